@@ -449,7 +449,7 @@ func TestCluster(t *testing.T) {
 	if f := expect(t, examine(t, target, doctor.Options{}), "cluster-migration", doctor.Warning); len(f.Servers) == 0 {
 		t.Errorf("got %s", show(f))
 	}
-	if err := m.Abort(); err != nil {
+	if err := m.Finish(); err != nil {
 		t.Fatal(err)
 	}
 

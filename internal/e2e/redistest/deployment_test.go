@@ -1,7 +1,6 @@
 package redistest_test
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -9,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
-// TestDeployments puts one deployment of each kind through everything, because a
-// cluster takes seconds to start.
+// TestDeployments puts one deployment of each kind through the faults that Heal ends. What
+// else a deployment does, the tests that use it show.
 func TestDeployments(t *testing.T) {
 	t.Parallel()
 	for _, top := range redistest.Topologies() {
@@ -33,44 +31,15 @@ func TestDeployments(t *testing.T) {
 					heal(t, d)
 				})
 			}
-			run("shape", testShape)
 			run("kill and heal", testKillAndHeal)
 			run("pause and heal", testPauseAndHeal)
 			run("fill and heal", testFillAndHeal)
-			run("fail over", testFailOver)
 			if top != redistest.Standalone {
 				run("lossy failover", testLossyFailOver)
-				run("replication heals", testReplicationHeals)
 				run("replicas restart", testReplicaRestarts)
-				run("add and remove a node", testAddAndRemove)
 				run("everything dies", testEverythingDies)
 			}
-			if top == redistest.Cluster {
-				run("finish a migration", testFinishMigration)
-				run("abort a migration", testAbortMigration)
-			}
 		})
-	}
-}
-
-func testShape(t *testing.T, d *redistest.Deployment) {
-	servers := map[redistest.Topology]int{redistest.Standalone: 1, redistest.Replicated: 3, redistest.Sentinel: 3, redistest.Cluster: 6}[d.Topology()]
-	masters, sentinels, seeds := 1, 0, 1
-	switch d.Topology() {
-	case redistest.Sentinel:
-		sentinels, seeds = 3, 3
-	case redistest.Cluster:
-		masters, seeds = 3, 6
-	}
-	if got := [...]int{len(d.Servers()), len(d.Masters()), len(d.Sentinels()), len(d.Seeds()), len(d.Addrs())}; got != [...]int{servers, masters, sentinels, seeds, servers + sentinels} {
-		t.Fatalf("got %v servers, masters, sentinels, seeds, addresses", got)
-	}
-	m := d.Master("k")
-	if m != d.Master("k") || (len(d.ReplicasOf(m)) == 0) != (d.Topology() == redistest.Standalone) {
-		t.Fatalf("got master %s and replicas %v", m.Addr(), d.ReplicasOf(m))
-	}
-	for _, r := range d.ReplicasOf(m) {
-		want(t, r.Do("SET", "k", "v"), "READONLY", "MOVED")
 	}
 }
 
@@ -122,30 +91,6 @@ func testFillAndHeal(t *testing.T, d *redistest.Deployment) {
 	write(t, d, "k", "v")
 }
 
-func testFailOver(t *testing.T, d *redistest.Deployment) {
-	if d.Topology() == redistest.Standalone {
-		if err := d.FailOver("k"); !errors.Is(err, errors.ErrUnsupported) {
-			t.Fatalf("got %v, want ErrUnsupported", err)
-		}
-		return
-	}
-	write(t, d, "k", "kept")
-	for range 2 {
-		old, begin := d.Master("k"), time.Now()
-		if err := d.FailOver("k"); err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("failover took %v", time.Since(begin).Round(time.Millisecond))
-		now := d.Master("k")
-		if now == old || now.Do("GET", "k") != any("kept") {
-			t.Fatalf("got %s with %v after %s, want another one with the key", now.Addr(), now.Do("GET", "k"), old.Addr())
-		}
-		if d.Topology() != redistest.Sentinel {
-			want(t, old.Do("SET", "k", "v"), "READONLY", "MOVED")
-		}
-	}
-}
-
 func testLossyFailOver(t *testing.T, d *redistest.Deployment) {
 	write(t, d, "before", "kept")
 	old := d.Master("before")
@@ -166,69 +111,6 @@ func testLossyFailOver(t *testing.T, d *redistest.Deployment) {
 	t.Logf("another master after %v", time.Since(begin).Round(time.Millisecond))
 	if got := now.Strings("MGET", "before", "{before}after"); got[0] != "kept" || got[1] != "" {
 		t.Fatalf("got %q, want the first only", got)
-	}
-}
-
-func testReplicationHeals(t *testing.T, d *redistest.Deployment) {
-	m := d.Master("k")
-	d.CutReplication(m)
-	write(t, d, "k", "late")
-	m.Do("ACL", "LOG", "RESET")
-	await.Until(t, 10*time.Second, "a replica is refused", func() bool {
-		refused, _ := m.Do("ACL", "LOG").([]any)
-		return len(refused) > 0
-	})
-	for _, r := range d.ReplicasOf(m) {
-		if !strings.Contains(r.String("INFO", "replication"), "master_link_status:down") {
-			t.Fatalf("%s came back", r.Addr())
-		}
-	}
-	d.HealReplication(m)
-	if err := d.AwaitReady(); err != nil {
-		t.Fatal(err)
-	}
-	if d.Master("k") != m || m.Do("GET", "k") != any("late") {
-		t.Fatal("the master changed, or forgot the write")
-	}
-	if got := m.Int("WAIT", "1", "1000"); got == 0 {
-		t.Fatal("no replica is back")
-	}
-}
-
-func testAddAndRemove(t *testing.T, d *redistest.Deployment) {
-	before := len(d.Servers())
-	s, err := d.AddNode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(d.Servers()) != before+1 {
-		t.Fatalf("got %d servers, want %d", len(d.Servers()), before+1)
-	}
-	if d.Topology() == redistest.Cluster {
-		for _, key := range []string{"a", "b"} {
-			write(t, d, key, "moved")
-			migration, err := d.MigrateSlot(redistest.Slot(key), s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := migration.Finish(); err != nil {
-				t.Fatal(err)
-			}
-			if d.Master(key) != s {
-				t.Fatalf("%s is not at the new node", key)
-			}
-		}
-	}
-	if err := d.RemoveNode(s); err != nil {
-		t.Fatal(err)
-	}
-	if s.PID() != 0 || len(d.Servers()) != before {
-		t.Fatalf("got process %d and %d servers, want none and %d", s.PID(), len(d.Servers()), before)
-	}
-	if d.Topology() == redistest.Cluster {
-		if got := d.Master("a").Do("GET", "a"); got != any("moved") {
-			t.Fatalf("got %v, want the key back", got)
-		}
 	}
 }
 
@@ -253,77 +135,6 @@ func testEverythingDies(t *testing.T, d *redistest.Deployment) {
 	}
 	heal(t, d)
 	write(t, d, "k", "v")
-}
-
-func testFinishMigration(t *testing.T, d *redistest.Deployment) {
-	m, from, to := split(t, d)
-	if err := m.Finish(); err != nil {
-		t.Fatal(err)
-	}
-	if d.Master("{s}") != to {
-		t.Fatal("the slot is not at its new master")
-	}
-	if got := to.Strings("MGET", "{s}a", "{s}b"); got[0] != "1" || got[1] != "2" {
-		t.Fatalf("got %q, want 1 and 2", got)
-	}
-	want(t, from.Do("GET", "{s}a"), "MOVED")
-	if m.Finish() == nil || m.Abort() == nil {
-		t.Fatal("a migration ended twice")
-	}
-}
-
-func testAbortMigration(t *testing.T, d *redistest.Deployment) {
-	m, from, to := split(t, d)
-	if err := m.Abort(); err != nil {
-		t.Fatal(err)
-	}
-	if d.Master("{s}") != from {
-		t.Fatal("the slot is not where it was")
-	}
-	if got := from.Strings("MGET", "{s}a", "{s}b"); got[0] != "1" || got[1] != "2" {
-		t.Fatalf("got %q, want 1 and 2", got)
-	}
-	m, err := d.MigrateSlot(redistest.Slot("{s}"), to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Abort(); err != nil { // nothing moved
-		t.Fatal(err)
-	}
-	if got := from.Strings("MGET", "{s}a", "{s}none"); got[0] != "1" { // ASK while it is open
-		t.Fatalf("got %q, want 1", got)
-	}
-}
-
-// split opens the migration of a slot with two keys, one of which has moved.
-func split(t *testing.T, d *redistest.Deployment) (m *redistest.Migration, from, to *redistest.Server) {
-	t.Helper()
-	write(t, d, "{s}a", "1")
-	write(t, d, "{s}b", "2")
-	from = d.Master("{s}")
-	for _, s := range d.Masters() {
-		if s != from {
-			to = s
-		}
-	}
-	m, err := d.MigrateSlot(redistest.Slot("{s}"), to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Move("{s}a", "{s}none"); err != nil {
-		t.Fatal(err)
-	}
-	want(t, from.Do("GET", "{s}a"), "ASK")
-	torn := "TRYAGAIN"
-	if !redistest.ReleaseOf(t).Redis.Since(7, 0) {
-		torn = "ASK" // Redis 6.2 sends one on although only the new master says TRYAGAIN
-	}
-	want(t, from.Do("MGET", "{s}a", "{s}b"), torn)
-	want(t, to.Do("GET", "{s}a"), "MOVED")
-	if got := from.Do("GET", "{s}b"); got != any("2") {
-		t.Fatalf("got %v, want 2", got)
-	}
-	return m, from, to
 }
 
 // A node from Redis 7.2 on, and of Valkey, that does not know its shard leaves

@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 )
@@ -16,12 +15,11 @@ type Migration struct {
 	slot     int
 	from, to *Server
 	heir     string // the id of to
-	moved    bool
-	over     bool
 }
 
 // MigrateSlot opens the migration of slot to the master to: both know of it, no
-// key has moved yet. In other deployments it is errors.ErrUnsupported.
+// key has moved yet. In other deployments it is errors.ErrUnsupported. The masters must
+// not ask for a password.
 func (d *Deployment) MigrateSlot(slot int, to *Server) (*Migration, error) {
 	if d.top != Cluster {
 		return nil, d.unsupported("slot migration")
@@ -63,13 +61,8 @@ func (m *Migration) Move(keys ...string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	m.moved = true
 	host, port := split(m.to.peer)
-	args := []string{"MIGRATE", host, port, "", "0", "5000"}
-	if m.f.conf.password != "" {
-		args = append(args, "AUTH", m.f.conf.password)
-	}
-	return m.from.command(append(append(args, "KEYS"), keys...)...)
+	return m.from.command(append([]string{"MIGRATE", host, port, "", "0", "5000", "KEYS"}, keys...)...)
 }
 
 // Finish moves what is left, gives the slot to its new master and returns when
@@ -82,9 +75,6 @@ func (m *Migration) Finish() error {
 }
 
 func (m *Migration) finish() error {
-	if m.over {
-		return errors.New("the migration is over")
-	}
 	for {
 		reply := m.from.Do("CLUSTER", "GETKEYSINSLOT", strconv.Itoa(m.slot), "100")
 		list, ok := reply.([]any)
@@ -113,7 +103,6 @@ func (m *Migration) set(s *Server, what ...string) error {
 // assign sends it to the new master first, so that there is one at every moment, then
 // all others.
 func (m *Migration) assign() error {
-	m.over = true
 	if err := m.set(m.to, "NODE", m.heir); err != nil {
 		return err
 	}
@@ -145,33 +134,4 @@ func (m *Migration) known() error {
 		}
 	}
 	return nil
-}
-
-// Abort leaves the slot where it was and returns when every node knows. Keys that
-// have moved, or were made at the new master, come back: the slot is moved there
-// and back again, as a key must not be missing to clients in between.
-func (m *Migration) Abort() error {
-	if m.over {
-		return errors.New("the migration is over")
-	}
-	if reply := m.to.Do("CLUSTER", "COUNTKEYSINSLOT", strconv.Itoa(m.slot)); m.moved || reply != any(int64(0)) {
-		return m.goBack()
-	}
-	m.over = true
-	// in this order, so that nobody is sent to a master that does not expect it
-	if err := m.set(m.from, "STABLE"); err != nil {
-		return err
-	}
-	return m.set(m.to, "STABLE")
-}
-
-func (m *Migration) goBack() error {
-	if err := m.Finish(); err != nil {
-		return err
-	}
-	back, err := m.f.migrate(m.slot, m.to, m.from)
-	if err != nil {
-		return err
-	}
-	return back.Finish()
 }

@@ -9,7 +9,7 @@ import (
 // CutReplication cuts the replicas off from master, and they cannot come back:
 // the user as which they log in is switched off there, and their links are
 // closed. master goes on to take writes; they are lost if it dies or is deposed
-// before HealReplication or Heal. To a single server it does nothing.
+// before Heal. To a single server it does nothing.
 //
 // A graceful failover of a cluster or of a replicated deployment is not possible
 // meanwhile, as the replica has to be in sync.
@@ -19,18 +19,6 @@ func (d *Deployment) CutReplication(master *Server) {
 		return
 	}
 	if err := master.admit(false); err != nil {
-		d.fail(err)
-	}
-}
-
-// HealReplication undoes CutReplication. It does not wait: replicas try again
-// once a second. AwaitReady waits.
-func (d *Deployment) HealReplication(master *Server) {
-	d.helper()
-	if d.top == Standalone {
-		return
-	}
-	if err := master.admit(true); err != nil {
 		d.fail(err)
 	}
 }
