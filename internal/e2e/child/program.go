@@ -1,11 +1,26 @@
 package child
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"sync"
 )
+
+// ErrPortTaken says that somebody else took a port between choosing and binding it.
+var ErrPortTaken = errors.New("port is taken")
+
+// UntilPortsAreFree calls run, which chooses ports, again while somebody else takes one.
+func UntilPortsAreFree[Server any](run func() (Server, error)) (s Server, err error) {
+	for range 20 {
+		if s, err = run(); !errors.Is(err, ErrPortTaken) {
+			break
+		}
+	}
+	return s, err
+}
 
 // Program is one that runs in the background, and may be started again after it has
 // ended. The zero Program was not started. Its methods may be called from several
@@ -36,6 +51,24 @@ func (p *Program) Run(cmd *exec.Cmd, log string) (done <-chan struct{}, err erro
 	defer p.mu.Unlock()
 	p.cmd, p.done = cmd, done
 	return done, nil
+}
+
+// Serve runs cmd as Run does, and returns when ready does; done is closed when cmd has
+// ended. Without an answer it kills cmd.
+func (p *Program) Serve(cmd *exec.Cmd, log string, ready func(done <-chan struct{}) error) error {
+	done, err := p.Run(cmd, log)
+	if err != nil {
+		return err
+	}
+	if err = ready(done); err == nil {
+		return nil
+	}
+	p.Kill()
+	said, _ := os.ReadFile(log)
+	if bytes.Contains(bytes.ToLower(said), []byte("address already in use")) {
+		return ErrPortTaken
+	}
+	return fmt.Errorf("%w\n%s", err, said)
 }
 
 // Kill kills the program, and waits until it is gone. It may be called again.

@@ -7,9 +7,7 @@
 package etcdtest
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -31,9 +29,6 @@ const ProgramEnv = "HOLDFAST_ETCD"
 
 // startLimit bounds how long a server may take to answer.
 const startLimit = 15 * time.Second
-
-// errPortTaken says that somebody else took a port between choosing and binding it.
-var errPortTaken = errors.New("port is taken")
 
 // Server is one etcd, the only member of its cluster or one of several. The shortest TTL that it grants
 // is a second. Its methods may be called from several goroutines at once.
@@ -63,17 +58,7 @@ func Run(dir string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return untilPortsAreFree(func() (*Server, error) { return runOn(program, dir) })
-}
-
-// untilPortsAreFree calls run again while somebody else takes a port that it has chosen.
-func untilPortsAreFree(run func() (*Server, error)) (s *Server, err error) {
-	for range 20 {
-		if s, err = run(); !errors.Is(err, errPortTaken) {
-			return s, err
-		}
-	}
-	return nil, err
+	return child.UntilPortsAreFree(func() (*Server, error) { return runOn(program, dir) })
 }
 
 // find returns the path of a program of etcd.
@@ -131,18 +116,8 @@ func (s *Server) Addr() string { return s.client }
 // Restart starts the server again, with its data, after Kill.
 func (s *Server) Restart() error {
 	cmd := exec.Command(s.program, s.args...)
-	log := filepath.Join(s.dir, "etcd.log")
-	done, err := s.Run(cmd, log)
-	if err != nil {
-		return err
-	}
-	if err = s.await(done); err != nil {
-		s.Kill()
-		said, _ := os.ReadFile(log)
-		if bytes.Contains(said, []byte("address already in use")) {
-			return errPortTaken
-		}
-		return fmt.Errorf("etcd on %s: %w\n%s", s.client, err, said)
+	if err := s.Serve(cmd, filepath.Join(s.dir, "etcd.log"), s.await); err != nil {
+		return fmt.Errorf("etcd on %s: %w", s.client, err)
 	}
 	return nil
 }

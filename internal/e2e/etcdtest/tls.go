@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -21,7 +22,7 @@ func StartTLS(t testing.TB) (s *Server, addr, ca string) {
 	if err := redistest.Certificates(dir); err != nil {
 		t.Fatal(err)
 	}
-	s, err = untilPortsAreFree(func() (*Server, error) {
+	s, err = child.UntilPortsAreFree(func() (*Server, error) {
 		ports, failed := freePorts()
 		port, err := redistest.FreePort()
 		if err = errors.Join(failed, err); err != nil {

@@ -8,6 +8,8 @@ import (
 	"net"
 	"slices"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
 )
 
 // CuttableBus makes Isolate possible: the nodes of a cluster reach each other
@@ -83,7 +85,7 @@ func (b *bus) relay(id, addr string) (int, error) {
 	}
 	ln, err := net.Listen("tcp", loopback(port))
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", errPortTaken, err)
+		return 0, fmt.Errorf("%w: %w", child.ErrPortTaken, err)
 	}
 	b.mu.Lock()
 	b.relays = append(b.relays, ln)

@@ -1,11 +1,12 @@
 package redistest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
 )
 
 // The user as which servers log in to their master. It exists on all of them, as
@@ -21,17 +22,14 @@ func runFleet(dir string, top Topology, opts []Option) (*fleet, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	for range 20 {
+	return child.UntilPortsAreFree(func() (*fleet, error) {
 		f := &fleet{top: top, dir: dir, conf: c}
-		if err = f.start(); err == nil {
-			return f, nil
+		if err := f.start(); err != nil {
+			f.close()
+			return nil, err
 		}
-		f.close()
-		if !errors.Is(err, errPortTaken) {
-			break
-		}
-	}
-	return nil, err
+		return f, nil
+	})
 }
 
 func (f *fleet) start() error {

@@ -21,15 +21,13 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
 )
 
 // startLimit bounds how long a server may take to answer, with its data loaded. It
 // takes about 10 ms on an idle machine.
 const startLimit = 15 * time.Second
-
-// errPortTaken says that somebody else took the port between choosing and
-// binding it.
-var errPortTaken = errors.New("port is taken")
 
 // Server is one redis-server process. Its methods may be called from several
 // goroutines at once.
@@ -94,13 +92,7 @@ func Run(dir string, opts ...Option) (*Server, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	for range 20 {
-		var s *Server
-		if s, err = runOn(dir, c); !errors.Is(err, errPortTaken) {
-			return s, err
-		}
-	}
-	return nil, err
+	return child.UntilPortsAreFree(func() (*Server, error) { return runOn(dir, c) })
 }
 
 func runOn(dir string, c config) (*Server, error) {
@@ -196,7 +188,7 @@ func (s *Server) Restart() {
 func (s *Server) restart(args ...string) error {
 	s.Kill()
 	for end := time.Now().Add(startLimit); ; time.Sleep(50 * time.Millisecond) {
-		if err := s.launch(args...); !errors.Is(err, errPortTaken) || time.Now().After(end) {
+		if err := s.launch(args...); !errors.Is(err, child.ErrPortTaken) || time.Now().After(end) {
 			return err
 		}
 	}
@@ -296,7 +288,7 @@ func (s *Server) await(p *process, before int64) error {
 	for {
 		if reply, ok := s.Do("INFO", "server").(string); ok {
 			if pid := infoField(reply, "process_id"); pid != strconv.Itoa(p.pid()) {
-				return fmt.Errorf("%w by the server with process id %s", errPortTaken, pid)
+				return fmt.Errorf("%w by the server with process id %s", child.ErrPortTaken, pid)
 			}
 			if s.Do("PING") == any("PONG") { // INFO answers while data is loading, PING does not
 				return nil
@@ -316,7 +308,7 @@ func (s *Server) startError(what string, before int64) error {
 	log := s.Log()
 	log = log[min(int(before), len(log)):]
 	if strings.Contains(log, "Address already in use") {
-		return errPortTaken
+		return child.ErrPortTaken
 	}
 	const tail = 2000
 	return fmt.Errorf("%s %s; the end of its log: %s", s.program, what, log[max(0, len(log)-tail):])

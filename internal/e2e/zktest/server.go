@@ -7,7 +7,6 @@
 package zktest
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -37,9 +36,6 @@ const startLimit = 30 * time.Second
 
 // errNoJars says that it is not known where ZooKeeper is.
 var errNoJars = errors.New("this test needs a real ZooKeeper: run it by make stores, or set " + JarsEnv + " to the folder of its jars (.ci/zookeeper gets them)")
-
-// errPortTaken says that somebody else took a port between choosing and binding it.
-var errPortTaken = errors.New("port is taken")
 
 // Server is one ZooKeeper, alone or of an ensemble. It looks for empty containers every
 // second. Its methods may be called from several goroutines at once.
@@ -82,14 +78,7 @@ func run(dir, settings string) (*Server, error) {
 	if jars == "" {
 		return nil, errNoJars
 	}
-	var err error
-	for range 20 {
-		var s *Server
-		if s, err = runOn(jars, dir, settings); !errors.Is(err, errPortTaken) {
-			return s, err
-		}
-	}
-	return nil, err
+	return child.UntilPortsAreFree(func() (*Server, error) { return runOn(jars, dir, settings) })
 }
 
 func runOn(jars, dir, settings string) (*Server, error) {
@@ -155,18 +144,8 @@ func (s *Server) Restart() error {
 		"-Dzookeeper.forceSync=no", // a busy disk is not what is tested; what was written outlives the process
 		"-Dznode.container.checkIntervalMs=1000",
 		"-cp", filepath.Join(s.jars, "*"), "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.dir, "zoo.cfg"))
-	log := filepath.Join(s.dir, "zookeeper.log")
-	done, err := s.Run(cmd, log)
-	if err != nil {
-		return err
-	}
-	if err = s.await(done); err != nil {
-		s.Kill()
-		said, _ := os.ReadFile(log)
-		if bytes.Contains(said, []byte("Address already in use")) {
-			return errPortTaken
-		}
-		return fmt.Errorf("ZooKeeper on %s: %w\n%s", s.Addr(), err, said)
+	if err := s.Serve(cmd, filepath.Join(s.dir, "zookeeper.log"), s.await); err != nil {
+		return fmt.Errorf("ZooKeeper on %s: %w", s.Addr(), err)
 	}
 	return nil
 }
