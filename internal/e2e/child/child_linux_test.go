@@ -86,19 +86,6 @@ func runs(pid int) bool {
 	return !strings.HasPrefix(state, "Z")
 }
 
-func TestChildIsAttended(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "exit 3")
-	var got error
-	ended, err := child.Start(cmd, func() { got = cmd.Wait() })
-	if err != nil {
-		t.Fatal(err)
-	}
-	<-ended
-	if exit := (*exec.ExitError)(nil); !errors.As(got, &exit) || exit.ExitCode() != 3 {
-		t.Errorf("got %v, want exit status 3", got)
-	}
-}
-
 func TestChildThatCannotStart(t *testing.T) {
 	_, err := child.Start(exec.Command("/nonexistent"), func() { t.Error("it was attended") })
 	if !errors.Is(err, os.ErrNotExist) {

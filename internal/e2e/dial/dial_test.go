@@ -95,17 +95,6 @@ func TestTargetAsJSON(t *testing.T) {
 	}
 }
 
-func TestUnknownAdapterAndTopology(t *testing.T) {
-	for _, target := range []dial.Target{
-		{Adapter: "redigo", Topology: redistest.Standalone, Seeds: []string{"127.0.0.1:1"}},
-		{Adapter: "rueidis", Topology: "ring", Seeds: []string{"127.0.0.1:1"}},
-	} {
-		if _, _, err := dial.Open(t.Context(), target); err == nil || !strings.Contains(err.Error(), "unknown") {
-			t.Errorf("%+v: got error %v, want one that says unknown", target, err)
-		}
-	}
-}
-
 func open(t *testing.T, target dial.Target) redishold.Conn {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

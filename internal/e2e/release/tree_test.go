@@ -4,7 +4,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -114,21 +113,6 @@ func with(name string, change func(string) string) map[string]string {
 	all := files()
 	all[name] = change(all[name])
 	return all
-}
-
-func TestOrder(t *testing.T) {
-	t.Parallel()
-	tree, err := readTree(newTree(t, files()).dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tags []string
-	for _, m := range tree.published() {
-		tags = append(tags, m.tag("v0.1.0"))
-	}
-	if !slices.Equal(tags, tagsOf("v0.1.0")) {
-		t.Errorf("got tags %v, want %v", tags, tagsOf("v0.1.0"))
-	}
 }
 
 func TestTreesThatCannotBePublished(t *testing.T) {
