@@ -9,6 +9,9 @@ import (
 
 // makeFaults makes faults until the work is over, and then ends them all.
 func (s *simulation) makeFaults() {
+	if s.faultEvery == 0 {
+		return
+	}
 	var ends []func()
 	for {
 		select {

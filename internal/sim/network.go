@@ -123,7 +123,9 @@ func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, 
 		err error
 	}
 	got := make(chan answer, 1)
-	l.s.goFly(func() {
+	l.s.inFlight.Add(1)
+	go func() {
+		defer l.s.inFlight.Add(-1)
 		l.runs(context.Background())
 		there := l.send(false)
 		if there.lost && !there.reset {
@@ -148,7 +150,7 @@ func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, 
 			a = answer{err: errReset}
 		}
 		got <- a
-	})
+	}()
 	select {
 	case a := <-got:
 		return a.v, a.err

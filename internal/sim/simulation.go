@@ -96,16 +96,11 @@ func run(p plan, open func(ttl time.Duration) Store) *simulation {
 	for i := range p.processes {
 		s.processes = append(s.processes, s.newProcess(i+1))
 	}
-	healed := make(chan struct{})
-	go func() {
-		defer close(healed)
-		if p.faultEvery > 0 {
-			s.makeFaults()
-		}
-	}()
+	var faults sync.WaitGroup
+	faults.Go(s.makeFaults)
 	time.Sleep(p.length)
 	close(s.workIsOver)
-	<-healed
+	faults.Wait()
 	s.note("all faults have ended")
 	s.finish()
 	s.simulated = time.Since(s.began)
@@ -163,15 +158,6 @@ func (s *simulation) inTurn() time.Duration {
 	defer s.mu.Unlock()
 	s.busyUntil = s.busyUntil.Add(max(0, time.Since(s.busyUntil))).Add(s.cost)
 	return time.Until(s.busyUntil)
-}
-
-// goFly runs a call whose messages are under way.
-func (s *simulation) goFly(fn func()) {
-	s.inFlight.Add(1)
-	go func() {
-		fn()
-		s.inFlight.Add(-1)
-	}()
 }
 
 // open waits until gate returns nil. It returns false if ctx ends before.
