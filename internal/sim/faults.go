@@ -61,7 +61,7 @@ func (s *simulation) fault() (d time.Duration, end func()) {
 		return 0, func() {}
 	case kind == 10 && s.forgets:
 		s.note("the store forgets")
-		s.takeAway("")
+		s.takeAway(s.names...)
 		s.store.Forget(func() bool { return s.random.IntN(2) == 0 })
 		return 0, func() {}
 	case kind == 11 && s.forgets:
@@ -83,16 +83,18 @@ func (s *simulation) goBack(d time.Duration) (end func()) {
 	}
 	return sync.OnceFunc(func() {
 		s.note("the store forgets the last %v", d)
-		s.takeAway("")
+		s.takeAway(s.names...)
 		forget()
 	})
 }
 
 // force ends a hold by hand. Its holder learns of it at the next renewal, see "The holder is
 // notified of a loss" in docs/guarantees.md.
-func (s *simulation) force(t target) {
-	s.takeAway(t.name)
-	holds := s.holdsOf(t.name)
+func (s *simulation) force(t *target) {
+	s.takeAway(t)
+	s.mu.Lock()
+	holds := t.holds
+	s.mu.Unlock()
 	forced := s.store.Force(t.name)
 	s.note("%s is forced: %v", t.name, forced)
 	if !forced || len(holds) != 1 || holds[0].side != exclusive {
@@ -103,7 +105,10 @@ func (s *simulation) force(t target) {
 		within = max(within, 2*time.Second+s.ttl/6-time.Since(h.since))
 	}
 	time.AfterFunc(within, func() {
-		if slices.Contains(s.holdsOf(t.name), h) && h.goesOn() && s.calm() && s.quick() {
+		calm := s.calm() && s.quick()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if calm && slices.Contains(t.holds, h) && h.goesOn() {
 			s.violate("%s was forced %v ago, and Err is nil", t.name, within)
 		}
 	})

@@ -22,11 +22,22 @@ type Store interface {
 	Left() []string              // the locks that it still has, for people
 }
 
-// target is a name, and what it is used as.
+// target is a name, what it is used as, and what the checks compare. The mutex of the
+// simulation guards what changes.
 type target struct {
 	name    string
 	kind    kind
 	permits int
+
+	holds          []*hold
+	ended          *hold     // the last one
+	writer, reader uint64    // the highest token of each
+	granted        time.Time // the last time
+	keptUntil      time.Time // by AtLeast
+
+	// takenAway is when the store forgot the name, or a person forced it: holders learn of
+	// that later, see "forced unlock" and "data loss" in docs/guarantees.md.
+	takenAway time.Time
 }
 
 type kind int
@@ -39,16 +50,16 @@ const (
 )
 
 // targets returns some names, of the kinds that a store has.
-func targets(r *rand.Rand, caps driver.Caps) []target {
-	all := []target{{"m1", mutex, 0}, {"m2", mutex, 0}}
+func targets(r *rand.Rand, caps driver.Caps) []*target {
+	all := []*target{{name: "m1"}, {name: "m2"}}
 	if caps.Fair {
-		all = append(all, target{"f1", fair, 0})
+		all = append(all, &target{name: "f1", kind: fair})
 	}
 	if caps.Shared {
-		all = append(all, target{"r1", readWrite, 0})
+		all = append(all, &target{name: "r1", kind: readWrite})
 	}
 	if caps.Permits {
-		all = append(all, target{"s2", semaphore, 2}, target{"s1", semaphore, 1})
+		all = append(all, &target{name: "s2", kind: semaphore, permits: 2}, &target{name: "s1", kind: semaphore, permits: 1})
 	}
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return all[:1+r.IntN(len(all))]
@@ -59,7 +70,7 @@ type simulation struct {
 	plan
 	store      Store
 	info       driver.Info
-	names      []target
+	names      []*target
 	began      time.Time
 	workIsOver chan struct{}
 
@@ -68,13 +79,12 @@ type simulation struct {
 
 	mu           sync.Mutex
 	processes    []*process
-	cost         time.Duration // what a call takes of the store's time
-	busyUntil    time.Time     // with calls that came before
-	stopped      chan struct{} // the store stands still until it is closed; nil if it runs
-	troubleUntil time.Time     // the last fault ends
-	ledger
-	counts    map[string]int // of what has happened
-	simulated time.Duration
+	cost         time.Duration  // what a call takes of the store's time
+	busyUntil    time.Time      // with calls that came before
+	stopped      chan struct{}  // the store stands still until it is closed; nil if it runs
+	troubleUntil time.Time      // the last fault ends
+	counts       map[string]int // of what has happened
+	simulated    time.Duration
 
 	notes      sync.Mutex // of what follows
 	history    []string
@@ -88,8 +98,6 @@ func run(p plan, open func(ttl time.Duration) Store) *simulation {
 		plan: p, began: time.Now(), workIsOver: make(chan struct{}), store: open(p.ttl),
 		random: rand.New(&source{Source: rand.NewPCG(p.seed, 's')}), counts: map[string]int{}, //nolint:gosec // repeatable
 	}
-	s.holds, s.tokens, s.ended = map[string][]*hold{}, map[string]uint64{}, map[string]*hold{}
-	s.granted, s.keptUntil, s.takenAway = map[string]time.Time{}, map[string]time.Time{}, map[string]time.Time{}
 	s.info = s.store.Client(&Link{s: s}).Info()
 	s.names = targets(s.random, s.info.Caps)
 	s.names = s.names[:min(len(s.names), p.mostNames)]

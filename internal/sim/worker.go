@@ -3,7 +3,9 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -11,24 +13,26 @@ import (
 
 // worker is a goroutine of a process that takes locks.
 type worker struct {
-	process *process
-	id      int
-	random  *rand.Rand
-	waits   bool      // it takes locks with Lock alone, and releases them at once
-	ends    time.Time // when the context of its call ends, zero for an end that is not planned
+	*process
+	id     int
+	random *rand.Rand
+	waits  bool      // it takes locks with Lock alone, and releases them at once
+	ends   time.Time // when the context of its call ends, zero for an end that is not planned
 }
 
+func (w *worker) String() string { return fmt.Sprintf("p%d w%d", w.process.id, w.id) }
+
 func (w *worker) below(d time.Duration) time.Duration {
-	return w.process.s.onGrid(time.Duration(w.random.Int64N(int64(max(d, 1)))))
+	return w.s.onGrid(time.Duration(w.random.Int64N(int64(max(d, 1)))))
 }
 
 func (w *worker) run() {
-	s := w.process.s
+	s := w.s
 	for {
 		select {
 		case <-s.workIsOver:
 			return
-		case <-w.process.calls.Done():
+		case <-w.calls.Done():
 			return
 		case <-time.After(w.below(2 * s.pause)):
 		}
@@ -47,17 +51,17 @@ func (w *worker) run() {
 
 // context returns that of a call: it ends with the process, after a time, or in a moment.
 func (w *worker) context() (context.Context, context.CancelFunc) {
-	s, n := w.process.s, w.random.IntN(10)
+	s, n := w.s, w.random.IntN(10)
 	d := w.below([]time.Duration{2 * s.ttl, s.ttl, 10 * s.latency}[w.random.IntN(3)])
 	w.ends = time.Now().Add(d)
 	switch {
 	case n < 4:
 		w.ends = time.Time{}
-		return context.WithCancel(w.process.calls)
+		return context.WithCancel(w.calls)
 	case n < 7:
-		return context.WithDeadline(w.process.calls, w.ends)
+		return context.WithDeadline(w.calls, w.ends)
 	default:
-		ctx, cancel := context.WithCancel(w.process.calls)
+		ctx, cancel := context.WithCancel(w.calls)
 		stop := time.AfterFunc(d, cancel)
 		return ctx, func() { stop.Stop(); cancel() }
 	}
@@ -65,32 +69,37 @@ func (w *worker) context() (context.Context, context.CancelFunc) {
 
 // request is one call for a lock.
 type request struct {
-	target
+	*target
+	by    *worker
 	ctx   context.Context
 	began time.Time
 	try   bool
-	wait  time.Duration // negative without the option
-	short bool          // its lease may be too short for a network in trouble
 	opts  []holdfast.Option
+	wait  time.Duration // the option; negative without
+
+	lease, atMost, atLeast time.Duration // 0 without
 }
 
-// request returns one with random options, and the hold that it would become.
-func (w *worker) request(ctx context.Context) (r request, h *hold) {
-	s := w.process.s
-	t := s.names[w.random.IntN(len(s.names))]
-	r = request{target: t, ctx: ctx, wait: -1, began: time.Now()}
-	h = &hold{name: t.name, permits: t.permits, by: w}
+// plain returns a request without options.
+func (w *worker) plain(ctx context.Context, t *target) request {
+	return request{target: t, by: w, ctx: ctx, began: time.Now(), wait: -1}
+}
+
+// request returns one with random options.
+func (w *worker) request(ctx context.Context) request {
+	s := w.s
+	r := w.plain(ctx, s.names[w.random.IntN(len(s.names))])
 	shortest := max(20*time.Millisecond, 20*s.latency, s.ttl/4) // a lease must outlast a call
 	switch n := w.random.IntN(24); {
 	case n < 2:
-		h.lease = max(w.below(2*s.ttl), shortest)
-		r.opts, r.short = append(r.opts, holdfast.Lease(h.lease)), true
+		r.lease = max(w.below(2*s.ttl), shortest)
+		r.opts = append(r.opts, holdfast.Lease(r.lease))
 	case n == 2:
-		h.atMost = max(w.below(5*s.ttl), shortest)
-		r.opts, r.short = append(r.opts, holdfast.AtMost(h.atMost)), true
-	case n < 6 && t.kind == mutex && s.info.Caps.AtLeast:
-		h.atLeast = w.below(longestAtLeast(s.ttl))
-		r.opts = append(r.opts, holdfast.AtLeast(h.atLeast))
+		r.atMost = max(w.below(5*s.ttl), shortest)
+		r.opts = append(r.opts, holdfast.AtMost(r.atMost))
+	case n < 6 && r.kind == mutex && s.info.Caps.AtLeast:
+		r.atLeast = w.below(longestAtLeast(s.ttl))
+		r.opts = append(r.opts, holdfast.AtLeast(r.atLeast))
 	case n == 6:
 		r.opts = append(r.opts, holdfast.Note("a call"))
 	}
@@ -102,22 +111,31 @@ func (w *worker) request(ctx context.Context) (r request, h *hold) {
 		r.wait = w.below(s.ttl)
 		r.opts = append(r.opts, holdfast.Wait(r.wait))
 	}
-	return r, h
+	return r
 }
 
 // longestAtLeast is longer than a lease.
 func longestAtLeast(ttl time.Duration) time.Duration { return ttl * 3 / 2 }
 
-// lock asks for the lock of a request.
-func (w *worker) lock(r request) (lock *holdfast.Lock, as side, err error) {
-	w.process.link.allow(6)
-	m, s, as := w.mutex(r.target), w.process.locker.Semaphore(r.name, r.permits), exclusive
+// lock asks for the lock of a request. It returns nil if there is none.
+func (w *worker) lock(r request) *hold {
+	lock, as, err := w.acquire(r)
+	if err != nil {
+		w.checkRefusal(r, err)
+		return nil
+	}
+	return w.s.begin(r, as, lock)
+}
+
+func (w *worker) acquire(r request) (lock *holdfast.Lock, as side, err error) {
+	w.link.allow(6)
+	m, s, as := w.mutex(r.target), w.locker.Semaphore(r.name, r.permits), exclusive
 	acquire, try := m.Lock, m.TryLock
 	switch {
 	case r.kind == semaphore:
 		acquire, try, as = s.Acquire, s.TryAcquire, permit
 	case r.kind == readWrite && w.random.IntN(3) > 0:
-		read := w.process.locker.RWMutex(r.name).Read
+		read := w.locker.RWMutex(r.name).Read
 		acquire, try, as = read.Lock, read.TryLock, reader
 	}
 	if r.try {
@@ -128,8 +146,8 @@ func (w *worker) lock(r request) (lock *holdfast.Lock, as side, err error) {
 }
 
 // mutex returns a target as what one worker at a time holds.
-func (w *worker) mutex(t target) *holdfast.Mutex {
-	switch l := w.process.locker; t.kind {
+func (w *worker) mutex(t *target) *holdfast.Mutex {
+	switch l := w.locker; t.kind {
 	case fair:
 		return l.FairMutex(t.name)
 	case readWrite:
@@ -141,24 +159,21 @@ func (w *worker) mutex(t target) *holdfast.Mutex {
 
 // take takes one lock, keeps it for a while and releases it.
 func (w *worker) take(ctx context.Context) {
-	r, h := w.request(ctx)
-	var err error
-	if h.lock, h.side, err = w.lock(r); err != nil {
-		w.checkRefusal(r, err)
+	h := w.lock(w.request(ctx))
+	if h == nil {
 		return
 	}
-	w.process.s.begin(h)
 	w.work(h)
-	if w.random.IntN(40) == 0 && w.process.alive() {
-		w.process.s.drop(h)
+	if w.random.IntN(40) == 0 && w.alive() {
+		w.s.drop(h)
 	} else {
-		w.process.s.unlock(h, h.lock.Unlock)
+		w.s.unlock(h)
 	}
 }
 
 // work keeps a lock for a while. A worker may notice late that it was lost.
 func (w *worker) work(h *hold) {
-	s := w.process.s
+	s := w.s
 	d := w.below([]time.Duration{0, 0, 0, 5 * time.Millisecond, 5 * time.Millisecond, s.ttl / 8, s.ttl / 8, s.ttl * 3 / 2, 4 * s.ttl}[w.random.IntN(9)])
 	if d == 0 || w.waits {
 		return
@@ -167,32 +182,28 @@ func (w *worker) work(h *hold) {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-h.ctx.Done():
-		if w.random.IntN(2) == 0 && w.process.alive() {
+	case <-h.held.Done():
+		if w.random.IntN(2) == 0 && w.alive() {
 			time.Sleep(w.below(s.ttl / 4))
 		}
-	case <-w.process.calls.Done():
+	case <-w.calls.Done():
 	case <-s.workIsOver:
 	}
 }
 
 // takeTwice takes a lock twice under one owner.
 func (w *worker) takeTwice(ctx context.Context) {
-	s := w.process.s
-	r, h := w.request(holdfast.WithOwner(ctx))
+	s := w.s
+	r := w.plain(holdfast.WithOwner(ctx), w.request(ctx).target)
 	if r.kind == semaphore || r.kind == readWrite {
 		return
 	}
-	r.try, r.wait, r.opts = false, -1, nil
-	h.lease, h.atMost, h.atLeast = 0, 0, 0
-	var err error
-	if h.lock, h.side, err = w.lock(r); err != nil {
-		w.checkRefusal(r, err)
+	h := w.lock(r)
+	if h == nil {
 		return
 	}
-	s.begin(h)
 	r.try = w.random.IntN(2) == 0
-	again, _, _ := w.lock(r)
+	again, _, _ := w.acquire(r)
 	if again != nil {
 		keep(again)
 	}
@@ -200,7 +211,7 @@ func (w *worker) takeTwice(ctx context.Context) {
 	switch again {
 	case nil:
 	case h.lock:
-		if !w.process.alive() {
+		if !w.alive() {
 			break
 		}
 		if err := again.Unlock(); err == nil && h.lock.Err() != nil && !errors.Is(h.lock.Err(), holdfast.ErrLost) {
@@ -210,16 +221,14 @@ func (w *worker) takeTwice(ctx context.Context) {
 		if h.lock.Err() == nil {
 			s.violate("a re-entry of %s is another lock", h.name)
 		}
-		next := &hold{name: h.name, side: h.side, by: w, lock: again}
-		s.begin(next)
-		s.unlock(next, again.Unlock)
+		s.unlock(s.begin(r, h.side, again))
 	}
-	s.unlock(h, h.lock.Unlock)
+	s.unlock(h)
 }
 
 // takeSeveral takes several locks at once.
 func (w *worker) takeSeveral(ctx context.Context) {
-	s := w.process.s
+	s := w.s
 	var mutexes []*holdfast.Mutex
 	for _, t := range s.names {
 		if w.random.IntN(2) > 0 && t.kind != semaphore {
@@ -229,12 +238,12 @@ func (w *worker) takeSeveral(ctx context.Context) {
 	if len(mutexes) == 0 {
 		return
 	}
-	r := request{target: target{name: "several"}, ctx: ctx, wait: -1, began: time.Now()}
+	r := w.plain(ctx, &target{name: "several"})
 	if w.random.IntN(3) == 0 {
 		r.wait = w.below(s.ttl)
 		r.opts = append(r.opts, holdfast.Wait(r.wait))
 	}
-	w.process.link.allow(6 * len(mutexes))
+	w.link.allow(6 * len(mutexes))
 	locks, err := holdfast.LockAll(ctx, mutexes, r.opts...)
 	if err != nil {
 		if !errors.Is(err, holdfast.ErrLost) { // of one, while another was waited for
@@ -244,37 +253,34 @@ func (w *worker) takeSeveral(ctx context.Context) {
 	}
 	var holds []*hold
 	for _, lock := range locks {
-		h := &hold{name: lock.Name(), side: exclusive, by: w, lock: lock}
-		s.begin(h)
+		i := slices.IndexFunc(s.names, func(t *target) bool { return t.name == lock.Name() })
+		h := s.begin(w.plain(ctx, s.names[i]), exclusive, lock)
+		defer h.cancel()
 		holds = append(holds, h)
 	}
 	w.work(holds[0])
 	for _, h := range holds {
 		s.end(h)
 	}
-	if w.process.alive() {
-		err := locks.Unlock()
-		s.note("p%d w%d unlocked several: %v", w.process.id, w.id, err)
-	}
-	for _, h := range holds {
-		h.cancel()
+	if w.alive() {
+		s.note("%v unlocked several: %v", w, locks.Unlock())
 	}
 }
 
 // checkRefusal checks the error of a call that got no lock, and when it came.
 func (w *worker) checkRefusal(r request, err error) {
-	s := w.process.s
-	if !w.process.alive() {
+	s := w.s
+	if !w.alive() {
 		return
 	}
-	s.note("p%d w%d has not got %s: %v", w.process.id, w.id, r.name, err)
+	s.note("%v has not got %s: %v", w, r.name, err)
 	took, busy := time.Since(r.began), errors.Is(err, holdfast.ErrBusy)
 	ended := r.ctx.Err() != nil && errors.Is(err, r.ctx.Err())
 	switch {
 	case errors.Is(err, holdfast.ErrLost), errors.Is(err, holdfast.ErrUnlocked), errors.Is(err, holdfast.ErrDeadlock), errors.Is(err, holdfast.ErrMismatch):
 		s.violate("a call for %s returned %v", r.name, err)
 	case ended, busy && (r.try || r.wait >= 0):
-	case !busy && r.short && !s.calm(): // "a lease that is too short for the store ends in an error"
+	case !busy && r.lease+r.atMost > 0 && !s.calm(): // "a lease that is too short for the store ends in an error"
 	case r.ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
 		s.violate("a call for %s ended with the error of a context, and its own goes on: %v", r.name, err)
 	case busy, !r.try && r.wait < 0:
