@@ -56,7 +56,8 @@ func (s *simulation) fault() (d time.Duration, end func()) {
 		return d, s.standStill("the store", &s.stopped, d)
 	case kind == 8 && s.stops:
 		return d, s.standStill(fmt.Sprint("p", p.id), &p.link.stopped, d)
-	case kind == 9 && s.crashes && s.replace(p):
+	case kind == 9 && s.crashes:
+		s.replace(p)
 		s.crash(p)
 		return 0, func() {}
 	case kind == 10 && s.forgets:
@@ -68,7 +69,8 @@ func (s *simulation) fault() (d time.Duration, end func()) {
 		return d / 4, s.goBack(d / 4)
 	case kind == 12 && s.forces:
 		s.force(s.names[s.random.IntN(len(s.names))])
-	case kind == 13 && s.leaves && s.replace(p):
+	case kind == 13 && s.leaves:
+		s.replace(p)
 		go s.leave(p)
 	}
 	return 0, nil

@@ -12,8 +12,7 @@ import (
 // Link is the network between a process and the store. A store sends all that goes to the
 // process or comes from it with Call, Receive and Deliver.
 type Link struct {
-	s     *simulation
-	id    int
+	*process
 	drift float64 // by what share the clock of the store runs faster than that of the process
 
 	// What follows is guarded by the mutex of the simulation.
@@ -23,44 +22,55 @@ type Link struct {
 	slow              time.Duration // the longest additional delay
 	loss              float64       // in addition
 	stopped           chan struct{} // the process stands still until it is closed; nil if it runs
-	dead              bool          // the process has crashed
 	lastThere         time.Time     // when the last message arrives, which none overtakes
 	lastBack          time.Time
 	calls             float64 // how many it may make at once, beside those of its workers
 	called            time.Time
 }
 
-var errReset = errors.New("connection reset")
+var (
+	errReset = errors.New("connection reset")
+	errLost  = errors.New("message lost")
+)
 
-// fate is what becomes of a message.
-type fate struct {
-	delay time.Duration
-	lost  bool
-	reset bool // it is lost, and the process gets an error
-}
-
-// send decides the fate of a message that is sent now.
-func (l *Link) send(back bool) (f fate) {
+// send sends a message now. It returns how long that takes, and errLost if it does not
+// arrive, or errReset if the process is to get an error in its place.
+func (l *Link) send(back bool) (delay time.Duration, err error) {
 	s := l.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts["messages"]++
-	f.delay = s.latency/2 + s.below(s.latency)
+	delay = s.latency/2 + s.below(s.latency)
 	if s.random.IntN(50) == 0 {
-		f.delay += s.below(s.ttl / 50)
+		delay += s.below(s.ttl / 50)
 	}
-	f.delay = s.onGrid(f.delay + s.below(l.slow))
+	delay = s.onGrid(delay + s.below(l.slow))
 	last, cut := &l.lastThere, l.cutThere
 	if back {
 		last, cut = &l.lastBack, l.cutBack
 	}
 	if !s.unordered {
-		f.delay = max(f.delay, time.Until(*last))
-		*last = time.Now().Add(f.delay)
+		delay = max(delay, time.Until(*last))
+		*last = time.Now().Add(delay)
 	}
-	f.lost = l.dead || cut || s.random.Float64() < s.loss+l.loss
-	f.reset = f.lost && !l.dead && (l.resets || !cut && s.random.IntN(2) == 0)
-	return f
+	switch {
+	case !l.alive():
+		return delay, errLost
+	case !cut && s.random.Float64() >= s.loss+l.loss:
+		return delay, nil
+	case l.resets || !cut && s.random.IntN(2) == 0:
+		return delay, errReset
+	}
+	return delay, errLost
+}
+
+// carry sends a message, and returns when it arrives, or when it would have.
+func (l *Link) carry(back bool) error {
+	delay, err := l.send(back)
+	if !errors.Is(err, errLost) {
+		time.Sleep(delay)
+	}
+	return err
 }
 
 // allow gives the process some calls, for what one of its workers does.
@@ -127,29 +137,22 @@ func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, 
 	go func() {
 		defer l.s.inFlight.Add(-1)
 		l.runs(context.Background())
-		there := l.send(false)
-		if there.lost && !there.reset {
-			return
-		}
-		time.Sleep(there.delay)
-		if there.reset {
-			got <- answer{err: errReset}
-			return
-		}
-		l.s.open(context.Background(), func() chan struct{} { return l.s.stopped })
-		time.Sleep(l.s.inTurn())
 		var a answer
-		a.v, a.err = execute()
-		back := l.send(true)
-		if back.lost && !back.reset {
-			return
+		err := l.carry(false)
+		if err == nil {
+			l.s.open(context.Background(), func() chan struct{} { return l.s.stopped })
+			time.Sleep(l.s.inTurn())
+			a.v, a.err = execute()
+			if err = l.carry(true); !errors.Is(err, errLost) {
+				l.runs(context.Background())
+			}
 		}
-		time.Sleep(back.delay)
-		l.runs(context.Background())
-		if back.reset {
-			a = answer{err: errReset}
+		if err != nil {
+			a = answer{err: err}
 		}
-		got <- a
+		if !errors.Is(err, errLost) {
+			got <- a
+		}
 	}()
 	select {
 	case a := <-got:
@@ -162,11 +165,11 @@ func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, 
 // Deliver runs fn when a message of the store arrives, or when the process notices that it
 // was lost.
 func (l *Link) Deliver(fn func(error)) {
-	f := l.send(true)
-	if f.lost {
+	delay, err := l.send(true)
+	if err != nil {
 		time.AfterFunc(l.s.ttl/4, func() { fn(errReset) })
 	} else {
-		time.AfterFunc(f.delay, func() { fn(nil) })
+		time.AfterFunc(delay, func() { fn(nil) })
 	}
 }
 

@@ -29,8 +29,8 @@ type process struct {
 }
 
 func (s *simulation) newProcess(id int) *process {
-	p := &process{s: s, id: id, link: &Link{s: s, id: id}, note: fmt.Sprintf("p%d since %v", id, time.Since(s.began))}
-	p.link.drift = (s.random.Float64()*2 - 1) * s.drift
+	p := &process{s: s, id: id, note: fmt.Sprintf("p%d since %v", id, time.Since(s.began))}
+	p.link = &Link{process: p, drift: (s.random.Float64()*2 - 1) * s.drift}
 	p.locker = holdfast.New(s.store.Client(p.link), &holdfast.Options{TTL: s.ttl, Margin: s.margin, Handoff: s.handoff, Note: p.note})
 	p.ctx, p.kill = context.WithCancel(context.Background())
 	p.calls, p.stop = context.WithCancel(p.ctx)
@@ -72,9 +72,6 @@ func (p *process) holdMany() {
 // crash ends a process without a word.
 func (s *simulation) crash(p *process) {
 	s.note("p%d ends", p.id)
-	s.mu.Lock()
-	p.link.dead = true
-	s.mu.Unlock()
 	p.kill()
 }
 
@@ -92,14 +89,5 @@ func (s *simulation) leave(p *process) {
 	s.crash(p)
 }
 
-// replace starts another process in the place of one, unless that ends already.
-func (s *simulation) replace(p *process) bool {
-	if s.processes[p.id-1] != p { // only faults change them
-		return false
-	}
-	next := s.newProcess(p.id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.processes[p.id-1] = next
-	return true
-}
+// replace starts another process in the place of one.
+func (s *simulation) replace(p *process) { s.processes[p.id-1] = s.newProcess(p.id) }

@@ -77,8 +77,9 @@ type simulation struct {
 	random   *rand.Rand
 	inFlight atomic.Int64 // calls of which a message is under way
 
+	processes []*process // only faults change them
+
 	mu           sync.Mutex
-	processes    []*process
 	cost         time.Duration  // what a call takes of the store's time
 	busyUntil    time.Time      // with calls that came before
 	stopped      chan struct{}  // the store stands still until it is closed; nil if it runs
@@ -98,7 +99,7 @@ func run(p plan, open func(ttl time.Duration) Store) *simulation {
 		plan: p, began: time.Now(), workIsOver: make(chan struct{}), store: open(p.ttl),
 		random: rand.New(&source{Source: rand.NewPCG(p.seed, 's')}), counts: map[string]int{}, //nolint:gosec // repeatable
 	}
-	s.info = s.store.Client(&Link{s: s}).Info()
+	s.info = s.store.Client(&Link{process: &process{s: s}}).Info()
 	s.names = targets(s.random, s.info.Caps)
 	s.names = s.names[:min(len(s.names), p.mostNames)]
 	for i := range p.processes {
