@@ -33,10 +33,10 @@ func Seeds(t *testing.T, open func(ttl time.Duration) Store) {
 		}
 		simulated += s.simulated
 		fmt.Fprint(hash, s.history)
-		if len(s.violations) > 0 {
+		if s.violation != "" {
 			t.Errorf("seed %d, again by: make sim STORE=%s FROM=%d SEEDS=1", seed, path.Base(t.Name()), seed)
 			s = shortest(t, s, open)
-			t.Fatalf("%+v\n%s", s.plan, s.violations[0])
+			t.Fatalf("%+v\n%s", s.plan, s.violation)
 		}
 	}
 	t.Logf("%.1f hours: %v; hash %x", simulated.Hours(), sum, hash.Sum64())

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -87,10 +86,10 @@ type simulation struct {
 	counts       map[string]int // of what has happened
 	simulated    time.Duration
 
-	notes      sync.Mutex // of what follows
-	history    []string
-	violations []string
-	broken     string // the format of the first violation
+	notes     sync.Mutex // of what follows
+	history   []string
+	violation string // the first
+	broken    string // its format
 }
 
 // run simulates a plan. The caller is in a bubble of testing/synctest.
@@ -225,29 +224,23 @@ func (s *simulation) calm() bool {
 // quick says that network and store are fast enough for the TTL.
 func (s *simulation) quick() bool { return s.latency < s.ttl/200 && s.many == 0 }
 
-const (
-	historyKept  = 400 // lines
-	historyShown = 60
-)
-
 // note adds a line to the history.
 func (s *simulation) note(format string, args ...any) {
 	s.notes.Lock()
 	defer s.notes.Unlock()
 	line := fmt.Sprintf("%11.6f ", time.Since(s.began).Seconds()) + fmt.Sprintf(format, args...)
-	if s.history = append(s.history, line); len(s.history) > historyKept {
-		s.history = append(s.history[:0], s.history[historyKept/2:]...)
-	}
+	s.history = append(s.history, line)
 }
 
-// violate records a promise that was broken.
+// violate records a promise that was broken. What follows the first may come of it.
 func (s *simulation) violate(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	s.note("VIOLATION: %s", line)
 	s.notes.Lock()
 	defer s.notes.Unlock()
-	s.broken = cmp.Or(s.broken, format)
-	if len(s.violations) < 5 {
-		s.violations = append(s.violations, line+"\n\t"+strings.Join(s.history[max(0, len(s.history)-historyShown):], "\n\t"))
+	if s.broken == "" {
+		const shown = 60 // lines
+		before := s.history[max(0, len(s.history)-shown):]
+		s.broken, s.violation = format, line+"\n\t"+strings.Join(before, "\n\t")
 	}
 }
