@@ -24,7 +24,7 @@ type Link struct {
 	stopped           chan struct{} // the process stands still until it is closed; nil if it runs
 	lastThere         time.Time     // when the last message arrives, which none overtakes
 	lastBack          time.Time
-	calls             float64 // how many it may make at once, beside those of its workers
+	budget            float64 // how many calls it may make at once, beside those of its workers
 	called            time.Time
 }
 
@@ -77,7 +77,7 @@ func (l *Link) carry(back bool) error {
 func (l *Link) allow(n int) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
-	l.calls += float64(n)
+	l.budget += float64(n)
 }
 
 // cleaning is how many calls a second a process makes for claims that were given up: 32 at a
@@ -94,8 +94,8 @@ func (l *Link) spend() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.calls, l.called = min(l.calls+second*time.Since(l.called).Seconds(), 2*second)-1, time.Now()
-	return l.calls >= 0
+	l.budget, l.called = min(l.budget+second*time.Since(l.called).Seconds(), 2*second)-1, time.Now()
+	return l.budget >= 0
 }
 
 // runs waits until the process does not stand still. It returns false if ctx ends before.

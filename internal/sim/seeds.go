@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"hash/fnv"
+	"math/rand/v2"
 	"os"
 	"path"
 	"runtime"
@@ -13,7 +14,69 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
+
+// plan is what a seed decides before a simulation begins.
+type plan struct {
+	seed, try          uint64 // a try has other random numbers of the runtime
+	processes, workers int    // workers of each process
+	mostNames          int
+	ttl, margin        time.Duration
+	length             time.Duration // how long there is work, and faults
+	pause              time.Duration // of a worker between two operations, on average
+	latency            time.Duration // of a message, on average
+	loss               float64       // the share of messages that are lost, without a fault
+	unordered          bool          // messages of a process may overtake each other
+	grid               bool          // messages and work happen at common instants
+	drift              float64       // by what share the clocks of processes may differ from the store's
+	faultEvery         time.Duration // on average; 0 for none
+	handoff            holdfast.Handoff
+
+	many int // how many more locks a process holds all the time
+
+	onlyForces bool // faults
+
+	forgets, forces, crashes, leaves, stops bool // faults that are not in every simulation
+}
+
+func newPlan(seed uint64) plan {
+	r := rand.New(rand.NewPCG(seed, 'p')) //nolint:gosec // repeatable
+	oneOf := func(ds ...time.Duration) time.Duration { return ds[r.IntN(len(ds))] }
+	p := plan{seed: seed, processes: 1 + r.IntN(4), workers: 1 + r.IntN(4), mostNames: 6, grid: r.IntN(2) == 0, unordered: r.IntN(2) == 0}
+	p.ttl = oneOf(600*time.Millisecond, 2*time.Second, 5*time.Second, 30*time.Second)
+	p.length = min(p.ttl*time.Duration(8+r.IntN(16)), 100*time.Second)
+	p.pause = max(oneOf(time.Millisecond, 20*time.Millisecond, p.ttl/20, p.ttl/4), p.length*time.Duration(p.processes*p.workers)/1500) // bounds what a seed costs
+	p.latency = oneOf(50*time.Microsecond, 500*time.Microsecond, 3*time.Millisecond, p.ttl/100)
+	if r.IntN(3) == 0 {
+		p.loss = r.Float64() / 10
+	}
+	if r.IntN(8) > 0 {
+		p.faultEvery = p.ttl * time.Duration(1+r.IntN(6)) / 2
+	}
+	p.forgets, p.forces, p.crashes, p.leaves, p.stops = r.IntN(5) == 0, r.IntN(4) == 0, r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0
+	if r.IntN(40) == 0 {
+		p = plan{seed: seed, processes: 1, workers: 2, ttl: 9 * time.Second, length: time.Minute, pause: time.Second, latency: min(p.latency, 3*time.Millisecond), grid: p.grid, mostNames: p.mostNames}
+		p.many, p.faultEvery = 100+r.IntN(200), 5*time.Second
+	}
+	if p.onlyForces = p.forces && r.IntN(3) == 0; p.onlyForces {
+		p.loss = 0 // else nothing is ever calm
+	}
+	if r.IntN(2) == 0 {
+		p.drift = 0.0099 // docs/guarantees.md: up to one per cent
+	}
+	switch r.IntN(4) {
+	case 0:
+		p.handoff.Max = -1
+	case 1:
+		p.handoff = holdfast.Handoff{Max: 1 + r.IntN(6), For: oneOf(time.Millisecond, 50*time.Millisecond, p.ttl, 4*p.ttl)}
+	}
+	if r.IntN(4) == 0 && p.many == 0 { // many leases at once need their time
+		p.margin = p.ttl / time.Duration(3+r.IntN(30))
+	}
+	return p
+}
 
 // Seeds simulates some seeds over a store: HOLDFAST_SIM_SEEDS of them, from
 // HOLDFAST_SIM_FROM on, or each HOLDFAST_SIM_STEP-th of those. open returns an empty store

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -19,6 +20,24 @@ type Store interface {
 	Remember() (forget func())   // a failover may forget what was written in between; nil if the store has none such
 	Force(name string) bool      // ends a hold by hand
 	Left() []string              // the locks that it still has, for people
+}
+
+// Force is that of a Store whose engine people can look into.
+func Force(engine admin.Source, name string) bool {
+	ctx := context.Background()
+	records, err := engine.Get(ctx, name)
+	return err == nil && len(records) > 0 && len(records[0].Holds) > 0 &&
+		engine.ForceUnlock(ctx, name, records[0].Holds[0].Holder, "by hand") == nil
+}
+
+// Left is that of a Store whose engine people can look into.
+func Left(engine admin.Source) (left []string) {
+	for r, err := range engine.List(context.Background(), admin.Filter{}) {
+		if err != nil || r.Holders > 0 || r.Waiting > 0 {
+			left = append(left, fmt.Sprintf("%s: holders %v, waiters %v, %v", r.Name, r.Holds, r.Waiters, err))
+		}
+	}
+	return left
 }
 
 // target is a name, what it is used as, and what the checks compare. The mutex of the

@@ -208,20 +208,17 @@ func (w *worker) takeTwice(ctx context.Context) {
 		keep(again)
 	}
 	w.work(h)
-	switch again {
-	case nil:
-	case h.lock:
-		if !w.alive() {
-			break
-		}
-		if err := again.Unlock(); err == nil && h.lock.Err() != nil && !errors.Is(h.lock.Err(), holdfast.ErrLost) {
-			s.violate("after one of two Unlocks of %s: %v", h.name, h.lock.Err())
-		}
-	default: // the first was lost, and this is a new one
+	switch {
+	case again == nil:
+	case again != h.lock: // the first was lost, and this is a new one
 		if h.lock.Err() == nil {
 			s.violate("a re-entry of %s is another lock", h.name)
 		}
 		s.unlock(s.begin(r, h.side, again))
+	case w.alive():
+		if err := again.Unlock(); err == nil && h.lock.Err() != nil && !errors.Is(h.lock.Err(), holdfast.ErrLost) {
+			s.violate("after one of two Unlocks of %s: %v", h.name, h.lock.Err())
+		}
 	}
 	s.unlock(h)
 }
