@@ -84,6 +84,7 @@ func source(name string) string {
 func Commands(families ...string) (names []string) {
 	files, _ := sources.ReadDir(".")
 	called := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+	read := map[string]bool{} // shared functions: most scripts use the same
 	for _, file := range files {
 		name, isScript := strings.CutSuffix(file.Name(), ".lua")
 		family, _, found := strings.Cut(name, "_")
@@ -93,7 +94,9 @@ func Commands(families ...string) (names []string) {
 		if !isScript || !slices.Contains(families, family) {
 			continue
 		}
-		for _, m := range called.FindAllStringSubmatch(load(name).Source(), -1) {
+		text := source(name)
+		header, _, _ := strings.Cut(text, "\n\n")
+		for _, m := range called.FindAllStringSubmatch(shared(header, read)+text, -1) {
 			names = append(names, m[1])
 		}
 	}
