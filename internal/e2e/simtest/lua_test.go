@@ -24,8 +24,12 @@ func (c *compiler) compile(script *redishold.Script) (*lua.FunctionProto, error)
 		return nil, err
 	}
 	p, err := lua.Compile(chunk, script.Name())
+	if err != nil {
+		return nil, err
+	}
+	p.IsVarArg &^= lua.VarArgNeedsArg // no script has a table arg, which each run would make
 	c.done.Store(script.SHA(), p)
-	return p, err
+	return p, nil
 }
 
 // status is a reply such as OK.
