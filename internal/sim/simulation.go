@@ -139,26 +139,20 @@ func run(p plan, open func(ttl time.Duration) Store) *simulation {
 
 // finish checks that everybody is served, and that nothing is left.
 func (s *simulation) finish() {
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		for _, p := range s.processes {
-			p.work.Wait()
-		}
-	}()
 	limit := 3*s.ttl + s.longest() + 10*time.Second
 	if s.info.Caps.AtLeast { // each of those who wait may keep the name
 		limit += time.Duration(s.plan.processes*s.workers) * longestAtLeast(s.ttl)
 	}
-	select {
-	case <-served:
-	case <-time.After(limit):
+	tooLate := time.AfterFunc(limit, func() {
 		s.violate("somebody waits still, %v after the last fault", limit)
 		for _, p := range s.processes {
 			p.kill()
 		}
-		<-served
+	})
+	for _, p := range s.processes {
+		p.work.Wait()
 	}
+	tooLate.Stop()
 	for _, p := range s.processes {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		if err := p.locker.Drain(ctx); err != nil {
