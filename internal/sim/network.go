@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -98,19 +99,13 @@ func (l *Link) spend() bool {
 	return l.budget >= 0
 }
 
-// runs waits until the process does not stand still. It returns false if ctx ends before.
-func (l *Link) runs(ctx context.Context) bool {
-	return l.s.open(ctx, func() chan struct{} { return l.stopped })
-}
-
 // Claims returns claims of the process by the clock of the store.
 func (l *Link) Claims(claims ...driver.Claim) []driver.Claim {
-	all := make([]driver.Claim, len(claims))
+	claims = slices.Clone(claims)
 	for i, c := range claims {
-		c.TTL, c.AtLeast = l.There(c.TTL), l.There(c.AtLeast)
-		all[i] = c
+		claims[i].TTL, claims[i].AtLeast = l.There(c.TTL), l.There(c.AtLeast)
 	}
-	return all
+	return claims
 }
 
 // There is a duration of the process by the clock of the store.
@@ -136,15 +131,15 @@ func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, 
 	l.s.inFlight.Add(1)
 	go func() {
 		defer l.s.inFlight.Add(-1)
-		l.runs(context.Background())
+		l.s.pass(context.Background(), &l.stopped)
 		var a answer
 		err := l.carry(false)
 		if err == nil {
-			l.s.open(context.Background(), func() chan struct{} { return l.s.stopped })
+			l.s.pass(context.Background(), &l.s.stopped)
 			time.Sleep(l.s.inTurn())
 			a.v, a.err = execute()
 			if err = l.carry(true); !errors.Is(err, errLost) {
-				l.runs(context.Background())
+				l.s.pass(context.Background(), &l.stopped)
 			}
 		}
 		if err != nil {
@@ -176,7 +171,7 @@ func (l *Link) Deliver(fn func(error)) {
 // Receive waits for a message of the store to arrive. It returns an error when the process
 // notices that it was lost.
 func (l *Link) Receive(ctx context.Context) error {
-	if !l.runs(ctx) {
+	if !l.s.pass(ctx, &l.stopped) {
 		return ctx.Err()
 	}
 	arrived := make(chan error, 1)

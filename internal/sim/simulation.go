@@ -181,11 +181,12 @@ func (s *simulation) inTurn() time.Duration {
 	return time.Until(s.busyUntil)
 }
 
-// open waits until gate returns nil. It returns false if ctx ends before.
-func (s *simulation) open(ctx context.Context, gate func() chan struct{}) bool {
+// pass waits until nothing stands still at a gate: the store, or a process. It returns false
+// if ctx ends before.
+func (s *simulation) pass(ctx context.Context, gate *chan struct{}) bool {
 	for {
 		s.mu.Lock()
-		closed := gate()
+		closed := *gate
 		s.mu.Unlock()
 		if closed == nil {
 			return true
