@@ -65,7 +65,8 @@ func (l *Link) send(back bool) (delay time.Duration, err error) {
 	return delay, errLost
 }
 
-// carry sends a message, and returns when it arrives, or when it would have.
+// carry sends a message, and returns when it arrives, or the process gets an error in its
+// place. It returns errLost at once.
 func (l *Link) carry(back bool) error {
 	delay, err := l.send(back)
 	if !errors.Is(err, errLost) {
