@@ -21,7 +21,7 @@ type hold struct {
 	held   context.Context // of the lock
 	cancel context.CancelFunc
 	since  time.Time
-	first  time.Time // when the store granted what a process has passed on since
+	first  time.Time // when a process asked for what it has passed on since
 }
 
 type side byte
@@ -62,7 +62,7 @@ func (s *simulation) begin(r request, as side, lock *holdfast.Lock) *hold {
 		s.violate("%s is granted %v before the end of AtLeast", h.name, early)
 	}
 	s.checkAlone(h, excused)
-	h.first = h.since
+	h.first = h.began
 	if last := h.ended; last != nil && last.by.process == h.by.process && last.lock.Token()+1 == lock.Token() {
 		h.first = last.first
 	}

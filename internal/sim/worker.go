@@ -251,7 +251,8 @@ func (w *worker) takeSeveral(ctx context.Context) {
 	var holds []*hold
 	for _, lock := range locks {
 		i := slices.IndexFunc(s.names, func(t *target) bool { return t.name == lock.Name() })
-		h := s.begin(w.plain(ctx, s.names[i]), exclusive, lock)
+		r.target = s.names[i]
+		h := s.begin(r, exclusive, lock)
 		defer h.cancel()
 		holds = append(holds, h)
 	}
