@@ -1,7 +1,6 @@
 package ordered_test
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 
@@ -42,9 +41,7 @@ func TestDowngradeKeepsWaitingWritersOut(t *testing.T) {
 		ps[0].renewed(r, nil)
 		ps[0].renewed(w, driver.ErrGone)
 		ps[1].granted(waiting, false)
-		if err := ps[0].Release(t.Context(), w); !errors.Is(err, driver.ErrGone) {
-			t.Errorf("Release of the writer, repeated: got error %v, want ErrGone", err)
-		}
+		ps[0].over(w)
 		ps[0].release(r)
 		if after := ps[1].granted(waiting, true); after.Token <= beside.Token {
 			t.Errorf("token %d after %d", after.Token, beside.Token)
@@ -64,23 +61,13 @@ func TestDowngradeWithLostAnswers(t *testing.T) {
 		a, b := p.reader(&w), p.reader(&w)
 		p.granted(a, true)
 		p.granted(b, true)
-		lost := func(call string, c driver.Claim) {
-			t.Helper()
-			m.spoil(nil, losing(call))
-			if err := p.Release(t.Context(), c); !errors.Is(err, errLost) {
-				t.Fatalf("got error %v", err)
-			}
-			m.spoil(nil, nil)
-		}
-		lost("share", w)
+		p.lostRelease("share", w, true)
 		p.release(w)
 		p.renewed(a, nil)
 		p.release(a)
 		ps[1].granted(ps[1].reader(nil), true)
-		lost("remove", b)
-		if err := p.Release(t.Context(), b); !errors.Is(err, driver.ErrGone) {
-			t.Errorf("Release repeated: got error %v, want ErrGone", err)
-		}
+		p.lostRelease("remove", b, true)
+		p.over(b)
 		if n := m.count("share"); n != 2 {
 			t.Errorf("the entry was shared %d times, want twice: the first had no answer", n)
 		}
@@ -131,9 +118,7 @@ func TestNoReaderBesideRemovedWriter(t *testing.T) {
 		ps[0].granted(w, true)
 		r := ps[0].reader(&w)
 		ps[0].granted(r, true)
-		m.mu.Lock()
-		m.remove(func(entry) bool { return true })
-		m.mu.Unlock()
+		m.drop(func(entry) bool { return true })
 		ps[1].granted(ps[1].writer(), true)
 		ps[0].granted(r, false)
 		ps[0].granted(ps[0].reader(&w), false)

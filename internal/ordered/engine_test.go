@@ -35,13 +35,9 @@ func TestClaimsOfOneProcessExclude(t *testing.T) {
 // Release ends it.
 func TestLostAnswerOfTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, ps := processes(t, 2)
+		_, ps := processes(t, 2)
 		a := ps[0].claim()
-		m.spoil(nil, losing("enqueue"))
-		if _, err := ps[0].Try(t.Context(), a); !errors.Is(err, errLost) {
-			t.Fatalf("got error %v", err)
-		}
-		m.spoil(nil, nil)
+		ps[0].lostTry(a, true)
 		ps[1].granted(ps[1].claim(), false)
 		ps[0].granted(a, true)
 		ps[0].release(a)
@@ -180,9 +176,7 @@ func TestOtherProgramsAreExclusive(t *testing.T) {
 			if out := p.granted(c, false); out.Holder != "peer" {
 				t.Errorf("held by %q, want peer", out.Holder)
 			}
-			m.mu.Lock()
-			m.remove(func(e entry) bool { return e.Note == "peer" })
-			m.mu.Unlock()
+			m.drop(func(e entry) bool { return e.Note == "peer" })
 			p.granted(c, true)
 			p.release(c)
 		}
@@ -271,11 +265,7 @@ func TestWatchIsBegunAnew(t *testing.T) {
 		}
 		m.spoil(nil, nil)
 		for range 3 {
-			nap, cancel := context.WithTimeout(t.Context(), time.Second)
-			if _, err := w.Wait(nap, last); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got error %v, want that of the context", err)
-			}
-			cancel()
+			waits(t, w, last, time.Second)
 		}
 		if n := m.count("watch"); n != 3+2 { // that of its own entry began while it waited
 			t.Errorf("%d watches, want 5", n)

@@ -124,9 +124,7 @@ func TestEntriesAreListedSeldom(t *testing.T) {
 			t.Errorf("listed %d times in three times the TTL, want 9", n)
 		}
 		listed := m.count("own")
-		m.mu.Lock()
-		m.remove(func(e entry) bool { return e.Name == claims[1].Name })
-		m.mu.Unlock()
+		m.drop(func(e entry) bool { return e.Name == claims[1].Name })
 		p.renewed(claims[1], driver.ErrGone)
 		if n := m.count("own"); n != listed {
 			t.Errorf("listed %d times more", n-listed)

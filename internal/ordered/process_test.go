@@ -78,6 +78,54 @@ func (p *process) release(c driver.Claim) {
 	}
 }
 
+// over releases c, which must be gone.
+func (p *process) over(c driver.Claim) {
+	p.t.Helper()
+	if err := p.Release(p.t.Context(), c); !errors.Is(err, driver.ErrGone) {
+		p.t.Errorf("Release of %s: got error %v, want ErrGone", c.Owner, err)
+	}
+}
+
+// lostRelease releases c by a call whose answer is lost, after or before it was executed.
+func (p *process) lostRelease(call string, c driver.Claim, executed bool) {
+	p.t.Helper()
+	p.store.lose(call, executed)
+	if err := p.Release(p.t.Context(), c); !errors.Is(err, errLost) {
+		p.t.Fatalf("Release of %s: got error %v, want that the answer was lost", c.Owner, err)
+	}
+	p.store.spoil(nil, nil)
+}
+
+// lostTry tries c, and the answer is lost, after or before an entry was made.
+func (p *process) lostTry(c driver.Claim, executed bool) {
+	p.t.Helper()
+	p.store.lose("enqueue", executed)
+	if _, err := p.Try(p.t.Context(), c); !errors.Is(err, errLost) {
+		p.t.Fatalf("Try of %s: got error %v, want that the answer was lost", c.Owner, err)
+	}
+	p.store.spoil(nil, nil)
+}
+
+// waited wants Wait to return, with a grant or without one.
+func waited(t *testing.T, w driver.Waiter, last driver.Outcome, granted bool) driver.Outcome {
+	t.Helper()
+	out, err := w.Wait(t.Context(), last)
+	if err != nil || out.Granted != granted {
+		t.Fatalf("Wait: got %+v and error %v, want a grant: %v", out, err, granted)
+	}
+	return out
+}
+
+// waits wants Wait not to return for so long.
+func waits(t *testing.T, w driver.Waiter, last driver.Outcome, long time.Duration) {
+	t.Helper()
+	nap, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	if _, err := w.Wait(nap, last); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Wait: got error %v, want a wait until its end", err)
+	}
+}
+
 func (p *process) renewed(c driver.Claim, want error) driver.Renewal {
 	p.t.Helper()
 	answers, err := p.Renew(p.t.Context(), []driver.Claim{c})
@@ -92,6 +140,22 @@ func (m *memory) empty(t *testing.T) {
 	t.Helper()
 	if left := m.keys("job"); left != "" {
 		t.Errorf("left in the queue: %s", left)
+	}
+}
+
+// drop removes entries, as another program may.
+func (m *memory) drop(which func(entry) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.remove(which)
+}
+
+// lose has the store lose the answer of a call, after or before it is executed.
+func (m *memory) lose(call string, executed bool) {
+	if executed {
+		m.spoil(nil, losing(call))
+	} else {
+		m.spoil(losing(call), nil)
 	}
 }
 

@@ -13,20 +13,14 @@ import (
 // A Release whose answer is lost, and that is repeated late, does not end what came after.
 func TestRepeatedReleaseSparesNewerHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, ps := processes(t, 1)
+		_, ps := processes(t, 1)
 		p := ps[0]
 		a, b := p.claim(), p.claim()
 		p.granted(a, true)
-		m.spoil(nil, losing("remove"))
-		if err := p.Release(t.Context(), a); !errors.Is(err, errLost) {
-			t.Fatalf("got error %v", err)
-		}
-		m.spoil(nil, nil)
+		p.lostRelease("remove", a, true)
 		p.granted(b, true)
 		for range 2 {
-			if err := p.Release(t.Context(), a); !errors.Is(err, driver.ErrGone) {
-				t.Errorf("Release repeated: got error %v, want ErrGone", err)
-			}
+			p.over(a)
 		}
 		p.renewed(b, nil)
 	})
@@ -44,25 +38,15 @@ func TestOrphansAreSwept(t *testing.T) {
 
 		a := p.claim()
 		p.granted(a, true)
-		m.spoil(losing("remove"), nil)
-		if err := p.Release(t.Context(), a); !errors.Is(err, errLost) {
-			t.Fatalf("got error %v", err)
-		}
-		m.spoil(nil, nil)
+		p.lostRelease("remove", a, false)
 		p.renewed(other, nil)
 		m.empty(t)
 
 		time.Sleep(ttl / 3) // the entries are listed once until then
 		late := p.claim()
-		m.spoil(losing("enqueue"), nil)
-		if _, err := p.Try(t.Context(), late); !errors.Is(err, errLost) {
-			t.Fatalf("got error %v", err)
-		}
-		m.spoil(nil, nil)
+		p.lostTry(late, false)
 		late.Indeterminate = true
-		if err := p.Release(t.Context(), late); !errors.Is(err, driver.ErrGone) {
-			t.Fatalf("got error %v", err)
-		}
+		p.over(late)
 		m.mu.Lock()
 		for session := range m.sessions { // now it arrives
 			m.add("job", ordered.Mark{Kind: ordered.Mutex, ID: "0123456789abcdef"}, "", session)
@@ -81,9 +65,7 @@ func TestSweepSparesClaims(t *testing.T) {
 		held, queued, unsure := p.claim(), p.claim(), p.claim()
 		p.granted(held, true)
 		p.granted(queued, false)
-		m.spoil(nil, losing("enqueue"))
-		_, _ = p.Try(t.Context(), unsure)
-		m.spoil(nil, nil)
+		p.lostTry(unsure, true)
 		for range 3 {
 			p.renewed(held, nil)
 		}
@@ -128,11 +110,7 @@ func TestLateTryLockIsReleased(t *testing.T) {
 		held, passing := ps[0].claim(), ps[1].claim()
 		passing.NoQueue = true
 		ps[0].granted(held, true)
-		m.spoil(losing("enqueue"), nil)
-		if _, err := ps[1].Try(t.Context(), passing); !errors.Is(err, errLost) {
-			t.Fatalf("got error %v", err)
-		}
-		m.spoil(nil, nil)
+		ps[1].lostTry(passing, false)
 		passing.Indeterminate = true
 		ps[1].granted(passing, false)
 		m.mu.Lock()
@@ -158,11 +136,7 @@ func TestTriedAgainAfterRelease(t *testing.T) {
 		r := p.reader(&w)
 		p.granted(r, true)
 		p.release(w)
-		m.spoil(losing("remove"), nil)
-		if err := p.Release(t.Context(), r); !errors.Is(err, errLost) {
-			t.Fatalf("got error %v", err)
-		}
-		m.spoil(nil, nil)
+		p.lostRelease("remove", r, false)
 		for range 2 {
 			p.granted(r, true)
 			p.renewed(r, nil)
@@ -172,11 +146,7 @@ func TestTriedAgainAfterRelease(t *testing.T) {
 
 		c := p.claim()
 		p.granted(c, true)
-		m.spoil(losing("remove"), nil)
-		if err := p.Release(t.Context(), c); !errors.Is(err, errLost) {
-			t.Fatalf("got error %v", err)
-		}
-		m.spoil(nil, nil)
+		p.lostRelease("remove", c, false)
 		p.granted(c, true)
 		p.renewed(c, nil)
 		p.renewed(c, nil)
@@ -190,11 +160,7 @@ func TestTrySweeps(t *testing.T) {
 		p := ps[0]
 		c := p.claim()
 		p.granted(c, true)
-		m.spoil(losing("remove"), nil)
-		if err := p.Release(t.Context(), c); !errors.Is(err, errLost) {
-			t.Fatalf("got error %v", err)
-		}
-		m.spoil(nil, nil)
+		p.lostRelease("remove", c, false)
 		time.Sleep(ttl * 2 / 3)
 		other := p.claim()
 		other.Name = "other"

@@ -71,9 +71,7 @@ func TestSessionLost(t *testing.T) {
 		p.renewed(held, driver.ErrGone)
 		p.renewed(other, driver.ErrGone)
 		p.renewed(held, driver.ErrGone)
-		if err := p.Release(t.Context(), held); !errors.Is(err, driver.ErrGone) {
-			t.Errorf("Release: got error %v, want ErrGone", err)
-		}
+		p.over(held)
 		cancel()
 		wg.Wait()
 		if len(hints) != 1 || hints[0] != 0 {
@@ -103,15 +101,11 @@ func TestRemovedEntryIsALoss(t *testing.T) {
 			woken <- err
 		}()
 		synctest.Wait()
-		m.mu.Lock()
-		m.remove(func(e entry) bool { return strings.HasPrefix(e.Note, "process1\n") })
-		m.mu.Unlock()
+		m.drop(func(e entry) bool { return strings.HasPrefix(e.Note, "process1\n") })
 		if err := <-woken; err != nil {
 			t.Errorf("Wait: %v", err)
 		}
-		m.mu.Lock()
-		m.remove(func(e entry) bool { return strings.HasPrefix(e.Note, "process0\n") })
-		m.mu.Unlock()
+		m.drop(func(e entry) bool { return strings.HasPrefix(e.Note, "process0\n") })
 		if err := ps[0].renewed(held, driver.ErrGone).Err; !errors.As(err, new(*driver.GoneError)) {
 			t.Errorf("got error %v, want one with a reason", err)
 		}

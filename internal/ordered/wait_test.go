@@ -27,20 +27,14 @@ func TestHolderIsAskedForLater(t *testing.T) {
 		w := ps[1].Waiter(queued)
 		defer w.Close()
 		began := time.Now()
-		if _, err := w.Wait(t.Context(), last); err != nil {
-			t.Errorf("Wait: %v", err)
-		}
+		waited(t, w, last, false)
 		if took := time.Since(began); took != 250*time.Millisecond {
 			t.Errorf("asked for after %v", took)
 		}
 		if last = ps[1].granted(queued, false); last.Holder != "process0" {
 			t.Errorf("held by %q", last.Holder)
 		}
-		nap, cancel := context.WithTimeout(t.Context(), ttl/2)
-		defer cancel()
-		if _, err := w.Wait(nap, last); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got error %v, want a wait until its end", err)
-		}
+		waits(t, w, last, ttl/2)
 		if n := m.count("enqueue", "queue"); n != 3 {
 			t.Errorf("%d calls, want one for the holder, one for the waiter, and one that names the holder", n)
 		}
@@ -64,9 +58,9 @@ func TestWaitReturnsTheGrant(t *testing.T) {
 			time.Sleep(ttl / 10)
 			ps[0].release(held)
 		}()
-		out, err := w.Wait(t.Context(), last)
-		if err != nil || !out.Granted || out.Token <= first.Token {
-			t.Fatalf("got %+v and error %v, want a grant with a token above %d", out, err, first.Token)
+		out := waited(t, w, last, true)
+		if out.Token <= first.Token {
+			t.Fatalf("got %+v, want a token above %d", out, first.Token)
 		}
 		if end := began.Add(ttl); began.Add(out.ValidFor).After(end) {
 			t.Errorf("valid for %v from the last Try, which is beyond the session", out.ValidFor)
@@ -80,28 +74,20 @@ func TestWaitReturnsTheGrant(t *testing.T) {
 	})
 }
 
+// entryOf picks the entry of c.
+func entryOf(c driver.Claim) func(entry) bool {
+	return func(e entry) bool { return e.Mark.ID == ordered.IDOf(c.Owner) }
+}
+
 // Wait grants nothing that is not certain: the session lives for too short a time, the
 // claim's own entry was removed, or another one is ahead.
 func TestWaitLeavesItToTry(t *testing.T) {
 	for name, spoil := range map[string]func(m *memory, p *process, queued driver.Claim){
 		"the end of the session is near": func(*memory, *process, driver.Claim) { time.Sleep(ttl * 6 / 10) },
-		"the own entry is gone": func(m *memory, _ *process, queued driver.Claim) {
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			m.remove(func(e entry) bool { return e.Mark.ID == ordered.IDOf(queued.Owner) })
-		},
-		"the queue cannot be read": func(m *memory, _ *process, _ driver.Claim) { m.spoil(nil, losing("queue")) },
-		"the claim was released, and its entry is there still": func(m *memory, p *process, queued driver.Claim) {
-			m.spoil(func(_ context.Context, call string) error {
-				if call == "remove" {
-					return errLost
-				}
-				return nil
-			}, nil)
-			if err := p.Release(context.Background(), queued); !errors.Is(err, errLost) {
-				p.t.Errorf("Release: got error %v, want %v", err, errLost)
-			}
-			m.spoil(nil, nil)
+		"the own entry is gone":          func(m *memory, _ *process, queued driver.Claim) { m.drop(entryOf(queued)) },
+		"the queue cannot be read":       func(m *memory, _ *process, _ driver.Claim) { m.spoil(nil, losing("queue")) },
+		"the claim was released, and its entry is there still": func(_ *memory, p *process, queued driver.Claim) {
+			p.lostRelease("remove", queued, false)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -114,9 +100,7 @@ func TestWaitLeavesItToTry(t *testing.T) {
 				w := ps[1].Waiter(queued)
 				defer w.Close()
 				ps[0].release(held)
-				if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
-					t.Errorf("got %+v and error %v, want that another Try finds out", out, err)
-				}
+				waited(t, w, last, false) // another Try finds out
 			})
 		})
 	}
@@ -129,9 +113,7 @@ func TestWaitLeavesItToTry(t *testing.T) {
 		w := ps[2].Waiter(queued)
 		defer w.Close()
 		ps[1].release(leaving)
-		if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
-			t.Errorf("the waiter ahead has left: got %+v and error %v, want that the claim waits", out, err)
-		}
+		waited(t, w, last, false) // only the waiter ahead has left
 	})
 }
 
@@ -180,14 +162,10 @@ func TestWaitersAheadGiveUp(t *testing.T) {
 				ps[i].release(claims[i])
 			}
 		}()
-		if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
-			t.Fatalf("got %+v and error %v while another holds", out, err)
-		}
+		waited(t, w, last, false) // another holds
 		last = ps[3].granted(claims[3], false)
 		go ps[0].release(claims[0])
-		if out, err := w.Wait(t.Context(), last); err != nil || !out.Granted {
-			t.Errorf("got %+v and error %v, want a grant", out, err)
-		}
+		waited(t, w, last, true)
 	})
 }
 
@@ -199,19 +177,11 @@ func TestOwnEntryStaysWatched(t *testing.T) {
 		w := ps[2].Waiter(claims[2])
 		defer w.Close()
 		time.AfterFunc(time.Second, func() { ps[1].release(claims[1]) })
-		if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
-			t.Fatalf("got %+v and error %v, want that the claim waits", out, err)
-		}
+		waited(t, w, last, false)
 		last = ps[2].granted(claims[2], false)
-		time.AfterFunc(time.Millisecond, func() {
-			m.mu.Lock()
-			m.remove(func(e entry) bool { return e.Mark.ID == ordered.IDOf(claims[2].Owner) })
-			m.mu.Unlock()
-		})
+		time.AfterFunc(time.Millisecond, func() { m.drop(entryOf(claims[2])) })
 		time.AfterFunc(2*time.Millisecond, func() { ps[0].release(claims[0]) })
-		if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
-			t.Errorf("got %+v and error %v, want no grant to a claim without an entry", out, err)
-		}
+		waited(t, w, last, false) // a claim without an entry is granted nothing
 	})
 }
 
@@ -223,19 +193,11 @@ func TestOwnEntryGoesWithTheOneAhead(t *testing.T) {
 			m, ps, claims, last := contend(t, 2, false)
 			w := ps[1].Waiter(claims[1])
 			defer w.Close()
-			nap, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // until the own entry is watched
-			defer cancel()
-			if _, err := w.Wait(nap, last); !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatalf("got error %v, want a wait until its end", err)
-			}
-			m.mu.Lock()
-			m.remove(func(e entry) bool { return e.Mark.ID == ordered.IDOf(claims[1].Owner) })
-			m.mu.Unlock()
+			waits(t, w, last, 300*time.Millisecond) // until the own entry is watched
+			m.drop(entryOf(claims[1]))
 			ps[0].release(claims[0])
 			synctest.Wait()
-			if out, err := w.Wait(t.Context(), last); err != nil || out.Granted {
-				t.Fatalf("got %+v and error %v, want no grant to a claim without an entry", out, err)
-			}
+			waited(t, w, last, false) // a claim without an entry is granted nothing
 		}
 	})
 }
@@ -320,14 +282,8 @@ func TestOwnEntryIsWatchedLater(t *testing.T) {
 		defer w.Close()
 		for _, removed := range []time.Duration{100 * time.Millisecond, 400 * time.Millisecond} {
 			began := time.Now()
-			time.AfterFunc(removed, func() {
-				m.mu.Lock()
-				defer m.mu.Unlock()
-				m.remove(func(e entry) bool { return e.Mark.ID != "" && e.session != m.entries[0].session })
-			})
-			if _, err := w.Wait(t.Context(), last); err != nil {
-				t.Errorf("Wait: %v", err)
-			}
+			time.AfterFunc(removed, func() { m.drop(entryOf(queued)) })
+			waited(t, w, last, false)
 			if took, want := time.Since(began), max(removed, 250*time.Millisecond); took != want {
 				t.Errorf("removed after %v: woken after %v, want %v", removed, took, want)
 			}
@@ -360,9 +316,7 @@ func TestReadOnce(t *testing.T) {
 						ps[i].release(claims[i])
 					}
 				}()
-				if out, err := w.Wait(t.Context(), last); err != nil || !out.Granted {
-					t.Errorf("got %+v and error %v, want a grant", out, err)
-				}
+				waited(t, w, last, true)
 				if n := m.count("queue"); n != test.reads {
 					t.Errorf("the queue was read %d times after the release, want %d", n, test.reads)
 				}

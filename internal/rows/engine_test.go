@@ -88,17 +88,13 @@ func TestReleaseThatWasNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := rows.New(&unsentOnce{table: newTable()}, rows.Limits{Name: "test"})
 		c := claim("job", 1)
-		if out, err := e.Try(t.Context(), c); err != nil || !out.Granted {
-			t.Fatalf("Try: got %+v, %v", out, err)
-		}
+		mustTry(t, e, c)
 		c.Indeterminate = true // an earlier try had no answer
 		if err := e.Release(t.Context(), c); !errors.Is(err, driver.ErrNotExecuted) {
 			t.Fatalf("first Release: got %v, want ErrNotExecuted", err)
 		}
 		time.Sleep(5 * time.Second)
-		if err := e.Release(t.Context(), c); err != nil {
-			t.Errorf("second Release: got %v, want nil", err)
-		}
+		mustRelease(t, e, c)
 		time.Sleep(5 * time.Second) // that one is repeated
 	})
 }
@@ -192,9 +188,7 @@ func TestTableIsChecked(t *testing.T) {
 		}
 		tab.unchecked = nil
 		for range 3 {
-			if out, err := e.Try(t.Context(), c); err != nil || !out.Granted {
-				t.Fatalf("Try once the table is there: got %+v, %v", out, err)
-			}
+			mustTry(t, e, c)
 		}
 		if tab.calls().checks != 4 {
 			t.Errorf("got %d checks, want 3 that failed and one", tab.calls().checks)
@@ -222,13 +216,8 @@ func TestLateTryIsSwept(t *testing.T) {
 		if err := e.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := e.Try(t.Context(), claim("job", 2)); !out.Granted {
-			t.Fatalf("Try after the sweep: got %+v, %v, want a grant", out, err)
-		}
-		settled := claim("job", 2)
-		if err := e.Release(t.Context(), settled); err != nil {
-			t.Fatal(err)
-		}
+		mustTry(t, e, claim("job", 2))
+		mustRelease(t, e, claim("job", 2))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := e.Drain(ctx); err != nil {
@@ -255,9 +244,7 @@ func TestFixedClaimIsRead(t *testing.T) {
 	table := newTable()
 	e := newEngine(table, false)
 	held := claim("held", 1)
-	if _, err := e.Try(t.Context(), held); err != nil {
-		t.Fatal(err)
-	}
+	mustTry(t, e, held)
 	before := table.rows["held"].expires
 	held.Fixed, held.TTL = true, time.Hour
 	answers, err := e.Renew(t.Context(), []driver.Claim{held})

@@ -18,10 +18,22 @@ func held(t *testing.T, tab *table, listens bool, name string) (*rows.Engine, dr
 	t.Helper()
 	e, c := newEngine(tab, listens), claim(name, 1)
 	t.Cleanup(func() { _ = e.Drain(context.Background()) }) // the link outlasts its last waiter
-	if out, err := e.Try(t.Context(), c); !out.Granted {
-		t.Fatalf("Try of a free name: got %+v, %v", out, err)
-	}
+	mustTry(t, e, c)
 	return e, c
+}
+
+func mustTry(t *testing.T, e *rows.Engine, c driver.Claim) {
+	t.Helper()
+	if out, err := e.Try(t.Context(), c); err != nil || !out.Granted {
+		t.Fatalf("Try of %s by %s: got %+v and error %v, want a grant", c.Name, c.Owner, out, err)
+	}
+}
+
+func mustRelease(t *testing.T, e *rows.Engine, c driver.Claim) {
+	t.Helper()
+	if err := e.Release(t.Context(), c); err != nil {
+		t.Fatalf("Release of %s by %s: %v", c.Name, c.Owner, err)
+	}
 }
 
 // refused tries name, which is held, and returns a waiter for it.
@@ -33,6 +45,16 @@ func refused(t *testing.T, e *rows.Engine, name string, seq uint64) (driver.Wait
 		t.Fatalf("Try of a held name: got %+v, %v", out, err)
 	}
 	return e.Waiter(c), out
+}
+
+// mustWait returns how long a Wait took, which must succeed.
+func mustWait(t *testing.T, w driver.Waiter, out driver.Outcome) time.Duration {
+	t.Helper()
+	began := time.Now()
+	if _, err := w.Wait(t.Context(), out); err != nil {
+		t.Fatalf("Wait: %v", err)
+	}
+	return time.Since(began)
 }
 
 // All waiters share one link, which ends with the last of them.
@@ -59,9 +81,7 @@ func TestWaitersShareALink(t *testing.T) {
 		if tab.calls().listens != 1 || tab.calls().links != 1 || tab.calls().looks != before {
 			t.Errorf("got %d links, %d live, and %d looks beside them, want one link and no look", tab.calls().listens, tab.calls().links, tab.calls().looks-before)
 		}
-		if err := e.Release(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, e, c)
 		cancel() // the release wakes one of them
 		wg.Wait()
 		if err := e.Drain(t.Context()); err != nil || tab.calls().links != 0 {
@@ -77,14 +97,10 @@ func TestNextWaiterFindsTheLink(t *testing.T) {
 		e := newEngine(tab, true)
 		wait := func(seq uint64) {
 			name := fmt.Sprint("job ", seq)
-			if out, err := e.Try(t.Context(), claim(name, 1)); !out.Granted {
-				t.Fatalf("Try of a free name: got %+v, %v", out, err)
-			}
+			mustTry(t, e, claim(name, 1))
 			w, out := refused(t, e, name, seq)
 			defer w.Close()
-			if _, err := w.Wait(t.Context(), out); err != nil { // it is listened
-				t.Fatal(err)
-			}
+			mustWait(t, w, out) // it is listened
 		}
 		for seq := range uint64(10) {
 			wait(seq + 2)
@@ -113,25 +129,16 @@ func TestJoinOfALiveLink(t *testing.T) {
 		e, _ := held(t, tab, true, "other")
 		first, out := refused(t, e, "other", 2)
 		defer first.Close()
-		if _, err := first.Wait(t.Context(), out); err != nil { // listening begins
-			t.Fatal(err)
-		}
+		mustWait(t, first, out) // listening begins
 		c := claim("job", 3)
-		if _, err := e.Try(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		mustTry(t, e, c)
 		w, out := refused(t, e, "job", 4)
 		defer w.Close()
-		if err := e.Release(t.Context(), c); err != nil {
-			t.Fatal(err)
+		mustRelease(t, e, c)
+		if took := mustWait(t, w, out); took > 0 {
+			t.Fatalf("Wait after the name was released: took %v, want a return at once", took)
 		}
-		began := time.Now()
-		if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) > 0 {
-			t.Fatalf("Wait after the name was released: got %v after %v, want a return at once", err, time.Since(began))
-		}
-		if out, err := e.Try(t.Context(), claim("job", 4)); !out.Granted {
-			t.Fatalf("Try of a released name by the first of those who wait: got %+v, %v", out, err)
-		}
+		mustTry(t, e, claim("job", 4)) // it is the first of those who wait
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		out, _ = e.Try(t.Context(), claim("job", 5))
@@ -148,19 +155,13 @@ func TestNotifiedBeforeTheFirstWait(t *testing.T) {
 		e, c := held(t, newTable(), true, "job")
 		spare, out := refused(t, e, "job", 2)
 		defer spare.Close()
-		if _, err := spare.Wait(t.Context(), out); err != nil { // listening begins
-			t.Fatal(err)
-		}
+		mustWait(t, spare, out) // listening begins
 		w, out := refused(t, e, "job", 3)
 		defer w.Close()
-		for _, ended := range []driver.Claim{claim("job", 2), c} {
-			if err := e.Release(t.Context(), ended); err != nil {
-				t.Fatal(err)
-			}
-		}
-		began := time.Now()
-		if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) > 0 {
-			t.Errorf("Wait after the turn has come: got %v after %v, want a return at once", err, time.Since(began))
+		mustRelease(t, e, claim("job", 2))
+		mustRelease(t, e, c)
+		if took := mustWait(t, w, out); took > 0 {
+			t.Errorf("Wait after the turn has come: took %v, want a return at once", took)
 		}
 	})
 }
@@ -173,20 +174,13 @@ func TestTurnOfOneWhoIsGone(t *testing.T) {
 		refused(t, e, "job", 2) // never calls again
 		w, out := refused(t, e, "job", 3)
 		defer w.Close()
-		if _, err := w.Wait(t.Context(), out); err != nil { // listening begins
-			t.Fatal(err)
-		}
+		mustWait(t, w, out) // listening begins
 		out, _ = e.Try(t.Context(), claim("job", 3))
-		if err := e.Release(t.Context(), c); err != nil {
-			t.Fatal(err)
+		mustRelease(t, e, c)
+		if took := mustWait(t, w, out); took != rows.Turn {
+			t.Errorf("Wait: took %v, want a return after %v", took, rows.Turn)
 		}
-		began := time.Now()
-		if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) != rows.Turn {
-			t.Errorf("Wait: got %v after %v, want a return after %v", err, time.Since(began), rows.Turn)
-		}
-		if out, err := e.Try(t.Context(), claim("job", 3)); !out.Granted {
-			t.Errorf("Try after that turn: got %+v, %v, want a grant", out, err)
-		}
+		mustTry(t, e, claim("job", 3))
 	})
 }
 
@@ -256,11 +250,9 @@ func TestFirstLooksOften(t *testing.T) {
 						t.Error(err)
 					}
 				})
-				began := time.Now()
-				_, err := w.Wait(t.Context(), out)
-				late, most := time.Since(began)-long, max(min(long/4, 100*time.Millisecond), time.Millisecond)
-				if err != nil || late > most {
-					t.Errorf("Wait: got %v, %v after the release, want %v at most", err, late, most)
+				late, most := mustWait(t, w, out)-long, max(min(long/4, 100*time.Millisecond), time.Millisecond)
+				if late > most {
+					t.Errorf("Wait: returned %v after the release, want %v at most", late, most)
 				}
 				if looks, most := tab.calls().looks, 30+int(long/(75*time.Millisecond)); looks > most {
 					t.Errorf("got %d looks, want %d at most", looks, most)
@@ -315,9 +307,8 @@ func TestMissedTurnTakesANewPlace(t *testing.T) {
 		w, out := refused(t, e, "job", 2)
 		defer w.Close()
 		time.AfterFunc(time.Second, func() { tab.change(func() { tab.rows["job"].waiters = nil }) })
-		began := time.Now()
-		if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) > 1100*time.Millisecond {
-			t.Fatalf("Wait: got %v after %v, want that it returns within 100 ms of the loss", err, time.Since(began))
+		if took := mustWait(t, w, out); took > 1100*time.Millisecond {
+			t.Fatalf("Wait: took %v, want that it returns within 100 ms of the loss", took)
 		}
 		out, err := e.Try(t.Context(), claim("job", 2))
 		if err != nil || !out.Queued {
@@ -369,13 +360,10 @@ func TestWaitWithoutAPlace(t *testing.T) {
 		}
 		w := e.Waiter(passing)
 		defer w.Close()
-		if err := e.Release(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, e, c)
 		for range 2 { // the first may return as listening begins
-			began := time.Now()
-			if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) > 200*time.Millisecond {
-				t.Errorf("Wait: got %v after %v, want that it returns soon", err, time.Since(began))
+			if took := mustWait(t, w, out); took > 200*time.Millisecond {
+				t.Errorf("Wait: took %v, want that it returns soon", took)
 			}
 		}
 	})
@@ -390,10 +378,7 @@ func TestRowsAreLookedAt(t *testing.T) {
 				tab := newTable()
 				tab.down = down
 				e, c := held(t, tab, down != nil, "job")
-				other := claim("other", 2)
-				if _, err := e.Try(t.Context(), other); err != nil {
-					t.Fatal(err)
-				}
+				mustTry(t, e, claim("other", 2))
 				w, out := refused(t, e, "job", 3)
 				defer w.Close()
 				also, alsoOut := refused(t, e, "other", 4)
@@ -439,9 +424,7 @@ func TestLooksWithoutAQueue(t *testing.T) {
 				defer w.Close()
 				before := tab.calls().looks
 				for range 20 { // each returns after 100 ms
-					if _, err := w.Wait(t.Context(), out); err != nil {
-						t.Fatal(err)
-					}
+					mustWait(t, w, out)
 				}
 				if looks := tab.calls().looks - before; looks > 90 {
 					t.Errorf("%d looks in 2 s, want 90 at most", looks)
@@ -478,9 +461,7 @@ func TestLostLinkWakes(t *testing.T) {
 		w, out := refused(t, e, "job", 2)
 		defer w.Close()
 		for cuts := range 3 {
-			if _, err := w.Wait(t.Context(), out); err != nil { // listening began
-				t.Fatal(err)
-			}
+			mustWait(t, w, out) // listening began
 			out, _ = e.Try(t.Context(), claim("job", 2))
 			woken := make(chan error, 1)
 			go func() {
@@ -498,9 +479,8 @@ func TestLostLinkWakes(t *testing.T) {
 			}
 			out, _ = e.Try(t.Context(), claim("job", 2))
 		}
-		began := time.Now()
-		if _, err := w.Wait(t.Context(), out); err != nil || time.Since(began) > time.Second || tab.calls().listens < 4 {
-			t.Errorf("Wait after the link was lost: %v after %v, %d links", err, time.Since(began), tab.calls().listens)
+		if took := mustWait(t, w, out); took > time.Second || tab.calls().listens < 4 {
+			t.Errorf("Wait after the link was lost: took %v, %d links", took, tab.calls().listens)
 		}
 		_ = e.Release(t.Context(), c)
 	})

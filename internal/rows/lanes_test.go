@@ -47,9 +47,7 @@ func TestCallsHaveABound(t *testing.T) {
 		tab := &slow{table: newTable()}
 		e := rows.New(tab, rows.Limits{Name: "test"})
 		held := claim("held", 1)
-		if out, err := e.Try(t.Context(), held); err != nil || !out.Granted {
-			t.Fatalf("Try: got %+v, %v", out, err)
-		}
+		mustTry(t, e, held)
 		caller, giveUp := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		for i := range 100 {
@@ -113,9 +111,7 @@ func TestTakenNamesAreRead(t *testing.T) {
 		if tries, looks := after.tries-before.tries, after.looks-before.looks; tries != 1 || looks != 49 {
 			t.Errorf("50 calls: got %d tries and %d reads, want 1 and 49", tries, looks)
 		}
-		if err := e.Release(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, e, c)
 		if out, err := e.Try(t.Context(), passing); err != nil || !out.Granted || tab.calls().looks != after.looks {
 			t.Errorf("Try of a released name: got %+v, %v, and %d reads, want a grant without one", out, err, tab.calls().looks-after.looks)
 		}

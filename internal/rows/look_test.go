@@ -90,16 +90,10 @@ func TestGetAndDescribe(t *testing.T) {
 		e := rows.New(table, rows.Limits{Name: "memory"})
 		c := driver.Claim{Name: "job", Client: "c", Seq: 7, Owner: "c:7", TTL: time.Minute, Tokens: 3, Note: "me"}
 		for range 2 {
-			if _, err := e.Try(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Release(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
+			mustTry(t, e, c)
+			mustRelease(t, e, c)
 		}
-		if _, err := e.Try(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
+		mustTry(t, e, c)
 		time.Sleep(time.Second)
 		want := admin.Hold{
 			Holder: admin.Holder{Owner: "c:7", Note: "me", Holds: 1, Remaining: 59 * time.Second},
@@ -117,9 +111,7 @@ func TestGetAndDescribe(t *testing.T) {
 		if err != nil || d.Waiting != 1 || len(d.Waiters) != 1 || d.Waiters[0].Owner != "d:1" || d.Waiters[0].Client.ID != "d" {
 			t.Errorf("got waiters %+v and error %v, want d:1, which is in the row", d.Waiters, err)
 		}
-		if err := e.Release(t.Context(), waiter); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, e, waiter)
 		if err := e.ForceUnlock(t.Context(), "job", want.Holder, "why\x00not"); err != nil {
 			t.Fatal(err)
 		}
@@ -136,9 +128,7 @@ func TestGetAndDescribe(t *testing.T) {
 		}
 		other := c
 		other.Owner = "c:8"
-		if _, err := e.Try(t.Context(), other); err != nil {
-			t.Fatal(err)
-		}
+		mustTry(t, e, other)
 		reasons, err := e.ForceReasons(t.Context(), []admin.Ended{{Name: "job", Owner: "c:8"}, {Name: "job", Owner: "c:7"}, {Name: "none", Owner: ""}})
 		if err != nil || !slices.Equal(reasons, []string{"", "why\uFFFDnot", ""}) {
 			t.Errorf("ForceReasons: got %q and error %v", reasons, err)
@@ -151,16 +141,10 @@ func TestForceUnlockOfAChangingHold(t *testing.T) {
 	table := newTable()
 	e := rows.New(table, rows.Limits{Name: "memory"})
 	c := driver.Claim{Name: "job", Owner: "c:1", TTL: time.Minute, Tokens: 1}
-	if _, err := e.Try(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
+	mustTry(t, e, c)
 	table.forcing = func() {
-		if err := e.Release(t.Context(), c); err != nil {
-			t.Error(err)
-		}
-		if _, err := e.Try(t.Context(), c); err != nil {
-			t.Error(err)
-		}
+		mustRelease(t, e, c)
+		mustTry(t, e, c)
 	}
 	if err := e.ForceUnlock(t.Context(), "job", admin.Holder{Owner: "c:1"}, ""); !errors.Is(err, driver.ErrGone) {
 		t.Errorf("ForceUnlock: got error %v, want ErrGone", err)
