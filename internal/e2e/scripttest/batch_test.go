@@ -304,8 +304,7 @@ func tryAndRelease(t *testing.T, b *redishold.Backend, cs []driver.Claim) {
 
 // A thousand names, whose scripts the server forgets in between.
 func TestBatchesOfAThousand(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, b := startStore(t, nil)
 	cs := manyClaims("stock", 1000)
 	for range 2 {
 		tryAndRelease(t, b, cs)
@@ -321,9 +320,7 @@ func TestBatchesOfAThousand(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range cs { // one by one they are the same locks
-		if err := b.Release(bounded(t), c); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, b, c)
 	}
 	if stay := server.Bind(t).KeysWithoutTTL(func(key string) bool { return strings.HasPrefix(key, "holdfast:token:") }); len(stay) > 0 {
 		t.Errorf("keys without TTL: %q", stay)
@@ -363,17 +360,14 @@ func TestBatchWithoutRightsToSomeNames(t *testing.T) {
 
 // Unlocking what is gone says why, also among others.
 func TestReleaseAllSaysWhy(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, b := startStore(t, nil)
 	cs := manyClaims("stock", 3)
 	b.TryAll(bounded(t), cs)
 	server.Int("DEL", cs[1].Name)
 	next := claim(cs[1].Name, "9")
 	next.Client, next.Note = strings.Replace(next.Client, "7", "8", 1), "somebody@else:1"
 	next.Owner = next.Client + ":9"
-	if o := mustTry(t, b, next); !o.Granted {
-		t.Fatal("the name is not free")
-	}
+	mustGrant(t, b, next)
 	errs := b.ReleaseAll(bounded(t), cs)
 	var gone *driver.GoneError
 	if errs[0] != nil || errs[2] != nil || !errors.As(errs[1], &gone) || gone.Reason != driver.ReasonNotOwner {
@@ -384,8 +378,7 @@ func TestReleaseAllSaysWhy(t *testing.T) {
 // Longer is worth knowing: while a script of several locks runs, the server serves
 // nobody else.
 func TestSeveralAreSoonDone(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, b := startStore(t, nil)
 	cs := manyClaims("stock", 500)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

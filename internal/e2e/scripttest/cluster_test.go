@@ -62,7 +62,7 @@ func TestRedisholdInACluster(t *testing.T) {
 			for _, name := range []string{"orders", "{t1}:orders", "a{b}c{d", "日本"} {
 				t.Run(fmt.Sprintf("%s %s%s/%s/%s", c.opts.Layout, c.opts.KeyPrefix, map[bool]string{true: "shared tokens"}[c.opts.SharedTokens], kind, name), func(t *testing.T) {
 					server.String("FLUSHALL") // marks of owners given up
-					useInACluster(t, b, kind, name)
+					useByTwo(t, b, kind, name)
 					for _, key := range server.Keys() {
 						if strings.Contains(key, "queue") || strings.Contains(key, "fair") {
 							t.Errorf("%q stays", key)
@@ -72,7 +72,11 @@ func TestRedisholdInACluster(t *testing.T) {
 			}
 		}
 	}
-	useCountersInACluster(t, server, redishold.New(conn, nil))
+	sharded := server.ListenSharded(startChannel)
+	useCounters(t, redishold.New(conn, nil), jobs, "{t1}:jobs")
+	if got := sharded.Wait(2); got[0].Payload != "1" || got[1].Payload != "0" {
+		t.Errorf("sharded channel of a latch: got %v, want 1 and 0", got)
+	}
 	wantRefusedInACluster(t, conn)
 	for channel, want := range wantHeard {
 		var got []string
@@ -85,8 +89,8 @@ func TestRedisholdInACluster(t *testing.T) {
 	}
 }
 
-// useInACluster has one claim hold a lock, and another wait for it and give up.
-func useInACluster(t *testing.T, b *redishold.Backend, kind, name string) {
+// useByTwo has one claim hold a lock, and another wait for it and give up.
+func useByTwo(t *testing.T, b *redishold.Backend, kind, name string) {
 	t.Helper()
 	one, two := kindClaim(kind, name, "1"), kindClaim(kind, name, "2")
 	mustGrant(t, b, one)
@@ -103,9 +107,7 @@ func useInACluster(t *testing.T, b *redishold.Backend, kind, name string) {
 	}
 	mustRenewOn(t, b, one)
 	mustRelease(t, b, one)
-	if r, err := b.Renew(bounded(t), []driver.Claim{one}); err != nil || !errors.Is(r[0].Err, driver.ErrGone) { // looks up why
-		t.Fatalf("Renew of what is gone: got %+v and error %v", r, err)
-	}
+	mustRenewAsGone(t, b, one) // looks up why
 	two.Indeterminate = true
 	err := b.Release(bounded(t), two)
 	if held := kind == "read" || kind == "fair"; held && err != nil || !held && !errors.Is(err, driver.ErrGone) {
@@ -134,19 +136,19 @@ func wantRefusedInACluster(t *testing.T, conn redishold.Conn) {
 	}
 }
 
-func useCountersInACluster(t *testing.T, server *redistest.Server, b *redishold.Backend) {
+// useCounters opens a latch, and uses semaphores of these names.
+func useCounters(t *testing.T, b *redishold.Backend, semaphores ...string) {
 	t.Helper()
-	sharded := server.ListenSharded(startChannel)
 	if set, err := b.SetCount(bounded(t), start, "set", 1); err != nil || !set {
 		t.Fatalf("SetCount: got %v and error %v", set, err)
 	}
 	if err := b.CountDown(bounded(t), start, "down"); err != nil {
 		t.Fatalf("CountDown: %v", err)
 	}
-	if got := sharded.Wait(2); got[0].Payload != "1" || got[1].Payload != "0" {
-		t.Fatalf("sharded channel: got %v, want 1 and 0", got)
+	if n, err := b.Count(bounded(t), start); err != nil || n != 0 {
+		t.Fatalf("Count: got %d and error %v, want 0", n, err)
 	}
-	for _, name := range []string{jobs, "{t1}:jobs"} {
+	for _, name := range semaphores {
 		s := b.PlainSemaphore(name)
 		if err := s.Release(bounded(t), 1); err != nil {
 			t.Fatalf("%q: Release: %v", name, err)

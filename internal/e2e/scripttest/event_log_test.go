@@ -109,8 +109,7 @@ func manyEvents(n int) []any {
 // A page is what comes next of both streams, and those who go on from its last miss
 // nothing.
 func TestEventLogComesInPages(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{LogLength: 100})
+	_, b := startStore(t, &redishold.Options{LogLength: 100})
 	var entries []admin.Entry
 	for i := range 700 {
 		h := admin.Entry{Type: admin.EntryAcquired, At: time.Now(), Name: strconv.Itoa(i)}
@@ -157,8 +156,7 @@ func TestEventLogComesInPages(t *testing.T) {
 
 // Names are bytes.
 func TestEventLogOfAnyName(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	_, b := startStore(t, nil)
 	for _, name := range []string{"a\x00b", "\xff\xfe", strings.Repeat("x", 900), "ü", `{"}`} {
 		h := admin.Entry{Type: admin.EntryLost, At: time.Now(), Name: name}
 		if err := b.AppendLog(bounded(t), admin.Client{ID: "c", Note: strings.Repeat("n", 5000)}, []admin.Entry{h}); err != nil {
@@ -173,8 +171,7 @@ func TestEventLogOfAnyName(t *testing.T) {
 
 // What others wrote costs its own entry, and nothing else.
 func TestEventLogIsNotBelieved(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, b := startStore(t, nil)
 	long := strings.Repeat("x", 5000)
 	for _, what := range []string{
 		"", "{", "[]", `{"event":7}`,

@@ -79,15 +79,11 @@ func TestFairWithoutAPlace(t *testing.T) {
 	}
 	b.fairGrant("a:1")
 	refused()
-	if keys := b.Keys(); len(keys) != 2 { // the lock and its counter
-		t.Fatalf("a refused claim that does not wait left %q", keys)
-	}
+	b.wantKeys(lockKey, counterKey)
 	b.fairBusy("a:2")
 	b.fairReleaseFor("a:1", 0)
 	refused()
-	if queue := b.queue(); len(queue) != 1 || queue[0] != "a:2" {
-		t.Fatalf("got queue %q, want a:2 alone", queue)
-	}
+	b.wantQueue("a:2")
 	b.fairGrant("a:2")
 	b.fairRelease("a:2")
 	if reply := b.run("fair_acquire", fairKeys("b:1"), passing...); !granted(reply) {
@@ -201,6 +197,23 @@ func (b *bench) heardBefore(l *redistest.Listener) []redistest.Message {
 	}
 }
 
+func (b *bench) wantMessages(l *redistest.Listener, want ...redistest.Message) {
+	b.t.Helper()
+	if got := b.heardBefore(l); !slices.Equal(got, want) {
+		b.t.Fatalf("messages: got %v, want %v", got, want)
+	}
+}
+
+// wantPayloads wants these messages on channel, and none on another.
+func (b *bench) wantPayloads(l *redistest.Listener, channel string, payloads ...string) {
+	b.t.Helper()
+	var want []redistest.Message
+	for _, payload := range payloads {
+		want = append(want, redistest.Message{Channel: channel, Payload: payload})
+	}
+	b.wantMessages(l, want...)
+}
+
 func (b *bench) wantFairTTLs() {
 	b.t.Helper()
 	b.wantNothingStays()
@@ -309,9 +322,7 @@ func TestFairFirstComeFirstServed(t *testing.T) {
 	b.wantHash(map[string]string{"a:1": "1"})
 	b.wantTTL(lockKey, 20000)
 	b.wantNothingStays()
-	if keys := b.Keys(); len(keys) != 2 {
-		t.Fatalf("a grant without a queue left %q", keys)
-	}
+	b.wantKeys(lockKey, counterKey)
 	b.fairBusy("b:1", "c:1", "d:1", "c:1", "b:1", "b:1")
 	b.wantQueue("b:1", "c:1", "d:1")
 	b.wantFairTTLs()
@@ -320,12 +331,10 @@ func TestFairFirstComeFirstServed(t *testing.T) {
 		most := presence * (i % 2) // the next is woken, or has the lock
 		last := b.fairBusy(next)
 		b.fairReleaseFor(owner, most)
-		messages := b.heardBefore(heard)
-		if want := []redistest.Message{{Channel: channel + ":" + next[:1], Payload: "0:0:" + next}}; most == 0 && !slices.Equal(messages, want) {
-			t.Fatalf("messages: got %v, want %v alone", messages, want)
-		}
 		if most > 0 {
-			b.fairGiven(messages, next, last)
+			b.fairGiven(b.heardBefore(heard), next, last)
+		} else {
+			b.wantPayloads(heard, channel+":"+next[:1], "0:0:"+next)
 		}
 		heard = b.Listen("*")
 		if next != "d:1" {
@@ -338,9 +347,7 @@ func TestFairFirstComeFirstServed(t *testing.T) {
 	}
 	b.wantQueue()
 	b.fairRelease("d:1")
-	if keys := b.Keys(); !slices.Equal(keys, []string{counterKey}) {
-		t.Fatalf("keys that stay: %q", keys)
-	}
+	b.wantKeys(counterKey)
 }
 
 func TestFairTryAgainIsTheSameClaim(t *testing.T) {
@@ -428,10 +435,7 @@ func TestFairAnyPollRepairsTheQueue(t *testing.T) {
 	b.vanish("b:1")
 	heard := b.Listen("*")
 	b.fairBusy("d:1")
-	want := []redistest.Message{{Channel: channel + ":c:1", Payload: "0"}, {Channel: channel + ":c", Payload: "0:0:c:1"}}
-	if got := b.heardBefore(heard); !slices.Equal(got, want) {
-		t.Fatalf("messages: got %v, want %v", got, want)
-	}
+	b.wantMessages(heard, redistest.Message{Channel: channel + ":c:1", Payload: "0"}, redistest.Message{Channel: channel + ":c", Payload: "0:0:c:1"})
 	b.wantQueue("c:1", "d:1")
 	b.fairGrant("c:1")
 }
@@ -451,16 +455,13 @@ func TestFairGivingUp(t *testing.T) {
 		t.Fatalf("deadline of the Java waiter: was %d ms from now, is %d", before, after)
 	}
 	b.want(n(0), "fair_release", fairReleaseKeys, "c:1", 0, channel+":", presence, "PUBLISH")
-	if got := b.heardBefore(heard); len(got) != 0 {
-		t.Fatalf("messages while the lock is held: %v", got)
-	}
+	b.wantMessages(heard) // none while the lock is held
 	b.wantHash(map[string]string{"a:1": "1"})
 
+	heard = b.Listen("*")
 	b.Int("DEL", lockKey)
 	b.fairRelease("b:1") // the head goes, and the lock is free
-	if want := []redistest.Message{{Channel: channel + ":j:1", Payload: "0"}}; !slices.Equal(b.heardBefore(heard)[1:], want) {
-		t.Fatalf("messages: got %v, want %v last", heard.Messages(), want)
-	}
+	b.wantPayloads(heard, channel+":j:1", "0")
 	b.wantJava("granted", "acquire", "j:1")
 }
 
@@ -575,9 +576,7 @@ func TestFairMendsAHeadWithoutDeadline(t *testing.T) {
 	b.Int("RPUSH", queueKey, "lost:1")
 	heard := b.Listen("*")
 	b.fairRelease("a:1")
-	if want := []redistest.Message{{Channel: channel + ":lost:1", Payload: "0"}}; !slices.Equal(b.heardBefore(heard), want) {
-		t.Fatalf("messages: got %v, want %v: it may be alive", heard.Messages(), want)
-	}
+	b.wantPayloads(heard, channel+":lost:1", "0") // it may be alive
 }
 
 func TestFairOnAFullServer(t *testing.T) {
@@ -585,13 +584,7 @@ func TestFairOnAFullServer(t *testing.T) {
 	b.fill()
 	refused := func(owner string) {
 		t.Helper()
-		before := b.Keys()
-		if _, err := eval(t, b.client, "fair_acquire", fairKeys(owner), fairArgs(owner)...); err == nil || !strings.Contains(err.Error(), "OOM") {
-			t.Fatalf("fair_acquire for %s: got error %v, want OOM", owner, err)
-		}
-		if after := b.Keys(); !slices.Equal(before, after) {
-			t.Fatalf("keys were %q, are %q", before, after)
-		}
+		b.wantOOM(script{"fair_acquire", fairKeys(owner), fairArgs(owner)})
 	}
 	refused("a:1")
 	b.String("CONFIG", "SET", "maxmemory", "0")
@@ -706,10 +699,7 @@ func TestFairWakeTellsWhoeverIsFirst(t *testing.T) {
 	b.fairGrant("a:1")
 	b.fairBusy("b:1", "c:1")
 	wake(2)
-	want := []redistest.Message{{Channel: channel + ":b:1", Payload: "0"}, {Channel: channel + ":b", Payload: "0:0:b:1"}}
-	if got := b.heardBefore(heard); !slices.Equal(got, want) {
-		t.Fatalf("messages: got %v, want %v", got, want)
-	}
+	b.wantMessages(heard, redistest.Message{Channel: channel + ":b:1", Payload: "0"}, redistest.Message{Channel: channel + ":b", Payload: "0:0:b:1"})
 }
 
 // A release that cannot give the lock, for the counter is no number, is one.
@@ -720,9 +710,7 @@ func TestFairReleaseWithABrokenCounter(t *testing.T) {
 	b.String("SET", counterKey, "x")
 	heard := b.Listen("*")
 	b.fairRelease("a:1")
-	if want := []redistest.Message{{Channel: channel + ":b", Payload: "0:0:b:1"}}; !slices.Equal(b.heardBefore(heard), want) {
-		t.Fatalf("messages: got %v, want %v", heard.Messages(), want)
-	}
+	b.wantPayloads(heard, channel+":b", "0:0:b:1")
 	b.wantHash(map[string]string{})
 	b.wantQueue("b:1")
 }

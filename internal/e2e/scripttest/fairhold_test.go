@@ -33,8 +33,7 @@ func awaitQueue(t *testing.T, server *redistest.Server, n int64) {
 
 // However many died in the queue, the next gets the lock within 5 seconds.
 func TestFairDeadWaitersDelayTheNextOnce(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, b := startStore(t, nil)
 	holder := fairClaim("1")
 	mustTry(t, b, holder)
 	for i := range 20 {
@@ -65,8 +64,7 @@ func TestFairDeadWaitersDelayTheNextOnce(t *testing.T) {
 }
 
 func TestFairGivingUpLeavesNoPlace(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, b := startStore(t, nil)
 	first, second, third := fairClaim("1"), fairClaim("2"), fairClaim("3")
 	mustTry(t, b, first)
 	mustTry(t, b, second)
@@ -76,33 +74,22 @@ func TestFairGivingUpLeavesNoPlace(t *testing.T) {
 	}
 	w := b.Waiter(third)
 	defer w.Close()
-	if _, err := w.Wait(bounded(t), last); err != nil { // subscribes
-		t.Fatalf("Wait: %v", err)
-	}
+	mustWait(t, w, last) // subscribes
 	mustTry(t, b, third)
-	if err := b.Release(bounded(t), first); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	mustRelease(t, b, first)
 	last = mustTry(t, b, third)
 	if last.Granted || last.RetryAfter <= 0 || last.RetryAfter > 4*time.Second {
 		t.Fatalf("got %+v, want to come back within 4s: it is another's turn", last)
 	}
-	if err := b.Release(bounded(t), second); err != nil {
-		t.Fatalf("Release of a claim that was given the lock: %v", err)
+	mustRelease(t, b, second) // which was given the lock
+	if o := mustWait(t, w, last); !o.Granted || o.Token == 0 || o.ValidFor > 4*time.Second || o.ValidFor < 3*time.Second {
+		t.Fatalf("Wait: got %+v, want the grant", o)
 	}
-	if o, err := w.Wait(bounded(t), last); err != nil || !o.Granted || o.Token == 0 || o.ValidFor > 4*time.Second || o.ValidFor < 3*time.Second {
-		t.Fatalf("Wait: got %+v and error %v, want the grant", o, err)
-	}
-	if o := mustTry(t, b, third); !o.Granted {
-		t.Fatalf("got %+v, want a grant", o)
-	}
-	if r, err := b.Renew(bounded(t), []driver.Claim{third, second}); err != nil || r[0].Err != nil || !errors.Is(r[1].Err, driver.ErrGone) {
-		t.Fatalf("Renew: got %+v and error %v", r, err)
-	}
+	mustGrant(t, b, third)
+	mustRenewOn(t, b, third)
+	mustRenewAsGone(t, b, second)
 	third.Indeterminate = true
-	if err := b.Release(bounded(t), third); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	mustRelease(t, b, third)
 	if _, err := b.Try(bounded(t), third); !errors.Is(err, driver.ErrGone) {
 		t.Fatalf("a late Try: got %v, want ErrGone", err)
 	}
@@ -136,28 +123,19 @@ func listening(t *testing.T, b *redishold.Backend, c driver.Claim) (driver.Waite
 	t.Helper()
 	w := b.Waiter(c)
 	t.Cleanup(w.Close)
-	if _, err := w.Wait(bounded(t), mustTry(t, b, c)); err != nil {
-		t.Fatalf("Wait: %v", err)
-	}
-	last := mustTry(t, b, c)
-	if last.Granted {
-		t.Fatalf("got %+v, want busy", last)
-	}
-	return w, last
+	mustWait(t, w, mustRefuse(t, b, c))
+	return w, mustRefuse(t, b, c)
 }
 
 // Tokens rise over grants that releases make, and those that a Try makes.
 func TestFairGrantsOnReleaseHaveRisingTokens(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	_, b := startStore(t, nil)
 	holder := fairClaim("0")
 	token := mustTry(t, b, holder).Token
 	for i := range 6 {
 		next := fairClaim(fmt.Sprint(i + 1))
 		w, last := listening(t, b, next)
-		if err := b.Release(bounded(t), holder); err != nil {
-			t.Fatal(err)
-		}
+		mustRelease(t, b, holder)
 		granted := hear(t, w, last)
 		if granted.Token <= token {
 			t.Fatalf("grant %d: got token %d after %d", i, granted.Token, token)

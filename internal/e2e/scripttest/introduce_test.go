@@ -3,7 +3,6 @@ package scripttest
 import (
 	"encoding/hex"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -16,53 +15,41 @@ import (
 
 const registrations = "holdfast:client:"
 
-// asking are the acquires of all kinds for an owner that comes second, each with a
-// holder that is there before.
+// asking are the acquires for z:1, which asks who holds the lock, each with a holder that is
+// there before.
 func asking(b *bench, owner, begin string) map[string]func() any {
-	permit := strings.Repeat("p", 16)
-	readKeys := func(owner string) []string { return append(rwKeys(owner), timeoutKey(owner, 1)) }
-	run := func(script string, keys []string, args ...any) any { return b.run(script, keys, args...) }
-	return map[string]func() any{
-		"acquire": func() any {
-			run("acquire", threeKeys, owner, 20000, 1, 1)
-			return run("acquire", threeKeys, "z:1", 20000, 1, 1, begin)
-		},
-		"acquire_all": func() any {
-			run("acquire", threeKeys, owner, 20000, 1, 1)
-			return run("acquire_all", threeKeys, "z:1", 20000, 1, 1, begin).([]any)[0]
-		},
-		"fair_acquire": func() any {
-			run("fair_acquire", fairKeys(owner), fairArgs(owner)...)
-			args := slices.Clone(fairArgs("z:1"))
-			args[7] = begin
-			return run("fair_acquire", fairKeys("z:1"), args...)
-		},
-		"rw_read_acquire": func() any {
-			run("rw_write_acquire", rwKeys(owner), owner, 20000, 1, 1, rwPrefix)
-			return run("rw_read_acquire", readKeys("z:1"), "z:1", 20000, 1, 1, "", begin)
-		},
-		"rw_write_acquire of a writer": func() any {
-			run("rw_write_acquire", rwKeys(owner), owner, 20000, 1, 1, rwPrefix)
-			return run("rw_write_acquire", rwKeys("z:1"), "z:1", 20000, 1, 1, rwPrefix, begin)
-		},
-		"rw_write_acquire of a reader": func() any {
-			run("rw_read_acquire", readKeys(owner), owner, 20000, 1, 1, "")
-			return run("rw_write_acquire", rwKeys("z:1"), "z:1", 20000, 1, 1, rwPrefix, begin)
-		},
-		"plain_acquire": func() any {
-			run("plain_acquire", threeKeys, owner, 20000, 1)
-			return run("plain_acquire", threeKeys, "z:1", 20000, 1, begin)
-		},
-		"timestamp_acquire": func() any {
-			run("timestamp_acquire", stampKeys, owner, 20000, 1)
-			return run("timestamp_acquire", stampKeys, "z:1", 20000, 1, begin)
-		},
-		"semaphore_acquire": func() any {
-			b.String("SET", registrations+hex.EncodeToString([]byte(permit[:10])), strings.Split(owner, ":")[0])
-			run("semaphore_acquire", jobsKeys, permit, 20000, 1, 1, jobsChannel, "", "PUBLISH")
-			return run("semaphore_acquire", jobsKeys, idB, 20000, 1, 1, jobsChannel, begin, "PUBLISH")
-		},
+	all := map[string]func() any{}
+	add := func(what string, first, second script, at int) {
+		if at < 0 {
+			second.args = append(second.args, begin)
+		} else {
+			second.args[at] = begin
+		}
+		all[what] = func() any {
+			if first.name == "semaphore_acquire" {
+				b.String("SET", registrations+hex.EncodeToString([]byte(first.args[0].(string)[:10])), strings.Split(owner, ":")[0])
+			}
+			b.call(first)
+			return b.call(second)
+		}
 	}
+	for _, k := range kinds() {
+		holder, second, at := k, k.acquire("z:1", 20000, 1), -1 // where a script has that argument; at the end of most
+		switch k.name {
+		case "reader":
+			holder = writerKind()
+		case "fair":
+			second.args[4], at = presence, 7 // one that waits
+		case "permit":
+			at = 5
+		}
+		add(k.name, holder.acquire(owner, 20000, 1), second, at)
+	}
+	add("writer beside a reader", readerKind().acquire(owner, 20000, 1), writerKind().acquire("z:1", 20000, 1), -1)
+	add("several", mutexKind().acquire(owner, 20000, 1), script{"acquire_all", threeKeys, []any{"z:1", 20000, 1, 1}}, -1)
+	several := all["several"]
+	all["several"] = func() any { return several().([]any)[0] }
+	return all
 }
 
 // introducedAs returns what the last element of a busy answer says.
@@ -97,7 +84,7 @@ func TestBusyAcquireIntroducesTheHolder(t *testing.T) {
 			if len(said) < 2 || said[0] != any(c.text) || len(said[1].(string)) != 13 {
 				t.Errorf("%s: got %v, want %q and the time in ms", what, said, c.text)
 			}
-			if permit := strings.HasPrefix(what, "semaphore"); permit && (len(said) != 3 || said[2] != any("a")) || !permit && len(said) != 2 {
+			if permit := what == "permit"; permit && (len(said) != 3 || said[2] != any("a")) || !permit && len(said) != 2 {
 				t.Errorf("%s: got %v, want the client of a permit, and of nothing else", what, said)
 			}
 		}
@@ -126,8 +113,7 @@ func TestBusyAcquireWithoutAnIntroduction(t *testing.T) {
 
 // The first busy try names the holder of the lock, and is one script call.
 func TestFirstBusyTryIsOneCall(t *testing.T) {
-	server := redistest.Start(t)
-	holder := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, holder := startStore(t, nil)
 	for _, kind := range []string{"mutex", "fair", "write", "permit"} {
 		held := kindClaim(kind, "stock:"+kind, "1")
 		mustTry(t, holder, held)
@@ -151,18 +137,13 @@ func TestFirstBusyTryIsOneCall(t *testing.T) {
 // A grant of a semaphore says how many permits there are, where the claim has
 // another number.
 func TestGrantSaysHowManyPermits(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	_, b := startStore(t, nil)
 	got := map[string]int{}
 	for number, permits := range map[string]int{"1": 5, "2": 5, "3": 3, "4": 9} {
 		if number != "1" {
 			mustTry(t, b, permitOf("1", 5))
 		}
-		o := mustTry(t, b, permitOf(number, permits))
-		if !o.Granted {
-			t.Fatalf("permit %s: got %+v, want a grant", number, o)
-		}
-		got[number] = o.Permits
+		got[number] = mustGrant(t, b, permitOf(number, permits)).Permits
 	}
 	if want := map[string]int{"1": 0, "2": 0, "3": 5, "4": 5}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)

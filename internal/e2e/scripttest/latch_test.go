@@ -2,13 +2,10 @@ package scripttest
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
-	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // The scripts of latches, each by itself on a real server, and the engine over
@@ -65,9 +62,7 @@ func TestLatchScripts(t *testing.T) {
 	set(1, 1, "set3", 1)
 	down(0, "b") // a late attempt of a call that opened the latch before
 	count(1)
-	if got, want := b.heardOn(heard, startChannel), []string{"1", "0", "1"}; !slices.Equal(got, want) {
-		t.Fatalf("messages: got %v, want %v", got, want)
-	}
+	b.wantPayloads(heard, startChannel, "1", "0", "1")
 	if stay := b.KeysWithoutTTL(func(key string) bool { return key == start }); len(stay) > 0 {
 		t.Fatalf("marks without TTL: %q", stay)
 	}
@@ -92,17 +87,14 @@ func TestLatchOnAFullServer(t *testing.T) {
 		b.want(list(n(1), n(0)), "latch_down", latchKeys(call), 60000, startChannel, "PUBLISH")
 	}
 	b.want(list(n(1), n(0)), "latch_count", latchKeys("")[:1])
-	if got, err := eval(t, b.client, "latch_set", latchKeys("x"), 3, 60000, startChannel, "PUBLISH"); err == nil || !strings.Contains(err.Error(), "OOM") {
-		t.Fatalf("latch_set: got %v and error %v, want OOM", got, err)
-	}
+	b.wantOOM(script{"latch_set", latchKeys("x"), []any{3, 60000, startChannel, "PUBLISH"}})
 	if b.Int("EXISTS", start) != 0 {
-		t.Fatal("a refused set made a key")
+		t.Fatal("an open latch left its key")
 	}
 }
 
 func TestRedisholdLatchRefusesNoCount(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	_, b := startStore(t, nil)
 	if _, err := b.SetCount(bounded(t), start, "set", 0); !errors.Is(err, driver.ErrRefused) {
 		t.Fatalf("a count of 0: got %v, want ErrRefused", err)
 	}

@@ -117,9 +117,7 @@ func (b *bench) wantKept(s spot, k kept, store *redishold.Backend) {
 	_ = store.Release(bounded(t), two) // nil where it was queued
 	b.wantTTL(s.beside("gone")+":"+two.Owner, 30_000)
 	for _, h := range mustLook(t, store, s.name) {
-		if err := store.ForceUnlock(bounded(t), s.name, h, "why"); err != nil {
-			t.Fatalf("ForceUnlock: %v", err)
-		}
+		mustForce(t, store, s.name, h, "why")
 	}
 	b.wantValue(s.beside("gone")+":"+one.Owner, "forced: why")
 	b.wantTTL(s.beside("gone")+":"+one.Owner, 60_001) // the lease of a permit is rounded up

@@ -97,13 +97,7 @@ func (b *bench) wantCount(k kind, owner, want string) {
 // wantHeard wants the end of a hold to have been published, and nothing else.
 func (b *bench) wantHeard(heard *redistest.Listener, k kind) {
 	b.t.Helper()
-	var want []redistest.Message
-	for _, payload := range k.heard {
-		want = append(want, redistest.Message{Channel: k.channel, Payload: payload})
-	}
-	if got := b.heardBefore(heard); !slices.Equal(got, want) {
-		b.t.Fatalf("messages: got %v, want %v", got, want)
-	}
+	b.wantPayloads(heard, k.channel, k.heard...)
 }
 
 // ended is the reply of a script that ended a hold: one more than the receivers of its message.

@@ -12,7 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/admin/admintest"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
-	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -30,16 +29,14 @@ func newExclusive(b *redishold.Backend) driver.Backend { return exclusive{b, b} 
 const freeChannel = "holdfast:free:{stock:42}"
 
 func TestPlainConformance(t *testing.T) {
-	server := redistest.Start(t)
-	b := newExclusive(redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Layout: redishold.Plain}))
-	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
+	_, b := startStore(t, &redishold.Options{Layout: redishold.Plain})
+	drivertest.Suite{Open: func(*testing.T) driver.Backend { return newExclusive(b) }, TTL: time.Second}.Run(t)
 }
 
 // Who polls waits for a lock of any kind, and never listens. All else is as without
 // Options.Poll.
 func TestPollNeedsNoSubscription(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Poll: 20 * time.Millisecond})
+	server, b := startStore(t, &redishold.Options{Poll: 20 * time.Millisecond})
 	for _, kind := range []string{"mutex", "fair", "write", "permit"} {
 		takeTurns(t, b, kindClaim(kind, kind, "1"), kindClaim(kind, kind, "2"))
 	}
@@ -113,9 +110,7 @@ func TestPlainExcludesOtherLibraries(t *testing.T) {
 	if other.lock(t, "stock:42", "uuid", time.Minute) || other.unlock(t, "stock:42", "uuid") {
 		t.Fatal("another library took or deleted a held lock")
 	}
-	if err := b.Release(bounded(t), c); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
+	mustRelease(t, b, c)
 	if !other.lock(t, "stock:42", "uuid", 20*time.Second) {
 		t.Fatal("another library could not take a free lock")
 	}
@@ -148,8 +143,7 @@ func isNotOwner(err error, detail string) bool {
 }
 
 func TestSharedTokensRiseOverGoAndJava(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{SharedTokens: true})
+	server, b := startStore(t, &redishold.Options{SharedTokens: true})
 	for _, kind := range []string{"mutex", "fair", "write", "read", "permit"} {
 		t.Run(kind, func(t *testing.T) {
 			counter := "redisson_lock_token:{" + kind + "}"

@@ -17,7 +17,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
-	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
@@ -47,6 +46,13 @@ func connect(t *testing.T, addr, user, password string) redishold.Conn {
 	return conn
 }
 
+// startStore returns a server that ends with t, and a store on it.
+func startStore(t *testing.T, o *redishold.Options, opts ...redistest.Option) (*redistest.Server, *redishold.Backend) {
+	t.Helper()
+	server := redistest.Start(t, opts...)
+	return server, redishold.New(connect(t, server.Addr(), "", ""), o)
+}
+
 const clientID = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11"
 
 func claim(name, number string) driver.Claim {
@@ -73,16 +79,14 @@ func mustTry(t *testing.T, b driver.Backend, c driver.Claim) driver.Outcome {
 }
 
 func TestRedisholdConformance(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	_, b := startStore(t, nil)
 	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: time.Second}.Run(t)
 }
 
 func isTokenCounter(key string) bool { return strings.Contains(key, "holdfast:token:") }
 
 func TestRedisholdNamesRedissonClients(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, b := startStore(t, nil)
 	server.Int("HSET", "stock:42", "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c99:57", "1")
 	o := mustTry(t, b, claim("stock:42", "1"))
 	if o.Granted || o.Holder != "Redisson client 71b96ce8… thread 57" || o.RetryAfter != 0 {
@@ -91,9 +95,8 @@ func TestRedisholdNamesRedissonClients(t *testing.T) {
 }
 
 func TestRedisholdReportsWhyALockIsGone(t *testing.T) {
-	server := redistest.Start(t, redistest.MaxMemory("0", "allkeys-lru"))
 	var logged bytes.Buffer
-	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))})
+	server, b := startStore(t, &redishold.Options{Logger: slog.New(slog.NewTextHandler(&logged, nil))}, redistest.MaxMemory("0", "allkeys-lru"))
 	for _, step := range []struct {
 		name   string
 		lose   func(t *testing.T, c driver.Claim)
@@ -114,9 +117,7 @@ func TestRedisholdReportsWhyALockIsGone(t *testing.T) {
 		{"flushed", func(*testing.T, driver.Claim) { server.String("FLUSHALL") }, driver.ReasonDeleted, "lost its data"},
 		{"forced", func(t *testing.T, c driver.Claim) {
 			for owner, h := range mustLook(t, b, c.Name) {
-				if err := b.ForceUnlock(bounded(t), c.Name, h, "stuck deploy"); err != nil {
-					t.Fatalf("Break: %v", err)
-				}
+				mustForce(t, b, c.Name, h, "stuck deploy")
 				wantForced(t, b, c.Name, owner, "stuck deploy")
 				wantForced(t, b, c.Name, owner+"0", "")
 			}
@@ -146,8 +147,7 @@ func TestRedisholdReportsWhyALockIsGone(t *testing.T) {
 }
 
 func TestRedisholdReportsEviction(t *testing.T) {
-	server := redistest.Start(t, redistest.MaxMemory("0", "allkeys-random"))
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, b := startStore(t, nil, redistest.MaxMemory("0", "allkeys-random"))
 	c := claim("stock:42", "1")
 	mustTry(t, b, c)
 	server.String("CONFIG", "SET", "maxmemory", "1")
@@ -170,10 +170,8 @@ func TestRedisholdWaitsWithoutTheRightToListen(t *testing.T) {
 	last := mustTry(t, b, c)
 	w := b.Waiter(c)
 	defer w.Close()
-	for range 3 {
-		if _, err := w.Wait(bounded(t), last); err != nil {
-			t.Fatalf("Wait: got %v, want it to sleep instead of listening", err)
-		}
+	for range 3 { // it sleeps instead of listening
+		mustWait(t, w, last)
 	}
 	if got := strings.Count(logged.String(), "refuses to subscribe"); got != 1 {
 		t.Fatalf("got %d warnings, want 1: %s", got, logged.String())
@@ -181,8 +179,7 @@ func TestRedisholdWaitsWithoutTheRightToListen(t *testing.T) {
 }
 
 func TestRedisholdFullServerAndReplica(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, b := startStore(t, nil)
 	mustTry(t, b, claim("other", "1"))
 	keys := server.Keys()
 
@@ -210,51 +207,21 @@ func TestRedisholdFullServerAndReplica(t *testing.T) {
 	}
 }
 
+// Every kind of lock works on the server that many use in their tests.
 func TestRedisholdOnMiniredis(t *testing.T) {
-	server := miniredis.RunT(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
-	first, second := claim("stock:42", "1"), claim("stock:42", "2")
-	one := mustTry(t, b, first)
-	if again := mustTry(t, b, first); !one.Granted || !again.Granted || again.Token <= one.Token {
-		t.Fatalf("got %+v and %+v, want two grants with rising tokens", one, again)
+	for _, kind := range []string{"mutex", "fair", "write", "read", "permit"} {
+		t.Run(kind, func(t *testing.T) {
+			b := redishold.New(connect(t, miniredis.RunT(t).Addr(), "", ""), nil)
+			useByTwo(t, b, kind, "stock:42")
+			one, two := kindClaim(kind, "stock:43", "1"), kindClaim(kind, "stock:43", "2")
+			if kind != "read" {
+				takeTurns(t, b, one, two)
+			}
+			mustGrant(t, b, two)
+			mustForce(t, b, two.Name, mustLook(t, b, two.Name)[two.Owner], "why")
+			mustRenewAsGone(t, b, two)
+		})
 	}
-	last := mustTry(t, b, second)
-	if last.Granted || last.Holder != "ci@host:4121" {
-		t.Fatalf("got %+v, want busy, held by ci@host:4121", last)
-	}
-	w := b.Waiter(second)
-	defer w.Close()
-	if _, err := w.Wait(bounded(t), last); err != nil { // subscribes
-		t.Fatalf("Wait: %v", err)
-	}
-	last = mustTry(t, b, second)
-	if r, err := b.Renew(bounded(t), []driver.Claim{first, second}); err != nil || r[0].Err != nil || !errors.Is(r[1].Err, driver.ErrGone) {
-		t.Fatalf("Renew: got %+v and error %v", r, err)
-	}
-	if err := b.Release(bounded(t), first); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
-	if _, err := w.Wait(bounded(t), last); err != nil {
-		t.Fatalf("Wait: %v", err)
-	}
-	if o := mustTry(t, b, second); !o.Granted {
-		t.Fatalf("got %+v, want a grant", o)
-	}
-	holders, err := dial.Holders(bounded(t), b, "stock:42")
-	if err != nil || len(holders) != 1 {
-		t.Fatalf("Get: got %v and error %v", holders, err)
-	}
-	if err := b.ForceUnlock(bounded(t), "stock:42", holders[0], "why"); err != nil {
-		t.Fatalf("Break: %v", err)
-	}
-	second.Indeterminate = true
-	if err := b.Release(bounded(t), second); !errors.Is(err, driver.ErrGone) {
-		t.Fatalf("Release: got %v, want ErrGone", err)
-	}
-	if err := server.Set("stock:43", "text"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.Try(bounded(t), claim("stock:43", "1")); !errors.Is(err, driver.ErrMismatch) {
-		t.Fatalf("a string: got %v, want ErrMismatch", err)
-	}
+	b := redishold.New(connect(t, miniredis.RunT(t).Addr(), "", ""), nil)
+	useCounters(t, b, jobs)
 }

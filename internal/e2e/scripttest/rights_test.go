@@ -55,15 +55,9 @@ func takeTurns(t *testing.T, b *redishold.Backend, first, second driver.Claim) {
 	last := mustTry(t, b, second)
 	w := b.Waiter(second)
 	defer w.Close()
-	if _, err := w.Wait(bounded(t), last); err != nil {
-		t.Fatalf("Wait: %v", err)
-	}
-	if err := b.Release(bounded(t), first); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
-	if o := mustTry(t, b, second); !o.Granted {
-		t.Fatalf("got %+v, want a grant", o)
-	}
+	mustWait(t, w, last)
+	mustRelease(t, b, first)
+	mustGrant(t, b, second)
 }
 
 // wantProbePasses fails unless the server takes every command of some scripts on

@@ -5,12 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
-	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -53,6 +50,36 @@ func mustRelease(t *testing.T, b driver.Backend, c driver.Claim) {
 	}
 }
 
+func mustWait(t *testing.T, w driver.Waiter, last driver.Outcome) driver.Outcome {
+	t.Helper()
+	o, err := w.Wait(bounded(t), last)
+	if err != nil {
+		t.Fatalf("Wait: %v", err)
+	}
+	return o
+}
+
+func mustForce(t *testing.T, b *redishold.Backend, name string, h admin.Holder, why string) {
+	t.Helper()
+	if err := b.ForceUnlock(bounded(t), name, h, why); err != nil {
+		t.Fatalf("ForceUnlock of %s: %v", h.Owner, err)
+	}
+}
+
+// mustRenewAsGone wants a renewal to find nothing of the claims.
+func mustRenewAsGone(t *testing.T, b driver.Backend, cs ...driver.Claim) {
+	t.Helper()
+	renewals, err := b.Renew(bounded(t), cs)
+	if err != nil || len(renewals) != len(cs) {
+		t.Fatalf("Renew: got %+v and error %v", renewals, err)
+	}
+	for i, r := range renewals {
+		if !errors.Is(r.Err, driver.ErrGone) {
+			t.Fatalf("Renew of %s: got %+v, want ErrGone", cs[i].Owner, r)
+		}
+	}
+}
+
 // wantForced checks what those who watch learn of a hold that is over.
 func wantForced(t *testing.T, b *redishold.Backend, name, owner, want string) {
 	t.Helper()
@@ -76,40 +103,30 @@ func mustLook(t *testing.T, b *redishold.Backend, name string) map[string]admin.
 }
 
 func TestReadWriteWakes(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
-	wakes := func(what string, waiting driver.Claim, change func()) {
+	_, b := startStore(t, nil)
+	wakes := func(waiting driver.Claim, change func()) {
 		t.Helper()
 		w := b.Waiter(waiting)
 		defer w.Close()
-		if _, err := w.Wait(bounded(t), mustRefuse(t, b, waiting)); err != nil { // subscribes
-			t.Fatalf("%s: Wait: %v", what, err)
-		}
+		mustWait(t, w, mustRefuse(t, b, waiting)) // subscribes
 		last := mustRefuse(t, b, waiting)
 		change()
-		if _, err := w.Wait(bounded(t), last); err != nil {
-			t.Fatalf("%s: Wait: %v", what, err)
-		}
+		mustWait(t, w, last)
 		mustGrant(t, b, waiting)
 	}
 	w1, w2, r1, r2 := writer("stock:42", "1"), writer("stock:42", "2"), reader("stock:42", "3"), reader("stock:42", "4")
 	r1.Beside = w1.Owner
 	mustGrant(t, b, w1)
 	mustGrant(t, b, r1)
-	wakes("downgrade", r2, func() { mustRelease(t, b, w1) })
+	wakes(r2, func() { mustRelease(t, b, w1) }) // a downgrade
 	mustRelease(t, b, r2)
-	wakes("last reader", w2, func() { mustRelease(t, b, r1) })
-	wakes("broken writer", r2, func() {
-		if err := b.ForceUnlock(bounded(t), "stock:42", mustLook(t, b, "stock:42")[w2.Owner], "why"); err != nil {
-			t.Fatalf("Break: %v", err)
-		}
-	})
+	wakes(w2, func() { mustRelease(t, b, r1) }) // of the last reader
+	wakes(r2, func() { mustForce(t, b, "stock:42", mustLook(t, b, "stock:42")[w2.Owner], "why") })
 	mustRelease(t, b, r2)
 }
 
 func TestReadWriteLookAndBreakOneHold(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, b := startStore(t, nil)
 	one, two := reader("stock:42", "1"), reader("stock:42", "2")
 	one.Count, two.TTL = 3, 40*time.Second
 	mustGrant(t, b, one)
@@ -127,9 +144,7 @@ func TestReadWriteLookAndBreakOneHold(t *testing.T) {
 	if err := b.ForceUnlock(bounded(t), "stock:42", changed, "why"); !errors.Is(err, driver.ErrGone) {
 		t.Fatalf("Break of another count: got %v, want ErrGone", err)
 	}
-	if err := b.ForceUnlock(bounded(t), "stock:42", h, "stuck deploy"); err != nil {
-		t.Fatalf("Break: %v", err)
-	}
+	mustForce(t, b, "stock:42", h, "stuck deploy")
 	wantForced(t, b, "stock:42", h.Owner, "stuck deploy")
 	wantForced(t, b, "stock:42", two.Owner, "")
 	renewals, err := b.Renew(bounded(t), []driver.Claim{one, two})
@@ -149,40 +164,11 @@ func TestReadWriteLookAndBreakOneHold(t *testing.T) {
 	if len(holders) != 2 || holders[java].Holds != 1 || h.Note != "Redisson client 71b96ce8… thread 57" {
 		t.Fatalf("Get: got %+v, want both sides of the thread", holders)
 	}
-	if err := b.ForceUnlock(bounded(t), "stock:42", h, "why"); err != nil {
-		t.Fatalf("Break: %v", err)
-	}
+	mustForce(t, b, "stock:42", h, "why")
 	wantForced(t, b, "stock:42", java+":write", "why")
 	holders = mustLook(t, b, "stock:42")
 	if _, ok := holders[java]; !ok || len(holders) != 1 {
 		t.Fatalf("Get: got %+v, want the read side alone", holders)
-	}
-	mustGrant(t, b, two)
-}
-
-func TestReadWriteOnMiniredis(t *testing.T) {
-	server := miniredis.RunT(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
-	one, two, w := reader("stock:42", "1"), reader("stock:42", "2"), writer("stock:42", "3")
-	mustGrant(t, b, one)
-	mustGrant(t, b, two)
-	mustRefuse(t, b, w)
-	if holders := mustLook(t, b, "stock:42"); len(holders) != 2 {
-		t.Fatalf("Get: got %+v, want two readers", holders)
-	}
-	server.Del("{stock:42}:" + one.Owner + ":rwlock_timeout:1")
-	mustRefuse(t, b, w)
-	if err := b.Release(bounded(t), one); !errors.Is(err, driver.ErrGone) {
-		t.Fatalf("Release of a dead reader: got %v, want ErrGone", err)
-	}
-	mustRelease(t, b, two)
-	mustGrant(t, b, w)
-	mine := reader("stock:42", "4")
-	mine.Beside = w.Owner
-	mustGrant(t, b, mine)
-	mustRelease(t, b, w)
-	if r, err := b.Renew(bounded(t), []driver.Claim{mine, w}); err != nil || r[0].Err != nil || !errors.Is(r[1].Err, driver.ErrGone) {
-		t.Fatalf("Renew: got %+v and error %v", r, err)
 	}
 	mustGrant(t, b, two)
 }

@@ -3,11 +3,8 @@ package scripttest
 import (
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"testing"
-
-	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
 // The scripts of read-write locks, each by itself on a real server. What a
@@ -58,12 +55,27 @@ func (b *bench) write(owner string, ttl, holds int) int64 {
 	return b.token(b.tryWrite(owner, ttl, holds))
 }
 
+// wantBusy wants a reply that names a holder.
+func (b *bench) wantBusy(reply any, holder string) {
+	b.t.Helper()
+	if l, _ := reply.([]any); len(l) != 4 || l[0] != n(0) || l[2] != any(holder) {
+		b.t.Fatalf("got %v, want busy, held by %s", reply, holder)
+	}
+}
+
 func (b *bench) renewRead(owner string, ttl, holds int) any {
 	b.t.Helper()
 	return b.run("rw_read_renew", []string{lockKey, timeoutKey(owner, 1)}, owner, ttl, holds)
 }
 
-// leave runs rw_release as a release does.
+// wantLeave runs rw_release as a release does, and wants that reply.
+func (b *bench) wantLeave(want int64, field string) {
+	b.t.Helper()
+	if got := b.leave(field); got != n(want) {
+		b.t.Fatalf("release of %s: got %v, want %d", field, got, want)
+	}
+}
+
 func (b *bench) leave(field string) any {
 	b.t.Helper()
 	return b.run("rw_release", []string{lockKey, timeoutKey(field, 1)}, field, rwPrefix, rwChannel, "", "", "", "PUBLISH")
@@ -100,25 +112,6 @@ func (b *bench) die(owner string) {
 	b.Int("DEL", timeoutKey(owner, 1))
 }
 
-func (b *bench) wantPayloads(heard *redistest.Listener, want ...string) {
-	b.t.Helper()
-	b.Int("PUBLISH", "end", "1")
-	var got []string
-	messages := heard.Wait(1)
-	for i := 1; messages[len(messages)-1].Channel != "end"; i++ {
-		messages = heard.Wait(len(messages) + 1)
-	}
-	for _, m := range messages[:len(messages)-1] {
-		if m.Channel != rwChannel {
-			b.t.Fatalf("a message on %q, want %q", m.Channel, rwChannel)
-		}
-		got = append(got, m.Payload)
-	}
-	if !slices.Equal(got, want) {
-		b.t.Fatalf("messages: got %q, want %q", got, want)
-	}
-}
-
 func TestReadersShare(t *testing.T) {
 	b := newBench(t)
 	first := b.read("a:1", 20000, 1)
@@ -138,10 +131,7 @@ func TestReadersShare(t *testing.T) {
 	if second <= first || third <= second {
 		t.Fatalf("tokens: got %d, %d, %d, want them to rise", first, second, third)
 	}
-	want := []string{counterKey, lockKey, timeoutKey("a:1", 1), timeoutKey("b:1", 1), timeoutKey("c:1", 1)}
-	if got := b.Keys(); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
-		t.Fatalf("keys: got %q, want %q", got, want)
-	}
+	b.wantKeys(counterKey, lockKey, timeoutKey("a:1", 1), timeoutKey("b:1", 1), timeoutKey("c:1", 1))
 	b.wantNothingStays()
 }
 
@@ -220,9 +210,7 @@ func TestWriterWaitsForReaderWithoutEnd(t *testing.T) {
 	b.Int("HSET", lockKey, "w:1", "1")
 	b.String("SET", timeoutKey("w:1", 1), "1")
 	for range 2 {
-		if l := b.tryWrite("w:2", 20000, 1).([]any); l[0] != n(0) || l[2] != "w:1" {
-			t.Fatalf("got %v, want w:1 in the way", l)
-		}
+		b.wantBusy(b.tryWrite("w:2", 20000, 1), "w:1")
 		b.die("a:1")
 	}
 	b.Int("DEL", timeoutKey("w:1", 1))
@@ -279,9 +267,7 @@ func TestReadRenew(t *testing.T) {
 	b.wantTTL(timeoutKey("b:1", 1), 30000)
 	b.leave("a:1")
 	b.wantHash(fields{"mode": "read", "b:1": "1"})
-	if l := b.tryWrite("w:1", 20000, 1).([]any); l[0] != n(0) {
-		t.Fatalf("a writer came in beside a reader that renewed: %v", l)
-	}
+	b.wantBusy(b.tryWrite("w:1", 20000, 1), "b:1")
 	b.wantNothingStays()
 }
 
@@ -293,12 +279,8 @@ func TestReadRelease(t *testing.T) {
 	b.read("b:1", 20000, 1)
 	b.javaRead("j:1", 0, 40000)
 	b.javaRead("j:2", 0)
-	if got, want := b.leave("c:1"), n(0); !reflect.DeepEqual(got, want) {
-		t.Fatalf("a stranger: got %v, want %v", got, want)
-	}
-	if got, want := b.leave("a:1"), n(1); !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
+	b.wantLeave(0, "c:1") // a stranger
+	b.wantLeave(1, "a:1")
 	b.wantHash(fields{"mode": "read", "b:1": "1", "j:1": "2"})
 	b.wantTTL(lockKey, 40000) // the longest of those who stay
 	b.leave("a:1")
@@ -306,19 +288,15 @@ func TestReadRelease(t *testing.T) {
 	b.wantTTL(lockKey, 40000)
 	b.read("c:1", 20000, 1)
 	b.Int("DEL", timeoutKey("j:1", 2))
-	b.wantPayloads(heard) // nobody can come in yet
+	b.wantPayloads(heard, rwChannel) // nobody can come in yet
 	b.leave("c:1")
 	b.wantHash(fields{})
-	if got := b.Keys(); !slices.Equal(got, []string{counterKey}) {
-		t.Fatalf("keys: got %q, want the counter alone", got)
-	}
+	b.wantKeys(counterKey)
 	heard.Stop()
 	heard = b.Listen("*")
 	b.read("a:1", 20000, 1)
-	if got, want := b.leave("a:1"), n(2); !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
-	b.wantPayloads(heard, "0")
+	b.wantLeave(2, "a:1")
+	b.wantPayloads(heard, rwChannel, "0")
 }
 
 func TestDowngrade(t *testing.T) {
@@ -331,16 +309,12 @@ func TestDowngrade(t *testing.T) {
 	b.wantHash(fields{"mode": "write", "a:1:write": "1", "a:2": "1"})
 	b.wantTTL(lockKey, 60000)
 	b.wantTTL(timeoutKey("a:2", 1), 20000)
-	if l := b.tryRead("b:1", 20000, 1, "").([]any); l[0] != n(0) || l[2] != "a:1:write" {
-		t.Fatalf("another reader: got %v, want busy", l)
-	}
-	if got, want := b.leave("a:1:write"), n(2); !reflect.DeepEqual(got, want) {
-		t.Fatalf("got %v, want %v", got, want)
-	}
+	b.wantBusy(b.tryRead("b:1", 20000, 1, ""), "a:1:write")
+	b.wantLeave(2, "a:1:write")
 	b.wantHash(fields{"mode": "read", "a:2": "1"})
 	b.wantTTL(lockKey, 20000)
 	b.read("b:1", 20000, 1)
-	b.wantPayloads(heard, "1")
+	b.wantPayloads(heard, rwChannel, "1")
 }
 
 func TestDowngradeToADeadReaderFreesTheLock(t *testing.T) {
@@ -351,7 +325,7 @@ func TestDowngradeToADeadReaderFreesTheLock(t *testing.T) {
 	b.die("a:2")
 	b.leave("a:1:write")
 	b.wantHash(fields{})
-	b.wantPayloads(heard, "1", "0")
+	b.wantPayloads(heard, rwChannel, "1", "0")
 }
 
 func TestDowngradeKeepsALongerReader(t *testing.T) {
@@ -376,7 +350,7 @@ func TestReadReleaseBesideAWriterTouchesNothingElse(t *testing.T) {
 	b.leave("a:3")
 	b.wantHash(fields{"mode": "write", "a:1:write": "1"})
 	b.wantTTL(lockKey, 60000)
-	b.wantPayloads(heard)
+	b.wantPayloads(heard, rwChannel)
 }
 
 // A Redisson thread that holds both sides, each twice.

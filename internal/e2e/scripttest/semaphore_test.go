@@ -11,13 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
-
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
-	"github.com/holdfast-go/holdfast/internal/e2e/dial"
-	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -96,25 +92,6 @@ func (b *bench) out(id string, in int64) {
 	b.Int("ZADD", jobsPermits, strconv.FormatInt(time.Now().UnixMilli()+in, 10), id)
 }
 
-// heardOn returns the payloads on channel once all before now have arrived.
-func (b *bench) heardOn(heard *redistest.Listener, channel string) []string {
-	b.t.Helper()
-	b.Int("PUBLISH", "end", "1")
-	for n := 1; ; n++ {
-		all := heard.Wait(n)
-		if all[len(all)-1].Channel != "end" {
-			continue
-		}
-		var got []string
-		for _, m := range all {
-			if m.Channel == channel {
-				got = append(got, m.Payload)
-			}
-		}
-		return got
-	}
-}
-
 func TestSemaphoreAcquireGrants(t *testing.T) {
 	b := newBench(t)
 	heard := b.Listen("*")
@@ -138,9 +115,7 @@ func TestSemaphoreAcquireGrants(t *testing.T) {
 		t.Fatalf("got %v, want busy until the first lease ends, and whose", reply)
 	}
 	b.wantPermits("0", idA, idB)
-	if got, want := b.heardOn(heard, jobsChannel), []string{"1"}; !slices.Equal(got, want) {
-		t.Fatalf("messages: got %v, want %v: the permits left when the name was new", got, want)
-	}
+	b.wantPayloads(heard, jobsChannel, "1") // the permits left when the name was new
 }
 
 func TestSemaphoreReclaims(t *testing.T) {
@@ -156,9 +131,7 @@ func TestSemaphoreReclaims(t *testing.T) {
 	b.out(idA, -1) // its own permit has ended: it gets a new one, and does not count twice
 	b.grantPermit(idA, 20000, 1)
 	b.wantPermits("2", idA, idB)
-	if got, want := b.heardOn(heard, jobsChannel), []string{"2", "2"}; !slices.Equal(got, want) {
-		t.Fatalf("messages: got %v, want %v", got, want)
-	}
+	b.wantPayloads(heard, jobsChannel, "2", "2")
 	if score := b.String("ZSCORE", jobsPermits, idB); score != neverEnds {
 		t.Fatalf("score of Java's permit: got %s, want it untouched", score)
 	}
@@ -268,9 +241,7 @@ func TestSemaphoreRelease(t *testing.T) {
 	b.want(list(n(1), n(0)), "semaphore_resize", keys, 0, jobsChannel, "PUBLISH")
 	b.want(n(1), "semaphore_release", keys, idC, jobsChannel, "PUBLISH")
 	b.wantPermits("0")
-	if got, want := b.heardOn(heard, jobsChannel), []string{"1", "1", "2"}; !slices.Equal(got, want) {
-		t.Fatalf("messages: got %v, want %v: the new counter, and never less than 1", got, want)
-	}
+	b.wantPayloads(heard, jobsChannel, "1", "1", "2") // the new counter, and never less than 1
 }
 
 func TestSemaphoreBreak(t *testing.T) {
@@ -303,9 +274,7 @@ func TestSemaphoreBreak(t *testing.T) {
 	if left := b.Keys(); len(left) != 3 {
 		t.Fatalf("got the keys %q, want no mark", left)
 	}
-	if got, want := b.heardOn(heard, jobsChannel), []string{"1", "2"}; !slices.Equal(got, want) {
-		t.Fatalf("messages: got %v, want %v: the permits that are free", got, want)
-	}
+	b.wantPayloads(heard, jobsChannel, "1", "2") // the permits that are free
 }
 
 // Below what is held nothing becomes free, and a lost counter is not made up.
@@ -322,9 +291,7 @@ func TestSemaphoreBreakWithoutStock(t *testing.T) {
 	if left := b.Keys(); !slices.Equal(left, []string{jobsMark}) {
 		t.Fatalf("got the keys %q, want the mark alone", left)
 	}
-	if got := b.heardOn(heard, jobsChannel); len(got) != 0 {
-		t.Fatalf("messages: got %v, want none", got)
-	}
+	b.wantMessages(heard)
 }
 
 func TestSemaphoreResizeAndCount(t *testing.T) {
@@ -346,9 +313,7 @@ func TestSemaphoreResizeAndCount(t *testing.T) {
 	}
 	b.want(list(n(1), n(1)), "semaphore_resize", keys, 5, jobsChannel, "PUBLISH")
 	b.wantPermits("3", idA, idB)
-	if got, want := b.heardOn(heard, jobsChannel), []string{"3", "3"}; !slices.Equal(got, want) {
-		t.Fatalf("messages: got %v, want %v", got, want)
-	}
+	b.wantPayloads(heard, jobsChannel, "3", "3")
 	b.String("SET", jobs, "text")
 	b.want(list(n(-1), n(0), n(0)), "semaphore_count", keys)
 	b.want(list(n(-1), n(0)), "semaphore_resize", keys, 5, jobsChannel, "PUBLISH")
@@ -387,9 +352,7 @@ func TestPlainSemaphoreScripts(t *testing.T) {
 	b.want(list(n(1), n(-2)), "permits_count", key)
 	twice(list(n(1), n(0)), "permits_give", call("zero"), 2, 60000, jobsChannel, "PUBLISH")
 	b.wantTTL(jobs, 50000)
-	if got, want := b.heardOn(heard, jobsChannel), []string{"5", "4"}; !slices.Equal(got, want) {
-		t.Fatalf("messages: got %v, want %v: the new value, and never less than 1", got, want)
-	}
+	b.wantPayloads(heard, jobsChannel, "5", "4") // the new value, and never less than 1
 	if stay := b.KeysWithoutTTL(); len(stay) > 0 {
 		t.Fatalf("marks without TTL: %q", stay)
 	}
@@ -423,9 +386,7 @@ func TestPlainSemaphoreUndo(t *testing.T) {
 	b.want(list(n(0), n(3)), "permits_take", plainKeys, 4, 60000, "1")
 	b.Int("INCRBY", jobs, "9")
 	b.want(list(n(0), n(0)), "permits_take", plainKeys, 4, 60000, "0")
-	if got, want := b.heardOn(heard, jobsChannel), []string{"3"}; !slices.Equal(got, want) {
-		t.Fatalf("messages: got %v, want %v", got, want)
-	}
+	b.wantPayloads(heard, jobsChannel, "3")
 }
 
 func TestPlainSemaphoreOnAFullServer(t *testing.T) {
@@ -433,14 +394,12 @@ func TestPlainSemaphoreOnAFullServer(t *testing.T) {
 	b.String("SET", jobs, "3")
 	b.want(list(n(1), n(0)), "permits_take", []string{jobs, "holdfast:call:{jobs}:y"}, 1, 60000, "0")
 	b.fill()
-	for script, args := range map[string][]any{"permits_take": {1, 60000, "0"}, "permits_set": {1, 60000, jobsChannel, "PUBLISH"}} {
+	for name, args := range map[string][]any{"permits_take": {1, 60000, "0"}, "permits_set": {1, 60000, jobsChannel, "PUBLISH"}} {
 		keys := plainKeys
-		if script == "permits_set" {
+		if name == "permits_set" {
 			keys = []string{"other", "holdfast:call:{other}:x"}
 		}
-		if got, err := eval(t, b.client, script, keys, args...); err == nil || !strings.Contains(err.Error(), "OOM") {
-			t.Fatalf("%s: got %v and error %v, want OOM", script, got, err)
-		}
+		b.wantOOM(script{name, keys, args})
 	}
 	b.want(list(n(1), n(0)), "permits_undo", []string{jobs, "holdfast:call:{jobs}:y"}, 1, 60000, jobsChannel, "PUBLISH")
 	b.want(list(n(1), n(0)), "permits_give", plainKeys, 2, 60000, jobsChannel, "PUBLISH")
@@ -451,13 +410,10 @@ func TestPlainSemaphoreOnAFullServer(t *testing.T) {
 // The engine over these scripts.
 
 func TestRedisholdSemaphoreLayout(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{KeyPrefix: "app:"})
-	c := claim(jobs, "1")
-	c.Mode, c.Permits = driver.Permit, 3
-	if o := mustTry(t, b, c); !o.Granted || o.Token == 0 {
-		t.Fatalf("got %+v, want a grant with a token", o)
-	}
+	server, b := startStore(t, &redishold.Options{KeyPrefix: "app:"})
+	c := kindClaim("permit", jobs, "1")
+	c.Permits = 3
+	mustGrant(t, b, c)
 	stem := strings.ReplaceAll(c.Client[:23], "-", "")
 	id, err := hex.DecodeString(stem + "000000000001")
 	if err != nil {
@@ -472,20 +428,13 @@ func TestRedisholdSemaphoreLayout(t *testing.T) {
 	if got := server.Int("PTTL", "app:holdfast:client:"+stem); got < 85_000 || got > 90_000 {
 		t.Fatalf("registration of the stem: got %d ms, want 90 s", got)
 	}
-	if got := server.String("GET", "app:jobs"); got != "2" {
-		t.Fatalf("counter: got %s, want 2", got)
-	}
 	if total, free, err := b.Permits(bounded(t), jobs); err != nil || total != 3 || free != 2 {
 		t.Fatalf("Permits: got %d, %d and error %v", total, free, err)
 	}
-	holders, err := dial.Holders(bounded(t), b, jobs)
-	if err != nil || len(holders) != 1 || holders[0].Owner != c.Owner || holders[0].Note != c.Note || holders[0].Remaining <= 0 {
-		t.Fatalf("Get: got %+v and error %v, want one permit of %q", holders, err, c.Note)
-	}
-	for i, want := range []error{nil, driver.ErrGone} {
-		if err := b.ForceUnlock(bounded(t), jobs, holders[0], "why"); !errors.Is(err, want) {
-			t.Fatalf("Break number %d: got %v, want %v", i+1, err, want)
-		}
+	h := mustLook(t, b, jobs)[c.Owner]
+	mustForce(t, b, jobs, h, "why")
+	if err := b.ForceUnlock(bounded(t), jobs, h, "why"); !errors.Is(err, driver.ErrGone) {
+		t.Fatalf("ForceUnlock once more: got %v, want ErrGone", err)
 	}
 	var lost *driver.GoneError
 	if r, err := b.Renew(bounded(t), []driver.Claim{c}); err != nil || !errors.As(r[0].Err, &lost) || lost.Reason != driver.ReasonForced || !strings.Contains(lost.Detail, "why") {
@@ -516,8 +465,7 @@ func TestRedisholdSemaphoreLayout(t *testing.T) {
 }
 
 func TestPlainSemaphore(t *testing.T) {
-	server := redistest.Start(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
+	server, b := startStore(t, nil)
 	s := b.PlainSemaphore(jobs)
 	ctx := bounded(t)
 	if set, err := s.TrySet(ctx, 2); err != nil || !set {
@@ -555,62 +503,8 @@ func TestPlainSemaphore(t *testing.T) {
 	if n, err := s.Drain(ctx); err != nil || n != 2 {
 		t.Fatalf("Drain: got %d and error %v, want 2", n, err)
 	}
-	if got := (&bench{Server: server, t: t}).heardOn(heard, jobsChannel); !slices.Equal(got, []string{"2", "3", "2"}) {
-		t.Fatalf("messages: got %v, want 2, 3 and 2", got)
-	}
+	(&bench{Server: server, t: t}).wantPayloads(heard, jobsChannel, "2", "3", "2")
 	if stay := server.KeysWithoutTTL(func(key string) bool { return key == jobs }); len(stay) > 0 {
 		t.Fatalf("keys without TTL: %q", stay)
-	}
-}
-
-func TestCountersOnMiniredis(t *testing.T) {
-	server := miniredis.RunT(t)
-	b := redishold.New(connect(t, server.Addr(), "", ""), nil)
-	first, second := claim(jobs, "1"), claim(jobs, "2")
-	for _, c := range []*driver.Claim{&first, &second} {
-		c.Mode, c.Permits = driver.Permit, 1
-	}
-	if one := mustTry(t, b, first); !one.Granted {
-		t.Fatalf("got %+v, want a permit", one)
-	}
-	if o := mustTry(t, b, second); o.Granted || o.RetryAfter <= 0 || o.RetryAfter > first.TTL+time.Millisecond {
-		t.Fatalf("got %+v, want busy until the first lease ends", o)
-	}
-	if r, err := b.Renew(bounded(t), []driver.Claim{first, second}); err != nil || r[0].Err != nil || !errors.Is(r[1].Err, driver.ErrGone) {
-		t.Fatalf("Renew: got %+v and error %v", r, err)
-	}
-	if err := b.Resize(bounded(t), jobs, 2); err != nil {
-		t.Fatalf("Resize: %v", err)
-	}
-	if holders, err := dial.Holders(bounded(t), b, jobs); err != nil || len(holders) != 1 {
-		t.Fatalf("Get: got %v and error %v, want one", holders, err)
-	}
-	for _, c := range []driver.Claim{first, second} {
-		c.Indeterminate = true
-		if o := mustTry(t, b, c); !o.Granted {
-			t.Fatalf("got %+v, want a permit", o)
-		}
-		if err := b.Release(bounded(t), c); err != nil {
-			t.Fatalf("Release: %v", err)
-		}
-	}
-	if total, free, err := b.Permits(bounded(t), jobs); err != nil || total != 2 || free != 2 {
-		t.Fatalf("Permits: got %d, %d and error %v, want 2 free", total, free, err)
-	}
-	s := b.PlainSemaphore("plain")
-	if err := s.Release(bounded(t), 2); err != nil {
-		t.Fatalf("Release: %v", err)
-	}
-	if taken, err := s.TryAcquire(bounded(t), 2); err != nil || !taken {
-		t.Fatalf("TryAcquire: got %v and error %v", taken, err)
-	}
-	if set, err := b.SetCount(bounded(t), start, "set", 1); err != nil || !set {
-		t.Fatalf("SetCount: got %v and error %v", set, err)
-	}
-	if err := b.CountDown(bounded(t), start, "down"); err != nil {
-		t.Fatalf("CountDown: %v", err)
-	}
-	if n, err := b.Count(bounded(t), start); err != nil || n != 0 {
-		t.Fatalf("Count: got %d and error %v, want 0", n, err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +17,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
-	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -34,9 +32,8 @@ var (
 )
 
 func TestTimestampConformance(t *testing.T) {
-	server := redistest.Start(t)
-	b := newExclusive(redishold.New(connect(t, server.Addr(), "", ""), &redishold.Options{Layout: redishold.Timestamp}))
-	drivertest.Suite{Open: func(*testing.T) driver.Backend { return b }, TTL: 2 * time.Second}.Run(t)
+	_, b := startStore(t, &redishold.Options{Layout: redishold.Timestamp})
+	drivertest.Suite{Open: func(*testing.T) driver.Backend { return newExclusive(b) }, TTL: 2 * time.Second}.Run(t)
 }
 
 func (b *bench) stampGrant(owner string, ttl, tokens int) int64 {
@@ -97,9 +94,7 @@ func TestTimestampStampIsNeverShort(t *testing.T) {
 		b.stampGrant("a:1", ttl, 1)
 		b.wantStamp("a:1", int64(ttl), began)
 		b.want(n(1), "timestamp_release", heldKeys, "a:1", freeChannel, "PUBLISH")
-		if keys := b.Keys(); !slices.Equal(keys, []string{counterKey}) {
-			t.Fatalf("a release left %q", keys)
-		}
+		b.wantKeys(counterKey)
 	}
 }
 
@@ -109,11 +104,7 @@ func TestTimestampAgainstValues(t *testing.T) {
 		now := b.second() // for each again, as some are about what is left of it
 		c := stampCases(now)[i]
 		b.String("FLUSHALL")
-		for _, command := range c.setup {
-			if err, failed := b.Do(command...).(error); failed {
-				t.Fatal(err)
-			}
-		}
+		b.setUp(c.setup)
 		before := b.Do("DUMP", lockKey)
 		reply, err := eval(t, b.client, "timestamp_acquire", stampKeys, "a:1", 20000, 1)
 		if got := stampAnswer(reply, err, c.want); got != c.want {
