@@ -1,9 +1,7 @@
 package memhold
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -134,28 +132,6 @@ func TestLostReaderIsNotToldOfOtherReaders(t *testing.T) {
 	}
 }
 
-func TestPermitLeasesEndOneByOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := New()
-		for i := range 3 {
-			c := permit(fmt.Sprint(i), 3)
-			c.TTL = time.Duration(i+1) * time.Second
-			mustTry(t, b, c)
-		}
-		for i := range 3 {
-			o := mustRefuse(t, b, permit("next", 3))
-			if o.RetryAfter != time.Second {
-				t.Errorf("got RetryAfter %v, want 1s", o.RetryAfter)
-			}
-			time.Sleep(o.RetryAfter)
-			if total, free, err := b.Permits(t.Context(), "job"); total != 3 || free != 1 || err != nil {
-				t.Errorf("got %d permits, %d free, %v, want 3, 1 free", total, free, err)
-			}
-			mustTry(t, b, permit(fmt.Sprint("after ", i), 3))
-		}
-	})
-}
-
 func TestSemaphoreIsKeptUntilDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New()
@@ -191,41 +167,35 @@ func TestNonsenseIsRefused(t *testing.T) {
 }
 
 func TestNameHasOneKind(t *testing.T) {
-	uses := map[kind]func(t *testing.T, b *Backend) error{
-		mutex:     func(t *testing.T, b *Backend) error { _, err := b.Try(t.Context(), claim("a")); return err },
-		readWrite: func(t *testing.T, b *Backend) error { _, err := b.Try(t.Context(), reader("a")); return err },
-		semaphore: func(t *testing.T, b *Backend) error { return b.Resize(t.Context(), "job", 1) },
-		latch:     func(t *testing.T, b *Backend) error { _, err := b.SetCount(t.Context(), "job", "a", 1); return err },
+	type use func(t *testing.T, b *Backend) error
+	uses := map[kind][]use{
+		mutex:     {func(t *testing.T, b *Backend) error { _, err := b.Try(t.Context(), claim("a")); return err }},
+		readWrite: {func(t *testing.T, b *Backend) error { _, err := b.Try(t.Context(), reader("a")); return err }},
+		semaphore: {
+			func(t *testing.T, b *Backend) error { return b.Resize(t.Context(), "job", 1) },
+			func(t *testing.T, b *Backend) error { _, _, err := b.Permits(t.Context(), "job"); return err },
+		},
+		latch: {
+			func(t *testing.T, b *Backend) error { _, err := b.SetCount(t.Context(), "job", "a", 1); return err },
+			func(t *testing.T, b *Backend) error { _, err := b.Count(t.Context(), "job"); return err },
+			func(t *testing.T, b *Backend) error { return b.CountDown(t.Context(), "job", "call") },
+		},
 	}
-	for first, use := range uses {
-		for second, useToo := range uses {
-			b := New()
-			if err := use(t, b); err != nil {
-				t.Fatalf("%s: got %v, want nil", first, err)
+	for first, firsts := range uses {
+		for second, seconds := range uses {
+			for i, useToo := range seconds {
+				b := New()
+				if err := firsts[0](t, b); err != nil {
+					t.Fatalf("%s: got %v, want nil", first, err)
+				}
+				var want error
+				if first != second {
+					want = driver.ErrMismatch
+				}
+				if err := useToo(t, b); !errors.Is(err, want) {
+					t.Errorf("%s as a %s, call %d: got %v, want %v", first, second, i, err, want)
+				}
 			}
-			var want error
-			if first != second {
-				want = driver.ErrMismatch
-			}
-			if err := useToo(t, b); !errors.Is(err, want) {
-				t.Errorf("%s as a %s: got %v, want %v", first, second, err, want)
-			}
-		}
-	}
-}
-
-func TestMismatchOfQueries(t *testing.T) {
-	b := New()
-	mustTry(t, b, claim("a"))
-	_, _, permitsErr := b.Permits(t.Context(), "job")
-	_, countErr := b.Count(t.Context(), "job")
-	for what, err := range map[string]error{
-		"Permits":   permitsErr,
-		"Count":     countErr,
-		"CountDown": b.CountDown(t.Context(), "job", "call"),
-	} {
-		if !errors.Is(err, driver.ErrMismatch) {
-			t.Errorf("%s of a mutex: got %v, want ErrMismatch", what, err)
 		}
 	}
 }
@@ -287,86 +257,6 @@ func TestDropOpensLatch(t *testing.T) {
 		}
 		if n, err := b.Count(t.Context(), "job"); n != 0 || err != nil {
 			t.Errorf("Count: got %d, %v, want 0", n, err)
-		}
-	})
-}
-
-func TestBatchIsOneInstant(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := New()
-		mustTry(t, b, reader("a"))
-		mine, other, never := claim("b"), permit("b", 1), claim("b")
-		mine.Name, other.Name, never.Name = "mine", "other", "never"
-		never.Indeterminate = true
-		_ = b.Release(t.Context(), never)
-
-		got := b.TryAll(t.Context(), []driver.Claim{mine, claim("b"), never, other, reader("b")})
-		for i, want := range []error{nil, driver.ErrMismatch, driver.ErrGone, nil, nil} {
-			if !errors.Is(got[i].Err, want) || got[i].Outcome.Granted != (want == nil) {
-				t.Errorf("claim %d: got %+v, want error %v", i, got[i], want)
-			}
-		}
-		if !slices.Equal(owners(t, b), []string{"a", "b"}) {
-			t.Errorf("got holders %v, want both readers", owners(t, b))
-		}
-	})
-}
-
-func TestEndedContextTouchesNothingOfAnyKind(t *testing.T) {
-	b := New()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, _, permitsErr := b.Permits(ctx, "job")
-	_, setErr := b.SetCount(ctx, "job", "call", 1)
-	_, countErr := b.Count(ctx, "job")
-	for what, err := range map[string]error{
-		"TryAll":    b.TryAll(ctx, []driver.Claim{claim("a")})[0].Err,
-		"Resize":    b.Resize(ctx, "job", 1),
-		"Permits":   permitsErr,
-		"SetCount":  setErr,
-		"CountDown": b.CountDown(ctx, "job", "call"),
-		"Count":     countErr,
-	} {
-		if !errors.Is(err, driver.ErrNotExecuted) || !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: got %v, want ErrNotExecuted and context.Canceled", what, err)
-		}
-	}
-	if n := left(b); n != 0 {
-		t.Errorf("%d things are left", n)
-	}
-}
-
-func TestMemoryOfAllKindsReturnsToZero(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const n = 100
-		b := New()
-		for i := range n {
-			name := fmt.Sprint("job", i)
-			for _, c := range []driver.Claim{fair(claim("a")), fair(claim("b")), fair(claim("c"))} {
-				c.Name = name + " fair"
-				_, _ = b.Try(t.Context(), c)
-			}
-			w, r := writer("w"), reader("r")
-			w.Name, r.Name, r.Beside = name+" rw", name+" rw", "w"
-			mustTry(t, b, w)
-			mustTry(t, b, r)
-			if set, err := b.SetCount(t.Context(), name+" latch", name, 1); !set || err != nil {
-				t.Fatalf("SetCount: got %v, %v, want true", set, err)
-			}
-			if err := b.CountDown(t.Context(), name+" latch", name+" down"); err != nil {
-				t.Fatalf("CountDown: got %v, want nil", err)
-			}
-		}
-		if got := left(b); got < 4*n {
-			t.Fatalf("got %d things, want at least %d", got, 4*n)
-		}
-		time.Sleep(ttl)
-		for range 5 * n {
-			mustTry(t, b, claim("b"))
-			mustRelease(t, b, claim("b"))
-		}
-		if got := left(b); got != 0 {
-			t.Errorf("got %d things after all leases have ended, want 0", got)
 		}
 	})
 }

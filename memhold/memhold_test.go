@@ -44,36 +44,6 @@ func left(b *Backend) int {
 	return len(b.entries) + len(b.marks) + len(b.answers)
 }
 
-func TestLeaseEndsExactly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := New()
-		a, other := claim("a"), claim("b")
-		mustTry(t, b, a)
-
-		time.Sleep(ttl - 1)
-		o, err := b.Try(t.Context(), other)
-		if err != nil || o.Granted || o.RetryAfter != 1 || o.Holder != a.Note || o.HeldFor != ttl-1 {
-			t.Fatalf("1 ns before the end: got %+v, %v, want a refusal with RetryAfter 1ns and holder %q for all but 1ns", o, err, a.Note)
-		}
-		time.Sleep(o.RetryAfter)
-		mustTry(t, b, other)
-	})
-}
-
-func TestDayOfRenewals(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := New()
-		a := claim("a")
-		mustTry(t, b, a)
-		for range 24 * 60 * 6 {
-			time.Sleep(10 * time.Second)
-			if r := renew(t, b, a); r.Err != nil || r.ValidFor != ttl {
-				t.Fatalf("renewal: got %+v, want %v", r, ttl)
-			}
-		}
-	})
-}
-
 func TestTTLIsNeverShortened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New()
@@ -206,71 +176,34 @@ func TestAbandonedClaimIsRefusedForItsTTL(t *testing.T) {
 	})
 }
 
-func TestWaitersWakeTogether(t *testing.T) {
-	for _, end := range []struct {
-		name string
-		do   func(ctx context.Context, b *Backend)
-	}{
-		{"Release", func(ctx context.Context, b *Backend) { _ = b.Release(ctx, claim("a")) }},
-		{"Break", func(ctx context.Context, b *Backend) { _ = b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, "") }},
-		{"Drop", func(_ context.Context, b *Backend) { b.Drop("job") }},
-	} {
-		t.Run(end.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := New()
-				mustTry(t, b, claim("a"))
-				woken := make(chan error, 5)
-				for i := range cap(woken) {
-					c := claim(fmt.Sprint(i))
-					o, err := b.Try(t.Context(), c)
-					if err != nil || o.Granted {
-						t.Fatalf("Try of a held name: got %+v, %v, want a refusal", o, err)
-					}
-					go func() {
-						w := b.Waiter(c)
-						defer w.Close()
-						_, err := w.Wait(t.Context(), o)
-						woken <- err
-					}()
-				}
-				synctest.Wait()
-				if len(woken) > 0 {
-					t.Fatalf("%d waiters returned while nothing changed", len(woken))
-				}
-				end.do(t.Context(), b)
-				synctest.Wait()
-				if len(woken) != cap(woken) {
-					t.Fatalf("%d waiters returned, want %d", len(woken), cap(woken))
-				}
-				for range cap(woken) {
-					if err := <-woken; err != nil {
-						t.Errorf("Wait: got %v, want nil", err)
-					}
-				}
-			})
-		})
-	}
-}
-
 func TestWaitWithoutOutcomeReturns(t *testing.T) {
 	if _, err := New().Waiter(claim("a")).Wait(t.Context(), driver.Outcome{}); err != nil {
 		t.Errorf("Wait: got %v, want nil", err)
 	}
 }
 
-func TestEndedContextIsNotSent(t *testing.T) {
+func TestEndedContextTouchesNothing(t *testing.T) {
 	b := New()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, tryErr := b.Try(ctx, claim("a"))
 	_, renewErr := b.Renew(ctx, []driver.Claim{claim("a")})
 	_, getErr := b.Get(ctx, "job")
+	_, _, permitsErr := b.Permits(ctx, "job")
+	_, setErr := b.SetCount(ctx, "job", "call", 1)
+	_, countErr := b.Count(ctx, "job")
 	for what, err := range map[string]error{
-		"Try":     tryErr,
-		"Renew":   renewErr,
-		"Release": b.Release(ctx, claim("a")),
-		"Get":     getErr,
-		"Force":   b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, ""),
+		"Try":       tryErr,
+		"TryAll":    b.TryAll(ctx, []driver.Claim{claim("a")})[0].Err,
+		"Renew":     renewErr,
+		"Release":   b.Release(ctx, claim("a")),
+		"Get":       getErr,
+		"Force":     b.ForceUnlock(ctx, "job", admin.Holder{Owner: "a"}, ""),
+		"Resize":    b.Resize(ctx, "job", 1),
+		"Permits":   permitsErr,
+		"SetCount":  setErr,
+		"CountDown": b.CountDown(ctx, "job", "call"),
+		"Count":     countErr,
 	} {
 		if !errors.Is(err, driver.ErrNotExecuted) || !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want ErrNotExecuted and context.Canceled", what, err)
@@ -281,36 +214,53 @@ func TestEndedContextIsNotSent(t *testing.T) {
 	}
 }
 
+// Whatever was done with names, nothing of them is left when their leases have ended and
+// others use the store.
 func TestMemoryReturnsToZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 1000
+		const n = 700
 		b := New()
 		for i := range n {
-			c := claim(fmt.Sprint("a", i))
-			c.Name = fmt.Sprint("job", i)
-			mustTry(t, b, c)
-			switch i % 4 {
+			name := fmt.Sprint("job", i)
+			try := func(cs ...driver.Claim) (last driver.Claim) {
+				for _, last = range cs {
+					last.Name = name
+					_, _ = b.Try(t.Context(), last) // of a queue the first is granted
+				}
+				return last
+			}
+			switch i % 7 {
 			case 0:
-				_ = b.Release(t.Context(), c)
+				_ = b.Release(t.Context(), try(claim("a")))
 			case 1:
+				c := try(claim("a"))
 				c.Indeterminate = true
 				_ = b.Release(t.Context(), c)
 			case 2:
-				b.Drop(c.Name)
-			case 3: // its process is gone
+				try(claim("a"))
+				b.Drop(name)
+			case 3:
+				try(claim("a")) // its process is gone
+			case 4:
+				try(fair(claim("a")), fair(claim("b")), fair(claim("c")))
+			case 5:
+				r := reader("r")
+				r.Beside = "w"
+				try(writer("w"), r)
+			case 6:
+				set, err := b.SetCount(t.Context(), name, name, 1)
+				if err = errors.Join(err, b.CountDown(t.Context(), name, name+" down")); err != nil || !set {
+					t.Fatalf("SetCount and CountDown: got %v and error %v", set, err)
+				}
 			}
 		}
-		if got := left(b); got != n*3/4 {
-			t.Fatalf("got %d records and marks, want %d", got, n*3/4)
+		if got := left(b); got < n*6/7 {
+			t.Fatalf("got %d records and marks, want one at least for each name that was not released", got)
 		}
 		time.Sleep(ttl)
-		// Others use the store, under names of their own.
-		for range n {
-			c := claim("b")
-			mustTry(t, b, c)
-			if err := b.Release(t.Context(), c); err != nil {
-				t.Fatalf("Release: got %v, want nil", err)
-			}
+		for range 2 * n { // under names of their own
+			mustTry(t, b, claim("b"))
+			mustRelease(t, b, claim("b"))
 		}
 		if got := left(b); got != 0 {
 			t.Errorf("got %d records and marks after all leases have ended, want 0", got)
