@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
@@ -508,35 +507,5 @@ func TestSettingsOfTheClientAreWarnedOfOnce(t *testing.T) {
 	mustTry(t, b, testClaim("orders"))
 	if got := logged.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "setting=FailoverOptions.MaxRetries is=3 better=-1 why=Because.") {
 		t.Errorf("got %q, want one line that names the setting", got)
-	}
-}
-
-func TestLookAndBreak(t *testing.T) {
-	look := func(record ...any) any { return []any{record} }
-	owner, none := []any{testUUID + ":5", "2"}, []any{ints(0)}
-	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-		"list_look": func(Call) Result {
-			return Result{Value: look("hash", ints(-1), owner, ints(1), none, ints(0), ints(-1))}
-		},
-		"client": unregistered,
-	})}
-	b := New(conn, nil)
-	holders, err := holdersOf(t.Context(), b, "orders")
-	want := admin.Holder{Owner: testUUID + ":5", Note: "Redisson client 71b96ce8… thread 5", Holds: 2, Remaining: -time.Millisecond}
-	if err != nil || len(holders) != 1 || holders[0] != want {
-		t.Fatalf("Get: got %+v and error %v, want %+v", holders, err, want)
-	}
-	if err := b.ForceUnlock(t.Context(), "orders", holders[0], "ops"); err != nil {
-		t.Fatal(err)
-	}
-	call := conn.sent[len(conn.sent)-2][0] // after it, waiters are notified
-	if args := []string{want.Owner, "2", "ops", "10000", "redisson_lock__channel:{orders}", "PUBLISH"}; !slices.Equal(call.Args, args) {
-		t.Fatalf("ARGV: got %q, want %q", call.Args, args)
-	}
-	conn.answer = func(Call) Result { return Result{Value: int64(0)} }
-	wantErrors(t, "Break of a changed hold", b.ForceUnlock(t.Context(), "orders", want, "ops"), driver.ErrGone)
-	conn.answer = replying("list_look", look("free", ints(-2), []any{}, ints(0), none, ints(0), ints(-1)))
-	if holders, err = holdersOf(t.Context(), b, "orders"); err != nil || len(holders) != 0 {
-		t.Fatalf("Get of a free lock: got %+v and error %v", holders, err)
 	}
 }

@@ -31,17 +31,21 @@ func TestEachKindIsProbedOnce(t *testing.T) {
 	conn := &fakeConn{}
 	b := New(conn, nil)
 	for range 2 {
-		mustTry(t, b, fairTestClaim("orders"))
-		mustTry(t, b, testClaim("stock"))
-	}
-	var probes []string
-	for _, script := range conn.scripts() {
-		if strings.HasSuffix(script, "probe") {
-			probes = append(probes, script)
+		for _, c := range []driver.Claim{fairTestClaim("orders"), testClaim("stock"), testReader("book"), testWriter("book")} {
+			mustTry(t, b, c)
 		}
 	}
-	if len(probes) != 2 {
-		t.Fatalf("got %q, want one for each kind", probes)
+	var probes []Call
+	for _, calls := range conn.sent {
+		if calls[0].Script.Name() == "probe" {
+			probes = append(probes, calls[0])
+		}
+	}
+	if len(probes) != 3 {
+		t.Fatalf("got %d probes, want one for each kind", len(probes))
+	}
+	if keys := probes[2].Keys; len(keys) != 4 {
+		t.Errorf("KEYS of the probe for readers and writers: got %q, want the timeout key too", keys)
 	}
 }
 

@@ -145,8 +145,9 @@ func TestFairGrantBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-// A grant that names another time was made before the last Try, or not of it.
-func TestFairGrantOfAnEarlierTryIsNone(t *testing.T) {
+// A grant that names another time was made before the last Try, or not of it; one that names
+// another lock is of that. It does no more than wake.
+func TestFairGrantOfSomethingElseIsNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := queueConn(0, true)
 		b := New(conn, nil)
@@ -154,33 +155,19 @@ func TestFairGrantOfAnEarlierTryIsNone(t *testing.T) {
 		w := b.Waiter(c)
 		defer w.Close()
 		wantReturned(t, begin(t.Context(), w, queuedTry(t, b, c)), "before any subscription")
-		last := queuedTry(t, b, c)
-		for i, alive := range []int64{fairAlive - 1, fairAlive + 1, 1} {
-			conn.subscriptions()[0].notify(granted(uint64(i+1), alive, c))
-			wantReturned(t, begin(t.Context(), w, last), "after a message since the Try")
+		for _, other := range []Notice{
+			granted(1, fairAlive-1, c), granted(2, fairAlive+1, c), granted(3, 1, c),
+			grantedOf("{orders}", 5, fairAlive, c), grantedOf("app:orders", 5, fairAlive, c),
+			grantedOf("Orders", 5, fairAlive, c), grantedOf("", 5, fairAlive, c),
+		} {
+			last := queuedTry(t, b, c)
+			conn.subscriptions()[0].notify(other)
+			wantReturned(t, begin(t.Context(), w, last), "after "+other.Payload)
 			wantGranted(t, w, 0)
 		}
 		conn.subscriptions()[0].notify(granted(7, fairAlive, c))
 		wantReturned(t, begin(t.Context(), w, driver.Outcome{}), "with no outcome")
 		wantGranted(t, w, 0)
-	})
-}
-
-// A grant names its lock: one of another lock is none, and does no more than wake.
-func TestFairGrantOfAnotherLockIsNone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conn := queueConn(0, true)
-		b := New(conn, nil)
-		c := fairNumber(1)
-		w := b.Waiter(c)
-		defer w.Close()
-		wantReturned(t, begin(t.Context(), w, queuedTry(t, b, c)), "before any subscription")
-		for _, lock := range []string{"{orders}", "app:orders", "Orders", ""} {
-			last := queuedTry(t, b, c)
-			conn.subscriptions()[0].notify(grantedOf(lock, 5, fairAlive, c))
-			wantReturned(t, begin(t.Context(), w, last), "after a message")
-			wantGranted(t, w, 0)
-		}
 	})
 }
 

@@ -1,7 +1,6 @@
 package redishold
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -191,28 +190,35 @@ func TestHolderRegistration(t *testing.T) {
 	})
 }
 
-// A registration that failed, or that the server may have lost, is made again.
-func TestHolderRegistrationAgain(t *testing.T) {
+// A registration that failed costs nothing, and is made again later; so is one that the
+// server may have lost with a lock. A permit has two.
+func TestRegistrationAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn := &fakeConn{answer: failing("register", "NOPERM no")}
-		b := New(conn, nil)
-		mustTry(t, b, permitClaim(1))
-		mustTry(t, b, permitClaim(1))
-		if got := len(conn.registrations()); got != 2 {
-			t.Fatalf("got %d at once, want 2", got)
-		}
-		time.Sleep(2 * time.Second)
-		conn.answer = nil
-		mustTry(t, b, permitClaim(1))
-		mustTry(t, b, permitClaim(1))
-		if got := len(conn.registrations()); got != 4 {
-			t.Fatalf("got %d after a failure, want 4", got)
-		}
-		conn.answer = replying("semaphore_renew", int64(0))
-		mustRenew(t, b, permitClaim(1))
-		mustTry(t, b, permitClaim(1))
-		if got := len(conn.registrations()); got != 6 {
-			t.Fatalf("got %d after a loss, want 6", got)
+		for each, c := range map[int]driver.Claim{1: testClaim("orders"), 2: permitClaim(1)} {
+			conn := &fakeConn{answer: failing("register", "NOPERM no")}
+			b := New(conn, nil)
+			for range 3 {
+				if o := mustTry(t, b, c); !o.Granted {
+					t.Fatal("not granted")
+				}
+			}
+			wantRegistrations(t, conn, each, "at once")
+			time.Sleep(2 * time.Second)
+			conn.answer = nil
+			mustTry(t, b, c)
+			mustTry(t, b, c)
+			wantRegistrations(t, conn, 2*each, "after a failure")
+			conn.answer = func(call Call) Result {
+				if strings.HasSuffix(call.Script.Name(), "renew") {
+					return Result{Value: int64(0)}
+				}
+				return Result{}
+			}
+			if r := mustRenew(t, b, c); !errors.Is(r[0].Err, driver.ErrGone) {
+				t.Fatalf("got %v, want a loss", r[0].Err)
+			}
+			mustTry(t, b, c)
+			wantRegistrations(t, conn, 3*each, "after a loss")
 		}
 	})
 }
@@ -280,32 +286,6 @@ func permitsOut(ids ...string) []any {
 	return out
 }
 
-// A reader of a semaphore sees the clients that are registered for its permits.
-func TestPermitsHaveNames(t *testing.T) {
-	mine, java, stranger := layout.PermitID(testUUID+":5"), "0123456789abcdef", layout.PermitID("00000000-0000-4000-8000-000000000001:7")
-	conn := &fakeConn{answer: registered(map[string]func(Call) Result{
-		"list_look": func(Call) Result {
-			return Result{Value: []any{[]any{"number", ints(-1), "0", ints(3), ints(0), permitsOut(mine, java, stranger), ints(0), ints(0)}}}
-		},
-	})}
-	b := New(conn, nil)
-	want := []admin.Holder{
-		{Owner: testUUID + ":5", Note: "nightly", Holds: 1, Remaining: 5 * time.Second},
-		{Owner: hex.EncodeToString([]byte(java)), Note: "a permit", Holds: 1, Remaining: 5 * time.Second},
-		{Owner: hex.EncodeToString([]byte(stranger)), Note: "a permit", Holds: 1, Remaining: 5 * time.Second},
-	}
-	records, err := b.Get(t.Context(), "pool")
-	if err != nil || len(records[0].Holds) != 3 {
-		t.Fatalf("Look: got %+v and error %v", records, err)
-	}
-	clients := []admin.Client{{ID: testUUID, Library: "holdfast", Host: "h", PID: 7, Note: "nightly"}, {}, {}}
-	for i, h := range records[0].Holds {
-		if h.Holder != want[i] || h.Client != clients[i] || h.Mode != driver.Permit {
-			t.Errorf("Look: got %+v, want %+v of %+v", h, want[i], clients[i])
-		}
-	}
-}
-
 // What is not registered costs no more than the name.
 func TestPermitsWithoutAnAnswer(t *testing.T) {
 	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
@@ -358,17 +338,5 @@ func TestBreakPermit(t *testing.T) {
 		if c.told == "" && len(told) != 0 || c.told != "" && (len(told) != 1 || !slices.Equal(told[0].Args[:2], []string{"holdfast:client:" + testUUID, c.told})) {
 			t.Errorf("%s: told %+v, want %q", c.shown, told, c.told)
 		}
-	}
-}
-
-// A permit that is gone is no success, and nobody is notified.
-func TestBreakPermitThatIsGone(t *testing.T) {
-	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-		"break":           func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
-		"semaphore_break": func(Call) Result { return Result{Value: int64(0)} },
-	})}
-	err := New(conn, nil).ForceUnlock(context.Background(), "pool", admin.Holder{Owner: testUUID + ":5", Holds: 1}, "why")
-	if !errors.Is(err, driver.ErrGone) || conn.count("tell") != 0 {
-		t.Errorf("got %v, and told %d, want it gone", err, conn.count("tell"))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,6 +29,14 @@ func (c *fakeConn) registrations() []Call {
 		}
 	}
 	return found
+}
+
+// wantRegistrations wants so many to have been sent.
+func wantRegistrations(t *testing.T, conn *fakeConn, want int, when string) {
+	t.Helper()
+	if got := len(conn.registrations()); got != want {
+		t.Fatalf("%s: got %d registrations, want %d", when, got, want)
+	}
 }
 
 func mustTry(t *testing.T, b *Backend, c driver.Claim) driver.Outcome {
@@ -81,9 +90,7 @@ func TestRegistrationIsThrottled(t *testing.T) {
 			mustRenew(t, b, c, c, c)
 			time.Sleep(time.Second)
 		}
-		if got := len(conn.registrations()); got != 3 {
-			t.Fatalf("got %d registrations in 90 s, want 3", got)
-		}
+		wantRegistrations(t, conn, 3, "in 90 s")
 
 		long := c
 		long.TTL = time.Hour
@@ -114,29 +121,7 @@ func TestRegistrationOfEachClientAndLease(t *testing.T) {
 			want  int
 		}{{short, 1}, {short, 1}, {other, 2}, {short, 2}, {other, 2}, {other, 2}, {short, 2}, {long, 3}, {long, 3}, {short, 3}} {
 			mustTry(t, b, c.claim)
-			if got := len(conn.registrations()); got != c.want {
-				t.Fatalf("%s for %v: got %d registrations, want %d", c.claim.Owner, c.claim.TTL, got, c.want)
-			}
-		}
-	})
-}
-
-func TestRegistrationFailureCostsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conn := &fakeConn{answer: failing("register", "NOPERM no")}
-		b := New(conn, nil)
-		for range 3 {
-			if o := mustTry(t, b, testClaim("orders")); !o.Granted {
-				t.Fatal("not granted")
-			}
-		}
-		if got := len(conn.registrations()); got != 1 {
-			t.Fatalf("got %d attempts at once, want 1", got)
-		}
-		time.Sleep(2 * time.Second)
-		mustTry(t, b, testClaim("orders"))
-		if got := len(conn.registrations()); got != 2 {
-			t.Fatalf("got %d attempts two seconds later, want 2", got)
+			wantRegistrations(t, conn, c.want, fmt.Sprint(c.claim.Owner, " for ", c.claim.TTL))
 		}
 	})
 }
@@ -152,9 +137,7 @@ func TestRegistrationInAClusterIsApart(t *testing.T) {
 			t.Fatalf("got %d calls in one round trip, want each alone", len(calls))
 		}
 	}
-	if got := len(conn.registrations()); got != 1 {
-		t.Fatalf("got %d registrations, want 1", got)
-	}
+	wantRegistrations(t, conn, 1, "in a cluster")
 }
 
 func TestPerson(t *testing.T) {
@@ -191,25 +174,6 @@ func TestPerson(t *testing.T) {
 	})
 }
 
-func TestPersonWithoutAnAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conn := &fakeConn{answer: func(c Call) Result {
-			switch c.Script.Name() {
-			case "client":
-				return Result{Err: errors.New("reset")}
-			case "acquire":
-				return Result{Value: busyReply()}
-			}
-			return Result{}
-		}}
-		b := New(conn, nil)
-		o := mustTry(t, b, testClaim("orders"))
-		if o.Holder != "client 71b96ce8…" || o.RetryAfter != 20*time.Second {
-			t.Fatalf("got %+v, want busy with what is known", o)
-		}
-	})
-}
-
 // A registration that could not be read is not remembered as one that there is not:
 // as soon as the store answers, people read who the holder is.
 func TestAFailureIsNoAnswer(t *testing.T) {
@@ -231,8 +195,8 @@ func TestAFailureIsNoAnswer(t *testing.T) {
 			b := New(conn, nil)
 			const owner = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c99:57"
 			const want = "client 71b96ce8…"
-			if o := mustTry(t, b, testClaim("orders")); o.Holder != want {
-				t.Errorf("cluster %v: Try: got holder %q, want %q", info.Cluster, o.Holder, want)
+			if o := mustTry(t, b, testClaim("orders")); o.Holder != want || o.RetryAfter != 20*time.Second {
+				t.Errorf("cluster %v: Try: got %+v, want busy for 20s, held by %q", info.Cluster, o, want)
 			}
 			if got := b.clients.Person(t.Context(), owner); got != want {
 				t.Errorf("cluster %v: got %q, want %q", info.Cluster, got, want)
@@ -297,27 +261,6 @@ func TestABusyTryIsOneRoundTrip(t *testing.T) {
 					t.Errorf("cluster %v, kind %d: a later Try got holder %q, want ci-7", info.Cluster, kind, o.Holder)
 				}
 			}
-		}
-	})
-}
-
-// A server that has lost a lock may have lost who the client is, too.
-func TestRegistrationAfterALoss(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		conn := &fakeConn{}
-		b := New(conn, nil)
-		mustTry(t, b, testClaim("orders"))
-		mustTry(t, b, testClaim("orders"))
-		if n := len(conn.registrations()); n != 1 {
-			t.Fatalf("%d registrations before the loss, want 1", n)
-		}
-		conn.answer = replying("renew", int64(0))
-		if r := mustRenew(t, b, testClaim("orders")); !errors.Is(r[0].Err, driver.ErrGone) {
-			t.Fatalf("got %v, want a loss", r[0].Err)
-		}
-		mustTry(t, b, testClaim("orders"))
-		if n := len(conn.registrations()); n != 2 {
-			t.Errorf("%d registrations after the loss, want 2", n)
 		}
 	})
 }

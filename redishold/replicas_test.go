@@ -40,24 +40,6 @@ func asked(conn *fakeConn, script string) (replicas []int) {
 	return replicas
 }
 
-func TestReplicasAreAskedFor(t *testing.T) {
-	for _, c := range []struct{ option, connected, want int }{
-		{0, 3, 0}, {1, 3, 1}, {2, 0, 2}, {AllReplicas, 3, 3}, {AllReplicas, 1, 1},
-	} {
-		conn := &fakeConn{answer: acknowledging(c.connected, 9)}
-		b := New(conn, &Options{Replicas: c.option})
-		mustTry(t, b, testClaim("orders"))
-		r, err := b.Renew(t.Context(), []driver.Claim{testClaim("orders"), testClaim("bills")})
-		if err != nil || r[0].Err != nil || r[1].Err != nil {
-			t.Fatalf("option %d: Renew: got %+v, error %v", c.option, r, err)
-		}
-		got := append(asked(conn, "acquire"), asked(conn, "renew")...)
-		if len(got) != 3 || got[0] != c.want || got[1] != c.want || got[2] != c.want {
-			t.Errorf("option %d, %d connected: asked for %v, want %d each", c.option, c.connected, got, c.want)
-		}
-	}
-}
-
 func TestTooFewReplicasOnAcquire(t *testing.T) {
 	conn := &fakeConn{answer: acknowledging(2, 1)}
 	b := New(conn, &Options{Replicas: AllReplicas})
@@ -93,23 +75,6 @@ func TestTooFewReplicasOnAcquire(t *testing.T) {
 	if n := conn.count("release"); n != before {
 		t.Error("a claim that was not granted was released")
 	}
-}
-
-func TestNoReplicasConnected(t *testing.T) {
-	conn := &fakeConn{answer: acknowledging(1, 1)}
-	b := New(conn, &Options{Replicas: AllReplicas})
-	mustTry(t, b, testClaim("orders"))
-	conn.answer = acknowledging(0, 0)
-	_, err := b.Try(t.Context(), testClaim("bills"))
-	wantErrors(t, "no replicas", err, driver.ErrNotExecuted)
-	if n := conn.count("acquire"); n != 1 {
-		t.Errorf("got %d acquires, want the first alone", n)
-	}
-	r, err := b.Renew(t.Context(), []driver.Claim{testClaim("orders")})
-	if err != nil || len(r) != 1 {
-		t.Fatalf("Renew: got %+v, error %v", r, err)
-	}
-	wantUnreplicated(t, r[0])
 }
 
 func wantUnreplicated(t *testing.T, r driver.Renewal) {

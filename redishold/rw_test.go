@@ -1,7 +1,6 @@
 package redishold
 
 import (
-	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -39,20 +38,6 @@ func TestMarksAreSentAsSource(t *testing.T) {
 		if call := b.forms.readWrite.Break(b.layout.Place("orders"), h, "ops", "10000", nil); o == Redisson && !call.Source {
 			t.Error("want the source of what breaks")
 		}
-	}
-}
-
-func TestReadWriteIsProbedOnce(t *testing.T) {
-	conn := &fakeConn{}
-	b := New(conn, nil)
-	mustTry(t, b, testReader("orders"))
-	mustTry(t, b, testWriter("orders"))
-	want := []string{"probe", "rw_read_acquire", "register", "rw_write_acquire"}
-	if got := conn.scripts(); !slices.Equal(got, want) {
-		t.Fatalf("scripts: got %q, want %q", got, want)
-	}
-	if keys := conn.sent[0][0].Keys; len(keys) != 4 {
-		t.Fatalf("KEYS of the probe: got %q, want the timeout key too", keys)
 	}
 }
 
@@ -110,38 +95,15 @@ func TestReadWriteLook(t *testing.T) {
 	}
 }
 
-func TestReadWriteBreak(t *testing.T) {
-	none, ended := int64(0), int64(1)
-	h := admin.Holder{Owner: testUUID + ":1", Holds: 1, Remaining: time.Second}
-	for _, c := range []struct {
-		name    string
-		first   any
-		second  any
-		scripts []string
-		err     error
-	}{
-		{"a plain lock", ended, none, []string{"break", "tell", "fair_wake"}, nil},
-		{"a read-write lock", none, ended, []string{"break", "rw_release", "tell", "fair_wake"}, nil},
-		{"gone", none, none, []string{"break", "rw_release"}, driver.ErrGone},
-	} {
-		conn := &fakeConn{answer: func(call Call) Result {
-			if call.Script.Name() == "break" {
-				return Result{Value: c.first}
-			}
-			return Result{Value: c.second}
-		}}
-		if err := New(conn, nil).ForceUnlock(t.Context(), "orders", h, "why"); !errors.Is(err, c.err) {
-			t.Errorf("%s: got error %v, want %v", c.name, err, c.err)
-		}
-		if got := conn.scripts(); !slices.Equal(got, c.scripts) {
-			t.Errorf("%s: scripts: got %q, want %q", c.name, got, c.scripts)
-		}
-	}
+// What ForceUnlock asks a read-write lock comes after what it asks others, and its error is
+// of the same kind.
+func TestReadWriteBreakOnAReplica(t *testing.T) {
 	conn := &fakeConn{answer: func(call Call) Result {
 		if call.Script.Name() == "break" {
-			return Result{Value: none}
+			return Result{Value: int64(0)}
 		}
 		return Result{Err: &ReplyError{Text: "READONLY no"}}
 	}}
+	h := admin.Holder{Owner: testUUID + ":1", Holds: 1, Remaining: time.Second}
 	wantErrors(t, "on a replica", New(conn, nil).ForceUnlock(t.Context(), "orders", h, "why"), driver.ErrNotExecuted)
 }
