@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -178,6 +180,34 @@ func (c *cluster) claim() driver.Claim {
 	c.owners++
 	owner := fmt.Sprint("client:", c.owners)
 	return driver.Claim{Name: "job", Owner: owner, TTL: ttl, Count: 1, Tokens: 1, Note: "note of " + owner}
+}
+
+// change changes the faults of some members, or of all.
+func (c *cluster) change(fn func(*member), nodes ...int) {
+	for i, m := range c.members {
+		if len(nodes) == 0 || slices.Contains(nodes, i) {
+			m.change(fn)
+		}
+	}
+}
+
+// holdAt takes a claim at some members.
+func (c *cluster) holdAt(claim driver.Claim, nodes ...int) {
+	c.Helper()
+	for _, i := range nodes {
+		if out, err := c.members[i].store.Try(c.Context(), claim); err != nil || !out.Granted {
+			c.Fatalf("Try(%s) at node %d: got %+v, %v, want a grant", claim.Owner, i+1, out, err)
+		}
+	}
+}
+
+// held is a claim that all members have granted.
+func (c *cluster) held() driver.Claim {
+	c.Helper()
+	claim := c.claim()
+	c.mustGrant(c.Backend, claim)
+	synctest.Wait()
+	return claim
 }
 
 func (c *cluster) mustGrant(b *Backend, claim driver.Claim) driver.Outcome {

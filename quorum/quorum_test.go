@@ -158,8 +158,7 @@ func TestExclusionWithAMinorityDown(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCluster(t, 5)
 				other := c.other()
-				c.members[1].change(fault)
-				c.members[3].change(fault)
+				c.change(fault, 1, 3)
 				for range 20 {
 					a, b := c.claim(), c.claim()
 					out := c.mustGrant(c.Backend, a)
@@ -177,9 +176,7 @@ func TestExclusionWithAMinorityDown(t *testing.T) {
 					}
 				}
 				c.mustGrant(other, c.claim())
-				for _, m := range c.members {
-					m.change(healed)
-				}
+				c.change(healed)
 			})
 		})
 	}
@@ -188,9 +185,7 @@ func TestExclusionWithAMinorityDown(t *testing.T) {
 func TestMajorityDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 5)
-		for _, i := range []int{0, 2, 4} {
-			c.members[i].change(hole)
-		}
+		c.change(hole, 0, 2, 4)
 		a := c.claim()
 		err := c.mustFail(c.Backend, a, nil)
 		for _, want := range []string{"node 1 of 5 (memory)", "node 3 of 5", "node 5 of 5"} {
@@ -209,9 +204,7 @@ func TestMajorityDown(t *testing.T) {
 		if err := c.Release(t.Context(), a); err == nil || errors.Is(err, driver.ErrGone) {
 			t.Errorf("Release: got %v, want an unknown outcome", err)
 		}
-		for _, m := range c.members {
-			m.change(healed)
-		}
+		c.change(healed)
 		c.drain(c.Backend)
 		c.wantHolders(0)
 		if err := c.Release(t.Context(), a); err != nil {
@@ -227,21 +220,16 @@ func TestNothingSentIsSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		refused := fmt.Errorf("%w: connection refused", driver.ErrNotExecuted)
-		for _, m := range c.members {
-			m.change(func(m *member) { m.latency, m.refuse = 0, refused })
-		}
+		c.change(func(m *member) { m.latency, m.refuse = 0, refused })
 		// Two of three decide, so the third may be under way; that is no certainty.
 		if err := c.mustFail(c.Backend, c.claim(), nil); !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("got %v, want the cause", err)
 		}
 		synctest.Wait()
-		for _, m := range c.members {
-			m.change(func(m *member) { m.refuse = fmt.Errorf("%w: no such user", driver.ErrRefused) })
-		}
+		c.change(func(m *member) { m.refuse = fmt.Errorf("%w: no such user", driver.ErrRefused) })
 		_ = c.mustFail(c.Backend, c.claim(), driver.ErrRefused)
 		synctest.Wait()
-		c.members[0].change(healed)
-		c.members[1].change(healed)
+		c.change(healed, 0, 1)
 		c.mustGrant(c.Backend, c.claim())
 	})
 }
@@ -264,11 +252,7 @@ func TestLosersGiveBackAtOnce(t *testing.T) {
 		c := newCluster(t, 5)
 		holder, loser := c.claim(), c.claim()
 		// Somebody holds three nodes, and two are free.
-		for _, m := range c.members[:3] {
-			if out, err := m.store.Try(t.Context(), holder); err != nil || !out.Granted {
-				t.Fatal(out, err)
-			}
-		}
+		c.holdAt(holder, 0, 1, 2)
 		time.Sleep(time.Second)
 		start := time.Now()
 		out := c.mustRefuse(c.Backend, loser)
@@ -290,11 +274,7 @@ func TestLateGrantAfterRefusalIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		holder := c.claim()
-		for _, m := range c.members[:2] {
-			if out, err := m.store.Try(t.Context(), holder); err != nil || !out.Granted {
-				t.Fatal(out, err)
-			}
-		}
+		c.holdAt(holder, 0, 1)
 		for i, latency := range []time.Duration{time.Millisecond, time.Millisecond, 100 * time.Millisecond} { // the third is under way when the others decide
 			c.members[i].change(func(m *member) { m.latency = latency })
 		}
@@ -310,9 +290,7 @@ func TestGrantWithoutReplyIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		holder, loser := c.claim(), c.claim()
-		if out, err := c.members[0].store.Try(t.Context(), holder); err != nil || !out.Granted {
-			t.Fatal(out, err)
-		}
+		c.holdAt(holder, 0)
 		c.members[1].change(deaf)
 		c.mustRefuse(c.Backend, loser)
 		time.Sleep(time.Second)
@@ -376,9 +354,7 @@ func TestSplitVotesAreResolved(t *testing.T) {
 func TestCallsReturnAtQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
-		for _, m := range c.members {
-			m.change(func(m *member) { m.latency = 10 * time.Millisecond })
-		}
+		c.change(func(m *member) { m.latency = 10 * time.Millisecond })
 		c.members[1].change(hole)
 		for round := range 3 {
 			a := c.claim()
@@ -405,9 +381,7 @@ func TestSlowNodeIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		holder := c.claim()
-		if out, err := c.members[0].store.Try(t.Context(), holder); err != nil || !out.Granted {
-			t.Fatal(out, err)
-		}
+		c.holdAt(holder, 0)
 		c.members[2].change(hole)
 		// One yes, one no, one silence: the first time it is waited for.
 		for round, want := range []time.Duration{250 * time.Millisecond, 250 * time.Millisecond / 8, 250 * time.Millisecond / 8} {
@@ -431,8 +405,7 @@ func TestSlowNodeIsRemembered(t *testing.T) {
 func TestContextEndsACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
-		c.members[0].change(hole)
-		c.members[2].change(hole)
+		c.change(hole, 0, 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(5*time.Millisecond, cancel)
 		start := time.Now()
@@ -441,9 +414,7 @@ func TestContextEndsACall(t *testing.T) {
 		if took := time.Since(start); !errors.Is(err, context.Canceled) || took != 5*time.Millisecond {
 			t.Errorf("got %v after %v, want context.Canceled after 5ms", err, took)
 		}
-		for _, m := range c.members {
-			m.change(healed)
-		}
+		c.change(healed)
 		c.mustGrant(c.Backend, a) // the same claim again
 		c.mustRelease(c.Backend, a)
 		c.drain(c.Backend)
@@ -456,16 +427,12 @@ func TestContextEndsACall(t *testing.T) {
 func TestReleaseOfATryThatNeverArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 5)
-		for i := range 2 {
-			c.members[i].change(hole)
-		}
+		c.change(hole, 0, 1)
 		a := c.claim()
 		c.mustGrant(c.Backend, a)
 		time.Sleep(time.Second) // the tries at the holes end without an answer
-		for i := range 2 {
-			c.members[i].change(healed)
-			c.members[i+2].change(func(m *member) { m.latency = 20 * time.Millisecond })
-		}
+		c.change(healed, 0, 1)
+		c.change(func(m *member) { m.latency = 20 * time.Millisecond }, 2, 3)
 		c.mustRelease(c.Backend, a)
 	})
 }
@@ -473,9 +440,7 @@ func TestReleaseOfATryThatNeverArrived(t *testing.T) {
 func TestLateMajorityIsNoGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
-		for _, m := range c.members {
-			m.change(func(m *member) { m.latency = 9 * time.Millisecond })
-		}
+		c.change(func(m *member) { m.latency = 9 * time.Millisecond })
 		a := c.claim()
 		a.TTL = 11 * time.Millisecond // 8.89 ms of it are left without the drift
 		_ = c.mustFail(c.Backend, a, nil)

@@ -20,9 +20,7 @@ func drop(c *cluster, nodes ...int) {
 func TestRenewNeedsAMajorityThatNeverLostIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
-		a := c.claim()
-		c.mustGrant(c.Backend, a)
-		synctest.Wait()
+		a := c.held()
 		time.Sleep(ttl / 3)
 		drop(c, 0)
 		if got, want := c.mustRenew(c.Backend, a), ttl-drift(ttl); got != want {
@@ -47,9 +45,7 @@ func TestRenewNeedsAMajorityThatNeverLostIt(t *testing.T) {
 func TestReseedCountsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
-		a := c.claim()
-		c.mustGrant(c.Backend, a)
-		synctest.Wait()
+		a := c.held()
 		for round := range 9 {
 			drop(c, round%3)
 			c.mustRenew(c.Backend, a) // finds out
@@ -95,9 +91,7 @@ func TestReseedOfANodeThatWasSlow(t *testing.T) {
 func TestReseededNodeDoesNotProve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
-		a, b := c.claim(), c.claim()
-		c.mustGrant(c.Backend, a)
-		synctest.Wait()
+		a, b := c.held(), c.claim()
 		drop(c, 2)
 		c.mustRenew(c.Backend, a)
 		synctest.Wait()
@@ -125,9 +119,7 @@ func TestReseededNodeDoesNotProve(t *testing.T) {
 func TestRenewNeverMakesAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
-		a := c.claim()
-		c.mustGrant(c.Backend, a)
-		synctest.Wait()
+		a := c.held()
 		time.Sleep(ttl + drift(ttl))
 		for range 3 {
 			if r := c.renew(c.Backend, a); !errors.Is(r.Err, driver.ErrGone) {
@@ -147,8 +139,7 @@ func TestRenewWithoutMajorityIsUnknown(t *testing.T) {
 		c.mustGrant(c.Backend, a)
 		c.mustGrant(c.Backend, lost)
 		synctest.Wait()
-		c.members[0].change(hole)
-		c.members[1].change(hole)
+		c.change(hole, 0, 1)
 		for _, m := range c.members[2:] {
 			m.store.Drop("another job")
 		}
@@ -163,9 +154,7 @@ func TestRenewWithoutMajorityIsUnknown(t *testing.T) {
 			!strings.Contains(err.Error(), "node 3 of 5") || strings.Contains(err.Error(), "node 4 of 5") {
 			t.Errorf("three nodes unreachable: got %v, want an unknown outcome that names them", err)
 		}
-		for i := range 3 {
-			c.members[i].change(healed)
-		}
+		c.change(healed)
 		c.mustRenew(c.Backend, a)
 	})
 }
@@ -282,9 +271,8 @@ func TestALiarInTheMinority(t *testing.T) {
 func TestWaiterWakesWithTheFirstNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
-		a, b := c.claim(), c.claim()
-		c.mustGrant(c.Backend, a)
-		synctest.Wait()
+		c.held()
+		b := c.claim()
 		out := c.mustRefuse(c.Backend, b)
 		w := c.Waiter(b)
 		defer w.Close()
