@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -88,9 +89,7 @@ func TestStreamTellsWhatChanges(t *testing.T) {
 			t.Fatalf("got frame %+v, want only what is new", seen)
 		}
 
-		if err := second.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.Unlock(t, second)
 		freed := time.Now()
 		for gone := seen; len(gone.Order) != 1; {
 			var ok bool
@@ -319,21 +318,12 @@ func TestWatchKeepsEvents(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		lock := s.lock("nightly")
 		time.Sleep(time.Minute)
-		if err := lock.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.Unlock(t, lock)
 		time.Sleep(5 * time.Second)
-		body := s.get("/lock?name=nightly").body
-		for _, want := range []string{"acquired", "released", "renewed", "held for 1m", "Free: no client holds it."} {
-			if !strings.Contains(body, want) {
-				t.Errorf("no %q in\n%s", want, body)
-			}
-		}
+		s.shows("/lock?name=nightly", "acquired", "released", "renewed", "held for 1m", "Free: no client holds it.")
 		s.lock("leased", holdfast.Lease(20*time.Second))
 		time.Sleep(30 * time.Second)
-		if body := s.get("/lock?name=leased").body; !strings.Contains(body, "not renewed by app@host:1") {
-			t.Errorf("the end of a lease is not told:\n%s", body)
-		}
+		s.shows("/lock?name=leased", "not renewed by app@host:1")
 		cancel()
 		if err := <-watched; err != context.Canceled {
 			t.Errorf("got %v, want %v", err, context.Canceled)
@@ -399,20 +389,11 @@ func TestKindsOfLocks(t *testing.T) {
 			waited <- err
 		}()
 		time.Sleep(3 * time.Second)
-		body := s.get("/").body
-		for _, want := range []string{"reads", "1 of 5", "3 left", "in the queue", "read-write", "semaphore", "latch", "fair"} {
-			if !strings.Contains(body, want) {
-				t.Errorf("no %q in\n%s", want, body)
-			}
-		}
-		if body := s.get("/lock?name=line").body; !strings.Contains(body, "waiter@host:2") {
-			t.Errorf("the waiter is not shown:\n%s", body)
-		}
+		s.shows("/", "reads", "1 of 5", "3 left", "in the queue", "read-write", "semaphore", "latch", "fair")
+		s.shows("/lock?name=line", "waiter@host:2")
 		cancel()
 		<-waited
-		if err := fair.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.Unlock(t, fair)
 	})
 }
 
@@ -447,12 +428,7 @@ func TestClientsThatWait(t *testing.T) {
 			{Client: admin.Client{Library: "holdfast", Note: "me"}, Mode: driver.Shared, Waited: 5 * time.Second, Count: 1},
 		}
 		s.store.mu.Unlock()
-		body := s.get("/lock?name=job").body
-		for _, want := range []string{"web-2 · worker · pid 77", "&lt;b&gt;", `data-label="waiters in it">12</td>`, "1m 35s", ">me<", "shared"} {
-			if !strings.Contains(body, want) {
-				t.Errorf("no %q in\n%s", want, body)
-			}
-		}
+		body := s.shows("/lock?name=job", "web-2 · worker · pid 77", "&lt;b&gt;", `data-label="waiters in it">12</td>`, "1m 35s", ">me<", "shared")
 		if strings.Contains(body, `<p class="none">Nobody`) {
 			t.Errorf("it says that nobody waits:\n%s", body)
 		}
@@ -466,9 +442,7 @@ func TestBasePath(t *testing.T) {
 			"/": 404, "/health": 404, "/locksmith": 404, "/locks//": 404, "/locks/../health": 404,
 			"/locks/static/../dash.go": 404, "/locks/static/": 404, "/locks/%2e%2e/": 404, "/locks/lock/": 404,
 		} {
-			if got := s.get(path).status; got != want {
-				t.Errorf("%s: got status %d, want %d", path, got, want)
-			}
+			s.wantStatus(want, path)
 		}
 		if a := s.get("/locks"); a.status != http.StatusMovedPermanently || a.header.Get("Location") != "/locks/" {
 			t.Errorf("got %d to %q, want a redirect to /locks/", a.status, a.header.Get("Location"))
@@ -486,9 +460,7 @@ func TestPrefixLimits(t *testing.T) {
 			t.Errorf("got\n%s\nwant mine:a only", body)
 		}
 		for _, path := range []string{"/lock?name=other:b", "/lock?name=", "/unlock?name=other:b", "/events?view=lock&name=other:b"} {
-			if got := s.get(path).status; got != http.StatusNotFound {
-				t.Errorf("%s: got status %d, want 404", path, got)
-			}
+			s.wantStatus(http.StatusNotFound, path)
 		}
 	})
 }
@@ -547,12 +519,8 @@ func TestTooManyStreams(t *testing.T) {
 		for range 256 {
 			streams = append(streams, s.follow("view=", ""))
 		}
-		if got := s.get("/events?view=").status; got != http.StatusServiceUnavailable {
-			t.Errorf("got status %d for one more, want 503", got)
-		}
-		if got := s.get("/").status; got != http.StatusOK {
-			t.Errorf("got status %d for a page, want 200", got)
-		}
+		s.wantStatus(http.StatusServiceUnavailable, "/events?view=")
+		s.wantStatus(http.StatusOK, "/")
 		for _, st := range streams {
 			st.close()
 		}
@@ -587,9 +555,7 @@ func TestForgetsWhatIsFreeWhileWalksBreakOff(t *testing.T) {
 			s.store.Drop(fmt.Sprintf("lock%03d", i))
 		}
 		time.Sleep(20 * time.Second)
-		if body := s.get("/").body; !strings.Contains(body, "30 names") {
-			t.Errorf("names that are free are still there:\n%s", body)
-		}
+		s.shows("/", "30 names")
 	})
 }
 

@@ -195,6 +195,25 @@ func (s *site) get(path string) answer {
 	return s.send(s.request(http.MethodGet, path, nil))
 }
 
+// shows wants the page at path to have these texts, and returns it.
+func (s *site) shows(path string, texts ...string) (body string) {
+	s.Helper()
+	body = s.get(path).body
+	for _, text := range texts {
+		if !strings.Contains(body, text) {
+			s.Errorf("%s: no %q in\n%s", path, text, body)
+		}
+	}
+	return body
+}
+
+func (s *site) wantStatus(want int, path string) {
+	s.Helper()
+	if got := s.get(path).status; got != want {
+		s.Errorf("%s: got status %d, want %d", path, got, want)
+	}
+}
+
 func (s *site) request(method, path string, form url.Values) *http.Request {
 	s.Helper()
 	var body io.Reader

@@ -55,9 +55,7 @@ func TestUnlock(t *testing.T) {
 		name := "deploy/<prod>\x00"
 		lock := s.lock(name)
 		time.Sleep(15 * time.Second)
-		if body := s.get("/lock?name=" + url.QueryEscape(name)).body; !strings.Contains(body, "Force unlock…") {
-			t.Fatalf("the page of the lock has no link:\n%s", body)
-		}
+		s.shows("/lock?name="+url.QueryEscape(name), "Force unlock…")
 		if body := s.get("/unlock?name=" + url.QueryEscape(name)).body; !strings.Contains(body, "The holder is not stopped.") ||
 			!strings.Contains(body, `Type <code>deploy/&lt;prod&gt;\x00</code>`) {
 			t.Fatalf("got\n%s", body)
@@ -186,9 +184,7 @@ func TestUnlockIsOff(t *testing.T) {
 				if body := s.get("/lock?name=deploy").body; strings.Contains(body, "Force unlock") {
 					t.Error("the page of the lock offers it")
 				}
-				if got := s.get("/unlock?name=deploy").status; got != http.StatusForbidden {
-					t.Errorf("GET: got status %d, want 403", got)
-				}
+				s.wantStatus(http.StatusForbidden, "/unlock?name=deploy")
 				if a := s.force(url.Values{"name": {"ZGVwbG95"}, "confirm": {"deploy"}, "reason": {"x"}, "holds": {"1"}, "token": {"0"}}); a.status != http.StatusForbidden {
 					t.Errorf("POST: got status %d, want 403", a.status)
 				}
