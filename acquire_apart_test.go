@@ -225,9 +225,7 @@ func TestLocksOfAStoreWithoutTombstones(t *testing.T) {
 		if err != nil || len(all) != 2 {
 			t.Fatalf("got %d locks and error %v", len(all), err)
 		}
-		if err := all.Unlock(); err != nil {
-			t.Error(err)
-		}
+		must.UnlockAll(t, all)
 	})
 }
 

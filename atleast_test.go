@@ -89,9 +89,7 @@ func TestAtLeastOfSeveralLocks(t *testing.T) {
 		locks := holdfast.Locks{must.Lock(t, l, "first", holdfast.AtLeast(least)), must.Lock(t, l, "free")}
 		time.Sleep(time.Second)
 		locks = append(locks, must.Lock(t, l, "second", holdfast.AtLeast(least)))
-		if err := locks.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.UnlockAll(t, locks)
 		must.Unlock(t, must.Lock(t, l, "free", holdfast.Wait(0)))
 		for i, name := range []string{"first", "second"} {
 			next := must.Lock(t, l, name)

@@ -40,9 +40,7 @@ func TestClaimsSayWhoseTheyAre(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		must.Unlock(t, k)
-		if err := all.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.UnlockAll(t, all)
 		if len(clients) != 1 || len(owners) != 3 || calls < 60 {
 			t.Errorf("got %d calls for %d owners of %d clients, want 3 owners of one client", calls, len(owners), len(clients))
 		}

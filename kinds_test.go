@@ -428,9 +428,7 @@ func TestLockAllInOneRoundTrip(t *testing.T) {
 		if store.batches != 1 || store.singles != 0 {
 			t.Errorf("asked %d times for all and %d times for one, want once for all", store.batches, store.singles)
 		}
-		if err := locks.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.UnlockAll(t, locks)
 
 		held := must.Lock(t, other, "name:50")
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -451,9 +449,7 @@ func TestLockAllInOneRoundTrip(t *testing.T) {
 		if err != nil || len(locks) != 100 {
 			t.Fatalf("got %d locks, %v", len(locks), err)
 		}
-		if err := locks.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.UnlockAll(t, locks)
 		for _, m := range ms {
 			mustBeFree(t, store.Backend, m.Name())
 		}
@@ -491,9 +487,7 @@ func TestLockAllOfSeveralKinds(t *testing.T) {
 		}
 		must.Unlock(t, take(t, other.RWMutex("c").Read))
 		mustBeBusy(t, other.FairMutex("d"))
-		if err := locks.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.UnlockAll(t, locks)
 
 		held := take(t, other.RWMutex("b").Write)
 		time.AfterFunc(time.Minute, func() { must.Unlock(t, held) })
@@ -503,9 +497,7 @@ func TestLockAllOfSeveralKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 		between(t, "waited for the one that was held", time.Since(start), time.Minute, time.Minute+2*time.Second)
-		if err := locks.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.UnlockAll(t, locks)
 		if err := l.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}

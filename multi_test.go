@@ -62,9 +62,7 @@ func TestLockAllWaits(t *testing.T) {
 					if err != nil || test.busy != "" {
 						t.Errorf("got %v, want that %q is busy", err, test.busy)
 					}
-					if err := locks.Unlock(); err != nil {
-						t.Error(err)
-					}
+					must.UnlockAll(t, locks)
 				}
 				time.Sleep(2 * time.Hour)
 				must.Drain(t, other)

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -74,13 +75,9 @@ func namesOf(t *testing.T, kind, otherKind uint8, name, other string) {
 		if err != nil {
 			t.Fatalf("%q is kept out of %q: %v", other, name, err)
 		}
-		if err := second.Unlock(); err != nil {
-			t.Error(err)
-		}
+		must.Unlock(t, second)
 	}
-	if err := first.Unlock(); err != nil {
-		t.Error(err)
-	}
+	must.Unlock(t, first)
 	if hs, err := store.Get(t.Context(), name); err != nil || hs[0].Holders != 0 {
 		t.Errorf("%q after Unlock: got %v and error %v, want none", name, hs, err)
 	}

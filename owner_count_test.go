@@ -223,9 +223,7 @@ func TestLockAllOfOneNameTwice(t *testing.T) {
 			if err != nil {
 				t.Fatalf("one name in two stores: %v", err)
 			}
-			if err := locks.Unlock(); err != nil {
-				t.Fatal(err)
-			}
+			must.UnlockAll(t, locks)
 			cancel()
 		}
 		if got := store.Tries.Load(); got > 2 {

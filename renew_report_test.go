@@ -156,9 +156,7 @@ func TestSlowReportsCostNoGrant(t *testing.T) {
 		if got := store.Tries.Load(); got != 0 {
 			t.Errorf("%d names were asked for once more, one by one", got)
 		}
-		if err := locks.Unlock(); err != nil {
-			t.Error(err)
-		}
+		must.UnlockAll(t, locks)
 	})
 }
 
@@ -194,9 +192,7 @@ func TestSlowReportsDelayNoRelease(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if err := locks.Unlock(); err != nil {
-			t.Error(err)
-		}
+		must.UnlockAll(t, locks)
 		wg.Wait()
 	})
 }

@@ -120,9 +120,7 @@ func TestLongLocksAreReportedTogether(t *testing.T) {
 			}
 			between(t, "held", h.HeldFor, time.Minute-heartbeat, time.Minute)
 		}
-		if err := locks.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.UnlockAll(t, locks)
 		time.Sleep(time.Hour)
 		end, n := store.last()
 		if len(end.Holds) != 0 || n != len(told)+1 {
@@ -179,9 +177,7 @@ func TestReportsAreBounded(t *testing.T) {
 		}
 		cancel()
 		wg.Wait()
-		if err := all.Unlock(); err != nil {
-			t.Fatal(err)
-		}
+		must.UnlockAll(t, all)
 	})
 }
 

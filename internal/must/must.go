@@ -33,6 +33,14 @@ func Unlock(t testing.TB, k *holdfast.Lock) {
 	}
 }
 
+// UnlockAll releases several locks together.
+func UnlockAll(t testing.TB, all holdfast.Locks) {
+	t.Helper()
+	if err := all.Unlock(); err != nil {
+		t.Fatalf("Unlock of %d locks: %v", len(all), err)
+	}
+}
+
 // Drain waits for what a Locker has still to clean up.
 func Drain(t testing.TB, l *holdfast.Locker) {
 	t.Helper()
