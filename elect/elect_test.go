@@ -56,7 +56,7 @@ func campaign(t *testing.T, n int) *electorate {
 	t.Cleanup(func() {
 		cancel()
 		for _, s := range e.stores {
-			mend(s)
+			heal(s)
 		}
 		running.Wait()
 		e.check()
@@ -109,7 +109,7 @@ func cut(s *faulty.Store) {
 	})
 }
 
-func mend(s *faulty.Store) {
+func heal(s *faulty.Store) {
 	s.Change(func() { s.OnTry, s.OnRenew, s.OnRelease = nil, nil, nil })
 }
 
@@ -132,7 +132,7 @@ func TestCutOff(t *testing.T) {
 			if !errors.Is(leader.leadingEnd, holdfast.ErrLost) {
 				t.Errorf("Leading returned %v at the end of the term", leader.leadingEnd)
 			}
-			mend(e.stores[leader.leader])
+			heal(e.stores[leader.leader])
 			leader = next
 		}
 	})
@@ -158,6 +158,24 @@ func TestForced(t *testing.T) {
 		})
 		if err != nil || len(tokens) != 3 || tokens[0] >= tokens[1] || tokens[1] >= tokens[2] {
 			t.Errorf("got %v, tokens %v, want three that rise", err, tokens)
+		}
+	})
+}
+
+// A term that is lost when ctx has ended is no resignation: Run returns the error of ctx.
+func TestLossAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, own := memhold.New(), errors.New("disk full")
+		election := elect.New(holdfast.New(store, &holdfast.Options{TTL: ttl}).Mutex("leader"))
+		ctx, cancel := context.WithCancel(t.Context())
+		err := election.Run(ctx, func(_ context.Context, lock *holdfast.Lock) error {
+			store.Drop("leader")
+			<-lock.Context(t.Context()).Done() // which has no other end
+			cancel()
+			return own
+		})
+		if !errors.Is(err, context.Canceled) || errors.Is(err, own) {
+			t.Errorf("got %v, want the error of the context", err)
 		}
 	})
 }
@@ -251,7 +269,7 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// Run may not be called again before it has returned; and it returns what no repetition can mend.
+// Run may not be called again before it has returned; and it returns what a repetition does not change.
 func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, own := faulty.New(), errors.New("no rights")

@@ -92,8 +92,10 @@ func TestUnknownDialect(t *testing.T) {
 	if err := fence.SQL(0).Check(t.Context(), nil, "a", 1); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("got %v, want ErrUnsupported", err)
 	}
-	if err := fence.MySQL.Check(t.Context(), nil, "a", 0); err == nil {
-		t.Error("token 0: got no error")
+	for _, dialect := range []fence.SQL{fence.PostgreSQL, fence.MySQL} {
+		if err := dialect.Check(t.Context(), nil, "a", 0); err == nil || errors.Is(err, fence.ErrStale) {
+			t.Errorf("dialect %d, token 0: got %v, want an error that is not ErrStale", dialect, err)
+		}
 	}
 }
 
