@@ -65,9 +65,6 @@ const (
 // database's error for a serialization failure. That error says nothing about the token:
 // begin the transaction again. The transaction must not be read-only.
 func (d SQL) Check(ctx context.Context, tx *sql.Tx, name string, token uint64) error {
-	if err := valid(name, token); err != nil {
-		return err
-	}
 	switch d {
 	case PostgreSQL:
 		return CheckPostgreSQL(ctx, func(ctx context.Context, statement string, args ...any) (int64, error) {
@@ -78,7 +75,7 @@ func (d SQL) Check(ctx context.Context, tx *sql.Tx, name string, token uint64) e
 			return result.RowsAffected()
 		}, name, token)
 	case MySQL:
-		return checkMySQL(ctx, tx, name, int64(token))
+		return checkMySQL(ctx, tx, name, token)
 	default:
 		return fmt.Errorf("fence: unknown SQL dialect %d: %w", int(d), errors.ErrUnsupported)
 	}
@@ -110,17 +107,20 @@ WHERE fence.token <= EXCLUDED.token`, name, int64(token))
 // would not do: by default MySQL counts those that changed, and the second write
 // of one holder changes none. The insert comes first because reading a row that
 // does not exist locks a gap, on which two transactions can deadlock.
-func checkMySQL(ctx context.Context, tx *sql.Tx, name string, token int64) error {
+func checkMySQL(ctx context.Context, tx *sql.Tx, name string, token uint64) error {
+	if err := valid(name, token); err != nil {
+		return err
+	}
 	if _, err := tx.ExecContext(ctx, `INSERT INTO fence (name, token) VALUES (?, ?)
-ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))`, []byte(name), token); err != nil {
+ON DUPLICATE KEY UPDATE token = GREATEST(token, VALUES(token))`, []byte(name), int64(token)); err != nil {
 		return fmt.Errorf("fence: record token of %q: %w", name, err)
 	}
 	var seen int64
 	if err := tx.QueryRowContext(ctx, `SELECT token FROM fence WHERE name = ? FOR UPDATE`, []byte(name)).Scan(&seen); err != nil {
 		return fmt.Errorf("fence: read token of %q: %w", name, err)
 	}
-	if seen > token {
-		return stale(name, uint64(token), uint64(seen))
+	if seen > int64(token) {
+		return stale(name, token, uint64(seen))
 	}
 	return nil
 }

@@ -248,45 +248,40 @@ func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 	return out
 }
 
-// tally is what nodes say of the holder, by the kind of store: each has a text of its own for
+// called is what nodes of one kind of store call a holder: each kind has a text of its own for
 // the same claim, and some have none.
-type tally map[string]map[string]*votesOf
+type called struct{ store, holder string }
 
-// votesOf is the nodes that name the same holder.
+// votesOf is the nodes that call the holder the same.
 type votesOf struct {
 	nodes int
 	held  time.Duration // a node may have joined later
 }
 
+type tally map[called]votesOf
+
 func (t tally) count(store string, o driver.Outcome) {
-	if t[store] == nil {
-		t[store] = map[string]*votesOf{}
-	}
-	v := t[store][o.Holder]
-	if v == nil {
-		v = &votesOf{}
-		t[store][o.Holder] = v
-	}
-	v.nodes, v.held = v.nodes+1, max(v.held, o.HeldFor)
+	by := called{store, o.Holder}
+	t[by] = votesOf{t[by].nodes + 1, max(t[by].held, o.HeldFor)}
 }
 
 // most returns the holder that most nodes name, and how many nodes one claim may have.
 func (t tally) most() (holder string, held time.Duration, nodes int) {
-	best, unnamed := votesOf{}, votesOf{}
-	for _, store := range t {
-		largest := 0
-		for text, v := range store {
-			if text == "" {
-				unnamed.held = max(unnamed.held, v.held)
-				nodes += v.nodes
-				continue
-			}
-			largest = max(largest, v.nodes)
-			if v.nodes > best.nodes {
-				holder, best = text, *v
-			}
+	var best, unnamed votesOf
+	largest := map[string]int{} // by store
+	for by, v := range t {
+		if by.holder == "" {
+			unnamed = votesOf{unnamed.nodes + v.nodes, max(unnamed.held, v.held)}
+			continue
 		}
-		nodes += largest
+		largest[by.store] = max(largest[by.store], v.nodes)
+		if v.nodes > best.nodes {
+			holder, best = by.holder, v
+		}
+	}
+	nodes = unnamed.nodes
+	for _, n := range largest {
+		nodes += n
 	}
 	if holder == "" {
 		best = unnamed

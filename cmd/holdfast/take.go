@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"syscall"
 	"time"
 
@@ -149,12 +148,13 @@ func (o *lockOptions) ask(ctx context.Context, env environment, report *reporter
 	waiting, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	p := o.startProgress(ctx, giveUp, env, report)
-	end := sync.OnceFunc(func() { p.end(true) })
-	err := request(waiting, end)
-	if err == nil {
-		end()
-	} else {
-		p.end(false)
+	ended := false
+	err := request(waiting, func() {
+		p.end(true)
+		ended = true
+	})
+	if !ended {
+		p.end(err == nil)
 	}
 	var nested *nestedError
 	if err != nil && errors.As(context.Cause(waiting), &nested) {
