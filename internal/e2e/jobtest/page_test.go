@@ -24,7 +24,7 @@ func recipes() map[string]func(context.Context, *job.Job) error {
 	return map[string]func(context.Context, *job.Job) error{"cron": withCron, "gocron": withGocron, "loop": withLoop}
 }
 
-// The page has the functions of these files, all of them, and each is short.
+// The page has the functions of two files, all of them, and each is short.
 func TestRecipesAreThoseOfThePage(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(name)
@@ -33,7 +33,7 @@ func TestRecipesAreThoseOfThePage(t *testing.T) {
 		}
 		return string(text)
 	}
-	code := read("recipes_test.go") + read("recipes_more_test.go") + read("../../hosts/recipes_test.go")
+	code := read("recipes_test.go") + read("../../hosts/recipes_test.go")
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read("../../../docs/recipes.md"), -1)
 	java := read("../interop/java/src/main/java/holdfast/peer/Recipe.java")
 	for _, b := range regexp.MustCompile("(?s)```java\n(.*?)```").FindAllStringSubmatch(read("../../../docs/recipes.md"), -1) {

@@ -3,14 +3,23 @@ package jobtest
 import (
 	"context"
 	"errors"
+	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-co-op/gocron/v2"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/elect"
 	"github.com/holdfast-go/holdfast/job"
+	"github.com/holdfast-go/holdfast/once"
+	"github.com/holdfast-go/holdfast/pghold"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
 // What follows is in docs/recipes.md, see TestRecipesAreThoseOfThePage.
@@ -59,4 +68,101 @@ func withLoop(ctx context.Context, report *job.Job) error {
 			return nil
 		}
 	}
+}
+
+func lead(ctx context.Context, e *elect.Election, work func(ctx context.Context, token uint64) error) error {
+	return e.Run(ctx, func(term context.Context, lock *holdfast.Lock) error {
+		return work(term, lock.Token()) // until term ends; then Run campaigns again
+	})
+}
+
+func ready(e *elect.Election) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := e.Leading(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	}
+}
+
+func price(ctx context.Context, locker *holdfast.Locker, c cache, sku string) (string, error) {
+	get := func(ctx context.Context) (string, once.State, error) {
+		value, expires, err := c.Get(ctx, sku)
+		switch {
+		case err != nil || value == "":
+			return "", once.Missing, err
+		case time.Now().After(expires):
+			return value, once.Stale, nil
+		default:
+			return value, once.Fresh, nil
+		}
+	}
+	fill := func(ctx context.Context, lock *holdfast.Lock) (string, error) {
+		value, err := c.Compute(ctx, sku)
+		if err != nil {
+			return "", err
+		}
+		return value, c.Set(ctx, sku, value, lock.Token()) // which refuses a smaller token
+	}
+	return once.Do(ctx, locker.Mutex("price/"+sku), get, fill)
+}
+
+func sell(ctx context.Context, locker *holdfast.Locker, pool *pgxpool.Pool, item string) error {
+	return locker.Mutex("stock/"+item).Do(ctx, func(ctx context.Context, lock *holdfast.Lock) error {
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			if err := pghold.CheckFence(ctx, tx, lock.Name(), lock.Token()); err != nil {
+				return err // fence.ErrStale: a later holder has sold since
+			}
+			tag, err := tx.Exec(ctx, "UPDATE stock SET pieces = pieces - 1 WHERE item = $1 AND pieces > 0", item)
+			if err == nil && tag.RowsAffected() == 0 {
+				return errors.New("sold out")
+			}
+			return err
+		})
+	})
+}
+
+func edit(locker *holdfast.Locker, save func(ctx context.Context, document string) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		document := r.PathValue("document")
+		err := locker.Mutex("document/"+document).Do(r.Context(), func(ctx context.Context, _ *holdfast.Lock) error {
+			return save(ctx, document) // ctx ends with the request, and when the lock is lost
+		}, holdfast.Wait(200*time.Millisecond))
+		switch {
+		case errors.Is(err, holdfast.ErrBusy):
+			w.Header().Set("Retry-After", "1") // BusyError.Remaining is the lease, not the work of the other
+			http.Error(w, "somebody else saves this document", http.StatusLocked)
+		case err != nil:
+			http.Error(w, "the document was not saved", http.StatusInternalServerError)
+		}
+	}
+}
+
+func transfer(ctx context.Context, locker *holdfast.Locker, accounts []string, move func(context.Context) error) error {
+	var mutexes []*holdfast.Mutex
+	for _, account := range accounts {
+		mutexes = append(mutexes, locker.Mutex("account/"+account))
+	}
+	return holdfast.DoAll(ctx, mutexes, func(ctx context.Context, _ holdfast.Locks) error {
+		return move(ctx) // ctx ends when one of the locks is lost
+	}, holdfast.Wait(5*time.Second))
+}
+
+func shutDown(stopTaking context.CancelFunc, running *sync.WaitGroup, locker *holdfast.Locker, closeClient func()) error {
+	stopTaking()   // calls of Lock return
+	running.Wait() // everybody has called Unlock
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err := locker.Drain(ctx) // releases that have no answer are repeated; what is left then, its lease ends
+	closeClient()
+	return err
+}
+
+func besideJava(ctx context.Context, url string, ship func(context.Context) error) error {
+	conn, err := rueidisconn.Open(ctx, url, nil)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	locker := holdfast.New(redishold.New(conn, nil), nil) // the default layout is Redisson's
+	return locker.Mutex("stock:42").Do(ctx, func(ctx context.Context, _ *holdfast.Lock) error { return ship(ctx) })
 }
