@@ -62,7 +62,7 @@ func New(m *holdfast.Mutex, opts ...holdfast.Option) *Election {
 // also if lead panics.
 //
 // Without a term Run returns what Lock returns: after the end of ctx its error, with the
-// option Wait ErrBusy, and what no repetition can mend, such as a store that refuses the
+// option Wait ErrBusy, and what a repetition does not change, such as a store that refuses the
 // client. It returns an error at once while another Run of the same Election goes on.
 func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock *holdfast.Lock) error) error {
 	if !e.running.CompareAndSwap(false, true) {

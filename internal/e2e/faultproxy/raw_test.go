@@ -91,11 +91,11 @@ func TestRaw(t *testing.T) {
 			if _, err := conn.Write([]byte{sent}); err != nil {
 				t.Fatal(err)
 			}
-			patience := 5 * time.Second
+			timeout := 5 * time.Second
 			if errors.Is(test.err, os.ErrDeadlineExceeded) {
-				patience = 100 * time.Millisecond
+				timeout = 100 * time.Millisecond
 			}
-			answer(patience, test.err)
+			answer(timeout, test.err)
 			if test.heard {
 				hears()
 			} else if len(heard) > 0 {

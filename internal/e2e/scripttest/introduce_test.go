@@ -15,7 +15,7 @@ import (
 
 const registrations = "holdfast:client:"
 
-// asking are the acquires for z:1, which asks who holds the lock, each with a holder that is
+// asking are the acquires for z:1, which asks for the holder of the lock, each with a holder that is
 // there before.
 func asking(b *bench, owner, begin string) map[string]func() any {
 	all := map[string]func() any{}
