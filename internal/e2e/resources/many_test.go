@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	warmUp       = 5_000  // acquisitions after which the use of memory is looked at
+	warmUp       = 30_000 // acquisitions until each client knows as many names as it remembers
 	acquisitions = 50_000 // for each of the two adapters
 	workers      = 64
 	hotNames     = 8       // that all workers fight for
 	ownNames     = 40      // of each worker and kind
-	heapBound    = 1 << 20 // how much more memory may be in use after all of them than after the warm-up
+	heapBound    = 1 << 20 // how much more memory may be in use at the end than after the warm-up
 )
 
 // A hundred thousand locks, of all kinds, with and without contention, some of
