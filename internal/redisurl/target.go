@@ -3,6 +3,8 @@ package redisurl
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,8 +44,8 @@ type Target struct {
 // error has a password in it.
 func ParseTarget(raw string) (Target, error) {
 	scheme, _, _ := strings.Cut(raw, "://")
-	var t Target
-	if err := t.readScheme(scheme); err != nil {
+	t, err := readScheme(scheme)
+	if err != nil {
 		return Target{}, err
 	}
 	u, hosts, err := Parse(raw)
@@ -65,27 +67,31 @@ func ParseTarget(raw string) (Target, error) {
 	return t, t.readHosts(hosts, query["addr"])
 }
 
-func (t *Target) readScheme(scheme string) error {
-	base, form := scheme, ""
-	if i := strings.IndexAny(scheme, "+-"); i >= 0 {
-		base, form = scheme[:i], scheme[i:]
+// schemes returns what each scheme says of the servers behind a URL.
+func schemes() map[string]Target {
+	all := map[string]Target{"unix": {Deployment: OneSocket}}
+	for base, encrypts := range map[string]bool{"redis": false, "rediss": true, "valkey": false, "valkeys": true} {
+		all[base] = Target{Deployment: OneServer, TLS: encrypts}
+		all[base+"+cluster"] = Target{Deployment: OnlyCluster, TLS: encrypts}
+		all[base+"+sentinel"] = Target{Deployment: Sentinels, TLS: encrypts}
+		all[base+"-sentinel"] = all[base+"+sentinel"]
 	}
-	forms := map[string]Deployment{"": OneServer, "+cluster": OnlyCluster, "+sentinel": Sentinels, "-sentinel": Sentinels}
-	deployment, known := forms[form]
-	t.TLS = base == "rediss" || base == "valkeys"
-	switch {
-	case scheme == "unix":
-		t.Deployment = OneSocket
-		return nil
-	case known && (t.TLS || base == "redis" || base == "valkey"):
-		t.Deployment = deployment
-		return nil
+	return all
+}
+
+// Schemes returns the schemes that ParseTarget accepts, sorted.
+func Schemes() []string { return slices.Sorted(maps.Keys(schemes())) }
+
+// readScheme returns what a scheme says. It does not quote what may be a password.
+func readScheme(scheme string) (Target, error) {
+	if t, known := schemes()[scheme]; known {
+		return t, nil
 	}
-	const schemes = "known: redis, rediss, valkey, valkeys, each also with +cluster or +sentinel, and unix"
+	const known = "known: redis, rediss, valkey, valkeys, each also with +cluster or +sentinel, and unix"
 	if strings.ContainsAny(scheme, ":/?#@%") || len(scheme) > len("valkeys+sentinel") {
-		return fmt.Errorf("redis URL has no scheme (%s)", schemes) // who knows what this is
+		return Target{}, fmt.Errorf("redis URL has no scheme (%s)", known)
 	}
-	return fmt.Errorf("redis URL has the unknown scheme %q (%s)", scheme, schemes)
+	return Target{}, fmt.Errorf("redis URL has the unknown scheme %q (%s)", scheme, known)
 }
 
 // readPath reads the path of a socket, or the number of the database, before which may

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
@@ -60,21 +61,18 @@ func (k Kind) Title() string {
 type scheme struct {
 	names  []string
 	kind   Kind
+	usage  string // for messages
 	target func(Request) (*Target, error)
 }
 
 // schemes are those that are accepted. Redis comes first: it is the default of messages.
 func schemes() []scheme {
-	var redis []string
-	for _, base := range []string{"redis", "rediss", "valkey", "valkeys"} {
-		redis = append(redis, base, base+"+cluster", base+"+sentinel", base+"-sentinel")
-	}
 	return []scheme{
-		{append(redis, "unix"), Redis, redisTarget},
-		{[]string{"etcd", "etcds"}, Etcd, etcdTarget},
-		{[]string{"zk", "zks"}, ZooKeeper, zooKeeperTarget},
-		{[]string{"postgres", "postgresql"}, Postgres, postgresTarget},
-		{[]string{"mysql"}, MySQL, mysqlTarget},
+		{redisurl.Schemes(), Redis, "redis://, rediss://, redis+cluster://, redis+sentinel:// or unix:// for Redis (also valkey)", redisTarget},
+		{[]string{"etcd", "etcds"}, Etcd, "etcd:// or etcds:// for etcd", etcdTarget},
+		{[]string{"zk", "zks"}, ZooKeeper, "zk:// or zks:// for ZooKeeper", zooKeeperTarget},
+		{[]string{"postgres", "postgresql"}, Postgres, "postgres:// for PostgreSQL", postgresTarget},
+		{[]string{"mysql"}, MySQL, "mysql:// for MySQL and MariaDB", mysqlTarget},
 	}
 }
 
@@ -117,21 +115,29 @@ func Complete(address string) string {
 }
 
 func schemeOf(address string) (scheme, error) {
-	const accepted = "use redis://, rediss://, redis+cluster://, redis+sentinel:// or unix:// for Redis (also valkey), " +
-		"etcd:// or etcds:// for etcd, zk:// or zks:// for ZooKeeper, postgres:// for PostgreSQL, mysql:// for MySQL and MariaDB"
+	all := schemes()
 	name, _, ok := strings.Cut(address, "://")
 	if !ok {
-		return scheme{}, errors.New("is neither a URL nor HOST:PORT; " + accepted)
+		return scheme{}, errors.New("is neither a URL nor HOST:PORT; " + usage(all))
 	}
-	for _, s := range schemes() {
+	for _, s := range all {
 		if slices.Contains(s.names, strings.ToLower(name)) {
 			return s, nil
 		}
 	}
 	if strings.ContainsAny(name, ":/?#@%") || len(name) > len("valkeys+sentinel") {
-		return scheme{}, errors.New("is a URL without a scheme; " + accepted) // who knows what this is
+		return scheme{}, errors.New("is a URL without a scheme; " + usage(all)) // name may be a password
 	}
-	return scheme{}, fmt.Errorf("is a URL with the unknown scheme %q; %s", name, accepted)
+	return scheme{}, fmt.Errorf("is a URL with the unknown scheme %q; %s", name, usage(all))
+}
+
+// usage says which URLs are accepted.
+func usage(of []scheme) string {
+	var each []string
+	for _, s := range of {
+		each = append(each, s.usage)
+	}
+	return "use " + strings.Join(each, ", ")
 }
 
 // Request is what is wanted of a store.
