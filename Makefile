@@ -1,6 +1,10 @@
 # Holdfast. `make help` lists the targets. SERVER=valkey9 runs tests on that server.
 GO      ?= go
-MODULES := . redishold/goredisconn redishold/rueidisconn redishold/importconf etcdhold pghold mysqlhold promhold otelhold zkhold cmd/holdfast bench internal/e2e
+# The folders of the modules. go.work has the only list; internal/hosts is outside of it.
+MODULES := $(patsubst ./%,%,$(shell sed -n '/^use (/,/^)/s/^\t//p' go.work))
+# The modules that get versions, and those of them that users import.
+RELEASED  := $(filter-out bench internal/%,$(MODULES))
+LIBRARIES := $(filter-out cmd/%,$(RELEASED))
 FLAGS   ?=
 # All packages, and those that begin first as they take longest. Several run at the same
 # time (-p): they wait for servers and for leases more than they compute.
@@ -55,7 +59,7 @@ test: redis ## the tests that need only Go and Redis, with the race detector; at
 .PHONY: race
 race: FLAGS += -count=3
 race: redis ## the tests of the library three times over, to provoke races
-	@set -e; for m in . redishold/goredisconn redishold/rueidisconn redishold/importconf etcdhold zkhold pghold mysqlhold cmd/holdfast; do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
+	@set -e; for m in $(RELEASED); do echo "== $$m"; $(GO) test -race $(FLAGS) ./$$m/...; done
 
 # The cells of TestSharesHistory: a few, or all of them, for ten seconds each.
 SHARES  ?=
@@ -145,7 +149,7 @@ pictures: redis ## make the pictures of the documents anew; needs Chromium
 
 .PHONY: fuzz
 fuzz: redis ## every fuzz target in turn, each for FUZZTIME=30s
-	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" sh .ci/fuzz $(MODULES)
+	@GO="$(GO)" FUZZTIME="$(FUZZTIME)" sh .ci/fuzz
 
 .PHONY: release
 release: ## commit VERSION=v0.1.0 and tag all modules, in this clone; prints what to push
@@ -175,7 +179,7 @@ dist-check: ## the archive of one system, built in two clones of this commit, is
 
 .PHONY: oldest
 oldest: ## each library with the Go and the dependencies that its go.mod names, and with the Go that is installed
-	@GO="$(GO)" sh .ci/oldest $(filter-out cmd/holdfast bench internal/e2e,$(MODULES))
+	@GO="$(GO)" sh .ci/oldest $(LIBRARIES)
 
 .PHONY: redis
 redis:

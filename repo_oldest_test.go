@@ -5,7 +5,6 @@ package holdfast_test
 import (
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -15,6 +14,11 @@ var (
 	oldestClient = regexp.MustCompile(`([\w./-]+) (\d+\.\d+\.\d+)[,.]`)
 	majorVersion = regexp.MustCompile(`(/v\d+)$`)
 )
+
+// isLibrary reports that users import the packages of the module in a folder.
+func isLibrary(dir string) bool {
+	return dir != "bench" && !strings.HasPrefix(dir, "cmd/") && !strings.HasPrefix(dir, "internal/")
+}
 
 // oldestVersionsAreAsSaid compares what docs/README.md says of Go and of clients with each
 // go.mod.
@@ -28,17 +32,16 @@ func oldestVersionsAreAsSaid(t *testing.T, r *repository) {
 	}
 	named := map[string]bool{}
 	for dir, m := range r.modules {
-		newest := slices.Contains([]string{"cmd/holdfast", "bench", "internal/e2e"}, dir)
-		want := library
-		if newest {
-			want = command
+		want := command
+		if isLibrary(dir) {
+			want = library
 		}
 		if got := oldestGo.FindStringSubmatch(read(t, path.Join(dir, "go.mod"))); got == nil || got[1] != want {
 			t.Errorf("%s/go.mod: got Go %q, docs/README.md says %q", dir, got, want)
 		}
 		for required, version := range m.requires {
 			for client, oldest := range said {
-				if newest || !strings.HasSuffix("/"+majorVersion.ReplaceAllString(required, ""), "/"+client) {
+				if !isLibrary(dir) || !strings.HasSuffix("/"+majorVersion.ReplaceAllString(required, ""), "/"+client) {
 					continue
 				}
 				if named[client] = true; version != oldest {
