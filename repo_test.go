@@ -451,8 +451,10 @@ func makeTargetsExist(t *testing.T, _ *repository) {
 	}
 }
 
+// architectureNamesFolders wants a row for each folder with code: in docs/architecture.md,
+// and for one of the tests with servers in their README.
 func architectureNamesFolders(t *testing.T, r *repository) {
-	text := read(t, "docs/architecture.md")
+	const page, e2e = "docs/architecture.md", "internal/e2e/"
 	folders := map[string]bool{}
 	for _, name := range r.files {
 		if ext := path.Ext(name); (ext == ".go" || ext == ".lua") && path.Dir(name) != "." && !strings.Contains(name, "/testdata/") {
@@ -460,8 +462,12 @@ func architectureNamesFolders(t *testing.T, r *repository) {
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(folders)) {
-		if !strings.Contains(text, "`"+dir+"`") {
-			t.Errorf("docs/architecture.md does not name `%s`", dir)
+		in, folder := page, dir
+		if below, ok := strings.CutPrefix(dir, e2e); ok {
+			in, folder = e2e+"README.md", below
+		}
+		if !strings.Contains(read(t, in), "`"+folder+"`") {
+			t.Errorf("%s does not name `%s`", in, folder)
 		}
 	}
 }
