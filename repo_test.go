@@ -35,6 +35,7 @@ func TestRepository(t *testing.T) {
 		"MakeTargetsExist":                 makeTargetsExist,
 		"ArchitectureNamesFolders":         architectureNamesFolders,
 		"WaysAreAsDescribed":               waysAreAsDescribed,
+		"PlacesAreAsDescribed":             placesAreAsDescribed,
 		"SizesAreBounded":                  sizesAreBounded,
 		"RealTimeOnlyFalls":                realTimeOnlyFalls,
 		"DocumentsPointAtWhatExists":       documentsPointAtWhatExists,

@@ -15,6 +15,8 @@ var (
 	wayStep  = regexp.MustCompile("`([a-z_/]+\\.go)`: ((?:`[A-Za-z.]+`(?:,? then |, | or )?)+)")
 	wayAside = regexp.MustCompile(` \([^)]*\)`)
 	wayNames = regexp.MustCompile("`([A-Za-z.]+)`")
+	// changePlace is what a row of "Where to change what" names in a file.
+	changePlace = regexp.MustCompile("((?:`[A-Za-z.]+`(?:, | and )?)+) in `([a-z_/]+\\.go)`")
 )
 
 // waysAreAsDescribed looks up the functions that docs/architecture.md names on the
@@ -50,6 +52,40 @@ func waysAreAsDescribed(t *testing.T, r *repository) {
 	if found < 35 {
 		t.Errorf("%d steps were understood, want 35 at least", found)
 	}
+}
+
+// placesAreAsDescribed looks up what docs/architecture.md names in the files where to change
+// something.
+func placesAreAsDescribed(t *testing.T, r *repository) {
+	_, text, _ := strings.Cut(read(t, "docs/architecture.md"), "## Where to change what\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	places := changePlace.FindAllStringSubmatch(text, -1)
+	for _, place := range places {
+		for _, name := range wayNames.FindAllStringSubmatch(place[1], -1) {
+			if file := r.code[place[2]]; !hasFunc(file, name[1]) && !hasSpec(file, name[1]) {
+				t.Errorf("where to change what: %s does not declare %s", place[2], name[1])
+			}
+		}
+	}
+	if len(places) < 50 {
+		t.Errorf("%d places were understood, want 50 at least", len(places))
+	}
+}
+
+// hasSpec reports whether a file declares a type, a constant or a variable.
+func hasSpec(file *ast.File, name string) bool {
+	return file != nil && slices.ContainsFunc(file.Decls, func(d ast.Decl) bool {
+		g, ok := d.(*ast.GenDecl)
+		return ok && slices.ContainsFunc(g.Specs, func(s ast.Spec) bool {
+			switch s := s.(type) {
+			case *ast.TypeSpec:
+				return s.Name.Name == name
+			case *ast.ValueSpec:
+				return slices.ContainsFunc(s.Names, func(id *ast.Ident) bool { return id.Name == name })
+			}
+			return false
+		})
+	})
 }
 
 // hasFunc reports whether a file declares a function, or a method as "type.method".
