@@ -74,7 +74,9 @@ func (t *Target) meaning(found string) string {
 	if end := strings.IndexAny(base, "+-"); end >= 0 { // redis+cluster
 		base, rest = base[:end], base[end:]
 	}
-	secure := slices.Contains([]string{"rediss", "valkeys", "etcds", "zks"}, base)
+	// rediss is redis with TLS; but postgres has its s without TLS, and no scheme is called postgre.
+	plain, secure := strings.CutSuffix(base, "s")
+	secure = secure && slices.Contains(Schemes(), plain)
 	negotiates := t.Kind == Postgres || t.Kind == MySQL // TLS, after a greeting
 	switch {
 	case found == tlsServer && !secure && !negotiates:
@@ -82,7 +84,7 @@ func (t *Target) meaning(found string) string {
 	case found == "":
 		return "the server accepts connections and does not answer: it hangs, or a device between holds its answers back"
 	case found == own && secure:
-		return fmt.Sprintf("the server does not speak TLS: use %s%s://", strings.TrimSuffix(base, "s"), rest)
+		return fmt.Sprintf("the server does not speak TLS: use %s%s://", plain, rest)
 	case found == own || found == tlsServer && secure:
 		return ""
 	}
