@@ -57,6 +57,28 @@ func (s *Server) ShiftClock(d time.Duration) {
 	}
 }
 
+// StopClock makes the server's wall clock stand still at a time, until the next StopClock
+// or ShiftClock. What a script answers and the TTLs of keys are exact then. It reports
+// whether the server goes by that clock: Valkey 9 counts on between two readings of it.
+// Without the option ShiftableClock it fails the test.
+func (s *Server) StopClock(at time.Time) bool {
+	s.helper()
+	if s.clock == "" {
+		s.fail(errors.New("StopClock needs the option ShiftableClock"))
+		return false
+	}
+	if err := s.writeClock(0, at.UnixNano()); err != nil {
+		s.fail(err)
+		return false
+	}
+	for range 2 {
+		if now, err := s.now(); err != nil || !now.Equal(at.Truncate(time.Microsecond)) {
+			return false
+		}
+	}
+	return true
+}
+
 // Servers ask for the time by turns of their event loop. Valkey 9 goes by the
 // monotonic clock in between, and notices a shift up to a tenth of a second later.
 const (
@@ -67,28 +89,40 @@ const (
 // shows returns an error unless the server's time is d ahead.
 func (s *Server) shows(d time.Duration) error {
 	begin := time.Now()
-	reply, _ := s.within(shiftLimit).Do("TIME").([]any)
+	now, err := s.now()
 	end := time.Now()
-	if len(reply) != 2 {
-		return fmt.Errorf("%s answers TIME with %v", s.addr, reply)
-	}
-	var seconds, micros int64
-	if _, err := fmt.Sscan(fmt.Sprintln(reply...), &seconds, &micros); err != nil {
+	if err != nil {
 		return err
 	}
-	at := time.Unix(seconds, micros*1000).Add(-d)
+	at := now.Add(-d)
 	if at.Before(begin.Add(-shiftSlack)) || at.After(end.Add(shiftSlack)) {
 		return fmt.Errorf("%s is not %v ahead yet", s.addr, d)
 	}
 	return nil
 }
 
-// shiftClock writes in place: the server has the file mapped.
-func (s *Server) shiftClock(d time.Duration) error {
+// now is the server's time.
+func (s *Server) now() (time.Time, error) {
+	reply, _ := s.within(shiftLimit).Do("TIME").([]any)
+	if len(reply) != 2 {
+		return time.Time{}, fmt.Errorf("%s answers TIME with %v", s.addr, reply)
+	}
+	var seconds, micros int64
+	if _, err := fmt.Sscan(fmt.Sprintln(reply...), &seconds, &micros); err != nil {
+		return time.Time{}, err
+	}
+	return time.Unix(seconds, micros*1000), nil
+}
+
+func (s *Server) shiftClock(d time.Duration) error { return s.writeClock(int64(d), 0) }
+
+// writeClock writes in place: the server has the file mapped.
+func (s *Server) writeClock(offset, stopped int64) error {
 	f, err := os.OpenFile(s.clock, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(d)), 0)
+	numbers := binary.NativeEndian.AppendUint64(nil, uint64(offset))
+	_, err = f.WriteAt(binary.NativeEndian.AppendUint64(numbers, uint64(stopped)), 0)
 	return errors.Join(err, f.Close())
 }

@@ -46,6 +46,28 @@ func TestShiftClock(t *testing.T) {
 	}
 }
 
+func TestStopClock(t *testing.T) {
+	s := start(t, redistest.ShiftableClock())
+	at := time.Date(2030, 1, 2, 3, 4, 5, 678_000_000, time.UTC)
+	if !s.StopClock(at) {
+		t.Skip("this server counts the time itself")
+	}
+	s.Do("SET", "k", "v", "PX", "1000")
+	for _, c := range []struct {
+		later time.Duration
+		left  int64
+	}{{0, 1000}, {time.Millisecond, 999}, {time.Second, 0}, {time.Second + time.Millisecond, -2}} {
+		s.StopClock(at.Add(c.later))
+		if got := s.Int("PTTL", "k"); got != c.left {
+			t.Errorf("%v later: got a TTL of %d ms, want %d", c.later, got, c.left)
+		}
+	}
+	s.ShiftClock(0)
+	if got := s.Strings("TIME")[0]; got == strconv.FormatInt(at.Unix()+1, 10) {
+		t.Error("the clock did not go on")
+	}
+}
+
 func about(ms int64, want time.Duration) bool {
 	return (time.Duration(ms)*time.Millisecond - want).Abs() < 5*time.Second
 }
