@@ -1,27 +1,27 @@
 -- fair_acquire: give the lock to an owner in its turn, or keep its place in the
 -- queue.
 --
--- KEYS   1 lock, 2 mark of the owner, 3 token counter, 4 queue, 5 deadlines of
---        the queue, 6 until when Holdfast's own waiters count as alive
--- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve, 5 how long
---        a waiter counts as alive after a try, in ms, negative if the owner does not
---        wait and needs no place, 6 how long a Redisson
---        waiter may be silent, in ms, 7 what a waiter's channel begins with,
---        8 what registrations begin with, '' if nobody asks for the holder's, 9... the
---        commands to publish with
+-- KEYS   1 lock, 2 tombstone of the owner, 3 token counter, 4 queue, 5 deadlines of the
+--        queue, 6 until when the waiters of Holdfast count as alive
+-- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve, 5 how long a waiter
+--        counts as alive after a try, in ms, negative if the owner does not wait and needs
+--        no place, 6 how long a waiter of Redisson may be silent, in ms, 7 what a waiter's
+--        channel begins with, 8 what registrations begin with, '' if nobody asks for the
+--        holder's, 9... the commands to publish with
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds, alive, strangers}
---                                   queued. Of a free lock, whose turn is another's: when to look again.
---                                   Until when the owner counts as alive; how many before it are not
---                                   Holdfast's. Without these two if the owner does not wait. One
---                                   element more where introduce has something to say
+--                                   queued. pttl of a free lock, which is another waiter's turn, is
+--                                   when to try again. alive is until when the owner counts as alive,
+--                                   strangers how many waiters before it are not Holdfast's: both are
+--                                   missing if the owner does not wait. introduce may add an element
 --        {-1}                       the key is another kind of lock, or none
---        {-2, mark}                 the owner was given up or broken
+--        {-2, tombstone}            the owner was given up or forced
 -- Uses   draw, limit, publish, tick, whose, holder, introduce
 --
--- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
+-- No key that it writes stays without a TTL, even if the server refuses a command.
+-- fairState in internal/e2e/scripttest has the same rules in Go.
 
-local lock, mark, counter, queue, deadlines, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local lock, tombstone, counter, queue, deadlines, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local owner, ttl, holds, tokens = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 
 -- grant gives the free lock to the owner.
@@ -32,14 +32,13 @@ local function grant()
   return first
 end
 
-local keys = redis.call('EXISTS', lock, mark, queue, deadlines, alive)
-if keys == 0 then
+if redis.call('EXISTS', lock, tombstone, queue, deadlines, alive) == 0 then
   return grant()
 end
 
-local gone = redis.call('GET', mark)
-if gone then
-  return {-2, gone}
+local ended = redis.call('GET', tombstone)
+if ended then
+  return {-2, ended}
 end
 
 local found = redis.call('HMGET', lock, owner, 'mode')
@@ -62,37 +61,23 @@ local now = math.floor(tick() / 1000)
 
 local function text(number) return string.format('%.0f', number) end
 
--- lasting returns for how long the queue is to be kept: a day after the last of
--- its deadlines, or after one that is about to be added. Redisson gives it no
--- TTL, and extends none: by then it has long become empty.
-local function lasting(score)
+-- lasts returns for how long to keep the queue, in ms: until a day after its last deadline,
+-- or after the new one. Redisson sets no TTL and extends none, but by then the queue has
+-- long become empty.
+local function lasts(new)
   local last = tonumber(redis.call('ZRANGE', deadlines, '-1', '-1', 'WITHSCORES')[2] or 0)
-  return text(math.max(last, score) - now + day)
+  return text(math.max(last, new) - now + day)
 end
 
-local function expire()
-  local left = lasting(now)
+local function expire(left)
   redis.call('PEXPIRE', queue, left)
   redis.call('PEXPIRE', deadlines, left)
   redis.call('PEXPIRE', alive, left)
 end
 
--- deadline is when a waiter counts as dead. A try keeps Holdfast's waiters
--- alive, whatever their score has become; to others the score applies. One that
--- has none would block the queue forever, so it gets one.
-local function deadline(waiter)
-  local known = redis.call('ZSCORE', alive, waiter) or redis.call('ZSCORE', deadlines, waiter)
-  if not known then
-    known = text(now + presence)
-    expire() -- before ZADD, which a full server refuses, but not after a write
-    redis.call('ZADD', deadlines, known, waiter)
-    expire()
-  end
-  return tonumber(known)
-end
-
--- front drops the dead at the head of the queue, and returns who is next, until
--- when, and whether it dropped any.
+-- front drops the dead at the head of the queue. It returns the head then, its deadline, and
+-- whether any was dropped. A waiter of Holdfast lives as long as it tries, whatever Redisson
+-- made of its deadline.
 local function front()
   local dropped = false
   while true do
@@ -100,20 +85,27 @@ local function front()
     if not head or head == owner then
       return head, 0, dropped
     end
-    local ends = deadline(head)
+    local ends = tonumber(redis.call('ZSCORE', alive, head) or redis.call('ZSCORE', deadlines, head))
+    if not ends then -- it would block the queue forever
+      ends = now + presence
+      local left = lasts(ends)
+      expire(left) -- before ZADD, which a full server refuses, but not after a write
+      redis.call('ZADD', deadlines, text(ends), head)
+      expire(left)
+    end
     if ends > now then
       return head, ends, dropped
     end
     redis.call('LPOP', queue)
     redis.call('ZREM', deadlines, head)
     redis.call('ZREM', alive, head)
-    dropped, keys = true, 0 -- who knows which are left
+    dropped = true
   end
 end
 
--- strangers returns how many of the first waiters are not Holdfast's. None is
--- where as many live as wait: that is wrong for as long as one counts as alive
--- who is not in the queue, because Redisson dropped it.
+-- strangers returns how many of the first waiters are not Holdfast's. It is 0 if there are
+-- as many live waiters of Holdfast as places. That is wrong while a waiter that Redisson
+-- dropped from the queue still counts as alive.
 local function strangers(first, size)
   local count = 0
   if first == 0 or redis.call('ZCOUNT', alive, '(' .. text(now), '+inf') >= size then
@@ -129,90 +121,51 @@ local function strangers(first, size)
   return count
 end
 
--- score is the deadline of the owner. Each Redisson waiter before it will take
--- its own silence off it when it goes; Holdfast's take nothing off.
-local function score(left, others)
-  return now + math.max(left, 0) + presence + others * silence
-end
-
--- note writes until when the owner counts as alive, and its deadline. The first
--- has nobody before it, and needs nothing of what others left it; all others
--- never lower it. It returns how many entries it added.
-local function note(before, ends)
-  local added = redis.call('ZADD', alive, text(now + presence), owner)
-  if before == 0 then
-    return added + redis.call('ZADD', deadlines, text(ends), owner)
-  end
-  return added + redis.call('ZADD', deadlines, 'GT', text(ends), owner)
-end
-
--- keep extends the TTLs of the queue, if they would end soon after a deadline.
-local function keep(ends)
-  if redis.call('PTTL', queue) < ends - now + day / 2 then
-    expire()
-  end
-end
-
--- establish queues the owner up where keys are missing.
-local function establish(before, ends)
-  local lasts = lasting(ends)
-  redis.call('ZADD', alive, text(now + presence), owner) -- a full server refuses here, before anything is queued
-  if redis.pcall('PEXPIRE', alive, lasts) ~= 1 then
-    redis.call('ZREM', alive, owner)
-    redis.call('PEXPIRE', alive, lasts) -- refused again: it brings the server's words
-  end
-  note(before, ends)
-  redis.call('PEXPIRE', deadlines, lasts)
-  redis.call('RPUSH', queue, owner)
-  redis.call('PEXPIRE', queue, lasts)
-end
-
--- enqueue queues the owner up. A full server refuses the first thing it writes.
-local function enqueue(left)
-  local before = redis.call('LLEN', queue)
-  local others = strangers(before, before)
-  local ends = score(left, others)
-  if keys < (pttl == -2 and 3 or 4) then
-    establish(before, ends)
-  else
-    note(before, ends)
-    redis.call('RPUSH', queue, owner)
-    keep(ends)
-  end
-  return others
-end
-
--- remain shows that the owner is still there, with so many before it.
-local function remain(left, before)
-  local others = strangers(before, redis.call('LLEN', queue))
-  local ends = score(left, others)
-  -- This comes first: a full server does not refuse it, nor what follows it.
-  redis.call('ZREMRANGEBYSCORE', alive, '-inf', text(now - day)) -- of those that Redisson dropped
-  if note(before, ends) > 0 then
-    expire()
-  else
-    keep(ends)
-  end
-  return others
-end
-
--- stay lets the owner have a place in the queue, and returns until when it counts as
--- alive and how many of those before it are not Holdfast's; nothing if it does not wait.
-local function stay(left)
+-- place keeps the owner's place in the queue, or gives it the last one. It returns until
+-- when the owner counts as alive, and how many waiters before it are not Holdfast's;
+-- nothing if it does not wait. left is what is left of the holder's lease.
+local function place(left)
   if not waits then
     return
   end
-  local before = redis.call('LPOS', queue, owner)
-  if before then
-    return now + presence, remain(left, before)
+  local size, found = redis.call('LLEN', queue), redis.call('LPOS', queue, owner)
+  local before = found or size
+  local others = strangers(before, size)
+  -- Each waiter of Redisson before the owner will take its own silence off this deadline
+  -- when it goes; a waiter of Holdfast takes nothing off.
+  local ends = now + math.max(left, 0) + presence + others * silence
+  local kept = lasts(ends)
+
+  if found then
+    -- Entries of waiters that Redisson dropped. This comes first: a full server does not
+    -- refuse it, nor what follows it.
+    redis.call('ZREMRANGEBYSCORE', alive, '-inf', text(now - day))
   end
-  return now + presence, enqueue(left)
+  local added = redis.call('ZADD', alive, text(now + presence), owner) -- a full server refuses a new waiter here
+  if (not found or added > 0) and redis.pcall('PEXPIRE', alive, kept) ~= 1 then
+    redis.call('ZREM', alive, owner)
+    redis.call('PEXPIRE', alive, kept) -- refused again: it brings the server's words
+  end
+  if not found then
+    redis.call('RPUSH', queue, owner)
+  end
+  -- The first in the queue needs nothing of what others left of its deadline. All others
+  -- never lower theirs.
+  if before == 0 then
+    added = added + redis.call('ZADD', deadlines, text(ends), owner)
+  else
+    added = added + redis.call('ZADD', deadlines, 'GT', text(ends), owner)
+  end
+  if not found or added > 0 or redis.call('PTTL', queue) < ends - now + day / 2 then
+    expire(kept)
+  end
+  return now + presence, others
 end
 
 if pttl ~= -2 then
   local busy = holder(lock, pttl)
   if busy[1] == 0 then -- else there is nothing to queue up for
-    busy[5], busy[6] = stay(pttl)
+    busy[5], busy[6] = place(pttl)
   end
   return introduce(busy, ARGV[8])
 end
@@ -228,7 +181,7 @@ if not head or head == owner then
   return first
 end
 
-local lives, others = stay(0)
+local lives, others = place(0)
 if dropped then
   -- It may be Redisson's, which listens on its own channel, or Holdfast's.
   publish(9, channel .. head, '0')
