@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 	"github.com/holdfast-go/holdfast/redishold/internal/scripts"
 	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 	"github.com/holdfast-go/holdfast/redishold/unleased"
 )
 
@@ -156,7 +157,11 @@ func New(conn Conn, opts *Options) *Backend {
 	b.forms = b.newForms()
 	b.topics.Subscribe, b.topics.Poll = b.subscribe, opts.Poll
 	b.store = kinds.Store{
-		Layout: b.layout, Library: &b.library, Topics: &b.topics, Ready: b.ready, Run: b.call,
+		Layout: b.layout, Library: &b.library, Topics: &b.topics, Run: b.call,
+		Ready: func(ctx context.Context, name string, k kinds.Kind) (layout.Place, wire.Server, error) {
+			p, info, err := b.ready(ctx, name, k)
+			return p, info.wire(), err
+		},
 		Mute: func(script string) { b.warnCannotPublish("refused by " + script) },
 	}
 	b.counts = b.store.Counts()
@@ -195,8 +200,8 @@ func (b *Backend) do(ctx context.Context, calls ...Call) []Result {
 	return results
 }
 
-func (b *Backend) call(ctx context.Context, c Call) (any, error) {
-	result := b.do(ctx, c)[0]
+func (b *Backend) call(ctx context.Context, c wire.Call) (any, error) {
+	result := b.do(ctx, Call(c))[0]
 	return result.Value, result.Err
 }
 

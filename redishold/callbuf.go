@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // took returns call, which lies in to, and goes on behind it. A call that needed more
@@ -17,11 +18,11 @@ func took(to *kinds.Room, call Call) Call {
 
 // callsFor returns n calls, for each of which there is room for so many keys and
 // arguments.
-func callsFor(n, keys, args int, call func(to kinds.Room, i int) Call) []Call {
+func callsFor(n, keys, args int, call func(to kinds.Room, i int) wire.Call) []Call {
 	to := kinds.Room{Keys: make([]string, 0, n*keys), Args: make([]string, 0, n*args)}
 	calls := make([]Call, n)
 	for i := range calls {
-		calls[i] = took(&to, call(to, i))
+		calls[i] = took(&to, Call(call(to, i)))
 	}
 	return calls
 }

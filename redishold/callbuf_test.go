@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // A renewal is made from the key alone.
@@ -31,7 +32,7 @@ func TestErrandsHaveRoom(t *testing.T) {
 		for kind := range uint8(5) {
 			c := fuzzClaim(kind, "stock:42")
 			f, p := b.forms.of(c), b.layout.Place(c.Name)
-			for _, call := range []Call{f.Acquire(kinds.Room{}, p, c, "", both), f.Release(kinds.Room{}, p, c, both)} {
+			for _, call := range []wire.Call{f.Acquire(kinds.Room{}, p, c, "", both), f.Release(kinds.Room{}, p, c, both)} {
 				if len(call.Keys) > len(callBuf{}.keys) || len(call.Args) > len(callBuf{}.args) {
 					t.Errorf("%s: %d keys and %d arguments do not fit", call.Script.Name(), len(call.Keys), len(call.Args))
 				}
@@ -44,8 +45,8 @@ func TestErrandsHaveRoom(t *testing.T) {
 // there is not enough.
 func TestRoomsAreApart(t *testing.T) {
 	for _, most := range []int{0, 1, 2, 3} {
-		calls := callsFor(3, most, most, func(to kinds.Room, i int) Call {
-			return Call{
+		calls := callsFor(3, most, most, func(to kinds.Room, i int) wire.Call {
+			return wire.Call{
 				Keys: append(to.Keys, fmt.Sprint("key ", i), fmt.Sprint("more ", i)),
 				Args: append(to.Args, fmt.Sprint("a ", i), fmt.Sprint("b ", i)),
 			}

@@ -2,6 +2,7 @@ package redishold
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
@@ -84,21 +85,49 @@ type Subscription interface {
 	Close()
 }
 
-// What a Conn carries.
+// Call is one script to run.
+type Call struct {
+	Script *Script
+	Keys   []string
+	Args   []string
+
+	// Source sends the text of the script at once, for a call that must not need a second
+	// round trip because the server has forgotten the script.
+	Source bool
+
+	// Replicas is the number of replicas that must acknowledge the call, by a WAIT on the
+	// same connection behind the calls that are sent together; 0 means none.
+	Replicas int
+}
+
+// Result is the result of one Call.
+type Result struct {
+	// Value is the reply of the script: nil, int64, string or []any of these.
+	Value any
+
+	// Err is nil if the script ran completely. A *ReplyError is an error reply of the
+	// server. driver.ErrNotExecuted means that the call did not reach the server. After
+	// any other error the result is unknown. If the program has closed the client, the
+	// error is driver.ErrClosed, as soon as the Conn knows it.
+	Err error
+}
+
+// ServerInfo describes a server. A zero field is unknown.
+type ServerInfo struct {
+	Version   string        // "7.0.15"; for Valkey the compatible version of Redis
+	RunID     string        // new after each start of the server
+	Uptime    time.Duration // since that start, by the server's wall clock, in whole seconds
+	Cluster   bool          // a node of a Redis Cluster
+	ShardedPS bool          // it supports SSUBSCRIBE and SPUBLISH
+	Role      string        // "master" or "slave"
+	Replicas  int           // the number of connected ones
+
+	EvictionPolicy string // maxmemory-policy
+	EvictedKeys    int64  // since the start of the server
+}
+
+// What a Conn also carries.
 type (
-	// Call is one script to run, with Keys and Args. With Source the text of the script
-	// is sent at once, for a call that must not need a second round trip. Replicas is the
-	// number of replicas that must acknowledge it, by a WAIT on the same connection
-	// behind the calls that are sent together; 0 means none.
-	Call = wire.Call
-
-	// Result is the result of one Call. Value is the reply of the script: nil, int64,
-	// string or []any of these. Err is nil if the script ran completely. A *ReplyError is
-	// an error reply of the server. driver.ErrNotExecuted means that the call did not
-	// reach the server. After any other error the result is unknown. If the program has
-	// closed the client, the error is driver.ErrClosed, as soon as the Conn knows it.
-	Result = wire.Result
-
 	// Notice is an event of a subscription. If Subscribed is true, the server has
 	// confirmed the subscription, and earlier messages may be lost. Otherwise it is a
 	// message with its Payload.
@@ -106,12 +135,6 @@ type (
 
 	// ReplyError is an error reply of the server, with its Text.
 	ReplyError = wire.ReplyError
-
-	// ServerInfo describes a server: Version ("7.0.15"; for Valkey the compatible version
-	// of Redis), RunID (new after each start), Uptime, Cluster, ShardedPS (it supports
-	// SSUBSCRIBE), Role ("master" or "slave"), Replicas (the number of connected ones),
-	// EvictionPolicy and EvictedKeys. A zero field is unknown.
-	ServerInfo = wire.ServerInfo
 
 	// Script is a Lua script. Name is the name of its file without the ending, Source its
 	// text for EVAL, and SHA its digest for EVALSHA in lower-case hex.

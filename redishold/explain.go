@@ -58,7 +58,7 @@ func (b *Backend) explain(ctx context.Context, info ServerInfo, losses ...loss) 
 	defer cancel()
 	calls := make([]Call, len(losses))
 	for i, l := range losses {
-		calls[i] = b.forms.oneKey.Explain(b.layout.Place(l.claim.Name), *l.claim)
+		calls[i] = Call(b.forms.oneKey.Explain(b.layout.Place(l.claim.Name), *l.claim))
 	}
 	taker := sync.OnceValue(func() *driver.GoneError { return b.taker(ctx, info) })
 	for i, result := range b.do(ctx, calls...) {

@@ -31,7 +31,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 		return err
 	}
 	// The owner notices at the latest when its lease ends.
-	ttl, publish := wire.MS(max(h.Remaining, minMark)), wire.PublishWith(info)
+	ttl, publish := wire.MS(max(h.Remaining, minMark)), b.publishWith(info)
 	ended, err := b.end(ctx, b.forms.oneKey.Break(p, h, why, ttl, publish))
 	if b.forms.own == nil && wire.Means(err, wire.MeansWrongType) {
 		ended, err = b.end(ctx, b.forms.permit.Break(p, h, why, ttl, publish))

@@ -91,8 +91,8 @@ type spot struct {
 func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 	keys, channels = map[spot]string{}, map[spot]string{}
 	form := 0
-	add := func(what string, c Call) {
-		for i, key := range c.Keys {
+	add := func(what string, called []string) {
+		for i, key := range called {
 			keys[spot{form, what, i}] = key
 		}
 	}
@@ -105,12 +105,12 @@ func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 			form++
 			c := fuzzClaim(kind, name)
 			f := b.forms.of(c)
-			add("acquire", f.Acquire(kinds.Room{}, p, c, "", nil))
-			add("renew", f.Renew(kinds.Room{}, p, c))
-			add("release", f.Release(kinds.Room{}, p, c, nil))
-			add("abandon", f.Abandon(p, c, nil, minMark))
-			add("explain", b.forms.oneKey.Explain(p, c))
-			add("look", looksAt(b, p))
+			add("acquire", f.Acquire(kinds.Room{}, p, c, "", nil).Keys)
+			add("renew", f.Renew(kinds.Room{}, p, c).Keys)
+			add("release", f.Release(kinds.Room{}, p, c, nil).Keys)
+			add("abandon", f.Abandon(p, c, nil, minMark).Keys)
+			add("explain", b.forms.oneKey.Explain(p, c).Keys)
+			add("look", looksAt(b, p).Keys)
 			channels[spot{form, "channel", 0}] = f.Channel(p, c)
 		}
 		form++

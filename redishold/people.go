@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/clients"
 	"github.com/holdfast-go/holdfast/redishold/internal/eventlog"
 	"github.com/holdfast-go/holdfast/redishold/internal/listing"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 var (
@@ -86,12 +87,57 @@ func (b *Backend) Drain(ctx context.Context) error { return b.clients.Drain(ctx)
 
 func (b *Backend) newClients() *clients.Clients {
 	return clients.New(clients.Access{
-		Layout: b.layout, Log: b.log, Do: b.do, Call: b.call, Script: b.library.Get,
-		Info: func(ctx context.Context) (ServerInfo, error) {
-			if b.invalid != nil {
-				return ServerInfo{}, b.invalid
+		Layout: b.layout, Log: b.log, Call: b.call, Script: b.library.Get,
+		Do: func(ctx context.Context, calls ...wire.Call) []wire.Result {
+			results := b.do(ctx, ownCalls(calls)...)
+			answers := make([]wire.Result, len(results))
+			for i, r := range results {
+				answers[i] = wire.Result(r)
 			}
-			return b.ask(ctx)
+			return answers
+		},
+		Info: func(ctx context.Context) (wire.Server, error) {
+			if b.invalid != nil {
+				return wire.Server{}, b.invalid
+			}
+			info, err := b.ask(ctx)
+			return info.wire(), err
 		},
 	})
+}
+
+func ownCalls(calls []wire.Call) []Call {
+	own := make([]Call, len(calls))
+	for i, c := range calls {
+		own[i] = Call(c)
+	}
+	return own
+}
+
+// doRegistering runs calls for cs, and registers the clients of cs that are due. On one
+// server both share the round trip. In a cluster a registration may live on another node,
+// and trouble there must not delay the answers.
+func (b *Backend) doRegistering(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
+	due, owners := b.clients.Registrations(cs...)
+	if !info.Cluster {
+		results := b.do(ctx, append(calls, ownCalls(due)...)...)
+		b.registered(owners, results[len(calls):])
+		return results[:len(calls)]
+	}
+	results := b.do(ctx, calls...)
+	if len(due) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, clients.AsideLimit)
+		defer cancel()
+		b.registered(owners, b.do(ctx, ownCalls(due)...))
+	}
+	return results
+}
+
+// registered reads the results of registrations, each of one client.
+func (b *Backend) registered(owners []string, results []Result) {
+	for i, client := range owners {
+		if err := results[i].Err; err != nil {
+			b.clients.Unregistered(client, err)
+		}
+	}
 }

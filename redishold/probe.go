@@ -79,7 +79,7 @@ func (b *Backend) probed(ctx context.Context, p layout.Place, k kinds.Kind) (Ser
 	if err != nil || b.server.passed(k.Family()) {
 		return info, err
 	}
-	if wire.TooOld(info) {
+	if tooOld(info) {
 		b.server.known.Store(nil) // ask again: it may be upgraded under a running program
 		return ServerInfo{}, wire.Refused("redis %s is too old: holdfast needs 6.2 or newer", info.Version)
 	}
@@ -96,6 +96,14 @@ func (b *Backend) probed(ctx context.Context, p layout.Place, k kinds.Kind) (Ser
 	return info, nil
 }
 
+// tooOld reports that a server is older than Redis 6.2. A version that is missing or cannot
+// be read is no reason to refuse.
+func tooOld(i ServerInfo) bool {
+	var major, minor int
+	_, err := fmt.Sscanf(i.Version, "%d.%d", &major, &minor)
+	return err == nil && (major < 6 || major == 6 && minor < 2)
+}
+
 // probe has the server try every command of every script that a claim of kind k can
 // come to need, beside the lock p, on scratch keys in its name space. The commands are
 // read out of the scripts, so that none can be forgotten; docs/adr/0019 says why the
@@ -108,8 +116,8 @@ func (b *Backend) probe(ctx context.Context, p layout.Place, info ServerInfo, k 
 	scratch := b.layout.Place(p.Name + ":holdfast-probe:" + rand.Text())
 	keys := scratchKeys(k, scratch)
 	channel := k.Channel(scratch, driver.Claim{Owner: "probe"})
-	args := append([]string{channel}, wire.PublishWith(info)...)
-	call := Call{Script: b.library.Get("probe"), Keys: keys, Args: append(args, scripts.Commands(families...)...)}
+	args := append([]string{channel}, b.publishWith(info)...)
+	call := wire.Call{Script: b.library.Get("probe"), Keys: keys, Args: append(args, scripts.Commands(families...)...)}
 	value, err := b.call(ctx, call)
 	var refusals []probeRefusal
 	for _, command := range []string{"EVALSHA", "EVAL"} {
@@ -152,7 +160,7 @@ func (b *Backend) nameKeys(ctx context.Context, p layout.Place, keys []string, e
 	}
 	var missing []string
 	for i, key := range keys {
-		_, err := b.call(ctx, Call{Script: b.library.Get("client"), Keys: keys[i : i+1]})
+		_, err := b.call(ctx, wire.Call{Script: b.library.Get("client"), Keys: keys[i : i+1]})
 		if wire.Means(err, wire.MeansNoRight) {
 			missing = appendNew(missing, "~"+b.layout.Pattern(p, key))
 		}

@@ -78,13 +78,13 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 		return
 	}
 	publish := b.publishWith(info)
-	calls := callsFor(len(at), 1, 3+len(publish), func(to kinds.Room, j int) Call {
+	calls := callsFor(len(at), 1, 3+len(publish), func(to kinds.Room, j int) wire.Call {
 		c := cs[at[j]]
 		return b.forms.of(c).Release(to, b.layout.Place(c.Name), c, publish)
 	})
 	var losses []loss
 	// Replicas need not acknowledge: a release that a failover forgets is a lease that ends by itself.
-	for j, result := range b.doAll(ctx, info, b.clients.DoRegistering, calls) {
+	for j, result := range b.doAll(ctx, info, b.doRegistering, calls) {
 		i := at[j]
 		released, _, err := b.releaseAnswer(b.layout.Place(cs[i].Name), result)
 		if err == nil && !released {
@@ -101,12 +101,12 @@ func (b *Backend) abandon(ctx context.Context, p layout.Place, info ServerInfo, 
 	kept := false
 	if c.AtLeast > 0 { // first: while the name stays taken, the Try that may arrive finds it so
 		var err error
-		if kept, err = b.end(ctx, b.forms.of(c).Release(kinds.Room{}, p, c, wire.PublishWith(info))); err != nil {
+		if kept, err = b.end(ctx, b.forms.of(c).Release(kinds.Room{}, p, c, b.publishWith(info))); err != nil {
 			return b.layout.Classify(p, err)
 		}
 		c.AtLeast = 0
 	}
-	released, err := b.end(ctx, b.forms.of(c).Abandon(p, c, wire.PublishWith(info), max(c.TTL, minMark)))
+	released, err := b.end(ctx, b.forms.of(c).Abandon(p, c, b.publishWith(info), max(c.TTL, minMark)))
 	switch {
 	case err != nil:
 		return b.notMarked(ctx, p, info, c, err)
@@ -123,7 +123,7 @@ func (b *Backend) notMarked(ctx context.Context, p layout.Place, info ServerInfo
 	case "": // no answer of the server
 		return err
 	case "TRYAGAIN", "CROSSSLOT", "ASK":
-		b.do(ctx, b.forms.of(c).Release(kinds.Room{}, p, c, wire.PublishWith(info))) // what it does is seen when the mark is written
+		b.do(ctx, Call(b.forms.of(c).Release(kinds.Room{}, p, c, b.publishWith(info)))) // what it does is seen when the mark is written
 	case "OOM", "MISCONF", "WRONGTYPE":
 	default:
 		return b.layout.Classify(p, err)
@@ -132,7 +132,7 @@ func (b *Backend) notMarked(ctx context.Context, p layout.Place, info ServerInfo
 }
 
 // end makes a call that ends a hold, and reports whether it did.
-func (b *Backend) end(ctx context.Context, call Call) (ended bool, err error) {
+func (b *Backend) end(ctx context.Context, call wire.Call) (ended bool, err error) {
 	value, err := b.call(ctx, call)
 	if err == nil {
 		ended, _, err = b.ended(call.Script, value)

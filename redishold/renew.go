@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // renewChunk bounds how many claims share a round trip.
@@ -46,7 +47,7 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 
 func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	renewals := make([]driver.Renewal, len(cs))
-	calls := callsFor(len(cs), 1, 3, func(to kinds.Room, i int) Call {
+	calls := callsFor(len(cs), 1, 3, func(to kinds.Room, i int) wire.Call {
 		return b.forms.of(cs[i]).Renew(to, b.layout.Key(cs[i].Name), cs[i])
 	})
 	for i, result := range b.doAll(ctx, info, b.doReplicated, calls, cs...) {

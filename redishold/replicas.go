@@ -32,7 +32,7 @@ func shortOf(r Result) *tooFew {
 	return &tooFew{words}
 }
 
-// doReplicated is Clients.DoRegistering for calls that have to reach the replicas, as
+// doReplicated is doRegistering for calls that have to reach the replicas, as
 // far as the options say so. A call for which no replica is connected is not
 // sent; its error is a tooFew.
 func (b *Backend) doReplicated(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
@@ -40,7 +40,7 @@ func (b *Backend) doReplicated(ctx context.Context, info ServerInfo, calls []Cal
 		for i := range calls {
 			calls[i].Replicas = n
 		}
-		return b.clients.DoRegistering(ctx, info, calls, cs...)
+		return b.doRegistering(ctx, info, calls, cs...)
 	}
 	results, answers := make([]Result, len(calls)), b.countReplicas(ctx, info, calls)
 	var send []Call
@@ -55,7 +55,7 @@ func (b *Backend) doReplicated(ctx context.Context, info ServerInfo, calls []Cal
 		send, at = append(send, call), append(at, i)
 	}
 	if len(send) > 0 {
-		wire.Scatter(results, at, b.clients.DoRegistering(ctx, info, send, cs...))
+		wire.Scatter(results, at, b.doRegistering(ctx, info, send, cs...))
 	}
 	return results
 }
@@ -139,7 +139,7 @@ func refusesInfo(asked bool, err error) error {
 // giveBack releases a claim that was granted on too few replicas, and returns
 // the error of that try. Trying again may help: a failover may be under way.
 func (b *Backend) giveBack(ctx context.Context, t *try, short *tooFew) error {
-	_, err := b.end(ctx, b.forms.of(t.claim).Release(kinds.Room{}, t.place, t.claim, wire.PublishWith(t.info)))
+	_, err := b.end(ctx, b.forms.of(t.claim).Release(kinds.Room{}, t.place, t.claim, b.publishWith(t.info)))
 	if err != nil {
 		// Whatever it was, the claim may be held: that must stay unknown.
 		return fmt.Errorf("%w; the lock could not be released again: %v", short, err) //nolint:errorlint // hidden on purpose

@@ -51,7 +51,7 @@ func (b *Backend) askAlone(ctx context.Context) (ServerInfo, error) {
 	if err != nil {
 		return ServerInfo{}, wire.ClassifyLogin(err)
 	}
-	if wire.Evicts(info) {
+	if evicts(info) {
 		b.log.Warn("redis may evict held locks to free memory; set maxmemory-policy to noeviction",
 			"maxmemory-policy", info.EvictionPolicy)
 	}
@@ -102,7 +102,7 @@ func (s *server) update(now ServerInfo) {
 	case before.RunID != "" && now.RunID != "" && before.RunID != now.RunID:
 		s.taker = &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "the server lost its data (restarted or replaced)"}
 		s.taken = time.Now()
-	case wire.Evicts(now) && now.EvictedKeys > before.EvictedKeys:
+	case evicts(now) && now.EvictedKeys > before.EvictedKeys:
 		s.taker = &driver.GoneError{Reason: driver.ReasonEvicted, Detail: "evicted by the server to free memory"}
 		s.taken = time.Now()
 	}
@@ -126,7 +126,15 @@ func channels(i ServerInfo, name string) []Channel {
 }
 
 // publishWith is info's, without a slice for each call.
-func (b *Backend) publishWith(info ServerInfo) []string { return b.publish[:wire.Publishing(info)] }
+func (b *Backend) publishWith(info ServerInfo) []string { return b.publish[:info.wire().Publishing()] }
+
+// wire is what the packages below need of info.
+func (i ServerInfo) wire() wire.Server {
+	return wire.Server{Cluster: i.Cluster, ShardedPS: i.ShardedPS}
+}
+
+// evicts reports that a server may drop keys to free memory.
+func evicts(i ServerInfo) bool { return i.EvictionPolicy != "" && i.EvictionPolicy != "noeviction" }
 
 // Incarnation returns the run id of the server, which changes with every start, and its
 // uptime, or less, by its own wall clock. Each call sends one INFO. Package quorum uses

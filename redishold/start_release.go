@@ -61,7 +61,7 @@ func (b *Backend) newRelease(ctx context.Context, info ServerInfo, c driver.Clai
 		r.channel, r.turns = f.Channel(r.place, c), b.turns(f)
 		r.state = b.topics.State(r.channel)
 	}
-	r.sent.call = f.Release(r.sent.room(), r.place, c, b.publishWith(info))
+	r.sent.call = Call(f.Release(r.sent.room(), r.place, c, b.publishWith(info)))
 	return r
 }
 

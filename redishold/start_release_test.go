@@ -226,7 +226,7 @@ func TestUnansweredCallsAreLeftAlone(t *testing.T) {
 	b := New(conn, nil)
 	b.server.known.Store(&ServerInfo{})
 	first, second := testClaim("first"), testClaim("second")
-	if r := b.clients.DoRegistering(t.Context(), ServerInfo{}, nil, first); len(r) != 0 {
+	if r := b.doRegistering(t.Context(), ServerInfo{}, nil, first); len(r) != 0 {
 		t.Fatalf("got %v for no call", r)
 	}
 	b.server.pass("")

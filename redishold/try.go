@@ -24,7 +24,7 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 
 func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
 	e := b.callBufs.Get().(*callBuf)
-	e.call = b.acquire(t, e.room(), b.asksFor(t))
+	e.call = Call(b.acquire(t, e.room(), b.asksFor(t)))
 	var result Result
 	if b.options.Replicas == 0 && b.clients.Registered(t.claim) {
 		result = b.one(ctx, &e.call)
@@ -52,7 +52,7 @@ func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attemp
 	if len(at) == 0 {
 		return attempts
 	}
-	calls := callsFor(len(at), 3, kinds.AcquireArgs, func(to kinds.Room, j int) Call { return b.acquire(&tries[j], to, ask) })
+	calls := callsFor(len(at), 3, kinds.AcquireArgs, func(to kinds.Room, j int) wire.Call { return b.acquire(&tries[j], to, ask) })
 	for j, result := range b.doAll(ctx, tries[0].info, b.doReplicated, calls, tries[0].claim) {
 		attempts[at[j]].Outcome, attempts[at[j]].Err = b.outcome(ctx, &tries[j], result)
 	}
@@ -86,7 +86,7 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 }
 
 // acquire returns t's call, which lies in to. ask is as asksFor returns it.
-func (b *Backend) acquire(t *try, to kinds.Room, ask string) Call {
+func (b *Backend) acquire(t *try, to kinds.Room, ask string) wire.Call {
 	publish := b.publishWith(t.info)
 	call := b.forms.of(t.claim).Acquire(to, t.place, t.claim, ask, publish)
 	if b.tells(t) {

@@ -21,9 +21,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// asideLimit bounds calls that only add something for people. In a cluster they
+// AsideLimit bounds calls that only add something for people. In a cluster they
 // go to another node than the lock, and its trouble must not become the lock's.
-const asideLimit = 250 * time.Millisecond
+const AsideLimit = 250 * time.Millisecond
 
 // Access is what those who serve people need of the rest of a backend.
 type Access struct {
@@ -31,7 +31,7 @@ type Access struct {
 	Log    *slog.Logger
 	Do     func(context.Context, ...wire.Call) []wire.Result
 	Call   func(context.Context, wire.Call) (any, error)
-	Info   func(context.Context) (wire.ServerInfo, error)
+	Info   func(context.Context) (wire.Server, error)
 	Script func(name string) *wire.Script
 }
 
@@ -167,7 +167,7 @@ func Age(now, then, ms int64) time.Duration {
 // of a fair lock at p, who has a channel of its own. The hold is over already: where
 // that fails, they look within their usual time.
 func (s *Clients) Force(ctx context.Context, p layout.Place, owner string) {
-	info, err := s.Info(ctx)
+	server, err := s.Info(ctx)
 	var calls []wire.Call
 	if uuid := layout.ClientOf(owner); uuid != "" {
 		// Every node of a cluster passes PUBLISH on.
@@ -176,13 +176,13 @@ func (s *Clients) Force(ctx context.Context, p layout.Place, owner string) {
 	}
 	if s.Layout.Own == "" {
 		queue, _, _ := s.Layout.Queue(p)
-		args := append([]string{p.Channel + ":"}, wire.PublishWith(info)...)
+		args := append([]string{p.Channel + ":"}, server.PublishWith()...)
 		calls = append(calls, wire.Call{Script: s.Script("fair_wake"), Keys: []string{queue}, Args: args})
 	}
 	if len(calls) == 0 || err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, asideLimit)
+	ctx, cancel := context.WithTimeout(ctx, AsideLimit)
 	defer cancel()
 	for _, result := range s.Do(ctx, calls...) {
 		err = cmp.Or(err, result.Err)

@@ -111,7 +111,7 @@ func (d *directory) inBackground(id string, fn func(context.Context)) {
 	}
 	d.asked[id] = true
 	d.background.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), asideLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), AsideLimit)
 		defer cancel()
 		fn(ctx)
 		d.mu.Lock()
@@ -204,7 +204,7 @@ func (s *Clients) lookUp(ctx context.Context, cluster bool, about map[string]sub
 		}
 		asked, keys = append(asked, id), append(keys, s.Layout.Client(id))
 	}
-	ctx, cancel := context.WithTimeout(ctx, asideLimit)
+	ctx, cancel := context.WithTimeout(ctx, AsideLimit)
 	defer cancel()
 	home := s.cards(ctx, cluster, keys)
 

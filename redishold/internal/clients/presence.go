@@ -59,7 +59,7 @@ type waitText struct {
 // it ends; waiters, in a key beside the lock that ends soon after the last
 // of them reported. The error is the first of the calls'.
 func (s *Clients) Report(ctx context.Context, r driver.Report) error {
-	info, err := s.Info(ctx)
+	server, err := s.Info(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Clients) Report(ctx context.Context, r driver.Report) error {
 			Args:   []string{s.statement(r), wire.MS(ttl)},
 		})
 	}
-	calls = append(calls, s.reportWaits(info.Cluster, r)...)
+	calls = append(calls, s.reportWaits(server.Cluster, r)...)
 	if len(calls) == 0 {
 		return nil
 	}

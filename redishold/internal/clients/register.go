@@ -1,7 +1,6 @@
 package clients
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -138,10 +137,10 @@ func (s *Clients) Registered(c driver.Claim) bool {
 	return s.names.isWritten(c) && (c.Mode != driver.Permit || s.stems.isWritten(c))
 }
 
-// registrations returns the calls that register the clients of cs, as far as they are
-// due, and whose they are. Clients that take permits are registered under their stems
+// Registrations returns the calls that register the clients of cs, as far as they are
+// due, and the client of each call. Clients that take permits are registered under their stems
 // as well, so that the ids of their permits lead to them.
-func (s *Clients) registrations(cs ...driver.Claim) (calls []wire.Call, uuids []string) {
+func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []string) {
 	add := func(r *registrar, c driver.Claim, key, text string) {
 		if ttl, ok := r.due(c); ok && text != "" {
 			uuids = append(uuids, c.Client)
@@ -169,31 +168,9 @@ func (s *Clients) registrations(cs ...driver.Claim) (calls []wire.Call, uuids []
 	return calls, uuids
 }
 
-// DoRegistering runs calls for cs, and what registrations are due. On one server
-// they share the round trip. In a cluster a registration may live on another
-// node, whose trouble must not hold up the answers.
-func (s *Clients) DoRegistering(ctx context.Context, info wire.ServerInfo, calls []wire.Call, cs ...driver.Claim) []wire.Result {
-	extra, uuids := s.registrations(cs...)
-	if !info.Cluster {
-		results := s.Do(ctx, append(calls, extra...)...)
-		s.registered(uuids, results[len(calls):])
-		return results[:len(calls)]
-	}
-	results := s.Do(ctx, calls...)
-	if len(extra) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, asideLimit)
-		defer cancel()
-		s.registered(uuids, s.Do(ctx, extra...))
-	}
-	return results
-}
-
-func (s *Clients) registered(uuids []string, results []wire.Result) {
-	for i, uuid := range uuids {
-		if err := results[i].Err; err != nil {
-			s.names.retry(uuid)
-			s.stems.retry(uuid)
-			s.Log.Debug("redis: register this client for people to see", "error", err)
-		}
-	}
+// Unregistered notes that a call of Registrations failed, so that it is made again.
+func (s *Clients) Unregistered(client string, err error) {
+	s.names.retry(client)
+	s.stems.retry(client)
+	s.Log.Debug("redis: register this client for people to see", "error", err)
 }

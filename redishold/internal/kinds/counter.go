@@ -18,7 +18,7 @@ type Store struct {
 	*scripts.Library
 	Topics *waiting.Topics
 
-	Ready func(ctx context.Context, name string, k Kind) (layout.Place, wire.ServerInfo, error)
+	Ready func(ctx context.Context, name string, k Kind) (layout.Place, wire.Server, error)
 	Run   func(context.Context, wire.Call) (any, error)
 
 	// Mute is called when a script was not allowed to publish.
@@ -79,7 +79,7 @@ const (
 
 // Do runs a call of what is kept as k under name.
 func (s *Store) Do(ctx context.Context, name string, k Kind, step Step) (Answer, error) {
-	p, info, err := s.Ready(ctx, name, k)
+	p, server, err := s.Ready(ctx, name, k)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -93,7 +93,7 @@ func (s *Store) Do(ctx context.Context, name string, k Kind, step Step) (Answer,
 	}
 	c.Args = append(c.Args, step.Late...)
 	if step.Publish {
-		c.Args = append(append(c.Args, p.Channel), wire.PublishWith(info)...)
+		c.Args = append(append(c.Args, p.Channel), server.PublishWith()...)
 	}
 	value, err := s.Run(ctx, c)
 	if err != nil {

@@ -25,14 +25,14 @@ const (
 
 // begin returns a lister of the locks of c's store.
 func begin(ctx context.Context, c *clients.Clients) (*lister, error) {
-	info, err := c.Info(ctx)
-	return &lister{Clients: c, info: info}, err
+	server, err := c.Info(ctx)
+	return &lister{Clients: c, server: server}, err
 }
 
 type lister struct {
 	*clients.Clients
-	info  wire.ServerInfo
-	spent int // how many commands the server was asked to run, about
+	server wire.Server
+	spent  int // how many commands the server was asked to run, about
 }
 
 // List walks over what is locked, see redishold.Backend.
@@ -68,7 +68,7 @@ func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, err
 		failed = cmp.Or(failed, err)
 		records = append(records, read...)
 	}
-	l.spent += l.Introduce(ctx, l.info.Cluster, records)
+	l.spent += l.Introduce(ctx, l.server.Cluster, records)
 	return records, failed
 }
 
@@ -83,16 +83,16 @@ func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, erro
 	for i, name := range names {
 		records[i] = admin.Record{Name: name, Kind: admin.KindUnknown, Listeners: -1}
 		p := l.Layout.Locate(name)
-		if err := layout.Placeable(p); l.info.Cluster && err != nil {
+		if err := layout.Placeable(p); l.server.Cluster && err != nil {
 			failed = cmp.Or(failed, wire.Refused("redis cannot place %q: %w", p.Lock, err))
 			continue
 		}
-		if len(calls) == 0 || l.info.Cluster {
+		if len(calls) == 0 || l.server.Cluster {
 			look, most := "list_look", listShown
 			if l.Layout.Own != "" {
 				look, most = "list_"+l.Layout.Own, listValue
 			}
-			calls = append(calls, wire.Call{Script: l.Script(look), Args: []string{strconv.Itoa(most), wire.Listening(l.info)}})
+			calls = append(calls, wire.Call{Script: l.Script(look), Args: []string{strconv.Itoa(most), l.server.Listening()}})
 			asked = append(asked, nil)
 		}
 		last := len(calls) - 1

@@ -144,7 +144,7 @@ func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) 
 	var asked []int // of each key, whose mark it is
 	for i, e := range ended {
 		p := l.Layout.Locate(e.Name)
-		if l.info.Cluster && layout.Placeable(p) != nil {
+		if l.server.Cluster && layout.Placeable(p) != nil {
 			continue // nobody can have held that
 		}
 		owner := e.Owner
@@ -156,7 +156,7 @@ func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) 
 	if len(keys) == 0 {
 		return why, nil
 	}
-	calls := clients.Paged(l.Script("list_marks"), keys, l.info.Cluster)
+	calls := clients.Paged(l.Script("list_marks"), keys, l.server.Cluster)
 	var failed error
 	for i, result := range l.Do(ctx, calls...) {
 		page := asked[:len(calls[i].Keys)]

@@ -60,7 +60,7 @@ func (w *walk) run(ctx context.Context) error {
 
 // routes returns a key for each master: calls with that key go there.
 func (w *walk) routes(ctx context.Context) ([]string, error) {
-	if !w.info.Cluster {
+	if !w.server.Cluster {
 		return []string{w.Layout.Prefix + "holdfast:list"}, nil
 	}
 	p := w.Layout.Locate("holdfast:list")
@@ -204,7 +204,7 @@ func (w *walk) names(kind string, keys []string) []string {
 		if !ok || !strings.HasPrefix(name, w.limits.NamePrefix) || name == "" || w.seen[name] || w.Layout.IsBeside(lock) {
 			return
 		}
-		if w.info.Cluster && layout.Placeable(w.Layout.Locate(name)) != nil {
+		if w.server.Cluster && layout.Placeable(w.Layout.Locate(name)) != nil {
 			return // nobody can lock that
 		}
 		names = append(names, name)

@@ -5,42 +5,37 @@ package wire
 import (
 	"crypto/sha1" //nolint:gosec // see NewScript
 	"encoding/hex"
-	"fmt"
 	"strconv"
 	"time"
 )
 
-// Call is one script to run.
+// Call is what redishold.Call is, for the packages that redishold imports. A conversion
+// makes one of the other.
 type Call struct {
 	Script   *Script
 	Keys     []string
 	Args     []string
-	Source   bool // send the script's text at once: for calls that cannot afford to learn that the server forgot it
-	Replicas int  // how many replicas must acknowledge it, by WAIT on the same connection, right after the calls that are sent with it; 0 for none
+	Source   bool
+	Replicas int
 }
 
-// Result is the answer to one Call.
+// Result is what redishold.Result is, as Call is redishold.Call.
 type Result struct {
-	// Value is what the script returned: nil, int64, string or []any of these.
 	Value any
-
-	// Err is nil if the script ran to its end. A *ReplyError is the server's own
-	// answer. An error that is driver.ErrNotExecuted is certain: the call did not
-	// reach the server. After any other error nothing is known.
-	Err error
+	Err   error
 }
 
-// Pick returns the calls at some places.
-func Pick(calls []Call, at []int) []Call {
-	picked := make([]Call, len(at))
+// Pick returns the elements at some places, of calls for example.
+func Pick[T any](all []T, at []int) []T {
+	picked := make([]T, len(at))
 	for i, j := range at {
-		picked[i] = calls[j]
+		picked[i] = all[j]
 	}
 	return picked
 }
 
-// Scatter puts the results of calls that Pick returned in their places among all.
-func Scatter(results []Result, at []int, some []Result) {
+// Scatter puts the results of what Pick returned in their places among all.
+func Scatter[T any](results []T, at []int, some []T) {
 	for i, j := range at {
 		results[j] = some[i]
 	}
@@ -58,52 +53,32 @@ type Notice struct {
 	Payload    string // otherwise a message
 }
 
-// ServerInfo is what a server says of itself. Zero fields are not known.
-type ServerInfo struct {
-	Version   string        // "7.0.15"; of Valkey: the Redis version it is compatible with
-	RunID     string        // changes with every start of the server
-	Uptime    time.Duration // since that start, by the server's wall clock, in whole seconds
-	Cluster   bool          // a node of a Redis Cluster
-	ShardedPS bool          // knows SSUBSCRIBE and SPUBLISH
-	Role      string        // "master" or "slave"
-	Replicas  int           // connected ones
-
-	EvictionPolicy string // maxmemory-policy
-	EvictedKeys    int64  // since the server started
-}
-
-// Evicts reports that a server may drop keys to free memory.
-func Evicts(i ServerInfo) bool {
-	return i.EvictionPolicy != "" && i.EvictionPolicy != "noeviction"
+// Server is what the calls to a server depend on.
+type Server struct {
+	Cluster   bool // a node of a Redis Cluster
+	ShardedPS bool // it supports SSUBSCRIBE and SPUBLISH
 }
 
 // PublishWith returns the commands that wake waiters.
-func PublishWith(i ServerInfo) []string { return []string{"PUBLISH", "SPUBLISH"}[:Publishing(i)] }
+func (s Server) PublishWith() []string { return []string{"PUBLISH", "SPUBLISH"}[:s.Publishing()] }
 
-// Publishing is how many commands it takes to wake waiters. In a cluster that knows
-// sharded channels, Redisson clients may listen on either kind.
-func Publishing(i ServerInfo) int {
-	if i.Cluster && i.ShardedPS {
+// Publishing is how many commands it takes to wake waiters. In a cluster with sharded
+// channels, Redisson clients may listen on either kind.
+func (s Server) Publishing() int {
+	if s.Cluster && s.ShardedPS {
 		return 2
 	}
 	return 1
 }
 
-// TooOld reports that a server is older than Redis 6.2. A version that it does
-// not tell, or that cannot be read, is taken on trust.
-func TooOld(i ServerInfo) bool {
-	var major, minor int
-	_, err := fmt.Sscanf(i.Version, "%d.%d", &major, &minor)
-	return err == nil && (major < 6 || major == 6 && minor < 2)
-}
-
-// Listening is how PUBSUB counts who listens, "" if it cannot. In a cluster a
-// node knows its own clients only, and those of a sharded channel are all its own.
-func Listening(i ServerInfo) string {
+// Listening returns the subcommand of PUBSUB that counts listeners, "" if there is none.
+// In a cluster a node knows only its own clients, and the clients of a sharded channel are
+// all its own.
+func (s Server) Listening() string {
 	switch {
-	case !i.Cluster:
+	case !s.Cluster:
 		return "NUMSUB"
-	case i.ShardedPS:
+	case s.ShardedPS:
 		return "SHARDNUMSUB"
 	default:
 		return ""
