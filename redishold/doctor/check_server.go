@@ -25,10 +25,8 @@ func serverChecks() []check[*server] {
 			evicted, _ := number(s.info, "evicted_keys")
 			return saw(judge(known, policy != "noeviction", Danger), "maxmemory-policy is %s with maxmemory %s; %d keys were evicted since its start", policy, size(limit), evicted)
 		}},
-		{"memory", checkMemory},
 		{"persistence", checkPersistence},
 		{"writes", checkWrites},
-		{"clients", checkClients},
 		{"fork", func(e *exam, s *server) Finding {
 			micros, ok := number(s.info, "latest_fork_usec")
 			took, margin := time.Duration(micros)*time.Microsecond, e.options.Margin
@@ -77,23 +75,6 @@ func checkRole(e *exam, s *server) Finding {
 	}
 }
 
-func checkMemory(_ *exam, s *server) Finding {
-	used, ok := number(s.info, "used_memory")
-	limit, _ := number(s.info, "maxmemory")
-	special := ""
-	if machine, _ := number(s.info, "total_system_memory"); limit == 0 && machine > 0 {
-		limit, special = machine, "unlimited"
-		if rss, known := number(s.info, "used_memory_rss"); known {
-			used = rss
-		}
-	}
-	severity := judge(ok && limit != 0, used*5 >= limit*4, Warning)
-	if severity == Warning && used*20 >= limit*19 {
-		severity = Danger
-	}
-	return saw(severity, "%s of %s are in use", size(used), size(limit)).as(special)
-}
-
 func checkPersistence(e *exam, s *server) Finding {
 	save, told := s.config["save"]
 	aof, known := s.info["aof_enabled"]
@@ -137,17 +118,4 @@ func checkWrites(_ *exam, s *server) Finding {
 		return saw(Danger, "its last snapshot failed (MISCONF)").as("snapshot")
 	}
 	return saw(OK, "it takes writes")
-}
-
-func checkClients(_ *exam, s *server) Finding {
-	connected, ok := number(s.info, "connected_clients")
-	most, known := number(s.info, "maxclients")
-	if !known {
-		most, known = number(s.config, "maxclients")
-	}
-	known = known && ok && most > 0
-	if rejected, _ := number(s.info, "rejected_connections"); known && connected*5 < most*4 && rejected > 0 {
-		return saw(Note, "it has turned away %d connections since its start, for want of room (maxclients %d)", rejected, most)
-	}
-	return saw(judge(known, connected*5 >= most*4, Warning), "%d of %d connections are in use", connected, most)
 }

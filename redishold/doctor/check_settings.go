@@ -26,15 +26,6 @@ func outerChecks() []check[*server] {
 			return saw(judge(s.slow.known, took >= margin/3, severe(took >= margin)),
 				"%s held it up for %s, %s ago", s.slow.command, short(took), s.slow.ago.Round(time.Minute))
 		}},
-		{"idle-timeout", func(e *exam, s *server) Finding {
-			seconds, ok := number(s.config, "timeout")
-			limit := time.Duration(seconds) * time.Second
-			return saw(judge(ok, seconds != 0 && limit <= e.options.TTL, Note), "connections that are idle for %v are closed (timeout %d)", limit, seconds)
-		}},
-		{"keepalive", func(_ *exam, s *server) Finding {
-			seconds, ok := number(s.config, "tcp-keepalive")
-			return saw(judge(ok, seconds <= 0, Note), "tcp-keepalive is 0")
-		}},
 		{"pubsub-buffer", func(_ *exam, s *server) Finding {
 			const enough = 1 << 20
 			hard, soft, ok := parseBufferLimit(s.config["client-output-buffer-limit"])
@@ -42,10 +33,6 @@ func outerChecks() []check[*server] {
 			return saw(judge(ok, narrow, Warning), "subscribers are cut off at %s, or %s for a while", size(hard), size(soft))
 		}},
 		{"script-limit", checkScripts},
-		{"keyspace-events", func(_ *exam, s *server) Finding {
-			events, ok := s.config["notify-keyspace-events"]
-			return saw(judge(ok, events != "", Note), "events of keys are published (notify-keyspace-events %s)", events)
-		}},
 	}
 }
 

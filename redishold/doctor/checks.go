@@ -117,7 +117,7 @@ func checkServer(e *exam, s *server) []Finding {
 	case s.info == nil:
 		return append(found(e, s, checks), Finding{
 			ID: "info", Severity: Unknown,
-			Why: "Version, role, memory, replicas and persistence stay unknown, and the library cannot tell that locks may be evicted.",
+			Why: "Version, role, replicas and persistence stay unknown, and the library cannot tell that locks may be evicted.",
 		})
 	case s.isCluster():
 		checks = append(checks, clusterChecks()...)

@@ -54,7 +54,7 @@ func TestHealthy(t *testing.T) {
 			t.Errorf("got %+v", f)
 		}
 	}
-	if r.Worst != OK || r.Deployment != "standalone" || len(r.Findings) < 20 {
+	if r.Worst != OK || r.Deployment != "standalone" || len(r.Findings) < 19 {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -87,8 +87,6 @@ func TestFindings(t *testing.T) {
 		"no version":          {healthy("redis_version:\r\n", nil), "version", Unknown, ""},
 		"loading":             {healthy("loading:1\r\n", nil), "writes", Danger, "LOADING"},
 		"log not written":     {healthy("aof_last_write_status:err\r\n", nil), "writes", Danger, "MISCONF"},
-		"machine full":        {healthy("used_memory_rss:850000\r\n", nil), "memory", Warning, ""},
-		"turned away":         {healthy("rejected_connections:3\r\n", nil), "clients", Note, "3 connections"},
 		"slow fork":           {healthy("latest_fork_usec:1500000\r\n", nil), "fork", Note, "1.5s"},
 		"stood still":         {healthy("latest_fork_usec:3500000\r\n", nil), "fork", Warning, "3.5s"},
 		"clock behind":        {healthy("", answers{"TIME": at(-90 * time.Second)}), "clock", Warning, "1m30s behind"},
@@ -144,7 +142,7 @@ func TestWithoutTheCommand(t *testing.T) {
 	}
 	changes["SLOWLOG GET 32"] = errNoPerm()
 	r := examine(t, one(healthy("", changes)), Options{})
-	for id, command := range map[string]string{"info": "INFO", "latency": "PING", "clock": "TIME", "keepalive": "CONFIG"} {
+	for id, command := range map[string]string{"info": "INFO", "latency": "PING", "clock": "TIME", "script-limit": "CONFIG"} {
 		f := find(r, id)
 		if want := "it does not have the command " + command; !strings.HasSuffix(f.Saw, want) || f.Remedy != "" {
 			t.Errorf("got %+v, want %q and no remedy", f, want)
@@ -239,7 +237,7 @@ func TestPlainConn(t *testing.T) {
 	if f := find(r, "eviction"); f.Severity != Note {
 		t.Errorf("got %+v", f)
 	}
-	for _, id := range []string{"clock", "latency", "keepalive", "persistence"} {
+	for _, id := range []string{"clock", "latency", "script-limit", "persistence"} {
 		if f := find(r, id); f.Severity != Unknown {
 			t.Errorf("got %+v, want that it is not known", f)
 		}
@@ -280,7 +278,7 @@ func TestMerge(t *testing.T) {
 	again := healthy("", nil) // a by another name
 	a["TIME"], b["TIME"], again["TIME"] = at(0), at(0), at(0)
 	r := examine(t, &fakeConn{servers: map[string]Ask{"a:1": a.ask, "b:1": b.ask, "localhost:1": again.ask}}, Options{})
-	if f := find(r, "keepalive"); !slices.Equal(f.Servers, []string{"a:1", "b:1"}) {
+	if f := find(r, "script-limit"); !slices.Equal(f.Servers, []string{"a:1", "b:1"}) {
 		t.Errorf("got %+v", f)
 	}
 	if f := r.Findings[0]; f.ID != "eviction" || f.Severity != Note || !slices.Equal(f.Servers, []string{"b:1"}) {

@@ -46,7 +46,7 @@ func TestSize(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("# Server\r\nredis_version:7.0.15\r\nrole:master\r\nconnected_slaves:1\r\nslave0:ip=h,port=1,state=online,lag=0\r\n",
 		"id 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-16383 [93->-x]\n", "pubsub 1 2 3", int64(946684790))
-	f.Add("role:slave\nredis_version:7.2.\nmaxmemory:-1\nused_memory:9223372036854775807\ntotal_system_memory:1", "a b myself", "pubsub", int64(-1))
+	f.Add("role:slave\nredis_version:7.2.\nmaxmemory:-1\nevicted_keys:9223372036854775807", "a b myself", "pubsub", int64(-1))
 	f.Add("redis_mode:cluster\nlatest_fork_usec:-9223372036854775808\nconnected_slaves:9223372036854775807", "", "x", int64(1<<62))
 	f.Fuzz(func(t *testing.T, info, nodes, limit string, number int64) {
 		e := &exam{options: Options{}.withDefaults(), texts: parseTexts()}

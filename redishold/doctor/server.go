@@ -145,12 +145,10 @@ func (s *server) question(ctx context.Context, command ...string) any {
 // and a pattern could answer with a password.
 func settings() []string {
 	return []string{
-		"maxmemory", "maxmemory-policy", "maxclients",
-		"appendonly", "appendfsync", "save", "stop-writes-on-bgsave-error",
+		"appendfsync", "save", "stop-writes-on-bgsave-error",
 		"min-replicas-to-write", "min-replicas-max-lag",
 		"cluster-require-full-coverage", "cluster-node-timeout",
-		"timeout", "tcp-keepalive", "client-output-buffer-limit",
-		"busy-reply-threshold", "lua-time-limit", "notify-keyspace-events",
+		"client-output-buffer-limit", "busy-reply-threshold", "lua-time-limit",
 	}
 }
 

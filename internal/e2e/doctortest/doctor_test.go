@@ -127,22 +127,15 @@ func TestSettings(t *testing.T) {
 	}{
 		{[][]string{{"maxmemory-policy", "allkeys-lru"}}, doctor.Options{}, "eviction", doctor.Note},
 		{[][]string{{"maxmemory-policy", "volatile-ttl"}, {"maxmemory", "100mb"}}, doctor.Options{}, "eviction", doctor.Danger},
-		{[][]string{{"maxmemory", "900kb"}}, doctor.Options{}, "memory", doctor.Danger},
 		{[][]string{{"maxmemory", "900kb"}}, doctor.Options{}, "rights-mutex", doctor.Danger},
-		{[][]string{{"maxmemory", "100mb"}}, doctor.Options{}, "memory", doctor.OK},
 		{[][]string{{"appendfsync", "everysec"}}, doctor.Options{}, "persistence", doctor.Note},
 		{[][]string{{"appendfsync", "no"}}, doctor.Options{}, "persistence", doctor.Warning},
 		{[][]string{{"appendonly", "no"}, {"save", "3600 1"}}, doctor.Options{}, "persistence", doctor.Warning},
 		{[][]string{{"appendonly", "no"}, {"save", ""}}, doctor.Options{}, "persistence", doctor.Warning},
-		{[][]string{{"maxclients", "20"}}, doctor.Options{}, "clients", doctor.Warning},
-		{[][]string{{"timeout", "10"}}, doctor.Options{}, "idle-timeout", doctor.Note},
-		{[][]string{{"timeout", "60"}}, doctor.Options{}, "idle-timeout", doctor.OK},
-		{[][]string{{"tcp-keepalive", "0"}}, doctor.Options{}, "keepalive", doctor.Note},
 		{[][]string{{"client-output-buffer-limit", "pubsub 200000 0 0"}}, doctor.Options{}, "pubsub-buffer", doctor.Warning},
 		{[][]string{{"client-output-buffer-limit", "pubsub 0 0 0"}}, doctor.Options{}, "pubsub-buffer", doctor.OK},
 		{[][]string{{"lua-time-limit", "0"}}, doctor.Options{}, "script-limit", doctor.Note},
 		{nil, lease(5 * time.Second), "script-limit", doctor.Note},
-		{[][]string{{"notify-keyspace-events", "KEA"}}, doctor.Options{}, "keyspace-events", doctor.Note},
 		{nil, lease(time.Microsecond), "latency", doctor.Warning},
 		{nil, lease(time.Microsecond), "fork", doctor.Warning},
 		{[][]string{{"DEBUG", "SLEEP", "0.02"}}, lease(150 * time.Millisecond), "slow-commands", doctor.Warning},
@@ -153,11 +146,6 @@ func TestSettings(t *testing.T) {
 		t.Run(fmt.Sprintf("%s is %s", test.id, test.severity), func(t *testing.T) {
 			s := s.Bind(t)
 			before := configured(s)
-			if test.id == "clients" {
-				for range 16 { // the rest is for those of the doctor and of this test
-					s.Listen("x")
-				}
-			}
 			defer func() {
 				restore(t, s, before)
 				s.Do("DEL", "orders")
@@ -179,8 +167,7 @@ func TestSettings(t *testing.T) {
 func configured(s *redistest.Server) map[string]string {
 	before := map[string]string{}
 	for _, name := range []string{
-		"maxmemory-policy", "maxmemory", "appendfsync", "appendonly", "save", "maxclients", "timeout", "tcp-keepalive",
-		"client-output-buffer-limit", "lua-time-limit", "notify-keyspace-events",
+		"maxmemory-policy", "maxmemory", "appendfsync", "appendonly", "save", "client-output-buffer-limit", "lua-time-limit",
 	} {
 		before[name] = s.Map("CONFIG", "GET", name)[name]
 	}
@@ -236,15 +223,15 @@ func TestRights(t *testing.T) {
 		"nothing to ask": {
 			rules: "~* &* +@all -config -info -time -slowlog -pubsub -scan",
 			want: map[string]doctor.Severity{
-				"info": doctor.Unknown, "keepalive": doctor.Unknown, "clock": doctor.Unknown, "slow-commands": doctor.Unknown,
+				"info": doctor.Unknown, "script-limit": doctor.Unknown, "clock": doctor.Unknown, "slow-commands": doctor.Unknown,
 				"endless-locks": doctor.Unknown, "rights-mutex": doctor.Danger,
 			},
 			remedy: map[string]string{"rights-mutex": "+time"},
 		},
 		"no configuration": {
 			rules:  "~* &* +@all -config",
-			want:   map[string]doctor.Severity{"eviction": doctor.OK, "persistence": doctor.Unknown, "keepalive": doctor.Unknown, "rights-mutex": doctor.OK},
-			remedy: map[string]string{"keepalive": "+config|get"},
+			want:   map[string]doctor.Severity{"eviction": doctor.OK, "persistence": doctor.Unknown, "script-limit": doctor.Unknown, "rights-mutex": doctor.OK},
+			remedy: map[string]string{"script-limit": "+config|get"},
 		},
 		"no channels": {
 			rules:  "~* resetchannels +@all",
