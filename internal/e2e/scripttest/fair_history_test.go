@@ -13,9 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
-// Random histories of a fair lock. The clock of the server stands still, and a step of a
-// history moves it. So the scripts answer and write exact numbers, and fairState knows
-// all of them.
+// Random histories of a fair lock. The clock of the server stands still until a step of the
+// history moves it. So all numbers that the scripts answer and write are known.
 
 const (
 	day = 24 * 60 * 60 * 1000 // ms
@@ -30,8 +29,8 @@ var (
 	redissonOwners = []string{"ja:1", "jb:1", "jc:1"}
 )
 
-// TestFairHistories compares the scripts of the fair lock with fairState, after each step
-// of random histories. The name of a subtest is the seed, so -run repeats one history.
+// TestFairHistories compares the scripts of the fair lock with fairState after each step of
+// random histories. The name of a subtest is its seed, so -run repeats a history.
 func TestFairHistories(t *testing.T) {
 	b := newBench(t, redistest.ShiftableClock())
 	for seed := range uint64(histories) {
@@ -50,7 +49,7 @@ func TestFairHistories(t *testing.T) {
 	}
 }
 
-// history is one of a fair lock.
+// history is a random history of a fair lock, on a server and in its state.
 type history struct {
 	*bench
 	heard  *redistest.Listener
@@ -58,7 +57,7 @@ type history struct {
 	at     time.Time // on the server's clock
 	past   []string  // the steps so far
 	state  *fairState
-	read   int // messages of heard that were compared
+	read   int // how many messages of heard were compared
 }
 
 // step does one thing at random.
@@ -134,8 +133,8 @@ func (h *history) force() {
 	h.check("wake", n(int64(len(h.state.sent))), "fair_wake", []string{queueKey}, channel+":", "PUBLISH")
 }
 
-// check runs a script, and compares its reply, what it left and what it published with
-// the state, which has done the same.
+// check runs a script after the state has done the same. It compares the replies, the
+// messages, and the states after that.
 func (h *history) check(what string, reply any, script string, keys []string, args ...any) {
 	h.t.Helper()
 	h.past = append(h.past, what)
@@ -148,7 +147,7 @@ func (h *history) check(what string, reply any, script string, keys []string, ar
 	}
 	want := h.state
 	want.queue, want.sent = append([]string(nil), want.queue...), nil
-	h.look()
+	h.readState()
 	if !reflect.DeepEqual(h.state, want) {
 		h.t.Errorf("state: got  %+v\nwant %+v", h.state, want)
 	}
@@ -157,8 +156,8 @@ func (h *history) check(what string, reply any, script string, keys []string, ar
 	}
 }
 
-// wantKept wants the keys of the queue to live half a day longer than the last deadline,
-// and not for ever.
+// wantKept wants each key of the queue to have a TTL, which ends half a day after the last
+// deadline or later.
 func (h *history) wantKept() {
 	h.t.Helper()
 	last := h.state.now
@@ -172,15 +171,16 @@ func (h *history) wantKept() {
 	}
 }
 
-// redisson does something of Redisson's. The state follows it.
+// redisson runs an operation of Redisson, and reads the state anew: the model has no rules
+// of Redisson.
 func (h *history) redisson(op, owner string) {
 	h.past = append(h.past, "redisson "+op+" "+owner)
 	h.java(op, owner)
 	h.messages()
-	h.look()
+	h.readState()
 }
 
-// damage is what evictions, old versions and operators do to a queue.
+// damage changes the queue as evictions, old versions and operators do.
 func (h *history) damage(owner string) {
 	commands := [][]string{
 		{"DEL", queueKey},
@@ -197,12 +197,12 @@ func (h *history) damage(owner string) {
 		commands = append(commands, []string{"RPUSH", queueKey, oneOf(h.random, h.state.queue)})
 	}
 	if len(h.state.alive) > 0 { // waiters of Holdfast that Redisson dropped a day ago
-		commands = append(commands, []string{"ZADD", aliveKey, fmt.Sprint(h.state.now - day), "gone:1", fmt.Sprint(h.state.now - day + 1), "gone:2"})
+		commands = append(commands, []string{"ZADD", aliveKey, fmt.Sprint(h.state.now - day), "dropped:1", fmt.Sprint(h.state.now - day + 1), "dropped:2"})
 	}
 	command := oneOf(h.random, commands)
 	h.past = append(h.past, strings.Join(command, " "))
 	h.Int(command...)
-	h.look()
+	h.readState()
 }
 
 // pass lets time pass.
@@ -213,7 +213,7 @@ func (h *history) pass(d time.Duration) {
 	if !h.StopClock(h.at) {
 		h.t.Skip("this server counts the time itself")
 	}
-	h.look()
+	h.readState()
 }
 
 // messages returns those since the last call.
@@ -230,7 +230,7 @@ func (h *history) messages() []redistest.Message {
 	}
 }
 
-const lookAtFair = `
+const fairStateScript = `
 local lock, queue, deadlines, alive, counter = unpack(KEYS, 1, 5)
 local tombstones = {}
 for i = 6, #KEYS do
@@ -241,15 +241,15 @@ return {
   redis.call('ZRANGE', deadlines, 0, -1, 'WITHSCORES'), redis.call('ZRANGE', alive, 0, -1, 'WITHSCORES'), tombstones,
 }`
 
-// look reads the state from the server.
-func (h *history) look() {
+// readState reads the state from the server.
+func (h *history) readState() {
 	h.t.Helper()
 	owners := slices.Concat(fairOwners, redissonOwners)
 	keys := []string{lockKey, queueKey, deadlineKey, aliveKey, counterKey}
 	for _, owner := range owners {
 		keys = append(keys, fairMark(owner))
 	}
-	reply, err := h.client.Eval(h.t.Context(), lookAtFair, keys).Slice()
+	reply, err := h.client.Eval(h.t.Context(), fairStateScript, keys).Slice()
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -9,9 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
-// fairState is what Redis keeps of a fair lock. Its methods are the scripts of the fair
-// lock in plain Go: what they change, answer and publish. TestFairHistories compares
-// them with the scripts.
+// fairState is what Redis stores of a fair lock. Its methods are the scripts of the fair lock
+// in plain Go: what they change, answer and publish. TestFairHistories compares both.
 //
 // All times are in ms of the server's clock.
 type fairState struct {
@@ -84,7 +83,7 @@ func (f *fairState) wait(c fairAttempt, left int64, reply ...any) any {
 		f.queue = append(f.queue, c.owner)
 	}
 	strangers := f.strangers(before, size)
-	if queued { // of those that Redisson dropped
+	if queued { // entries of waiters that Redisson dropped
 		maps.DeleteFunc(f.alive, func(_ string, until int64) bool { return until <= f.now-day })
 	}
 	f.alive[c.owner] = f.now + presence
@@ -115,10 +114,10 @@ func (f *fairState) strangers(first, size int) (count int64) {
 	return count
 }
 
-// release is fair_release: the owner's hold ends, or its place in the queue. If that
-// leaves the lock free, the next waiter of Holdfast gets it for most ms, or with 0 it is
-// only woken, as a waiter of Redisson is. With a tombstone that stays for so many ms, an
-// acquire of that owner finds nothing to grant.
+// release is fair_release. It ends the hold of the owner, or removes its place in the
+// queue. If the lock is free then, the first waiter gets it, for at most most ms. The script
+// only wakes the waiter if most is 0, or if the waiter is Redisson's. A tombstoneTTL above 0
+// leaves a tombstone for so many ms.
 func (f *fairState) release(owner string, most, tombstoneTTL int64) any {
 	held, waited := f.holder == owner, slices.Contains(f.queue, owner)
 	if held {
@@ -173,7 +172,7 @@ func (f *fairState) renew(owner string, ttl int64, holds string) any {
 	return n(1)
 }
 
-// force is break: it ends the hold of whoever holds the lock.
+// force is break. It ends the hold of the holder.
 func (f *fairState) force(tombstoneTTL int64) any {
 	f.tombstones[f.holder] = tombstone{"forced: ops", f.now + tombstoneTTL}
 	f.free()
