@@ -17,7 +17,7 @@
 // of three permits. Keys of other programs end with their lease: they are exclusive, for
 // every kind. The number of permits is that of the oldest claim.
 //
-// The create revisions of the keys decide who holds. Shifted by ten bits, they are the
+// The create revisions of the keys decide which claims hold. Shifted by ten bits, they are the
 // fencing tokens. Tokens of other programs are unshifted revisions, so do not compare
 // them with those of this package.
 //
@@ -38,7 +38,7 @@
 // The key of a name that stays taken after its release, see driver.Caps.AtLeast, gets a
 // lease of its own, in whole seconds. The server grants two at least, with its default
 // settings: 0.3 s become 2 s. The create revision stays, so that the key is before those
-// of all who wait.
+// of all waiters.
 //
 // The server must be 3.5.23 or newer, of 3.6 at least 3.6.5. Older servers may report
 // that they extended a lease although it was revoked.
@@ -91,7 +91,7 @@ func New(client *clientv3.Client, opts *Options) *Backend {
 	if opts != nil && opts.TTL > 0 {
 		ttl = (opts.TTL + time.Second - 1).Truncate(time.Second)
 	}
-	return &Backend{engine: ordered.New(&store{client: client, besides: &besides{client: client}, ttl: ttl}), ttl: ttl}
+	return &Backend{engine: ordered.New(&store{client: client, extra: &extraConns{client: client}, ttl: ttl}), ttl: ttl}
 }
 
 // Info describes the store.
@@ -126,9 +126,10 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 	return b.engine.Try(ctx, c)
 }
 
-// Renew extends the lease, with one call for all who renew at a time, and compares the keys of
-// cs, a hundred with a call. The result of a claim without a key is a *driver.GoneError. Once
-// in a third of the TTL it lists the keys of the lease, and deletes those that no claim needs.
+// Renew extends the lease, with one call for all concurrent callers, and compares the keys
+// of cs, a hundred in each call. The result of a claim without a key is a
+// *driver.GoneError. Once in a third of the TTL Renew lists the keys of the lease, and
+// deletes those that no claim needs.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	return b.engine.Renew(ctx, cs)
 }
@@ -140,8 +141,8 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 }
 
 // Waiter returns a Waiter for c, which watches the key before that of c and the key of c.
-// When the key before has gone, it reads the queue, and returns the grant if c is the first.
-// All watches of a client share one stream, which ends with the last watch.
+// When the key before is deleted, it reads the queue, and returns the grant if c is the
+// first. All watches of a client share one stream, which ends with the last watch.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter { return b.engine.Waiter(c) }
 
 // Notify calls hint with 0 when a renewal or a try has found that the lease has ended. It

@@ -14,8 +14,9 @@ import (
 // errLeaseEnded says that etcd does not know the lease.
 var errLeaseEnded = fmt.Errorf("the lease in etcd has ended: %w", driver.ErrGone)
 
-// errorOf sorts an error of the client by what it says of the call. The client repeats a
-// write only where it was certainly not sent; of all else nobody knows.
+// errorOf turns an error of the client into one of package driver, as far as it says what
+// became of the call. The client repeats a write only if it was certainly not sent. After
+// any other error the outcome is indeterminate.
 func (s *store) errorOf(err error) error {
 	is := func(some ...error) bool {
 		return slices.ContainsFunc(some, func(e error) bool { return errors.Is(err, e) })
@@ -39,7 +40,8 @@ func (s *store) errorOf(err error) error {
 	return err
 }
 
-// refused says that nothing was executed, and will not be until somebody changes something.
+// refused returns the error of a call that was not executed, and that will fail again until
+// an operator changes something.
 func refused(what string, err error) error {
 	return fmt.Errorf("%s: %w: %w: %w", what, driver.ErrRefused, driver.ErrNotExecuted, err)
 }

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// forcedBelow is what the keys with the reasons of forced unlocks begin with, and
-	// forcedID what is before the ID of the claim: no lock has such a key.
+	// forcedBelow is the prefix of the keys with the reasons of forced unlocks. forcedID
+	// stands before the ID of the claim in such a key. No lock has such a key.
 	forcedBelow = "holdfast.forced/"
 	forcedID    = "/reason-"
 	// forcedLeast is for how long a reason is kept at least.
@@ -22,8 +22,8 @@ const (
 
 func forcedKey(name, id string) string { return forcedBelow + name + forcedID + id }
 
-// Force deletes the key and writes the reason in one transaction. The lease of the
-// reason is one of its own, so that it outlives both processes.
+// Force deletes the key and writes the reason in one transaction. The reason has a lease of
+// its own, so that it outlives both processes.
 func (s *store) Force(ctx context.Context, e ordered.Entry, id, reason string) (bool, error) {
 	held, err := s.client.TimeToLive(ctx, clientv3.LeaseID(e.Session))
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// idLength is the length of ordered.Mark.ID.
+// idLength is the length of ordered.Label.ID.
 const idLength = 16
 
-// below is what the keys of a name begin with.
+// below returns the prefix of the keys of a name.
 func below(name string) string { return name + "/" }
 
 // keyOf returns the key of a claim.
-func keyOf(lease int64, name string, m ordered.Mark, suffix string) string {
+func keyOf(lease int64, name string, m ordered.Label, suffix string) string {
 	kind := string(m.Kind)
 	if m.Kind == ordered.Permit {
 		kind += strconv.Itoa(m.Permits)
@@ -27,10 +27,10 @@ func keyOf(lease int64, name string, m ordered.Mark, suffix string) string {
 	return fmt.Sprintf("%s/%x-%s-%s", name, lease, kind, suffix)
 }
 
-// parseKey takes a key apart. ok says that it is the key of a claim of that name, of this
-// package or another program: after the last slash it has a lease. The keys of a name
-// that continues this one have a slash behind it. The ID is the suffix.
-func parseKey(key string) (name string, m ordered.Mark, ok bool) {
+// parseKey returns the name and the label in a key. ok reports whether it is the key of a
+// claim, of this package or another program: such a key has a lease after its last slash.
+// So a key of "job/1" is not one of "job". Label.ID is the suffix of the key.
+func parseKey(key string) (name string, m ordered.Label, ok bool) {
 	slash := strings.LastIndexByte(key, '/')
 	if slash < 0 {
 		return "", m, false
@@ -41,13 +41,13 @@ func parseKey(key string) (name string, m ordered.Mark, ok bool) {
 		return "", m, false
 	}
 	if !ours {
-		return name, ordered.Mark{Kind: ordered.Mutex}, true
+		return name, ordered.Label{Kind: ordered.Mutex}, true
 	}
 	kind, id, _ := strings.Cut(mark, "-")
 	if len(id) != idLength || !hexadecimal(id) {
 		return "", m, false
 	}
-	m = ordered.Mark{Kind: ordered.Kind(kind), ID: id}
+	m = ordered.Label{Kind: ordered.Kind(kind), ID: id}
 	switch m.Kind {
 	case ordered.Mutex, ordered.Writer, ordered.Reader:
 		return name, m, true
@@ -61,20 +61,21 @@ func parseKey(key string) (name string, m ordered.Mark, ok bool) {
 	return name, m, true
 }
 
-// hexadecimal says that s has no other bytes than those of %x.
+// hexadecimal reports whether s consists of the digits of %x.
 func hexadecimal(s string) bool {
 	return strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// shared marks ordered.Entry.Key of an entry that is shared: its key in etcd stays.
+// shared is appended to ordered.Entry.Key when an entry becomes shared, because its key in
+// etcd stays the same.
 const shared = " shared"
 
 // claimKey returns the key of an entry in etcd.
 func claimKey(e ordered.Entry) string { return strings.TrimSuffix(e.Key, shared) }
 
-// entry makes an entry of a key below name. ok is false if the key is none of a claim of
-// that name. The error says that the key is data that is no lock.
-func entry(kv *mvccpb.KeyValue, name string) (e ordered.Entry, ok bool, err error) {
+// parseEntry returns the entry of a key below name. ok is false if the key is not that of a
+// claim of name. An error says that the key has no lease, so it is not a lock.
+func parseEntry(kv *mvccpb.KeyValue, name string) (e ordered.Entry, ok bool, err error) {
 	of, m, ok := parseKey(string(kv.Key))
 	if !ok || of != name {
 		return e, false, nil
@@ -85,7 +86,7 @@ func entry(kv *mvccpb.KeyValue, name string) (e ordered.Entry, ok bool, err erro
 	if m.ID != "" {
 		m.ID = cmp.Or(ordered.ClaimOf(string(kv.Value)), m.ID)
 	}
-	e = ordered.Entry{Name: name, Key: string(kv.Key), Order: uint64(kv.CreateRevision), Mark: m, Note: string(kv.Value), Session: kv.Lease}
+	e = ordered.Entry{Name: name, Key: string(kv.Key), Order: uint64(kv.CreateRevision), Label: m, Note: string(kv.Value), Session: kv.Lease}
 	if m.Kind == ordered.Writer && kv.Version > 1 {
 		e.Shared, e.Key = true, e.Key+shared
 	}

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const id = "0a96690245b9a443"
 
 func TestKeys(t *testing.T) {
-	for key, m := range map[string]ordered.Mark{
+	for key, m := range map[string]ordered.Label{
 		"job/1669a20375372d66-x-" + id:      {Kind: ordered.Mutex, ID: id},
 		"job/1669a20375372d66-w-" + id:      {Kind: ordered.Writer, ID: id},
 		"job/1669a20375372d66-r-" + id:      {Kind: ordered.Reader, ID: id},
@@ -32,7 +32,7 @@ func TestKeys(t *testing.T) {
 		}
 	}
 	for _, lease := range []string{"abcdef", "1669a20375372d66", "0"} {
-		if name, m, ok := parseKey("job/" + lease); !ok || name != "job" || m != (ordered.Mark{Kind: ordered.Mutex}) {
+		if name, m, ok := parseKey("job/" + lease); !ok || name != "job" || m != (ordered.Label{Kind: ordered.Mutex}) {
 			t.Errorf("a peer's key, lease %s: got %q, %+v, %v, want an exclusive claim of job", lease, name, m, ok)
 		}
 	}
@@ -47,14 +47,14 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// The queue of a name is in the order of create revisions, whatever the keys are, and
-// has none of a name that continues it.
+// The queue of a name is in the order of create revisions, whatever the keys are, and has
+// no key of a longer name.
 func TestQueue(t *testing.T) {
 	kv := func(key string, created, version int64) *mvccpb.KeyValue {
 		return &mvccpb.KeyValue{Key: []byte(key), CreateRevision: created, Version: version, Lease: 1, Value: []byte("note")}
 	}
 	shared := kv("job/c-w-"+id, 7, 2)
-	got, err := queue([]*mvccpb.KeyValue{
+	got, err := parseQueue([]*mvccpb.KeyValue{
 		kv("job/1/abc", 1, 1), kv("job/a-x-"+id, 9, 1), kv("job/b", 8, 1), shared, kv("job/d-x-"+id, 6, 2), kv("job/readme", 2, 1),
 	}, "job")
 	if err != nil {

@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// attempts is how often a call is made at most for one answer.
+// attempts is how often at most a call is made for one answer.
 const attempts = 3
 
-// call is a request that does no harm when it is made several times.
+// call is a request that can be made several times without harm.
 type call[T any] func(context.Context) (T, error)
 
-// soon returns the first answer. A member that is silent does not answer, and the client may
-// not have noticed: it chooses the next member for the next call. So when a third of the time
-// of ctx has passed without an answer, soon makes another attempt, and again after another
-// third. of returns the calls of an attempt, from 0: one or two.
-func soon[T any](ctx context.Context, of func(attempt int) []call[T]) (T, error) {
+// firstAnswer makes up to three attempts and returns the first answer. A member may have
+// stopped responding before the client notices; for another call the client chooses the
+// next member. So firstAnswer makes another attempt when a third of the time of ctx has
+// passed without an answer, and again after another third. of returns the calls of attempt
+// 0, 1 or 2: one call or two.
+func firstAnswer[T any](ctx context.Context, of func(attempt int) []call[T]) (T, error) {
 	end, ok := ctx.Deadline()
 	if !ok {
 		return of(0)[0](ctx)
@@ -28,7 +29,7 @@ func soon[T any](ctx context.Context, of func(attempt int) []call[T]) (T, error)
 	}
 	answers := make(chan answer, 2*attempts)
 	var wg sync.WaitGroup
-	defer wg.Wait() // the others end with ctx
+	defer wg.Wait() // the other calls end with ctx
 	defer cancel()
 	asked, failed := 0, 0
 	ask := func(attempt int) {

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A call to a silent member is made again when a third of the time has passed, and the
-// first answer counts. An error of the only call is returned at once.
+// A call to a silent member is repeated when a third of the time has passed, and the first
+// answer counts. An error of the only call is returned at once.
 func TestSoon(t *testing.T) {
 	const limit = 3 * time.Second
 	refused := errors.New("refused")
@@ -42,7 +42,7 @@ func TestSoon(t *testing.T) {
 					}
 					return 0, c.err
 				}
-				_, err := soon(ctx, func(int) []call[int64] { return []call[int64]{ask} })
+				_, err := firstAnswer(ctx, func(int) []call[int64] { return []call[int64]{ask} })
 				if !errors.Is(err, c.want) || time.Since(began) != c.after || made.Load() != c.calls {
 					t.Errorf("got error %v after %v and %d calls, want %v after %v and %d", err, time.Since(began), made.Load(), c.want, c.after, c.calls)
 				}

@@ -17,19 +17,19 @@ import (
 // store is an ordered.Store: a session is a lease, the order that of create revisions.
 type store struct {
 	client  *clientv3.Client
-	besides *besides
+	extra   *extraConns
 	ttl     time.Duration
-	fit     bool // the servers are new enough; used by Open alone, of which one runs at a time
+	checked bool // the servers are new enough; used by Open alone, of which one runs at a time
 	keys    suffixes
 }
 
 // Open grants a lease.
 func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err error) {
-	if !s.fit {
+	if !s.checked {
 		if err := s.checkVersions(ctx); err != nil {
 			return 0, 0, s.errorOf(err)
 		}
-		s.fit = true
+		s.checked = true
 	}
 	r, err := s.client.Grant(ctx, int64(s.ttl/time.Second))
 	if err != nil {
@@ -39,10 +39,10 @@ func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err
 	return int64(r.ID), time.Duration(r.TTL) * time.Second, nil
 }
 
-// Extend renews the lease once: the client's own loop counts from the receipt of the
-// answers, and so learns of an end too late.
+// Extend extends the lease once. The client's own loop counts the TTL from the receipt of
+// the answers, so it would notice the end of the lease too late.
 func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error) {
-	r, err := renewal(ctx, s.besides, func(ctx context.Context, over requests) (*clientv3.LeaseKeepAliveResponse, error) {
+	r, err := renewal(ctx, s.extra, func(ctx context.Context, over requests) (*clientv3.LeaseKeepAliveResponse, error) {
 		return over.KeepAliveOnce(ctx, clientv3.LeaseID(session))
 	})
 	if err != nil {
@@ -51,16 +51,16 @@ func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error
 	return time.Duration(r.TTL) * time.Second, nil
 }
 
-// Has compares the keys with the lease, as many in a transaction as a server takes: the
-// answer to those that are all there is short. To list the keys of the lease would cost as
-// much for a few. A key with the lease of the session is of the claim that has its suffix.
+// Has compares the leases of the keys, readsAtOnce in each transaction. The answer is short
+// if all keys exist. A list of all keys of the lease would cost as much for a few claims. A
+// key with the lease of the session belongs to the claim that has its suffix.
 func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry) ([]bool, error) {
 	there := make([]bool, len(entries))
 	var keys []string
 	var at []int // of keys, in entries
 	for i, e := range entries {
-		if suffix, ok := s.keys.of(session, e.Name, e.Mark.ID); ok {
-			keys, at = append(keys, keyOf(session, e.Name, e.Mark, suffix)), append(at, i)
+		if suffix, ok := s.keys.textFor(session, e.Name, e.Label.ID); ok {
+			keys, at = append(keys, keyOf(session, e.Name, e.Label, suffix)), append(at, i)
 		}
 	}
 	var wg sync.WaitGroup
@@ -79,13 +79,13 @@ func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry)
 	return there, errors.Join(errs...)
 }
 
-// leases says of each key whether it is there with this lease.
+// leases reports for each key whether it exists with this lease.
 func (s *store) leases(ctx context.Context, lease int64, keys []string) ([]bool, error) {
 	same, gets := make([]clientv3.Cmp, len(keys)), make([]clientv3.Op, len(keys))
 	for i, key := range keys {
 		same[i], gets[i] = clientv3.Compare(clientv3.LeaseValue(key), "=", lease), clientv3.OpGet(key)
 	}
-	r, err := renewal(ctx, s.besides, func(ctx context.Context, over requests) (*clientv3.TxnResponse, error) {
+	r, err := renewal(ctx, s.extra, func(ctx context.Context, over requests) (*clientv3.TxnResponse, error) {
 		return over.Txn(ctx).If(same...).Else(gets...).Commit()
 	})
 	if err != nil {
@@ -102,7 +102,8 @@ func (s *store) leases(ctx context.Context, lease int64, keys []string) ([]bool,
 	return own, nil
 }
 
-// Own returns the keys of the lease. The call is not repeated, as nobody waits for it.
+// Own returns the entries of the keys of the lease. It makes one attempt only, because no
+// caller waits for the result.
 func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error) {
 	r, err := s.client.TimeToLive(ctx, clientv3.LeaseID(session), clientv3.WithAttachedKeys())
 	if err != nil {
@@ -115,27 +116,27 @@ func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error)
 	for _, key := range r.Keys {
 		name, m, ok := parseKey(string(key))
 		if ok {
-			m.ID, ok = s.keys.claim(session, name, m.ID)
+			m.ID, ok = s.keys.claimOf(session, name, m.ID)
 		}
 		if ok {
-			entries = append(entries, ordered.Entry{Name: name, Key: string(key), Mark: m})
+			entries = append(entries, ordered.Entry{Name: name, Key: string(key), Label: m})
 		}
 	}
 	return entries, nil
 }
 
 // Enqueue puts the key, unless there is one, and reads the queue in the same transaction.
-func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Mark, note string, alone bool) ([]ordered.Entry, error) {
+func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	entries, taken, err := s.enqueue(ctx, session, name, m, note, alone, 0)
-	if taken && !alone { // a claim of this process was released and keeps the name: one at most
+	if taken && !alone { // by a released claim of this process that keeps the name; there is at most one
 		entries, _, err = s.enqueue(ctx, session, name, m, note, alone, 1)
 	}
 	return entries, err
 }
 
-// enqueue is Enqueue with a key whose suffix is not before from. taken says that another
-// claim has that key.
-func (s *store) enqueue(ctx context.Context, session int64, name string, m ordered.Mark, note string, alone bool, from int) (entries []ordered.Entry, taken bool, err error) {
+// enqueue is Enqueue with a key whose suffix is from or higher. taken reports whether
+// another claim has that key.
+func (s *store) enqueue(ctx context.Context, session int64, name string, m ordered.Label, note string, alone bool, from int) (entries []ordered.Entry, taken bool, err error) {
 	use := s.keys.begin(session, name, m.ID, from)
 	key := keyOf(session, name, m, use.text)
 	none := clientv3.Compare(clientv3.CreateRevision(key), "=", 0)
@@ -147,17 +148,17 @@ func (s *store) enqueue(ctx context.Context, session int64, name string, m order
 		Then(clientv3.OpPut(key, note, clientv3.WithLease(clientv3.LeaseID(session))), read).
 		Else(read).Commit()
 	if err = s.errorOf(err); err != nil {
-		s.keys.answered(use, false, err)
+		s.keys.endPut(use, false, err)
 		return nil, false, err
 	}
 	kvs := r.Responses[len(r.Responses)-1].GetResponseRange().Kvs
 	i := slices.IndexFunc(kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) == key })
 	if taken = i >= 0 && ordered.ClaimOf(string(kvs[i].Value)) != m.ID; taken {
-		s.keys.removed(use, nil)
+		s.keys.endRemove(use, nil)
 	} else {
-		s.keys.answered(use, i >= 0, nil)
+		s.keys.endPut(use, i >= 0, nil)
 	}
-	entries, err = queue(kvs, name)
+	entries, err = parseQueue(kvs, name)
 	return entries, taken, err
 }
 
@@ -167,15 +168,15 @@ func (s *store) Queue(ctx context.Context, name string, last uint64, _ bool) ([]
 	if err != nil {
 		return nil, s.errorOf(err)
 	}
-	return queue(r.Kvs, name)
+	return parseQueue(r.Kvs, name)
 }
 
-// queue makes entries of the keys of a name, in their order. Keys of names that continue
-// it are not among them.
-func queue(kvs []*mvccpb.KeyValue, name string) ([]ordered.Entry, error) {
+// parseQueue returns the entries of the keys of a name, in their order. It leaves out the
+// keys of longer names.
+func parseQueue(kvs []*mvccpb.KeyValue, name string) ([]ordered.Entry, error) {
 	entries := make([]ordered.Entry, 0, len(kvs))
 	for _, kv := range kvs {
-		e, ok, err := entry(kv, name)
+		e, ok, err := parseEntry(kv, name)
 		if err != nil {
 			return nil, err
 		}
@@ -187,21 +188,22 @@ func queue(kvs []*mvccpb.KeyValue, name string) ([]ordered.Entry, error) {
 	return entries, nil
 }
 
-// Remove deletes the key. It needs no comparison: the key is this claim's alone.
-func (s *store) Remove(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
+// Remove deletes the key. It needs no comparison, because only this claim has the key.
+func (s *store) Remove(ctx context.Context, session int64, name string, m ordered.Label) (bool, error) {
 	use := s.keys.begin(session, name, m.ID, -1)
 	r, err := s.client.Delete(ctx, keyOf(session, name, m, use.text))
 	err = s.errorOf(err)
-	s.keys.removed(use, err)
+	s.keys.endRemove(use, err)
 	if err != nil {
 		return false, err
 	}
 	return r.Deleted > 0, nil
 }
 
-// Keep puts the key with a lease that nobody renews, unless it has another lease already.
-// The suffix is free at once: a claim that meets the key takes the next one.
-func (s *store) Keep(ctx context.Context, session int64, name string, m ordered.Mark, note string, rest time.Duration) (bool, error) {
+// Keep puts the key with a lease that is not renewed, unless the key has another lease
+// already. The suffix is free at once: a claim that finds the key in use takes the next
+// suffix.
+func (s *store) Keep(ctx context.Context, session int64, name string, m ordered.Label, note string, rest time.Duration) (bool, error) {
 	kept, err := s.client.Grant(ctx, int64((rest+time.Second-1)/time.Second))
 	if err != nil {
 		return false, s.errorOf(err)
@@ -211,7 +213,7 @@ func (s *store) Keep(ctx context.Context, session int64, name string, m ordered.
 	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.LeaseValue(key), "=", session)).
 		Then(clientv3.OpPut(key, note, clientv3.WithLease(kept.ID))).Commit()
 	err = s.errorOf(err)
-	s.keys.removed(use, err)
+	s.keys.endRemove(use, err)
 	if err != nil {
 		return false, err
 	}
@@ -221,16 +223,16 @@ func (s *store) Keep(ctx context.Context, session int64, name string, m ordered.
 	return r.Succeeded, nil
 }
 
-// Share puts the key a second time, with the value and the lease that it has: its
-// version says that it is shared. Other programs wait for it as before.
-func (s *store) Share(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
+// Share puts the key a second time, with the same value and lease: its version says that it
+// is shared. Other programs wait for it as before.
+func (s *store) Share(ctx context.Context, session int64, name string, m ordered.Label) (bool, error) {
 	use := s.keys.begin(session, name, m.ID, -1)
 	key := keyOf(session, name, m, use.text)
 	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.Version(key), "=", 1)).
 		Then(clientv3.OpPut(key, "", clientv3.WithIgnoreValue(), clientv3.WithIgnoreLease())).
 		Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
 	err = s.errorOf(err)
-	s.keys.shared(use, err)
+	s.keys.endShare(use, err)
 	if err != nil {
 		return false, err
 	}

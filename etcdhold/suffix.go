@@ -11,26 +11,26 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// suffixes are the ends of the keys of one lease: each claim with a key, or that may have
-// one, has the lowest that no other claim of its name has. So claims use keys again. etcd
-// passes all keys of a name when it reads the queue, those that were deleted since the
-// last compaction among them.
+// suffixes assigns the last parts of the keys of one lease. Each claim that has a key, or
+// may have one, has the lowest suffix that no other claim of its name has. So later claims
+// reuse the keys of earlier ones: when etcd reads a queue, it also reads the keys that were
+// deleted since the last compaction.
 //
-// A suffix is not used again while a call for its key is under way, nor after a call
-// without an answer: etcd may execute that call when the key is that of another claim.
+// A suffix is not reused while a call for its key is under way, nor after a call without an
+// answer: etcd might execute that call when the key belongs to another claim.
 type suffixes struct {
 	mu     sync.Mutex
 	lease  int64
-	byName map[string][]suffix // a suffix is the index
+	byName map[string][]suffix // a suffix is the index, in hexadecimal digits
 }
 
-// suffix is in use, unless it is the zero value.
+// suffix is the state of a suffix. The zero value is free.
 type suffix struct {
-	id     string // of the claim; "" if that has no key any more
-	calls  int    // under way
-	there  bool   // etcd has answered that there is a key
-	over   bool   // the key was removed
-	unsure bool   // a call had no answer
+	id            string // of the claim; "" if that has no key any more
+	calls         int    // under way
+	exists        bool   // etcd has answered that there is a key
+	removed       bool   // the key was removed
+	indeterminate bool   // a call had no answer
 }
 
 // use is a call for the key of a claim, from before it is sent until it is answered.
@@ -41,16 +41,16 @@ type use struct {
 	text  string // the suffix
 }
 
-// reset begins with a new lease. The keys of the one before end with it.
+// reset begins a new lease. The keys of the previous lease have ended with it.
 func (s *suffixes) reset(lease int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lease, s.byName = lease, make(map[string][]suffix)
 }
 
-// begin returns the suffix of a claim. One that has none gets the lowest, not below from;
-// if from is negative its ID is returned, with which there is no key. So it is for a lease
-// that has ended.
+// begin records a call for the key of a claim, and returns the suffix of the claim. A claim
+// without a suffix gets the lowest free one that is not below from. If from is negative, or
+// the lease has ended, it gets none: then the text is its ID, a suffix that no key has.
 func (s *suffixes) begin(lease int64, name, id string, from int) use {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,22 +71,22 @@ func (s *suffixes) begin(lease int64, name, id string, from int) use {
 	return use{lease, name, i, textOf(i)}
 }
 
-// of returns the suffix of a claim, for a call that changes no key. ok is false if it has
-// none.
-func (s *suffixes) of(lease int64, name, id string) (text string, ok bool) {
+// textFor returns the suffix of a claim, for a call that changes no key. ok is false if the
+// claim has none.
+func (s *suffixes) textFor(lease int64, name, id string) (text string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.IndexFunc(s.byName[name], func(x suffix) bool { return x.id == id })
 	return textOf(i), i >= 0 && lease == s.lease && id != ""
 }
 
-// textOf returns a suffix as it is written.
+// textOf returns the text of the suffix with index i.
 func textOf(i int) string { return fmt.Sprintf("%0*x", idLength, i) }
 
-// claim returns the ID of the claim with a suffix, and the suffix for a key that no claim
-// has. ok is false if the key was just released: the suffix may be that of another claim
-// at any time.
-func (s *suffixes) claim(lease int64, name, text string) (id string, ok bool) {
+// claimOf returns the ID of the claim with a suffix, or the suffix itself if no claim has
+// its key any more. ok is false if the suffix is free: another claim may get it at any
+// time.
+func (s *suffixes) claimOf(lease int64, name, text string) (id string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i, err := strconv.ParseUint(text, 16, 64)
@@ -96,25 +96,27 @@ func (s *suffixes) claim(lease int64, name, text string) (id string, ok bool) {
 	return "", false
 }
 
-// answered takes note of the end of a call, after which there is a key or not.
-func (s *suffixes) answered(u use, there bool, err error) {
+// endPut records the end of a call that puts the key if there is none. there says whether
+// the key exists after it.
+func (s *suffixes) endPut(u use, there bool, err error) {
 	s.end(u, err, func(x *suffix) {
-		if x.there = there; there { // a try after a release has put it
-			x.over = false
+		if x.exists = there; there { // a Try after a Release has put the key again
+			x.removed = false
 		}
 	})
 }
 
-// removed takes note of the end of a call that removes the key.
-func (s *suffixes) removed(u use, err error) {
-	s.end(u, err, func(x *suffix) { x.there, x.over = false, true })
+// endRemove records the end of a call that removes the key.
+func (s *suffixes) endRemove(u use, err error) {
+	s.end(u, err, func(x *suffix) { x.exists, x.removed = false, true })
 }
 
-// shared takes note of the end of a call that changes the key, if there is one.
-func (s *suffixes) shared(u use, err error) { s.end(u, err, func(*suffix) {}) }
+// endShare records the end of a call that changes the key only if it exists.
+func (s *suffixes) endShare(u use, err error) { s.end(u, err, func(*suffix) {}) }
 
-// end takes note of the end of a call. If it was answered, answer changes the suffix. One
-// that is not used any more is free, or never used again.
+// end records the end of a call. If the call was answered, answer changes the state. After
+// the last call for a removed key its suffix is free. If one of the calls had no answer, it
+// is never used again.
 func (s *suffixes) end(u use, err error, answer func(*suffix)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,10 +130,10 @@ func (s *suffixes) end(u use, err error, answer func(*suffix)) {
 	case err == nil:
 		answer(x)
 	case !errors.Is(err, driver.ErrNotExecuted):
-		x.unsure = true
+		x.indeterminate = true
 	}
-	if x.calls == 0 && !x.there && (x.over || !x.unsure) {
-		*x = suffix{unsure: x.unsure}
+	if x.calls == 0 && !x.exists && (x.removed || !x.indeterminate) {
+		*x = suffix{indeterminate: x.indeterminate}
 	}
 	for len(all) > 0 && all[len(all)-1] == (suffix{}) {
 		all = all[:len(all)-1]

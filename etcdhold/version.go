@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// grace is for how long other servers may take to say their version when one has.
-const grace = 100 * time.Millisecond
+// versionWait is how long checkVersions waits for the other servers after the first answer.
+const versionWait = 100 * time.Millisecond
 
 // checkVersions asks all servers for their versions, and returns an error if one is too
 // old, or if none answers.
@@ -26,7 +26,7 @@ func (s *store) checkVersions(ctx context.Context) error {
 	servers := s.client.Endpoints()
 	answers := make(chan answer, len(servers))
 	var wg sync.WaitGroup
-	defer wg.Wait() // the others end with the context
+	defer wg.Wait() // the other calls end with the context
 	defer cancel()
 	for _, server := range servers {
 		wg.Go(func() {
@@ -51,7 +51,7 @@ func (s *store) checkVersions(ctx context.Context) error {
 				return refused("server "+a.server, fmt.Errorf("etcd %s is too old for locks: it may say of a lease that has ended that it was extended; 3.5.23, 3.6.5 or newer is needed", a.version))
 			default:
 				if known++; known == 1 {
-					late = time.After(grace)
+					late = time.After(versionWait)
 				}
 			}
 		case <-late:
@@ -67,7 +67,8 @@ func (s *store) checkVersions(ctx context.Context) error {
 	return fmt.Errorf("ask etcd for its version: %w", failed)
 }
 
-// newEnough says that a server of this version does not lie about leases.
+// newEnough reports whether a server of this version answers correctly about leases that
+// have ended.
 func newEnough(version string) bool {
 	core, _, early := strings.Cut(version, "-") // 3.6.5-rc.1 comes before 3.6.5
 	var n [3]int

@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// Watch watches from now, and compares the keys once the watch has begun. A watch from a
-// revision of the past would be served ten times a second only, where the server puts
-// those that have to catch up. For more than one entry it watches the whole queue. It does
-// not watch the entry before them: that would be a watch more.
+// Watch watches from the current revision, and compares the keys once the watch has begun.
+// The server would serve a watch from an earlier revision only ten times a second, with all
+// others that have to catch up. For more than one entry Watch watches the whole queue. It
+// never calls early, because that would take a second watch.
 func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry, _ *ordered.Entry, _ func()) (gone bool, err error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
@@ -23,7 +23,7 @@ func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry,
 	}
 	changes := s.client.Watch(ctx, key, opts...)
 	if r, ok := <-changes; !ok || r.Err() != nil {
-		return false, s.errorOf(failure(ctx, r))
+		return false, s.errorOf(watchFailure(ctx, r))
 	}
 	if same, err := s.unchanged(ctx, name, entries); err != nil || !same {
 		return false, err
@@ -33,17 +33,17 @@ func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry,
 			break
 		}
 	}
-	return false, ctx.Err() // nil also where the watch has ended: nobody knows what happened since
+	return false, ctx.Err() // nil also if the watch has ended: the keys may have changed since then
 }
 
-// unchanged says that the entries are there, and are as they were. A key that was deleted
-// and put again is another entry: clients of package concurrency use their key again.
+// unchanged reports whether the entries exist and have not changed. A key that was deleted
+// and put again is another entry: clients of package concurrency reuse their keys.
 func (s *store) unchanged(ctx context.Context, name string, entries []ordered.Entry) (bool, error) {
 	if len(entries) > 1 {
 		now, err := s.Queue(ctx, name, 0, false)
 		return !slices.ContainsFunc(entries, func(e ordered.Entry) bool { return !slices.Contains(now, e) }), err
 	}
-	// Without an operation any server would answer as it is, although it may be behind.
+	// Without the OpGet any server would answer from its own state, which may be old.
 	r, err := s.client.Txn(ctx).If(sameEntry(entries[0])...).Then(clientv3.OpGet(claimKey(entries[0]), clientv3.WithCountOnly())).Commit()
 	if err != nil {
 		return false, s.errorOf(err)
@@ -51,14 +51,14 @@ func (s *store) unchanged(ctx context.Context, name string, entries []ordered.En
 	return r.Succeeded, nil
 }
 
-// sameEntry compares a key with an entry.
+// sameEntry returns comparisons that succeed if the key of an entry has not changed.
 func sameEntry(e ordered.Entry) []clientv3.Cmp {
 	key := claimKey(e)
 	same := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", int64(e.Order))}
 	switch {
 	case e.Shared:
 		same = append(same, clientv3.Compare(clientv3.Version(key), ">", 1))
-	case e.Mark.Kind == ordered.Writer:
+	case e.Label.Kind == ordered.Writer:
 		same = append(same, clientv3.Compare(clientv3.Version(key), "=", 1))
 	}
 	return same
@@ -67,8 +67,8 @@ func sameEntry(e ordered.Entry) []clientv3.Cmp {
 // errWatchEnded says that a watch ended by itself.
 var errWatchEnded = errors.New("the watch has ended")
 
-// failure is why a watch did not begin.
-func failure(ctx context.Context, r clientv3.WatchResponse) error {
+// watchFailure returns why a watch did not begin.
+func watchFailure(ctx context.Context, r clientv3.WatchResponse) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -78,7 +78,7 @@ func failure(ctx context.Context, r clientv3.WatchResponse) error {
 	return errWatchEnded
 }
 
-// concerns says that the key of one of the entries was changed or removed.
+// concerns reports whether the key of one of the entries was changed or removed.
 func concerns(r clientv3.WatchResponse, entries []ordered.Entry) bool {
 	return slices.ContainsFunc(r.Events, func(event *clientv3.Event) bool {
 		return slices.ContainsFunc(entries, func(e ordered.Entry) bool { return claimKey(e) == string(event.Kv.Key) })

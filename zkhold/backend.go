@@ -21,7 +21,7 @@
 // The name of the node contains the claim, as with Curator's protection. So a node is
 // found again if the answer to its creation was lost. The data is the note.
 //
-// The sequence numbers decide who holds. The fencing tokens come from czxid, the id of
+// The sequence numbers decide which claims hold. The fencing tokens come from czxid, the id of
 // the transaction that created the node, shifted by ten bits. Sequence numbers start
 // again with a new container, czxid does not.
 //
@@ -47,7 +47,7 @@
 // that looks like the node of a claim, and the first letter of /zookeeper, which belongs
 // to the server. An empty element is a single percent sign.
 //
-// # For people
+// # For operators
 //
 // A list scans the tree below Options.Root, with one request for each node and two for
 // each lock. If it may not read some nodes, it ends with an error that is
@@ -92,8 +92,8 @@
 // cannot arrive after the deletion that follows it.
 //
 // A waiter for a mutex reads the queue when it is alone with the holder, and not again when
-// that has left. It is notified within a quarter of a second if another program has deleted
-// its own node shortly before.
+// the holder releases. If another program deleted the waiter's own node shortly before, the
+// waiter is notified within a quarter of a second.
 //
 // A free lock takes two requests in one round trip, its release one more. The client's
 // request to create a node is replaced with one whose answer has czxid, which is read

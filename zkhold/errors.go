@@ -19,8 +19,8 @@ var (
 	errDisconnected = fmt.Errorf("not connected to ZooKeeper: %w", driver.ErrNotExecuted)
 )
 
-// errorOf sorts an error of the client by what it says of the call. After a broken
-// connection nobody knows whether it was executed.
+// errorOf turns an error of the client into one of package driver, as far as it says what
+// became of the call. After a broken connection the outcome is indeterminate.
 func errorOf(err error) error {
 	switch {
 	case err == nil:
@@ -39,7 +39,8 @@ func errorOf(err error) error {
 	return err
 }
 
-// isCertain says that after this error of a call nothing of it is done, nor will be.
+// isCertain reports whether the outcome of a call with this error is known: err is nil, or
+// the call was not executed and will not be.
 func isCertain(err error) bool {
 	err = errorOf(err)
 	for _, certain := range []error{driver.ErrNotExecuted, driver.ErrGone, driver.ErrMismatch, zk.ErrNoNode, zk.ErrNodeExists} {
@@ -52,7 +53,8 @@ func isCertain(err error) bool {
 
 func notExecuted(err error) error { return unsent.Error(err) }
 
-// refused says that nothing was executed, and will not be until somebody changes something.
+// refused returns the error of a call that was not executed, and that will fail again until
+// an operator changes something.
 func refused(what string, err error) error {
 	return fmt.Errorf("%s: %w: %w: %w", what, driver.ErrRefused, driver.ErrNotExecuted, err)
 }

@@ -12,13 +12,15 @@ import (
 )
 
 const (
-	// forcedNode has the reasons of forced unlocks. It is no lock: it has no children.
+	// forcedNode is the node with the reasons of forced unlocks. It is not a lock, because
+	// it has no children.
 	forcedNode = "/holdfast.forced"
-	// forcedMost is how large its data may become: older reasons make way.
+	// forcedMost is the largest size of its data in bytes. The oldest reasons are dropped.
 	forcedMost = 64 << 10
 )
 
-// forced is why a hold was ended: an element of the list in forcedNode, the last first.
+// forced is the reason of a forced unlock: an element of the list in forcedNode, which has
+// the latest first.
 type forced struct {
 	Path   string `json:"path"`
 	Claim  string `json:"claim"`
@@ -27,7 +29,7 @@ type forced struct {
 
 // Force removes the node and writes the reason in one transaction.
 func (s *store) Force(ctx context.Context, e ordered.Entry, id, reason string) (bool, error) {
-	return view(ctx, s, func(l *link) (bool, error) {
+	return adminCall(ctx, s, func(l *link) (bool, error) {
 		for {
 			all, version, err := l.reasons()
 			if errors.Is(err, zk.ErrNoNode) {
@@ -47,7 +49,7 @@ func (s *store) Force(ctx context.Context, e ordered.Entry, id, reason string) (
 				return err
 			})
 			switch {
-			case errors.Is(err, zk.ErrBadVersion): // somebody else has written a reason meanwhile
+			case errors.Is(err, zk.ErrBadVersion): // another client has written a reason meanwhile
 			case errors.Is(err, zk.ErrNoNode):
 				return false, nil
 			default:
@@ -57,7 +59,7 @@ func (s *store) Force(ctx context.Context, e ordered.Entry, id, reason string) (
 	})
 }
 
-// encode returns the data of the first of the reasons, as many as may be.
+// encode returns the data of the first reasons, as many as fit.
 func encode(all []forced) []byte {
 	for {
 		data, _ := json.Marshal(all) // strings cannot fail
@@ -68,7 +70,8 @@ func encode(all []forced) []byte {
 	}
 }
 
-// reasons reads the node with the reasons. Data that this package has not written is none.
+// reasons reads the node with the reasons. Data that this package has not written counts as
+// no reasons.
 func (l *link) reasons() (all []forced, version int32, err error) {
 	data, stat, err := l.get(l.opts.Root + forcedNode)
 	if err != nil {
@@ -82,7 +85,7 @@ func (l *link) reasons() (all []forced, version int32, err error) {
 
 // makeReasons makes the node with the reasons. It stays.
 func (l *link) makeReasons() error {
-	if err := l.contain(l.opts.Root); err != nil {
+	if err := l.makeContainers(l.opts.Root); err != nil {
 		return err
 	}
 	err := l.call(func() error {
@@ -90,14 +93,14 @@ func (l *link) makeReasons() error {
 		return err
 	})
 	if errors.Is(err, zk.ErrNodeExists) || errors.Is(err, zk.ErrNoNode) {
-		return nil // made, or to be tried again, from the beginning
+		return nil // the node exists, or the caller begins again
 	}
 	return err
 }
 
-// Reason looks for the last reason of a claim.
+// Reason returns the last reason of a claim.
 func (s *store) Reason(ctx context.Context, name, id string) (reason string, found bool, err error) {
-	all, err := view(ctx, s, func(l *link) ([]forced, error) {
+	all, err := adminCall(ctx, s, func(l *link) ([]forced, error) {
 		all, _, err := l.reasons()
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil, nil
@@ -111,35 +114,36 @@ func (s *store) Reason(ctx context.Context, name, id string) (reason string, fou
 	return "", false, err
 }
 
-// Forced reports what was removed of the nodes that this process watches anyway, its own.
+// Forced reports the nodes of this process that another program has deleted. It takes no
+// request, because this process watches its nodes anyway.
 func (s *store) Forced(ctx context.Context, hint func(name, id string)) error {
-	removed := make(chan place, 64)
-	s.hearing.Lock()
+	removed := make(chan nodeKey, 64)
+	s.listenersMu.Lock()
 	s.listeners = append(s.listeners, removed)
-	s.hearing.Unlock()
+	s.listenersMu.Unlock()
 	defer func() {
-		s.hearing.Lock()
-		defer s.hearing.Unlock()
-		s.listeners = slices.DeleteFunc(s.listeners, func(other chan place) bool { return other == removed })
+		s.listenersMu.Lock()
+		defer s.listenersMu.Unlock()
+		s.listeners = slices.DeleteFunc(s.listeners, func(other chan nodeKey) bool { return other == removed })
 	}()
 	for {
 		select {
-		case at := <-removed:
-			hint(at.name, at.id)
+		case key := <-removed:
+			hint(key.name, key.id)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// lost notifies listeners of removed nodes. It is only a hint, and waits for
-// nobody.
-func (s *store) lost(at place) {
-	s.hearing.Lock()
-	defer s.hearing.Unlock()
+// notifyRemoved notifies listeners of a deleted node. It is only a hint, so it does not
+// wait for a listener.
+func (s *store) notifyRemoved(key nodeKey) {
+	s.listenersMu.Lock()
+	defer s.listenersMu.Unlock()
 	for _, removed := range s.listeners {
 		select {
-		case removed <- at:
+		case removed <- key:
 		default:
 		}
 	}

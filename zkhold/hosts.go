@@ -11,19 +11,19 @@ import (
 // about as long.
 const dialPause = 250 * time.Millisecond
 
-// hosts has the client try all servers again and again, without its own pause, as long as
-// the session is of use.
+// hosts makes the client try all servers repeatedly, without the client's own pause, until
+// the session has ended.
 type hosts struct {
 	zk.DNSHostProvider
 	link *link
 }
 
-// Next returns the server to try next, and whether the client shall pause, and look whether
-// it is to end.
+// Next returns the server to try next. With pause the client pauses, and checks whether it
+// was closed.
 func (h *hosts) Next() (server string, pause bool) {
 	server, all := h.DNSHostProvider.Next()
 	if all {
 		h.link.allTried.Store(true)
 	}
-	return server, all && h.link.isOver()
+	return server, all && h.link.hasEnded()
 }

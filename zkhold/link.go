@@ -13,67 +13,67 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// link is a session of ZooKeeper and its connection. Each session has a client of its
-// own: one that has lost its session makes a new one, and sends there what was meant for
-// the old one.
+// link is a session of ZooKeeper and its connection. Each session has a client of its own,
+// because a client whose session has expired opens a new session, and sends there the
+// requests that were meant for the old one.
 type link struct {
-	opts  *Options
-	tasks workers
-	lost  func(place)   // notified of a node of the session that somebody else has removed
-	ready chan struct{} // closed when conn is usable, or err says why it is not
-	conn  *zk.Conn      // not nil once ready is closed without an error
-	err   error
+	opts      *Options
+	tasks     workers
+	onRemoved func(nodeKey) // called with each node of the session that another program has deleted
+	ready     chan struct{} // closed when conn is usable, or err says why it is not
+	conn      *zk.Conn      // not nil once ready is closed without an error
+	err       error
 
 	allTried atomic.Bool // each server was tried, twice
 
 	opened chan struct{} // closed with the first answer of a server
 	quit   chan struct{} // closed when the session is over for this process
 
-	mu      sync.Mutex
-	session int64
-	timeout time.Duration // of the session
-	up      bool          // connected
-	down    chan struct{} // closed when the connection that was there last has broken; nil at first
-	over    error         // why the session is of no use any more
-	wire    *wire         // the last one
-	idle    *time.Timer   // ends the session
-	views   int           // calls for people under way
-	nodes   map[place]*node
-	watches map[string]*watch
-	making  map[string]*creation // by path
-	later   *time.Timer          // watches nodes that have been there for a while; nil if all are
+	mu           sync.Mutex
+	session      int64
+	timeout      time.Duration // of the session
+	connected    bool          // to a server
+	disconnected chan struct{} // closed when the last connection has broken; nil at first
+	ended        error         // why the session has ended; nil if it has not
+	wire         *wire         // the last one
+	idleTimer    *time.Timer   // ends the session if it is not used
+	adminCalls   int           // calls for operators under way
+	nodes        map[nodeKey]*node
+	watches      map[string]*watch
+	creations    map[string]*creation // by path
+	watchTimer   *time.Timer          // watches nodes that have existed for watchDelay; nil if all are watched
 }
 
 // connect begins to open a session.
 func (s *store) connect() *link {
 	l := &link{
-		opts: &s.opts, lost: s.lost,
+		opts: &s.opts, onRemoved: s.notifyRemoved,
 		ready: make(chan struct{}), opened: make(chan struct{}), quit: make(chan struct{}),
-		timeout: s.opts.TTL, nodes: make(map[place]*node), watches: make(map[string]*watch), making: make(map[string]*creation),
+		timeout: s.opts.TTL, nodes: make(map[nodeKey]*node), watches: make(map[string]*watch), creations: make(map[string]*creation),
 	}
 	l.tasks = workers{calls: &s.tasks, goroutines: &s.clients, next: make(chan func()), quit: l.quit}
 	s.clients.Go(func() {
-		// Twice: there is a pause when all were tried.
+		// Each server twice, because the client pauses when it has tried all.
 		conn, events, err := zk.Connect(append(slices.Clone(s.servers), s.servers...), s.opts.TTL,
-			zk.WithHostProvider(&hosts{link: l}), zk.WithDialer(l.dial), zk.WithEventCallback(l.event), zk.WithLogger(silent{}), zk.WithLogInfo(false))
+			zk.WithHostProvider(&hosts{link: l}), zk.WithDialer(l.dial), zk.WithEventCallback(l.event), zk.WithLogger(noLogger{}), zk.WithLogInfo(false))
 		if err != nil {
 			l.err = refused("the servers of ZooKeeper", err)
 			close(l.ready)
 			return
 		}
 		l.conn = conn
-		l.start()
+		l.authenticate()
 		<-l.quit
 		conn.Close() // waits for an answer, a second at most
-		l.hangUp()
+		l.closeWire()
 		for range events { // until the client has ended
 		}
 	})
 	return l
 }
 
-// start authenticates as soon as there is a session.
-func (l *link) start() {
+// authenticate authenticates as soon as there is a session.
+func (l *link) authenticate() {
 	defer close(l.ready)
 	select {
 	case <-l.opened:
@@ -87,13 +87,13 @@ func (l *link) start() {
 	}
 }
 
-// silent is a zk.Logger.
-type silent struct{}
+// noLogger is a zk.Logger.
+type noLogger struct{}
 
-// Printf does nothing: what went wrong is in the errors of the calls.
-func (silent) Printf(string, ...any) {}
+// Printf does nothing, because the errors of the calls say what went wrong.
+func (noLogger) Printf(string, ...any) {}
 
-// dial opens a connection.
+// dial opens a connection, after a pause if all servers were tried.
 func (l *link) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	dial := net.DialTimeout
 	if l.opts.Dial != nil {
@@ -105,7 +105,7 @@ func (l *link) dial(network, address string, timeout time.Duration) (net.Conn, e
 		case <-l.quit:
 		}
 	}
-	if l.isOver() {
+	if l.hasEnded() {
 		return nil, net.ErrClosed
 	}
 	conn, err := dial(network, address, timeout)
@@ -119,8 +119,8 @@ func (l *link) dial(network, address string, timeout time.Duration) (net.Conn, e
 	return w, nil
 }
 
-// hangUp closes the connection to a server that does not answer.
-func (l *link) hangUp() {
+// closeWire closes the connection to a server that does not answer.
+func (l *link) closeWire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.wire != nil {
@@ -128,9 +128,9 @@ func (l *link) hangUp() {
 	}
 }
 
-// greeted takes note of what the server says of the session. Another one than before says
-// that ours has expired; 0 says that, too.
-func (l *link) greeted(session int64, timeout time.Duration) {
+// connectResponse records the session that the server names. Another session than before,
+// or 0, says that ours has expired.
+func (l *link) connectResponse(session int64, timeout time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.session == 0 && session != 0 {
@@ -147,21 +147,21 @@ func (l *link) sessionTime() time.Duration {
 	return l.timeout
 }
 
-// event is called by the client with all that happens, in the order in which it does:
-// the answer to a call comes after the events before it.
+// event is called by the client with each event, in their order. A call returns after the
+// events that came before its reply.
 func (l *link) event(e zk.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case e.Type != zk.EventSession:
 		if w := l.watches[e.Path]; w != nil && e.Type == zk.EventNodeDeleted {
-			if w.deleted = true; w.own.id != "" {
-				l.lost(w.own)
+			if w.deleted = true; w.claim.id != "" {
+				l.onRemoved(w.claim)
 			}
 		}
 		l.fire(e.Path, nil)
 	case e.State == zk.StateHasSession:
-		l.up, l.down = true, make(chan struct{})
+		l.connected, l.disconnected = true, make(chan struct{})
 		select {
 		case <-l.opened:
 			l.restored()
@@ -171,41 +171,41 @@ func (l *link) event(e zk.Event) {
 	case e.State == zk.StateExpired:
 		l.end(errExpired)
 	case e.State == zk.StateDisconnected, e.State == zk.StateConnecting:
-		if l.up {
-			close(l.down)
+		if l.connected {
+			close(l.disconnected)
 		}
-		l.up = false
+		l.connected = false
 	}
 }
 
-// broken returns a channel that is closed when there is no connection any more.
+// broken returns a channel that is closed when the connection has broken.
 func (l *link) broken() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.down
+	return l.disconnected
 }
 
-// restored takes note of a connection that came after another: what was watched may have
-// changed, and what could not be removed is removed now. The mutex is held.
+// restored handles a new connection of the same session: watched nodes may have changed,
+// and nodes whose deletion is pending are deleted now. The caller holds the mutex.
 func (l *link) restored() {
 	for path := range l.watches {
 		l.fire(path, nil)
 	}
-	for at, n := range l.nodes {
-		if n.doomed {
-			l.tasks.Go(func() { _, _ = with(context.Background(), l, at, func(*node) (any, error) { return nil, nil }) }) // removes it
+	for key, n := range l.nodes {
+		if n.deletePending {
+			l.tasks.Go(func() { _, _ = withNode(context.Background(), l, key, func(*node) (any, error) { return nil, nil }) }) // removes it
 		}
 	}
 }
 
-// end says that the session is of no use any more. The mutex is held.
+// end ends the use of the session. The caller holds the mutex.
 func (l *link) end(why error) {
-	if l.over != nil {
+	if l.ended != nil {
 		return
 	}
-	l.over = why
+	l.ended = why
 	close(l.quit)
-	for _, timer := range []*time.Timer{l.idle, l.later} {
+	for _, timer := range []*time.Timer{l.idleTimer, l.watchTimer} {
 		if timer != nil {
 			timer.Stop()
 		}
@@ -229,28 +229,29 @@ func (l *link) id() int64 {
 	return l.session
 }
 
-// usable returns an error if calls would not be sent now: what waits for a connection
-// would be sent when nobody expects it any more.
+// usable returns an error if calls would not be sent now. The client would keep a request
+// for the next connection, and send it when no caller expects that any more.
 func (l *link) usable() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state()
 }
 
-// state is usable where the mutex is held.
+// state is usable for a caller that holds the mutex.
 func (l *link) state() error {
 	select {
 	case <-l.ready:
 	default:
 		return errDisconnected
 	}
-	if l.over == nil && !l.up {
+	if l.ended == nil && !l.connected {
 		return errDisconnected
 	}
-	return l.over
+	return l.ended
 }
 
-// call sends something, and takes note of a session that has expired.
+// call makes a call if the link is usable. If the error says that the session has expired,
+// it ends the session.
 func (l *link) call(send func() error) error {
 	if err := l.usable(); err != nil {
 		return err
@@ -262,72 +263,73 @@ func (l *link) call(send func() error) error {
 	return err
 }
 
-// sync asks the leader, which knows whether the session lives. It returns for how long
-// it does at least.
+// sync asks the leader, which knows whether the session lives. It returns for how long the
+// session lives at least.
 func (l *link) sync(ctx context.Context) (time.Duration, error) {
 	return do(ctx, &l.tasks, func() (time.Duration, error) {
 		err := l.call(func() error {
-			late := time.AfterFunc(answerTimeout(l.sessionTime()), l.hangUp)
+			late := time.AfterFunc(answerTimeout(l.sessionTime()), l.closeWire)
 			defer late.Stop()
 			_, err := l.conn.Sync("/")
 			return err
 		})
 		if err == nil {
-			l.used()
+			l.touch()
 		}
 		return valid(l.sessionTime()), errorOf(err)
 	})
 }
 
-// used has the session end by itself when nobody uses it for its whole time: the pings of
-// the client say that the process lives, and not that anybody holds a lock.
-func (l *link) used() {
+// touch restarts idleTimer, which ends a session that was not used for its timeout. The
+// pings of the client show only that the process lives, not that it holds a lock.
+func (l *link) touch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.over != nil:
-	case l.idle == nil:
-		l.idle = time.AfterFunc(l.timeout, l.unused)
+	case l.ended != nil:
+	case l.idleTimer == nil:
+		l.idleTimer = time.AfterFunc(l.timeout, l.expireIdle)
 	default:
-		l.idle.Reset(l.timeout)
+		l.idleTimer.Reset(l.timeout)
 	}
 }
 
-// looked is used for calls that do not say that a claim is needed still: they keep a
-// session only as long as it has none.
-func (l *link) looked() {
+// touchUnclaimed is touch for calls of operators, which do not show that a claim is still
+// needed: they keep only a session without claims.
+func (l *link) touchUnclaimed() {
 	l.mu.Lock()
-	none := l.idle == nil || len(l.nodes) == 0
+	none := l.idleTimer == nil || len(l.nodes) == 0
 	l.mu.Unlock()
 	if none {
-		l.used()
+		l.touch()
 	}
 }
 
-// unused ends the session, which nobody has used for its whole time. One without claims
-// stays while a call for people is under way, which may take longer than that.
-func (l *link) unused() {
+// expireIdle ends a session that was not used for its timeout. A session without claims
+// stays while a call for operators is under way, which may take longer.
+func (l *link) expireIdle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.over == nil && l.views > 0 && len(l.nodes) == 0 {
-		l.idle.Reset(l.timeout)
+	if l.ended == nil && l.adminCalls > 0 && len(l.nodes) == 0 {
+		l.idleTimer.Reset(l.timeout)
 		return
 	}
 	l.end(errExpired)
 }
 
-// viewing takes note that so many more calls for people are under way.
-func (l *link) viewing(more int) {
+// countAdminCalls changes the number of calls for operators under way.
+func (l *link) countAdminCalls(more int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.views += more
+	l.adminCalls += more
 }
 
-// valid is for how long a session of that time lives at least after an answer of the
-// leader, as the package comment says.
+// valid returns for how long a session with that timeout lives at least after an answer of
+// the leader: see the package comment.
 func valid(timeout time.Duration) time.Duration { return timeout * 2 / 3 }
 
-// do runs call, which knows no contexts, until ctx ends. It goes on then.
+// do runs call, which takes no context. It returns the result, or the error of ctx when
+// that ends; then call continues in the background.
 func do[T any](ctx context.Context, tasks *workers, call func() (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -348,8 +350,8 @@ func do[T any](ctx context.Context, tasks *workers, call func() (T, error)) (T, 
 	}
 }
 
-func (l *link) isOver() bool {
+func (l *link) hasEnded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.over != nil
+	return l.ended != nil
 }

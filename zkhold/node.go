@@ -13,102 +13,102 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// place is where a node of a claim stands: in a folder below the name, "" or ending with
-// a slash.
-type place struct{ name, folder, id string }
+// nodeKey identifies a node of a claim. folder is where the node is below the name: "", or
+// a folder that ends with a slash.
+type nodeKey struct{ name, folder, id string }
 
-// node is what is known of the node of a claim. Calls about it go one after the other, as
-// ZooKeeper executes the requests of a session in their order.
+// node is what the link knows about the node of a claim. Calls for it run one after the
+// other, as ZooKeeper executes the requests of a session in their order.
 type node struct {
-	turn chan struct{} // full while a call is under way, which may change what follows
+	mutex chan struct{} // full while a call is under way, which may change what follows
 
 	// A change of these needs the mutex of the link, too.
-	users  int    // who has the turn, and waits for it
-	name   string // with the folder; "" if there is none, or its sequence number is not known
-	note   string
-	order  uint64 // czxid; 0 if it is not known
-	made   time.Time
-	watch  *watch // of the node itself; nil at first
-	unsure bool   // a creation was not answered: only a list says whether there is one
-	doomed bool   // it is to be removed
-	swept  bool   // it was removed, and nobody knows
+	users             int    // calls that have the mutex, or wait for it
+	name              string // with the folder; "" if there is none, or its sequence number is not known
+	note              string
+	order             uint64 // czxid; 0 if it is not known
+	created           time.Time
+	watch             *watch // of the node itself; nil at first
+	indeterminate     bool   // a creation was not answered: only a list shows whether there is one
+	deletePending     bool   // it must be deleted
+	deletedUnreported bool   // it was deleted, and no call has reported that
 }
 
-// settled is how long a node is there before it is watched, as another client may remove it.
-// Most locks are over before, and do not pay for that.
-const settled = 250 * time.Millisecond
+// watchDelay is the age at which a node is watched, because another client may delete it.
+// Most locks are released earlier, and save the request.
+const watchDelay = 250 * time.Millisecond
 
-// set changes a node.
+// set runs change with the mutex of the link.
 func (l *link) set(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change()
 }
 
-// doom says that the node of a claim, if there is one, is to be removed, by who ends a call
-// about it or, at the latest, when the connection is back.
-func (l *link) doom(at place) {
+// requestDelete makes the deletion of the node of a claim pending, if there is a node. The
+// next call for the node carries it out or, at the latest, restored.
+func (l *link) requestDelete(key nodeKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if n := l.nodes[at]; n != nil {
-		n.doomed = true
+	if n := l.nodes[key]; n != nil {
+		n.deletePending = true
 	}
 }
 
-// mayHave says that there may be a node of a claim.
+// mayHave reports whether there may be a node of a claim.
 func (l *link) mayHave(name, id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, folder := range []string{"", locks, leases} {
-		if n := l.nodes[place{name, folder, id}]; n != nil && (n.name != "" || n.unsure) {
+	for _, folder := range []string{"", locksFolder, leasesFolder} {
+		if n := l.nodes[nodeKey{name, folder, id}]; n != nil && (n.name != "" || n.indeterminate) {
 			return true
 		}
 	}
 	return false
 }
 
-// forget takes note that there is no node.
-func (n *node) forget() { n.name, n.order, n.watch, n.unsure = "", 0, nil, false }
+// forget records that there is no node.
+func (n *node) forget() { n.name, n.order, n.watch, n.indeterminate = "", 0, nil, false }
 
-// enqueue makes a node, unless there is one, and returns the queue. With alone set the
-// note of the first is in it, if that is another.
-func (l *link) enqueue(ctx context.Context, at place, m ordered.Mark, note string, alone bool) ([]ordered.Entry, error) {
-	return with(ctx, l, at, func(n *node) ([]ordered.Entry, error) {
+// enqueue makes a node, unless there is one, and returns the queue. With alone set it makes
+// a node only if the queue is empty, and the first entry has its note if it is another's.
+func (l *link) enqueue(ctx context.Context, key nodeKey, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
+	return withNode(ctx, l, key, func(n *node) ([]ordered.Entry, error) {
 		if alone {
-			if queue, err := l.list(at.name); err != nil || len(queue) > 0 && ordered.Find(queue, at.id) < 0 {
+			if queue, err := l.list(key.name); err != nil || len(queue) > 0 && ordered.Find(queue, key.id) < 0 {
 				return queue, err
 			}
 		}
-		queue, err := l.enter(ctx, at, n, m, note, func() ([]ordered.Entry, error) { return l.children(at.name) })
+		queue, err := l.enterQueue(ctx, key, n, m, note, func() ([]ordered.Entry, error) { return l.children(key.name) })
 		if err == nil && alone {
-			queue, err = l.complete(at.name, queue)
+			queue, err = l.complete(key.name, queue)
 		}
 		return queue, err
 	})
 }
 
-// looking lists nodes, those of a claim among them.
-type looking func() ([]ordered.Entry, error)
+// listFunc lists nodes, that of a claim among them.
+type listFunc func() ([]ordered.Entry, error)
 
-// enter makes a node, unless there is one, and returns what look does, as it is then.
-func (l *link) enter(ctx context.Context, at place, n *node, m ordered.Mark, note string, look looking) ([]ordered.Entry, error) {
-	queue, err := l.ensure(ctx, at, n, m, note, look)
-	if err == nil && ordered.Find(queue, at.id) < 0 { // there was one, or somebody has removed it
-		queue, err = look()
+// enterQueue makes a node, unless there is one, and returns what list returns after that.
+func (l *link) enterQueue(ctx context.Context, key nodeKey, n *node, m ordered.Label, note string, list listFunc) ([]ordered.Entry, error) {
+	queue, err := l.ensureNode(ctx, key, n, m, note, list)
+	if err == nil && ordered.Find(queue, key.id) < 0 { // there was one, or another program has deleted it
+		queue, err = list()
 	}
 	if err != nil {
 		return nil, err
 	}
-	i := ordered.Find(queue, at.id)
+	i := ordered.Find(queue, key.id)
 	if i < 0 {
 		l.set(n.forget)
 		return queue, nil
 	}
-	if err := l.counted(at, queue[i].Key); err != nil {
+	if err := l.counted(key, queue[i].Key); err != nil {
 		return nil, err
 	}
 	if n.order == 0 { // its creation was not answered
-		if err := l.inspect(at, n); err != nil {
+		if err := l.confirm(key, n); err != nil {
 			return nil, err
 		}
 		if n.name == "" {
@@ -119,33 +119,34 @@ func (l *link) enter(ctx context.Context, at place, n *node, m ordered.Mark, not
 	return queue, nil
 }
 
-// ensure makes a node, unless there is one. It returns what look did if it made one.
-func (l *link) ensure(ctx context.Context, at place, n *node, m ordered.Mark, note string, look looking) ([]ordered.Entry, error) {
-	l.set(func() { n.doomed, n.swept, n.note = false, false, note })
-	if err := l.search(at, n); err != nil || n.name != "" {
+// ensureNode makes a node, unless there is one. If it made one, it returns what list
+// returned.
+func (l *link) ensureNode(ctx context.Context, key nodeKey, n *node, m ordered.Label, note string, list listFunc) ([]ordered.Entry, error) {
+	l.set(func() { n.deletePending, n.deletedUnreported, n.note = false, false, note })
+	if err := l.resolve(key, n); err != nil || n.name != "" {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, notExecuted(err)
 	}
-	return l.create(at, n, m, look)
+	return l.create(key, n, m, list)
 }
 
-// create makes the node of a claim, and containers above it, and looks. It does not wait
-// for the node before it looks: ZooKeeper executes the requests of a session in their
-// order.
-func (l *link) create(at place, n *node, m ordered.Mark, look looking) ([]ordered.Entry, error) {
-	dir := strings.TrimSuffix(l.path(at.name)+"/"+at.folder, "/")
+// create makes the node of a claim, and the containers above it, and calls list. It calls
+// list as soon as the request is sent, because ZooKeeper executes the requests of a session
+// in their order.
+func (l *link) create(key nodeKey, n *node, m ordered.Label, list listFunc) ([]ordered.Entry, error) {
+	dir := strings.TrimSuffix(l.path(key.name)+"/"+key.folder, "/")
 	for {
-		l.set(func() { n.unsure = true })
-		c := l.announce(dir + "/" + nodeOf(l.session, m))
+		l.set(func() { n.indeterminate = true })
+		c := l.beginCreation(dir + "/" + nodeOf(l.session, m))
 		var queue []ordered.Entry
 		var failed error
-		looked := make(chan struct{})
+		listed := make(chan struct{})
 		l.tasks.Go(func() {
-			defer close(looked)
+			defer close(listed)
 			if <-c.sent {
-				queue, failed = look()
+				queue, failed = list()
 			}
 		})
 		var made string
@@ -153,27 +154,28 @@ func (l *link) create(at place, n *node, m ordered.Mark, look looking) ([]ordere
 			made, err = l.conn.Create(c.path, []byte(n.note), zk.FlagEphemeralSequential, l.acl())
 			return err
 		})
-		l.answered(c)
-		<-looked
-		l.set(func() { n.unsure = !isCertain(err) })
+		l.endCreation(c)
+		<-listed
+		l.set(func() { n.indeterminate = !isCertain(err) })
 		switch {
 		case err == nil:
 			l.set(func() {
-				n.name, n.order, n.made = at.folder+path.Base(made), c.czxid, time.Now()
-				l.watchLater(settled)
+				n.name, n.order, n.created = key.folder+path.Base(made), c.czxid, time.Now()
+				l.watchLater(watchDelay)
 			})
 			return queue, failed
 		case !errors.Is(err, zk.ErrNoNode):
 			return nil, err
 		}
-		if err := l.contain(dir); err != nil {
+		if err := l.makeContainers(dir); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// contain makes the containers of a path. One that was empty may go at any time.
-func (l *link) contain(dir string) error {
+// makeContainers makes the containers of a path. ZooKeeper may remove an empty one at any
+// time.
+func (l *link) makeContainers(dir string) error {
 	for i := 1; i <= len(dir); i++ {
 		if i < len(dir) && dir[i] != '/' {
 			continue
@@ -184,7 +186,7 @@ func (l *link) contain(dir string) error {
 		})
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			return nil // the one above has gone: from the beginning
+			return nil // the one above was removed: the caller begins again
 		case err != nil && !errors.Is(err, zk.ErrNodeExists):
 			return err
 		}
@@ -192,10 +194,10 @@ func (l *link) contain(dir string) error {
 	return nil
 }
 
-// inspect looks whether the node is there and of this session, and watches it.
-func (l *link) inspect(at place, n *node) error {
-	path := l.path(at.name) + "/" + n.name
-	w := l.observe([]target{{path: path}})[0]
+// confirm watches the node, and checks that it exists and belongs to this session.
+func (l *link) confirm(key nodeKey, n *node) error {
+	path := l.path(key.name) + "/" + n.name
+	w := l.addWatches([]target{{path: path}})[0]
 	var there bool
 	var stat *zk.Stat
 	err := l.call(func() (err error) {
@@ -212,30 +214,30 @@ func (l *link) inspect(at place, n *node) error {
 		return zk.ErrSessionExpired
 	}
 	l.set(func() {
-		if n.order, n.watch, w.own = uint64(stat.Czxid), w, at; w.fired { // before anybody knew whose it is
-			l.lost(at)
+		if n.order, n.watch, w.claim = uint64(stat.Czxid), w, key; w.fired { // its event came before the watch had a claim
+			l.onRemoved(key)
 		}
 	})
 	return nil
 }
 
-// remove removes the node, and reports whether there was one, though it may have been
-// removed before.
-func (l *link) remove(at place, n *node) (there bool, err error) {
-	if n.swept {
-		l.set(func() { n.swept = false })
+// remove deletes the node, and reports whether there was one. A deletion that no call has
+// reported yet counts.
+func (l *link) remove(key nodeKey, n *node) (there bool, err error) {
+	if n.deletedUnreported {
+		l.set(func() { n.deletedUnreported = false })
 		return true, nil
 	}
-	if err := l.search(at, n); err != nil {
+	if err := l.resolve(key, n); err != nil {
 		return false, err
 	}
 	if n.name != "" {
 		l.set(func() {
 			if n.watch != nil {
-				n.watch.own = place{}
+				n.watch.claim = nodeKey{}
 			}
 		})
-		err = l.call(func() error { return l.conn.Delete(l.path(at.name)+"/"+n.name, -1) })
+		err = l.call(func() error { return l.conn.Delete(l.path(key.name)+"/"+n.name, -1) })
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return false, err
 		}
@@ -245,73 +247,74 @@ func (l *link) remove(at place, n *node) (there bool, err error) {
 	return there, nil
 }
 
-// search looks for the node after a call about it that was not answered. Without such a
-// call there is none that is not known: each session has a link of its own.
-func (l *link) search(at place, n *node) error {
-	if !n.unsure {
+// resolve finds out whether the node exists after a call for it that was not answered.
+// Without such a call that is known, because each session has a link of its own.
+func (l *link) resolve(key nodeKey, n *node) error {
+	if !n.indeterminate {
 		return nil
 	}
-	// The server may be another one, which has not yet executed what the first has sent on.
+	// This may be another server, which has not yet executed what the first one has forwarded.
 	if err := l.call(func() error { _, err := l.conn.Sync("/"); return err }); err != nil {
 		return err
 	}
-	queue, _, err := l.folder(at.name, at.folder)
+	queue, _, err := l.folder(key.name, key.folder)
 	if err != nil {
 		return err
 	}
 	l.set(func() {
-		n.name, n.unsure = "", false
-		if i := ordered.Find(queue, at.id); i >= 0 {
+		n.name, n.indeterminate = "", false
+		if i := ordered.Find(queue, key.id); i >= 0 {
 			n.name = queue[i].Key
 		}
 	})
 	return nil
 }
 
-// verify looks whether there is a node, and watches it. If somebody else has removed it
-// before, that is notified as it would have been with a watch.
-func (l *link) verify(ctx context.Context, at place) error {
-	_, err := with(ctx, l, at, func(n *node) (any, error) {
-		if err := l.search(at, n); err != nil || n.name == "" {
+// verify checks whether the node exists, and watches it. If another program has deleted the
+// node, verify notifies listeners as the watch would have done.
+func (l *link) verify(ctx context.Context, key nodeKey) error {
+	_, err := withNode(ctx, l, key, func(n *node) (any, error) {
+		if err := l.resolve(key, n); err != nil || n.name == "" {
 			return nil, err
 		}
-		err := l.inspect(at, n)
+		err := l.confirm(key, n)
 		if n.name == "" {
-			l.lost(at)
+			l.onRemoved(key)
 		}
 		return nil, err
 	})
 	return err
 }
 
-// watchLater has watchNodes called, unless it is about to be. The mutex is held.
+// watchLater schedules watchNodes, unless it is scheduled already. The caller holds the
+// mutex.
 func (l *link) watchLater(after time.Duration) {
-	if l.later == nil && l.over == nil {
-		l.later = time.AfterFunc(after, l.watchNodes)
+	if l.watchTimer == nil && l.ended == nil {
+		l.watchTimer = time.AfterFunc(after, l.watchNodes)
 	}
 }
 
-// watchNodes watches the nodes that have been there for a while, and comes back for the
-// others.
+// watchNodes watches the nodes that have existed for watchDelay, and schedules itself for
+// the others.
 func (l *link) watchNodes() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.later = nil
-	if l.over != nil {
+	l.watchTimer = nil
+	if l.ended != nil {
 		return
 	}
 	next := time.Duration(0)
-	for at, n := range l.nodes {
-		young := settled - time.Since(n.made)
+	for key, n := range l.nodes {
+		young := watchDelay - time.Since(n.created)
 		if n.users > 0 {
-			young = max(young, settled/10)
+			young = max(young, watchDelay/10)
 		}
 		switch {
-		case n.name == "" || n.doomed || n.swept || n.watch != nil:
+		case n.name == "" || n.deletePending || n.deletedUnreported || n.watch != nil:
 		case young <= 0:
 			l.tasks.Go(func() {
-				if errors.Is(l.verify(context.Background(), at), errDisconnected) {
-					l.set(func() { l.watchLater(settled) })
+				if errors.Is(l.verify(context.Background(), key), errDisconnected) {
+					l.set(func() { l.watchLater(watchDelay) })
 				}
 			})
 		case next == 0 || young < next:
@@ -323,18 +326,18 @@ func (l *link) watchNodes() {
 	}
 }
 
-// share makes the node of a writer that of a reader, with its sequence number, as Curator
-// does for a reader beside its writer.
-func (l *link) share(at place, n *node) (there bool, err error) {
-	if err := l.search(at, n); err != nil {
+// share replaces the node of a writer with one of a reader that has the same sequence
+// number, as Curator does for a reader beside its writer.
+func (l *link) share(key nodeKey, n *node) (there bool, err error) {
+	if err := l.resolve(key, n); err != nil {
 		return false, err
 	}
 	if m, _, _ := parse(n.name); m.Kind != ordered.Writer {
 		return m.Kind == ordered.Reader, nil
 	}
-	dir := l.path(at.name) + "/"
+	dir := l.path(key.name) + "/"
 	reader := strings.Replace(n.name, "__WRIT__", "__READ__", 1)
-	l.set(func() { n.unsure = true })
+	l.set(func() { n.indeterminate = true })
 	err = l.call(func() error {
 		_, err := l.conn.Multi(
 			&zk.CreateRequest{Path: dir + reader, Data: []byte(n.note), Acl: l.acl(), Flags: zk.FlagEphemeral},
@@ -344,7 +347,7 @@ func (l *link) share(at place, n *node) (there bool, err error) {
 	})
 	switch {
 	case err == nil:
-		l.set(func() { n.name, n.unsure = reader, false })
+		l.set(func() { n.name, n.indeterminate = reader, false })
 		return true, nil
 	case errors.Is(err, zk.ErrNoNode):
 		l.set(n.forget)

@@ -7,57 +7,58 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// watched says that a watch says that the node is there, or that it is to be removed.
-func (n *node) watched() bool {
-	return n.doomed || n.swept || n.name != "" && !n.unsure && n.watch != nil && !n.watch.fired
+// watchConfirms reports whether Has needs no request for the node: a watch shows that it
+// exists, or its deletion is under way.
+func (n *node) watchConfirms() bool {
+	return n.deletePending || n.deletedUnreported || n.name != "" && !n.indeterminate && n.watch != nil && !n.watch.fired
 }
 
-// has says of which entries it is known that they are there, and returns the nodes of which
-// it is not.
-func (l *link) has(entries []ordered.Entry) (there []bool, doubtful []place) {
+// has reports which entries are known to exist, and returns the nodes of those for which
+// that is not known.
+func (l *link) has(entries []ordered.Entry) (there []bool, unconfirmed []nodeKey) {
 	there = make([]bool, len(entries))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, e := range entries {
-		at := place{e.Name, "", e.Mark.ID}
-		if e.Mark.Kind == ordered.Permit {
-			at.folder = leases
+		key := nodeKey{e.Name, "", e.Label.ID}
+		if e.Label.Kind == ordered.Permit {
+			key.folder = leasesFolder
 		}
-		switch n := l.nodes[at]; {
+		switch n := l.nodes[key]; {
 		case n == nil:
-		case n.watched():
+		case n.watchConfirms():
 			there[i] = true
 		case n.users == 0:
-			doubtful = append(doubtful, at)
+			unconfirmed = append(unconfirmed, key)
 		}
 	}
-	return there, doubtful
+	return there, unconfirmed
 }
 
-// own returns the nodes of this session that may be there.
+// own returns the nodes of this session that may exist.
 func (l *link) own() (entries []ordered.Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for at, n := range l.nodes {
-		if n.watched() || n.users == 0 {
-			entries = append(entries, ordered.Entry{Name: at.name, Key: n.name, Mark: ordered.Mark{ID: at.id, Kind: at.kind()}})
+	for key, n := range l.nodes {
+		if n.watchConfirms() || n.users == 0 {
+			entries = append(entries, ordered.Entry{Name: key.name, Key: n.name, Label: ordered.Label{ID: key.id, Kind: key.kind()}})
 		}
 	}
 	return entries
 }
 
-// watchAgain watches nodes whose watches ended with a connection: all of them with a few
-// requests, where verify takes two for each. Of a node that is not there any more the event
-// comes before the answer to what is asked next. Nodes of which little is known, and those
-// that have gone, are left to verify.
-func (l *link) watchAgain(ctx context.Context, nodes []place) error {
+// watchAgain watches nodes whose watches ended with a connection. It takes a few requests
+// for all of them, and verify two for each. If a node was deleted, its event comes before
+// the reply to the next request. verify handles the deleted nodes, and those whose name or
+// czxid is not known.
+func (l *link) watchAgain(ctx context.Context, nodes []nodeKey) error {
 	var targets []target
 	l.mu.Lock()
-	nodes = slices.DeleteFunc(slices.Clone(nodes), func(at place) bool {
-		n := l.nodes[at]
-		known := n != nil && n.quiet() && n.order != 0
+	nodes = slices.DeleteFunc(slices.Clone(nodes), func(key nodeKey) bool {
+		n := l.nodes[key]
+		known := n != nil && n.isIdle() && n.order != 0
 		if known {
-			targets = append(targets, target{path: l.path(at.name) + "/" + n.name})
+			targets = append(targets, target{path: l.path(key.name) + "/" + n.name})
 		}
 		return !known
 	})
@@ -65,7 +66,7 @@ func (l *link) watchAgain(ctx context.Context, nodes []place) error {
 	if len(targets) == 0 {
 		return nil
 	}
-	watches := l.observe(targets)
+	watches := l.addWatches(targets)
 	_, err := do(ctx, &l.tasks, func() (any, error) {
 		return nil, errorOf(l.call(func() error {
 			_, _, err := l.conn.Exists("/")
@@ -77,16 +78,15 @@ func (l *link) watchAgain(ctx context.Context, nodes []place) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, at := range nodes {
-		if n := l.nodes[at]; n != nil && n.quiet() && l.path(at.name)+"/"+n.name == targets[i].path && !watches[i].fired {
-			n.watch, watches[i].own = watches[i], at
+	for i, key := range nodes {
+		if n := l.nodes[key]; n != nil && n.isIdle() && l.path(key.name)+"/"+n.name == targets[i].path && !watches[i].fired {
+			n.watch, watches[i].claim = watches[i], key
 		}
 	}
 	return nil
 }
 
-// quiet says that there is a node, for all that is known, and that no call about it is under
-// way.
-func (n *node) quiet() bool {
-	return n.users == 0 && n.name != "" && !n.unsure && !n.doomed && !n.swept
+// isIdle reports whether the node probably exists, and no call for it is under way.
+func (n *node) isIdle() bool {
+	return n.users == 0 && n.name != "" && !n.indeterminate && !n.deletePending && !n.deletedUnreported
 }

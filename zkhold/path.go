@@ -28,7 +28,7 @@ func pathOf(root, name string) string {
 	return root + "/" + first + "/" + strings.Join(elements, "/")
 }
 
-// nameOf returns the name of the lock with a path, and whether one has it.
+// nameOf returns the name of the lock with a path. ok is false if no lock has that path.
 func nameOf(root, path string) (name string, ok bool) {
 	elements := strings.Split(strings.TrimPrefix(path, root+"/"), "/")
 	for i, e := range elements {
@@ -42,7 +42,7 @@ func nameOf(root, path string) (name string, ok bool) {
 	return name, pathOf(root, name) == path
 }
 
-// unescape undoes what escape does, but for a lone percent sign.
+// unescape undoes what escape does, except for a lone percent sign.
 func unescape(element string) (part string, ok bool) {
 	var b strings.Builder
 	for {
@@ -60,7 +60,7 @@ func unescape(element string) (part string, ok bool) {
 	}
 }
 
-// escape makes an element of a path of part of a name, as the package comment says.
+// escape turns a part of a name into an element of a path, as the package comment says.
 func escape(part string) string {
 	if part == "" {
 		return "%"
@@ -69,16 +69,16 @@ func escape(part string) string {
 		return strings.ReplaceAll(part, ".", "%2E")
 	}
 	_, _, claim := parse(part)
-	if !claim && strings.IndexFunc(part, special) < 0 {
+	if !claim && strings.IndexFunc(part, needsEscape) < 0 {
 		return part
 	}
 	var b strings.Builder
 	for i, r := range part {
-		if last := i == len(part)-1; !special(r) && !(claim && last) {
+		if last := i == len(part)-1; !needsEscape(r) && !(claim && last) {
 			b.WriteRune(r)
 			continue
 		}
-		_, n := utf8.DecodeRuneInString(part[i:]) // one byte where r stands for what is not UTF-8
+		_, n := utf8.DecodeRuneInString(part[i:]) // one byte if it is not UTF-8
 		for _, c := range []byte(part[i : i+n]) {
 			fmt.Fprintf(&b, "%%%02X", c)
 		}
@@ -86,17 +86,17 @@ func escape(part string) string {
 	return b.String()
 }
 
-// special says that ZooKeeper, or one of its clients in Go and Java, does not take a
-// character as it is. Characters beyond 16 bits are pairs of surrogates to the server.
-// utf8.RuneError, which stands for bytes that are not UTF-8, is special, too.
-func special(r rune) bool {
+// needsEscape reports whether ZooKeeper, or one of its clients in Go and Java, does not
+// accept a character. Characters beyond 16 bits are pairs of surrogates to the server.
+// utf8.RuneError stands for bytes that are not UTF-8.
+func needsEscape(r rune) bool {
 	return r == '%' || r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
 
-// marks are how the nodes of each kind end, before the sequence number: those of Curator,
-// which are ours, and those of kazoo.
-func marks() []mark {
-	return []mark{
+// baseNames returns how the names of the nodes of each kind end before the sequence number:
+// those of Curator and this package, and those of kazoo.
+func baseNames() []baseName {
+	return []baseName{
 		{"lock-", ordered.Mutex},
 		{"__WRIT__", ordered.Writer},
 		{"__READ__", ordered.Reader},
@@ -106,14 +106,15 @@ func marks() []mark {
 	}
 }
 
-type mark struct {
+type baseName struct {
 	text string
 	kind ordered.Kind
 }
 
-// parse takes the name of a node apart. ok says that it is that of a claim, of this
-// package or another program. Those of ours say how many permits there are.
-func parse(node string) (m ordered.Mark, seq int32, ok bool) {
+// parse returns the label and the sequence number in the name of a node. ok reports whether
+// it is the node of a claim, of this package or another program. Names that this package
+// makes contain the number of permits.
+func parse(node string) (m ordered.Label, seq int32, ok bool) {
 	before := strings.TrimRight(node, "0123456789")
 	m.Kind = kindOf(before)
 	if m.Kind == "" && strings.HasSuffix(before, "-") { // beyond the end of the counter
@@ -123,7 +124,7 @@ func parse(node string) (m ordered.Mark, seq int32, ok bool) {
 	number := node[len(before):]
 	n, err := strconv.ParseInt(number, 10, 32)
 	if m.Kind == "" || err != nil || len(number) < 10 {
-		return ordered.Mark{}, 0, false
+		return ordered.Label{}, 0, false
 	}
 	if m.Kind == ordered.Permit {
 		p, permits, found := strings.Cut(strings.TrimSuffix(before, "-lease-"), "-p")
@@ -134,10 +135,10 @@ func parse(node string) (m ordered.Mark, seq int32, ok bool) {
 	return m, int32(n), true
 }
 
-// kindOf returns the kind of a node with such a name before its sequence number, "" if it
-// is not that of a claim.
+// kindOf returns the kind of a node whose name is before without its sequence number, or ""
+// if it is not the node of a claim.
 func kindOf(before string) ordered.Kind {
-	for _, k := range marks() {
+	for _, k := range baseNames() {
 		if strings.HasSuffix(before, k.text) {
 			return k.kind
 		}
@@ -145,21 +146,22 @@ func kindOf(before string) ordered.Kind {
 	return ""
 }
 
-// digits is the number of a session in hexadecimal digits.
-func digits(session int64) (s [16]byte) {
+// sessionHex returns the number of a session in hexadecimal digits.
+func sessionHex(session int64) (s [16]byte) {
 	hex.Encode(s[:], binary.BigEndian.AppendUint64(make([]byte, 0, 8), uint64(session)))
 	return s
 }
 
-// ownLength is how long the part of a node's name is that contains the session and the claim.
-const ownLength = len("_c_01234567-89ab-cdef-0123-456789abcdef")
+// protectionLength is the length of the first part of a node's name, which contains the
+// session and the claim. Curator's protection has a UUID there.
+const protectionLength = len("_c_01234567-89ab-cdef-0123-456789abcdef")
 
 // idOf returns the claim of a node of this session. The ID of any other node is its name.
 func idOf(session int64, node string) string {
-	if len(node) <= ownLength || node[:3] != "_c_" {
+	if len(node) <= protectionLength || node[:3] != "_c_" {
 		return node
 	}
-	s := digits(session)
+	s := sessionHex(session)
 	switch {
 	case node[3:11] != string(s[:8]), node[12:16] != string(s[8:12]), node[17:21] != string(s[12:]):
 		return node
@@ -171,10 +173,10 @@ func idOf(session int64, node string) string {
 
 // nodeOf returns the name of a new node, without its sequence number. It begins with the
 // session and the claim, in the form of the UUID that Curator has there.
-func nodeOf(session int64, m ordered.Mark) string {
-	s := digits(session)
-	all := marks()
-	kind := all[slices.IndexFunc(all, func(k mark) bool { return k.kind == m.Kind })].text
+func nodeOf(session int64, m ordered.Label) string {
+	s := sessionHex(session)
+	all := baseNames()
+	kind := all[slices.IndexFunc(all, func(k baseName) bool { return k.kind == m.Kind })].text
 	if m.Kind == ordered.Permit {
 		kind = "p" + strconv.Itoa(m.Permits) + "-" + kind
 	}

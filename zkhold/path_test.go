@@ -52,7 +52,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// Each name can be read off its path, so no two have the same.
+// Each name follows from its path, so no two names have the same path.
 func FuzzPath(f *testing.F) {
 	for _, name := range []string{"a", "/", "//", "a/", "%", "%2", "%25", "a%", ".", "..", "./", "\xff", "\x00", "é", "🔒", "lock-0000000001", "zookeeper/"} {
 		f.Add(name)
@@ -76,7 +76,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// Nodes that no lock has as its path are those of other programs.
+// Nodes with a path that no lock has are those of other programs.
 func TestPathsWithoutAName(t *testing.T) {
 	for _, path := range []string{"/zookeeper", "/zookeeper/config", "/", "/a/%", "/a%", "/a%2", "/a%zz", "/a%61", "/%2e", "/a%FG", "/a%+1", "/a/lock-0000000001"} {
 		if name, ok := nameOf("", path); ok != (path == "/a/%") {
@@ -102,7 +102,7 @@ func TestNodes(t *testing.T) {
 		if !ok || kind != want || idOf(session, node) != id {
 			t.Errorf("parse %q: got %q, %v, claim %q, want %q of ours", node, kind, ok, idOf(session, node), want)
 		}
-		if made := nodeOf(session, ordered.Mark{Kind: want, ID: id}); !strings.HasPrefix(node, made) {
+		if made := nodeOf(session, ordered.Label{Kind: want, ID: id}); !strings.HasPrefix(node, made) {
 			t.Errorf("node of a %q: got %q, want the beginning of %q", want, made, node)
 		}
 		if got := idOf(session+1, node); got != node {
@@ -123,7 +123,7 @@ func TestNodes(t *testing.T) {
 			t.Errorf("parse %q: got %+v, %v, claim %q, want %q of another program", node, m, ok, idOf(session, node), want)
 		}
 	}
-	permit := ordered.Mark{Kind: ordered.Permit, Permits: 12, ID: id}
+	permit := ordered.Label{Kind: ordered.Permit, Permits: 12, ID: id}
 	if node := nodeOf(session, permit) + "0000000003"; node != ours+"p12-lease-0000000003" || idOf(session, node) != id {
 		t.Errorf("node of a permit: got %q", node)
 	} else if m, seq, ok := parse(node); !ok || m.Kind != ordered.Permit || m.Permits != 12 || seq != 3 {

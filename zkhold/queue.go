@@ -19,7 +19,7 @@ import (
 // path returns the path of a lock.
 func (l *link) path(name string) string { return pathOf(l.opts.Root, name) }
 
-// acl returns what nodes are made with.
+// acl returns the permissions of new nodes.
 func (l *link) acl() []zk.ACL {
 	if l.opts.ACL != nil {
 		return l.opts.ACL
@@ -38,7 +38,7 @@ func (l *link) list(name string) ([]ordered.Entry, error) {
 
 // complete fills in the first of a queue, whose note names the holder.
 func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, error) {
-	if len(queue) == 0 || !strings.HasSuffix(queue[0].Key, queue[0].Mark.ID) { // ours
+	if len(queue) == 0 || !strings.HasSuffix(queue[0].Key, queue[0].Label.ID) { // of this session, whose claims are known
 		return queue, nil
 	}
 	data, stat, err := l.get(l.path(name) + "/" + queue[0].Key)
@@ -52,7 +52,7 @@ func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, er
 	}
 	queue[0].Order, queue[0].Session, queue[0].Note = uint64(stat.Czxid), stat.EphemeralOwner, string(data)
 	if node := path.Base(queue[0].Key); idOf(stat.EphemeralOwner, node) != node {
-		queue[0].Mark.ID = idOf(stat.EphemeralOwner, node) + "@" // not the ID of a claim of this session
+		queue[0].Label.ID = idOf(stat.EphemeralOwner, node) + "@" // not the ID of a claim of this session
 	}
 	return queue, nil
 }
@@ -74,10 +74,10 @@ func (l *link) read(ctx context.Context, name string, named bool) ([]ordered.Ent
 // are in a folder of their own.
 func (l *link) children(name string) ([]ordered.Entry, error) {
 	queue, folders, err := l.folder(name, "")
-	if err == nil && slices.Contains(folders, strings.TrimSuffix(leases, "/")) {
+	if err == nil && slices.Contains(folders, strings.TrimSuffix(leasesFolder, "/")) {
 		var permits []ordered.Entry
-		permits, _, err = l.folder(name, leases)
-		permits = slices.DeleteFunc(permits, func(e ordered.Entry) bool { return e.Mark.Kind != ordered.Permit })
+		permits, _, err = l.folder(name, leasesFolder)
+		permits = slices.DeleteFunc(permits, func(e ordered.Entry) bool { return e.Label.Kind != ordered.Permit })
 		queue = append(permits, queue...)
 	}
 	return queue, err
@@ -98,7 +98,7 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 	}
 	type claim struct {
 		node string
-		mark ordered.Mark
+		mark ordered.Label
 		seq  int32
 	}
 	claims := make([]claim, 0, len(nodes))
@@ -114,9 +114,9 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range claims {
-		e := ordered.Entry{Name: name, Key: folder + c.node, Mark: c.mark}
-		e.Mark.ID = idOf(l.session, c.node)
-		if n := l.nodes[place{name, folder, e.Mark.ID}]; n != nil {
+		e := ordered.Entry{Name: name, Key: folder + c.node, Label: c.mark}
+		e.Label.ID = idOf(l.session, c.node)
+		if n := l.nodes[nodeKey{name, folder, e.Label.ID}]; n != nil {
 			e.Order, e.Note, e.Session = n.order, n.note, l.session
 		}
 		queue = append(queue, e)
@@ -124,19 +124,19 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 	return queue, others, nil
 }
 
-// lastNumber is the last sequence number of a claim that may be granted: so far from the end
-// of the counter that no number of creations under way reaches it from there.
+// lastNumber is the last sequence number with which a claim may be granted. It is so far
+// from the end of the counter that concurrent creations cannot reach the end.
 const lastNumber = math.MaxInt32 - 1_000_000 - 1
 
-// counted refuses a claim whose node has a sequence number near the end of the server's
-// counter. That does not wrap: it stays at its end, so several nodes get the same number,
-// and with several creations under way it is negative for a moment.
-func (l *link) counted(at place, key string) error {
-	_, seq, _ := parse(path.Base(key))
+// counted returns an error for a claim whose node has a sequence number near the end of the
+// server's counter. The counter does not wrap but stays at its end, so several nodes get
+// the same number. With several creations under way it is even negative for a moment.
+func (l *link) counted(key nodeKey, node string) error {
+	_, seq, _ := parse(path.Base(node))
 	if seq >= 0 && seq <= lastNumber {
 		return nil
 	}
-	dir := strings.TrimSuffix(l.path(at.name)+"/"+at.folder, "/")
+	dir := strings.TrimSuffix(l.path(key.name)+"/"+key.folder, "/")
 	return refused("ZooKeeper cannot count the claims of this lock any further",
 		fmt.Errorf("delete the node %s when nobody holds the lock or waits for it, and the count begins again (it is at %d of %d)", dir, seq, math.MaxInt32))
 }

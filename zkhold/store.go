@@ -24,11 +24,11 @@ type store struct {
 	link   *link // the last one
 	closed bool
 
-	hearing   sync.Mutex // after the mutex of a link
-	listeners []chan place
+	listenersMu sync.Mutex // locked after the mutex of a link
+	listeners   []chan nodeKey
 }
 
-// Open opens a session, or goes on with what an earlier call has begun.
+// Open opens a session, or waits for the one that an earlier call has begun to open.
 func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err error) {
 	l, err := s.ready(ctx)
 	if err != nil {
@@ -38,9 +38,9 @@ func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err
 	return l.session, ttl, err
 }
 
-// ready returns the last link, or a new one if that is over, when it can be used.
+// ready returns the last link, or a new one if that has ended, as soon as it is usable.
 func (s *store) ready(ctx context.Context) (*link, error) {
-	l, err := s.opening()
+	l, err := s.linkOrNew()
 	if err != nil {
 		return nil, err
 	}
@@ -55,14 +55,14 @@ func (s *store) ready(ctx context.Context) (*link, error) {
 	return l, l.err
 }
 
-// opening returns the last link, or a new one if that is over.
-func (s *store) opening() (*link, error) {
+// linkOrNew returns the last link, or a new one if that has ended.
+func (s *store) linkOrNew() (*link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errClosed
 	}
-	if s.link == nil || s.link.isOver() {
+	if s.link == nil || s.link.hasEnded() {
 		s.link = s.connect()
 	}
 	return s.link, nil
@@ -79,8 +79,8 @@ func (s *store) close() {
 	_ = s.clients.Wait(context.Background())
 }
 
-// at returns the link of a session.
-func (s *store) at(session int64) (*link, error) {
+// linkOf returns the link of a session.
+func (s *store) linkOf(session int64) (*link, error) {
 	l := s.current()
 	if l == nil || l.id() != session {
 		return nil, errExpired
@@ -94,37 +94,37 @@ func (s *store) current() *link {
 	return s.link
 }
 
-// Extend asks the leader for the session, which the client's pings extend.
+// Extend asks the leader whether the session lives. The client's pings extend it.
 func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error) {
-	l, err := s.at(session)
+	l, err := s.linkOf(session)
 	if err != nil {
 		return 0, err
 	}
 	return l.sync(ctx)
 }
 
-// Has says of most nodes that they are there because a watch says so: its event would have
-// come before the answer of the leader. It asks for the others.
+// Has needs no request for a node with a watch: the event of its deletion would have come
+// before the leader's answer. It makes requests for the other nodes.
 func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry) ([]bool, error) {
-	l, err := s.at(session)
+	l, err := s.linkOf(session)
 	if err != nil {
 		return nil, err
 	}
-	there, doubtful := l.has(entries)
-	if len(doubtful) > 0 {
-		if err := l.watchAgain(ctx, doubtful); err != nil {
+	there, unconfirmed := l.has(entries)
+	if len(unconfirmed) > 0 {
+		if err := l.watchAgain(ctx, unconfirmed); err != nil {
 			return nil, err
 		}
-		there, doubtful = l.has(entries)
+		there, unconfirmed = l.has(entries)
 	}
-	errs := make(chan error, len(doubtful))
-	for _, at := range doubtful {
-		l.tasks.Go(func() { errs <- l.verify(ctx, at) })
+	errs := make(chan error, len(unconfirmed))
+	for _, key := range unconfirmed {
+		l.tasks.Go(func() { errs <- l.verify(ctx, key) })
 	}
-	for range doubtful {
+	for range unconfirmed {
 		err = errors.Join(err, <-errs)
 	}
-	if len(doubtful) > 0 {
+	if len(unconfirmed) > 0 {
 		there, _ = l.has(entries)
 	}
 	return there, err
@@ -132,7 +132,7 @@ func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry)
 
 // Own returns the nodes that the session has made, as far as is known without a request.
 func (s *store) Own(_ context.Context, session int64) ([]ordered.Entry, error) {
-	l, err := s.at(session)
+	l, err := s.linkOf(session)
 	if err != nil {
 		return nil, err
 	}
@@ -140,21 +140,21 @@ func (s *store) Own(_ context.Context, session int64) ([]ordered.Entry, error) {
 }
 
 // Enqueue creates the node, unless there is one, and lists the queue.
-func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Mark, note string, alone bool) ([]ordered.Entry, error) {
-	l, err := s.at(session)
+func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
+	l, err := s.linkOf(session)
 	if err != nil {
 		return nil, err
 	}
 	var queue []ordered.Entry
 	if m.Kind == ordered.Permit {
-		queue, err = l.permit(ctx, name, m, note, alone)
+		queue, err = l.enqueuePermit(ctx, name, m, note, alone)
 	} else {
-		queue, err = l.enqueue(ctx, place{name, "", m.ID}, m, note, alone)
+		queue, err = l.enqueue(ctx, nodeKey{name, "", m.ID}, m, note, alone)
 	}
 	if err == nil || !isCertain(err) || errors.Is(err, driver.ErrGone) || !l.mayHave(name, m.ID) {
 		return queue, err
 	}
-	// A node was made before the error came, which is certain of what came after.
+	// A node may have been made: the error is certain only about the last request.
 	if errors.Is(err, driver.ErrMismatch) || errors.Is(err, driver.ErrRefused) {
 		if _, failed := s.Remove(ctx, session, name, m); failed == nil {
 			return nil, err
@@ -163,7 +163,7 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return nil, errors.New("a node may have been made: " + err.Error()) // not wrapped: it says that none was
+	return nil, errors.New("a node may have been made: " + err.Error()) // not wrapped, because err says that none was
 }
 
 // Queue lists the queue. The client's own changes are in it: requests of a connection are
@@ -176,24 +176,24 @@ func (s *store) Queue(ctx context.Context, name string, _ uint64, named bool) ([
 	return l.read(ctx, name, named)
 }
 
-// Remove deletes the node, after all that is under way about it. If it fails the node is
-// deleted later.
-func (s *store) Remove(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
+// Remove deletes the node, after the calls for it that are under way. If Remove fails, the
+// node is deleted later.
+func (s *store) Remove(ctx context.Context, session int64, name string, m ordered.Label) (bool, error) {
 	l := s.current()
 	if l == nil || l.id() != session {
 		return false, errExpired
 	}
 	folders := []string{""}
 	if m.Kind == ordered.Permit {
-		folders = []string{locks, leases}
+		folders = []string{locksFolder, leasesFolder}
 	}
 	for _, folder := range folders {
-		l.doom(place{name, folder, m.ID})
+		l.requestDelete(nodeKey{name, folder, m.ID})
 	}
 	var there bool
 	for _, folder := range folders {
-		at := place{name, folder, m.ID}
-		found, err := with(ctx, l, at, func(n *node) (bool, error) { return l.remove(at, n) })
+		key := nodeKey{name, folder, m.ID}
+		found, err := withNode(ctx, l, key, func(n *node) (bool, error) { return l.remove(key, n) })
 		if err != nil {
 			return false, err
 		}
@@ -202,14 +202,14 @@ func (s *store) Remove(ctx context.Context, session int64, name string, m ordere
 	return there, nil
 }
 
-// Share makes the node one of a reader.
-func (s *store) Share(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
-	l, err := s.at(session)
+// Share replaces the node with one of a reader.
+func (s *store) Share(ctx context.Context, session int64, name string, m ordered.Label) (bool, error) {
+	l, err := s.linkOf(session)
 	if err != nil {
 		return false, err
 	}
-	at := place{name, "", m.ID}
-	return with(ctx, l, at, func(n *node) (bool, error) { return l.share(at, n) })
+	key := nodeKey{name, "", m.ID}
+	return withNode(ctx, l, key, func(n *node) (bool, error) { return l.share(key, n) })
 }
 
 // Watch watches the nodes, all of them with one request.
@@ -218,21 +218,21 @@ func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry,
 	if l == nil {
 		return false, nil
 	}
-	dir, wake, passed := l.path(name)+"/", make(chan error, 1), make(chan error, 1)
+	dir, wake, beforeRemoved := l.path(name)+"/", make(chan error, 1), make(chan error, 1)
 	targets := make([]target, 0, len(entries)+1)
 	for _, e := range entries {
 		targets = append(targets, target{dir + e.Key, wake})
 	}
 	if before != nil {
-		targets = append(targets, target{dir + before.Key, passed})
+		targets = append(targets, target{dir + before.Key, beforeRemoved})
 	}
-	watches := l.observe(targets)
-	defer l.ignore(watches, targets)
+	watches := l.addWatches(targets)
+	defer l.removeWatches(watches, targets)
 	for {
 		select {
 		case err := <-wake:
 			return err == nil && len(entries) == 1 && l.isDeleted(watches[0]), err
-		case err := <-passed:
+		case err := <-beforeRemoved:
 			if err == nil {
 				early()
 			}

@@ -2,25 +2,25 @@ package zkhold
 
 import "slices"
 
-// watch is a watch of a node. The mutex of the link is held for what changes.
+// watch is a watch of a node. The mutex of the link guards it.
 type watch struct {
-	own place // of whose claim the node is, if it is one of the session, until that is removed
+	claim nodeKey // the claim of this session that has the node; the zero value if there is none, or once it is removed
 
 	fired   bool
 	deleted bool         // for certain
 	wakes   []chan error // of waiters
 }
 
-// target is a node, and the channel that receives when it is changed or removed, or was
-// before; nil if nobody waits.
+// target is a node to watch. wake receives when the node is, or was, changed or removed; it
+// is nil if no waiter needs that.
 type target struct {
 	path string
 	wake chan error
 }
 
-// observe watches nodes. All who watch a node share one watch of ZooKeeper. A lost
-// connection ends all watches when the next one is there.
-func (l *link) observe(targets []target) []*watch {
+// addWatches watches nodes. All callers that watch a node share one watch of ZooKeeper.
+// After a lost connection the next one ends all watches.
+func (l *link) addWatches(targets []target) []*watch {
 	l.mu.Lock()
 	watches := make([]*watch, len(targets))
 	var made []*watch
@@ -37,7 +37,7 @@ func (l *link) observe(targets []target) []*watch {
 		}
 		watches[i] = w
 	}
-	wire, err := l.wire, l.state() // together: the next wire is not to be used before it is greeted
+	wire, err := l.wire, l.state() // both at once: the next wire must not be used before its handshake
 	l.mu.Unlock()
 	if err == nil {
 		err = wire.watch(paths)
@@ -45,8 +45,8 @@ func (l *link) observe(targets []target) []*watch {
 	if err != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if l.over != nil {
-			err = nil // the next try finds out
+		if l.ended != nil {
+			err = nil // the next Try finds out
 		}
 		for i, path := range paths {
 			if l.watches[path] == made[i] { // not one that was made since, on another connection
@@ -57,7 +57,7 @@ func (l *link) observe(targets []target) []*watch {
 	return watches
 }
 
-// fire ends a watch. The mutex is held.
+// fire ends a watch, and wakes its waiters. The caller holds the mutex.
 func (l *link) fire(path string, err error) {
 	w := l.watches[path]
 	if w == nil {
@@ -73,15 +73,15 @@ func (l *link) fire(path string, err error) {
 	}
 }
 
-// isDeleted says that the node of a watch was deleted for certain.
+// isDeleted reports whether the node of a watch was certainly deleted.
 func (l *link) isDeleted(w *watch) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return w.deleted
 }
 
-// ignore ends observe.
-func (l *link) ignore(watches []*watch, targets []target) {
+// removeWatches ends what addWatches began for these targets.
+func (l *link) removeWatches(watches []*watch, targets []target) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, w := range watches {

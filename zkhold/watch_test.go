@@ -22,11 +22,11 @@ func (b *broken) Close() error {
 	return nil
 }
 
-// An error of a connection that is over ends the watches that were to be requested on it,
-// and not those of the next connection for the same node.
+// An error of an old connection ends the watches that were requested on it, and not those
+// of the next connection for the same node.
 func TestErrorOfAnOldConnection(t *testing.T) {
 	const path = "/deploy/a"
-	l := &link{opts: &Options{}, watches: make(map[string]*watch), ready: make(chan struct{}), up: true}
+	l := &link{opts: &Options{}, watches: make(map[string]*watch), ready: make(chan struct{}), connected: true}
 	close(l.ready)
 	var second []*watch
 	first, next := make(chan error, 1), make(chan error, 1)
@@ -35,9 +35,9 @@ func TestErrorOfAnOldConnection(t *testing.T) {
 			l.restored()
 			l.wire = &wire{link: l, Conn: &script{}}
 		})
-		second = l.observe([]target{{path, next}})
+		second = l.addWatches([]target{{path, next}})
 	}}}
-	l.observe([]target{{path, first}})
+	l.addWatches([]target{{path, first}})
 	if len(first) != 1 {
 		t.Error("the watch of the old connection goes on")
 	}
@@ -46,13 +46,13 @@ func TestErrorOfAnOldConnection(t *testing.T) {
 	}
 }
 
-// Nobody waits for a watch that could not be requested.
+// A watch that could not be requested ends at once.
 func TestWatchThatCannotBeRequested(t *testing.T) {
-	l := &link{opts: &Options{}, watches: make(map[string]*watch), ready: make(chan struct{}), up: true}
+	l := &link{opts: &Options{}, watches: make(map[string]*watch), ready: make(chan struct{}), connected: true}
 	close(l.ready)
 	l.wire = &wire{link: l, Conn: &broken{meanwhile: func() {}}}
 	wake := make(chan error, 1)
-	l.observe([]target{{"/deploy/a", wake}})
+	l.addWatches([]target{{"/deploy/a", wake}})
 	if len(wake) != 1 || len(l.watches) != 0 {
 		t.Errorf("%d wake-ups and %d watches, want one and none", len(wake), len(l.watches))
 	}

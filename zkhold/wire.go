@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// wire is a connection to a server. It reads what the client keeps to itself: which
-// session the server has given, and for how long, and the czxid of a node that was made.
-// And it gives the connection up sooner.
+// wire is a connection to a server. It reads from the packets what the client does not
+// return: the session that the server has given, its timeout, and the czxid of a new node.
+// It also closes a silent connection sooner than the client would.
 type wire struct {
 	net.Conn
 	in   *bufio.Reader // the client reads each packet in two parts
 	link *link
 
-	greeted bool // the first packet from the server has arrived, which says what the session is
+	handshakeDone bool // the first packet from the server has arrived, which names the session
 
-	// What is read of the packet that arrives.
-	reply []byte // its length and what comes first in it
-	rest  int    // so much of it is still to come
+	// The packet that is being read.
+	reply  []byte // its length and its first bytes
+	unread int    // how many of its bytes are still to come
 
-	writing sync.Mutex // of the client, and of watch
-	logins  int        // of Options.Auth, that were sent
+	writing sync.Mutex // for the client, and for watch
+	logins  int        // how many of Options.Auth were sent
 
-	mu     sync.Mutex
-	making map[uint32]*creation // that were sent, by the number of the request
+	mu        sync.Mutex
+	creations map[uint32]*creation // that were sent, by the number of the request
 }
 
 // creation is a request for a node, from before it is sent until it is answered.
@@ -52,71 +52,71 @@ const (
 )
 
 const (
-	// greetingLength is how much of the first packet is used: its length, the version of
-	// the protocol, the timeout of the session in milliseconds and its number.
-	greetingLength = 4 + 4 + 4 + 8
-	// replyLength is how long a reply is before what was asked for: its length, the number
-	// of the request, the last transaction and an error.
+	// connectResponseLength is how many bytes of the first packet are used: its length, the
+	// version of the protocol, the timeout of the session in milliseconds and its number.
+	connectResponseLength = 4 + 4 + 4 + 8
+	// replyLength is the length of a reply before its data: its length, the number of the
+	// request, the last transaction and an error.
 	replyLength = 4 + 4 + 8 + 4
 	// mostReply is how much of a reply is kept: enough for the longest path of a lock.
 	mostReply = 16 << 10
 )
 
-// Read reads, and takes note of the session and of nodes that were made.
+// Read reads for the client, and records the session and the czxid of new nodes.
 func (w *wire) Read(b []byte) (int, error) {
 	n, err := w.in.Read(b)
-	w.scan(b[:max(n, 0)])
+	w.splitPackets(b[:max(n, 0)])
 	return n, err
 }
 
-// scan takes what was read apart into packets.
-func (w *wire) scan(b []byte) {
+// splitPackets splits what was read into packets.
+func (w *wire) splitPackets(b []byte) {
 	for len(b) > 0 {
 		if missing := 4 - len(w.reply); missing > 0 {
 			n := min(missing, len(b))
 			w.reply, b = append(w.reply, b[:n]...), b[n:]
 			if n == missing {
-				w.rest = int(binary.BigEndian.Uint32(w.reply))
+				w.unread = int(binary.BigEndian.Uint32(w.reply))
 			}
 			continue
 		}
-		n := min(w.rest, len(b))
+		n := min(w.unread, len(b))
 		w.reply = append(w.reply, b[:min(n, mostReply-len(w.reply))]...)
-		w.rest, b = w.rest-n, b[n:]
-		if w.rest == 0 {
-			if w.greeted {
-				w.answered()
+		w.unread, b = w.unread-n, b[n:]
+		if w.unread == 0 {
+			if w.handshakeDone {
+				w.readReply()
 			} else {
-				w.greet()
+				w.readConnectResponse()
 			}
 			w.reply = w.reply[:0]
 		}
 	}
 }
 
-// greet takes note of the session that the first packet is about.
-func (w *wire) greet() {
-	if len(w.reply) < greetingLength {
+// readConnectResponse records the session that the first packet names.
+func (w *wire) readConnectResponse() {
+	if len(w.reply) < connectResponseLength {
 		return // the client gives up
 	}
-	w.greeted = true
+	w.handshakeDone = true
 	ms := binary.BigEndian.Uint32(w.reply[8:])
-	w.link.greeted(int64(binary.BigEndian.Uint64(w.reply[12:])), time.Duration(ms)*time.Millisecond)
+	w.link.connectResponse(int64(binary.BigEndian.Uint64(w.reply[12:])), time.Duration(ms)*time.Millisecond)
 }
 
-// answered takes note of the czxid if the reply is that to a creation, where the path comes
-// before it. If watches were refused, it closes the connection.
-func (w *wire) answered() {
+// readReply records the czxid if the packet is the reply to a creation; the path of the
+// node comes before it. If the server refused watches, readReply closes the connection.
+func (w *wire) readReply() {
 	if len(w.reply) < replyLength {
 		return
 	}
 	xid := binary.BigEndian.Uint32(w.reply[4:])
 	if failed := binary.BigEndian.Uint32(w.reply[16:]); xid == numberSetWatches && failed != 0 {
-		_ = w.Conn.Close() // there are no such watches: the next connection ends all of them
+		_ = w.Conn.Close() // the server has no such watches: the next connection ends them here, too
 	}
 	w.mu.Lock()
-	c := w.making[xid]
-	delete(w.making, xid)
+	c := w.creations[xid]
+	delete(w.creations, xid)
 	w.mu.Unlock()
 	stat := w.reply[replyLength:]
 	if c == nil || len(stat) < 4 { // a creation that failed has nothing here
@@ -131,7 +131,7 @@ func (w *wire) answered() {
 // Write writes a request.
 func (w *wire) Write(b []byte) (int, error) {
 	var op uint32
-	if w.greeted && len(b) >= 12 { // the packet before that has no number of a request
+	if w.handshakeDone && len(b) >= 12 { // the first packet has no request number
 		op = binary.BigEndian.Uint32(b[8:])
 	}
 	if op == opCreate {
@@ -145,8 +145,8 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.send(b)
 }
 
-// send writes whole packets. After an error a part of one may have been written, so the
-// connection is of no use. The mutex writing is held.
+// send writes whole packets. After an error a part of one may have been written, so send
+// closes the connection. The caller holds the mutex writing.
 func (w *wire) send(packets []byte) (int, error) {
 	n, err := w.Conn.Write(packets)
 	if err != nil {
@@ -155,14 +155,13 @@ func (w *wire) send(packets []byte) (int, error) {
 	return n, err
 }
 
-// watch asks for watches of nodes, with the request by which clients ask again on a new
-// connection. It is one request for all nodes, and its answer, which the client ignores,
-// has no data. For a node that is not there ZooKeeper sends the event of its deletion at
-// once.
+// watch watches nodes with setWatches, the request with which clients restore their watches
+// on a new connection. One request is enough for many nodes, and the client ignores its
+// reply, which has no data. For a node that does not exist ZooKeeper sends the event of its
+// deletion at once.
 //
-// The client has no watches of its own therefore, and does not ask for them on a new
-// connection. When it does, it reads without a lock from which transaction on it asks,
-// while any answer writes that.
+// So the client has no watches of its own to restore. If it restored any, it would read the
+// number of the last transaction without a lock, while any reply writes it.
 //
 // ZooKeeper sends no event of a node that a client may not read, so a watch is not
 // requested before the client has sent all credentials.
@@ -176,7 +175,7 @@ func (w *wire) watch(paths []string) error {
 		b := make([]byte, 4, 64+len(some)*(4+len(some[0])))
 		b = binary.BigEndian.AppendUint32(b, numberSetWatches)
 		b = binary.BigEndian.AppendUint32(b, opSetWatches)
-		b = binary.BigEndian.AppendUint64(b, math.MaxInt64) // no event for changes of the data before
+		b = binary.BigEndian.AppendUint64(b, math.MaxInt64) // no events for earlier changes of data
 		b = binary.BigEndian.AppendUint32(b, uint32(len(some)))
 		for _, path := range some {
 			b = binary.BigEndian.AppendUint32(b, uint32(len(path)))
@@ -191,63 +190,63 @@ func (w *wire) watch(paths []string) error {
 	return nil
 }
 
-// create returns the request for a node as one whose reply has the czxid, which the client
-// does not ask for: it takes what it knows of that reply. The request is about to be sent:
-// what is asked for from now on comes after it.
+// create turns a request for a node into create2, whose reply has the czxid. The client
+// does not ask for that, and ignores the rest of the reply. create also reports that the
+// request is about to be sent: requests made from now on come after it.
 func (w *wire) create(b []byte) []byte {
 	if len(b) < 16 {
 		return b
 	}
 	path := b[16:]
 	path = path[:min(len(path), int(binary.BigEndian.Uint32(b[12:])))]
-	c := w.link.created(string(path))
+	c := w.link.creationOf(string(path))
 	if c == nil { // not the node of a claim
 		return b
 	}
 	w.mu.Lock()
-	if w.making == nil {
-		w.making = make(map[uint32]*creation)
+	if w.creations == nil {
+		w.creations = make(map[uint32]*creation)
 	}
-	w.making[binary.BigEndian.Uint32(b[4:])] = c
+	w.creations[binary.BigEndian.Uint32(b[4:])] = c
 	w.mu.Unlock()
 	select {
 	case c.sent <- true:
-	default: // who asked has given up
+	default: // the caller has given up
 	}
 	b = slices.Clone(b)
 	binary.BigEndian.PutUint32(b[8:], opCreate2)
 	return b
 }
 
-// announce reports to the connection of a creation.
-func (l *link) announce(path string) *creation {
+// beginCreation registers a creation, so that the connection recognizes its request.
+func (l *link) beginCreation(path string) *creation {
 	c := &creation{path: path, sent: make(chan bool, 1)}
-	l.set(func() { l.making[path] = c })
+	l.set(func() { l.creations[path] = c })
 	return c
 }
 
-// created returns the creation of a path, nil if there is none.
-func (l *link) created(path string) *creation {
+// creationOf returns the creation of a path, nil if there is none.
+func (l *link) creationOf(path string) *creation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.making[path]
+	return l.creations[path]
 }
 
-// answered ends a creation.
-func (l *link) answered(c *creation) {
-	l.set(func() { delete(l.making, c.path) })
+// endCreation ends a creation.
+func (l *link) endCreation(c *creation) {
+	l.set(func() { delete(l.creations, c.path) })
 	select {
 	case c.sent <- false:
 	default: // it was sent
 	}
 }
 
-// SetReadDeadline bounds what the client waits for. The first answer of a server it would
-// wait for nearly seven times the session's time, and without anything to read for two
-// thirds of it.
+// SetReadDeadline shortens the deadlines of the client. By itself the client would wait
+// nearly seven times the session timeout for the first answer of a server, and two thirds
+// of it for any other packet.
 func (w *wire) SetReadDeadline(t time.Time) error {
 	most := w.link.sessionTime() / 2
-	if !w.greeted {
+	if !w.handshakeDone {
 		most = answerTimeout(most * 2)
 	}
 	if bound := time.Now().Add(most); t.After(bound) {
@@ -256,6 +255,6 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 	return w.Conn.SetReadDeadline(t)
 }
 
-// answerTimeout is the timeout of a server to answer before another one is asked: so that
-// two can be tried after a renewal that was not answered, before the locks are lost.
+// answerTimeout returns how long a server may take to answer before another one is tried.
+// So two servers can be tried after a renewal without an answer, before the locks are lost.
 func answerTimeout(session time.Duration) time.Duration { return max(session/9, time.Second) }

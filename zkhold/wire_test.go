@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// script is a connection on which certain bytes arrive, so many at once.
+// script is a connection from which the reader gets given bytes, a given number at once.
 type script struct {
 	net.Conn
 	arrives []byte
@@ -36,7 +36,7 @@ func (s *script) Read(b []byte) (int, error) {
 
 func (s *script) Write(b []byte) (int, error) { return s.sent.Write(b) }
 
-// packet is one with these numbers and texts, and its length before it.
+// packet returns a packet with these numbers and texts, after its length.
 func packet(parts ...any) []byte {
 	body := []byte{0, 0, 0, 0}
 	for _, p := range parts {
@@ -50,8 +50,8 @@ func packet(parts ...any) []byte {
 	return body
 }
 
-// The czxid of a node is read off the answer to its creation, among others and in whatever
-// pieces they arrive.
+// The czxid of a node is read from the reply to its creation, among other packets and in
+// whatever pieces they arrive.
 func TestCzxidOfACreation(t *testing.T) {
 	const path = "/deploy/_c_x-lock-"
 	greeting := packet(int32(0), int32(30_000), session, "password")
@@ -71,7 +71,7 @@ func TestCzxidOfACreation(t *testing.T) {
 		"another's answer": {packet(int32(4), int64(9), int32(0), path+"0000000012", int64(9), int64(9)), 0},
 	} {
 		for _, at := range []int{1, 3, 4, 17, 1 << 20} {
-			l := &link{making: make(map[string]*creation), nodes: make(map[place]*node)}
+			l := &link{creations: make(map[string]*creation), nodes: make(map[nodeKey]*node)}
 			s := &script{at: at}
 			w := &wire{Conn: s, in: bufio.NewReader(s), link: l}
 			read := func(packets ...[]byte) {
@@ -88,7 +88,7 @@ func TestCzxidOfACreation(t *testing.T) {
 			}
 			s.sent.Reset()
 			read(greeting)
-			creation := l.announce(path)
+			creation := l.beginCreation(path)
 			request := packet(int32(5), int32(opCreate), path, "note")
 			before := bytes.Clone(request)
 			if n, err := w.Write(request); n != len(request) || err != nil {
@@ -101,7 +101,7 @@ func TestCzxidOfACreation(t *testing.T) {
 				t.Errorf("%s: it is said not to be sent", name)
 			}
 			read(others[0], others[1], others[2], c.answer, others[0], others[1])
-			if l.answered(creation); creation.czxid != c.want {
+			if l.endCreation(creation); creation.czxid != c.want {
 				t.Errorf("%s, %d at once: got czxid %d, want %d", name, at, creation.czxid, c.want)
 			}
 			if l.session != session {
@@ -111,8 +111,8 @@ func TestCzxidOfACreation(t *testing.T) {
 	}
 }
 
-// Watches of several nodes are one request, in which no watch is for data that has changed
-// before. Long lists are several.
+// Watches of several nodes are one request, which asks for no events of earlier changes.
+// Long lists are several requests.
 func TestWatchesAreOneRequest(t *testing.T) {
 	s := &script{}
 	w := &wire{Conn: s, link: &link{opts: &Options{}}}
@@ -144,10 +144,10 @@ func TestWatchesAreOneRequest(t *testing.T) {
 	}
 }
 
-// A connection has no watches before the client has sent all credentials, and is closed
-// when the server refuses watches: nobody reads the answer.
+// A connection has no watches before the client has sent all credentials, and is closed if
+// the server refuses watches, because the client ignores that reply.
 func TestWatchesOfAConnection(t *testing.T) {
-	l := &link{opts: &Options{Auth: make([]Credentials, 1)}, making: make(map[string]*creation)}
+	l := &link{opts: &Options{Auth: make([]Credentials, 1)}, creations: make(map[string]*creation)}
 	greeting := packet(int32(0), int32(30_000), session, "password")
 	s := &script{at: 1 << 20, arrives: greeting}
 	w := &wire{Conn: s, in: bufio.NewReader(s), link: l}
@@ -175,8 +175,8 @@ func TestWatchesOfAConnection(t *testing.T) {
 	}
 }
 
-// A part of a packet may have been written before an error. What came next on the same
-// connection would be read as its rest, so there is no next.
+// A part of a packet may have been written before an error. The server would read the next
+// packet as the rest of it, so the connection is closed.
 func TestFailedWriteClosesTheConnection(t *testing.T) {
 	for name, write := range map[string]func(*wire) error{
 		"a request": func(w *wire) error {
@@ -195,8 +195,8 @@ func TestFailedWriteClosesTheConnection(t *testing.T) {
 
 // Requests for other nodes, and other requests, are sent as they are.
 func TestOtherRequestsAreSentAsTheyAre(t *testing.T) {
-	l := &link{making: make(map[string]*creation)}
-	l.announce("/deploy/node")
+	l := &link{creations: make(map[string]*creation)}
+	l.beginCreation("/deploy/node")
 	for _, request := range [][]byte{
 		packet(int32(5), int32(opCreate), "/deploy/other", "note"),
 		packet(int32(5), int32(opCreate)),

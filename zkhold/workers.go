@@ -11,7 +11,7 @@ import (
 const mostIdle = 4
 
 // workers run the calls of a link, which take no contexts, in goroutines that stay for
-// the next calls until the link is over. The stack of a new goroutine would have to grow
+// the next calls until the session has ended. The stack of a new goroutine would have to grow
 // during each call, which took a seventh of the processor time of a lock.
 type workers struct {
 	calls      *background.Group // calls under way

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/background"
 )
 
-// A goroutine that has made a call makes the next one. Four stay when there were more, and
-// none when the session is over.
+// A goroutine that has made a call makes the next one. Four goroutines stay when there were
+// more, and none when the session has ended.
 func TestWorkersAreUsedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls, goroutines background.Group

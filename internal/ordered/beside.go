@@ -7,22 +7,22 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A reader beside the writer of the same caller is granted although others wait, and
-// excludes them when the writer has left before it. An entry of its own would stand
-// behind theirs. So it has none: it stands on the writer's, which the writer leaves to
-// it, marked as shared, and which the last of them removes.
+// A reader beside the writer of the same caller is granted although others wait. It
+// excludes them if the writer is released first. An entry of its own would be behind
+// theirs, so it has none: it shares the writer's entry. When the writer is released, its
+// entry becomes Shared, and the last reader removes it.
 
 // tryBeside grants t beside its writer, and reports whether it did.
 func (e *Engine) tryBeside(ctx context.Context, t *attempt) (out driver.Outcome, ok bool, err error) {
-	if t.mark.Kind != Reader || t.Beside == "" || e.writerOf(t) == nil {
+	if t.label.Kind != Reader || t.Beside == "" || e.writerOf(t) == nil {
 		return out, false, nil
 	}
-	if t.at, err = e.ready(ctx, t.TTL); err != nil {
+	if t.session, err = e.ready(ctx, t.TTL); err != nil {
 		return out, false, err
 	}
 	queue, err := e.store.Queue(ctx, t.Name, 0, false)
 	if errors.Is(err, driver.ErrGone) {
-		e.lose(t.at.id) // and its writer: the reader queues in the next session
+		e.lose(t.session.id) // the writer is lost with it: the reader queues in the next session
 		return out, false, nil
 	}
 	if err != nil {
@@ -34,17 +34,17 @@ func (e *Engine) tryBeside(ctx context.Context, t *attempt) (out driver.Outcome,
 	if w == nil {
 		return out, false, nil
 	}
-	at := place{t.Name, t.mark.ID}
-	if Find(queue, w.id) != 0 { // somebody removed it
-		delete(e.claims, at)
+	key := claimKey{t.Name, t.label.ID}
+	if Find(queue, w.id) != 0 { // another program removed it
+		delete(e.claims, key)
 		return out, false, nil
 	}
-	k := e.claims[at]
+	k := e.claims[key]
 	if k == nil {
-		w.beside++
-		k = &claim{place: at, mark: t.mark, session: w.session, client: t.Client, seq: t.Seq, writer: w, order: min(w.beside, MaxTokens-1), held: true}
+		w.readersSoFar++
+		k = &claim{claimKey: key, label: t.label, session: w.session, client: t.Client, seq: t.Seq, writer: w, order: min(w.readersSoFar, MaxTokens-1), held: true}
 		w.readers = append(w.readers, k)
-		e.claims[at] = k
+		e.claims[key] = k
 	}
 	return driver.Outcome{Granted: true, Token: tokenOf(w.order) + MaxTokens + k.order, ValidFor: validFor(t, e.session)}, true, nil
 }
@@ -55,25 +55,26 @@ func (e *Engine) writerOf(t *attempt) *claim {
 	return e.writer(t)
 }
 
-// writer returns the claim on whose entry the reader t stands, or can stand: nil if it
-// has an entry of its own, or the writer does not hold. The mutex is held.
+// writer returns the claim whose entry the reader t shares, or can share. It returns nil if
+// the reader has an entry of its own, or if the writer does not hold. The caller holds the
+// mutex.
 func (e *Engine) writer(t *attempt) *claim {
-	if k := e.claims[place{t.Name, t.mark.ID}]; k != nil {
-		if k.over {
+	if k := e.claims[claimKey{t.Name, t.label.ID}]; k != nil {
+		if k.releasing {
 			return nil
 		}
 		return k.writer
 	}
-	w := e.claims[place{t.Name, idOf(t.Beside)}]
-	if w == nil || !w.held || w.over || w.session != e.session.id {
+	w := e.claims[claimKey{t.Name, idOf(t.Beside)}]
+	if w == nil || !w.held || w.releasing || w.session != e.session.id {
 		return nil
 	}
 	return w
 }
 
-// leave ends a reader that stands on the entry of a writer. It reports whether that
-// entry is needed no more. The mutex is held.
+// leave releases a reader that shares the entry of a writer. It reports whether no claim
+// needs that entry any more. The caller holds the mutex.
 func (k *claim) leave() (last bool) {
-	k.over = true
-	return k.writer.over && k.writer.readersLeft() == 0
+	k.releasing = true
+	return k.writer.releasing && k.writer.activeReaders() == 0
 }

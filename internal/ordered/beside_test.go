@@ -22,8 +22,8 @@ func (p *process) reader(w *driver.Claim) driver.Claim {
 	return c
 }
 
-// A reader beside its writer passes waiters, and keeps a writer out that came
-// before it, until it leaves. Readers get in meanwhile.
+// A reader beside its writer is granted before waiters, and excludes a writer that came
+// before it until it is released. Other readers are granted meanwhile.
 func TestDowngradeKeepsWaitingWritersOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -51,7 +51,8 @@ func TestDowngradeKeepsWaitingWritersOut(t *testing.T) {
 	})
 }
 
-// The same where answers get lost: of the writer's release, and of the last reader's.
+// The same if answers get lost: that of the writer's release, and that of the last
+// reader's.
 func TestDowngradeWithLostAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -74,7 +75,7 @@ func TestDowngradeWithLostAnswers(t *testing.T) {
 	})
 }
 
-// A writer that leaves after its reader takes the entry with it.
+// A writer that is released after its reader removes the entry.
 func TestWriterOutlivesReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -94,7 +95,7 @@ func TestWriterOutlivesReader(t *testing.T) {
 	})
 }
 
-// The session takes readers with it that have no entry of their own.
+// Readers without an entry of their own are lost with the session.
 func TestDowngradeIsLostWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -110,7 +111,7 @@ func TestDowngradeIsLostWithItsSession(t *testing.T) {
 	})
 }
 
-// Beside a writer whose entry somebody removed nobody is granted.
+// No reader is granted beside a writer whose entry another program removed.
 func TestNoReaderBesideRemovedWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver/drivertest"
 )
 
-// TestConformance runs the specification on the fake clock, over stores that say for
-// certain that an entry has gone, and others. Each subtest has a store of its own, which
-// its clients share.
+// TestConformance runs the specification on the fake clock, over stores that report removed
+// entries as certain, and over others. Each subtest has a store of its own, which its
+// clients share.
 func TestConformance(t *testing.T) {
 	for name, sure := range map[string]bool{"not sure": false, "sure": true} {
 		t.Run(name, func(t *testing.T) {

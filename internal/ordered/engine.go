@@ -14,18 +14,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// Engine makes a driver.Backend of a Store, but for Info. Its methods may be called from
-// several goroutines at once.
+// Engine implements the methods of driver.Backend over a Store, except Info. Its methods
+// may be called from several goroutines at once.
 type Engine struct {
-	store Store
-	clock *clock.Clock
-	turn  chan struct{} // held by who opens or extends the session for a Try
+	store        Store
+	clock        *clock.Clock
+	sessionMutex chan struct{} // full while a Try opens or extends the session; a context can end the wait for it
 
 	mu        sync.Mutex
 	session   session
-	keeping   *keepAlive // under way; nil if none is
-	swept     sweeping   // the last one
-	claims    map[place]*claim
+	extending *keepAlive // the call under way; nil if there is none
+	lastSweep sweepTime  // when entries were listed last
+	claims    map[claimKey]*claim
 	listeners []*func(seq uint64)
 
 	watches background.Group
@@ -33,76 +33,77 @@ type Engine struct {
 
 // New returns an Engine over store. It does no I/O.
 func New(store Store) *Engine {
-	return &Engine{store: store, clock: clock.New(), turn: make(chan struct{}, 1), claims: make(map[place]*claim)}
+	return &Engine{store: store, clock: clock.New(), sessionMutex: make(chan struct{}, 1), claims: make(map[claimKey]*claim)}
 }
 
 // attempt is a Try under way.
 type attempt struct {
 	*driver.Claim
-	mark  Mark
-	start clock.Moment
-	at    session
-	claim *claim
+	label   Label
+	began   clock.Moment
+	session session
+	claim   *claim
 }
 
 // Try makes an entry for c, unless it has one, and grants c if the queue says so. A claim
-// with NoQueue gets an entry only where it seems to be granted.
+// with NoQueue gets an entry only if it would probably be granted.
 func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, notExecuted(err)
 	}
-	t := attempt{Claim: &c, mark: markOf(&c), start: e.clock.Read()}
+	t := attempt{Claim: &c, label: labelOf(&c), began: e.clock.Read()}
 	if out, ok, err := e.tryBeside(ctx, &t); ok || err != nil {
 		return out, err
 	}
 	for range 2 {
 		var err error
-		if t.at, err = e.ready(ctx, c.TTL); err != nil {
+		if t.session, err = e.ready(ctx, c.TTL); err != nil {
 			return driver.Outcome{}, err
 		}
-		t.claim = e.begin(&t)
+		t.claim = e.beginTry(&t)
 		out, err := e.ask(ctx, &t)
-		e.tried(t.claim, err)
+		e.endTry(t.claim, err)
 		if !errors.Is(err, driver.ErrGone) {
 			return e.keptFor(ctx, out), err
 		}
-		e.lose(t.at.id) // the claim had no entry: it may have one in the next session
+		e.lose(t.session.id) // the claim had no entry: once more, in the next session
 	}
 	return driver.Outcome{}, notExecuted(errors.New("the session in the store ended twice"))
 }
 
-// begin takes note of a claim before anything of it may be in the store.
-func (e *Engine) begin(t *attempt) *claim {
-	at := place{t.Name, t.mark.ID}
+// beginTry records a claim before the store may have an entry for it.
+func (e *Engine) beginTry(t *attempt) *claim {
+	key := claimKey{t.Name, t.label.ID}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	k := e.claims[at]
+	k := e.claims[key]
 	if k == nil || k.writer != nil {
-		k = &claim{place: at, mark: t.mark, session: t.at.id, client: t.Client, seq: t.Seq}
-		e.claims[at] = k
+		k = &claim{claimKey: key, label: t.label, session: t.session.id, client: t.Client, seq: t.Seq}
+		e.claims[key] = k
 	}
-	k.over = false
-	k.tries++
+	k.releasing = false
+	k.pendingTries++
 	return k
 }
 
-// tried takes note of the end of a Try. A claim that no Try can have made an entry for is
-// forgotten: nobody releases it.
-func (e *Engine) tried(k *claim, err error) {
+// endTry records the end of a Try. It forgets a claim that certainly has no entry, because
+// no Release follows.
+func (e *Engine) endTry(k *claim, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	k.tries--
-	k.unsure = k.unsure || err != nil && !errors.Is(err, driver.ErrNotExecuted)
-	if k.tries == 0 && err != nil && !k.unsure && k.order == 0 && e.claims[k.place] == k {
-		delete(e.claims, k.place)
+	k.pendingTries--
+	k.indeterminate = k.indeterminate || err != nil && !errors.Is(err, driver.ErrNotExecuted)
+	if k.pendingTries == 0 && err != nil && !k.indeterminate && k.order == 0 && e.claims[k.claimKey] == k {
+		delete(e.claims, k.claimKey)
 	}
 }
 
-// ask gets the queue, with an entry for the claim where that is possible, and answers.
+// ask reads the queue, makes an entry for the claim where that is possible, and returns the
+// answer.
 func (e *Engine) ask(ctx context.Context, t *attempt) (driver.Outcome, error) {
 	queue, i, err := e.queueOf(ctx, t)
-	if errors.Is(err, driver.ErrMismatch) { // of a claim that may have an entry by now
-		if failed := e.takeBack(ctx, t); failed != nil {
+	if errors.Is(err, driver.ErrMismatch) { // the claim may have an entry by now
+		if failed := e.withdraw(ctx, t); failed != nil {
 			return driver.Outcome{}, failed
 		}
 	}
@@ -112,17 +113,17 @@ func (e *Engine) ask(ctx context.Context, t *attempt) (driver.Outcome, error) {
 	if i >= 0 {
 		return e.answer(ctx, t, queue, i)
 	}
-	// A claim with NoQueue, and others are there.
-	err = mismatch(t.Name, queue, t.mark.Kind)
-	ahead := blocked(queue, t.mark)
+	// The claim has NoQueue, and the queue is not empty.
+	err = mismatch(t.Name, queue, t.label.Kind)
+	ahead := blocking(queue, t.label)
 	if err != nil || len(ahead) > 0 {
 		e.forget(t.claim)
 		return refusal(t, queue, ahead, nil), err
 	}
-	if queue, err = e.store.Enqueue(ctx, t.at.id, t.Name, t.mark, noteOf(t.Claim), false); err != nil {
+	if queue, err = e.store.Enqueue(ctx, t.session.id, t.Name, t.label, noteOf(t.Claim), false); err != nil {
 		return driver.Outcome{}, err
 	}
-	if i = Find(queue, t.mark.ID); i < 0 {
+	if i = Find(queue, t.label.ID); i < 0 {
 		return driver.Outcome{}, errVanished(t.Name)
 	}
 	return e.answer(ctx, t, queue, i)
@@ -134,61 +135,61 @@ func (e *Engine) queueOf(ctx context.Context, t *attempt) (queue []Entry, i int,
 	e.mu.Lock()
 	order := t.claim.order
 	e.mu.Unlock()
-	if order > 0 { // to read is cheaper than to write, and nothing behind the entry matters
+	if order > 0 { // a read is cheaper than a write, and entries behind this one do not matter
 		if queue, err = e.store.Queue(ctx, t.Name, order, true); err != nil {
 			return nil, -1, err
 		}
-		if i = Find(queue, t.mark.ID); i >= 0 && queue[i].Order > 0 { // else its creation was not answered
+		if i = Find(queue, t.label.ID); i >= 0 && queue[i].Order > 0 { // else the reply to its creation was lost
 			return queue, i, nil
 		}
 	}
-	if queue, err = e.store.Enqueue(ctx, t.at.id, t.Name, t.mark, noteOf(t.Claim), t.NoQueue); err != nil {
+	if queue, err = e.store.Enqueue(ctx, t.session.id, t.Name, t.label, noteOf(t.Claim), t.NoQueue); err != nil {
 		return nil, -1, err
 	}
-	if i = Find(queue, t.mark.ID); i < 0 && !t.NoQueue {
+	if i = Find(queue, t.label.ID); i < 0 && !t.NoQueue {
 		return nil, -1, errVanished(t.Name)
 	}
 	return queue, i, nil
 }
 
-// answer says what the queue means for the claim, whose entry is queue[i].
+// answer returns the Outcome that the queue gives the claim, whose entry is queue[i].
 func (e *Engine) answer(ctx context.Context, t *attempt, queue []Entry, i int) (driver.Outcome, error) {
 	before, mine := queue[:i], queue[i]
-	err := mismatch(t.Name, before, t.mark.Kind)
-	ahead := blocked(before, t.mark)
+	err := mismatch(t.Name, before, t.label.Kind)
+	ahead := blocking(before, t.label)
 	if err != nil || len(ahead) > 0 && t.NoQueue {
-		if failed := e.takeBack(ctx, t); failed != nil {
+		if failed := e.withdraw(ctx, t); failed != nil {
 			return driver.Outcome{}, failed
 		}
 		return refusal(t, queue, ahead, nil), err
 	}
-	s := e.saw(t.claim, mine, len(ahead) == 0)
+	s := e.recordEntry(t.claim, mine, len(ahead) == 0)
 	switch {
-	case s.id != t.at.id:
+	case s.id != t.session.id:
 		return driver.Outcome{}, none() // its session has ended meanwhile
 	case len(ahead) > 0:
 		out := refusal(t, queue, ahead, &mine)
-		out.Ahead.(*met).mutexes(before)
+		out.Ahead.(*blockers).mutexes(before)
 		return out, nil
 	}
 	return grant(t, before, mine, s), nil
 }
 
-// grant is the answer to a claim that holds.
+// grant returns the Outcome of a claim that holds.
 func grant(t *attempt, before []Entry, mine Entry, s session) driver.Outcome {
 	out := driver.Outcome{Granted: true, Token: tokenOf(mine.Order), ValidFor: validFor(t, s)}
-	if t.mark.Kind == Permit {
-		if n := PermitsOf(before, t.mark); n != t.Permits {
+	if t.label.Kind == Permit {
+		if n := PermitsOf(before, t.label); n != t.Permits {
 			out.Permits = n
 		}
 	}
 	return out
 }
 
-// takeBack removes the entry of a claim that shall not wait. An error does not say that
-// nothing was executed: there is an entry.
-func (e *Engine) takeBack(ctx context.Context, t *attempt) error {
-	_, err := e.store.Remove(ctx, t.at.id, t.Name, t.mark)
+// withdraw removes the entry of a claim that must not wait. Its error is never
+// driver.ErrNotExecuted, because an entry was made.
+func (e *Engine) withdraw(ctx context.Context, t *attempt) error {
+	_, err := e.store.Remove(ctx, t.session.id, t.Name, t.label)
 	switch {
 	case errors.Is(err, driver.ErrNotExecuted):
 		return errors.New("an entry was made, and not removed: " + err.Error())
@@ -198,85 +199,86 @@ func (e *Engine) takeBack(ctx context.Context, t *attempt) error {
 	return err
 }
 
-// grantOf returns the grant of a claim that was not granted by t, if the queue says so
-// now; the zero Outcome if another try is to find out.
+// grantOf returns the grant of a claim that t refused, if the queue grants it now. The zero
+// Outcome says that another Try must find out.
 func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
-	i := Find(queue, t.mark.ID)
+	i := Find(queue, t.label.ID)
 	if i < 0 || queue[i].Order == 0 || !e.knows(t.claim) {
 		return driver.Outcome{}
 	}
 	before, mine := queue[:i], queue[i]
-	if mismatch(t.Name, before, t.mark.Kind) != nil || len(blocked(before, t.mark)) > 0 {
+	if mismatch(t.Name, before, t.label.Kind) != nil || len(blocking(before, t.label)) > 0 {
 		return driver.Outcome{}
 	}
-	if s := e.current(); s.id != t.at.id || !e.enough(s, t.TTL) {
+	if s := e.current(); s.id != t.session.id || !e.enough(s, t.TTL) {
 		return driver.Outcome{}
 	}
-	s := e.saw(t.claim, mine, true)
-	if s.id != t.at.id { // it has ended meanwhile
+	s := e.recordEntry(t.claim, mine, true)
+	if s.id != t.session.id { // it has ended meanwhile
 		return driver.Outcome{}
 	}
 	return grant(t, before, mine, s)
 }
 
-// knows says that a claim was neither released nor removed by somebody else, as far as that
-// was noticed.
+// knows reports whether a claim was neither released, nor found to be removed by another
+// program.
 func (e *Engine) knows(k *claim) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.claims[k.place] == k && !k.over
+	return e.claims[k.claimKey] == k && !k.releasing
 }
 
-// saw takes note of a claim's entry, and returns the session as it is now.
-func (e *Engine) saw(k *claim, mine Entry, granted bool) session {
+// recordEntry records the entry of a claim, and returns the session as it is now.
+func (e *Engine) recordEntry(k *claim, mine Entry, granted bool) session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	k.order, k.held = mine.Order, granted
 	return e.session
 }
 
-// validFor is for how long a grant is valid, counted from the start of its Try.
-func validFor(t *attempt, s session) time.Duration { return min(s.rest(t.start), t.TTL) }
+// validFor returns for how long a grant is valid, counted from the beginning of its Try.
+func validFor(t *attempt, s session) time.Duration { return min(s.remaining(t.began), t.TTL) }
 
-// refusal is the answer to a claim that has to wait for one of ahead. mine is its entry,
+// refusal returns the Outcome of a claim that waits for one of ahead. mine is its entry,
 // nil if it has none.
 func refusal(t *attempt, queue, ahead []Entry, mine *Entry) driver.Outcome {
-	met := &met{by: t, ahead: slices.Clone(ahead)} // the whole queue would stay in memory
-	out := driver.Outcome{Ahead: met}
+	found := &blockers{by: t, ahead: slices.Clone(ahead)} // a part of the slice would keep the whole queue in memory
+	out := driver.Outcome{Ahead: found}
 	if mine != nil {
 		out.Queued = true
-		met.own = mine
+		found.own = mine
 	}
 	if len(queue) > 0 {
-		note, _, owner := queue[0].read()
-		out.Holder, met.unnamed = note, queue[0].Order == 0
+		note, _, owner := queue[0].parseNote()
+		out.Holder, found.holderUnknown = note, queue[0].Order == 0
 		if out.Kept = driver.Kept(owner); out.Kept {
-			met.kept = queue[0].Session
+			found.kept = queue[0].Session
 		}
 	}
 	return out
 }
 
-// keptFor fills in for how long a name stays taken that nobody holds.
+// keptFor sets RetryAfter if nobody holds the name, and it stays taken for a while:
+// Claim.AtLeast.
 func (e *Engine) keptFor(ctx context.Context, out driver.Outcome) driver.Outcome {
-	if v, err := e.viewer(ctx); err == nil && out.Kept {
-		out.RetryAfter, _ = v.Rest(ctx, out.Ahead.(*met).kept)
+	if v, err := e.adminStore(ctx); err == nil && out.Kept {
+		out.RetryAfter, _ = v.Remaining(ctx, out.Ahead.(*blockers).kept)
 	}
 	return out
 }
 
-// forget drops a claim of which nothing is left in the store.
+// forget drops a claim that has no entry in the store.
 func (e *Engine) forget(k *claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.claims[k.place] == k {
-		delete(e.claims, k.place)
+	if e.claims[k.claimKey] == k {
+		delete(e.claims, k.claimKey)
 	}
 }
 
 func notExecuted(err error) error { return unsent.Error(err) }
 
-// errVanished says that somebody removed an entry as soon as it was made.
+// errVanished says that another program removed an entry as soon as it was made.
 func errVanished(name string) error {
 	return fmt.Errorf("the entry for %q was removed as soon as it was made", name)
 }

@@ -31,8 +31,8 @@ func TestClaimsOfOneProcessExclude(t *testing.T) {
 	})
 }
 
-// A Try whose answer is lost has made an entry. Repeated it makes no second one, and one
-// Release ends it.
+// A Try whose answer is lost has made an entry. If it is repeated it makes no second one,
+// and one Release ends the claim.
 func TestLostAnswerOfTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, ps := processes(t, 2)
@@ -44,8 +44,8 @@ func TestLostAnswerOfTry(t *testing.T) {
 	})
 }
 
-// A store may not know the order of an entry whose creation was not answered. The claim is
-// not granted without a token then.
+// A store may not know the order of an entry whose creation was not answered. Without the
+// order there is no token, and so no grant.
 func TestEntryWithoutOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -60,7 +60,8 @@ func TestEntryWithoutOrder(t *testing.T) {
 	})
 }
 
-// A claim that can never be granted leaves nothing, also where that is found out later.
+// A claim that can never be granted leaves no entry, even if that is found out after the
+// entry was made.
 func TestLateMismatchLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -99,7 +100,7 @@ func TestLateMismatchLeavesNothing(t *testing.T) {
 	})
 }
 
-// Nothing is left in memory of a claim that the store refuses: nobody releases it.
+// The Engine forgets a claim that the store refuses, because no Release follows.
 func TestRefusedClaimIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -130,7 +131,7 @@ func TestRefusedClaimIsForgotten(t *testing.T) {
 	})
 }
 
-// A TryLock of a name that is held writes nothing, so those who try keep nobody out.
+// A TryLock of a name that is held writes nothing, so it excludes no other client.
 func TestNoQueueWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -147,7 +148,7 @@ func TestNoQueueWritesNothing(t *testing.T) {
 		if err := ps[1].Release(t.Context(), passing); !errors.Is(err, driver.ErrGone) || m.count("remove") != 0 {
 			t.Errorf("Release: got error %v after %d calls, want ErrGone after none", err, m.count("remove"))
 		}
-		// Readers are let in to others without a place in the queue.
+		// Readers are granted beside others without an entry in the queue.
 		reader := func() driver.Claim {
 			c := ps[1].claim()
 			c.Name, c.Mode, c.ReadWrite, c.NoQueue = "book", driver.Shared, true, true
@@ -158,7 +159,7 @@ func TestNoQueueWritesNothing(t *testing.T) {
 	})
 }
 
-// Entries of other programs are exclusive, whatever is asked for, and no mismatch.
+// Entries of other programs are exclusive for every kind of claim, and no mismatch.
 func TestOtherProgramsAreExclusive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -169,7 +170,7 @@ func TestOtherProgramsAreExclusive(t *testing.T) {
 			func(c *driver.Claim) { c.Mode, c.Permits = driver.Permit, 3 },
 		} {
 			m.mu.Lock()
-			m.add("job", ordered.Mark{Kind: ordered.Mutex}, "peer", 0)
+			m.add("job", ordered.Label{Kind: ordered.Mutex}, "peer", 0)
 			m.mu.Unlock()
 			c := p.claim()
 			shape(&c)
@@ -183,8 +184,8 @@ func TestOtherProgramsAreExclusive(t *testing.T) {
 	})
 }
 
-// 20 % of the answers get lost, before or after the call was executed. Nobody holds
-// beside another, tokens rise, and nothing is left.
+// 20 % of the answers get lost, before or after the call was executed. There are never two
+// holders, tokens rise, and no entry is left.
 func TestLostAnswersUnderContention(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 4)
@@ -247,8 +248,8 @@ func TestWaitingWritesOnce(t *testing.T) {
 	})
 }
 
-// A store that cannot watch says so each time that it is asked. A watch that has ended is
-// begun again, and one that goes on is not.
+// A store that cannot watch returns an error from each call. A watch that has ended is
+// begun again, and one that continues is not.
 func TestWatchIsBegunAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)

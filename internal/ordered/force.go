@@ -18,14 +18,14 @@ const listenDelay = 5 * time.Second
 
 func isGone(err error) bool { return errors.Is(err, driver.ErrGone) }
 
-// ForceUnlock removes the entry of h, whose removal wakes waiters. The entry of a
-// writer that has left is that of all readers that came beside it.
+// ForceUnlock removes the entry of h, which wakes waiters. The entry of a released writer
+// belongs to all readers that share it: all of them are forced.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
-	v, err := e.viewer(ctx)
+	v, err := e.adminStore(ctx)
 	if err != nil {
 		return err
 	}
-	p, _, err := read(ctx, v, name, math.MaxInt)
+	p, _, err := readQueue(ctx, v, name, math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	if i < 0 {
 		return gone(driver.ReasonDeleted, "that hold is over, or has changed")
 	}
-	id := holders[i].Mark.ID
+	id := holders[i].Label.ID
 	if id == "" {
 		id = idOf(h.Owner)
 	}
@@ -47,10 +47,10 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	return nil
 }
 
-// ForceReasons returns with which reasons ForceUnlock ended holds.
+// ForceReasons returns the reasons with which ForceUnlock ended holds.
 func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	reasons, errs := make([]string, len(ended)), make([]error, len(ended))
-	v, err := e.viewer(ctx)
+	v, err := e.adminStore(ctx)
 	if err != nil {
 		return reasons, err
 	}
@@ -61,14 +61,14 @@ func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]strin
 	return reasons, errors.Join(errs...)
 }
 
-// forced returns an error that says so if an entry of this process was removed by force,
-// else nil. Where that cannot be learnt nothing is said.
-func (e *Engine) forced(ctx context.Context, at place) error {
-	v, err := e.viewer(ctx)
+// forced returns an error with the reason if ForceUnlock removed an entry of this process.
+// It returns nil if not, or if the store does not know.
+func (e *Engine) forced(ctx context.Context, key claimKey) error {
+	v, err := e.adminStore(ctx)
 	if err != nil {
 		return nil
 	}
-	reason, found, err := v.Reason(ctx, at.name, at.id)
+	reason, found, err := v.Reason(ctx, key.name, key.id)
 	if err != nil || !found {
 		return nil
 	}
@@ -78,11 +78,11 @@ func (e *Engine) forced(ctx context.Context, at place) error {
 // listen calls hint with the claims of client whose entries were removed by force, until
 // ctx ends.
 func (e *Engine) listen(ctx context.Context, client string, hint func(seq uint64)) {
-	v, err := e.viewer(ctx)
+	v, err := e.adminStore(ctx)
 	for failures := 1; err == nil; failures++ {
 		began := time.Now()
 		err = v.Forced(ctx, func(name, id string) {
-			for _, seq := range e.seqsOf(place{name, id}, client) {
+			for _, seq := range e.seqsOf(claimKey{name, id}, client) {
 				hint(seq)
 			}
 		})
@@ -99,16 +99,16 @@ func (e *Engine) listen(ctx context.Context, client string, hint func(seq uint64
 	<-ctx.Done()
 }
 
-// seqsOf returns the claims of client that stand on an entry.
-func (e *Engine) seqsOf(at place, client string) (seqs []uint64) {
+// seqsOf returns the sequence numbers of the claims of client that have or share an entry.
+func (e *Engine) seqsOf(key claimKey, client string) (seqs []uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	k := e.claims[at]
+	k := e.claims[key]
 	if k == nil {
 		return nil
 	}
 	for _, c := range append([]*claim{k}, k.readers...) {
-		if !c.over && c.client == client {
+		if !c.releasing && c.client == client {
 			seqs = append(seqs, c.seq)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A holder that releases while a renewal learns why the entry is missing, or before it has
-// the answer of that renewal, learns the reason as well.
+// A holder that releases while a renewal finds out why the entry is missing, or before that
+// renewal has returned, gets the reason, too.
 func TestReleaseBesideARenewalLearnsTheReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)

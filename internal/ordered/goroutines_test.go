@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Goroutines of one process that ask at the same time for what can be granted beside
-// others have places in the queue of the store, and wait there: in a queue of the process
-// they would wait for those who stand behind them in the store.
+// Goroutines of one process that can hold beside others have entries of their own in the
+// queue of the store, and wait there. In a queue of the process they would wait for claims
+// that are behind them in the store.
 func TestGoroutinesOfOneProcess(t *testing.T) {
 	for name, acquire := range map[string]func(ctx context.Context, l *holdfast.Locker, i int) (*holdfast.Lock, error){
 		"permits": func(ctx context.Context, l *holdfast.Locker, _ int) (*holdfast.Lock, error) {

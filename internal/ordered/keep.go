@@ -10,20 +10,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// listings is how often the entries of a session are listed at most, in each TTL of it.
-const listings = 3
+// sweepsPerTTL is how often at most the entries of a session are listed in one TTL of the
+// session.
+const sweepsPerTTL = 3
 
-// keepAlive is a call that extends a session, for all who want that meanwhile: of many
-// claims that are renewed at once, and of many calls that a store leaves without an answer,
-// only one is under way.
+// keepAlive is a call that extends a session. All callers that need it meanwhile share it:
+// at most one is under way, however many claims are renewed, and however long the store
+// does not answer.
 type keepAlive struct {
-	done chan struct{} // closed when the others are set
-	s    session       // as it is then
+	done chan struct{} // closed when s and err are set
+	s    session       // as extended
 	err  error
 }
 
-// extend extends s, or waits for who does. It returns a session that lives for least from
-// now on. The error is driver.ErrGone if it has ended: all of its claims are gone then.
+// extend extends s, or waits for the call that does. It returns a session that lives for
+// least from now on. The error is driver.ErrGone if the session has ended, and all of its
+// claims with it.
 func (e *Engine) extend(ctx context.Context, s session, least time.Duration) (session, error) {
 	for start := e.clock.Read(); ; {
 		k, first := e.join()
@@ -37,30 +39,30 @@ func (e *Engine) extend(ctx context.Context, s session, least time.Duration) (se
 			return session{}, ctx.Err()
 		}
 		switch {
-		case k.err == nil && k.s.id == s.id && k.s.rest(start) >= least:
+		case k.err == nil && k.s.id == s.id && k.s.remaining(start) >= least:
 			return k.s, nil
 		case k.err != nil && !retry.Ended(k.err) && !errors.Is(k.err, driver.ErrGone):
 			return session{}, k.err
 		}
-		// It was of another session, or began too early, or had less time than there is.
+		// That call was for another session, began too early, or its own context ended first.
 	}
 }
 
-// join returns the call that extends a session. first says that it has to be made.
+// join returns the call that extends a session. first says that the caller must make it.
 func (e *Engine) join() (k *keepAlive, first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if first = e.keeping == nil; first {
-		e.keeping = &keepAlive{done: make(chan struct{}), err: errors.New("the call that extends the session has panicked")}
+	if first = e.extending == nil; first {
+		e.extending = &keepAlive{done: make(chan struct{}), err: errors.New("the call that extends the session has panicked")}
 	}
-	return e.keeping, first
+	return e.extending, first
 }
 
 // keepAlive makes the call.
 func (e *Engine) keepAlive(ctx context.Context, k *keepAlive, s session) {
 	defer func() {
 		e.mu.Lock()
-		e.keeping = nil
+		e.extending = nil
 		e.mu.Unlock()
 		close(k.done)
 	}()
@@ -79,7 +81,7 @@ func (e *Engine) keepAlive(ctx context.Context, k *keepAlive, s session) {
 	}
 }
 
-// extended takes note of a session that was extended, unless that was before the last time.
+// extended records that s was extended, unless a later call has already.
 func (e *Engine) extended(s session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -89,10 +91,10 @@ func (e *Engine) extended(s session) {
 }
 
 // sweep removes entries that no claim needs: of a Try that arrived after its Release, or of
-// a Release that nobody repeats any more. It lists all entries of the session, so it does
-// so once in each third of the session's time at most. What fails, a later one does.
+// a Release that failed and is not repeated. It lists all entries of the session, so it
+// runs at most once in each third of the session's TTL. A later sweep repeats what failed.
 func (e *Engine) sweep(ctx context.Context, s session) {
-	if !e.sweeps(s) {
+	if !e.sweepDue(s) {
 		return
 	}
 	entries, err := e.store.Own(ctx, s.id)
@@ -100,34 +102,34 @@ func (e *Engine) sweep(ctx context.Context, s session) {
 		return
 	}
 	for _, entry := range entries {
-		at := place{entry.Name, entry.Mark.ID}
+		key := claimKey{entry.Name, entry.Label.ID}
 		e.mu.Lock()
-		k := e.claims[at]
+		k := e.claims[key]
 		orphan := k == nil || !k.needed(e.clock.Now())
 		e.mu.Unlock()
 		if !orphan {
 			continue
 		}
-		if _, err := e.store.Remove(ctx, s.id, entry.Name, entry.Mark); err == nil && k != nil {
+		if _, err := e.store.Remove(ctx, s.id, entry.Name, entry.Label); err == nil && k != nil {
 			e.forget(k)
 		}
 	}
 }
 
-// sweeps says that the caller has to sweep.
-func (e *Engine) sweeps(s session) bool {
-	third := e.clock.Now() / clock.Instant(max(s.ttl/listings, 1))
+// sweepDue reports whether the caller has to sweep.
+func (e *Engine) sweepDue(s session) bool {
+	third := e.clock.Now() / clock.Instant(max(s.ttl/sweepsPerTTL, 1))
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.swept == (sweeping{s.id, third}) {
+	if e.lastSweep == (sweepTime{s.id, third}) {
 		return false
 	}
-	e.swept = sweeping{s.id, third}
+	e.lastSweep = sweepTime{s.id, third}
 	return true
 }
 
-// sweeping is a third of the time of a session in which its entries were listed.
-type sweeping struct {
+// sweepTime is the third of a session's TTL in which its entries were listed.
+type sweepTime struct {
 	session int64
 	third   clock.Instant
 }

@@ -51,7 +51,7 @@ func TestOneCallExtendsForAll(t *testing.T) {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * apart)
 				limit := time.Minute
-				if i%2 == 0 { // the first of them all gives up before there is an answer
+				if i%2 == 0 { // the first caller gives up before there is an answer
 					limit = apart * 3 / 2
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -80,8 +80,8 @@ func TestOneCallExtendsForAll(t *testing.T) {
 	})
 }
 
-// A renewal is not answered from a call that began long before it, nor from one before the
-// machine was suspended.
+// A renewal does not use the answer of a call that began long before it, nor of one before
+// the machine was suspended.
 func TestOldCallsExtendNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -107,8 +107,8 @@ func TestOldCallsExtendNothing(t *testing.T) {
 	})
 }
 
-// The entries of a session are listed once in a third of its time, however many renewals
-// there are. Each of them learns at once of an entry that was removed.
+// The entries of a session are listed once in a third of its TTL, however many renewals
+// there are. Each renewal finds a removed entry at once.
 func TestEntriesAreListedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// memory is a Store in memory. Several Engines may share one, each for a process. A
-// hook may spoil its answers.
+// memory is a Store in memory. Several Engines may share one, each for a process. Hooks can
+// make its calls fail.
 type memory struct {
 	ttl time.Duration
 
@@ -22,13 +22,14 @@ type memory struct {
 	entries  []entry
 	changed  chan struct{} // closed by every change
 	calls    map[string]int
-	// sure has Watch say that an entry has gone for certain.
+	// sure makes Watch report that an entry was certainly removed.
 	sure bool
-	// unnamed leaves out of the answer of a first try the holder, neverNamed of all answers.
+	// unnamed leaves the holder out of the answer to a first Try, neverNamed out of all
+	// answers.
 	unnamed, neverNamed bool
 	viewing
-	// before is asked before a call is executed, and after when it was: an error is the
-	// answer then. nil means none.
+	// before is called before a call is executed, and after when it was: an error of theirs
+	// is the result of the call. nil means no hook.
 	before, after func(ctx context.Context, call string) error
 }
 
@@ -58,7 +59,7 @@ func (m *memory) count(calls ...string) (n int) {
 	return n
 }
 
-// call executes do, unless a hook or the context is against it.
+// call executes do, unless a hook returns an error or the context has ended.
 func (m *memory) call(ctx context.Context, name string, do func() error) error {
 	m.mu.Lock()
 	m.calls[name]++
@@ -104,11 +105,11 @@ func (m *memory) begin(ttl time.Duration) int64 {
 	return id
 }
 
-func (m *memory) Keep(ctx context.Context, session int64, name string, mark ordered.Mark, note string, rest time.Duration) (there bool, err error) {
+func (m *memory) Keep(ctx context.Context, session int64, name string, mark ordered.Label, note string, rest time.Duration) (there bool, err error) {
 	err = m.call(ctx, "keep", func() error {
 		for i := range m.entries {
-			if e := &m.entries[i]; e.session == session && e.Name == name && e.Mark == mark {
-				e.session, e.Note, e.Mark.ID, there = m.begin(rest), note, ordered.ClaimOf(note), true
+			if e := &m.entries[i]; e.session == session && e.Name == name && e.Label == mark {
+				e.session, e.Note, e.Label.ID, there = m.begin(rest), note, ordered.ClaimOf(note), true
 				e.Session, e.Key = e.session, e.Key+" kept"
 				m.change()
 			}
@@ -148,7 +149,7 @@ func (m *memory) Has(ctx context.Context, session int64, entries []ordered.Entry
 	err = m.call(ctx, "has", func() error {
 		for _, e := range entries {
 			there = append(there, slices.ContainsFunc(m.entries, func(x entry) bool {
-				return x.session == session && x.Name == e.Name && x.Mark.ID == e.Mark.ID && x.Order == e.Order
+				return x.session == session && x.Name == e.Name && x.Label.ID == e.Label.ID && x.Order == e.Order
 			}))
 		}
 		return nil
@@ -168,13 +169,13 @@ func (m *memory) Own(ctx context.Context, session int64) (own []ordered.Entry, e
 	return own, err
 }
 
-func (m *memory) Enqueue(ctx context.Context, session int64, name string, mark ordered.Mark, note string, alone bool) (queue []ordered.Entry, err error) {
+func (m *memory) Enqueue(ctx context.Context, session int64, name string, mark ordered.Label, note string, alone bool) (queue []ordered.Entry, err error) {
 	err = m.call(ctx, "enqueue", func() error {
 		if m.sessions[session] == nil {
 			return driver.ErrGone
 		}
 		queue = m.queue(name)
-		known := slices.ContainsFunc(queue, func(e ordered.Entry) bool { return e.Mark.ID == mark.ID })
+		known := slices.ContainsFunc(queue, func(e ordered.Entry) bool { return e.Label.ID == mark.ID })
 		if !known && (!alone || len(queue) == 0) {
 			m.add(name, mark, note, session)
 			queue = m.queue(name)
@@ -188,22 +189,22 @@ func (m *memory) Enqueue(ctx context.Context, session int64, name string, mark o
 }
 
 // withoutNote leaves the holder out of a queue, unless that is m.
-func withoutNote(queue []ordered.Entry, m ordered.Mark) []ordered.Entry {
-	if len(queue) > 0 && queue[0].Mark.ID != m.ID {
+func withoutNote(queue []ordered.Entry, m ordered.Label) []ordered.Entry {
+	if len(queue) > 0 && queue[0].Label.ID != m.ID {
 		queue[0].Order, queue[0].Note = 0, ""
 	}
 	return queue
 }
 
 // add makes an entry. The mutex is held.
-func (m *memory) add(name string, mark ordered.Mark, note string, session int64) {
+func (m *memory) add(name string, mark ordered.Label, note string, session int64) {
 	m.revision++
 	key := name + "/" + mark.ID
-	m.entries = append(m.entries, entry{ordered.Entry{Name: name, Key: key, Order: m.revision, Mark: mark, Note: note, Session: session}, session})
+	m.entries = append(m.entries, entry{ordered.Entry{Name: name, Key: key, Order: m.revision, Label: mark, Note: note, Session: session}, session})
 	m.change()
 }
 
-// change wakes those who watch. The mutex is held.
+// change wakes all watches. The mutex is held.
 func (m *memory) change() {
 	close(m.changed)
 	m.changed = make(chan struct{})
@@ -222,7 +223,7 @@ func (m *memory) Queue(ctx context.Context, name string, last uint64, _ bool) (q
 	err = m.call(ctx, "queue", func() error {
 		queue = slices.DeleteFunc(m.queue(name), func(e ordered.Entry) bool { return last > 0 && e.Order > last })
 		if m.neverNamed {
-			queue = withoutNote(queue, ordered.Mark{})
+			queue = withoutNote(queue, ordered.Label{})
 		}
 		return nil
 	})
@@ -240,18 +241,18 @@ func (m *memory) remove(which func(entry) bool) bool {
 	return true
 }
 
-func (m *memory) Remove(ctx context.Context, session int64, name string, mark ordered.Mark) (there bool, err error) {
+func (m *memory) Remove(ctx context.Context, session int64, name string, mark ordered.Label) (there bool, err error) {
 	err = m.call(ctx, "remove", func() error {
-		there = m.remove(func(e entry) bool { return e.session == session && e.Name == name && e.Mark == mark })
+		there = m.remove(func(e entry) bool { return e.session == session && e.Name == name && e.Label == mark })
 		return nil
 	})
 	return there, err
 }
 
-func (m *memory) Share(ctx context.Context, session int64, name string, mark ordered.Mark) (there bool, err error) {
+func (m *memory) Share(ctx context.Context, session int64, name string, mark ordered.Label) (there bool, err error) {
 	err = m.call(ctx, "share", func() error {
 		for i, e := range m.entries {
-			if e.session == session && e.Name == name && e.Mark == mark {
+			if e.session == session && e.Name == name && e.Label == mark {
 				m.entries[i].Shared, there = true, true
 				m.entries[i].Key += " shared"
 				m.change()

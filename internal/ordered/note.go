@@ -18,34 +18,35 @@ func noteOf(c *driver.Claim) string {
 	return c.Note + "\n" + c.Client + " " + rest
 }
 
-// ClaimOf returns the ID of the claim with a note: Mark.ID. It is "" if the note is none of
-// a claim.
+// ClaimOf returns the ID of the claim with a note: Label.ID. It returns "" if the note is
+// not that of a claim.
 func ClaimOf(note string) string {
-	if _, client, rest, ok := split(note); ok {
+	if _, client, rest, ok := cutNote(note); ok {
 		return idOf(client + rest)
 	}
 	return ""
 }
 
-// read takes a note apart. Without an owner, which the ID has to confirm, with which that
-// of another session may begin, all of it is the note.
-func (e *Entry) read() (note, client, owner string) {
-	note, client, rest, ok := split(e.Note)
-	if !ok || !strings.HasPrefix(e.Mark.ID, idOf(client+rest)) {
+// parseNote takes the note apart. The whole text is the note if it names no owner, or an
+// owner that Label.ID does not confirm. The ID of an entry of another session begins with
+// that of its owner.
+func (e *Entry) parseNote() (note, client, owner string) {
+	note, client, rest, ok := cutNote(e.Note)
+	if !ok || !strings.HasPrefix(e.Label.ID, idOf(client+rest)) {
 		return e.Note, "", ""
 	}
 	return note, client, client + rest
 }
 
-// split returns the parts of a note, if it has a last line for programs.
-func split(all string) (note, client, rest string, ok bool) {
+// cutNote returns the parts of a note, if it has a last line for programs.
+func cutNote(all string) (note, client, rest string, ok bool) {
 	end := strings.LastIndexByte(all, '\n')
 	client, rest, ok = strings.Cut(all[end+1:], " ")
 	return all[:max(end, 0)], client, rest, ok && end >= 0
 }
 
-// people returns the note for people.
-func (e *Entry) people() string {
-	note, _, _ := e.read()
+// noteText returns the note without its line for programs.
+func (e *Entry) noteText() string {
+	note, _, _ := e.parseNote()
 	return note
 }

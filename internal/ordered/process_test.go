@@ -33,8 +33,8 @@ func processes(t *testing.T, n int) (*memory, []*process) {
 	return m, ps
 }
 
-// contend has n processes queue for one name, which the first holds. It returns their claims,
-// and what the last was answered. The store is sure of what has gone.
+// contend has n processes queue for one name, which the first holds. It returns their
+// claims, and the Outcome of the last. The store reports removed entries as certain.
 func contend(t *testing.T, n int, readWrite bool) (m *memory, ps []*process, claims []driver.Claim, last driver.Outcome) {
 	t.Helper()
 	m, ps = processes(t, n)

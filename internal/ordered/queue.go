@@ -10,14 +10,14 @@ import (
 )
 
 // Tokens of a claim begin at the number of its entry, shifted by tokenBits. A claim may
-// reserve MaxTokens; what is above them is for readers beside their writer.
+// reserve MaxTokens; the tokens above those are for readers beside their writer.
 const (
 	tokenBits = 10
 	// MaxTokens is how many tokens a claim may reserve: Info.MaxTokens of a store.
 	MaxTokens = 1 << (tokenBits - 1)
 )
 
-// tokenOf returns the first token of a claim, by the number of its entry.
+// tokenOf returns the first token of a claim, from the number of its entry.
 func tokenOf(order uint64) uint64 { return order << tokenBits }
 
 // idOf makes the ID of a claim of its owner.
@@ -26,9 +26,9 @@ func idOf(owner string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// markOf returns what the entry of c says.
-func markOf(c *driver.Claim) Mark {
-	m := Mark{Kind: Mutex, ID: idOf(c.Owner)}
+// labelOf returns the label of the entry of c.
+func labelOf(c *driver.Claim) Label {
+	m := Label{Kind: Mutex, ID: idOf(c.Owner)}
 	switch {
 	case c.Mode == driver.Permit:
 		m.Kind, m.Permits = Permit, max(c.Permits, 1)
@@ -42,10 +42,10 @@ func markOf(c *driver.Claim) Mark {
 
 // Find returns the index of the entry with this ID, or -1.
 func Find(queue []Entry, id string) int {
-	return slices.IndexFunc(queue, func(e Entry) bool { return e.Mark.ID == id })
+	return slices.IndexFunc(queue, func(e Entry) bool { return e.Label.ID == id })
 }
 
-// use is what a name is used for.
+// use returns what a name is used for if an entry of kind k is in its queue.
 func (k Kind) use() string {
 	switch k {
 	case Writer, Reader:
@@ -57,26 +57,27 @@ func (k Kind) use() string {
 	}
 }
 
-// mismatch returns an error if one of the entries before an entry of kind k says that
-// the name is used for something else. Those of other programs go with all kinds.
+// mismatch returns an error if one of the entries before an entry of kind k says that the
+// name is used for something else. Entries of other programs fit every kind.
 func mismatch(name string, before []Entry, k Kind) error {
 	for _, e := range before {
-		if e.Mark.ID != "" && e.Mark.Kind.use() != k.use() {
-			return fmt.Errorf("%q is a %s, and no %s: %w", name, e.Mark.Kind.use(), k.use(), driver.ErrMismatch)
+		if e.Label.ID != "" && e.Label.Kind.use() != k.use() {
+			return fmt.Errorf("%q is a %s, and no %s: %w", name, e.Label.Kind.use(), k.use(), driver.ErrMismatch)
 		}
 	}
 	return nil
 }
 
-// blocked returns the entries, of those before that of a claim with mark m, for one of
-// which it has to wait; none if it holds.
-func blocked(before []Entry, m Mark) []Entry {
+// blocking returns the entries that a claim with label m waits for: it waits until one of
+// them is removed. before are the entries before its own. The result is nil if the claim
+// holds.
+func blocking(before []Entry, m Label) []Entry {
 	keepsOut := func(Entry) bool { return true }
 	switch m.Kind {
 	case Reader:
-		keepsOut = func(e Entry) bool { return e.Mark.Kind != Reader && !e.Shared }
+		keepsOut = func(e Entry) bool { return e.Label.Kind != Reader && !e.Shared }
 	case Permit:
-		keepsOut = func(e Entry) bool { return e.Mark.Kind != Permit }
+		keepsOut = func(e Entry) bool { return e.Label.Kind != Permit }
 	}
 	for i := len(before) - 1; i >= 0; i-- {
 		if keepsOut(before[i]) {
@@ -89,12 +90,12 @@ func blocked(before []Entry, m Mark) []Entry {
 	return nil
 }
 
-// PermitsOf is how many permits a name has, to a claim with mark m behind others: what
-// the first of them says that says something.
-func PermitsOf(before []Entry, m Mark) int {
+// PermitsOf returns how many permits a name has: the number in the first entry of before
+// that has one, else that in m.
+func PermitsOf(before []Entry, m Label) int {
 	for _, e := range before {
-		if e.Mark.Kind == Permit && e.Mark.Permits > 0 {
-			return e.Mark.Permits
+		if e.Label.Kind == Permit && e.Label.Permits > 0 {
+			return e.Label.Permits
 		}
 	}
 	return m.Permits

@@ -13,36 +13,37 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// besideOwner is what is appended to the owner of a writer that has left, for the
-// readers that stand on its entry.
+// besideOwner is appended to the owner of a writer that was released while readers still
+// share its entry.
 const besideOwner = ".readers"
 
-// parted is a queue: its holders, and its waiters.
+// parted is a queue, taken apart into its holders and its waiters.
 type parted struct{ holders, waiters []Entry }
 
-// part takes a queue apart. Who is behind one that waits waits, too. Permits hold as long
-// as no entry says how many there are.
+// part separates the holders from the waiters. An entry behind a waiter waits, too. If no
+// entry contains the number of permits, all permits count as held.
 func part(queue []Entry) parted {
-	permits := PermitsOf(queue, Mark{Permits: math.MaxInt})
+	permits := PermitsOf(queue, Label{Permits: math.MaxInt})
 	n := 0
 	for ; n < len(queue); n++ {
-		m := queue[n].Mark
+		m := queue[n].Label
 		m.Permits = permits
-		if len(blocked(queue[:n], m)) > 0 {
+		if len(blocking(queue[:n], m)) > 0 {
 			break
 		}
 	}
 	return parted{queue[:n], queue[n:]}
 }
 
-// read returns the queue of a name, with so many of the holders and the first waiters
-// complete, and how many calls that took. What was removed meanwhile is left out.
-func read(ctx context.Context, v Viewer, name string, holders int) (p parted, calls int, err error) {
-	queue, err := v.Look(ctx, name)
+// readQueue returns the queue of a name, and how many calls that took. At most holders of
+// the holders, and the first waiters, are complete. Entries that were removed meanwhile are
+// left out.
+func readQueue(ctx context.Context, v AdminStore, name string, holders int) (p parted, calls int, err error) {
+	queue, err := v.FullQueue(ctx, name)
 	calls = 1
 	for seen := -1; err == nil && len(queue) != seen; {
 		seen, p = len(queue), part(queue)
-		first := p.entries(holders, shown)
+		first := p.entries(holders, shownMost)
 		for _, entry := range first {
 			if entry.Order == 0 {
 				calls++
@@ -61,7 +62,8 @@ func read(ctx context.Context, v Viewer, name string, holders int) (p parted, ca
 	return p, calls, err
 }
 
-// entries returns the first of the holders and of the waiters, so many at most.
+// entries returns the first holders and the first waiters, at most as many as the arguments
+// say.
 func (p *parted) entries(holders, waiters int) (first []*Entry) {
 	for i := range p.holders[:min(holders, len(p.holders))] {
 		first = append(first, &p.holders[i])
@@ -72,9 +74,9 @@ func (p *parted) entries(holders, waiters int) (first []*Entry) {
 	return first
 }
 
-// failed returns what is known to have failed for one of the sessions that are shown.
+// failed returns the error of one of the sessions that are shown, or nil.
 func (p *parted) failed(sessions map[int64]error) error {
-	for _, entry := range p.entries(shown, shown) {
+	for _, entry := range p.entries(shownMost, shownMost) {
 		if err := sessions[entry.Session]; err != nil {
 			return err
 		}
@@ -82,7 +84,7 @@ func (p *parted) failed(sessions map[int64]error) error {
 	return nil
 }
 
-// record describes a name, of which a part could not be read where failed is not nil.
+// record describes a name. If failed is not nil, a part of it could not be read.
 func (p *parted) record(name string, rests map[int64]time.Duration, failed error) admin.Record {
 	r := admin.Record{Name: name, Listeners: -1}
 	switch {
@@ -97,21 +99,21 @@ func (p *parted) record(name string, rests map[int64]time.Duration, failed error
 	}
 	r.Kind, r.Holders, r.Waiting = p.kind(), len(p.holders), len(p.waiters)
 	if r.Kind == admin.KindSemaphore {
-		if r.Permits = PermitsOf(slices.Concat(p.holders, p.waiters), Mark{}); r.Permits > 0 {
+		if r.Permits = PermitsOf(slices.Concat(p.holders, p.waiters), Label{}); r.Permits > 0 {
 			r.Free = r.Permits - r.Holders
 		}
 	}
-	for _, entry := range p.holders[:min(shown, len(p.holders))] {
+	for _, entry := range p.holders[:min(shownMost, len(p.holders))] {
 		r.Holds = append(r.Holds, entry.hold(rests[entry.Session]))
 	}
-	for _, entry := range p.waiters[:min(shown, len(p.waiters))] {
+	for _, entry := range p.waiters[:min(shownMost, len(p.waiters))] {
 		h := entry.hold(rests[entry.Session])
 		if r.Kind == admin.KindSemaphore {
 			h.Mode = driver.Permit
 		}
 		r.Waiters = append(r.Waiters, admin.Waiter{Owner: h.Owner, Note: h.Note, Mode: h.Mode, Remaining: h.Remaining, Client: h.Client})
 	}
-	for _, entry := range p.entries(shown, shown) {
+	for _, entry := range p.entries(shownMost, shownMost) {
 		if rest := rests[entry.Session]; rest < 0 || r.Remaining < 0 {
 			r.Remaining = admin.RemainingUnknown
 		} else {
@@ -121,15 +123,14 @@ func (p *parted) record(name string, rests map[int64]time.Duration, failed error
 	return r
 }
 
-// kind is what the name is used for. Entries of other programs that do not say what they
-// are of are as those of a mutex, which go with all kinds. Whether a mutex was asked for,
-// or a fair one, is not stored: both have a queue.
+// kind returns what the name is used for. Entries of other programs have the kind Mutex,
+// and fit every kind. A mutex and a fair mutex look the same, because both have a queue.
 func (p *parted) kind() admin.Kind {
-	for _, entry := range p.entries(shown, shown) {
+	for _, entry := range p.entries(shownMost, shownMost) {
 		switch {
-		case entry.Mark.Kind == Permit:
+		case entry.Label.Kind == Permit:
 			return admin.KindSemaphore
-		case entry.Mark.Kind != Mutex:
+		case entry.Label.Kind != Mutex:
 			return admin.KindReadWrite
 		}
 	}
@@ -138,9 +139,9 @@ func (p *parted) kind() admin.Kind {
 
 // hold describes an entry.
 func (e *Entry) hold(rest time.Duration) admin.Hold {
-	note, client, _ := e.read()
+	note, client, _ := e.parseNote()
 	h := admin.Hold{Holder: admin.Holder{Owner: e.owner(), Note: note, Holds: 1, Remaining: rest}, Mode: e.mode()}
-	if e.Mark.ID == "" {
+	if e.Label.ID == "" {
 		h.Client.ID = fmt.Sprintf("%x", e.Session)
 		return h
 	}
@@ -148,10 +149,10 @@ func (e *Entry) hold(rest time.Duration) admin.Hold {
 	return h
 }
 
-// owner is who made the entry. That of another program is the session, and the number
-// of the entry: a program may use one session for all of its locks.
+// owner returns the owner of the entry. For another program it consists of the session and
+// the number of the entry, because a program may use one session for all of its locks.
 func (e *Entry) owner() string {
-	_, _, owner := e.read()
+	_, _, owner := e.parseNote()
 	switch {
 	case owner == "":
 		return fmt.Sprintf("%x:%d", e.Session, e.Order)
@@ -163,9 +164,9 @@ func (e *Entry) owner() string {
 
 func (e *Entry) mode() driver.Mode {
 	switch {
-	case e.Mark.Kind == Permit:
+	case e.Label.Kind == Permit:
 		return driver.Permit
-	case e.Mark.Kind == Reader || e.Shared:
+	case e.Label.Kind == Reader || e.Shared:
 		return driver.Shared
 	default:
 		return driver.Exclusive

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// A Release whose answer is lost, and that is repeated late, does not end what came after.
+// A Release whose answer is lost, and that is repeated late, does not end the next claim.
 func TestRepeatedReleaseSparesNewerHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, ps := processes(t, 1)
@@ -26,8 +26,8 @@ func TestRepeatedReleaseSparesNewerHold(t *testing.T) {
 	})
 }
 
-// An entry that nobody owns any more goes with a renewal, a third of the TTL later at most: of a Release that never
-// arrived and is not repeated, and of a Try that arrived after its Release.
+// A renewal removes entries without a claim, a third of the TTL later at most: of a Release
+// that never arrived and is not repeated, and of a Try that arrived after its Release.
 func TestOrphansAreSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -49,7 +49,7 @@ func TestOrphansAreSwept(t *testing.T) {
 		p.over(late)
 		m.mu.Lock()
 		for session := range m.sessions { // now it arrives
-			m.add("job", ordered.Mark{Kind: ordered.Mutex, ID: "0123456789abcdef"}, "", session)
+			m.add("job", ordered.Label{Kind: ordered.Mutex, ID: "0123456789abcdef"}, "", session)
 		}
 		m.mu.Unlock()
 		p.renewed(other, nil)
@@ -57,7 +57,7 @@ func TestOrphansAreSwept(t *testing.T) {
 	})
 }
 
-// The entries of claims are not swept: held, in the queue, on their way.
+// The entries of claims are not swept: of those that hold, wait, or have a Try under way.
 func TestSweepSparesClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -79,7 +79,7 @@ func TestSweepSparesClaims(t *testing.T) {
 	})
 }
 
-// Where a Release that is to keep a name had no answer, the entry is swept when the name may
+// If a Release that keeps a name had no answer, the entry is swept as soon as the name may
 // be free, and not before.
 func TestSweepSparesNamesToBeKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestLateTryLockIsReleased(t *testing.T) {
 		m.mu.Lock()
 		for session := range m.sessions { // now it arrives
 			if session != m.entries[0].session {
-				m.add("job", ordered.Mark{Kind: ordered.Mutex, ID: ordered.IDOf(passing.Owner)}, "", session)
+				m.add("job", ordered.Label{Kind: ordered.Mutex, ID: ordered.IDOf(passing.Owner)}, "", session)
 			}
 		}
 		m.mu.Unlock()
@@ -153,7 +153,7 @@ func TestTriedAgainAfterRelease(t *testing.T) {
 	})
 }
 
-// Where nothing is renewed a Try that extends the session sweeps.
+// If nothing is renewed, a Try that extends the session sweeps.
 func TestTrySweeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -169,7 +169,7 @@ func TestTrySweeps(t *testing.T) {
 	})
 }
 
-// A claim that does not go with the name leaves no entry, and nothing is remembered of it.
+// A claim of another kind than the name has leaves no entry, and the Engine forgets it.
 func TestMismatchLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)

@@ -9,16 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// session is the one of an Engine; id is 0 while there is none.
+// session is the session of an Engine; id is 0 while there is none.
 type session struct {
 	id   int64
 	ttl  time.Duration
 	sent clock.Moment // when the last call that extended it was sent
 }
 
-// rest is for how long the session lives at least. While the machine was suspended the
-// store has counted on: then only the store knows.
-func (s session) rest(now clock.Moment) time.Duration {
+// remaining returns for how long the session lives at least. It returns 0 if the machine
+// was suspended since the last extension: the store's clock went on meanwhile, so only the
+// store knows.
+func (s session) remaining(now clock.Moment) time.Duration {
 	if s.id == 0 || now.Suspended(s.sent, s.ttl/10) {
 		return 0
 	}
@@ -31,17 +32,16 @@ func (e *Engine) current() session {
 	return e.session
 }
 
-// ready returns a session that lives for as long as a claim needs: two thirds of its time,
-// as the core renews a claim after a third, or all of ttl where that is shorter than the time
-// of a session, since such a claim is not renewed. One that was idle is extended, or replaced
-// if it has ended. With less a claim would begin near its end: a margin may take half of it.
+// ready returns a session that lives long enough for a new claim, see need. It extends a
+// session that was idle for too long, and replaces one that has ended. With less time the
+// claim would begin near its end, because the core's safety margin may take half of it.
 func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) {
 	if s := e.current(); e.enough(s, ttl) {
 		return s, nil
 	}
-	select { // one opens or extends it for all
-	case e.turn <- struct{}{}:
-		defer func() { <-e.turn }()
+	select { // one caller opens or extends the session for all
+	case e.sessionMutex <- struct{}{}:
+		defer func() { <-e.sessionMutex }()
 	case <-ctx.Done():
 		return session{}, notExecuted(ctx.Err())
 	}
@@ -61,7 +61,9 @@ func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) 
 	return e.open(ctx)
 }
 
-// need is how long the session must live for a claim with that TTL.
+// need returns how long the session must live for a claim with that TTL: two thirds of the
+// session's TTL, because the core renews a claim after a third. A claim with a shorter TTL
+// than the session is not renewed, so it needs all of its own TTL, too.
 func (s session) need(ttl time.Duration) time.Duration {
 	least := s.ttl - s.ttl/3
 	if ttl < s.ttl {
@@ -70,9 +72,9 @@ func (s session) need(ttl time.Duration) time.Duration {
 	return least
 }
 
-// enough says that s lives for as long as a claim with that TTL needs.
+// enough reports whether s lives for as long as a claim with that TTL needs.
 func (e *Engine) enough(s session, ttl time.Duration) bool {
-	return s.id != 0 && s.rest(e.clock.Read()) >= s.need(ttl)
+	return s.id != 0 && s.remaining(e.clock.Read()) >= s.need(ttl)
 }
 
 func (e *Engine) open(ctx context.Context) (s session, err error) {
@@ -107,8 +109,8 @@ func (e *Engine) lose(id int64) {
 	}
 }
 
-// Notify calls hint with 0 when the session has ended, and with the claims of client that
-// were ended by force, until ctx ends.
+// Notify calls hint with 0 when the session has ended, and with each claim of client that
+// was forced, until ctx ends.
 func (e *Engine) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A session that is idle is extended before it is used, and replaced if it has ended. A claim
-// that began with half of the session's time, of which a margin takes a third, was lost before
-// its first renewal was answered, where a call takes a fiftieth of that time.
+// A session that is idle is extended before it is used, and replaced if it has ended. A
+// claim that began with half of the session's TTL was lost before its first renewal was
+// answered: a margin took a third of that time, and each call a fiftieth.
 func TestIdleSessionIsProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -37,7 +37,7 @@ func TestIdleSessionIsProven(t *testing.T) {
 	})
 }
 
-// A claim with a fixed end gets a session that lives so long.
+// A claim with a fixed end gets a session that lives as long as the claim.
 func TestShortClaimIsValidToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, ps := processes(t, 1)
@@ -52,8 +52,8 @@ func TestShortClaimIsValidToItsEnd(t *testing.T) {
 	})
 }
 
-// When a session has ended all of its claims are gone, who listens is notified, and the next
-// claim gets another session. What was held is not made again by a renewal.
+// When a session has ended, all of its claims are gone, listeners are notified, and the
+// next claim gets another session. A renewal does not make the old claims again.
 func TestSessionLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -86,7 +86,8 @@ func TestSessionLost(t *testing.T) {
 	})
 }
 
-// An entry that somebody removed is a loss at the next renewal, and wakes its waiter.
+// An entry that another program removed is a loss at the next renewal, and wakes its
+// waiter.
 func TestRemovedEntryIsALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -113,21 +114,20 @@ func TestRemovedEntryIsALoss(t *testing.T) {
 	})
 }
 
-// A store that leaves an entry out of those of the session, but has it, loses no lock.
+// A store that has an entry, but leaves it out of the session's entries, loses no lock.
 func TestEntryIsAskedForTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
 		held := ps[0].claim()
 		ps[0].granted(held, true)
 		m.mu.Lock()
-		m.entries[0].session++ // of nobody
+		m.entries[0].session++ // of no session
 		m.mu.Unlock()
 		ps[0].renewed(held, nil)
 	})
 }
 
-// A session that ends while a Try is answered grants nothing: the claim is made again in
-// the next one.
+// A session that ends during a Try gives no grant: the claim is made again in the next one.
 func TestSessionEndsDuringTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -154,8 +154,8 @@ func TestSessionEndsDuringTry(t *testing.T) {
 	})
 }
 
-// After the machine was suspended the store is asked before a claim is granted: its
-// clock has gone on.
+// After the machine was suspended, the store is asked before a claim is granted, because
+// its clock went on.
 func TestSuspendedSessionIsProven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
@@ -173,7 +173,8 @@ func TestSuspendedSessionIsProven(t *testing.T) {
 	})
 }
 
-// A renewal of a claim whose first Try is under way finds nothing, and forgets nothing.
+// A renewal of a claim whose first Try is under way does not find the claim, and forgets
+// nothing.
 func TestRenewDuringTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)

@@ -31,7 +31,7 @@ func (s *simStore) Client(l *sim.Link) driver.Backend {
 	return &backend{ordered.New(&simSession{s.memory, l}), s.memory}
 }
 
-// Forget ends sessions, with all that they hold and wait for.
+// Forget ends sessions, and with them all of their claims.
 func (s *simStore) Forget(which func() bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *simSession) Own(ctx context.Context, session int64) ([]ordered.Entry, e
 	return sim.Call(ctx, s.link, func() ([]ordered.Entry, error) { return s.memory.Own(context.Background(), session) })
 }
 
-func (s *simSession) Enqueue(ctx context.Context, session int64, name string, m ordered.Mark, note string, alone bool) ([]ordered.Entry, error) {
+func (s *simSession) Enqueue(ctx context.Context, session int64, name string, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	return sim.Call(ctx, s.link, func() ([]ordered.Entry, error) {
 		return s.memory.Enqueue(context.Background(), session, name, m, note, alone)
 	})
@@ -106,15 +106,15 @@ func (s *simSession) Queue(ctx context.Context, name string, last uint64, named 
 	})
 }
 
-func (s *simSession) Remove(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
+func (s *simSession) Remove(ctx context.Context, session int64, name string, m ordered.Label) (bool, error) {
 	return sim.Call(ctx, s.link, func() (bool, error) { return s.memory.Remove(context.Background(), session, name, m) })
 }
 
-func (s *simSession) Share(ctx context.Context, session int64, name string, m ordered.Mark) (bool, error) {
+func (s *simSession) Share(ctx context.Context, session int64, name string, m ordered.Label) (bool, error) {
 	return sim.Call(ctx, s.link, func() (bool, error) { return s.memory.Share(context.Background(), session, name, m) })
 }
 
-func (s *simSession) Keep(ctx context.Context, session int64, name string, m ordered.Mark, note string, rest time.Duration) (bool, error) {
+func (s *simSession) Keep(ctx context.Context, session int64, name string, m ordered.Label, note string, rest time.Duration) (bool, error) {
 	return sim.Call(ctx, s.link, func() (bool, error) {
 		return s.memory.Keep(context.Background(), session, name, m, note, s.link.There(rest))
 	})

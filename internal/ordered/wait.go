@@ -9,31 +9,31 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// settled is for how long a claim has to wait until its own entry is watched, and until
-// the store is asked for the holder, where it has not said so. Most waits are over before, and
-// do not pay for either.
-const settled = 250 * time.Millisecond
+// longWait is how long a claim waits before its own entry is watched, and before the store
+// is asked for an unknown holder. Most waits end earlier, and save both calls.
+const longWait = 250 * time.Millisecond
 
-// met is what a Try found in its way: Outcome.Ahead.
-type met struct {
-	by      *attempt
-	ahead   []Entry
-	sole    bool   // the one ahead is the only one, and both are of mutexes: a writer may leave a part to its readers
-	before  *Entry // the one before that, if there is one and both are of mutexes
-	own     *Entry // the claim's own; nil if it has none
-	unnamed bool   // the holder is not known
-	kept    int64  // the session of the first entry, if nobody holds that
+// blockers is Outcome.Ahead: the entries that a Try has to wait for, and what it knows
+// about them.
+type blockers struct {
+	by            *attempt
+	ahead         []Entry
+	sole          bool   // only one entry is before the claim's, and both are mutexes: the entry of a writer may become one of its readers
+	before        *Entry // the entry before the one ahead, if there is one and both are mutexes
+	own           *Entry // of the claim; nil if it has none
+	holderUnknown bool
+	kept          int64 // the session of the first entry, if that keeps a released name taken
 }
 
-// mutexes takes note of what is before the one ahead, if that and the claim are of mutexes.
-func (m *met) mutexes(before []Entry) {
+// mutexes sets sole or before, if the claim and the entry ahead are mutexes.
+func (m *blockers) mutexes(before []Entry) {
 	n := len(before)
 	switch {
-	case m.own.Mark.Kind != Mutex || before[n-1].Mark.Kind != Mutex:
+	case m.own.Label.Kind != Mutex || before[n-1].Label.Kind != Mutex:
 	case n == 1:
 		m.sole = true
 	default:
-		second := before[n-2] // a copy: the whole queue would stay in memory
+		second := before[n-2] // a copy: a pointer would keep the whole queue in memory
 		m.before = &second
 	}
 }
@@ -41,12 +41,12 @@ func (m *met) mutexes(before []Entry) {
 // watch is a call of Store.Watch under way.
 type watch struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the others are set
+	done   chan struct{} // closed when err and queue are set
 	err    error         // of the call
 	queue  []Entry       // as it was after the call; nil if that is not known
 }
 
-// ended says that the call has returned; false for nil.
+// ended reports whether the call has returned; false for nil.
 func (w *watch) ended() bool {
 	if w == nil {
 		return false
@@ -63,41 +63,41 @@ func (w *watch) ended() bool {
 type waiter struct {
 	engine *Engine
 
-	// What is watched, since when; watch is nil while nothing is.
-	met   *met
-	since time.Time
-	watch *watch // of the entries ahead
-	own   *watch // of the claim's own; nil at first
-	asked bool   // another try was to learn the holder
+	blockers    *blockers
+	since       time.Time
+	watch       *watch // of the entries ahead; nil while they are not watched
+	ownWatch    *watch // of the claim's own entry; nil at first
+	askedHolder bool   // another Try was requested, to learn the holder
 }
 
-// Waiter prepares to wait until an entry is removed that keeps a claim waiting, or that
-// of the claim itself.
+// Waiter returns a Waiter for a claim, which waits until an entry ahead of the claim, or
+// the claim's own, is removed.
 func (e *Engine) Waiter(driver.Claim) driver.Waiter { return &waiter{engine: e} }
 
-// Wait returns when what last met has changed, with the grant if there is nothing ahead any
-// more, and once for another try where last does not name the holder. The watches go on
-// when ctx ends: the next Wait for the same entries misses nothing.
+// Wait returns when the entries that refused last have changed, with the grant if nothing
+// is ahead any more. If last does not name the holder, a long wait is interrupted once, so
+// that another Try learns it. The watches continue when ctx ends: the next Wait for the
+// same entries misses nothing.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err
 	}
-	m, ok := last.Ahead.(*met)
+	m, ok := last.Ahead.(*blockers)
 	if !ok {
-		return driver.Outcome{}, nil // not an answer of ours: nothing is known, so another try is worth while
+		return driver.Outcome{}, nil // last is not an Outcome of this Engine: another Try must find out
 	}
 	w.prepare(m)
-	later := time.NewTimer(w.later(ctx, m))
+	later := time.NewTimer(w.untilLongWait(ctx, m))
 	defer later.Stop()
 	for {
 		var own <-chan struct{}
-		if w.own != nil {
-			own = w.own.done
+		if w.ownWatch != nil {
+			own = w.ownWatch.done
 		}
 		select {
 		case <-w.watch.done:
 			queue, err := w.watch.queue, w.watch.err
-			if w.own.ended() { // the own entry may have gone first
+			if w.ownWatch.ended() { // the own entry may have been removed first
 				queue = nil
 			}
 			w.watch.cancel()
@@ -108,16 +108,16 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 			}
 			return out, err
 		case <-own:
-			err := w.own.err
+			err := w.ownWatch.err
 			w.Close()
 			return driver.Outcome{}, err
 		case <-later.C:
-			if m.unnamed && !w.asked {
-				w.asked = true
+			if m.holderUnknown && !w.askedHolder {
+				w.askedHolder = true
 				return driver.Outcome{}, nil
 			}
-			if m.own != nil && w.own == nil {
-				w.own = w.engine.watch(func(ctx context.Context) ([]Entry, error) {
+			if m.own != nil && w.ownWatch == nil {
+				w.ownWatch = w.engine.watch(func(ctx context.Context) ([]Entry, error) {
 					_, err := w.engine.store.Watch(ctx, m.by.Name, []Entry{*m.own}, nil, nil)
 					return nil, err
 				})
@@ -128,40 +128,40 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 	}
 }
 
-// prepare watches what is ahead, unless that is watched already.
-func (w *waiter) prepare(m *met) {
-	if w.watch != nil && w.met.same(m) {
+// prepare watches the entries ahead, unless they are watched already.
+func (w *waiter) prepare(m *blockers) {
+	if w.watch != nil && w.blockers.same(m) {
 		return
 	}
 	if w.watch != nil {
 		w.watch.cancel()
 	}
-	if w.own != nil && !m.sameOwn(w.met) { // else another program may remove it meanwhile
-		w.own.cancel()
-		w.own = nil
+	if w.ownWatch != nil && !m.sameOwn(w.blockers) { // the same entry stays watched: another program may remove it
+		w.ownWatch.cancel()
+		w.ownWatch = nil
 	}
-	w.met, w.since, w.asked = m, time.Now(), false
-	w.watch = w.engine.watch(func(ctx context.Context) ([]Entry, error) { return w.engine.follow(ctx, m) })
+	w.blockers, w.since, w.askedHolder = m, time.Now(), false
+	w.watch = w.engine.watch(func(ctx context.Context) ([]Entry, error) { return w.engine.awaitChange(ctx, m) })
 }
 
-// same says that two Tries of a claim met the same entries.
-func (m *met) same(other *met) bool {
+// same reports whether two Tries of a claim found the same entries.
+func (m *blockers) same(other *blockers) bool {
 	return m.sameOwn(other) && slices.EqualFunc(m.ahead, other.ahead, func(a, b Entry) bool { return a.Key == b.Key })
 }
 
-// sameOwn says that the claim had the same entry in both, or none.
-func (m *met) sameOwn(other *met) bool {
+// sameOwn reports whether the claim had the same entry in both, or none in both.
+func (m *blockers) sameOwn(other *blockers) bool {
 	if m.own == nil || other.own == nil {
 		return m.own == other.own
 	}
 	return m.own.Order == other.own.Order && m.own.Key == other.own.Key
 }
 
-// later is how long it takes until the wait is a long one: that of a caller who has not
-// much time is one when half of it has passed, if another try is to come.
-func (w *waiter) later(ctx context.Context, m *met) time.Duration {
-	left := settled - time.Since(w.since)
-	if end, ok := ctx.Deadline(); ok && m.unnamed && !w.asked {
+// untilLongWait returns how long it takes until the wait counts as long. While the holder
+// is unknown, half of the caller's time is long enough.
+func (w *waiter) untilLongWait(ctx context.Context, m *blockers) time.Duration {
+	left := longWait - time.Since(w.since)
+	if end, ok := ctx.Deadline(); ok && m.holderUnknown && !w.askedHolder {
 		left = min(left, time.Until(end)/2)
 	}
 	return left
@@ -169,15 +169,15 @@ func (w *waiter) later(ctx context.Context, m *met) time.Duration {
 
 // Close ends the watches, without waiting for their goroutines: Drain does.
 func (w *waiter) Close() {
-	for _, watch := range []*watch{w.watch, w.own} {
+	for _, watch := range []*watch{w.watch, w.ownWatch} {
 		if watch != nil {
 			watch.cancel()
 		}
 	}
-	w.watch, w.own = nil, nil
+	w.watch, w.ownWatch = nil, nil
 }
 
-// watch begins to watch entries.
+// watch runs call in the background and returns it as a watch.
 func (e *Engine) watch(call func(context.Context) ([]Entry, error)) *watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{cancel: cancel, done: make(chan struct{})}
@@ -188,9 +188,9 @@ func (e *Engine) watch(call func(context.Context) ([]Entry, error)) *watch {
 	return w
 }
 
-// follow returns when what a Try met has changed, with the queue up to the claim's entry,
-// nil if that is not known.
-func (e *Engine) follow(ctx context.Context, m *met) ([]Entry, error) {
+// awaitChange returns when the entries that refused a Try have changed. It returns the
+// queue up to the claim's entry, or nil if that is not known.
+func (e *Engine) awaitChange(ctx context.Context, m *blockers) ([]Entry, error) {
 	sole := m.sole
 	gone, err := e.store.Watch(ctx, m.by.Name, m.ahead, m.before, func() { sole = e.isSole(ctx, m) })
 	if err != nil || m.own == nil {
@@ -199,19 +199,19 @@ func (e *Engine) follow(ctx context.Context, m *met) ([]Entry, error) {
 	if gone && sole {
 		return []Entry{*m.own}, nil
 	}
-	return e.read(ctx, m), nil
+	return e.readUpTo(ctx, m), nil
 }
 
-// isSole says that nothing but the one ahead is before the claim's own any more.
-func (e *Engine) isSole(ctx context.Context, m *met) bool {
-	queue := e.read(ctx, m)
-	i := Find(queue, m.own.Mark.ID)
+// isSole reports whether the entry ahead is the only one left before the claim's own.
+func (e *Engine) isSole(ctx context.Context, m *blockers) bool {
+	queue := e.readUpTo(ctx, m)
+	i := Find(queue, m.own.Label.ID)
 	return i == 0 || i == 1 && queue[0].Key == m.ahead[0].Key
 }
 
-// read returns the queue up to the claim's entry, nil if it cannot be read: then another
-// try finds out.
-func (e *Engine) read(ctx context.Context, m *met) []Entry {
+// readUpTo returns the queue up to the claim's entry, or nil if it cannot be read: then
+// another Try finds out.
+func (e *Engine) readUpTo(ctx context.Context, m *blockers) []Entry {
 	ctx, cancel := context.WithTimeout(ctx, retry.Timeout(m.by.TTL, 0))
 	defer cancel()
 	queue, err := e.store.Queue(ctx, m.by.Name, m.own.Order, false)

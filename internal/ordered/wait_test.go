@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// A caller that has waited for a while learns the holder, from a store that did not say it at first:
-// one more question, however long the wait is.
+// A waiter learns the holder after a while, from a store that did not name it at first.
+// That takes one more call, however long the wait is.
 func TestHolderIsAskedForLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -76,10 +76,10 @@ func TestWaitReturnsTheGrant(t *testing.T) {
 
 // entryOf picks the entry of c.
 func entryOf(c driver.Claim) func(entry) bool {
-	return func(e entry) bool { return e.Mark.ID == ordered.IDOf(c.Owner) }
+	return func(e entry) bool { return e.Label.ID == ordered.IDOf(c.Owner) }
 }
 
-// Wait grants nothing that is not certain: the session lives for too short a time, the
+// Wait returns no grant if that is not certain: the session lives for too short a time, the
 // claim's own entry was removed, or another one is ahead.
 func TestWaitLeavesItToTry(t *testing.T) {
 	for name, spoil := range map[string]func(m *memory, p *process, queued driver.Claim){
@@ -113,12 +113,12 @@ func TestWaitLeavesItToTry(t *testing.T) {
 		w := ps[2].Waiter(queued)
 		defer w.Close()
 		ps[1].release(leaving)
-		waited(t, w, last, false) // only the waiter ahead has left
+		waited(t, w, last, false) // only the waiter ahead has given up
 	})
 }
 
-// Where a store notifies of the entry before the one ahead, the queue is read while that
-// one holds, and not after its release.
+// If a store notifies of the entry before the one ahead, the queue is read while the holder
+// still holds, and not after its release.
 func TestQueueIsReadBeforeTheRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps, claims, last := contend(t, 4, false)
@@ -149,8 +149,8 @@ func TestQueueIsReadBeforeTheRelease(t *testing.T) {
 	})
 }
 
-// The one before the one ahead has left, and did not hold: what was read then grants
-// nothing.
+// The entry before the one ahead was removed, and did not hold: the queue that was read
+// then gives no grant.
 func TestWaitersAheadGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, ps, claims, last := contend(t, 4, false)
@@ -185,8 +185,8 @@ func TestOwnEntryStaysWatched(t *testing.T) {
 	})
 }
 
-// Where the own entry and the one ahead have both gone before Wait is called, the one ahead
-// does not grant. Which of them Wait hears of first is chance, so this is repeated.
+// If the own entry and the one ahead were both removed before Wait is called, there is no
+// grant. Which event Wait receives first is random, so this is repeated.
 func TestOwnEntryGoesWithTheOneAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 32 {
@@ -223,8 +223,8 @@ func TestHolderIsAskedForOnce(t *testing.T) {
 	})
 }
 
-// However short a wait is, its error names the holder. Where nobody has learnt yet who
-// that is, a TryLock beside it does not say that it is this process.
+// However short a wait is, its error names the holder. While the process does not know the
+// holder, a TryLock in it does not say that the process itself holds.
 func TestErrorsNameTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -262,7 +262,7 @@ func TestErrorsNameTheHolder(t *testing.T) {
 	})
 }
 
-// drain waits until the Locker has removed the entries of those who gave up.
+// drain waits until the Locker has removed the entries of callers that gave up.
 func drain(t *testing.T, l *holdfast.Locker) {
 	t.Helper()
 	if err := l.Drain(t.Context()); err != nil {
@@ -270,8 +270,8 @@ func drain(t *testing.T, l *holdfast.Locker) {
 	}
 }
 
-// The entry of a claim that waits is watched when it has waited for a while: one that is
-// removed before wakes its waiter then.
+// The entry of a claim is watched after it has waited for a while. If it was removed
+// before, its waiter is woken then.
 func TestOwnEntryIsWatchedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -292,8 +292,8 @@ func TestOwnEntryIsWatchedLater(t *testing.T) {
 	})
 }
 
-// A waiter that is alone with the holder does not read the queue again, and one with others
-// ahead, or for a read-write lock, does.
+// A waiter that is alone with the holder does not read the queue again. A waiter with
+// others ahead, or for a read-write lock, does.
 func TestReadOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		readWrite bool

@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// viewing is what a memory has for people.
+// viewing is what a memory has for operators.
 type viewing struct {
 	ends    map[int64]time.Time // of sessions
 	reasons map[[2]string]string
@@ -34,7 +34,7 @@ func newViewing() viewing {
 	return viewing{ends: map[int64]time.Time{}, reasons: map[[2]string]string{}, hints: map[*func(name, id string)]bool{}}
 }
 
-var _ ordered.Viewer = (*memory)(nil)
+var _ ordered.AdminStore = (*memory)(nil)
 
 func (m *memory) Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
@@ -59,13 +59,13 @@ func (m *memory) Names(ctx context.Context, prefix string, b *budget.Budget) ite
 	}
 }
 
-func (m *memory) Look(ctx context.Context, name string) ([]ordered.Entry, error) {
+func (m *memory) FullQueue(ctx context.Context, name string) ([]ordered.Entry, error) {
 	queue, err := m.Queue(ctx, name, 0, true)
 	for i, e := range queue {
 		if m.bare {
-			mark := e.Mark
+			mark := e.Label
 			mark.ID = e.Key
-			queue[i] = ordered.Entry{Name: e.Name, Key: e.Key, Mark: mark, Shared: e.Shared}
+			queue[i] = ordered.Entry{Name: e.Name, Key: e.Key, Label: mark, Shared: e.Shared}
 		}
 	}
 	return queue, err
@@ -85,7 +85,7 @@ func (m *memory) Complete(ctx context.Context, e *ordered.Entry) (there bool, er
 	})
 }
 
-func (m *memory) Rest(ctx context.Context, session int64) (rest time.Duration, err error) {
+func (m *memory) Remaining(ctx context.Context, session int64) (rest time.Duration, err error) {
 	return rest, m.call(ctx, "rest", func() error {
 		switch {
 		case m.silent:
@@ -133,8 +133,8 @@ func (m *memory) Forced(ctx context.Context, hint func(name, id string)) error {
 	return ctx.Err()
 }
 
-// TestAdmin runs the specification, also over a store that does not say for how long a
-// session lives, and one that asks for each entry.
+// TestAdmin runs the specification, also over a store that does not know the remaining time
+// of a session, and over one that needs a call for each entry.
 func TestAdmin(t *testing.T) {
 	for name, v := range map[string]viewing{"all": {}, "no remaining": {silent: true}, "one by one": {bare: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -147,8 +147,8 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// peer puts an entry of another program into the queue of name, with a session that
-// lives for ttl.
+// peer puts an entry of another program into the queue of name, with a session that lives
+// for ttl.
 func (m *memory) peer(t *testing.T, name, note string) (session int64) {
 	session, _, err := m.Open(t.Context())
 	if err != nil {
@@ -156,7 +156,7 @@ func (m *memory) peer(t *testing.T, name, note string) (session int64) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.add(name, ordered.Mark{Kind: ordered.Mutex}, note, session)
+	m.add(name, ordered.Label{Kind: ordered.Mutex}, note, session)
 	return session
 }
 
@@ -169,8 +169,8 @@ func (p *process) record(name string) admin.Record {
 	return records[0]
 }
 
-// Holders and waiters are shown, of other programs too, with what is left of their
-// sessions.
+// Holders and waiters are shown, those of other programs, too, with the remaining time of
+// their sessions.
 func TestGetShowsTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -215,8 +215,8 @@ func TestGetShowsTheQueue(t *testing.T) {
 	})
 }
 
-// Entries that are removed while a view asks for them are left out, and who waited behind
-// them is shown as a holder.
+// Entries that are removed while a view completes them are left out. A waiter behind them
+// may be shown as a holder then.
 func TestGetWhileEntriesGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -238,20 +238,20 @@ func TestGetWhileEntriesGo(t *testing.T) {
 	})
 }
 
-// Of a semaphore of another program it is not known how many permits it has.
+// The number of permits of another program's semaphore is not known.
 func TestGetOfPermitsOfAnotherProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
 		m.mu.Lock()
 		for session := range int64(3) {
-			m.add("job", ordered.Mark{Kind: ordered.Permit}, "", 77+session)
+			m.add("job", ordered.Label{Kind: ordered.Permit}, "", 77+session)
 		}
 		m.mu.Unlock()
 		if r := ps[0].record("job"); r.Kind != admin.KindSemaphore || r.Holders != 3 || r.Waiting != 0 || r.Permits != 0 || r.Free != 0 {
 			t.Errorf("got %+v, want three holders of a number of permits that is not known", r)
 		}
 		m.mu.Lock()
-		m.add("job", ordered.Mark{Kind: ordered.Permit, Permits: 2, ID: "0123456789abcdef"}, "", 80)
+		m.add("job", ordered.Label{Kind: ordered.Permit, Permits: 2, ID: "0123456789abcdef"}, "", 80)
 		m.mu.Unlock()
 		if r := ps[0].record("job"); r.Holders != 2 || r.Waiting != 2 || r.Permits != 2 || r.Free != 0 {
 			t.Errorf("got %+v, want two holders of two permits, as an entry says", r)
@@ -259,12 +259,12 @@ func TestGetOfPermitsOfAnotherProgram(t *testing.T) {
 	})
 }
 
-// A session that has ended leaves nothing of what its entries have, until they go.
+// If a session has ended, its entries have no remaining time until the store removes them.
 func TestGetOfAnEndedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 1)
 		m.mu.Lock()
-		m.add("job", ordered.Mark{Kind: ordered.Mutex}, "", 77)
+		m.add("job", ordered.Label{Kind: ordered.Mutex}, "", 77)
 		m.mu.Unlock()
 		if r := ps[0].record("job"); r.Holders != 1 || r.Holds[0].Remaining != 0 || r.Remaining != 0 {
 			t.Errorf("got %+v, want a hold with nothing left", r)
@@ -272,8 +272,7 @@ func TestGetOfAnEndedSession(t *testing.T) {
 	})
 }
 
-// The entry of a writer that has left is a hold of its own: of the readers that came
-// beside it.
+// The entry of a released writer is a hold of its own: that of the readers that share it.
 func TestForceUnlockOfReadersBeside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, ps := processes(t, 1)
@@ -316,7 +315,7 @@ func TestForceUnlockOfReadersBeside(t *testing.T) {
 	})
 }
 
-// A Release finds out as well that a hold was ended by force.
+// A Release also finds out that a hold was forced.
 func TestReleaseOfAForcedHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, ps := processes(t, 1)
@@ -332,7 +331,7 @@ func TestReleaseOfAForcedHold(t *testing.T) {
 	})
 }
 
-// Notes and owners come back as they were, whatever is in them.
+// Notes and owners are read as they were written, whatever they contain.
 func TestNotes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, ps := processes(t, 1)
@@ -357,7 +356,7 @@ func TestNotes(t *testing.T) {
 	})
 }
 
-// What can be read is shown where the rest cannot.
+// If a part cannot be read, the other parts are shown.
 func TestGetOfAPart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, ps := processes(t, 2)
@@ -427,7 +426,7 @@ func TestListEndsEarly(t *testing.T) {
 	})
 }
 
-// An Engine over a store that serves no people says so.
+// An Engine over a Store that is no AdminStore returns errors.ErrUnsupported.
 func TestStoreWithoutAView(t *testing.T) {
 	e := ordered.New(struct{ ordered.Store }{newMemory(ttl)})
 	_, get := e.Get(t.Context(), "job")

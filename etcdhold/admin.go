@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	scanPage    = 200 // keys that one request of a list looks at
+	scanPage    = 200 // keys that one request of a list reads
 	readsAtOnce = 100 // keys whose leases one request asks for: a server takes 128
 )
 
 var (
-	_ ordered.Viewer = (*store)(nil)
-	_ admin.Source   = (*Backend)(nil)
+	_ ordered.AdminStore = (*store)(nil)
+	_ admin.Source       = (*Backend)(nil)
 )
 
 // List yields the locks of this package and of other programs. It reads the keys that
@@ -73,16 +73,17 @@ func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry
 	return b.engine.ReadLog(ctx, f)
 }
 
-// Names reads the keys in their order, without their values, which may be large. Keys of
-// a name stand together, but for those of names that continue it: so a name was seen
-// before only if the key before was below it as well.
+// Names reads the keys in their order, without their values, which may be large. The keys
+// of a name are adjacent, except that those of longer names, which begin with it and a
+// slash, may be between them. So a name was seen before only if the previous key was below
+// it, too.
 func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 		if prefix == "" {
 			from = "\x00"
 		}
-		var open []string // names, each the beginning of the next
+		var open []string // the names that the last key is below, each a prefix of the next
 		for more := true; more; {
 			page, err := s.page(ctx, from, end, b)
 			if err != nil {
@@ -115,7 +116,7 @@ func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter
 	}
 }
 
-// page reads the keys from from on.
+// page reads the next keys, beginning at from.
 func (s *store) page(ctx context.Context, from, end string, b *budget.Budget) (*clientv3.GetResponse, error) {
 	size, err := b.Page(ctx, scanPage)
 	if err != nil {
@@ -128,9 +129,9 @@ func (s *store) page(ctx context.Context, from, end string, b *budget.Budget) (*
 // candidate is a name that may be in use, with one of its keys.
 type candidate struct{ name, key string }
 
-// leased returns the names but for those whose key has no lease: data that only looks
-// like a lock, of which there may be much below the name. From 3.7 on etcd does not tell
-// the lease where it leaves out the value.
+// leased returns the names in found whose key has a lease. A key without one is data that
+// only looks like a lock, and below such a name there may be many. From 3.7 on etcd does
+// not return the lease of a key without its value.
 func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget) (names []string, err error) {
 	for chunk := range slices.Chunk(found, readsAtOnce) {
 		gets := make([]clientv3.Op, len(chunk))
@@ -144,7 +145,7 @@ func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget)
 		}
 		for i, c := range chunk {
 			kvs := r.Responses[i].GetResponseRange().Kvs
-			if len(kvs) == 0 || kvs[0].Lease != 0 { // of one that is gone there may be others
+			if len(kvs) == 0 || kvs[0].Lease != 0 { // if the key was deleted, the name may have others
 				names = append(names, c.name)
 			}
 		}
@@ -152,16 +153,17 @@ func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget)
 	return names, nil
 }
 
-// Look reads all that is to be known.
-func (s *store) Look(ctx context.Context, name string) ([]ordered.Entry, error) {
+// FullQueue reads the queue. It fills in everything.
+func (s *store) FullQueue(ctx context.Context, name string) ([]ordered.Entry, error) {
 	return s.Queue(ctx, name, 0, true)
 }
 
-// Complete has nothing to add.
+// Complete does nothing, because FullQueue has filled in everything.
 func (s *store) Complete(context.Context, *ordered.Entry) (bool, error) { return true, nil }
 
-// Rest asks for what is left of a lease. etcd answers whole seconds, rounded down.
-func (s *store) Rest(ctx context.Context, session int64) (time.Duration, error) {
+// Remaining asks for the remaining time of a lease. etcd answers in whole seconds, rounded
+// down.
+func (s *store) Remaining(ctx context.Context, session int64) (time.Duration, error) {
 	r, err := s.client.TimeToLive(ctx, clientv3.LeaseID(session))
 	switch {
 	case err != nil:

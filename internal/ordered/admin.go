@@ -16,57 +16,57 @@ import (
 	"github.com/holdfast-go/holdfast/internal/budget"
 )
 
-// Viewer is a Store that serves people as well. What it cannot do returns an error
-// that is errors.ErrUnsupported. An Engine over another Store is no admin.Source
-// to speak of.
-type Viewer interface {
+// AdminStore is a Store that serves operators, too: an Engine over it is an admin.Source.
+// What it cannot do returns an error that is errors.ErrUnsupported. Over another Store, all
+// methods of admin.Source return that error.
+type AdminStore interface {
 	Store
 
 	// Names yields the names in the store that begin with prefix, each once, a page at a
 	// time, within b. Some may be free. It ends with an error if it did not see all.
 	Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error]
-	// Look returns the queue of name as Queue does, and behind it waiters for their
-	// place in it. Entries may be without what Complete fills in.
-	Look(ctx context.Context, name string) ([]Entry, error)
-	// Complete fills in Order, Note and Session of an entry, by a call if Order is 0, and
-	// Mark.ID: that of a claim of any session, "" of another program's. It reports whether
-	// the entry was there still.
+	// FullQueue returns the queue of name as Queue does, and behind it the claims that wait
+	// to enter it. Entries may lack what Complete fills in.
+	FullQueue(ctx context.Context, name string) ([]Entry, error)
+	// Complete fills in Order, Note and Session of an entry, with a call if Order is 0. It
+	// sets Label.ID of a claim of any session, and "" for another program. It reports
+	// whether the entry still exists.
 	Complete(ctx context.Context, e *Entry) (bool, error)
-	// Rest returns for how long a session lives unless it is extended. An error that is
+	// Remaining returns for how long a session lives unless it is extended. An error that is
 	// driver.ErrGone says that it has ended.
-	Rest(ctx context.Context, session int64) (time.Duration, error)
-	// Show returns what the store keeps for an entry, but for Remaining.
+	Remaining(ctx context.Context, session int64) (time.Duration, error)
+	// Show returns what the store keeps for an entry, except Remaining.
 	Show(e Entry) admin.Key
 
-	// Force removes e if it is there as it was read, and keeps reason for a while, with
-	// the ID of the claim. It reports whether it did.
+	// Force removes e if it has not changed since it was read, and keeps reason for a
+	// while, with the ID of the claim. It reports whether it removed e.
 	Force(ctx context.Context, e Entry, id, reason string) (bool, error)
-	// Reason returns with which reason Force removed the entry of a claim, and whether
-	// it did, as far as that is known still.
+	// Reason returns the reason with which Force removed the entry of a claim. found is
+	// false if Force did not remove it, or if the store has forgotten that.
 	Reason(ctx context.Context, name, id string) (reason string, found bool, err error)
-	// Forced calls hint for what Force removes from now on, until ctx ends or it cannot
-	// go on.
+	// Forced calls hint for each entry that Force removes from now on, until ctx ends or
+	// the Store cannot go on.
 	Forced(ctx context.Context, hint func(name, id string)) error
 }
 
 const (
-	shown  = 32 // holders and waiters of each name that are shown
-	atOnce = 8  // calls that one view makes at the same time
+	shownMost     = 32 // holders and waiters of each name that are shown
+	parallelCalls = 8  // calls that one view makes at the same time
 )
 
-// viewer returns the store as one that serves people.
-func (e *Engine) viewer(ctx context.Context) (Viewer, error) {
-	v, ok := e.store.(Viewer)
+// adminStore returns the store as an AdminStore.
+func (e *Engine) adminStore(ctx context.Context) (AdminStore, error) {
+	v, ok := e.store.(AdminStore)
 	if !ok {
 		return nil, fmt.Errorf("the store does not tell what is locked: %w", errors.ErrUnsupported)
 	}
 	return v, ctx.Err()
 }
 
-// List yields what is locked, by whatever program, in no order.
+// List yields the names that are locked, by this package or another program, in no order.
 func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
-		v, err := e.viewer(ctx)
+		v, err := e.adminStore(ctx)
 		if err != nil {
 			yield(admin.Record{}, err)
 			return
@@ -91,9 +91,9 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 	}
 }
 
-// Get returns what is kept of names.
+// Get returns the Records of names.
 func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
-	v, err := e.viewer(ctx)
+	v, err := e.adminStore(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, erro
 
 // Describe returns what Get does, and the entries as the store keeps them.
 func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err error) {
-	v, err := e.viewer(ctx)
+	v, err := e.adminStore(ctx)
 	if err != nil {
 		return d, err
 	}
@@ -112,9 +112,9 @@ func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err
 		return d, err
 	}
 	d.Record = l.records[0]
-	for _, entry := range l.queues[0].entries(shown, shown) {
+	for _, entry := range l.queues[0].entries(shownMost, shownMost) {
 		key := v.Show(*entry)
-		key.Remaining = l.rests[entry.Session]
+		key.Remaining = l.remaining[entry.Session]
 		d.Keys = append(d.Keys, key)
 	}
 	return d, nil
@@ -123,33 +123,33 @@ func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err
 // AppendLog is not supported: there is no event log.
 func (e *Engine) AppendLog(context.Context, admin.Client, []admin.Entry) error { return errNoLog() }
 
-// ReadLog is not supported, as AppendLog.
+// ReadLog is not supported, like AppendLog.
 func (e *Engine) ReadLog(context.Context, admin.LogFilter) ([]admin.Entry, error) {
 	return nil, errNoLog()
 }
 
 func errNoLog() error { return fmt.Errorf("the store has no event log: %w", errors.ErrUnsupported) }
 
-// view is what was read of some names.
+// view is what was read for some names.
 type view struct {
-	records []admin.Record
-	queues  []parted
-	rests   map[int64]time.Duration // of sessions
-	calls   int
+	records   []admin.Record
+	queues    []parted
+	remaining map[int64]time.Duration // of sessions
+	calls     int
 }
 
 // view reads the queues of names, and for how long their sessions live.
-func (e *Engine) view(ctx context.Context, v Viewer, names []string) (l view, err error) {
+func (e *Engine) view(ctx context.Context, v AdminStore, names []string) (l view, err error) {
 	l.records, l.queues = make([]admin.Record, len(names)), make([]parted, len(names))
-	l.rests = make(map[int64]time.Duration)
+	l.remaining = make(map[int64]time.Duration)
 	errs, calls := make([]error, len(names)), make([]int, len(names))
-	each(len(names), func(i int) { l.queues[i], calls[i], errs[i] = read(ctx, v, names[i], shown) })
+	each(len(names), func(i int) { l.queues[i], calls[i], errs[i] = readQueue(ctx, v, names[i], shownMost) })
 	for i := range l.queues {
-		for _, entry := range l.queues[i].entries(shown, shown) {
-			l.rests[entry.Session] = admin.RemainingUnknown
+		for _, entry := range l.queues[i].entries(shownMost, shownMost) {
+			l.remaining[entry.Session] = admin.RemainingUnknown
 		}
 	}
-	sessions := slices.Collect(maps.Keys(l.rests))
+	sessions := slices.Collect(maps.Keys(l.remaining))
 	l.calls = len(sessions)
 	for _, n := range calls {
 		l.calls += n
@@ -157,7 +157,7 @@ func (e *Engine) view(ctx context.Context, v Viewer, names []string) (l view, er
 	failed := l.ask(ctx, v, sessions)
 	for i, name := range names {
 		failed := cmp.Or(errs[i], l.queues[i].failed(failed))
-		l.records[i] = l.queues[i].record(name, l.rests, failed)
+		l.records[i] = l.queues[i].record(name, l.remaining, failed)
 		if l.records[i].Kind == admin.KindUnknown {
 			err = cmp.Or(err, ctx.Err(), failed)
 		}
@@ -165,17 +165,18 @@ func (e *Engine) view(ctx context.Context, v Viewer, names []string) (l view, er
 	return l, err
 }
 
-// ask fills in for how long sessions live, and returns why that of some is not known.
-func (l *view) ask(ctx context.Context, v Viewer, sessions []int64) map[int64]error {
+// ask fills in for how long sessions live, and returns the errors of the sessions for which
+// that is not known.
+func (l *view) ask(ctx context.Context, v AdminStore, sessions []int64) map[int64]error {
 	rests, errs := make([]time.Duration, len(sessions)), make([]error, len(sessions))
-	each(len(sessions), func(i int) { rests[i], errs[i] = v.Rest(ctx, sessions[i]) })
+	each(len(sessions), func(i int) { rests[i], errs[i] = v.Remaining(ctx, sessions[i]) })
 	failed := map[int64]error{}
 	for i, session := range sessions {
 		switch {
 		case errs[i] == nil:
-			l.rests[session] = max(rests[i], 0)
-		case isGone(errs[i]): // its entries are about to go
-			l.rests[session] = 0
+			l.remaining[session] = max(rests[i], 0)
+		case isGone(errs[i]): // the store is about to remove its entries
+			l.remaining[session] = 0
 		case !errors.Is(errs[i], errors.ErrUnsupported):
 			failed[session] = errs[i]
 		}
@@ -183,11 +184,11 @@ func (l *view) ask(ctx context.Context, v Viewer, sessions []int64) map[int64]er
 	return failed
 }
 
-// each calls do with 0 to n-1, a few at a time.
+// each calls do with 0 to n-1, parallelCalls at a time.
 func each(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	var next atomic.Int64
-	for range min(n, atOnce) {
+	for range min(n, parallelCalls) {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				do(i)

@@ -1,0 +1,126 @@
+package etcdhold
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// assumeSilentFor is for how long a client counts as silent after it has not answered.
+	// Meanwhile a renewal does not wait for the client before it uses an extra connection.
+	assumeSilentFor = 30 * time.Second
+	// shareFor is for how long other calls share an extra connection. An older one may be
+	// silent, too.
+	shareFor = 100 * time.Millisecond
+)
+
+// requests are the methods of a client that renewals use.
+type requests interface {
+	clientv3.KV
+	clientv3.Lease
+}
+
+// extraConns opens connections in addition to those of a client. A client has one to each
+// member, and with its defaults it notices only after many minutes that a connection is
+// dead.
+type extraConns struct {
+	client *clientv3.Client
+
+	mu          sync.Mutex
+	silentUntil time.Time  // until then the client counts as silent
+	last        *extraConn // the one made last; nil if it is closed
+	made        int
+}
+
+// extraConn is one of these connections. Calls at about the same time share it.
+type extraConn struct {
+	requests
+	since time.Time
+	users int
+	close func()
+}
+
+// renewal makes a call as firstAnswer does. The last attempt uses an extra connection, too,
+// and so does the first attempt while the client counts as silent. Each attempt also uses
+// the client, because the extra connection may lead to the member that is silent.
+func renewal[T any](ctx context.Context, b *extraConns, ask func(context.Context, requests) (T, error)) (T, error) {
+	own := func(ctx context.Context) (answer T, err error) {
+		if answer, err = ask(ctx, b.client); err == nil {
+			b.assumeSilent(0)
+		}
+		return answer, err
+	}
+	return firstAnswer(ctx, func(attempt int) []call[T] {
+		last := attempt == attempts-1
+		if !last && (attempt > 0 || !b.assumesSilent()) {
+			return []call[T]{own}
+		}
+		return []call[T]{own, func(ctx context.Context) (answer T, err error) {
+			c, err := b.open()
+			if err != nil {
+				return answer, err
+			}
+			defer b.leave(c)
+			if answer, err = ask(ctx, c); err == nil && last {
+				b.assumeSilent(assumeSilentFor)
+			}
+			return answer, err
+		}}
+	})
+}
+
+func (b *extraConns) assumesSilent() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Now().Before(b.silentUntil)
+}
+
+func (b *extraConns) assumeSilent(silent time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.silentUntil = time.Now().Add(silent)
+}
+
+// open returns a connection, to the next member if it is a new one. It does no I/O.
+func (b *extraConns) open() (*extraConn, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.last; c != nil && time.Since(c.since) < shareFor {
+		c.users++
+		return c, nil
+	}
+	members := b.client.Endpoints()
+	conn, err := b.client.Dial(members[b.made%len(members)])
+	if err != nil {
+		return nil, err
+	}
+	b.made++
+	lease := clientv3.NewLeaseFromLeaseClient(etcdserverpb.NewLeaseClient(conn), b.client, time.Second)
+	kv := clientv3.NewKVFromKVClient(etcdserverpb.NewKVClient(conn), b.client)
+	b.last = &extraConn{since: time.Now(), users: 1, requests: struct {
+		clientv3.KV
+		clientv3.Lease
+	}{kv, lease}, close: func() {
+		_ = lease.Close()
+		_ = conn.Close()
+	}}
+	return b.last, nil
+}
+
+// leave ends the use of a connection, and closes it after its last use.
+func (b *extraConns) leave(c *extraConn) {
+	b.mu.Lock()
+	c.users--
+	unused := c.users == 0
+	if unused && b.last == c {
+		b.last = nil
+	}
+	b.mu.Unlock()
+	if unused {
+		c.close()
+	}
+}

@@ -1,0 +1,218 @@
+package zkhold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/budget"
+	"github.com/holdfast-go/holdfast/internal/ordered"
+)
+
+// scanPage is how many nodes a list reads at the same time.
+const scanPage = 100
+
+var _ ordered.AdminStore = (*store)(nil)
+
+// adminCall runs call for operators. It opens a session if there is none.
+func adminCall[T any](ctx context.Context, s *store, call func(l *link) (T, error)) (T, error) {
+	l, err := s.ready(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	l.touchUnclaimed()
+	return do(ctx, &l.tasks, func() (T, error) {
+		l.countAdminCalls(1)
+		defer l.countAdminCalls(-1)
+		value, err := call(l)
+		return value, errorOf(err)
+	})
+}
+
+// Names scans the tree below the root, except for parts that no name with the prefix is in.
+// It skips nodes that it may not read, and returns that error at the end.
+func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error] {
+	return func(yield func([]string, error) bool) {
+		var hidden error
+		for todo := []scannedNode{{path: s.opts.Root}}; len(todo) > 0; {
+			n, err := b.Page(ctx, min(scanPage, len(todo)))
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			b.Spent(n - 1)
+			page := slices.Clone(todo[len(todo)-n:])
+			todo = todo[:len(todo)-n]
+			if _, err = adminCall(ctx, s, func(l *link) (any, error) { return nil, l.readChildren(page) }); err != nil {
+				yield(nil, err)
+				return
+			}
+			var names []string
+			for _, f := range page {
+				if f.err != nil && !errors.Is(f.err, zk.ErrNoNode) {
+					hidden = errorOf(f.err)
+				}
+				found, below := f.classify(s.opts.Root, prefix)
+				names, todo = append(names, found...), append(todo, below...)
+			}
+			if len(names) > 0 && !yield(names, nil) {
+				return
+			}
+		}
+		if hidden != nil {
+			yield(nil, hidden)
+		}
+	}
+}
+
+// scannedNode is a node in a scan, with its children.
+type scannedNode struct {
+	path      string
+	role      string // leasesFolder or locksFolder, if it is that folder of a semaphore
+	semaphore string // the name of that semaphore, unless it was found before
+	nodes     []string
+	err       error
+}
+
+// readChildren reads the children of the nodes. It returns an error if the scan cannot
+// continue.
+func (l *link) readChildren(page []scannedNode) error {
+	var all sync.WaitGroup
+	for i := range page {
+		all.Go(func() {
+			f := &page[i]
+			f.err = l.call(func() (err error) {
+				f.nodes, _, err = l.conn.Children("/" + strings.TrimPrefix(f.path, "/"))
+				return err
+			})
+		})
+	}
+	all.Wait()
+	for _, f := range page {
+		if f.err != nil && !errors.Is(f.err, zk.ErrNoNode) && !errors.Is(f.err, zk.ErrNoAuth) {
+			return f.err
+		}
+	}
+	return nil
+}
+
+// classify returns the names that f shows to be in use, and the nodes to scan next. A node
+// is a name if it has claims as children, or permits in its folder for them. The folders of
+// a semaphore are not names of their own.
+func (f *scannedNode) classify(root, prefix string) (names []string, below []scannedNode) {
+	name, named := nameOf(root, f.path)
+	var own bool
+	for _, node := range f.nodes {
+		m, _, ok := parse(node)
+		switch {
+		case ok && f.role == leasesFolder && m.Kind == ordered.Permit:
+			if strings.HasPrefix(f.semaphore, prefix) && f.semaphore != "" {
+				names, f.semaphore = append(names, f.semaphore), ""
+			}
+		case ok:
+			own = own || named && f.role != locksFolder
+		default:
+			below = append(below, scannedNode{path: f.path + "/" + node})
+		}
+	}
+	if own && strings.HasPrefix(name, prefix) {
+		names = append(names, name)
+	}
+	semaphore := named && slices.Contains(f.nodes, path.Dir(leasesFolder))
+	for i := range below {
+		switch part := path.Base(below[i].path) + "/"; {
+		case semaphore && part == leasesFolder && !own:
+			below[i].role, below[i].semaphore = part, name
+		case semaphore && (part == leasesFolder || part == locksFolder):
+			below[i].role = part
+		}
+	}
+	return names, slices.DeleteFunc(below, func(next scannedNode) bool {
+		at, ok := nameOf(root, next.path)
+		return !ok || !strings.HasPrefix(at, prefix) && !strings.HasPrefix(prefix, at+"/")
+	})
+}
+
+// FullQueue lists the queue. Behind the permits it has the claims that queue for one,
+// except those that already have a node among the permits.
+func (s *store) FullQueue(ctx context.Context, name string) ([]ordered.Entry, error) {
+	return adminCall(ctx, s, func(l *link) ([]ordered.Entry, error) {
+		queue, err := l.list(name)
+		if err != nil || len(queue) == 0 || queue[0].Label.Kind != ordered.Permit {
+			return queue, err
+		}
+		waiting, _, err := l.folder(name, locksFolder)
+		for _, e := range waiting {
+			if e.Label.Kind == ordered.Mutex && !slices.ContainsFunc(queue, func(p ordered.Entry) bool { return unique(p.Key) == unique(e.Key) }) {
+				queue = append(queue, e)
+			}
+		}
+		return queue, err
+	})
+}
+
+// unique returns the part of a node's name that distinguishes its claim from others, the
+// same in both folders. In Curator each node has its own.
+func unique(key string) string {
+	node := path.Base(key)
+	return node[:min(len(node), protectionLength)]
+}
+
+// Complete reads the data and the session of a node. The session shows whether the name of
+// the node is one that this package makes.
+func (s *store) Complete(ctx context.Context, e *ordered.Entry) (bool, error) {
+	if e.Order == 0 {
+		full := *e
+		full, err := adminCall(ctx, s, func(l *link) (ordered.Entry, error) {
+			data, stat, err := l.get(l.path(e.Name) + "/" + e.Key)
+			if err == nil {
+				full.Order, full.Session, full.Note = uint64(stat.Czxid), stat.EphemeralOwner, string(data)
+			}
+			return full, err
+		})
+		if err != nil {
+			if errors.Is(err, zk.ErrNoNode) {
+				err = nil
+			}
+			return false, err
+		}
+		*e = full
+	}
+	node := path.Base(e.Key)
+	if e.Label.ID = idOf(e.Session, node); e.Label.ID == node {
+		e.Label.ID = ""
+	}
+	return true, nil
+}
+
+// get returns the data of a node.
+func (l *link) get(path string) (data []byte, stat *zk.Stat, err error) {
+	err = l.call(func() error {
+		data, stat, err = l.conn.Get(path)
+		return err
+	})
+	return data, stat, err
+}
+
+// Remaining is not supported: ZooKeeper does not report the remaining time of a session.
+func (s *store) Remaining(context.Context, int64) (time.Duration, error) {
+	return 0, fmt.Errorf("ZooKeeper does not say what is left of a session: %w", errors.ErrUnsupported)
+}
+
+// Show returns the node of an entry.
+func (s *store) Show(e ordered.Entry) admin.Key {
+	return admin.Key{
+		Name: pathOf(s.opts.Root, e.Name) + "/" + e.Key, Type: "node",
+		Value: fmt.Sprintf("session → %x\nczxid → %d\ndata → %q", uint64(e.Session), e.Order, e.Note),
+	}
+}
