@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// noSuchTable is the number of the error for a table that is not there.
+// noSuchTable is the number of the error for a table that does not exist.
 const noSuchTable = 1146
 
 // numberOf returns the number of an error of the server, else 0. Drivers have types of
@@ -34,7 +34,7 @@ func classify(err error) error {
 	switch numberOf(err) {
 	case 1213, 1020: // deadlock; a row that was changed since it was read
 		return fmt.Errorf("%w, %w: %w", driver.ErrNotExecuted, rows.ErrConflict, err)
-	case 1044, 1045, 1049, 1054, 1064, 1104, 1114, 1142, 1143, noSuchTable, 1193, 1227, 1231, 1370, 1665, 1698, 3944: // login, database, column, syntax, limit, full, right, table, setting, binlog
+	case 1044, 1045, 1049, 1054, 1064, 1104, 1114, 1142, 1143, noSuchTable, 1193, 1227, 1231, 1370, 1665, 1698, 3944: // login, database, column, syntax, limit, full, permission, table, setting, binlog
 		return fmt.Errorf("%w, %w: %w", driver.ErrRefused, driver.ErrNotExecuted, err)
 	case 1040, 1047, 1129, 1130, 1203, 1205, 1226, 1290, 1792, 1836, 1969, 3024: // too many, not ready, row locked for long, read-only, time limit
 		return unsent.Error(err)
@@ -42,7 +42,7 @@ func classify(err error) error {
 	return err
 }
 
-// noConnection says what an error means that came up before there was a connection.
+// noConnection returns the error of a call that got no connection.
 func noConnection(err error) error {
 	if err.Error() == "sql: database is closed" {
 		return fmt.Errorf("%w, %w, %w: %w", driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted, err)

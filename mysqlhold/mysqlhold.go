@@ -22,8 +22,8 @@
 // 100 ms.
 //
 // The statements work at any isolation level, in any SQL mode and in any time zone. A
-// session with autocommit=0 or MariaDB's EMPTY_STRING_IS_NULL is refused. In a session that
-// is read-only a lock waits, as on a server that is.
+// session with autocommit=0 or MariaDB's EMPTY_STRING_IS_NULL is refused. In a read-only
+// session a lock waits, as it does on a read-only server.
 //
 // A lease is as durable as the data: after the promotion of a replica that had not
 // received the last commits, a lock may have two holders. If the lock protects rows of

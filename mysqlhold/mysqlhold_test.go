@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What an error means has to be certain: a statement that was executed must not be
-// called not executed.
+// An error must not say too much: a statement that was executed must not be called not
+// executed.
 func TestErrors(t *testing.T) {
 	all := []error{driver.ErrNotExecuted, driver.ErrRefused, driver.ErrClosed, rows.ErrConflict}
 	for text, want := range map[string][]error{

@@ -52,14 +52,14 @@ func newShedTable(t *table) *shedlock.Table {
 		Now:      "UTC_TIMESTAMP(3)",
 		Later:    "{from} + INTERVAL ? MICROSECOND",
 		Micros:   "TIMESTAMPDIFF(MICROSECOND, {from}, {to})",
-		// The bytes that a client sees, whatever the charset of the column is; of a column of
-		// bytes that is no text, as they are.
+		// The bytes that a client reads, whatever the charset of the column is. Bytes that
+		// are not text stay as they are.
 		Bytes: "COALESCE(CAST(CONVERT({column} USING utf8mb4) AS BINARY), CAST({column} AS BINARY))", Insert: "INSERT IGNORE {row}",
 	})
 }
 
-// createShedLock returns the statement that the documentation of ShedLock has, but for a
-// column name that distinguishes all names.
+// createShedLock returns the statement that the documentation of ShedLock has, except that
+// its column name distinguishes all names.
 func (t *table) createShedLock() string {
 	return `CREATE TABLE IF NOT EXISTS ` + t.name + ` (
 	name VARBINARY(64) NOT NULL,
@@ -78,8 +78,8 @@ const shedColumnsStatement = `SELECT LOWER(c.column_name), LOWER(c.column_type),
 FROM information_schema.columns AS c JOIN information_schema.tables AS t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
 WHERE c.table_schema = COALESCE(?, DATABASE()) AND c.table_name = ?` + allRows
 
-// Check compares the columns and the engine, and what of the session decides about times.
-// Columns may be NULL, as in the tables of many projects.
+// Check compares the columns and the engine, and the settings of the session that change
+// the meaning of times. Columns may be NULL, as in the tables of many projects.
 func (t shedTable) Check(ctx context.Context) error {
 	var found []shedlock.Column
 	var c shedlock.Column
@@ -87,7 +87,7 @@ func (t shedTable) Check(ctx context.Context) error {
 	var more []string
 	commits, sameZone, zoned := true, true, false
 	into := []any{&c.Name, &c.Type, &c.Needed, &c.Unique, &engine, &commits, &sameZone}
-	err := t.query(ctx, shedColumnsStatement, t.place(), into, func() {
+	err := t.query(ctx, shedColumnsStatement, t.schemaArgs(), into, func() {
 		found = append(found, c)
 		zoned = zoned || strings.HasPrefix(c.Type, "timestamp") && strings.HasPrefix(c.Name, "lock")
 	})
@@ -123,7 +123,7 @@ func wrongType(column, is string) string {
 
 // Exec runs a statement as a transaction of its own.
 func (t shedTable) Exec(ctx context.Context, statement string, args []any) (changed int64, err error) {
-	err = t.with(ctx, func(conn *sql.Conn) error {
+	err = t.withConn(ctx, func(conn *sql.Conn) error {
 		done, err := conn.ExecContext(ctx, statement, args...)
 		if err != nil {
 			return err

@@ -28,8 +28,8 @@ type table struct {
 	taken      taken
 }
 
-// with lends a connection: an error before it has one is certain.
-func (t *table) with(ctx context.Context, use func(*sql.Conn) error) (err error) {
+// withConn lends a connection. If there is none, nothing was executed.
+func (t *table) withConn(ctx context.Context, use func(*sql.Conn) error) (err error) {
 	defer func() { t.idle.Noted(err) }()
 	began := time.Now()
 	conn, err := t.db.Conn(ctx)
@@ -44,14 +44,15 @@ func (t *table) with(ctx context.Context, use func(*sql.Conn) error) (err error)
 	return classify(err)
 }
 
-// absent is the error for a table that is not there.
+// absent returns the error for a table that does not exist.
 func (t *table) absent() error {
 	return fmt.Errorf("mysqlhold: %w %s: call CreateTable once, or have it made with:\n%s;\n%w, %w",
 		rows.ErrNoTable, t.name, t.create(), driver.ErrRefused, driver.ErrNotExecuted)
 }
 
-// Check compares the columns and the engine. With a TIMESTAMP a session in another time
-// zone would take what is held; what a session grants that does not commit is nothing.
+// Check compares the columns and the engine. With a TIMESTAMP, a session in another time
+// zone would grant a name that is held. A session without autocommit would never commit
+// what it grants.
 func (t *table) Check(ctx context.Context) error {
 	want := map[string]string{
 		"name": "varbinary(2060)", "owner": "varbinary(100)", "note": "varbinary(1000)", "token": "bigint", "tokens": "int",
@@ -61,7 +62,7 @@ func (t *table) Check(ctx context.Context) error {
 	var wrong []string
 	seen, commits, noEmpty := 0, true, false
 	var column, is, engine string
-	err := t.query(ctx, columnsStatement, t.place(), []any{&column, &is, &engine, &commits, &noEmpty}, func() {
+	err := t.query(ctx, columnsStatement, t.schemaArgs(), []any{&column, &is, &engine, &commits, &noEmpty}, func() {
 		seen++
 		if need, ours := want[column]; ours && is != need && !strings.HasPrefix(is, need+"(") {
 			wrong = append(wrong, column)
@@ -89,9 +90,9 @@ func (t *table) Check(ctx context.Context) error {
 	return nil
 }
 
-// place returns the database, nil for that of the connection, and the table, as they are
-// in information_schema.
-func (t *table) place() []any {
+// schemaArgs returns the database, nil for that of the connection, and the table, as they
+// are in information_schema.
+func (t *table) schemaArgs() []any {
 	bare := func(quoted string) string { return strings.ReplaceAll(strings.Trim(quoted, "`"), "``", "`") }
 	var database any
 	if len(t.path) > 1 {
@@ -102,7 +103,7 @@ func (t *table) place() []any {
 
 // query runs a statement and calls scan for each row.
 func (t *table) query(ctx context.Context, statement string, args, into []any, scan func()) error {
-	return t.with(ctx, func(conn *sql.Conn) error { return read(ctx, conn, statement, args, into, scan) })
+	return t.withConn(ctx, func(conn *sql.Conn) error { return read(ctx, conn, statement, args, into, scan) })
 }
 
 func read(ctx context.Context, conn *sql.Conn, statement string, args, into []any, scan func()) error {
@@ -120,13 +121,14 @@ func read(ctx context.Context, conn *sql.Conn, statement string, args, into []an
 	return found.Err()
 }
 
-// Try makes one attempt for the only one of cs. What the first statement did not change
-// is looked at: it may be its owner's, with nothing to change, or another's, or locked for
-// a moment. A row that is not there yet is made, and then tried again.
+// Try makes one attempt for the only one of cs. If the first statement changed nothing, Try
+// reads the row: its owner may hold it already, with nothing to change, or another owner,
+// or it was locked for a moment. A row that does not exist yet is made, and then tried
+// again.
 func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row, err error) {
 	c, answer := cs[0], rows.Row{}
 	name, owner, note := []byte(rows.Escape(c.Name)), []byte(c.Owner), []byte(rows.Text(c.Note))
-	err = t.with(ctx, func(conn *sql.Conn) error {
+	err = t.withConn(ctx, func(conn *sql.Conn) error {
 		statement, args := t.try(c, name, owner, note[:min(len(note), noteMost)])
 		done, err := conn.ExecContext(ctx, statement, args...)
 		if err != nil {
@@ -140,9 +142,9 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 			answer = rows.Row{Known: true, Granted: true, First: uint64(last) - uint64(c.Tokens) + 1, Owner: c.Owner}
 			return err
 		}
-		seen, err := t.poll(ctx, conn, [][]byte{name})
+		seen, err := t.readRows(ctx, conn, [][]byte{name})
 		r, there := seen[string(name)]
-		if r.Rest > 0 {
+		if r.Remaining > 0 {
 			t.taken.add(c.Name)
 		}
 		switch {
@@ -150,11 +152,11 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 		case !there:
 			_, err = conn.ExecContext(ctx, t.statements.insert, name)
 		default:
-			r.Granted = r.Rest > 0 && r.Owner == c.Owner
-			r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else it is free by now, or will be: once more
+			r.Granted = r.Remaining > 0 && r.Owner == c.Owner
+			r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else it is free by now, or soon: to be tried again
 			if answer = r; !r.Granted && r.Known && !c.NoQueue {
 				err = t.enqueue(ctx, conn, name, owner, &answer)
-				answer.Known = slices.Contains(answer.Waiters, c.Owner) || len(answer.Waiters) >= rows.Waiting // else it was locked: once more
+				answer.Known = slices.Contains(answer.Waiters, c.Owner) || len(answer.Waiters) >= rows.Waiting // else it was locked: to be tried again
 			}
 		}
 		return err
@@ -172,7 +174,8 @@ func (t *table) try(c driver.Claim, name, owner, note []byte) (statement string,
 	return t.statements.try, slices.Concat(before, []any{name}, after)
 }
 
-// enqueue puts an owner at the end of the queue of a row that was seen, unless it waits.
+// enqueue puts an owner at the end of the queue of a row that was read, unless it is in the
+// queue.
 func (t *table) enqueue(ctx context.Context, conn *sql.Conn, name, owner []byte, seen *rows.Row) error {
 	if slices.Contains(seen.Waiters, string(owner)) {
 		return nil
@@ -188,14 +191,14 @@ func (t *table) enqueue(ctx context.Context, conn *sql.Conn, name, owner []byte,
 	return err
 }
 
-// poll returns the rows of names, by name.
-func (t *table) poll(ctx context.Context, conn *sql.Conn, names [][]byte) (map[string]rows.Row, error) {
+// readRows returns the rows of names, by name.
+func (t *table) readRows(ctx context.Context, conn *sql.Conn, names [][]byte) (map[string]rows.Row, error) {
 	found := make(map[string]rows.Row, len(names))
 	args := make([]any, len(names))
 	for i := range names {
 		args[i] = names[i]
 	}
-	err := scan(ctx, conn, list(t.statements.look, len(names)), args, func(key string, r rows.Row) { found[key] = r })
+	err := scan(ctx, conn, list(t.statements.readRows, len(names)), args, func(key string, r rows.Row) { found[key] = r })
 	return found, err
 }
 
@@ -205,16 +208,16 @@ func scan(ctx context.Context, conn *sql.Conn, statement string, args []any, row
 	return read(ctx, conn, statement, args, c.Into(), func() { row(c.Key, c.Row()) })
 }
 
-// Look reads rows.
-func (t *table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
+// Read reads rows.
+func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	keys, answers := make([][]byte, len(names)), make([]rows.Row, len(names))
 	for i, name := range names {
 		keys[i] = []byte(rows.Escape(name))
 	}
-	return answers, t.with(ctx, func(conn *sql.Conn) error {
-		found, err := t.poll(ctx, conn, keys)
+	return answers, t.withConn(ctx, func(conn *sql.Conn) error {
+		found, err := t.readRows(ctx, conn, keys)
 		for i, key := range keys {
-			if answers[i] = found[string(key)]; answers[i].Rest <= 0 {
+			if answers[i] = found[string(key)]; answers[i].Remaining <= 0 {
 				t.taken.drop(names[i])
 			}
 		}
@@ -222,15 +225,15 @@ func (t *table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
 	})
 }
 
-// Renew sends a statement for each TTL, of which there is one in most programs, and asks
-// then the holder: a lease that had ended was not extended, and has still ended.
+// Renew sends a statement for each TTL, of which most programs have one, and then reads
+// which owners hold. A lease that had ended was not extended, so its owner does not hold.
 func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	held := make([]bool, len(cs))
 	byTTL := map[time.Duration][]int{}
 	for i, c := range cs {
 		byTTL[c.TTL] = append(byTTL[c.TTL], i)
 	}
-	return held, t.with(ctx, func(conn *sql.Conn) error {
+	return held, t.withConn(ctx, func(conn *sql.Conn) error {
 		for ttl, group := range byTTL {
 			var names, owners []any
 			for _, i := range group {
@@ -256,7 +259,7 @@ func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 // Release releases the only one of cs.
 func (t *table) Release(ctx context.Context, cs []driver.Claim) (released []bool, err error) {
 	c, changed := cs[0], int64(0)
-	err = t.with(ctx, func(conn *sql.Conn) error {
+	err = t.withConn(ctx, func(conn *sql.Conn) error {
 		owner, keep := []byte(c.Owner), rows.Micros(c.AtLeast)
 		done, err := conn.ExecContext(ctx, t.statements.release, owner, keep, keep, owner, keep, owner, []byte(rows.Escape(c.Name)), owner, owner)
 		if err != nil {
@@ -268,7 +271,7 @@ func (t *table) Release(ctx context.Context, cs []driver.Claim) (released []bool
 	return []bool{changed > 0}, err
 }
 
-// Listen is what no server of this kind can do.
+// Listen is not supported: no server of this kind has notifications.
 func (t *table) Listen(context.Context, func(), func(string, string)) error {
 	return errors.ErrUnsupported
 }

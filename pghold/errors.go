@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// undefinedTable is the SQLSTATE of a table that is not there.
+// undefinedTable is the SQLSTATE of a table that does not exist.
 const undefinedTable = "42P01"
 
-// serverError returns what the server said, or nil.
+// serverError returns the error that the server sent, or nil.
 func serverError(err error) *pgconn.PgError {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -24,9 +24,9 @@ func serverError(err error) *pgconn.PgError {
 	return nil
 }
 
-// notPrepared says that a prepared statement is not there, is there already, or that its
-// table has changed: behind a pooler that looks like a server, or after somebody has
-// discarded what was prepared. Nothing was executed.
+// notPrepared reports whether a prepared statement does not exist, exists already, or no
+// longer fits its table. That happens behind a pooler that looks like a server, and after
+// another program has discarded prepared statements. Nothing was executed.
 func notPrepared(err error) bool {
 	code := codeOf(err)
 	return code == "26000" || code == "42P05" || code == "0A000"
@@ -55,16 +55,17 @@ func classify(err error) error {
 	return unsent.Error(err)
 }
 
-// hopeless says that the server will go on refusing until somebody changes something.
+// hopeless reports whether the server will refuse again until an operator changes
+// something.
 func hopeless(code string) bool {
 	switch code[:min(2, len(code))] {
-	case "0A", "22", "23", "26", "28", "3D", "3F", "42": // unsupported, bad data, constraint, pooler, login, database, schema, syntax or right
+	case "0A", "22", "23", "26", "28", "3D", "3F", "42": // unsupported, bad data, constraint, pooler, login, database, schema, syntax or permission
 		return true
 	}
 	return code == "53100" || code == "08P01" // disk full; a pooler that does not know the protocol
 }
 
-// noConnection says what an error means that came up before there was a connection.
+// noConnection returns the error of a call that got no connection.
 func noConnection(err error) error {
 	if errors.Is(err, puddle.ErrClosedPool) || err.Error() == "sql: database is closed" {
 		return fmt.Errorf("%w, %w, %w: %w", driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted, err)

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// listenIdle is after how long without a message the link is tried, listenLimit how
-	// long connecting, and that, may take.
+	// listenIdle is the time without a message after which the connection is tested.
+	// listenLimit bounds the time of that test, and of connecting.
 	listenIdle  = 5 * time.Second
 	listenLimit = 5 * time.Second
 )
 
-// Listen learns of released names on a connection of its own.
+// Listen receives released names on a connection of its own.
 func (t *table) Listen(ctx context.Context, live func(), heard func(name, next string)) error {
 	if t.listen == nil {
 		return errors.ErrUnsupported
@@ -28,7 +28,7 @@ func (t *table) Listen(ctx context.Context, live func(), heard func(name, next s
 	if err != nil {
 		return err
 	}
-	defer hangUp(ctx, conn)
+	defer closeConn(ctx, conn)
 	live()
 	for {
 		wait, cancel := context.WithTimeout(ctx, listenIdle)
@@ -51,7 +51,8 @@ func (t *table) Listen(ctx context.Context, live func(), heard func(name, next s
 	}
 }
 
-// subscribe connects and listens. A pooler takes LISTEN, and delivers nothing.
+// subscribe connects and listens. A pooler accepts LISTEN and delivers nothing, so it is
+// refused.
 func (t *table) subscribe(ctx context.Context) (*pgx.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, listenLimit)
 	defer cancel()
@@ -70,14 +71,14 @@ func (t *table) subscribe(ctx context.Context) (*pgx.Conn, error) {
 		_, err = conn.Exec(limited, "LISTEN "+pgx.Identifier{t.channel}.Sanitize(), pgx.QueryExecModeExec)
 	}
 	if err != nil {
-		hangUp(ctx, conn)
+		closeConn(ctx, conn)
 		return nil, err
 	}
 	return conn, nil
 }
 
-// hangUp closes conn, although ctx may have ended.
-func hangUp(ctx context.Context, conn *pgx.Conn) {
+// closeConn closes conn, although ctx may have ended.
+func closeConn(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx) // nothing is lost with it

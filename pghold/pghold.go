@@ -47,8 +47,8 @@ import (
 // DefaultTable is the name of the table if Options.Table is "".
 const DefaultTable = "holdfast_locks"
 
-// longestChannel is the longest name of a channel in bytes, as of a table: of a longer one
-// the server takes as much.
+// longestChannel is the longest name of a channel in bytes, and of a table. The server
+// shortens longer ones.
 const longestChannel = 63
 
 // Options are the settings of New and NewDB. The zero value has the defaults.
@@ -140,7 +140,7 @@ func (b *Backend) Schema() string { return b.table.create() }
 // create tables in its schema. Locks only need SELECT, INSERT and UPDATE on the table.
 func (b *Backend) CreateTable(ctx context.Context) error {
 	err := b.table.lend(ctx, func(conn *pgx.Conn) error {
-		// Two that create at the same time may collide: the table is there then.
+		// Two clients that create it at the same time may collide: then the table exists.
 		for range 3 {
 			_, err := conn.Exec(ctx, b.table.create(), pgx.QueryExecModeExec)
 			if code := codeOf(err); code != "23505" && code != "42P07" && code != "42710" {

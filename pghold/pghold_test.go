@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What an error means has to be certain: a statement that was executed must not be
-// called not executed.
+// An error must not say too much: a statement that was executed must not be called not
+// executed.
 func TestErrors(t *testing.T) {
 	said := func(severity, code string) error {
 		return fmt.Errorf("wrapped: %w", &pgconn.PgError{SeverityUnlocalized: severity, Code: code})

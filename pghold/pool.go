@@ -19,7 +19,7 @@ import (
 // source lends a connection of a pool.
 type source func(ctx context.Context, use func(*pgx.Conn) error) error
 
-// renewing marks the context of a renewal.
+// renewing is the key of a context value that marks a renewal.
 type renewing struct{}
 
 // Renew extends the leases that are held. See New for what it does if the pool has no
@@ -28,12 +28,12 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 	return b.engine.Renew(context.WithValue(ctx, renewing{}, true), cs)
 }
 
-// pool lends the connections of a pgxpool.Pool. That keeps the place of a connection which
-// is dead for up to 15 seconds, until it is closed. No renewal waits for as long: it gets
-// a connection beside the pool.
+// pool lends the connections of a pgxpool.Pool. The Pool counts a dead connection for up to
+// 15 seconds, until it is closed. A renewal does not wait for that: it gets an extra
+// connection.
 type pool struct {
 	*pgxpool.Pool
-	beside chan struct{} // is full while there is a connection beside the pool
+	extraConn chan struct{} // full while there is an extra connection
 }
 
 func newPool(of *pgxpool.Pool) *pool { return &pool{of, make(chan struct{}, 1)} }
@@ -58,7 +58,7 @@ func (p *pool) lend(ctx context.Context, use func(*pgx.Conn) error) error {
 	if !late || ctx.Err() != nil || limited == ctx {
 		return noConnection(err)
 	}
-	return p.lendBeside(ctx, err, use)
+	return p.lendExtra(ctx, err, use)
 }
 
 // half returns a context with half of the time that is left of ctx.
@@ -70,12 +70,12 @@ func half(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(until)/2)
 }
 
-// lendBeside lends a connection that is made for this call, one at a time. none says why the pool
-// has none.
-func (p *pool) lendBeside(ctx context.Context, none error, use func(*pgx.Conn) error) error {
+// lendExtra lends a connection that is made for this call, one at a time. none says why the
+// pool has none.
+func (p *pool) lendExtra(ctx context.Context, none error, use func(*pgx.Conn) error) error {
 	select {
-	case p.beside <- struct{}{}:
-		defer func() { <-p.beside }()
+	case p.extraConn <- struct{}{}:
+		defer func() { <-p.extraConn }()
 	case <-ctx.Done():
 		return noConnection(none)
 	}
@@ -83,8 +83,8 @@ func (p *pool) lendBeside(ctx context.Context, none error, use func(*pgx.Conn) e
 	if err != nil {
 		return noConnection(fmt.Errorf("%w; and beside the pool: %w", none, err))
 	}
-	defer hangUp(ctx, conn)
-	conn.PgConn().CustomData()[modeKey] = pgx.QueryExecModeExec // nothing is worth preparing
+	defer closeConn(ctx, conn)
+	conn.PgConn().CustomData()[modeKey] = pgx.QueryExecModeExec // a single call is not worth preparing
 	return use(conn)
 }
 
@@ -111,13 +111,13 @@ func (p *pool) connect(ctx context.Context) (*pgx.Conn, error) {
 		err = errors.New("PrepareConn refused the connection")
 	}
 	if err != nil {
-		hangUp(ctx, conn)
+		closeConn(ctx, conn)
 		return nil, err
 	}
 	return conn, nil
 }
 
-// lendOf returns the source of a pool of database/sql, which makes room for another
+// lendOf returns the source of a pool of database/sql. Such a pool makes room for another
 // connection as soon as one is dead.
 func lendOf(db *sql.DB) source {
 	idle := sqlidle.New(db)

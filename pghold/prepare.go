@@ -6,11 +6,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// modeKey is where a connection keeps how its statements are sent.
+// modeKey is the key under which a connection keeps how its statements are sent.
 const modeKey = "holdfast: mode"
 
-// send has do send a statement: prepared where that works, which takes a third of the
-// server's time: it takes longer to plan a statement than to execute it.
+// send calls do, which sends a statement: prepared if that works. That takes a third of the
+// server's time, because planning a statement takes longer than executing it.
 func send(ctx context.Context, conn *pgx.Conn, do func(pgx.QueryExecMode) error) error {
 	mode, err := modeOf(ctx, conn)
 	if err != nil {
@@ -45,9 +45,9 @@ func modeOf(ctx context.Context, conn *pgx.Conn) (pgx.QueryExecMode, error) {
 	return mode, nil
 }
 
-// leadsToServer reports whether conn leads to the server itself. A pooler has no sessions of
-// its own: it answers with the one that it lends at the moment, and names another when a
-// client connects.
+// leadsToServer reports whether conn leads to the server itself. A pooler has no sessions
+// of its own: pg_backend_pid returns the session that it lends at the moment, and that is
+// not the one that it named when the client connected.
 func leadsToServer(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var pid uint32
 	err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid)

@@ -47,8 +47,8 @@ func newShedTable(t *table) *shedlock.Table {
 	})
 }
 
-// finite returns a time that can be subtracted from another: a row made by hand may have
-// infinity.
+// finite returns the expression of a time that can be subtracted from another: a row made
+// by hand may have infinity.
 func finite(time string) string {
 	return "greatest(least(" + time + ", timestamp '9999-12-31'), timestamp '0001-01-01')"
 }
@@ -76,7 +76,7 @@ WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
 func (t shedTable) Check(ctx context.Context) error {
 	var c shedlock.Column
 	var found []shedlock.Column
-	into := []any{&c.Name, &c.Type, &c.Blurred, &c.Needed, &c.Unique}
+	into := []any{&c.Name, &c.Type, &c.Ambiguous, &c.Needed, &c.Unique}
 	err := t.query(ctx, shedColumnsStatement, []any{t.name}, into, func() error {
 		found = append(found, c)
 		return nil
@@ -90,9 +90,9 @@ func (t shedTable) Check(ctx context.Context) error {
 	return shedlock.Unfit(t.name, found, wrongType, nil, t.create())
 }
 
-// wrongType returns what is wrong with a type of a column of ShedLock, or "". Times without
-// a zone are in UTC whatever the session's zone is; those with one are not, as ShedLock
-// writes them.
+// wrongType returns what is wrong with the type of a column of ShedLock, or "". Times
+// without a zone are in UTC in every session. Times with a zone are not, because of how
+// ShedLock writes them.
 func wrongType(column, is string) string {
 	fits := func(types string) bool { return regexp.MustCompile(`^(` + types + `)$`).MatchString(is) }
 	switch {

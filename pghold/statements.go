@@ -9,23 +9,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-// statements are those of one table. Each is a transaction of its own, so that none
-// locks more rows than those of its names, in the order of the names: two can wait for
-// each other, but not both forever. Those for one name are planned in a third of the
-// time.
+// statements are the statements of one table. Each is a transaction of its own, and locks
+// only the rows of its names, in the order of the names: statements may wait for each
+// other, but do not deadlock. Those for one name are planned in a third of the time.
 //
-// The time is clock_timestamp(), as now() is that of the beginning, and a statement may
-// have waited for a row since.
+// They use clock_timestamp(), because now() is the time at which the statement began, and
+// it may have waited for a row since then.
 type statements struct {
-	try, tryAll, renew, renewAll, release, releaseAll, look, lockTx string
-	page, force                                                     string // for people
+	try, tryAll, renew, renewAll, release, releaseAll, readRows, lockTx string
+	page, force                                                         string // for operators
 }
 
 // write returns the statements for the table.
 func (t *table) write() statements {
 	fill := strings.NewReplacer("{table}", t.name, "{us}", "interval '1 microsecond'", "{turn}", fmt.Sprintf("interval '%d milliseconds'", rows.Turn.Milliseconds()),
 		"{turns}", strconv.Itoa(rows.Turns), "{waiting}", strconv.Itoa(rows.Waiting), "{kept}", driver.KeptOwner).Replace
-	parts := strings.NewReplacer("{place}", tryPlace, "{taken}", tryTaken, "{held}", tryHeld, "{queues}", tryQueues)
+	parts := strings.NewReplacer("{position}", tryPosition, "{taken}", tryTaken, "{held}", tryHeld, "{queues}", tryQueues)
 	fillTry := func(statement, changes string) string {
 		return fill(parts.Replace(strings.Replace(statement, "{changes}", changes, 1)))
 	}
@@ -33,7 +32,7 @@ func (t *table) write() statements {
 		try: fillTry(tryBegin+tryOne+tryEnd+tryQuick, tryElse), tryAll: fillTry(tryBegin+tryAll+tryEnd, tryChanges),
 		renew: fill(renewOne), renewAll: fill(lockAll + renewAll),
 		release: fill(releaseOne + releaseEnd), releaseAll: fill(lockQueued + releaseAll + releaseEnd),
-		look: fill(lookStatement), lockTx: fill(lockTxStatement),
+		readRows: fill(readStatement), lockTx: fill(lockTxStatement),
 		page: fill(pageStatement), force: fill(forceStatement),
 	}
 }
@@ -62,15 +61,16 @@ func (t *table) create() string {
 const (
 	// A try: $1 names, $2 owners, $3 notes, $4 TTL in microseconds, $5 how many tokens, $6
 	// whether a release is to notify, $7 whether to wait in the queue. It returns the rows
-	// that it changed. What it would insert has the time in it, of before it waited for a
-	// row: a lease that ended meanwhile has ended at the next try, and one that it gives is
-	// still longer than from the beginning of the call.
+	// that it changed. The values to insert contain the time before the statement waited
+	// for a row. If a lease ends during that wait, the next try finds the name free. A
+	// lease that the try grants ends later than one that is counted from the beginning of
+	// the call.
 	//
-	// The column token has the last token of a grant, so that a repeated one has the same,
-	// and tokens how many there are; it is not below the time. The column waiters has the
-	// owners that wait, in their order. A grant takes its owner out, and those before it,
-	// whose turns have passed. The column wanted says that one of them listens: without it
-	// a release does not notify, which would cost it more than all else.
+	// The column token has the last token of a grant, so that a repeated grant has the
+	// same, and is never below the time. tokens is the number of tokens. waiters has the
+	// owners that wait, in their order. A grant removes its owner, and those before it,
+	// whose turns have passed. wanted says that one of them listens: without it a release
+	// does not notify, because that would cost more than the rest of the release.
 	tryBegin = `INSERT INTO {table} AS l (name, owner, note, token, tokens, since, expires)
 `
 	tryOne = `VALUES ($1, $2, $3, ` + tryTimes + `)`
@@ -85,35 +85,34 @@ ON CONFLICT (name) DO UPDATE SET
 	tokens = CASE WHEN {taken} THEN excluded.tokens ELSE l.tokens END,
 	since = CASE WHEN {taken} THEN clock_timestamp() ELSE l.since END,
 	expires = CASE WHEN {taken} THEN excluded.expires WHEN {held} THEN greatest(l.expires, excluded.expires) ELSE l.expires END,
-	waiters = CASE WHEN {taken} THEN l.waiters[{place} + 2:]
+	waiters = CASE WHEN {taken} THEN l.waiters[{position} + 2:]
 		WHEN NOT {held} AND {queues} THEN l.waiters || excluded.owner ELSE l.waiters END,
-	wanted = CASE WHEN {taken} THEN l.wanted AND {place} + 1 < cardinality(l.waiters) ELSE l.wanted OR $6 AND NOT {held} END
+	wanted = CASE WHEN {taken} THEN l.wanted AND {position} + 1 < cardinality(l.waiters) ELSE l.wanted OR $6 AND NOT {held} END
 WHERE {changes}
 RETURNING ` + columns
 
 	// tryChanges says that the try changes the row.
 	tryChanges = `{taken} OR {held} OR {queues} OR $6 AND NOT l.wanted`
 
-	// A try that was refused does not wait for the disk, or for a standby: all that it has
-	// changed is the queue, or nothing. Meanwhile it keeps the row from the next client: even
-	// a try that changes nothing has locked it. A crash may forget the place; a waiter there
+	// A refused try does not wait for the disk, or for a standby: it has changed only the
+	// queue, or nothing. While it waits, the row is locked for the next client, even if
+	// nothing was changed. A crash may lose the position in the queue; then the waiter
 	// tries again within a second. tryQuick is the end of a statement for one name, tryElse
-	// its condition. The case is evaluated only where nothing is granted.
+	// its condition. The case is evaluated only if nothing is granted.
 	tryQuick = `, CASE WHEN owner IS DISTINCT FROM $2 THEN ` + noWait + ` END`
 	tryElse  = `CASE WHEN ` + tryChanges + ` THEN true ELSE ` + noWait + ` IS NULL END`
 	noWait   = `set_config('synchronous_commit', 'off', true)`
 
-	// tryPlace is how many wait before the claim, tryTaken says that it takes a name that
-	// is free for it, and tryHeld that it has the name.
-	tryPlace = `coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters))`
-	tryTaken = `(l.expires + least(` + tryPlace + `, {turns}) * {turn} <= excluded.since)`
-	tryHeld  = `(l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since)`
+	// tryPosition is how many waiters are before the claim. tryTaken says that the claim
+	// takes the name, which is free for it, and tryHeld that it holds the name already.
+	tryPosition = `coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters))`
+	tryTaken    = `(l.expires + least(` + tryPosition + `, {turns}) * {turn} <= excluded.since)`
+	tryHeld     = `(l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since)`
 
-	// tryQueues says that the claim is to get a place in the queue.
+	// tryQueues says that the claim enters the queue.
 	tryQueues = `($7 AND array_position(l.waiters, excluded.owner) IS NULL AND cardinality(l.waiters) < {waiting})`
 
-	// columns are what is read of a row: at the end for how long it is held, and will be, and
-	// what was forced.
+	// columns are what is read of a row, as rows.Columns expects it.
 	columns = `name, coalesce(owner, ''), note, token, tokens,
 	(extract(epoch FROM clock_timestamp() - since) * 1000000)::bigint, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint,
 	coalesce(forced_owner, ''), coalesce(forced_reason, ''), array_to_string(waiters, ',')`
@@ -139,9 +138,9 @@ RETURNING l.name, l.owner`
 	WHERE l.owner = c.owner AND l.expires > clock_timestamp() OR c.owner = ANY (l.waiters) ORDER BY l.name FOR UPDATE OF l
 )`
 
-	// A release: $3 for how much longer a name stays taken, in microseconds, $4
-	// the channel. A name for which others wait is free for them from now on, one after the
-	// other; with nobody it is free at once. It notifies with the first of them.
+	// A release: $3 for how much longer a name stays taken, in microseconds, $4 the
+	// channel. A name with waiters is free for them from now on, one after the other. A
+	// name without waiters is free at once. The notification names the first waiter.
 	releaseOne = `WITH u AS (
 	SELECT name, $2::text AS owner, $3::bigint AS us, owner IS NOT DISTINCT FROM $2 AND expires > clock_timestamp() AS held FROM {table}
 	WHERE name = $1 AND (owner = $2 AND expires > clock_timestamp() OR $2 = ANY (waiters)) FOR UPDATE
@@ -157,12 +156,12 @@ RETURNING l.name, l.owner`
 	releaseEnd = `
 SELECT name, owner, CASE WHEN wanted THEN pg_notify($4, next || chr(10) || name)::text END FROM r`
 
-	// lookStatement: $1 names.
-	lookStatement = `SELECT ` + columns + `
+	// readStatement: $1 names.
+	readStatement = `SELECT ` + columns + `
 FROM {table} WHERE name = ANY($1)`
 
-	// lockTxStatement: $1 name. It changes the row, so that a transaction that waited for it cannot
-	// go on with a snapshot of before.
+	// lockTxStatement: $1 name. It changes the row, so that a transaction that waited for
+	// it cannot continue with an older snapshot.
 	lockTxStatement = `INSERT INTO {table} AS l (name, token, since, expires) VALUES ($1, 1, clock_timestamp(), 'epoch')
 ON CONFLICT (name) DO UPDATE SET token = l.token + 1, since = clock_timestamp()`
 

@@ -21,7 +21,7 @@ type table struct {
 	layout     Layout
 	name       string // quoted
 	channel    string
-	listen     *pgx.ConnConfig // nil: rows are looked at
+	listen     *pgx.ConnConfig // nil: rows are polled
 	statements statements
 	warned     atomic.Bool // that listen leads to a pooler
 }
@@ -43,14 +43,14 @@ func (t *table) query(ctx context.Context, statement string, args []any, into []
 	return err
 }
 
-// absent is the error for a table that is not there.
+// absent returns the error for a table that does not exist.
 func (t *table) absent() error {
 	return fmt.Errorf("pghold: %w %s: call CreateTable once, or have it made with:\n%s;\n%w, %w",
 		rows.ErrNoTable, t.name, t.create(), driver.ErrRefused, driver.ErrNotExecuted)
 }
 
-// Check compares the columns. With a timestamp without time zone, a session in another
-// zone would take what is held.
+// Check compares the columns. With a timestamp without time zone, a session in another time
+// zone would grant a name that is held.
 func (t *table) Check(ctx context.Context) error {
 	want := map[string]string{
 		"name": "text", "owner": "text", "note": "text", "token": "bigint", "tokens": "integer", "waiters": "text[]", "wanted": "boolean",
@@ -109,11 +109,12 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	return answers, nil
 }
 
-// describe fills in the holders of the names that a Try did not get. That they were not
-// granted is certain, whatever becomes of this. One that is free by now stays unknown.
+// describe fills in the holders of the names that a Try did not get. If it fails, the names
+// are certainly not granted all the same. A name that is free by now stays unknown, so that
+// it is tried again.
 func (t *table) describe(ctx context.Context, missing []string, cs []driver.Claim, names []string, answers []rows.Row) {
 	seen := make([]rows.Row, len(names))
-	err := t.read(ctx, t.statements.look, []any{missing}, names, seen)
+	err := t.read(ctx, t.statements.readRows, []any{missing}, names, seen)
 	for i := range answers {
 		switch {
 		case answers[i].Known:
@@ -162,13 +163,13 @@ func (t *table) found(ctx context.Context, cs []driver.Claim, a arguments, one, 
 	return answers, err
 }
 
-// Look reads rows.
-func (t *table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
+// Read reads rows.
+func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	keys, answers := make([]string, len(names)), make([]rows.Row, len(names))
 	for i, name := range names {
 		keys[i] = rows.Escape(name)
 	}
-	return answers, t.read(ctx, t.statements.look, []any{keys}, keys, answers)
+	return answers, t.read(ctx, t.statements.readRows, []any{keys}, keys, answers)
 }
 
 // read fills in the rows that a statement returns, in the order of names.

@@ -2,9 +2,9 @@ package rows
 
 import "time"
 
-// Columns receives what a statement reads of a row of a table of Holdfast: name, owner,
-// note, token, tokens, for how long it is held, and will be, what was forced, and why, and
-// the waiters with commas between them. Times are in microseconds.
+// Columns receives the columns of a row that a statement reads: name, owner, note, token,
+// tokens, for how long it has been held and will be, the owner and the reason of the last
+// forced unlock, and the waiters with commas between them. Times are in microseconds.
 type Columns struct {
 	Key                      string
 	row                      Row
@@ -12,7 +12,7 @@ type Columns struct {
 	waiters                  string
 }
 
-// Into returns where the columns go, in their order.
+// Into returns the destinations of the columns, in their order.
 func (c *Columns) Into() []any {
 	r := &c.row
 	return []any{&c.Key, &r.Owner, &r.Note, &c.last, &c.tokens, &c.held, &c.rest, &r.Forced, &r.Reason, &c.waiters}
@@ -23,14 +23,14 @@ func (c *Columns) Row() Row {
 	r := c.row
 	r.Known, r.Waiters = true, Waiters(c.waiters)
 	r.First, r.Last = uint64(c.last-c.tokens+1), uint64(c.last)
-	r.Held, r.Rest = Duration(c.held), Duration(c.rest)
+	r.HeldFor, r.Remaining = Duration(c.held), Duration(c.rest)
 	return r
 }
 
 // Micros returns d in microseconds, rounded up.
 func Micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-// Duration returns us microseconds, as far as a time.Duration has room for them.
+// Duration returns us microseconds, limited to what a time.Duration can hold.
 func Duration(us int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Microsecond)
 	return time.Duration(min(max(us, -most), most)) * time.Microsecond

@@ -20,26 +20,25 @@ const (
 	// chunkMost bounds the claims of one transaction.
 	chunkMost = 500
 
-	// conflictsMost is how often a call is made again that was in conflict with
-	// another, conflictDelay how long the pause before that is at most.
+	// conflictsMost is how often a call is repeated at most that was in conflict with
+	// another transaction. conflictDelay is the longest pause before that.
 	conflictsMost = 50
 	conflictDelay = 20 * time.Millisecond
 
-	// lockedFirst is the pause before a row is tried again that may have been locked; it
+	// lockedFirst is the first pause before a row that may be locked is tried again; it
 	// doubles up to conflictDelay.
 	lockedFirst = 200 * time.Microsecond
 )
 
-// Engine is a driver.Backend over a Table. It has no goroutine of its own but while
-// somebody waits, for two seconds after that, and for a second after the Release of an
-// indeterminate claim.
+// Engine is a driver.Backend over a Table. It has goroutines only while there are waiters,
+// for two seconds after that, and for a second after the Release of an indeterminate claim.
 type Engine struct {
 	info  driver.Info
 	table Table
 	batch int // how many claims a Try or a Release takes
 
-	tries, releases, renewals lane
-	names                     nameLanes // of releases
+	tries, releases, renewals limiter
+	releaseLocks              nameLocks // one release at a time changes a row
 
 	checked atomic.Bool
 	taken   takenNames
@@ -59,7 +58,7 @@ var (
 func New(table Table, limits Limits) *Engine {
 	e := &Engine{
 		info: limits.info(), table: table, batch: cmp.Or(limits.Batch, chunkMost),
-		tries: make(lane, triesMost), releases: make(lane, releasesMost), renewals: make(lane, renewalsMost),
+		tries: make(limiter, triesMost), releases: make(limiter, releasesMost), renewals: make(limiter, renewalsMost),
 	}
 	e.hub.table, e.hub.group, e.hub.listens, e.hub.noQueue = table, &e.group, limits.Listens, limits.NoQueue
 	return e
@@ -68,18 +67,19 @@ func New(table Table, limits Limits) *Engine {
 // Info describes the store.
 func (e *Engine) Info() driver.Info { return e.info }
 
-// Drain waits until no claim is swept and nobody listens, or returns ctx's error.
+// Drain waits until the hub has stopped and no claim is left to sweep, or returns ctx's
+// error.
 func (e *Engine) Drain(ctx context.Context) error { return e.hub.drain(ctx) }
 
-// Try makes one attempt. It is granted where the row is free or its owner holds; a
-// repeated grant never shortens the lease, and has the same tokens.
+// Try makes one attempt. It is granted if the row is free or its owner holds. A repeated
+// grant never shortens the lease, and has the same tokens.
 func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	a := e.tryAll(ctx, []driver.Claim{c})[0]
 	return a.Outcome, a.Err
 }
 
-// TryAll makes one attempt for each of cs, as many in one transaction as the table takes:
-// those of one TTL and one number of tokens, as are the claims of a Locker. None of them
+// TryAll makes one attempt for each of cs. Claims with the same TTL and number of tokens,
+// as those of one Locker, share a transaction, as many as the table takes. None of them
 // waits in a queue.
 func (e *Engine) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	passing := slices.Clone(cs)
@@ -107,17 +107,17 @@ func (e *Engine) tryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt
 	return answers
 }
 
-// tryAlike fills in the answers to cs[i], i in pending. A row that came up while a
-// statement ran is tried again alone: what was granted before stands, whatever becomes
-// of that.
+// tryAlike fills in answers[i] for each i in pending. A row that was made while the
+// statement ran is tried again, in another transaction: that does not change the grants of
+// the first.
 func (e *Engine) tryAlike(ctx context.Context, cs []driver.Claim, pending []int, answers []driver.Attempt) {
-	stamps := make([]uint64, len(cs)) // of before the call
+	versions := make([]uint64, len(cs)) // before the call
 	for _, i := range pending {
-		stamps[i] = e.hub.stamp(cs[i].Name, cs[i].Owner)
+		versions[i] = e.hub.versionOf(cs[i].Name, cs[i].Owner)
 	}
-	pending = e.readFirst(ctx, cs, pending, stamps, answers)
+	pending = e.readFirst(ctx, cs, pending, versions, answers)
 	for tries := 0; len(pending) > 0; tries++ {
-		if tries > 1 { // the row is locked, or another one is made
+		if tries > 1 { // the row is locked, or another client makes it
 			retry.Sleep(ctx, lockedDelay(tries-2))
 		}
 		asked := make([]driver.Claim, len(pending))
@@ -133,34 +133,36 @@ func (e *Engine) tryAlike(ctx context.Context, cs []driver.Claim, pending []int,
 			case !rows[n].Known && tries < conflictsMost:
 				left = append(left, i)
 			default:
-				answers[i].Outcome = e.answered(&rows[n], &cs[i], stamps[i])
+				answers[i].Outcome = e.recordAnswer(&rows[n], &cs[i], versions[i])
 			}
 		}
 		pending = left
 	}
 }
 
-// lockedDelay is the pause before a row that may be locked is tried again, after n of them.
+// lockedDelay returns the pause before a row that may be locked is tried again, after n
+// earlier pauses.
 func lockedDelay(n int) time.Duration { return min(lockedFirst<<min(n, 10), conflictDelay) }
 
-// answer returns what a Try of c is answered with.
-func (r *Row) answer(c driver.Claim, stamp uint64) driver.Outcome {
+// answer returns the Outcome of a Try of c that has this row.
+func (r *Row) answer(c driver.Claim, version uint64) driver.Outcome {
 	if r.Granted {
 		return driver.Outcome{Granted: true, Token: r.First, ValidFor: c.TTL}
 	}
-	place := slices.Index(r.Waiters, c.Owner)
-	o := driver.Outcome{Queued: place >= 0, RetryAfter: max(r.FreeIn(c.Owner), 0)}
+	position := slices.Index(r.Waiters, c.Owner)
+	o := driver.Outcome{Queued: position >= 0, RetryAfter: max(r.FreeIn(c.Owner), 0)}
 	if !o.Queued {
-		place = Waiting
+		position = Waiting
 	}
-	o.Ahead = ahead{stamp, place}
-	if r.Rest > 0 {
-		o.Holder, o.HeldFor, o.Kept = r.Note, max(r.Held, 0), driver.Kept(r.Owner)
+	o.Ahead = ahead{version, position}
+	if r.Remaining > 0 {
+		o.Holder, o.HeldFor, o.Kept = r.Note, max(r.HeldFor, 0), driver.Kept(r.Owner)
 	}
 	return o
 }
 
-// Renew extends the leases that are held. Of those with a fixed end it reads the rows.
+// Renew extends the leases that are held. For claims with a fixed end it only reads the
+// rows.
 func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	answers := make([]driver.Renewal, len(cs))
 	for fixed, renew := range map[bool]func(context.Context, []driver.Claim) ([]bool, error){false: e.table.Renew, true: e.held} {
@@ -187,18 +189,18 @@ func (e *Engine) held(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	for i, c := range cs {
 		names[i] = c.Name
 	}
-	rows, err := e.table.Look(ctx, names)
+	rows, err := e.table.Read(ctx, names)
 	if err != nil {
 		return nil, err
 	}
 	for i, c := range cs {
-		held[i] = rows[i].Rest > 0 && rows[i].Owner == c.Owner
+		held[i] = rows[i].Remaining > 0 && rows[i].Owner == c.Owner
 	}
 	return held, nil
 }
 
-// Release ends the lease, and wakes waiters. Of a claim that is Indeterminate it
-// is repeated a second later, in the background.
+// Release ends the lease, and wakes waiters. For a claim that is Indeterminate it is
+// repeated a second later, in the background.
 func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	return e.ReleaseAll(ctx, []driver.Claim{c})[0]
 }
@@ -220,26 +222,26 @@ func (e *Engine) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return errs
 }
 
-// release makes a Release when there is room in its lane, and in that of its name if it has
-// only one. Several take their rows in order, and are few.
+// release makes a Release within the limits. A single claim also waits for the lock of its
+// name. Several claims do not: they lock their rows in order, and such calls are few.
 func (e *Engine) release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	if len(cs) == 1 {
-		leave, err := e.names.enter(ctx, cs[0].Name)
+		leave, err := e.releaseLocks.acquire(ctx, cs[0].Name)
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
 	}
-	if err := e.releases.enter(ctx); err != nil {
+	if err := e.releases.acquire(ctx); err != nil {
 		return nil, err
 	}
-	defer e.releases.leave()
+	defer e.releases.release()
 	return e.table.Release(ctx, cs)
 }
 
-// each calls do with cs, most at a time, and answer with what became of each: a
-// claim that do did not find is gone.
-func (e *Engine) each(ctx context.Context, what string, in lane, cs []driver.Claim, most int, do func(context.Context, []driver.Claim) ([]bool, error), answer func(i int, err error)) {
+// each calls do with parts of cs, most claims at a time, and answer with the error of each
+// claim that failed: a claim that do did not find is gone.
+func (e *Engine) each(ctx context.Context, what string, in limiter, cs []driver.Claim, most int, do func(context.Context, []driver.Claim) ([]bool, error), answer func(i int, err error)) {
 	var gone []int
 	for at := 0; at < len(cs); at += most {
 		chunk := cs[at:min(at+most, len(cs))]
@@ -260,22 +262,22 @@ func (e *Engine) each(ctx context.Context, what string, in lane, cs []driver.Cla
 	}
 }
 
-// reasons says why the claims cs[i], i in gone, are gone, as far as the rows tell.
-func (e *Engine) reasons(ctx context.Context, in lane, cs []driver.Claim, gone []int) []error {
+// reasons returns why the claims cs[i], i in gone, are gone, as far as the rows show it.
+func (e *Engine) reasons(ctx context.Context, in limiter, cs []driver.Claim, gone []int) []error {
 	names, errs := make([]string, len(gone)), make([]error, len(gone))
 	for n, i := range gone {
 		names[n] = cs[i].Name
 	}
-	rows, err := call(ctx, e, in, func() ([]Row, error) { return e.table.Look(ctx, names) })
+	rows, err := call(ctx, e, in, func() ([]Row, error) { return e.table.Read(ctx, names) })
 	for n, i := range gone {
 		g := &driver.GoneError{Reason: driver.ReasonExpired, Detail: "nothing of the claim is left: it expired or was released"}
 		switch {
-		case err != nil: // that it is gone is certain all the same
+		case err != nil: // the claim is gone all the same
 		case rows[n].Forced == cs[i].Owner:
 			g = &driver.GoneError{Reason: driver.ReasonForced, Detail: "ended by force: " + rows[n].Reason}
 		case !rows[n].Known:
 			g = &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "the row of the name is not there"}
-		case rows[n].Rest > 0 && rows[n].Owner != "" && rows[n].Owner != cs[i].Owner && !driver.Kept(rows[n].Owner):
+		case rows[n].Remaining > 0 && rows[n].Owner != "" && rows[n].Owner != cs[i].Owner && !driver.Kept(rows[n].Owner):
 			g = &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: fmt.Sprintf("another owner holds the name: %q", rows[n].Note)}
 		}
 		errs[n] = g
@@ -283,17 +285,17 @@ func (e *Engine) reasons(ctx context.Context, in lane, cs []driver.Claim, gone [
 	return errs
 }
 
-// call makes a call of the table when there is room in its lane, and makes it again where
-// it was in conflict with another transaction: it was undone, so nothing is repeated that
-// has had an effect.
-func call[T any](ctx context.Context, e *Engine, in lane, do func() (T, error)) (answer T, err error) {
+// call makes a call of the table within a limit. It repeats a call that was in conflict
+// with another transaction: the database has undone that call, so nothing takes effect
+// twice.
+func call[T any](ctx context.Context, e *Engine, in limiter, do func() (T, error)) (answer T, err error) {
 	if err := ctx.Err(); err != nil {
 		return answer, unsent.Error(err)
 	}
-	if err := in.enter(ctx); err != nil {
+	if err := in.acquire(ctx); err != nil {
 		return answer, err
 	}
-	defer in.leave()
+	defer in.release()
 	if !e.checked.Load() {
 		if err := e.table.Check(ctx); err != nil {
 			return answer, notExecuted(err)
@@ -309,7 +311,7 @@ func call[T any](ctx context.Context, e *Engine, in lane, do func() (T, error)) 
 	}
 }
 
-// notExecuted says of an error that it came up before the call was made.
+// notExecuted returns err as the error of a call that was not made.
 func notExecuted(err error) error {
 	if errors.Is(err, driver.ErrNotExecuted) {
 		return err

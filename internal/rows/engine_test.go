@@ -40,7 +40,7 @@ func TestConformance(t *testing.T) {
 
 func TestTurns(t *testing.T) { rowstest.Turns(t, newEngine(newTable(), false)) }
 
-// What rows cannot do is not declared, and so refused by the core before any call.
+// Rows do not declare what they cannot do, so the core refuses it before any call.
 func TestInfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, listens := range []bool{true, false} {
@@ -52,8 +52,8 @@ func TestInfo(t *testing.T) {
 	})
 }
 
-// A call that the database has undone because of another is made again, and is certain
-// to have done nothing when that never succeeds.
+// A call that the database has undone because of another is repeated. If it never succeeds,
+// it was certainly not executed.
 func TestConflictsAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conflict := fmt.Errorf("%w: %w", driver.ErrNotExecuted, rows.ErrConflict)
@@ -83,7 +83,7 @@ func TestConflictsAreTriedAgain(t *testing.T) {
 }
 
 // A Release that was certainly not executed is not repeated in the background: its caller
-// makes it again, and would find that the claim is gone.
+// repeats it, and would find that the claim is gone.
 func TestReleaseThatWasNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := rows.New(&unsentOnce{table: newTable()}, rows.Limits{Name: "test"})
@@ -113,8 +113,8 @@ func (u *unsentOnce) Release(ctx context.Context, cs []driver.Claim) ([]bool, er
 	return u.table.Release(ctx, cs)
 }
 
-// A row that comes up while a Try runs is tried again alone. An error of that says
-// nothing of what the first call granted.
+// A row that is made while a Try runs is tried again alone. An error of that second call
+// does not change the grants of the first.
 func TestRowThatComesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -138,7 +138,8 @@ func TestRowThatComesUp(t *testing.T) {
 	})
 }
 
-// Claims of several shapes go into several calls, each with an answer of its own.
+// Claims with different TTLs or numbers of tokens go into several calls, each with an
+// answer of its own.
 func TestBatchOfSeveralShapes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -169,7 +170,7 @@ func TestBatchOfSeveralShapes(t *testing.T) {
 	})
 }
 
-// The table is looked at before the first call, until it is as it must be.
+// The table is checked before each call until it has once been right.
 func TestTableIsChecked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -196,8 +197,8 @@ func TestTableIsChecked(t *testing.T) {
 	})
 }
 
-// A try that is executed after the release of its claim holds the name for a second and
-// not for its lease.
+// A Try that is executed after the release of its claim holds the name for a second, not
+// for its lease.
 func TestLateTryIsSwept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -226,7 +227,7 @@ func TestLateTryIsSwept(t *testing.T) {
 	})
 }
 
-// An error whose call may have been executed is not made certain.
+// The error of a call that may have been executed does not become driver.ErrNotExecuted.
 func TestLostAnswerIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -239,7 +240,7 @@ func TestLostAnswerIsUnknown(t *testing.T) {
 	})
 }
 
-// A claim with a fixed end is read, and its row is not written.
+// For a claim with a fixed end a renewal reads the row and does not write it.
 func TestFixedClaimIsRead(t *testing.T) {
 	table := newTable()
 	e := newEngine(table, false)

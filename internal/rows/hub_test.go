@@ -57,7 +57,7 @@ func mustWait(t *testing.T, w driver.Waiter, out driver.Outcome) time.Duration {
 	return time.Since(began)
 }
 
-// All waiters share one link, which ends with the last of them.
+// All waiters share one connection that listens, which ends with the last of them.
 func TestWaitersShareALink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -90,7 +90,8 @@ func TestWaitersShareALink(t *testing.T) {
 	})
 }
 
-// A link outlasts its last waiter for a while: the next one needs no other.
+// A connection that listens outlasts its last waiter for a while, so that the next one
+// needs no other.
 func TestNextWaiterFindsTheLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -121,7 +122,7 @@ func TestNextWaiterFindsTheLink(t *testing.T) {
 	})
 }
 
-// Who begins to wait where others listen already may have missed what happened since its
+// A waiter for a new name, while others listen already, may have missed a release since its
 // Try.
 func TestJoinOfALiveLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -148,8 +149,8 @@ func TestJoinOfALiveLink(t *testing.T) {
 	})
 }
 
-// A notification may come between the Try that was refused and the first Wait, where
-// another waiter of this client is listened for already.
+// A notification may come between the refused Try and the first Wait, while another waiter
+// of this client listens already.
 func TestNotifiedBeforeTheFirstWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, c := held(t, newTable(), true, "job")
@@ -166,8 +167,7 @@ func TestNotifiedBeforeTheFirstWait(t *testing.T) {
 	})
 }
 
-// The first waiter is notified alone. If it is gone, the others do not sleep
-// for long.
+// Only the first waiter is notified. If it has died, the others are woken soon after.
 func TestTurnOfOneWhoIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, c := held(t, newTable(), true, "job")
@@ -184,8 +184,8 @@ func TestTurnOfOneWhoIsGone(t *testing.T) {
 	})
 }
 
-// Two processes that take turns need three calls for each: a release, a try that is refused
-// and a try that is granted.
+// Two processes that take turns need three calls for each turn: a release, a refused Try
+// and a granted Try.
 func TestCallsOfATurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -210,7 +210,8 @@ func TestCallsOfATurn(t *testing.T) {
 	})
 }
 
-// hold takes the name of c, waits for it if need be, holds it for so long and releases it.
+// hold takes the name of c, waits for it if necessary, holds it for so long and releases
+// it.
 func hold(t *testing.T, e *rows.Engine, c driver.Claim, long time.Duration) {
 	w := e.Waiter(c)
 	defer w.Close()
@@ -235,8 +236,8 @@ func hold(t *testing.T, e *rows.Engine, c driver.Claim, long time.Duration) {
 	}
 }
 
-// Where nobody is notified, the first waiter comes late by a part of the time that
-// the lock is held, and looks no more often for that.
+// Without notifications, the first waiter is late by a part of the time that the lock is
+// held, and polls no more often than that allows.
 func TestFirstLooksOften(t *testing.T) {
 	for _, long := range []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 5 * time.Second} {
 		t.Run(long.String(), func(t *testing.T) {
@@ -262,8 +263,8 @@ func TestFirstLooksOften(t *testing.T) {
 	}
 }
 
-// Where nobody is notified, processes take turns at a lock that is held for no time, and
-// each looks in time that it is next, also one that had a place far behind.
+// Without notifications, processes take turns at a lock that is held for no time, and each
+// polls in time when it is next, even if it was far back in the queue.
 func TestPaceWhereRowsAreLookedAt(t *testing.T) {
 	for _, test := range []struct {
 		processes int
@@ -299,7 +300,7 @@ func TestPaceWhereRowsAreLookedAt(t *testing.T) {
 	}
 }
 
-// A waiter that missed its turn, and so lost its place, is woken to take a new one.
+// A waiter that missed its turn, and so lost its position, is woken to take a new one.
 func TestMissedTurnTakesANewPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -322,7 +323,7 @@ func TestMissedTurnTakesANewPlace(t *testing.T) {
 	})
 }
 
-// However many begin to wait, and however often, rows are looked at.
+// Rows are polled however many waiters begin to wait, and however often.
 func TestLooksAreNotPutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -348,7 +349,7 @@ func TestLooksAreNotPutOff(t *testing.T) {
 	})
 }
 
-// Who has no place in the queue is never notified, and looks.
+// A waiter that is not in the queue is never notified, and polls.
 func TestWaitWithoutAPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, c := held(t, newTable(), true, "job")
@@ -369,8 +370,8 @@ func TestWaitWithoutAPlace(t *testing.T) {
 	})
 }
 
-// Where there is no link, for now or forever, rows are looked at: those of all who
-// wait in one call, ten times a second and a little more often at first.
+// Without a connection that listens, for a while or always, rows are polled: those of all
+// waiters in one call, ten times a second and a little more often at first.
 func TestRowsAreLookedAt(t *testing.T) {
 	for what, down := range map[string]error{"for now": errors.New("connection refused"), "forever": fmt.Errorf("a pooler: %w", errors.ErrUnsupported), "not tried": nil} {
 		t.Run(what, func(t *testing.T) {
@@ -410,8 +411,8 @@ func TestRowsAreLookedAt(t *testing.T) {
 	}
 }
 
-// Where a table has no queue nobody is the first in it: the pauses grow, also where the row
-// was written by a clock that is ahead.
+// If a table has no queue, no waiter is the first: the pauses grow, even if the row was
+// written by a clock that is ahead.
 func TestLooksWithoutAQueue(t *testing.T) {
 	for _, ahead := range []time.Duration{0, time.Hour} {
 		t.Run(ahead.String(), func(t *testing.T) {
@@ -434,7 +435,7 @@ func TestLooksWithoutAQueue(t *testing.T) {
 	}
 }
 
-// The first in a queue looks by a clock that is ahead no more often than others.
+// With a clock that is ahead, the first in a queue polls no more often than others.
 func TestLooksAtARowOfTheFuture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -453,7 +454,7 @@ func TestLooksAtARowOfTheFuture(t *testing.T) {
 	})
 }
 
-// A link that is lost counts as a change, and comes back.
+// A lost connection counts as a release, and is replaced.
 func TestLostLinkWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -486,7 +487,7 @@ func TestLostLinkWakes(t *testing.T) {
 	})
 }
 
-// A server that refuses to be listened to is not asked all the time.
+// A server that refuses to listen is not asked all the time.
 func TestLinkIsTriedWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -504,7 +505,7 @@ func TestLinkIsTriedWithPauses(t *testing.T) {
 	})
 }
 
-// An Outcome that is not of this store says nothing.
+// Wait returns at once for an Outcome of another store.
 func TestForeignOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngine(newTable(), true).Waiter(claim("job", 1))

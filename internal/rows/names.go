@@ -26,7 +26,7 @@ func Escape(name string) string {
 	return b.String()
 }
 
-// Unescape returns the name that Escape made key of.
+// Unescape returns the name from which Escape made key.
 func Unescape(key string) string {
 	var b strings.Builder
 	for {
@@ -42,16 +42,16 @@ func Unescape(key string) string {
 	}
 }
 
-// TxName is the row for name of a lock for the length of a transaction. No name is
-// escaped to it.
+// TxName returns the key of the row with which name is locked for the rest of a
+// transaction. Escape returns no such key.
 func TxName(name string) string { return txPrefix + Escape(name) }
 
 const txPrefix = `\tx `
 
-// isTx says that a key is one of TxName.
+// isTx reports whether TxName has made a key.
 func isTx(key string) bool { return strings.HasPrefix(key, txPrefix) }
 
-// Text returns s as text of a database; what is none is replaced.
+// Text returns s as text that a database accepts. Other bytes are replaced.
 func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -31,7 +31,8 @@ func (s *simStore) Client(l *sim.Link) driver.Backend {
 	return rows.New(&simTable{s.table, l}, rows.Limits{Name: "rows", Listens: s.listens})
 }
 
-// Forget ends leases, and keeps the tokens: who deletes those is excused from nothing.
+// Forget ends leases. It keeps the tokens, because the simulation excuses no fault after a
+// loss of tokens.
 func (s *simStore) Forget(which func() bool) {
 	s.change(func() {
 		for _, r := range s.rows {
@@ -96,7 +97,7 @@ type simTable struct {
 func (s *simTable) Try(ctx context.Context, claims []driver.Claim) ([]rows.Row, error) {
 	all, err := sim.Call(ctx, s.link, func() ([]rows.Row, error) { return s.table.Try(context.Background(), s.link.Claims(claims...)) })
 	for i := range all {
-		all[i].Rest = s.link.Back(all[i].Rest)
+		all[i].Remaining = s.link.Back(all[i].Remaining)
 	}
 	return all, err
 }
@@ -109,11 +110,11 @@ func (s *simTable) Release(ctx context.Context, claims []driver.Claim) ([]bool, 
 	return sim.Call(ctx, s.link, func() ([]bool, error) { return s.table.Release(context.Background(), s.link.Claims(claims...)) })
 }
 
-func (s *simTable) Look(ctx context.Context, names []string) ([]rows.Row, error) {
-	return sim.Call(ctx, s.link, func() ([]rows.Row, error) { return s.table.Look(context.Background(), names) })
+func (s *simTable) Read(ctx context.Context, names []string) ([]rows.Row, error) {
+	return sim.Call(ctx, s.link, func() ([]rows.Row, error) { return s.table.Read(context.Background(), names) })
 }
 
-// Listen ends a moment after a message was lost, when the network notices.
+// Listen ends a moment after a message was lost, as soon as the network notices.
 func (s *simTable) Listen(ctx context.Context, live func(), heard func(name, next string)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// sweepAfter is when a Release is repeated of a claim that may still arrive: a
-	// statement whose connection was cut is executed within that time, or never.
+	// sweepAfter is the pause before a Release is repeated for a claim whose Try may still
+	// arrive: a statement whose connection was cut is executed within that time, or never.
 	sweepAfter = time.Second
 	sweepLimit = 5 * time.Second
 )
 
-// sweeper has the claims that are to be released once more, in one goroutine for all.
+// sweeper has the claims that must be released once more, by one goroutine for all.
 type sweeper struct {
 	mu      sync.Mutex
 	late    []lateClaim // the soonest first
@@ -28,7 +28,8 @@ type lateClaim struct {
 	due   time.Time
 }
 
-// sweep ends what tries of cs leave that are executed after the release, a while from now.
+// sweep releases cs once more after sweepAfter, because a Try of them may be executed after
+// the first Release.
 func (e *Engine) sweep(cs []driver.Claim) {
 	s := &e.sweeper
 	s.mu.Lock()
@@ -58,8 +59,8 @@ func (e *Engine) sweepAll() {
 	}
 }
 
-// sweepDue releases, all together, the claims that are due. A release that fails is left: the
-// lease ends by itself.
+// sweepDue releases all claims that are due. It ignores errors, because the lease ends by
+// itself.
 func (e *Engine) sweepDue() {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
 	defer cancel()
@@ -70,8 +71,8 @@ func (e *Engine) sweepDue() {
 	}
 }
 
-// oncePerName returns how many of cs come before a name is there again: a call has each name
-// once.
+// oncePerName returns how many of cs come before a name is repeated, because a call may
+// have each name only once.
 func oncePerName(cs []driver.Claim) int {
 	names := make(map[string]bool, len(cs))
 	for n, c := range cs {

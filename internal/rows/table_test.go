@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-// table is a rows.Table in memory, with faults that a test asks for.
+// table is a rows.Table in memory, with faults that a test sets.
 type table struct {
 	mu    sync.Mutex
 	rows  map[string]*row
@@ -34,7 +34,7 @@ type table struct {
 // calls counts calls.
 type calls struct{ checks, tries, looks, pages, listens, links int }
 
-// calls returns how many calls there were, and how many links there are.
+// calls returns how many calls there were, and how many connections listen.
 func (t *table) calls() calls {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +130,7 @@ func (t *table) try(c driver.Claim) rows.Row {
 
 func (r *row) seen(now time.Time) rows.Row {
 	return rows.Row{
-		Known: true, First: r.first, Last: r.token, Owner: r.owner, Note: r.note, Held: now.Sub(r.since), Rest: r.expires.Sub(now),
+		Known: true, First: r.first, Last: r.token, Owner: r.owner, Note: r.note, HeldFor: now.Sub(r.since), Remaining: r.expires.Sub(now),
 		Waiters: slices.Clone(r.waiters),
 		Forced:  r.forced, Reason: r.reason,
 	}
@@ -182,7 +182,7 @@ func (r *row) end() {
 	}
 }
 
-// notify announces to listeners whose turn it is.
+// notify notifies listeners whose turn it is.
 func (t *table) notify(name string, r *row) {
 	for l := range t.links {
 		l.heard(name, slices.Concat(r.waiters, []string{""})[0])
@@ -205,7 +205,7 @@ func (t *table) each(ctx context.Context, cs []driver.Claim, do func(driver.Clai
 	return found, nil
 }
 
-func (t *table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
+func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -283,14 +283,14 @@ func (t *table) Listen(ctx context.Context, live func(), heard func(name, next s
 	}
 }
 
-// change lets do change the table.
+// change runs do, which changes the table.
 func (t *table) change(do func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	do()
 }
 
-// cut cuts all links.
+// cut cuts all connections that listen.
 func (t *table) cut() {
 	t.change(func() {
 		for l := range t.links {

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// takenFor is for how long a name counts as taken after a try was refused, takenMost of
-	// how many names that is remembered.
+	// takenFor is for how long a name counts as taken after a Try was refused. takenMost
+	// bounds for how many names that is remembered.
 	takenFor  = time.Second
 	takenMost = 1000
 )
 
-// takenNames remembers names that were just seen taken.
+// takenNames remembers names that a Try has just found taken.
 type takenNames struct {
 	mu    sync.Mutex
 	names map[string]taken
@@ -26,7 +26,7 @@ type takenNames struct {
 // taken is what is remembered of a name.
 type taken struct {
 	until time.Time
-	full  bool // its queue has no place left
+	full  bool // its queue is full
 }
 
 // add remembers a name.
@@ -57,24 +57,24 @@ func (t *takenNames) get(name string) (seen taken, ok bool) {
 	return taken{}, false
 }
 
-// hopeless says that a try of c would be refused, as far as is known, and change nothing in
-// the row: then a read finds that out for less.
-func (e *Engine) hopeless(c *driver.Claim) bool {
-	if e.hub.waits(c.Name, c.Owner) {
+// expectsRefusal reports whether a Try of c would probably be refused, and change nothing
+// in the row. Then a read finds that out for less.
+func (e *Engine) expectsRefusal(c *driver.Claim) bool {
+	if e.hub.shouldWait(c.Name, c.Owner) {
 		return true
 	}
 	seen, ok := e.taken.get(c.Name)
 	return ok && (c.NoQueue || seen.full || e.hub.noQueue)
 }
 
-// readFirst reads the rows of those cs[i], i in pending, that are hopeless, and answers for
-// those that are. It returns the rest. No try of them is needed: a try takes the row from
-// all others for a moment, and draws the number of a transaction, also where it is refused.
-func (e *Engine) readFirst(ctx context.Context, cs []driver.Claim, pending []int, stamps []uint64, answers []driver.Attempt) (left []int) {
+// readFirst reads the rows of those cs[i], i in pending, for which a refusal is expected,
+// and answers those that are refused. It returns the others. That saves tries: a Try locks
+// the row for a moment, and uses up a transaction number, even if it is refused.
+func (e *Engine) readFirst(ctx context.Context, cs []driver.Claim, pending []int, versions []uint64, answers []driver.Attempt) (left []int) {
 	var read []int
 	var names []string
 	for _, i := range pending {
-		if e.hopeless(&cs[i]) {
+		if e.expectsRefusal(&cs[i]) {
 			read, names = append(read, i), append(names, cs[i].Name)
 		} else {
 			left = append(left, i)
@@ -83,13 +83,13 @@ func (e *Engine) readFirst(ctx context.Context, cs []driver.Claim, pending []int
 	if len(read) == 0 {
 		return pending
 	}
-	rows, err := call(ctx, e, e.tries, func() ([]Row, error) { return e.table.Look(ctx, names) })
+	rows, err := call(ctx, e, e.tries, func() ([]Row, error) { return e.table.Read(ctx, names) })
 	for n, i := range read {
 		switch c := &cs[i]; {
 		case err != nil:
 			answers[i] = driver.Attempt{Err: fmt.Errorf("%s: try %q: %w", e.info.Name, c.Name, notExecuted(err))}
 		case e.refuses(&rows[n], c):
-			answers[i].Outcome = e.answered(&rows[n], c, stamps[i])
+			answers[i].Outcome = e.recordAnswer(&rows[n], c, versions[i])
 		default:
 			left = append(left, i)
 		}
@@ -97,21 +97,21 @@ func (e *Engine) readFirst(ctx context.Context, cs []driver.Claim, pending []int
 	return left
 }
 
-// refuses says that a try of c would change nothing in the row r.
+// refuses reports whether a Try of c would change nothing in the row r.
 func (e *Engine) refuses(r *Row, c *driver.Claim) bool {
 	if !r.Known || r.FreeIn(c.Owner) <= 0 || r.Owner == c.Owner {
 		return false
 	}
-	return c.NoQueue || e.hub.room(r) <= 0 || slices.Contains(r.Waiters, c.Owner)
+	return c.NoQueue || e.hub.queueRoom(r) <= 0 || slices.Contains(r.Waiters, c.Owner)
 }
 
-// answered returns what a Try of c is answered with, and remembers it.
-func (e *Engine) answered(r *Row, c *driver.Claim, stamp uint64) driver.Outcome {
+// recordAnswer returns the Outcome of a Try of c, and remembers whether the name is taken.
+func (e *Engine) recordAnswer(r *Row, c *driver.Claim, version uint64) driver.Outcome {
 	if r.Granted {
 		e.taken.drop(c.Name)
 	} else {
-		e.taken.add(c.Name, e.hub.room(r) <= 0)
-		e.hub.refused(c.Name, c.Owner)
+		e.taken.add(c.Name, e.hub.queueRoom(r) <= 0)
+		e.hub.tryRefused(c.Name, c.Owner)
 	}
-	return r.answer(*c, stamp)
+	return r.answer(*c, version)
 }

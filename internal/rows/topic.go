@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// topic is what is known of one name. The mutex of the hub guards it.
+// topic is what the hub knows about one name. The mutex of the hub guards it.
 type topic struct {
-	sleepers []*sleeper  // those that were made and not closed
-	idle     *time.Timer // ends a topic without waiters; nil if there was none to end yet
-	last     uint64      // token of the row when it was looked at last
-	place    int         // of the foremost waiter then
-	looked   time.Time   // when that was
-	due      bool        // it changes when the turn of another has passed
-	missed   string      // whose turn it was according to the last notification, if it was none of sleepers
-	version  uint64      // changes with everything that may mean a release for anybody
+	sleepers    []*sleeper  // of the Waiters that were not closed
+	idle        *time.Timer // removes the topic after its last waiter; nil before the first time
+	last        uint64      // last token of the row at the last poll
+	foremost    int         // position of the foremost of sleepers at the last poll
+	polledAt    time.Time   // when the last poll was
+	wakePending bool        // all sleepers are woken when the turn of another process has passed
+	missed      string      // the owner whose turn it was by the last notification, if it is none of sleepers
+	version     uint64      // changes with each event that may be a release for any waiter
 }
 
 // sleeper is one waiter of a topic. The mutex of the hub guards it.
 type sleeper struct {
-	owner   string
-	version uint64        // changes with everything that may mean a release for it
-	changed chan struct{} // closed when version changes, and replaced
-	inside  bool          // it waits now
-	place   int           // while it waits: how many did before it, Waiting if it has no place in the queue
-	look    uint64        // the last look before it began to wait
-	ready   bool          // a try is worth while: what woke it has just read the row, or heard of it
+	owner       string
+	version     uint64        // changes with each event that may be a release for this waiter
+	changed     chan struct{} // closed when version changes, and replaced
+	waiting     bool          // Wait is under way
+	position    int           // how many waiters were before it when Wait began; Waiting if it is not in the queue
+	pollsBefore uint64        // hub.polls when Wait began
+	shouldTry   bool          // a poll or a notification has said that a Try may be granted
 }
 
 // find returns the sleeper of an owner; nil if there is none. t may be nil.
@@ -40,8 +40,8 @@ func (t *topic) find(owner string) *sleeper {
 	return t.sleepers[at]
 }
 
-// room returns how many places the queue of a row has left.
-func (h *hub) room(r *Row) int {
+// queueRoom returns how many more waiters the queue of a row can have.
+func (h *hub) queueRoom(r *Row) int {
 	if h.noQueue {
 		return 0
 	}

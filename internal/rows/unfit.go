@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// UnfitError says that a table is there and cannot keep locks as it is. The server refused
-// nothing: it is this program that does not use the table.
+// UnfitError says that a table exists and cannot keep locks as it is. The server has
+// refused nothing: this program does not use the table.
 type UnfitError struct{ text string }
 
 // Unfit returns an UnfitError with a text.

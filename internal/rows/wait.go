@@ -6,16 +6,16 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Waiter prepares to wait for the release of a name. The end of a lease wakes only
-// where rows are looked at; else the caller bounds the wait by Outcome.RetryAfter.
+// Waiter returns a Waiter for the release of c.Name. If rows are polled, the end of a lease
+// wakes it, too; else the caller bounds the wait by Outcome.RetryAfter.
 func (e *Engine) Waiter(c driver.Claim) driver.Waiter {
 	return &waiter{hub: &e.hub, name: c.Name, owner: c.Owner}
 }
 
-// ahead is what Outcome.Ahead has.
+// ahead is the value of Outcome.Ahead.
 type ahead struct {
-	version uint64 // of the topic, before the Try
-	place   int    // how many wait before the claim; Waiting if it has no place itself
+	version  uint64 // of the topic, before the Try
+	position int    // how many waiters are before the claim; Waiting if it is not in the queue
 }
 
 type waiter struct {
@@ -25,15 +25,15 @@ type waiter struct {
 	sleeper     *sleeper
 }
 
-// Wait returns when the name may have been released since the Try that last answered,
-// or with ctx's error.
+// Wait returns when the name may have been released since the Try that returned last, or
+// with ctx's error.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err
 	}
 	before, ok := last.Ahead.(ahead)
 	if !ok {
-		return driver.Outcome{}, nil // not an answer of ours: nothing is known, so another try is worth while
+		return driver.Outcome{}, nil // last is not an Outcome of this Engine: another Try must find out
 	}
 	if w.topic == nil {
 		w.topic, w.sleeper = w.hub.join(w.name, w.owner)
@@ -41,7 +41,7 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 	return driver.Outcome{}, w.hub.wait(ctx, w.sleeper, before)
 }
 
-// Close gives up the waiter's share of what is listened to.
+// Close ends the waiter's share in its topic.
 func (w *waiter) Close() {
 	if w.topic != nil {
 		w.hub.leave(w.name, w.topic, w.sleeper)

@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-// What locked_by begins with.
+// The first word in locked_by.
 const (
 	holds    = "holdfast"
 	released = "holdfast-released"
 	forced   = "holdfast-forced"
 )
 
-// by returns what is written to locked_by. Text that is not ASCII is replaced, as the
-// column may have any character set.
+// by returns the value of locked_by. Text that is not ASCII is replaced, because the column
+// may have any character set.
 func by(state, owner, text string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -35,10 +35,11 @@ type stored struct {
 	held, rest, since int64 // microseconds; since 1970
 }
 
-// row says what a row means. A hold of another program has its time in its owner: the
-// host name alone, which ShedLock writes, does not tell two of its holds apart.
+// row returns the Row that a stored row stands for. The owner of another program's hold
+// contains its time, because ShedLock writes only the host name, which does not distinguish
+// two of its holds.
 func (s *stored) row() rows.Row {
-	r := rows.Row{Known: true, Held: rows.Duration(s.held), Rest: rows.Duration(s.rest)}
+	r := rows.Row{Known: true, HeldFor: rows.Duration(s.held), Remaining: rows.Duration(s.rest)}
 	state, rest, _ := strings.Cut(s.by, " ")
 	owner, text, _ := strings.Cut(rest, " ")
 	switch {
@@ -57,7 +58,7 @@ func (s *stored) row() rows.Row {
 	return r
 }
 
-// us returns d in microseconds, rounded up to milliseconds, and one more of them.
+// us returns d in microseconds, rounded up to milliseconds, plus one millisecond.
 func us(d time.Duration) int64 {
 	return int64((d+time.Millisecond-1)/time.Millisecond+1) * 1000
 }

@@ -14,7 +14,7 @@ type Column struct {
 	Name, Type string
 	Needed     bool // a new row must have a value of it
 	Unique     bool // no two rows can have the same value of it
-	Blurred    bool // the database takes some values of it for equal that differ
+	Ambiguous  bool // the database treats some different values of it as equal
 }
 
 // Unfit returns an error if a table with these columns cannot keep locks, else nil. typed
@@ -47,10 +47,10 @@ func Unfit(table string, columns []Column, typed func(column, is string) string,
 	return rows.Unfit("table %s cannot keep locks of ShedLock:\n  %s\nShedLock's documentation makes it with:\n%s", table, strings.Join(wrong, "\n  "), create)
 }
 
-// fault is what is wrong with a column of a right type.
+// fault returns what is wrong with a column whose type is right, or "".
 func (c *Column) fault() string {
 	switch {
-	case c.Blurred:
+	case c.Ambiguous:
 		return "has a collation that takes different names for the same"
 	case c.Name == "name" && !c.Unique:
 		return "has no primary key and no unique index, so a name could have two rows and two holders"
@@ -58,7 +58,8 @@ func (c *Column) fault() string {
 	return ""
 }
 
-// butFor names the column that differs only in its capitals.
+// butFor returns a text that names the column that differs from name only in capitals, or
+// "".
 func butFor(name string, columns []Column) string {
 	for _, c := range columns {
 		if strings.EqualFold(c.Name, name) {

@@ -3,16 +3,18 @@
 // over a Database, which is what differs between PostgreSQL and MariaDB or MySQL.
 //
 // The table has four columns: name, lock_until, locked_at and locked_by. A name is taken
-// while lock_until is in the future. Rows stay; ShedLock remembers that it made them.
+// while lock_until is in the future. Rows stay, because ShedLock remembers which rows it
+// has made.
 //
 // ShedLock itself writes its host name to locked_by, and compares that when it releases or
-// extends. What is written here is unique to a claim, and says what became of it:
+// extends. This package writes a text that is unique to a claim, and that says what became
+// of the claim:
 //
 //	holdfast OWNER NOTE            it holds, or its lease has ended
 //	holdfast-released OWNER NOTE   it was released; the name may stay taken, see Claim.AtLeast
-//	holdfast-forced OWNER REASON   it was ended by force
+//	holdfast-forced OWNER REASON   it was forced
 //
-// So a release of ShedLock that comes too late finds nothing of ours.
+// So a release of ShedLock that comes too late does not match a claim of this package.
 //
 // The layout has no room for fencing tokens, nor for a queue of waiters.
 package shedlock
@@ -28,8 +30,8 @@ import (
 const DefaultTable = "shedlock"
 
 const (
-	// maxName is how many characters the column name has room for. Bytes are counted, so
-	// that it holds in every character set.
+	// maxName is how many characters the column name has room for. As a limit in bytes it
+	// is right for every character set.
 	maxName = 64
 	// maxBy is how many characters the column locked_by has room for.
 	maxBy = 255
@@ -43,11 +45,11 @@ func Limits(store string) rows.Limits {
 
 // Database runs the statements of a Table. Its errors are those that a rows.Table returns.
 type Database interface {
-	// Check returns an error if the table is not there, or not as it must be.
+	// Check returns an error if the table does not exist, or not in the required form.
 	Check(ctx context.Context) error
 
 	// Exec runs a statement as a transaction of its own, and returns how many rows it
-	// changed. Those that it found and left as they were may count or not.
+	// changed. Rows that it found and did not change may count or not.
 	Exec(ctx context.Context, statement string, args []any) (changed int64, err error)
 
 	// Query runs a statement that reads, and calls scan for each row.

@@ -25,10 +25,10 @@ func TestBy(t *testing.T) {
 		"job runner web:1": {Owner: "job runner web:1@5", Note: "job runner web:1", Peer: true},
 		"":                 {Owner: "@5", Peer: true},
 	} {
-		want.Known, want.Held, want.Rest = true, time.Second, time.Minute
+		want.Known, want.HeldFor, want.Remaining = true, time.Second, time.Minute
 		s := stored{by: written, held: time.Second.Microseconds(), rest: time.Minute.Microseconds(), since: 5}
 		got := s.row()
-		if got.Owner != want.Owner || got.Note != want.Note || got.Peer != want.Peer || got.Forced != want.Forced || got.Reason != want.Reason || got.Held != want.Held || got.Rest != want.Rest || !got.Known {
+		if got.Owner != want.Owner || got.Note != want.Note || got.Peer != want.Peer || got.Forced != want.Forced || got.Reason != want.Reason || got.HeldFor != want.HeldFor || got.Remaining != want.Remaining || !got.Known {
 			t.Errorf("%q: got %+v, want %+v", written, got, want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// Parameters are numbered in the order in which they are given.
+// Parameters are numbered in their order in the statement.
 func TestDialect(t *testing.T) {
 	d := Dialect{Table: "t", Now: "NOW", Later: "{from} + ?", Micros: "{to} - {from}", Bytes: "{column}", Insert: "INSERT {row} OR NOT"}
 	const want = "UPDATE t SET lock_until = GREATEST(lock_until, (NOW + ?)), locked_at = locked_at WHERE name = ? AND COALESCE(locked_by, '') = ? AND lock_until > NOW"
@@ -53,7 +53,7 @@ func TestDialect(t *testing.T) {
 		t.Errorf("renewal: got %s, want %s", got, want)
 	}
 	d.Ordinal, d.Table = true, `"t?"`
-	if got := d.write(lookStatement, 3); !strings.HasSuffix(got, `FROM "t?" WHERE name IN ($1, $2, $3)`) {
+	if got := d.write(readStatement, 3); !strings.HasSuffix(got, `FROM "t?" WHERE name IN ($1, $2, $3)`) {
 		t.Errorf("look: got %s, want three numbers, and the name of the table as it is", got)
 	}
 	if got := d.statements().insert; !strings.HasSuffix(got, " OR NOT") || strings.Contains(got, "{") {

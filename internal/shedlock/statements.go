@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Dialect is how a Database writes what is not the same everywhere. {…} stands for
-// an expression that is filled in.
+// Dialect has the expressions that differ between databases. {…} stands for an expression
+// that is filled in.
 type Dialect struct {
 	Table    string // quoted
-	Unlocked string // joins {table} with the row of a name, ?, unless that is locked; "" where an update of a row that is taken does not wait for it
+	Unlocked string // joins {table} with the row of a name, ?, unless that row is locked; "" if an update of a name that is taken does not wait for its row
 	Now      string // the time of the server in UTC, without a zone
 	Later    string // ? microseconds after {from}
 	Micros   string // the microseconds from {from} to {to}
@@ -47,7 +47,7 @@ VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'ho
 
 	columns = `name, COALESCE(locked_by, ''), {held}, {rest}, {since}`
 
-	lookStatement = `SELECT ` + columns + ` FROM {table} WHERE name IN ({names})`
+	readStatement = `SELECT ` + columns + ` FROM {table} WHERE name IN ({names})`
 
 	// page: from, after, most.
 	pageStatement = `SELECT ` + columns + ` FROM {table} WHERE {key} >= ? AND {key} > ? ORDER BY {key} LIMIT ?`
@@ -87,7 +87,7 @@ func numbered(statement string) string {
 	return b.String()
 }
 
-// statements are those that have no list.
+// statements are the statements without a list of names.
 type statements struct{ try, insert, renew, release, force, page string }
 
 func (d *Dialect) statements() statements {

@@ -25,7 +25,7 @@ func New(db Database, d Dialect) *Table {
 	return &Table{Database: db, dialect: d, statements: d.statements()}
 }
 
-// keyOf returns what is in the column name for name.
+// keyOf returns the value of the column name for name.
 func keyOf(name string) (string, error) {
 	key := rows.Escape(name)
 	if n := utf8.RuneCountInString(key); n > maxName {
@@ -34,7 +34,7 @@ func keyOf(name string) (string, error) {
 	return key, nil
 }
 
-// Try makes one attempt for the only one of cs. A row that is not there is made, and then
+// Try makes one attempt for the only one of cs. A row that does not exist is made, and then
 // tried again.
 func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
 	c := cs[0]
@@ -57,8 +57,8 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 		}
 		r, err := t.one(ctx, key)
 		if err != nil || r.Known {
-			r.Granted = r.Rest > 0 && r.Owner == c.Owner // there was nothing to change
-			r.Known = r.Rest > 0                         // else it is free by now: once more
+			r.Granted = r.Remaining > 0 && r.Owner == c.Owner // there was nothing to change
+			r.Known = r.Remaining > 0                         // else it is free by now: to be tried again
 			return []rows.Row{r}, err
 		}
 		if _, err := t.Exec(ctx, t.statements.insert, []any{key}); err != nil {
@@ -68,12 +68,12 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	return nil, fmt.Errorf("shedlock: the row of %q is not found after it was made: the column cannot keep that name: %w, %w", key, driver.ErrRefused, driver.ErrNotExecuted)
 }
 
-// one reads the row of a key. A column may take another name for the same: that is an
-// error, as two names would be one lock.
+// one reads the row of a key. A column may treat another name as equal: that is an error,
+// because two names would be one lock.
 func (t *Table) one(ctx context.Context, key string) (rows.Row, error) {
 	var found rows.Row
 	other := ""
-	err := t.scan(ctx, t.dialect.write(lookStatement, 1), []any{key}, func(s *stored) {
+	err := t.scan(ctx, t.dialect.write(readStatement, 1), []any{key}, func(s *stored) {
 		if s.name != key {
 			other = s.name
 			return
@@ -93,10 +93,10 @@ func (t *Table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	for i, c := range cs {
 		key, began := rows.Escape(c.Name), time.Now()
 		changed, err := t.Exec(ctx, t.statements.renew, []any{us(c.TTL), key, by(holds, c.Owner, c.Note)})
-		if err == nil && changed == 0 { // it may be as long already
+		if err == nil && changed == 0 { // the lease may be as long already
 			var r []rows.Row
-			if r, err = t.Look(ctx, []string{c.Name}); err == nil {
-				held[i] = r[0].Owner == c.Owner && r[0].Rest >= c.TTL-time.Since(began)
+			if r, err = t.Read(ctx, []string{c.Name}); err == nil {
+				held[i] = r[0].Owner == c.Owner && r[0].Remaining >= c.TTL-time.Since(began)
 			}
 		}
 		if err != nil {
@@ -119,8 +119,8 @@ func (t *Table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) 
 	return []bool{changed > 0}, err
 }
 
-// Look reads rows.
-func (t *Table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
+// Read reads rows.
+func (t *Table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	answers, args := make([]rows.Row, len(names)), make([]any, len(names))
 	for i, name := range names {
 		args[i] = rows.Escape(name)
@@ -129,7 +129,7 @@ func (t *Table) Look(ctx context.Context, names []string) ([]rows.Row, error) {
 		return answers, nil
 	}
 	found := make(map[any]rows.Row, len(names))
-	err := t.scan(ctx, t.dialect.write(lookStatement, len(names)), args, func(s *stored) { found[s.name] = s.row() })
+	err := t.scan(ctx, t.dialect.write(readStatement, len(names)), args, func(s *stored) { found[s.name] = s.row() })
 	for i := range names {
 		answers[i] = found[args[i]]
 	}
@@ -147,7 +147,7 @@ func (t *Table) Page(ctx context.Context, from, after string, most int) (page []
 // Force reads the row, and ends the hold that it found if it is still the same.
 func (t *Table) Force(ctx context.Context, name, owner string, _ uint64, reason string) (bool, error) {
 	key, found := rows.Escape(name), stored{}
-	err := t.scan(ctx, t.dialect.write(lookStatement, 1), []any{key}, func(s *stored) {
+	err := t.scan(ctx, t.dialect.write(readStatement, 1), []any{key}, func(s *stored) {
 		if s.name == key {
 			found = *s
 		}
@@ -159,7 +159,7 @@ func (t *Table) Force(ctx context.Context, name, owner string, _ uint64, reason 
 	return changed > 0, err
 }
 
-// Listen is not supported: nobody notifies.
+// Listen is not supported: ShedLock has no notifications.
 func (t *Table) Listen(context.Context, func(), func(string, string)) error {
 	return errors.ErrUnsupported
 }

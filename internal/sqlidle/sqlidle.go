@@ -1,6 +1,6 @@
-// Package sqlidle looks after the idle connections of a pool of database/sql. If the
-// machine of the server is lost, or a device between forgets them, nobody ends them, and
-// each would take one call, one after the other, before the pool makes a new one.
+// Package sqlidle closes dead idle connections of a pool of database/sql. If the machine of
+// the server is lost, or a device on the way forgets the connections, nothing ends them.
+// Then each of them fails a call, one after the other, before the pool makes a new one.
 package sqlidle
 
 import (
@@ -19,18 +19,18 @@ const (
 	most  = 200                    // connections at a time
 )
 
-// Pool is a pool whose idle connections are tried.
+// Pool is a pool whose idle connections are tested.
 type Pool struct {
 	db   *sql.DB
-	last atomic.Int64 // when they were tried, in Unix nanoseconds
+	last atomic.Int64 // when they were tested, in Unix nanoseconds
 }
 
 // New returns the Pool of db. It does no I/O.
 func New(db *sql.DB) *Pool { return &Pool{db: db} }
 
-// Noted tries the idle connections if err says that the time of a call has ended, once a
-// second at most: it pings all of them at the same time, in the background, and
-// database/sql closes those that do not answer.
+// Noted tests the idle connections if err says that a call has timed out, once a second at
+// most. It pings all of them at the same time, in the background, and database/sql closes
+// those that do not answer.
 func (p *Pool) Noted(err error) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return
@@ -56,8 +56,8 @@ func (p *Pool) try() {
 	_ = conn.PingContext(ctx)
 }
 
-// NoneFree returns the error of unsent.NoneFree if the pool was full when the time of a call
-// ended, which had begun to wait at a time, and else err.
+// NoneFree returns the error of unsent.NoneFree if a call that began to wait at began has
+// timed out, and the pool was full. Else it returns err.
 func (p *Pool) NoneFree(began time.Time, err error) error {
 	s := p.db.Stats()
 	late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)

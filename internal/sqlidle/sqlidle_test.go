@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sqlidle"
 )
 
-// The first call that is not answered in time has all idle connections tried, and those
-// that are silent closed; another error has not.
+// A call that times out makes the Pool test all idle connections, and close those that are
+// silent. Another error does not.
 func TestNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{}

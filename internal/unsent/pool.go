@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// NoneFree says that a call got no connection from a pool of so many, of which so many
-// were in use, and why it did not wait longer. Those that are in use include those that
-// are being made or closed.
+// NoneFree returns the error of a call that got no connection within after, from a pool of
+// size connections of which used were in use. cause is why the call did not wait longer.
+// Connections that are being made or closed count as used.
 func NoneFree(size, used int, after time.Duration, cause error) error {
 	what := "free in"
 	if used < size {

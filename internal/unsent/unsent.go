@@ -9,9 +9,9 @@ import (
 )
 
 // Error returns an error with the cause, that is driver.ErrNotExecuted too. Its text is
-// that of the cause; a connection that could not be made reads "cannot connect to
-// HOST:PORT: connection refused", whatever client library said it. The reasons of several
-// hosts are on one line.
+// that of the cause. For a connection that could not be made it is "cannot connect to
+// HOST:PORT: connection refused", whichever client library returned the cause. The reasons
+// of several hosts are on one line.
 func Error(cause error) error { return &unsent{cause} }
 
 type unsent struct{ cause error }
@@ -37,9 +37,9 @@ func attempts(text string) []string {
 	return strings.Split(lines, "\n\t")
 }
 
-// dialed takes apart how package net describes a connection that could not be made: "dial
-// tcp HOST:PORT: connect: reason". Client libraries put text around it, or pass on the
-// text alone.
+// dialed returns the address and the reason in the text with which package net describes a
+// connection that could not be made: "dial tcp HOST:PORT: connect: reason". Client
+// libraries put text around it, or keep only the text.
 func dialed(text string) (to, reason string, ok bool) {
 	for _, network := range []string{"dial tcp ", "dial unix "} {
 		if _, rest, found := strings.Cut(text, network); found {
@@ -52,5 +52,5 @@ func dialed(text string) (to, reason string, ok bool) {
 	return "", "", false
 }
 
-// Unwrap returns the cause, and what it means for a claim.
+// Unwrap returns the cause, and driver.ErrNotExecuted.
 func (e *unsent) Unwrap() []error { return []error{e.cause, driver.ErrNotExecuted} }

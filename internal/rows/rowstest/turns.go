@@ -1,4 +1,4 @@
-// Package rowstest tests what every table of locks has to do beyond driver/drivertest.
+// Package rowstest has tests for every table of locks, in addition to driver/drivertest.
 package rowstest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-// Turns checks that waiters for a name have it in the order in which they came,
-// and that one who is gone delays the others by one rows.Turn.
+// Turns checks that waiters for a name get it in the order of their arrival, and that a
+// waiter that has died delays the others by one rows.Turn.
 func Turns(t *testing.T, b driver.Backend) {
 	for name, check := range map[string]func(*turns){
 		"Order": order, "Gone": gone, "GivesUp": givesUp, "HolderDies": holderDies, "NobodyWaits": nobodyWaits,
@@ -74,7 +74,7 @@ func (s *turns) released(c driver.Claim) {
 	}
 }
 
-// grantedBy tries c until it is granted, which must be before then.
+// grantedBy tries c until it is granted, which must happen before then.
 func (s *turns) grantedBy(c driver.Claim, then time.Time) {
 	s.Helper()
 	for !s.try(c).Granted {
@@ -88,7 +88,7 @@ func (s *turns) grantedBy(c driver.Claim, then time.Time) {
 func order(s *turns) {
 	holder, first, second, third := s.claim(), s.claim(), s.claim(), s.claim()
 	s.granted(holder)
-	for _, c := range []driver.Claim{first, second, third, second, first} { // again changes no place
+	for _, c := range []driver.Claim{first, second, third, second, first} { // a repeated Try changes no position
 		s.refused(c)
 	}
 	s.refused(s.passing())
@@ -120,7 +120,7 @@ func gone(s *turns) {
 		s.Errorf("the second was granted after %v, want that the first has its turn of %v", took, rows.Turn)
 	}
 	s.released(alive)
-	s.granted(s.passing()) // the first is not waited for again
+	s.granted(s.passing()) // the dead waiter delays nobody again
 }
 
 func givesUp(s *turns) {

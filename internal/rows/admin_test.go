@@ -35,7 +35,7 @@ func list(t *testing.T, e *rows.Engine, f admin.Filter) (names []string, err err
 	return names, err
 }
 
-// A List has what is taken, of any name, and looks at no more rows than it may.
+// A List has the names that are taken, and reads no more rows than it may.
 func TestList(t *testing.T) {
 	table := newTable()
 	e := rows.New(table, rows.Limits{Name: "memory"})
@@ -82,8 +82,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// What a row keeps is shown: the first of its tokens, since when it is held, by whom, and
-// what was forced.
+// The contents of a row are shown: the first of its tokens, for how long it has been held,
+// by which owner, and the last forced unlock.
 func TestGetAndDescribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := newTable()
@@ -136,7 +136,7 @@ func TestGetAndDescribe(t *testing.T) {
 	})
 }
 
-// A hold that changes between the look and the statement that ends it stays.
+// A hold that changes between the read and the statement that forces it stays.
 func TestForceUnlockOfAChangingHold(t *testing.T) {
 	table := newTable()
 	e := rows.New(table, rows.Limits{Name: "memory"})
@@ -154,7 +154,7 @@ func TestForceUnlockOfAChangingHold(t *testing.T) {
 	}
 }
 
-// Where rows cannot be read nothing is known of their names.
+// If rows cannot be read, their names have the kind admin.KindUnknown.
 func TestGetOfUnreadable(t *testing.T) {
 	table := newTable()
 	table.unchecked = errors.New("no table")

@@ -28,7 +28,7 @@ func (t *table) Page(ctx context.Context, from, after string, most int) (page []
 	return page, err
 }
 
-// Force sends one statement, which notifies those who want to learn of releases.
+// Force sends one statement, which notifies the waiters that listen.
 func (t *table) Force(ctx context.Context, name, owner string, token uint64, reason string) (ended bool, err error) {
 	args := []any{rows.Escape(name), owner, int64(token), reason, t.channel}
 	err = t.query(ctx, t.statements.force, args, []any{nil}, func() error {

@@ -10,14 +10,14 @@ import (
 const (
 	pageStatement = `SELECT ` + columns + ` FROM {table} WHERE name >= ? AND name > ? ORDER BY name LIMIT ?`
 
-	// What decides is changed last, as in a try.
+	// expires and owner, which the others depend on, are changed last, as in a try.
 	forceStatement = `UPDATE {table} SET forced_owner = owner, forced_reason = ?, expires = IF(waiters = '', '1970-01-01', {now}), owner = NULL
 WHERE name = ? AND owner = ? AND token = ? AND expires > {now}`
 )
 
 // Page reads rows in the order of their keys, which is that of the index.
 func (t *table) Page(ctx context.Context, from, after string, most int) (page []rows.KeyedRow, err error) {
-	err = t.with(ctx, func(conn *sql.Conn) error {
+	err = t.withConn(ctx, func(conn *sql.Conn) error {
 		return scan(ctx, conn, t.statements.page, []any{[]byte(from), []byte(after), most}, func(key string, r rows.Row) {
 			page = append(page, rows.KeyedRow{Key: key, Row: r})
 		})
@@ -25,10 +25,10 @@ func (t *table) Page(ctx context.Context, from, after string, most int) (page []
 	return page, err
 }
 
-// Force sends one statement. Waiters look at the row.
+// Force sends one statement. Waiters poll the row.
 func (t *table) Force(ctx context.Context, name, owner string, token uint64, reason string) (ended bool, err error) {
 	why := []byte(reason)
-	err = t.with(ctx, func(conn *sql.Conn) error {
+	err = t.withConn(ctx, func(conn *sql.Conn) error {
 		done, err := conn.ExecContext(ctx, t.statements.force, why[:min(len(why), noteMost)], []byte(rows.Escape(name)), []byte(owner), int64(token))
 		if err != nil {
 			return err

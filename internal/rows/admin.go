@@ -20,10 +20,10 @@ const pageMost = 500
 
 // List yields the names that are taken, in the order of their bytes, a page of rows at a
 // time. Rows of free names are read as well, and count for f.Keys. f.Counters has no
-// meaning.
+// effect.
 func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
-		b, from, after := budget.New(f), Escape(whole(f.NamePrefix)), ""
+		b, from, after := budget.New(f), Escape(wholeRunes(f.NamePrefix)), ""
 		for {
 			page, more, err := e.page(ctx, b, from, after)
 			if err != nil {
@@ -50,7 +50,7 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 	}
 }
 
-// page reads the rows after after, and says whether there may be more.
+// page reads the rows whose keys are above after. more says that there may be others.
 func (e *Engine) page(ctx context.Context, b *budget.Budget, from, after string) (page []KeyedRow, more bool, err error) {
 	most, err := b.Page(ctx, pageMost)
 	if err != nil {
@@ -63,9 +63,9 @@ func (e *Engine) page(ctx context.Context, b *budget.Budget, from, after string)
 	return page, len(page) == most, nil
 }
 
-// whole returns prefix without a rune that it may have only the first bytes of, since
-// that is not escaped as the whole rune is.
-func whole(prefix string) string {
+// wholeRunes returns prefix without an incomplete rune at its end, because the bytes of an
+// incomplete rune are escaped, and the whole rune is not.
+func wholeRunes(prefix string) string {
 	for i := max(0, len(prefix)-utf8.UTFMax+1); i < len(prefix); i++ {
 		if utf8.RuneStart(prefix[i]) && !utf8.FullRuneInString(prefix[i:]) {
 			return prefix[:i]
@@ -74,14 +74,14 @@ func whole(prefix string) string {
 	return prefix
 }
 
-// Get returns what is in the rows of names. The waiters are those of the row: one that died
-// keeps its place while the lock is held. How many clients listen is not known:
+// Get returns what the rows of names have. The waiters are those of the row: one that has
+// died stays in the queue while the lock is held. How many clients listen is not known:
 // Record.Listeners is -1.
 func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error
 	for chunk := range slices.Chunk(names, chunkMost) {
-		rows, err := e.read(ctx, chunk)
+		rows, err := e.readRows(ctx, chunk)
 		if err != nil {
 			failed = err
 		}
@@ -96,9 +96,9 @@ func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, erro
 	return records, failed
 }
 
-// read reads the rows of names.
-func (e *Engine) read(ctx context.Context, names []string) ([]Row, error) {
-	rows, err := call(ctx, e, nil, func() ([]Row, error) { return e.table.Look(ctx, names) })
+// readRows reads the rows of names.
+func (e *Engine) readRows(ctx context.Context, names []string) ([]Row, error) {
+	rows, err := call(ctx, e, nil, func() ([]Row, error) { return e.table.Read(ctx, names) })
 	if err != nil {
 		return nil, fmt.Errorf("%s: look at %d names: %w", e.info.Name, len(names), err)
 	}
@@ -107,7 +107,7 @@ func (e *Engine) read(ctx context.Context, names []string) ([]Row, error) {
 
 // Describe returns what Get does, and the row.
 func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err error) {
-	rows, err := e.read(ctx, []string{name})
+	rows, err := e.readRows(ctx, []string{name})
 	if err != nil {
 		return d, err
 	}
@@ -119,15 +119,15 @@ func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err
 	return d, nil
 }
 
-// ForceUnlock ends the lease of h.Owner, if it is the one that the row has, and wakes
-// waiters. The holder learns of it, and of the reason, at its next renewal.
+// ForceUnlock ends the lease of h.Owner, if the row has it, and wakes waiters. The next
+// renewal of the holder returns the reason.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
-	rows, err := e.read(ctx, []string{name})
+	rows, err := e.readRows(ctx, []string{name})
 	if err != nil {
 		return err
 	}
 	ended := false
-	if r := rows[0]; r.Rest > 0 && r.Owner != "" && r.Owner == h.Owner {
+	if r := rows[0]; r.Remaining > 0 && r.Owner != "" && r.Owner == h.Owner {
 		ended, err = call(ctx, e, nil, func() (bool, error) { return e.table.Force(ctx, name, r.Owner, r.Last, Text(reason)) })
 	}
 	switch {
@@ -139,7 +139,8 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	return nil
 }
 
-// ForceReasons returns with which reasons ForceUnlock ended holds: the last of each name.
+// ForceReasons returns the reasons with which ForceUnlock ended holds. A row keeps only the
+// last one.
 func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	reasons := make([]string, 0, len(ended))
 	for chunk := range slices.Chunk(ended, chunkMost) {
@@ -147,7 +148,7 @@ func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]strin
 		for i, one := range chunk {
 			names[i] = one.Name
 		}
-		rows, err := e.read(ctx, names)
+		rows, err := e.readRows(ctx, names)
 		if err != nil {
 			return reasons, err
 		}
@@ -165,7 +166,7 @@ func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]strin
 // AppendLog is not supported: there is no event log.
 func (e *Engine) AppendLog(context.Context, admin.Client, []admin.Entry) error { return e.noLog() }
 
-// ReadLog is not supported, as AppendLog.
+// ReadLog is not supported, like AppendLog.
 func (e *Engine) ReadLog(context.Context, admin.LogFilter) ([]admin.Entry, error) {
 	return nil, e.noLog()
 }
@@ -183,10 +184,10 @@ func clientOf(owner string) string { return owner[:max(strings.LastIndexByte(own
 // record describes a row.
 func (r *Row) record(name string) admin.Record {
 	record := admin.Record{Name: name, Listeners: -1}
-	if r.Rest <= 0 {
+	if r.Remaining <= 0 {
 		return record
 	}
-	record.Kind, record.Remaining, record.Waiting = admin.KindMutex, r.Rest, len(r.Waiters)
+	record.Kind, record.Remaining, record.Waiting = admin.KindMutex, r.Remaining, len(r.Waiters)
 	for _, owner := range r.Waiters[:min(shownWaiters, len(r.Waiters))] {
 		client := admin.Client{ID: clientOf(owner), Library: "holdfast"}
 		record.Waiters = append(record.Waiters, admin.Waiter{Owner: owner, Remaining: admin.RemainingUnknown, Client: client})
@@ -199,18 +200,18 @@ func (r *Row) record(name string) admin.Record {
 		client = admin.Client{Note: r.Note}
 	}
 	record.Holders, record.Holds = 1, []admin.Hold{{
-		Holder:  admin.Holder{Owner: r.Owner, Note: r.Note, Holds: 1, Remaining: r.Rest},
+		Holder:  admin.Holder{Owner: r.Owner, Note: r.Note, Holds: 1, Remaining: r.Remaining},
 		Token:   r.First,
-		HeldFor: max(r.Held, 0),
+		HeldFor: max(r.HeldFor, 0),
 		Client:  client,
 	}}
 	return record
 }
 
-// text describes a row as it is.
+// text returns the row as text, for Describe.
 func (r *Row) text() string {
-	text := fmt.Sprintf("owner → %q\nnote → %q\ntoken → %d\nexpires in → %v", r.Owner, r.Note, r.Last, r.Rest.Round(time.Millisecond))
-	if r.Rest <= 0 {
+	text := fmt.Sprintf("owner → %q\nnote → %q\ntoken → %d\nexpires in → %v", r.Owner, r.Note, r.Last, r.Remaining.Round(time.Millisecond))
+	if r.Remaining <= 0 {
 		text = fmt.Sprintf("free\nnote → %q\ntoken → %d", r.Note, r.Last)
 	}
 	if len(r.Waiters) > 0 {

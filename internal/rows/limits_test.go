@@ -40,8 +40,9 @@ func (s *slow) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	return s.table.Release(ctx, cs)
 }
 
-// However many try, or release, some are under way at once, and a renewal waits for none.
-// Whose caller gives up in the line is not sent.
+// However many claims are tried or released, only some calls are under way at once, and a
+// renewal waits for none of them. The call of a caller that gives up while it waits is not
+// sent.
 func TestCallsHaveABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := &slow{table: newTable()}
@@ -76,7 +77,7 @@ func TestCallsHaveABound(t *testing.T) {
 	})
 }
 
-// Those who release one name stand in a line of the process, not in that of the database.
+// Releases of one name queue in the process, not in the database.
 func TestReleasesOfANameTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := &slow{table: newTable()}
@@ -93,7 +94,7 @@ func TestReleasesOfANameTakeTurns(t *testing.T) {
 	})
 }
 
-// A name that was just seen taken is read first; one that was released is tried at once.
+// A name that was just found taken is read first; one that was released is tried at once.
 func TestTakenNamesAreRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tab := newTable()
@@ -118,8 +119,8 @@ func TestTakenNamesAreRead(t *testing.T) {
 	})
 }
 
-// Who waits costs no try, with a place in the queue or without one; who has none takes one as
-// soon as there is room.
+// A waiter costs no tries, whether it is in the queue or not. One that is not in the queue
+// enters it as soon as there is room.
 func TestWaitersDoNotTry(t *testing.T) {
 	for _, listens := range []bool{false, true} {
 		t.Run(fmt.Sprint("listens=", listens), func(t *testing.T) {
@@ -156,7 +157,8 @@ func TestWaitersDoNotTry(t *testing.T) {
 	}
 }
 
-// waitFor waits for the name of c until ctx ends, and counts itself while it has a place.
+// waitFor waits for the name of c until ctx ends, and counts itself while it is in the
+// queue.
 func waitFor(ctx context.Context, e *rows.Engine, c driver.Claim, placed *atomic.Int32) {
 	w := e.Waiter(c)
 	defer w.Close()

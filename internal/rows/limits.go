@@ -1,0 +1,93 @@
+package rows
+
+import (
+	"context"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/unsent"
+)
+
+// How many calls of each kind an Engine makes at once, each with a connection of its own.
+// The hub has one more for its polls, and in some databases one that listens. So four
+// processes fit into the hundred connections that PostgreSQL has by default. Renewals and
+// releases have limits of their own, so that they never queue behind tries.
+const (
+	triesMost    = 8
+	releasesMost = 8
+	renewalsMost = 3
+)
+
+// limiter bounds how many calls of one kind are under way. A nil limiter bounds nothing.
+type limiter chan struct{}
+
+// acquire waits until another call may be made. Its error says that nothing was sent: ctx
+// has ended, or the context of the caller, see deadline.Caller.
+func (l limiter) acquire(ctx context.Context) error {
+	if l == nil {
+		return nil
+	}
+	select {
+	case l <- struct{}{}:
+		return nil
+	default:
+	}
+	caller := deadline.Caller(ctx)
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return unsent.Error(ctx.Err())
+	case <-caller.Done():
+		return unsent.Error(caller.Err())
+	}
+}
+
+func (l limiter) release() {
+	if l != nil {
+		<-l
+	}
+}
+
+// nameLocks lets one call at a time change the row of a name. Otherwise hundreds of waiters
+// that give up would queue in the server for the row, before the renewal of its holder.
+type nameLocks struct {
+	mu    sync.Mutex
+	locks map[string]*nameLock
+}
+
+type nameLock struct {
+	limiter
+	users int // calls that have it, or wait for it
+}
+
+// acquire waits until no other call has the lock of name. Its error says that nothing was
+// sent.
+func (n *nameLocks) acquire(ctx context.Context, name string) (leave func(), err error) {
+	n.mu.Lock()
+	l := n.locks[name]
+	if l == nil {
+		if n.locks == nil {
+			n.locks = make(map[string]*nameLock)
+		}
+		l = &nameLock{limiter: make(limiter, 1)}
+		n.locks[name] = l
+	}
+	l.users++
+	n.mu.Unlock()
+	drop := func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(n.locks, name)
+		}
+	}
+	if err := l.acquire(ctx); err != nil {
+		drop()
+		return nil, err
+	}
+	return func() {
+		l.release()
+		drop()
+	}, nil
+}
