@@ -60,7 +60,7 @@ func (s Suite) Run(t *testing.T) {
 	}
 }
 
-// run makes c on a fresh store, or returns what the store lacks for it.
+// run runs c on a fresh store, or returns what the store lacks for it.
 func (s Suite) run(t *testing.T, c check) (missing string) {
 	store := s.Open(t)
 	if missing = c.missing(t.Context(), store); missing == "" {
@@ -69,7 +69,7 @@ func (s Suite) run(t *testing.T, c check) (missing string) {
 	return missing
 }
 
-// check is one rule and how to find out whether a store keeps it.
+// check is one rule, and the test whether a store follows it.
 type check struct {
 	name  string
 	needs []capability
@@ -98,8 +98,8 @@ func checks() []check {
 	}
 }
 
-// capability is something that not every store has. It returns the name of what the
-// store lacks, or "".
+// capability is a feature that not every store has. It returns the name of what the store
+// lacks, or "".
 type capability func(context.Context, Store) string
 
 func (c check) missing(ctx context.Context, s Store) string {
@@ -134,7 +134,7 @@ func keeps(_ context.Context, s Store) string {
 	return declared(s.Info().Caps.AtLeast, "Caps.AtLeast")
 }
 
-// supported says that a method does not refuse what it is asked for altogether.
+// supported requires that a method does not return errors.ErrUnsupported.
 func supported(err error, name string) string {
 	return declared(!errors.Is(err, errors.ErrUnsupported), name)
 }

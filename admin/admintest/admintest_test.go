@@ -23,7 +23,7 @@ func judge(t *testing.T, c check, open func() Store) *conformance.Recorder {
 	return &rec
 }
 
-// mutant is memhold with a bug: what is not nil takes the place of what is right.
+// mutant is memhold with a bug: each function that is not nil replaces the right one.
 type mutant struct {
 	*memhold.Backend
 	get     func(admin.Record) admin.Record
@@ -101,7 +101,7 @@ func (m *mutant) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return m.Backend.Renew(ctx, cs)
 }
 
-// bug is one way to get a store wrong, and the checks that must find it.
+// bug is one fault of a store, and the checks that must find it.
 type bug struct {
 	name  string
 	fails []string
@@ -211,8 +211,8 @@ func checkNamed(t *testing.T, name string) check {
 	return check{body: func(*probe) {}}
 }
 
-// TestChecksPassWithoutBug is the control of the test below: it is the bug that
-// fails a check, and not the recorder or the wrapper.
+// TestChecksPassWithoutBug is the control of the test below: it shows that the bug fails a
+// check, and not the recorder or the wrapper.
 func TestChecksPassWithoutBug(t *testing.T) {
 	for _, c := range checks() {
 		if rec := judge(t, c, func() Store { return &mutant{Backend: memhold.New()} }); len(rec.Complaints) > 0 {
@@ -221,8 +221,8 @@ func TestChecksPassWithoutBug(t *testing.T) {
 	}
 }
 
-// TestChecksFindBugs shows that each check can fail, and does for the bug that it is
-// there for.
+// TestChecksFindBugs shows that each check can fail, and does so for the bug that it has to
+// find.
 func TestChecksFindBugs(t *testing.T) {
 	unproven := map[string]bool{}
 	for _, c := range checks() {
@@ -247,7 +247,7 @@ func TestChecksFindBugs(t *testing.T) {
 	}
 }
 
-// silent is a store that has no Source to speak of.
+// silent is a store whose methods of admin.Source are not supported.
 type silent struct{ *memhold.Backend }
 
 func (silent) Get(context.Context, ...string) ([]admin.Record, error) {
@@ -262,8 +262,8 @@ func TestSuiteSkipsWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestNoRemaining is about a store that says what is left of a lease although its suite
-// says that it does not, and about one that does not.
+// TestNoRemaining is about a store that reports the remaining time of a lease although its
+// suite says that it does not, and about one that does not report it.
 func TestNoRemaining(t *testing.T) {
 	tells := &mutant{Backend: memhold.New()}
 	silent := &mutant{Backend: memhold.New(), get: func(r admin.Record) admin.Record {

@@ -52,7 +52,7 @@ func forceUnlockEndsTheHold(p *probe) {
 	}
 }
 
-// forced requires that c learns from a renewal that its hold was ended, and why.
+// forced requires that a renewal of c returns that its hold was forced, with the reason.
 func (p *probe) forced(c driver.Claim) {
 	p.Helper()
 	err := p.renew(c)

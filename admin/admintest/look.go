@@ -42,8 +42,8 @@ func getShowsEveryReader(p *probe) {
 	p.free("after the last reader has left")
 }
 
-// Redisson knows a permit by an id of 16 bytes, so a store may show that in the
-// owner's place.
+// getShowsEveryPermit accepts any owner, because Redisson identifies a permit by an id of
+// 16 bytes, which a store may show in place of the owner.
 func getShowsEveryPermit(p *probe) {
 	a, b := p.permit(2), p.permit(2)
 	p.grant(a, "of a free name")

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// prompt is the longest that a waiter may take to notice a forced unlock, and
+	// prompt is the longest time that a waiter may take to notice a forced unlock, and
 	// overall bounds one check.
 	prompt  = 1500 * time.Millisecond
 	overall = time.Minute
-	// lease is the TTL of the claims: none is meant to expire.
+	// lease is the TTL of the claims: none may expire.
 	lease = 20 * time.Second
-	// grain is how much longer a lease may look: a store may round up.
+	// grain is how much longer a lease may seem, because a store may round up.
 	grain = time.Millisecond
 )
 
-// probe is what a check works with: a store, names and owners of its own, and short
-// ways to say what must happen.
+// probe is what a check works with: a store, names and owners of its own, and short methods
+// that require an outcome.
 type probe struct {
 	conformance.Reporter
 	store Store
@@ -37,10 +37,10 @@ type probe struct {
 
 	name   string
 	owners atomic.Uint64
-	tried  []driver.Claim // to be released at the end
+	tried  []driver.Claim // released at the end
 }
 
-// run makes one check on s, with the settings of a suite.
+// run runs one check on s, with the settings of a suite.
 func (c check) run(r conformance.Reporter, s Store, set Suite) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), overall)
@@ -50,17 +50,17 @@ func (c check) run(r conformance.Reporter, s Store, set Suite) {
 	c.body(p)
 }
 
-// cleanUp releases whatever the check tried.
+// cleanUp releases everything that the check tried.
 func (p *probe) cleanUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), 5*time.Second)
 	defer cancel()
 	for _, c := range p.tried {
-		_ = p.store.Release(ctx, c) // the check has said what there was to say
+		_ = p.store.Release(ctx, c) // the check has reported its errors
 	}
 }
 
-// claim returns a new claim on the check's name. Each is of a client of its own: a
-// store may keep one note for all claims of a client.
+// claim returns a new claim on the check's name. Each belongs to a client of its own,
+// because a store may keep one note for all claims of a client.
 func (p *probe) claim() driver.Claim {
 	n, client := p.owners.Add(1), uuid.New()
 	c := driver.Claim{
@@ -70,7 +70,7 @@ func (p *probe) claim() driver.Claim {
 	return c
 }
 
-// ttl is the lease that the store keeps in place of the suite's.
+// ttl returns the lease that the store keeps in place of the suite's.
 func (p *probe) ttl() time.Duration {
 	info := p.store.Info()
 	ttl := max(lease, info.MinTTL)
@@ -105,7 +105,7 @@ func (p *probe) try(c driver.Claim) driver.Outcome {
 	return o
 }
 
-// grant tries c, which must be granted. when says what makes it so.
+// grant tries c, which must be granted. when says in which situation.
 func (p *probe) grant(c driver.Claim, when string) {
 	p.Helper()
 	if o := p.try(c); !o.Granted {
@@ -140,7 +140,7 @@ func (p *probe) record() admin.Record {
 	return records[0]
 }
 
-// free wants nobody to hold the check's name.
+// free requires that no claim holds the check's name.
 func (p *probe) free(when string) {
 	p.Helper()
 	if r := p.record(); len(r.Holds) != 0 || r.Holders != 0 {
@@ -182,7 +182,7 @@ func (p *probe) hold(c driver.Claim, when string) admin.Hold {
 	return h
 }
 
-// gone wants err to say that a hold is gone.
+// gone requires that err says that a hold is gone.
 func (p *probe) gone(err error, what string) {
 	p.Helper()
 	if !errors.Is(err, driver.ErrGone) {

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// keeping returns a new claim, not meant to expire, whose name stays taken for a while
+// keeping returns a new claim, which must not expire, whose name stays taken for a while
 // after the release.
 func (p *probe) keeping() driver.Claim {
 	c := p.claim()
@@ -17,8 +17,8 @@ func (p *probe) keeping() driver.Claim {
 }
 
 // mustKeep requires that the name of c, released between two moments, stays taken until
-// c.AtLeast has passed, and no longer. It reports whether it could look before
-// that; otherwise the check goes on with another name.
+// c.AtLeast has passed, and no longer. It reports whether it could check that in time;
+// otherwise the check continues with another name.
 func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) {
 	p.Helper()
 	next := p.claim()
@@ -36,8 +36,8 @@ func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) 
 	return true
 }
 
-// mustStayTaken looks at the name of c, for which next waits. It reports whether all answers
-// came before the name might be given away.
+// mustStayTaken checks the name of c, for which next waits. It reports whether all answers
+// came before the name might become free.
 func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) bool {
 	p.Helper()
 	until, most := before.Add(c.AtLeast), time.Until(after.Add(c.AtLeast))+prompt
@@ -49,7 +49,7 @@ func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) boo
 		p.Errorf("Try of a name that stays taken: got Kept %v, RetryAfter %v, want true, and what is left, at most %v", o.Kept, o.RetryAfter, most)
 	}
 	owner := c
-	owner.NoQueue = true // a place in the queue would be renewed
+	owner.NoQueue = true // a position in the queue would be renewed
 	if _, early = p.mustRefuseUntil(owner, until, "of a name that stays taken, by the owner who released it"); !early {
 		return false
 	}
@@ -106,7 +106,7 @@ func atLeastOutlastsTheLease(p *probe) {
 		granted := time.Now()
 		p.mustGrant(c, "of a free name")
 		before := time.Now()
-		switch err := p.at(c).Release(p.ctx, c); {
+		switch err := p.storeOf(c).Release(p.ctx, c); {
 		case err == nil:
 			looked = p.mustKeep(c, before, time.Now())
 		case p.lasting(granted):
@@ -138,7 +138,7 @@ func releaseWithoutAtLeastFrees(p *probe) {
 	p.mustGrant(next, "after the Release")
 }
 
-// atLeastReleaseWakes lets one wait that was notified of a long lease.
+// atLeastReleaseWakes makes a claim wait that was refused because of a long lease.
 func atLeastReleaseWakes(p *probe) {
 	c, next := p.keeping(), p.claim()
 	p.mustGrant(c, "of a free name")
@@ -152,7 +152,7 @@ func atLeastReleaseWakes(p *probe) {
 		err = p.b.Release(p.ctx, c)
 	})
 	defer wg.Wait()
-	patiently(prompt, func() (done bool) { // Wait may return early
+	retryWithin(prompt, func() (done bool) { // Wait may return early
 		if err := p.wait(w, last); err != nil {
 			p.Fatalf("waiting while the holder releases a name that stays taken: %v", err)
 		}

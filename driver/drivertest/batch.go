@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// tryAllAnswersAsTry makes claims that Try answers differently, in one batch.
+// tryAllAnswersAsTry tries claims in one batch for which Try has different answers.
 func tryAllAnswersAsTry(p *probe) {
 	if got := p.b.(driver.Batcher).TryAll(p.ctx, nil); len(got) != 0 {
 		p.Errorf("TryAll of no claims: got %v, want nothing", got)
@@ -54,8 +54,8 @@ func tryAllIsIdempotent(p *probe) {
 	}
 }
 
-// tryAllFailsOneByOne has a claim in its batch whose name is in use for
-// something else.
+// tryAllFailsOneByOne has a claim in its batch whose name is in use for another kind of
+// lock.
 func tryAllFailsOneByOne(p *probe) {
 	mutex, r, free := p.claim(), p.reader(), p.reader()
 	r.Name += " mutex"
@@ -106,8 +106,8 @@ func (p *probe) mustAnswer(c driver.Claim, a driver.Attempt, granted bool) {
 	}
 }
 
-// releaseAllAnswersAsRelease releases claims that Release answers differently, in
-// one batch.
+// releaseAllAnswersAsRelease releases claims in one batch for which Release has different
+// answers.
 func releaseAllAnswersAsRelease(p *probe) {
 	if got := p.b.(driver.Batcher).ReleaseAll(p.ctx, nil); len(got) != 0 {
 		p.Errorf("ReleaseAll of no claims: got %v, want nothing", got)
@@ -161,8 +161,8 @@ func releaseAllIsIdempotent(p *probe) {
 	}
 }
 
-// releaseAllFailsOneByOne has a claim in its batch whose name is in use for
-// something else.
+// releaseAllFailsOneByOne has a claim in its batch whose name is in use for another kind of
+// lock.
 func releaseAllFailsOneByOne(p *probe) {
 	mutex, r, reader, free := p.claim(), p.reader(), p.reader(), p.claim()
 	r.Name += " mutex"
@@ -218,8 +218,8 @@ func releaseAllHonoursContext(p *probe) {
 	}
 }
 
-// batchesOfManyNames has more names than a store may take at once, and some of them
-// in the way of others.
+// batchesOfManyNames has more names than a store may take at once, and some of them are
+// held by others.
 func batchesOfManyNames(p *probe) {
 	batch := p.several(250)
 	busy := func(i int) bool { return i%49 == 0 }
@@ -290,8 +290,8 @@ func (p *probe) releaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return got
 }
 
-// mustEnd checks the answer to the release of c, of which there was nothing if it is
-// to be gone.
+// mustEnd checks the answer to the release of c. If gone is set, the claim did not hold
+// before.
 func (p *probe) mustEnd(c driver.Claim, err error, gone bool) {
 	p.Helper()
 	if errors.Is(err, driver.ErrGone) != gone || !gone && err != nil {

@@ -62,7 +62,7 @@ func (s Suite) Run(t *testing.T) {
 	}
 }
 
-// run makes c on a fresh store, or returns what the store lacks for it.
+// run runs c on a fresh store, or returns what the store lacks for it.
 func (s Suite) run(t *testing.T, c check) (missing string) {
 	b := s.Open(t)
 	if missing = c.missing(b); missing == "" {
@@ -71,7 +71,7 @@ func (s Suite) run(t *testing.T, c check) (missing string) {
 	return missing
 }
 
-// check is one rule and how to find out whether a store keeps it.
+// check is one rule, and the test whether a store follows it.
 type check struct {
 	name  string
 	needs []capability
@@ -87,7 +87,7 @@ func checks() []check {
 	return all
 }
 
-// mutexChecks is what every store is about.
+// mutexChecks returns the checks for every store.
 func mutexChecks() []check {
 	return []check{
 		{"TryIsIdempotentByOwner", nil, tryIsIdempotentByOwner},
@@ -128,8 +128,8 @@ func mutexChecks() []check {
 	}
 }
 
-// mutexLikeChecks makes the checks of a mutex with the other kinds of lock, as
-// far as they exclude each other too.
+// mutexLikeChecks returns the checks of a mutex for the other kinds of lock that exclude
+// each other.
 func mutexLikeChecks() []check {
 	kinds := []struct {
 		name  string
@@ -202,7 +202,7 @@ func fairChecks() []check {
 	}
 }
 
-// atLeastChecks is what a store does with Claim.AtLeast.
+// atLeastChecks returns the checks of Claim.AtLeast.
 func atLeastChecks() []check {
 	return []check{
 		{"AtLeast/ReleaseLeavesTheNameTaken", needs(atLeast), releaseLeavesTheNameTaken},
@@ -244,8 +244,8 @@ func latchChecks() []check {
 	}
 }
 
-// capability is something that not every store has. It returns the name of what
-// b lacks, or "".
+// capability is a feature that not every store has. It returns the name of what b lacks, or
+// "".
 type capability func(b driver.Backend) string
 
 func needs(cs ...capability) []capability { return cs }
@@ -305,7 +305,8 @@ func notifier(b driver.Backend) string {
 	return declared(ok, "driver.Notifier")
 }
 
-// forcible says that people can end a hold: without that nothing is notified of.
+// forcible requires that operators can force a hold. Without that a store has nothing to
+// notify of.
 func forcible(b driver.Backend) string {
 	_, ok := b.(admin.Source)
 	return declared(ok, "admin.Source")

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// TestChecksPassWithoutBug is the control of the test below: it is the bug that
-// fails a check, and not the recorder or the wrapper.
+// TestChecksPassWithoutBug is the control of the test below: it shows that the bug fails a
+// check, and not the recorder or the wrapper.
 func TestChecksPassWithoutBug(t *testing.T) {
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {
@@ -28,8 +28,8 @@ func TestChecksPassWithoutBug(t *testing.T) {
 	}
 }
 
-// TestChecksFindBugs shows that each check can fail, and does for the bug that
-// it is there for.
+// TestChecksFindBugs shows that each check can fail, and does so for the bug that it has to
+// find.
 func TestChecksFindBugs(t *testing.T) {
 	unproven := make(map[string]bool)
 	for _, c := range checks() {
@@ -56,8 +56,8 @@ func TestChecksFindBugs(t *testing.T) {
 	}
 }
 
-// failsOfAllKinds returns the checks that must find b, each followed by the same
-// one of other kinds of lock: what a mutex can get wrong, they can.
+// failsOfAllKinds returns the checks that must find b, each followed by the same check of
+// the other kinds of lock, because they can have the bugs of a mutex.
 func (b bug) failsOfAllKinds() []string {
 	var all []string
 	for _, name := range b.fails {
@@ -82,8 +82,8 @@ func (b bug) spares(kind string) bool {
 	}
 }
 
-// plainMutex declares nothing, and has nothing but exclusion. Its calls take
-// time, as those of a store on the network do.
+// plainMutex declares no capabilities, and only excludes. Its calls take time, as those of
+// a store on the network do.
 type plainMutex struct{ driver.Backend }
 
 func (m plainMutex) Info() driver.Info { return driver.Info{Name: "plain"} }
@@ -110,7 +110,7 @@ func TestSuiteServesPlainMutex(t *testing.T) {
 	}.Run(t)
 }
 
-// A store that remembers nothing of a claim that was given up, and says so, passes.
+// A store that forgets a claim that was given up, and says so, passes.
 func TestSuiteServesStoreWithoutTombstones(t *testing.T) {
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {
@@ -136,8 +136,8 @@ func TestSuiteServesStoreWithoutTombstones(t *testing.T) {
 	}
 }
 
-// A store with sessions has another client stop responding, and all claims of the others kept
-// alive.
+// A store with sessions has another client that stops responding, while the claims of all
+// other clients are kept alive.
 func TestSuiteServesStoreWithSessions(t *testing.T) {
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestSuiteSkipsWhatIsNotDeclared(t *testing.T) {
 	}
 }
 
-// bug is one way to get a store wrong.
+// bug is one fault of a store.
 type bug struct {
 	name  string   // what the store does
 	fails []string // the checks that must find it

@@ -24,8 +24,8 @@ func tryIsIdempotentByOwner(p *probe) {
 	p.mustGrant(other, "after one Release of a repeated Try")
 }
 
-// ownersTellClaimsApart uses claims that have all of the owner in common but its end,
-// as those of a store that makes several of one, or but its beginning.
+// ownersTellClaimsApart uses claims whose owners differ only at the end, like those that a
+// store makes of one claim, or only at the beginning.
 func ownersTellClaimsApart(p *probe) {
 	a := p.claim()
 	one, two, elsewhere := a, a, a
@@ -59,8 +59,8 @@ func excludesOthers(p *probe) {
 		if o.RetryAfter < 0 || o.RetryAfter > limit {
 			p.Errorf("refused Try: got RetryAfter %v, want 0 to %v, the holder's lease", o.RetryAfter, limit)
 		}
-		// For how long it has been held is for people, and may not be known; the
-		// clock of a server may count in steps.
+		// HeldFor is for operators, and may not be known; the clock of a server may count
+		// in steps.
 		if most := time.Since(began) + prompt; o.HeldFor < 0 || o.HeldFor > most {
 			p.Errorf("refused Try: got that it has been held for %v, want 0, not known, to %v", o.HeldFor, most)
 		}
@@ -71,8 +71,8 @@ func excludesOthers(p *probe) {
 	p.mustRelease(a, "after others were refused")
 }
 
-// excludesUnderContention has 400 passes, or on a slow store as many as fit into a part of the
-// time that the check has.
+// excludesUnderContention acquires the name 400 times, or on a slow store as often as is
+// possible in a part of the check's time.
 func excludesUnderContention(p *probe) {
 	const workers, rounds, least = 8, 50, 40
 	var s section
@@ -93,16 +93,16 @@ func excludesUnderContention(p *probe) {
 	}
 }
 
-// section is what the lock protects. Its fields are atomic so that a store that
-// grants twice shows up as a failed check and not as a data race; they are read
-// and written in separate steps so that it does show up.
+// section is what the lock protects. Its fields are atomic so that a store that grants
+// twice fails the check, and causes no data race. They are read and written in separate
+// steps, so that two holders are noticed.
 type section struct {
 	inside atomic.Int32
 	count  atomic.Int64
 	token  atomic.Uint64
 }
 
-// pass acquires the check's name, passes through s and releases.
+// pass acquires the check's name, enters s and releases.
 func (p *probe) pass(s *section) error {
 	c := p.claim()
 	c.Tokens = p.tokens(3)
@@ -144,8 +144,8 @@ func tokensRise(p *probe) {
 		}
 		last = o.Token + uint64(c.Tokens) - 1
 	}
-	// A large block is larger than what a clock in microseconds moves on from
-	// one try to the next, so a block that was not reserved is noticed.
+	// A large block has more tokens than a clock in microseconds advances between two
+	// tries, so a block that was not reserved is noticed.
 	for _, block := range []int{1, 1, 64, 1, 1 << 20, 5, 1} {
 		c := p.claim()
 		c.Tokens = p.tokens(block)
@@ -201,8 +201,8 @@ func validForIsALowerBound(p *probe) {
 	p.notBefore(start.Add(r.ValidFor), "renewed")
 }
 
-// notBefore complains if it is not yet valid: the time up to which the last
-// holder may consider itself the holder.
+// notBefore reports an error before valid: until then the last holder may consider itself
+// the holder.
 func (p *probe) notBefore(valid time.Time, how string) {
 	p.Helper()
 	if early := time.Until(valid); early > 0 {
@@ -210,15 +210,15 @@ func (p *probe) notBefore(valid time.Time, how string) {
 	}
 }
 
-// lapse is how long after its last renewal a brief claim is gone at the latest:
-// stores may be late to notice, but not by much.
+// lapse returns how long after its last renewal a brief claim has certainly ended: a store
+// may notice that late, but not by much.
 func (p *probe) lapse() time.Duration {
 	ttl := p.rounded(p.short)
 	return ttl + max(time.Second, ttl)
 }
 
-// mustGrantBy tries c over and over, and must have it granted by then: a try that begins
-// later must not be refused. Of one that was under way nobody knows when it was answered.
+// mustGrantBy tries c repeatedly until it is granted. A try that begins after then must not
+// be refused. One that began before may have been answered too early.
 func (p *probe) mustGrantBy(c driver.Claim, then time.Time, when string) driver.Outcome {
 	p.Helper()
 	for {

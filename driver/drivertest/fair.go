@@ -6,21 +6,21 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// turn returns a new fair claim on the check's name.
-func (p *probe) turn() driver.Claim {
+// fairClaim returns a new fair claim on the check's name.
+func (p *probe) fairClaim() driver.Claim {
 	c := p.claim()
 	c.Fair = true
 	return c
 }
 
-// queued returns n fair claims that have been tried one after the other while
-// another one holds, which is returned as well.
+// queued returns n fair claims that were tried one after the other while another one held,
+// and the holder.
 func (p *probe) queued(n int) (holder driver.Claim, queue []driver.Claim) {
 	p.Helper()
-	holder = p.turn()
+	holder = p.fairClaim()
 	p.mustGrant(holder, "of a free name")
 	for range n {
-		c := p.turn()
+		c := p.fairClaim()
 		p.mustRefuse(c, "of a held name")
 		queue = append(queue, c)
 	}
@@ -38,7 +38,7 @@ func fairGrantsInOrderOfArrival(p *probe) {
 		holder = next
 	}
 	p.mustRelease(holder, "of the last of the queue")
-	p.mustGrant(p.turn(), "of a free name when the queue is empty")
+	p.mustGrant(p.fairClaim(), "of a free name when the queue is empty")
 }
 
 func fairTryKeepsOnePlace(p *probe) {
@@ -54,23 +54,23 @@ func fairTryKeepsOnePlace(p *probe) {
 	p.mustRelease(first, "of the first of the queue")
 	p.mustGrant(second, "by the second of the queue, after one that tried often")
 	p.mustRelease(second, "of the second of the queue")
-	p.mustGrant(p.turn(), "of a free name when the queue is empty")
+	p.mustGrant(p.fairClaim(), "of a free name when the queue is empty")
 }
 
 func fairRefusesToOvertake(p *probe) {
 	holder, queue := p.queued(1)
 	p.mustRelease(holder, "of the holder")
-	late := p.turn()
+	late := p.fairClaim()
 	p.mustRefuse(late, "of a free name for which another is queued")
 	p.withdraw(late)
-	p.mustTurnAway(p.turn(), "of a free name for which others are queued")
+	p.mustTurnAway(p.fairClaim(), "of a free name for which others are queued")
 	p.mustGrant(queue[0], "of a free name by the first of the queue")
 }
 
-// fairQueuesWhoWaits has claims with NoQueue between others: they overtake nobody,
-// and nobody waits for them.
+// fairQueuesWhoWaits has claims with NoQueue between others: they are not granted before
+// the others, and the others do not wait for them.
 func fairQueuesWhoWaits(p *probe) {
-	holder, passing, next := p.turn(), p.turn(), p.turn()
+	holder, passing, next := p.fairClaim(), p.fairClaim(), p.fairClaim()
 	passing.NoQueue = true
 	p.mustGrant(holder, "of a free name")
 	if p.mustRefuse(passing, "of a held name, with NoQueue").Queued {
@@ -80,12 +80,12 @@ func fairQueuesWhoWaits(p *probe) {
 		p.Fatalf("Try without NoQueue: got no Queued, want a place in the queue")
 	}
 	p.mustRelease(holder, "of the holder")
-	late := p.turn()
+	late := p.fairClaim()
 	late.NoQueue = true
 	p.mustRefuse(late, "of a free name for which another is queued, with NoQueue")
 	p.mustGrant(next, "of a free name by the first of the queue")
 	p.mustRelease(next, "of the holder")
-	last := p.turn()
+	last := p.fairClaim()
 	p.mustGrant(last, "after claims with NoQueue, of which none is left")
 	p.mustRelease(last, "of the holder")
 	p.mustGrant(late, "of a free name, with NoQueue")
@@ -108,19 +108,19 @@ func fairGiveUpLeavesTheQueue(p *probe) {
 	p.mustRelease(queue[2], "of the holder")
 	p.mustGrant(queue[3], "by the last of the queue")
 	p.mustRelease(queue[3], "of the last of the queue")
-	p.mustGrant(p.turn(), "of a free name, after a late try of one that gave up")
+	p.mustGrant(p.fairClaim(), "of a free name, after a late try of one that gave up")
 }
 
-// fairRenewKeepsThePlace has a waiter that does nothing but renew, for longer than a
-// store remembers one that is silent: it is granted before one that came later. What
-// has left the queue is gone.
+// fairRenewKeepsThePlace has a waiter that only renews, for longer than a store remembers a
+// silent waiter: it is granted before a claim that came later. A claim that has left the
+// queue is gone.
 func fairRenewKeepsThePlace(p *probe) {
 	holder, queue := p.queued(1)
 	for began := time.Now(); time.Since(began) < p.presence+prompt; pause(p.ctx, time.Second) {
 		p.mustRenew(holder, "of the holder")
 		p.mustRenew(queue[0], "of a claim in the queue")
 	}
-	late := p.turn()
+	late := p.fairClaim()
 	p.mustRefuse(late, "of a held name")
 	p.mustRelease(holder, "of the holder")
 	p.mustRefuse(late, "by one who came later than another that renews")
@@ -129,16 +129,16 @@ func fairRenewKeepsThePlace(p *probe) {
 	p.mustNotRenew(late, "of one that has left the queue")
 }
 
-// fairGoneWaiterDoesNotBlock has one waiter that never calls again, one
-// that tries again and again, and one that comes later: the second keeps its
-// place before the third, and gets the lock when the first is given up.
+// fairGoneWaiterDoesNotBlock has one waiter that never calls again, one that tries
+// repeatedly, and one that comes later: the second keeps its position before the third, and
+// gets the lock when the store gives the first one up.
 func fairGoneWaiterDoesNotBlock(p *probe) {
-	holder, gone, alive, late := p.turn(), p.silent(p.turn()), p.turn(), p.turn()
+	holder, gone, alive, late := p.fairClaim(), p.unrenewed(p.fairClaim()), p.fairClaim(), p.fairClaim()
 	p.mustGrant(holder, "of a free name")
 	p.mustRefuse(gone, "of a held name")
 	p.mustRefuse(alive, "of a held name")
 	p.mustRelease(holder, "of the holder")
-	granted := patiently(p.presence+prompt, func() bool {
+	granted := retryWithin(p.presence+prompt, func() bool {
 		p.mustRefuse(late, "by one who came later than another that is alive")
 		if p.try(alive).Granted {
 			return true
@@ -154,11 +154,11 @@ func fairGoneWaiterDoesNotBlock(p *probe) {
 }
 
 func fairHolderExpiresAlone(p *probe) {
-	dead := p.silent(p.turn())
+	dead := p.unrenewed(p.fairClaim())
 	start := time.Now()
 	p.mustGrant(dead, "of a free name")
 	granted := time.Now()
-	first, second := p.turn(), p.turn()
+	first, second := p.fairClaim(), p.fairClaim()
 	p.mustRefuseBeside(first, start, "of a held name")
 	p.mustRefuseBeside(second, start, "of a held name")
 	p.mustGrantBy(first, granted.Add(p.lapse()), "by the first of the queue after the lease")
@@ -170,7 +170,7 @@ func fairWakesTheFirst(p *probe) {
 	holder, queue := p.queued(3)
 	p.wakes("release of the holder", func() { p.mustRelease(holder, "of the holder") }, queue[0])
 
-	// The first gives up instead of taking what it was woken for.
+	// The first gives up instead of taking the lock for which it was woken.
 	p.wakes("first of the queue to give up", func() { p.mustRelease(queue[0], "of the first of the queue") }, queue[1])
 	p.mustGrant(queue[1], "by the first of the queue, after one that gave up")
 	p.wakes("release of the holder", func() { p.mustRelease(queue[1], "of the holder") }, queue[2])

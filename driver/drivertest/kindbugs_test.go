@@ -22,7 +22,7 @@ func changed(f func(m *mutant, c *driver.Claim)) func(*mutant) {
 	}
 }
 
-// neverWakes plants waits that only their context ends.
+// neverWakes plants waits that end only with their context.
 func neverWakes(m *mutant) {
 	m.wait = func(ctx context.Context, _ driver.Claim, _ driver.Outcome) error {
 		<-ctx.Done()

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// kindsDoNotMix uses one name for two things. A semaphore and a latch are not
-// tried on each other: to some stores, and to Redisson, both are but a number.
+// kindsDoNotMix uses one name for two kinds of lock. It does not try a semaphore and a
+// latch on one name: for some stores, and for Redisson, both are only a number.
 func kindsDoNotMix(p *probe) {
 	kinds := map[string]func() driver.Claim{"mutex": p.claim}
 	if p.has(shared) {

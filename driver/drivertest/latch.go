@@ -92,8 +92,8 @@ func latchCanBeSetAfterItOpened(p *probe) {
 	p.openLatch(2)
 }
 
-// awaitLatch waits as the core does: it counts again after each Wait. The pause
-// lets the fake clock go on if Wait always returns at once.
+// awaitLatch waits as the core does: it counts again after each Wait. The pause lets the
+// fake clock advance if Wait always returns at once.
 func (p *probe) awaitLatch(w driver.Waiter) error {
 	for {
 		n, err := p.b.(driver.Latcher).Count(p.ctx, p.name)
@@ -108,7 +108,7 @@ func (p *probe) awaitLatch(w driver.Waiter) error {
 }
 
 func latchWakesWhenItOpens(p *probe) {
-	// The delays let the waiters be anywhere: before, inside and long into Wait.
+	// With these delays the waiters may be before, inside or long inside Wait.
 	for i, delay := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
 		p.mustSet(fmt.Sprint("set:", i), 2, true, "of an open latch")
 		var wg sync.WaitGroup
@@ -170,7 +170,7 @@ func latchWaiterDoesNotSpin(p *probe) {
 func latchHonoursContext(p *probe) {
 	l := p.b.(driver.Latcher)
 	p.mustSet("set", 1, true, "of a free name")
-	l.LatchWaiter(p.name).Close() // before any Wait: there is nothing to free
+	l.LatchWaiter(p.name).Close() // before any Wait: there is nothing to close
 	w := l.LatchWaiter(p.name)
 	defer w.Close()
 	p.promptly("calls on a latch with a cancelled context", func() {
@@ -191,7 +191,7 @@ func latchHonoursContext(p *probe) {
 	p.openLatch(1)
 }
 
-// woken says that a Waiter of a latch returned, and not because ctx ended.
+// woken reports whether a Waiter of a latch returned before ctx ended.
 func woken(ctx context.Context, w driver.Waiter) bool {
 	_, err := w.Wait(ctx, driver.Outcome{})
 	return err == nil

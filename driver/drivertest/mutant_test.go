@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// mutant is memhold with a bug: what is not nil takes the place of what is
-// right, which Backend still does.
+// mutant is memhold with a bug: each function that is not nil replaces the right one, which
+// Backend still has.
 type mutant struct {
 	*memhold.Backend
 	try     func(context.Context, driver.Claim) (driver.Outcome, error)
@@ -98,7 +98,7 @@ func (m *mutant) Permits(ctx context.Context, name string) (total, free int, err
 	return m.Backend.Permits(ctx, name)
 }
 
-// latches returns what keeps the latches.
+// latches returns the store of the latches.
 func (m *mutant) latches() driver.Latcher {
 	if m.latch != nil {
 		return m.latch
@@ -133,7 +133,7 @@ func (f waitFunc) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome
 	return driver.Outcome{}, f(ctx, last)
 }
 
-// granter is a Waiter that says what was granted when it wakes.
+// granter is a Waiter that returns a grant when it wakes.
 type granter struct {
 	driver.Waiter
 	granted driver.Outcome
@@ -148,7 +148,7 @@ func (g granter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 
 func (f waitFunc) Close() {}
 
-// rightRenew renews one claim as it should be.
+// rightRenew renews one claim correctly.
 func (m *mutant) rightRenew(ctx context.Context, c driver.Claim) driver.Renewal {
 	answers, err := m.Backend.Renew(ctx, []driver.Claim{c})
 	if err != nil {

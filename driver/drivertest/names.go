@@ -8,14 +8,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// namesAreInjective holds many names at once that a store might take for one:
-// by folding case or accents, trimming, splitting, escaping or cutting.
+// namesAreInjective holds many names at once that a store might treat as equal: by folding
+// case or accents, trimming, splitting, escaping or cutting.
 func namesAreInjective(p *probe) {
 	base := "Job" + rand.Text()[:10]
 	for _, name := range p.lookalikes(base) {
 		p.holdName(name, false)
 	}
-	// Some stores cannot place every name with braces, and refuse it.
+	// Some stores do not support every name with braces, and refuse it.
 	for _, name := range []string{
 		"{" + base + "}", "{" + base + "}x", "x{" + base + "}", base + "{x}", base + "{y}",
 		"{{" + base + "}}", base + "{}", base + "{", base + "}",
@@ -25,7 +25,7 @@ func namesAreInjective(p *probe) {
 	p.holdOneByte()
 }
 
-// lookalikes returns names that differ, if only a little.
+// lookalikes returns names that differ only a little.
 func (p *probe) lookalikes(base string) []string {
 	names := []string{
 		base, strings.ToLower(base), strings.ToUpper(base),
@@ -54,8 +54,8 @@ func (p *probe) lookalikes(base string) []string {
 	return fit
 }
 
-// holdName takes name, which nobody else can hold, and keeps it. mayRefuse says
-// that the store may answer with an error instead.
+// holdName takes name, which no other claim can hold, and keeps it. mayRefuse says that the
+// store may return an error instead.
 func (p *probe) holdName(name string, mayRefuse bool) {
 	p.Helper()
 	c := p.claim()
@@ -70,8 +70,8 @@ func (p *probe) holdName(name string, mayRefuse bool) {
 	}
 }
 
-// holdOneByte takes a name of one letter. Such names cannot be random, so any
-// that is free will do.
+// holdOneByte takes a name of one letter. Such names cannot be random, so it takes any that
+// is free.
 func (p *probe) holdOneByte() {
 	p.Helper()
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

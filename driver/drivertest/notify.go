@@ -10,9 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// notifiesOfForce ends grants by force until the client is notified of one. Nobody
-// knows when a store begins to listen, and a notice may get lost: the first may pass
-// unnoticed, and so may one of many.
+// notifiesOfForce forces grants until the client is notified of one. It is not known when a
+// store begins to listen, and a notice may get lost: the first one, or one of many.
 func notifiesOfForce(p *probe) {
 	const rounds = 5
 	hints := make(chan uint64, 100)
@@ -24,11 +23,11 @@ func notifiesOfForce(p *probe) {
 	})
 	defer stop()
 	for range rounds {
-		pause(p.ctx, 10*time.Millisecond) // it listens then; and a renewal at this instant would learn of the force first
+		pause(p.ctx, 10*time.Millisecond) // the store listens then; and a renewal now would find the forced unlock first
 		c := p.claim()
 		p.mustGrant(c, "of a free name")
 		p.force(c)
-		if patiently(prompt, func() bool {
+		if retryWithin(prompt, func() bool {
 			select {
 			case seq := <-hints:
 				return seq == c.Seq
@@ -44,7 +43,7 @@ func notifiesOfForce(p *probe) {
 	p.Errorf("Notify: no hint with the number of a claim within %v of the force that ended it, %d times", prompt, rounds)
 }
 
-// force ends the grant of c as people do.
+// force forces the grant of c as operators do.
 func (p *probe) force(c driver.Claim) {
 	p.Helper()
 	source := p.b.(admin.Source)
@@ -57,8 +56,8 @@ func (p *probe) force(c driver.Claim) {
 	}
 }
 
-// listen has the store notify the check's client, until stop is called. deaf is closed
-// if the store says that it cannot, as one that has to poll.
+// listen makes the store notify the check's client, until stop is called. deaf is closed if
+// the store says that it cannot notify, as one that has to poll.
 func (p *probe) listen(hint func(seq uint64)) (stop func(), deaf <-chan struct{}) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	var wg sync.WaitGroup

@@ -11,8 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// TestPausedProcess has the process pause before or after one of the calls of a check, for
-// longer than a brief lease, and than a name stays taken: that is no fault of the store.
+// TestPausedProcess makes the process pause before or after one of the calls of a check,
+// for longer than a brief lease, and than a name stays taken: that is no fault of the
+// store.
 func TestPausedProcess(t *testing.T) {
 	for _, c := range checks() {
 		if !ofBriefClaims(c.name) {
@@ -31,7 +32,8 @@ func TestPausedProcess(t *testing.T) {
 	}
 }
 
-// ofBriefClaims says that a check waits for the end of a lease, or until a name may be free.
+// ofBriefClaims reports whether a check waits for the end of a lease, or until a name may
+// be free.
 func ofBriefClaims(check string) bool {
 	for _, part := range []string{"ExpiresAlone", "ReadersExpireOneByOne", "ValidForIsALowerBound", "RenewExtendsBeyondTTL", "AtLeast/"} {
 		if strings.Contains(check, part) {

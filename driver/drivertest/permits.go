@@ -17,7 +17,7 @@ func (p *probe) permit(n int) driver.Claim {
 	return c
 }
 
-// permits takes as many of n permits.
+// permits takes all of n permits.
 func (p *probe) permits(n int) []driver.Claim {
 	p.Helper()
 	cs := make([]driver.Claim, n)
@@ -77,7 +77,7 @@ func permitComesBackOnce(p *probe) {
 	p.mustTurnAway(p.permit(2), "of a permit after another's Release was repeated")
 }
 
-// permitsOfANameAreSetOnce asks with another number than the first claim.
+// permitsOfANameAreSetOnce tries with another number of permits than the first claim.
 func permitsOfANameAreSetOnce(p *probe) {
 	held := p.permits(2)
 	p.mustTurnAway(p.permit(5), "of a third permit of 2 that asks for 5")
@@ -89,7 +89,7 @@ func permitsOfANameAreSetOnce(p *probe) {
 }
 
 func permitExpiresAlone(p *probe) {
-	dead, alive, next := p.silent(p.permit(2)), p.permit(2), p.permit(2)
+	dead, alive, next := p.unrenewed(p.permit(2)), p.permit(2), p.permit(2)
 	start := time.Now()
 	p.mustGrant(dead, "of a permit with a short lease")
 	granted := time.Now()

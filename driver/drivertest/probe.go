@@ -18,31 +18,31 @@ import (
 )
 
 const (
-	// prompt is the longest that a call may take to notice a change: a
-	// release, or the end of its context. It is generous, for slow machines, and
-	// still shorter than the leases of claims that are not meant to expire. The time
-	// that this process had no processor comes on top.
+	// prompt is the longest time that a call may take to notice a change: a release, or the
+	// end of its context. It is long, for slow machines, and still shorter than the leases
+	// of claims that must not expire. The time in which this process had no processor comes
+	// on top.
 	prompt = 1500 * time.Millisecond
 
 	// overall bounds one check, so that a store that hangs fails it.
 	overall = time.Minute
 )
 
-// probe is what a check works with: a store, names and owners of its own, and
-// short ways to say what must happen.
+// probe is what a check works with: a store, names and owners of its own, and short methods
+// that require an outcome.
 type probe struct {
 	conformance.Reporter
 	b    driver.Backend
 	info driver.Info
 	ctx  context.Context
 
-	short time.Duration // the TTL of claims that are meant to expire
-	long  time.Duration // and of those that are not
+	short time.Duration // the TTL of claims that must expire
+	long  time.Duration // the TTL of claims that must not
 
 	presence time.Duration // see Suite.Presence
 
-	open  func() driver.Backend     // another client of the store
-	apart map[string]driver.Backend // by Claim.Client: those with a session of their own
+	open        func() driver.Backend     // another client of the store
+	ownSessions map[string]driver.Backend // by Claim.Client: those with a session of their own
 
 	shape  func(*driver.Claim) // makes claims on another kind of lock; nil for a mutex
 	name   string
@@ -50,10 +50,10 @@ type probe struct {
 	owners atomic.Uint64
 
 	mu    sync.Mutex
-	tried map[string]driver.Claim // by owner: to be released at the end
+	tried map[string]driver.Claim // by owner; released at the end
 }
 
-// run makes one check on b, with the settings of s. open opens the same store once more.
+// run runs one check on b, with the settings of s. open opens the same store once more.
 func (c check) run(r conformance.Reporter, b driver.Backend, s Suite, open func() driver.Backend) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), overall)
@@ -73,7 +73,7 @@ func (c check) run(r conformance.Reporter, b driver.Backend, s Suite, open func(
 	p := &probe{
 		Reporter: r, b: b, info: info, ctx: ctx,
 		short: ttl, long: long, presence: presence,
-		open: open, apart: make(map[string]driver.Backend),
+		open: open, ownSessions: make(map[string]driver.Backend),
 		name:   "drivertest-" + rand.Text()[:12],
 		client: uuid.New(),
 		tried:  make(map[string]driver.Claim),
@@ -83,7 +83,7 @@ func (c check) run(r conformance.Reporter, b driver.Backend, s Suite, open func(
 	c.body(p)
 }
 
-// cleanUp releases whatever the check tried.
+// cleanUp releases everything that the check tried.
 func (p *probe) cleanUp() {
 	p.mu.Lock()
 	tried := maps.Clone(p.tried)
@@ -91,11 +91,11 @@ func (p *probe) cleanUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), 5*time.Second)
 	defer cancel()
 	for _, c := range tried {
-		_ = p.at(c).Release(ctx, c) // the check has said what there was to say
+		_ = p.storeOf(c).Release(ctx, c) // the check has reported its errors
 	}
 }
 
-// claim returns a new claim on the check's name, which is not meant to expire.
+// claim returns a new claim on the check's name, which must not expire.
 func (p *probe) claim() driver.Claim {
 	n := p.owners.Add(1)
 	c := driver.Claim{
@@ -131,7 +131,7 @@ func (p *probe) several(n int) []driver.Claim {
 	return cs
 }
 
-// contend has workers make so many rounds each, at the same time, until one fails.
+// contend makes workers run round so many times each, at the same time, until one fails.
 func (p *probe) contend(workers, rounds int, round func() error) {
 	p.Helper()
 	var failed atomic.Bool
@@ -149,7 +149,7 @@ func (p *probe) contend(workers, rounds int, round func() error) {
 	wg.Wait()
 }
 
-// tokens is how many of n tokens a claim may reserve.
+// tokens returns how many of n tokens a claim may reserve.
 func (p *probe) tokens(n int) int {
 	if most := p.info.MaxTokens; most > 0 {
 		return min(n, most)
@@ -173,21 +173,21 @@ func (p *probe) rounded(ttl time.Duration) time.Duration {
 func (p *probe) try(c driver.Claim) driver.Outcome {
 	p.Helper()
 	p.remember(c)
-	o, err := p.at(c).Try(p.ctx, c)
+	o, err := p.storeOf(c).Try(p.ctx, c)
 	if err != nil {
 		p.Fatalf("Try(%s): got error %v, want an answer", c.Owner, err)
 	}
 	return o
 }
 
-// remember notes c for cleanUp.
+// remember records c for cleanUp.
 func (p *probe) remember(c driver.Claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.tried[c.Owner] = c
 }
 
-// mustGrant tries c, which must be granted. when says what makes it so.
+// mustGrant tries c, which must be granted. when says in which situation.
 func (p *probe) mustGrant(c driver.Claim, when string) driver.Outcome {
 	p.Helper()
 	o := p.try(c)
@@ -210,8 +210,8 @@ func (p *probe) mustRefuse(c driver.Claim, when string) driver.Outcome {
 	return o
 }
 
-// mustTurnAway tries c, which must not be granted, and gives it up: where claims queue in
-// the store, others would wait for it.
+// mustTurnAway tries c, which must not be granted, and gives it up: if claims queue in the
+// store, others would wait for it.
 func (p *probe) mustTurnAway(c driver.Claim, when string) {
 	p.Helper()
 	p.mustRefuse(c, when)
@@ -221,21 +221,21 @@ func (p *probe) mustTurnAway(c driver.Claim, when string) {
 // mustRelease ends c, which must be held.
 func (p *probe) mustRelease(c driver.Claim, when string) {
 	p.Helper()
-	if err := p.at(c).Release(p.ctx, c); err != nil {
+	if err := p.storeOf(c).Release(p.ctx, c); err != nil {
 		p.Fatalf("Release %s: got error %v, want nil", when, err)
 	}
 }
 
-// mustNotRelease asks to end c, of which there must be nothing.
+// mustNotRelease releases c, which must be gone.
 func (p *probe) mustNotRelease(c driver.Claim, when string) {
 	p.Helper()
-	p.mustBeGone(p.at(c).Release(p.ctx, c), "Release "+when)
+	p.mustBeGone(p.storeOf(c).Release(p.ctx, c), "Release "+when)
 }
 
-// withdraw ends c, whether or not the store keeps anything of a refused claim.
+// withdraw releases c, whether the store keeps anything of a refused claim or not.
 func (p *probe) withdraw(c driver.Claim) {
 	p.Helper()
-	if err := p.at(c).Release(p.ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
+	if err := p.storeOf(c).Release(p.ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
 		p.Fatalf("Release of a refused claim: got error %v, want nil or ErrGone", err)
 	}
 }
@@ -243,7 +243,7 @@ func (p *probe) withdraw(c driver.Claim) {
 // renew renews c alone and returns its answer.
 func (p *probe) renew(c driver.Claim) driver.Renewal {
 	p.Helper()
-	answers, err := p.at(c).Renew(p.ctx, []driver.Claim{c})
+	answers, err := p.storeOf(c).Renew(p.ctx, []driver.Claim{c})
 	if err != nil {
 		p.Fatalf("Renew: got error %v, want an answer per claim", err)
 	}
@@ -266,14 +266,14 @@ func (p *probe) mustRenew(c driver.Claim, when string) driver.Renewal {
 	return r
 }
 
-// mustNotRenew asks to renew c, of which there must be nothing.
+// mustNotRenew renews c, which must be gone.
 func (p *probe) mustNotRenew(c driver.Claim, when string) {
 	p.Helper()
 	p.mustBeGone(p.renew(c).Err, "Renew "+when)
 }
 
-// mustNotBeHeld asks to renew c, which was refused with o: it is not held, but a store
-// with sessions renews its place in the queue.
+// mustNotBeHeld renews c, which was refused with o. It is not held, but a store with
+// sessions may renew its position in the queue.
 func (p *probe) mustNotBeHeld(c driver.Claim, o driver.Outcome, when string) {
 	p.Helper()
 	if !o.Queued || !p.has(sessions) {
@@ -288,7 +288,7 @@ func (p *probe) mustBeGone(err error, what string) {
 	}
 }
 
-// promptly runs f and complains if it takes long.
+// promptly runs f and reports an error if it takes long.
 func (p *probe) promptly(what string, f func()) {
 	p.Helper()
 	start := time.Now()
@@ -298,9 +298,9 @@ func (p *probe) promptly(what string, f func()) {
 	}
 }
 
-// acquire tries and waits until c is granted, as the core does. It may be used
-// from several goroutines. A wait that outlasts prompt is an error where the
-// store wakes its waiters: callers see to it that nobody holds for long.
+// acquire tries and waits until c is granted, as the core does. It may be used from several
+// goroutines. If the store wakes its waiters, a wait longer than prompt is an error:
+// callers ensure that no claim holds for long.
 func (p *probe) acquire(c driver.Claim) (driver.Outcome, error) {
 	var w driver.Waiter
 	for {
@@ -327,7 +327,7 @@ func (p *probe) wait(w driver.Waiter, last driver.Outcome) error {
 	return err
 }
 
-// waitPromptly calls Wait for as long as prompt.
+// waitPromptly calls Wait with prompt as its timeout.
 func (p *probe) waitPromptly(w driver.Waiter, last driver.Outcome) (o driver.Outcome, err error) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	defer cancel()
@@ -347,7 +347,7 @@ func (p *probe) waitPromptly(w driver.Waiter, last driver.Outcome) (o driver.Out
 
 // within reports whether done is closed within prompt, as patiently does.
 func within(done <-chan struct{}) bool {
-	return patiently(prompt, func() bool {
+	return retryWithin(prompt, func() bool {
 		select {
 		case <-done:
 			return true
@@ -357,9 +357,9 @@ func within(done <-chan struct{}) bool {
 	})
 }
 
-// patiently calls round until it is done, once at least, and reports whether it was within d.
-// The time that this process had no processor does not count.
-func patiently(d time.Duration, round func() (done bool)) (done bool) {
+// retryWithin calls round until it is done, once at least, and reports whether that took less
+// than d. The time in which this process had no processor does not count.
+func retryWithin(d time.Duration, round func() (done bool)) (done bool) {
 	for d > 0 && !done {
 		start := time.Now()
 		starved := await.Starved(func() { done = round() })

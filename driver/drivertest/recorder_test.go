@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/conformance"
 )
 
-// judge runs the named check on what open returns, in a bubble, and returns its
+// judge runs the named check on the stores of open, in a bubble, and returns its
 // complaints. The bubble also ensures that the check leaves no goroutine.
 func judge(t *testing.T, name string, open func() driver.Backend) *conformance.Recorder {
 	t.Helper()

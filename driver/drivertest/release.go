@@ -57,8 +57,8 @@ func indeterminate(c driver.Claim) driver.Claim {
 	return c
 }
 
-// mustNotArrive sends a try of c after c was given up. It may be refused or end
-// in an error, and must leave nothing behind.
+// mustNotArrive tries c after it was given up. The Try may be refused or end in an error,
+// and must leave nothing in the store.
 func (p *probe) mustNotArrive(c driver.Claim) {
 	p.Helper()
 	if o, err := p.b.Try(p.ctx, c); err == nil && o.Granted {

@@ -44,7 +44,7 @@ func (p *probe) renewBeyondTTL(a, b driver.Claim) (lasted bool) {
 }
 
 // renewLastsForItsOwnTTL renews a claim near its end for a shorter time than it was granted
-// for, beside one that is renewed for long.
+// for, beside a claim that is renewed for a long time.
 func renewLastsForItsOwnTTL(p *probe) {
 	if p.has(sessions) {
 		return // all claims last for as long as the session
@@ -79,7 +79,7 @@ func renewTouchesOwnClaimOnly(p *probe) {
 	start := time.Now()
 	p.mustGrant(a, "of a free name")
 	granted := time.Now()
-	p.mustNotRenew(p.beside(stranger, a), "by a stranger")
+	p.mustNotRenew(p.withClientOf(stranger, a), "by a stranger")
 	p.mustRefuseBeside(b, start, "after a stranger's Renew")
 	if !p.has(expiry) {
 		return

@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// identified plants a store that distinguishes claims by something else than their owners.
+// identified plants a store that does not distinguish claims by their owners, but by
+// something else.
 func identified(by func(driver.Claim) string) func(*mutant) {
 	return func(m *mutant) {
 		as := func(c driver.Claim) driver.Claim {

@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
-// keepAlive renews the claims that the check tries, until the function is called that
-// it returns: what keeps a session alive is for the core to do, and not what a check is
-// about. Clients that stop responding have sessions of their own.
+// keepAlive renews the claims that the check tries, until the returned function is called.
+// In programs the core keeps sessions alive, so checks need not. Clients that stop
+// responding have sessions of their own.
 func (p *probe) keepAlive() (stop func()) {
 	if !p.has(sessions) {
 		return func() {}
@@ -28,9 +28,9 @@ func (p *probe) keepAlive() (stop func()) {
 			}
 			p.mu.Lock()
 			tried := slices.Collect(maps.Values(p.tried))
-			tried = slices.DeleteFunc(tried, func(c driver.Claim) bool { return p.apart[c.Client] != nil })
+			tried = slices.DeleteFunc(tried, func(c driver.Claim) bool { return p.ownSessions[c.Client] != nil })
 			p.mu.Unlock()
-			_, _ = p.b.Renew(ctx, tried) // the check says what it finds
+			_, _ = p.b.Renew(ctx, tried) // the check itself reports errors
 		}
 	})
 	return func() {
@@ -39,9 +39,9 @@ func (p *probe) keepAlive() (stop func()) {
 	}
 }
 
-// silent returns c with a TTL that soon ends, unless the check renews it. Where a store
-// keeps the claims of a client together it is another client's, whose only claim it is.
-func (p *probe) silent(c driver.Claim) driver.Claim {
+// unrenewed returns c with a TTL that soon ends, unless the check renews it. If a store has
+// sessions, c belongs to another client, and is its only claim.
+func (p *probe) unrenewed(c driver.Claim) driver.Claim {
 	c.TTL = p.short
 	if !p.has(sessions) {
 		return c
@@ -51,22 +51,22 @@ func (p *probe) silent(c driver.Claim) driver.Claim {
 	b := p.open()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.apart[c.Client] = b
+	p.ownSessions[c.Client] = b
 	return c
 }
 
-// beside returns c as a claim of the client of other.
-func (p *probe) beside(c, other driver.Claim) driver.Claim {
+// withClientOf returns c as a claim of the client of other.
+func (p *probe) withClientOf(c, other driver.Claim) driver.Claim {
 	c.Client = other.Client
 	c.Owner = fmt.Sprintf("%s:%d", c.Client, c.Seq)
 	return c
 }
 
-// at returns the client of the store that makes c.
-func (p *probe) at(c driver.Claim) driver.Backend {
+// storeOf returns the store of the client that makes c.
+func (p *probe) storeOf(c driver.Claim) driver.Backend {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if b := p.apart[c.Client]; b != nil {
+	if b := p.ownSessions[c.Client]; b != nil {
 		return b
 	}
 	return p.b

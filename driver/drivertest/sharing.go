@@ -77,10 +77,10 @@ func readersExcludeWriters(p *probe) {
 	p.mustTurnAway(p.reader(), "by a reader while a writer holds")
 }
 
-// readersExpireOneByOne lets one of several readers die: the others keep what
-// they have, and it keeps nobody out.
+// readersExpireOneByOne lets one of several readers die: the others keep their holds, and
+// the dead reader excludes nobody.
 func readersExpireOneByOne(p *probe) {
-	alive, dead, w := p.reader(), p.silent(p.reader()), p.writer()
+	alive, dead, w := p.reader(), p.unrenewed(p.reader()), p.writer()
 	p.mustGrant(alive, "by a reader of a free name")
 	p.mustGrant(dead, "by a reader with a short lease")
 	p.afterLapse(func() {
@@ -94,7 +94,7 @@ func readersExpireOneByOne(p *probe) {
 	p.mustGrant(w, "by a writer when the last live reader has left")
 	p.mustRelease(w, "of the writer")
 
-	alive, dead = p.silent(p.reader()), p.silent(p.reader())
+	alive, dead = p.unrenewed(p.reader()), p.unrenewed(p.reader())
 	p.mustGrant(dead, "by a reader with a short lease")
 	start := time.Now()
 	p.mustGrant(alive, "by a second reader with a short lease")
@@ -102,8 +102,8 @@ func readersExpireOneByOne(p *probe) {
 	p.mustGrantBy(w, time.Now().Add(p.lapse()), "after the lease of the last reader")
 }
 
-// afterLapse returns when a lease of p.short that begins now is over. It calls
-// keep often enough to keep another one alive.
+// afterLapse returns when a lease of p.short that begins now has ended. It calls keep often
+// enough to keep another one alive.
 func (p *probe) afterLapse(keep func()) {
 	p.Helper()
 	for end := time.Now().Add(p.lapse()); time.Now().Before(end); {
@@ -179,7 +179,7 @@ func lastReaderWakesWriter(p *probe) {
 	p.mustGrant(w, "by the woken writer")
 }
 
-// wakes complains if change does not wake all of cs, which are refused before.
+// wakes reports an error if change does not wake all of cs, which are refused before.
 func (p *probe) wakes(what string, change func(), cs ...driver.Claim) {
 	p.Helper()
 	var wg sync.WaitGroup
@@ -194,13 +194,12 @@ func (p *probe) wakes(what string, change func(), cs ...driver.Claim) {
 			}
 		})
 	}
-	pause(p.ctx, 50*time.Millisecond) // most often they wait by then
+	pause(p.ctx, 50*time.Millisecond) // they usually wait by then
 	change()
 	wg.Wait()
 }
 
-// readersAndWritersUnderContention counts who is inside: writers alone, readers
-// with readers.
+// readersAndWritersUnderContention counts the holders: writers alone, readers with readers.
 func readersAndWritersUnderContention(p *probe) {
 	const rounds = 15
 	var writers, readers atomic.Int32
@@ -211,7 +210,7 @@ func readersAndWritersUnderContention(p *probe) {
 				return p.within(claim(), func() error {
 					mine.Add(1)
 					defer mine.Add(-1)
-					pause(p.ctx, time.Millisecond) // lets others in, if anything does
+					pause(p.ctx, time.Millisecond) // time for another grant, if the store makes one
 					if w, r := writers.Load(), readers.Load(); !fits(w, r) {
 						return fmt.Errorf("%d writers and %d readers at once", w, r)
 					}

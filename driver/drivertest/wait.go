@@ -10,7 +10,7 @@ import (
 )
 
 func waitReturnsOnRelease(p *probe) {
-	// The delays let the waiter be anywhere: before, inside and long into Wait.
+	// With these delays the waiter may be before, inside or long inside Wait.
 	for _, delay := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
 		a, b := p.claim(), p.claim()
 		p.mustGrant(a, "of a free name")
@@ -47,8 +47,8 @@ func waitMissesNothing(p *probe) {
 	p.handOffs()
 }
 
-// releasedBeforeWait changes the state between a refused Try and the first Wait,
-// which must return all the same, even if the name is held again.
+// releasedBeforeWait changes the state between a refused Try and the first Wait. Wait must
+// return all the same, even if the name is held again.
 func (p *probe) releasedBeforeWait(retaken bool) {
 	p.Helper()
 	a, b, next := p.claim(), p.claim(), p.claim()
@@ -70,16 +70,16 @@ func (p *probe) releasedBeforeWait(retaken bool) {
 	p.withdraw(b)
 }
 
-// handOffs passes the name around between waiters that hold it for no time. A
-// missed wake-up leaves one of them waiting while the name is free.
+// handOffs passes the name on between waiters that hold it for no time. A missed wake-up
+// leaves one of them waiting while the name is free.
 func (p *probe) handOffs() {
 	p.Helper()
 	var s section
 	p.contend(3, 60, func() error { return p.pass(&s) })
 }
 
-// waitDoesNotSpin looks at a name whose state does not change: Wait may return
-// early, but a Wait that often does is polling at the store's expense.
+// waitDoesNotSpin waits for a name whose state does not change. Wait may return early, but
+// if it does so often it makes the caller poll the store.
 func waitDoesNotSpin(p *probe) {
 	const limit = 30
 	a, b := p.claim(), p.claim()
@@ -101,8 +101,8 @@ func waitDoesNotSpin(p *probe) {
 	}
 }
 
-// waitGrantsWhatIsHeld has a claim wait for another, before and after its release: a
-// grant that Wait returns must be one, to the caller that waited and to all others.
+// waitGrantsWhatIsHeld makes a claim wait before and after the release of another. A grant
+// that Wait returns must be one for the caller that waited and for all others.
 func waitGrantsWhatIsHeld(p *probe) {
 	a, b, other := p.claim(), p.claim(), p.claim()
 	before := p.mustGrant(a, "of a free name")
@@ -132,8 +132,8 @@ func waitGrantsWhatIsHeld(p *probe) {
 	}
 }
 
-// waitIsWokenAfterLong sleeps for as long as the store says that a wake-up may be
-// relied on, up to some seconds, before the name is released.
+// waitIsWokenAfterLong waits for Info.Recheck, up to some seconds, before the name is
+// released: for so long the store says that a wake-up comes.
 func waitIsWokenAfterLong(p *probe) {
 	const most = 3 * time.Second
 	a, b := p.claim(), p.claim()
@@ -162,7 +162,7 @@ func waitHonoursContext(p *probe) {
 	p.mustGrant(a, "of a free name")
 	last := p.mustRefuse(b, "of a held name")
 
-	p.b.Waiter(b).Close() // before any Wait: there is nothing to free
+	p.b.Waiter(b).Close() // before any Wait: there is nothing to close
 
 	p.waitCancelled(b, last, 0)
 	p.waitCancelled(b, last, 50*time.Millisecond)
@@ -186,7 +186,7 @@ func (p *probe) waitCancelled(c driver.Claim, last driver.Outcome, delay time.Du
 	cancel()
 
 	if !within(done) {
-		p.cleanUp() // ends what Wait waits for, and so most likely Wait
+		p.cleanUp() // releases the name, so Wait probably ends
 		<-done
 		p.Fatalf("Wait did not return within %v after its context was cancelled", prompt)
 	}

@@ -1,4 +1,4 @@
-// Package conformance runs the checks by which stores prove themselves.
+// Package conformance runs the checks of conformance suites for stores.
 package conformance
 
 import (
@@ -6,19 +6,19 @@ import (
 	"testing/synctest"
 )
 
-// Reporter is what a check needs of a testing.T. Tests of the checks put a Recorder in
-// its place.
+// Reporter has the methods of a testing.T that a check needs. Tests of the checks use a
+// Recorder instead.
 type Reporter interface {
-	// Helper is that of a testing.T.
+	// Helper is like that of a testing.T.
 	Helper()
-	// Errorf is that of a testing.T.
+	// Errorf is like that of a testing.T.
 	Errorf(format string, args ...any)
-	// Fatalf is that of a testing.T: it ends the goroutine.
+	// Fatalf is like that of a testing.T: it ends the goroutine.
 	Fatalf(format string, args ...any)
 }
 
-// Run runs a check as a parallel subtest of t, in a bubble if so said. run returns what
-// the store lacks for it, or "".
+// Run runs a check as a parallel subtest of t, in a bubble if bubble is set. run returns
+// what the store lacks for the check, or "".
 func Run(t *testing.T, name string, bubble bool, run func(*testing.T) (missing string)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
@@ -29,7 +29,7 @@ func Run(t *testing.T, name string, bubble bool, run func(*testing.T) (missing s
 		} else {
 			missing = run(t)
 		}
-		if missing != "" { // not said in the bubble, where a skip would show as a pass
+		if missing != "" { // outside of the bubble, in which a skip would be shown as a pass
 			t.Skipf("the store has no %s", missing)
 		}
 	})

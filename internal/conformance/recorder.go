@@ -7,23 +7,23 @@ import (
 	"sync"
 )
 
-// Recorder takes the place of a testing.T and keeps what a check complained of.
+// Recorder is used in place of a testing.T and keeps the errors of a check.
 type Recorder struct {
 	mu         sync.Mutex
 	Complaints []string
 }
 
-// Helper is that of a testing.T.
+// Helper does nothing.
 func (r *Recorder) Helper() {}
 
-// Errorf is that of a testing.T.
+// Errorf keeps the error.
 func (r *Recorder) Errorf(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.Complaints = append(r.Complaints, fmt.Sprintf(format, args...))
 }
 
-// Fatalf is that of a testing.T.
+// Fatalf keeps the error and ends the goroutine.
 func (r *Recorder) Fatalf(format string, args ...any) {
 	r.Errorf(format, args...)
 	runtime.Goexit()
@@ -32,7 +32,7 @@ func (r *Recorder) Fatalf(format string, args ...any) {
 // String returns all complaints.
 func (r *Recorder) String() string { return strings.Join(r.Complaints, "\n\t") }
 
-// Watch makes a check, which Fatalf may end.
+// Watch runs a check in a goroutine, because Fatalf may end it, and waits for its end.
 func (r *Recorder) Watch(check func()) {
 	done := make(chan struct{})
 	go func() {

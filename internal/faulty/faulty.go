@@ -1,4 +1,4 @@
-// Package faulty is a store in memory whose answers a test can spoil.
+// Package faulty is a store in memory whose answers a test can replace.
 package faulty
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// Store is a store whose answers a test can spoil. A nil function means that the call
-// goes through. While the store is in use, Change changes the functions.
+// Store is a store whose answers a test can replace. A nil function means that the call
+// goes to Backend. While the store is in use, Change changes the functions.
 type Store struct {
 	*memhold.Backend
 	Tries, Renews atomic.Int64 // calls
@@ -25,26 +25,26 @@ type Store struct {
 // New returns a store without a fault.
 func New() *Store { return &Store{Backend: memhold.New()} }
 
-// Change lets fn change the functions.
+// Change runs fn, which may change the functions.
 func (s *Store) Change(fn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fn()
 }
 
-// Try is that of a backend.
+// Try calls OnTry, or Backend.Try if that is nil.
 func (s *Store) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	s.Tries.Add(1)
 	return chosen(s, &s.OnTry, s.Backend.Try)(ctx, c)
 }
 
-// Renew is that of a backend.
+// Renew calls OnRenew, or Backend.Renew if that is nil.
 func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	s.Renews.Add(1)
 	return chosen(s, &s.OnRenew, s.Backend.Renew)(ctx, cs)
 }
 
-// Release is that of a backend.
+// Release calls OnRelease, or Backend.Release if that is nil.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	s.mu.Lock()
 	release := s.OnRelease
@@ -55,12 +55,12 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	return s.Backend.Release(ctx, c)
 }
 
-// StartRelease releases in finish.
+// StartRelease returns a function that releases c. It does not know how many others wait.
 func (s *Store) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	return func() (int, error) { return -1, s.Release(ctx, c) }
 }
 
-// chosen returns what on points to, or sound where that is nil.
+// chosen returns the function that on points to, or sound if that is nil.
 func chosen[A, R any](s *Store, on *func(context.Context, A) (R, error), sound func(context.Context, A) (R, error)) func(context.Context, A) (R, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func chosen[A, R any](s *Store, on *func(context.Context, A) (R, error), sound f
 	return sound
 }
 
-// Hang answers nothing until ctx ends.
+// Hang returns when ctx ends, with its error.
 func Hang(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
