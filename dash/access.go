@@ -17,7 +17,7 @@ const (
 	Operator
 )
 
-// role says what r may do.
+// role returns the role of r.
 func (d *Dashboard) role(r *http.Request) Role {
 	if d.options.Authorize == nil {
 		return Viewer
@@ -25,12 +25,12 @@ func (d *Dashboard) role(r *http.Request) Role {
 	return d.options.Authorize(r)
 }
 
-// mayUnlock reports that r may force locks.
+// mayUnlock reports whether r may force locks.
 func (d *Dashboard) mayUnlock(r *http.Request) bool {
 	return d.options.AllowUnlock && d.role(r) >= Operator
 }
 
-// user returns who made r, or "".
+// user returns the name of the user of r, or "".
 func (d *Dashboard) user(r *http.Request) string {
 	if d.options.User == nil {
 		return ""
@@ -45,8 +45,8 @@ func (d *Dashboard) crossSite(w http.ResponseWriter, r *http.Request) {
 	d.fail(w, r, http.StatusForbidden, "This request came from another site.")
 }
 
-// ownSite refuses what another site has made a browser ask for. It could not read
-// the answer, but it would take one of the places for readers.
+// ownSite refuses requests that another site has made a browser send. That site could not
+// read the answer, but the request would count for the limits on browsers.
 func ownSite(serve http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if foreign(r) {
@@ -70,14 +70,15 @@ func ownPage(serve http.HandlerFunc) http.Handler {
 	})
 }
 
-// foreign reports that another site has made a browser send r. Old browsers, and all of
-// them over plain HTTP from another machine, do not say.
+// foreign reports whether another site has made a browser send r. Old browsers do not
+// report that, and neither does any browser over plain HTTP from another machine.
 func foreign(r *http.Request) bool {
 	from := r.Header.Get("Sec-Fetch-Site")
 	return from == "cross-site" || from == "same-site"
 }
 
-// viewer names the reader, as far as that is known, to be fair to others.
+// viewer identifies the user of a browser, as far as possible, so that one user cannot take
+// all views.
 func (d *Dashboard) viewer(r *http.Request) string { return d.user(r) + " " + address(r) }
 
 // address returns where r came from, without the port.

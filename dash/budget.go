@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// What the dashboard may ask of a store. A name that is looked at costs a server
-// some three commands, its details some ten. With all of it in use, and a walk
-// over all names at its side, the server runs less than 200 a second.
+// The limits of what the dashboard asks of a store. A poll of a name costs a server about
+// three commands, the details of a name about ten. With the whole budget in use, beside a
+// scan of all names, the server executes less than 200 commands a second.
 const (
 	pollsPerSecond = 32.0
 	pollsAtOnce    = 64.0
@@ -15,14 +15,14 @@ const (
 	scanPace       = 85 // commands per second
 )
 
-// budget bounds how many names are looked at, however many browsers there are.
+// budget bounds how many names are polled, however many browsers there are.
 type budget struct {
 	mu   sync.Mutex
 	left float64
 	at   time.Time
 }
 
-// take grants up to n looks.
+// take grants up to n polls.
 func (b *budget) take(now time.Time, n int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -37,7 +37,7 @@ func (b *budget) take(now time.Time, n int) int {
 	return granted
 }
 
-// takeAll grants n looks or none.
+// takeAll grants n polls or none.
 func (b *budget) takeAll(now time.Time, n int) bool {
 	b.mu.Lock()
 	enough := b.at.IsZero() || b.left+now.Sub(b.at).Seconds()*pollsPerSecond >= float64(n)

@@ -14,11 +14,11 @@ type chartsData struct{ Charts []chart }
 // chart has a bar for each minute of the last hour, drawn on 600 x 120 units.
 type chart struct {
 	ID, Title, Summary string
-	Top                string // what the highest bar is worth
+	Top                string // the value of the highest bar
 	Bars               []bar
 }
 
-// bar is what happened within a minute. Tall is behind Bar.
+// bar shows a minute. Tall is drawn behind Low.
 type bar struct {
 	X             int
 	Tall, TallTop int
@@ -31,7 +31,7 @@ const chartHeight = 120
 // value is one minute of a chart: a lower value before a higher one.
 type value struct{ low, high float64 }
 
-// draw makes a chart of what each minute is worth. Say formats a worth for people.
+// draw makes a chart of the values of the minutes. say formats a value.
 func draw(id, title string, now time.Time, values [chartMinutes]value, summary string, say func(float64) string) chart {
 	var most float64
 	for _, v := range values {
@@ -64,13 +64,12 @@ func slot(now, at time.Time) int {
 	return min(max(i, -1), chartMinutes-1)
 }
 
-// holdTimes draws for how long locks were held that were given up in the last
-// hour.
+// holdTimes draws the durations of the holds that ended in the last hour.
 func holdTimes(now time.Time, list []event) chart {
 	var times [chartMinutes][]time.Duration
 	var all []time.Duration
 	type hold struct{ name, owner string }
-	forced := map[hold]bool{} // how long they were held is known
+	forced := map[hold]bool{} // holds whose duration is known from the forced unlock
 	for _, s := range list {
 		if s.Kind == eventForced && s.Held > 0 {
 			forced[hold{s.Name, s.owner}] = true
@@ -78,7 +77,7 @@ func holdTimes(now time.Time, list []event) chart {
 	}
 	for _, s := range list {
 		lost := s.Kind == eventLost && s.Why == string(driver.ReasonForced) && forced[hold{s.Name, s.owner}]
-		if !s.ends() || s.Kind == eventForced && s.Held == 0 || lost { // those who force do not know
+		if !s.ends() || s.Kind == eventForced && s.Held == 0 || lost { // a forced unlock may not know the duration
 			continue
 		}
 		if i := slot(now, s.At); i >= 0 {
@@ -108,7 +107,8 @@ func holdTimes(now time.Time, list []event) chart {
 	})
 }
 
-// waits draws how many waited. If hidden, others may have waited that the store does not show.
+// waits draws the numbers of waiters. With hidden there may have been others that the store
+// does not show.
 func waits(now time.Time, values [chartMinutes]value, hidden bool) chart {
 	most := 0
 	for _, v := range values {
@@ -126,7 +126,7 @@ func waits(now time.Time, values [chartMinutes]value, hidden bool) chart {
 	})
 }
 
-// lockCharts draws what was seen of one lock.
+// lockCharts draws the charts of one lock.
 func (d *Dashboard) lockCharts(now time.Time, name string) chartsData {
 	list := d.eventLog.of(name, now.Add(-time.Hour), mostEvents, nil)
 	var values [chartMinutes]value
@@ -154,7 +154,7 @@ func (d *Dashboard) lockCharts(now time.Time, name string) chartsData {
 	return chartsData{[]chart{waits(now, values, ok && waitersHidden(e.Record)), holdTimes(now, list)}}
 }
 
-// allCharts draws what was seen of all locks.
+// allCharts draws the charts of all locks.
 func (d *Dashboard) allCharts(now time.Time) chartsData {
 	var values [chartMinutes]value
 	for i, m := range d.eventLog.samples(now) {

@@ -20,7 +20,7 @@ type content struct {
 	data  any
 	parts []part   // the pieces of it that may change
 	rows  []part   // the rows of its table
-	names []string // that it shows, to be looked at
+	names []string // that it shows, and that are polled
 }
 
 // part is an element of a page that may change.
@@ -32,17 +32,17 @@ type part struct {
 // frameData is what all pages show around their content.
 type frameData struct {
 	Title   string
-	Store   string // which one it is
+	Store   string // the name of the store
 	Page    string
 	Body    any // rendered content, or the message of an error
 	Feed    string
 	Refresh int // seconds after which a browser without JavaScript loads the page again; 0 if never
 	Status  statusData
-	Home    string // of an error: where the pages are
-	Frozen  string // the address of the page that does not reload, for them
+	Home    string // of an error: the address of the pages
+	Frozen  string // for such a browser: the address of the page that does not reload
 }
 
-// statusData is how the store does.
+// statusData is the state of the store.
 type statusData struct {
 	AsOf    stamp
 	Trouble string
@@ -85,14 +85,14 @@ func (d *Dashboard) writeFramed(w http.ResponseWriter, r *http.Request, status i
 	d.write(w, r, status, "page", f)
 }
 
-// storeName says which store it is, for people.
+// storeName returns the name of the store, for pages.
 func (d *Dashboard) storeName() string {
 	return short(printable(cmp.Or(d.options.Store, d.console.Info().Name)), longName)
 }
 
-// compose makes the content of a page and has it kept up to date for a while: a
-// browser without JavaScript will ask again. Where another site has led there, the page is
-// shown all the same, but takes no place.
+// compose makes the content of a page and keeps it up to date for a while, because a
+// browser without JavaScript will load it again. If another site has led to the page, it is
+// shown, but not kept up to date.
 func (d *Dashboard) compose(r *http.Request, q query) content {
 	var v *view
 	if !foreign(r) {
@@ -137,8 +137,8 @@ func (d *Dashboard) prepare(ctx context.Context, q query) {
 	}
 }
 
-// content makes the content of a page. Live leaves out what a browser counts by
-// itself, so that it is the same for as long as nothing happens.
+// content makes the content of a page. With live set it leaves out the times that a browser
+// counts by itself, so that it stays the same while nothing happens.
 func (d *Dashboard) content(q query, shown detail, live bool) content {
 	var c content
 	switch q.page {
@@ -157,12 +157,12 @@ func (d *Dashboard) content(q query, shown detail, live bool) content {
 	return c
 }
 
-// status says how the store does.
+// status describes the state of the store.
 func (d *Dashboard) status(live bool) statusData {
 	c := d.store.now()
 	s := statusData{AsOf: stamped(c.answered, live)}
 	switch {
-	case c.silent():
+	case c.unsupported():
 		s.Trouble, s.Bad = "This store cannot list its locks.", true
 	case !c.failing.IsZero():
 		s.Bad = true

@@ -398,7 +398,7 @@ func TestKindsOfLocks(t *testing.T) {
 }
 
 // A store in memory does not show the waiters of a lock without a queue: no page says that
-// nobody does.
+// there are none.
 func TestWaitersThatAreNotShown(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		s.lock("job")
@@ -417,8 +417,8 @@ func TestWaitersThatAreNotShown(t *testing.T) {
 	})
 }
 
-// The page of a lock shows the clients that say that they wait, and how many of
-// their goroutines do.
+// The page of a lock shows the clients that report that they wait, and how many of their
+// goroutines do.
 func TestClientsThatWait(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		s.lock("job")
@@ -527,7 +527,7 @@ func TestTooManyStreams(t *testing.T) {
 	})
 }
 
-// A name that is on nobody's page is gone after the next walk.
+// A name that no page shows disappears after the next scan.
 func TestForgetsWhatIsFree(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		for i := range 40 {
@@ -541,7 +541,7 @@ func TestForgetsWhatIsFree(t *testing.T) {
 	})
 }
 
-// A walk that never sees everything does not keep names that are free.
+// A scan that is never complete does not keep names that are free.
 func TestForgetsWhatIsFreeWhileWalksBreakOff(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		for i := range 60 {
@@ -559,7 +559,7 @@ func TestForgetsWhatIsFreeWhileWalksBreakOff(t *testing.T) {
 	})
 }
 
-// A hold that was ended elsewhere by force is reported as such once, with the reason.
+// A hold that another program forced is reported as forced once, with the reason.
 func TestEventLogTellsOfForce(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		leave := s.follow("view=", "")

@@ -64,7 +64,7 @@ func TestHostileNames(t *testing.T) {
 	})
 }
 
-// checkPage looks for what names could have brought in.
+// checkPage checks that no name has brought anything into the page.
 func checkPage(t *testing.T, path, body string) {
 	t.Helper()
 	if bad := regexp.MustCompile(`<script>|<img|onerror=alert\(1\)>|<svg onload|='alert|href="javascript|\x00|\x{202e}|\x{200b}|\x{2028}`).FindString(body); bad != "" {
@@ -100,8 +100,8 @@ func TestHostileSearch(t *testing.T) {
 	})
 }
 
-// FuzzRequest sends any path and query: the answer is a page or a plain refusal,
-// with all that protects it, and never a panic.
+// FuzzRequest sends any path and query: the answer is a page or an error page, with all
+// headers that protect it, and never a panic.
 func FuzzRequest(f *testing.F) {
 	f.Add("GET", "/", "", "")
 	f.Add("GET", "/lock", "name=a", "")
@@ -173,7 +173,7 @@ func TestWordsToType(t *testing.T) {
 	})
 }
 
-// Another site could make a browser take all places of the readers.
+// Another site cannot make a browser use up the views of the users.
 func TestUpdatesAreForOwnPages(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		for _, path := range []string{"/events?view=", "/frame?view="} {
@@ -195,7 +195,7 @@ func TestUpdatesAreForOwnPages(t *testing.T) {
 	})
 }
 
-// What a page shows to be copied does not take a name for a flag.
+// A command that a page shows does not take a name for a flag.
 func TestCommandsTakeAnyName(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		s.lock("--help")

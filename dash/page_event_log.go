@@ -30,7 +30,7 @@ type filterData struct {
 	Chosen     bool
 }
 
-// busyData is a lock for which many wait.
+// busyData is a lock with many waiters.
 type busyData struct {
 	Name, Link string
 	Waiting    int
@@ -73,8 +73,7 @@ func filtersOf(q query) []filterData {
 	return list
 }
 
-// busiest returns the locks for which the most have waited at once in the last
-// hour.
+// busiest returns the locks with the most waiters at once in the last hour.
 func (d *Dashboard) busiest(now time.Time) []busyData {
 	most := map[string]int{}
 	for _, s := range d.eventLog.of("", now.Add(-time.Hour), mostEvents, func(s *event) bool { return s.Kind == eventWaiting && s.Count > 0 }) {
@@ -101,8 +100,8 @@ func eventRows(list []event, live bool) []eventData {
 	return rows
 }
 
-// contains reports whether s shows find, which has small letters: in its name, its
-// holder or its reason.
+// contains reports whether the name, the holder or the reason of s contains find, which is
+// in lower case.
 func (s *event) contains(find string) bool {
 	for _, text := range []string{printable(s.Name), s.Who, s.Why} {
 		if strings.Contains(strings.ToLower(text), find) {

@@ -55,21 +55,21 @@ type healthData struct {
 	Store    []factData
 	Checked  stamp
 	Findings []Finding
-	Examines bool // somebody examines the store
+	Examines bool // Options.Findings is set
 }
 
 type factData struct{ Name, Text string }
 
-// findings remembers what was found out, for a while.
+// findings keeps the results of the last checks for a while.
 type findings struct {
 	mu      sync.Mutex
 	list    []Finding
 	checked time.Time
-	busy    chan struct{} // closed when the examination that runs has ended
+	busy    chan struct{} // closed when the checks that run have ended; nil if none do
 }
 
-// get returns what was found out lately. If nothing was, it examines the store, or
-// waits for the one that does.
+// get returns the results of the last checks. If they are too old, it checks the store, or
+// waits for the caller that does.
 func (f *findings) get(ctx context.Context, examine func(context.Context) []Finding) ([]Finding, time.Time) {
 	for ctx.Err() == nil {
 		f.mu.Lock()
@@ -118,7 +118,7 @@ func (f *findings) run(ctx context.Context, examine func(context.Context) []Find
 	whole = ctx.Err() == nil // else the client has left in the middle of it
 }
 
-// healthPage makes the page Health, with an examination of the store.
+// healthPage makes the page Health, with the results of the checks.
 func (d *Dashboard) healthPage(ctx context.Context) healthData {
 	data := healthData{Store: d.facts(), Examines: d.options.Findings != nil}
 	if data.Examines {
@@ -134,7 +134,7 @@ func (d *Dashboard) healthContent(bool) content {
 	return content{title: "Health", page: "health", data: healthData{Store: facts}, parts: []part{{"facts", "facts", facts}}}
 }
 
-// facts reports how the store does and what the dashboard does to it.
+// facts returns the state of the store, and what the dashboard has found in it.
 func (d *Dashboard) facts() []factData {
 	c := d.store.now()
 	_, names, p := d.table.all(func(*entry) bool { return false })
@@ -162,7 +162,7 @@ func (d *Dashboard) facts() []factData {
 	)
 }
 
-// fine returns d with two digits that count.
+// fine returns d with two significant digits or a few more.
 func fine(d time.Duration) string {
 	switch {
 	case d >= time.Second:

@@ -31,7 +31,7 @@ type holderData struct {
 
 type nameData struct{ Name, Link string }
 
-// holdersContent groups what is held by process.
+// holdersContent groups holds and waiters by process.
 func (d *Dashboard) holdersContent(live bool) content {
 	list, _, p := d.table.all(nil)
 	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.Name, b.Name) })

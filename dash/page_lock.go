@@ -14,7 +14,7 @@ const timelineRows = 100
 // lockData is the page of one lock.
 type lockData struct {
 	Name, Title string
-	Unlock      string // where operators force it
+	Unlock      string // the address at which operators force it
 	State       stateData
 	Keys        keysData
 	Events      []eventData
@@ -33,7 +33,7 @@ type stateData struct {
 	Waiters   []waiterData
 	MoreWait  int
 	Clients   []clientData
-	Listeners int // -1 if nobody knows
+	Listeners int // -1 if that is not known
 	CLI       []string
 }
 
@@ -44,7 +44,7 @@ type waiterData struct {
 	Since ago
 }
 
-// clientData is a client that waits without a place in line.
+// clientData is a client that waits without a position in a queue.
 type clientData struct {
 	person
 	Count int
@@ -76,7 +76,7 @@ func (d *Dashboard) lockData(name string, shown detail, live, mayUnlock bool) lo
 	return data
 }
 
-// commands returns what does the same on a command line.
+// commands returns the commands that show and force the lock on a command line.
 func (d *Dashboard) commands(name string) []string {
 	if len(name) > 1000 || strings.Contains(name, "\x00") {
 		return nil
@@ -101,7 +101,7 @@ func (d *Dashboard) lockContent(q query, shown detail, live bool) content {
 	}
 }
 
-// state describes the holder of name now.
+// state describes the holders and the waiters of name now.
 func (d *Dashboard) state(name string, shown detail, live bool) stateData {
 	e, ok := d.table.get(name)
 	s := stateData{Free: !ok, Listeners: -1, Token: shown.Token}
@@ -131,7 +131,7 @@ func (d *Dashboard) state(name string, shown detail, live bool) stateData {
 	return s
 }
 
-// clients returns who says that it waits without a place in line.
+// clients returns the clients that report that they wait, without a position in a queue.
 func clients(e entry, shown detail, live bool) (list []clientData) {
 	for _, w := range shown.Waits {
 		c := clientData{

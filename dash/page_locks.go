@@ -14,7 +14,7 @@ import (
 // locksData is the page Locks.
 type locksData struct {
 	Find    string
-	Sort    string // what is not the default
+	Sort    string // "" for the default
 	Columns []column
 	Summary summaryData
 	Rows    []rowData
@@ -30,9 +30,9 @@ type column struct {
 
 type summaryData struct {
 	Names, Shown, Held, Waiting int
-	Hidden                      bool // nobody is known to wait, but somebody may
+	Hidden                      bool // no waiter is known, but there may be some
 	Find                        string
-	Looking                     string // what the walk does
+	Looking                     string // the state of the scan
 }
 
 type emptyData struct{ Empty, Find, Looking bool }
@@ -48,7 +48,7 @@ type rowData struct {
 	Holds                       []holdData
 	More                        int
 	Waiting                     int
-	Line                        bool // waiters stand in line
+	Line                        bool // waiters are in a queue
 	Hidden                      bool // the store does not show whether there are waiters
 	Count                       string
 }
@@ -61,8 +61,8 @@ type holdData struct {
 	Token  uint64
 	Since  ago
 	Lease  lease
-	Until  stamp  // of a name that nobody holds, and which is kept so long
-	Unlock string // where it can be forced, "" if it cannot
+	Until  stamp  // until when a released name stays taken
+	Unlock string // the address at which it can be forced, "" if it cannot
 	CLI    string
 }
 
@@ -70,15 +70,15 @@ func (d *Dashboard) locksContent(q query, live bool) content {
 	list, total, p := d.table.all(matches(q.find))
 	arrange(list, q)
 	pages := max(1, (len(list)+pageRows-1)/pageRows)
-	q.at = min(max(q.at, 1), pages)
-	page := list[min((q.at-1)*pageRows, len(list)):min(q.at*pageRows, len(list))]
+	q.pageNumber = min(max(q.pageNumber, 1), pages)
+	page := list[min((q.pageNumber-1)*pageRows, len(list)):min(q.pageNumber*pageRows, len(list))]
 
-	data := locksData{Find: q.find, Sort: q.values().Get("sort"), Columns: columns(q), Pager: pagerData{At: q.at, Pages: pages}}
-	if q.at > 1 {
-		data.Pager.Previous = q.turned(q.at - 1).link()
+	data := locksData{Find: q.find, Sort: q.values().Get("sort"), Columns: columns(q), Pager: pagerData{At: q.pageNumber, Pages: pages}}
+	if q.pageNumber > 1 {
+		data.Pager.Previous = q.onPage(q.pageNumber - 1).link()
 	}
-	if q.at < pages {
-		data.Pager.Next = q.turned(q.at + 1).link()
+	if q.pageNumber < pages {
+		data.Pager.Next = q.onPage(q.pageNumber + 1).link()
 	}
 	data.Summary = summaryData{Names: total, Shown: len(list), Find: q.find, Looking: p.progress()}
 	for _, e := range list {
@@ -100,7 +100,7 @@ func (d *Dashboard) locksContent(q query, live bool) content {
 	return c
 }
 
-// progress says what the walk does, where it is worth saying.
+// progress describes the scan, or returns "" if it is complete and fast.
 func (p pass) progress() string {
 	switch {
 	case p.ended.IsZero() && p.number <= 1:
@@ -113,8 +113,8 @@ func (p pass) progress() string {
 	return ""
 }
 
-// matches returns what a search finds: names, kinds, holders and their reasons that
-// contain it.
+// matches returns a function that reports whether a search finds a lock: its name, its
+// kind, or a holder or its reason contains find.
 func matches(find string) func(*entry) bool {
 	if find == "" {
 		return nil
@@ -130,7 +130,7 @@ func matches(find string) func(*entry) bool {
 	}
 }
 
-// arrange sorts list as q wants it; what is equal is sorted by name.
+// arrange sorts list as q says; equal locks are sorted by name.
 func arrange(list []entry, q query) {
 	first := func(e entry) held {
 		if len(e.holds) > 0 {
@@ -227,7 +227,7 @@ func holdOf(e entry, i int, live bool) holdData {
 	return data
 }
 
-// countOf says how often a name is held, or what it counts.
+// countOf returns how often a name is held, or what it counts.
 func countOf(r admin.Record) string {
 	switch r.Kind {
 	case admin.KindSemaphore:

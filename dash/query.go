@@ -14,24 +14,24 @@ const (
 
 // query says what a page shows.
 type query struct {
-	page string // "", "lock", "holders", "event-log", "health"
-	find string
-	sort string
-	down bool
-	at   int // which page of rows, from 1
-	name string
-	what string // of the event log: the only kind of event; "" for all
+	page       string // "", "lock", "holders", "event-log", "health"
+	find       string
+	sort       string
+	down       bool
+	pageNumber int // which page of rows, from 1
+	name       string
+	what       string // of the event log: the only kind of event; "" for all
 }
 
-// filters are the kinds of events that the event log can be asked for: those that
-// are rare, and looked for.
+// filters returns the kinds of events to which the page Event log can be limited: rare
+// ones, for which users search.
 func filters() []string {
 	return []string{eventLost, eventForced, eventExpired, eventRenewedLate, eventGaveUp}
 }
 
-// parseQuery reads what a request asks for; what makes no sense is left out.
+// parseQuery reads the parameters of a request, and ignores those that are not valid.
 func parseQuery(page string, v url.Values) query {
-	q := query{page: page, at: 1}
+	q := query{page: page, pageNumber: 1}
 	if page == "lock" {
 		q.name = v.Get("name")
 		return q
@@ -51,7 +51,7 @@ func parseQuery(page string, v url.Values) query {
 		q.sort, q.down = "name", false
 	}
 	if at, err := strconv.Atoi(v.Get("page")); err == nil && at > 1 && at < mostNames {
-		q.at = at
+		q.pageNumber = at
 	}
 	return q
 }
@@ -71,7 +71,7 @@ func (q query) values() url.Values {
 	set("name", q.name, "")
 	set("q", q.find, "")
 	set("what", q.what, "")
-	set("page", strconv.Itoa(max(q.at, 1)), "1")
+	set("page", strconv.Itoa(max(q.pageNumber, 1)), "1")
 	if sort != "name" {
 		set("sort", sort, "")
 	}
@@ -97,11 +97,11 @@ func (q query) feed() string {
 	return v.Encode()
 }
 
-// sorted returns the same page, sorted by a column; the other way round if it is
-// already.
+// sorted returns the same page, sorted by a column; in the opposite order if it is sorted
+// by that already.
 func (q query) sorted(by string) query {
 	q.down = q.sort == by && !q.down
-	q.sort, q.at = by, 1
+	q.sort, q.pageNumber = by, 1
 	return q
 }
 
@@ -111,8 +111,8 @@ func (q query) only(what string) query {
 	return q
 }
 
-func (q query) turned(to int) query {
-	q.at = to
+func (q query) onPage(to int) query {
+	q.pageNumber = to
 	return q
 }
 

@@ -33,8 +33,8 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.protect.Handler(serve).ServeHTTP(w, r)
 }
 
-// route returns what serves the path below the base, nil if nothing does. Paths
-// are compared as they are: nothing is looked up in a file system.
+// route returns the handler of the path below the base, nil if there is none. It compares
+// the whole path, and reads no file system.
 func (d *Dashboard) route(path string) http.Handler {
 	switch path {
 	case "", "lock", "holders", "event-log", "health":

@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// site is a dashboard in a bubble: nothing of it may be left when a test ends.
+// site is a dashboard in a bubble: when a test ends, none of its goroutines may be left.
 type site struct {
 	*testing.T
 	store  *store
@@ -87,7 +87,7 @@ func (w *wire) Accept() (net.Conn, error) {
 func (w *wire) Close() error   { w.once.Do(func() { close(w.done) }); return nil }
 func (w *wire) Addr() net.Addr { return &net.TCPAddr{} }
 
-// store is a store that can fail, and counts what it is asked.
+// store is a store that can fail, and that counts its calls.
 type store struct {
 	*memhold.Backend
 	mu     sync.Mutex

@@ -15,24 +15,24 @@ const (
 	keptTimes   = 120 // answers whose times are kept
 )
 
-// store is how the store does.
+// store is the state of the store.
 type store struct {
 	mu       sync.Mutex
 	answered time.Time // when it last answered
 	failing  time.Time // when the store stopped answering; zero while it answers
-	err      error     // why; while it answers, what it could not tell
+	err      error     // why; while it answers, why some locks could not be read
 	times    []time.Duration
 }
 
-// condition is how the store does at one moment.
+// condition is the state of the store at one moment.
 type condition struct {
 	answered, failing time.Time
 	err               error
 	median, worst     time.Duration // of the last answers
 }
 
-// note takes down how a look ended that began at began.
-func (s *store) note(began, now time.Time, records []admin.Record, err error) {
+// record records the result of a poll that began at began.
+func (s *store) record(began, now time.Time, records []admin.Record, err error) {
 	some := slices.ContainsFunc(records, func(r admin.Record) bool { return r.Kind != admin.KindUnknown })
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,10 +58,10 @@ func (s *store) now() condition {
 	return c
 }
 
-// silent reports that a store does not tell what is locked, ever.
-func (c condition) silent() bool { return errors.Is(c.err, errors.ErrUnsupported) }
+// unsupported reports whether the store can never list its locks.
+func (c condition) unsupported() bool { return errors.Is(c.err, errors.ErrUnsupported) }
 
-// fetch asks the store about names, and notes its answer.
+// fetch asks the store about names, and records its answer.
 func (d *Dashboard) fetch(ctx context.Context, names []string) {
 	limited, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -71,20 +71,21 @@ func (d *Dashboard) fetch(ctx context.Context, names []string) {
 	if errors.Is(context.Cause(ctx), context.Canceled) {
 		return // the client has left
 	}
-	d.store.note(began, now, records, err)
+	d.store.record(began, now, records, err)
 	d.found(ctx, now, records, false)
 }
 
-// found notes what the store answered at now, and why holds are over that this shows.
+// found records what the store answered at now, and why the holds have ended that are
+// missing in it.
 func (d *Dashboard) found(ctx context.Context, now time.Time, records []admin.Record, walking bool) {
 	d.table.found(now, records, walking, d.reasons(ctx, d.table.over(now, records)))
 }
 
-// reasons asks the store which of the holds in ended were forced, as far as the
-// budget goes; the others count as released.
+// reasons asks the store which of the holds in ended were forced, as far as the budget
+// allows; the others count as released.
 func (d *Dashboard) reasons(ctx context.Context, ended []admin.Ended) reasons {
-	const looked = 3 // commands that a look is counted as; this is one
-	ended = ended[:min(len(ended), looked*d.budget.take(time.Now(), (len(ended)+looked-1)/looked))]
+	const commandsPerPoll = 3 // as the budget counts; a question for a reason is one command
+	ended = ended[:min(len(ended), commandsPerPoll*d.budget.take(time.Now(), (len(ended)+commandsPerPoll-1)/commandsPerPoll))]
 	if len(ended) == 0 {
 		return nil
 	}
@@ -98,7 +99,7 @@ func (d *Dashboard) reasons(ctx context.Context, ended []admin.Ended) reasons {
 	return why
 }
 
-// detail asks the store for all that it keeps of name.
+// detail asks the store for everything that it keeps of name.
 func (d *Dashboard) detail(ctx context.Context, name string) (admin.Detail, error) {
 	limited, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()

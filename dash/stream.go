@@ -10,12 +10,12 @@ import (
 
 const (
 	commentEvery = 15 * time.Second // so that proxies do not take a stream for dead
-	streamLife   = 10 * time.Minute // then the browser comes back, and is asked who it is
+	streamLife   = 10 * time.Minute // then the browser connects again, and Options.Authorize is called again
 	writeTimeout = 10 * time.Second
 )
 
 // stream sends server-sent events: all of a page, then what changes. A browser that
-// comes back with Last-Event-ID gets what it has missed.
+// connects again with Last-Event-ID gets what it has missed.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	v, leave := d.enter(w, r, "30")
 	if v == nil {
@@ -38,7 +38,7 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	d.follow(r, v, id, s)
 }
 
-// follow sends the frames of v after id until somebody ends it.
+// follow sends the frames of v after id until the stream ends.
 func (d *Dashboard) follow(r *http.Request, v *view, id int64, s *sender) {
 	life := time.NewTimer(streamLife)
 	defer life.Stop()
@@ -72,8 +72,8 @@ func (d *Dashboard) follow(r *http.Request, v *view, id int64, s *sender) {
 	}
 }
 
-// poll answers with one frame, for browsers that cannot use a stream: what has
-// changed after the frame that since names, within some seconds.
+// poll answers with one frame, for browsers that cannot use a stream: the changes after the
+// frame with the number since. If there are none, it waits for some seconds.
 func (d *Dashboard) poll(w http.ResponseWriter, r *http.Request) {
 	v, leave := d.enter(w, r, "")
 	if v == nil {
@@ -97,8 +97,9 @@ func (d *Dashboard) poll(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(f)
 }
 
-// enter returns the view that a browser asks for, to be left at the end, or answers
-// why it gets none; with retry, also when to come back if there are too many.
+// enter returns the view that a browser asks for, and a function that ends its use. If it
+// returns nil, it has answered with an error. retry is the Retry-After of that answer if
+// there are too many browsers.
 func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request, retry string) (v *view, leave func()) {
 	end, ok := d.join()
 	if !ok {
@@ -139,7 +140,7 @@ func (d *Dashboard) viewed(r *http.Request) (query, bool) {
 	}
 }
 
-// sender writes to a browser that may be slow, or gone.
+// sender writes to a browser that may be slow or disconnected.
 type sender struct {
 	w       http.ResponseWriter
 	control *http.ResponseController

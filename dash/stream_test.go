@@ -57,7 +57,7 @@ func foreign(site, mode, dest string) func(*http.Request) {
 	}
 }
 
-// Another site, which makes a browser load pages, takes no place of the owner.
+// Another site that makes a browser load pages takes no view from the user.
 func TestForeignSitesTakeNoViews(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		for i := range 70 {
@@ -83,8 +83,8 @@ func TestForeignSitesTakeNoViews(t *testing.T) {
 	})
 }
 
-// Pages that nobody watches make room for those that somebody does, and who has most of
-// the pages for who has few.
+// Views that no browser watches are dropped first, then those of the user who has most of
+// them, for a user who has few.
 func TestViewsMakeRoom(t *testing.T) {
 	user := ""
 	inBubble(t, &dash.Options{User: func(*http.Request) string { return user }}, func(t *testing.T, s *site) {

@@ -18,9 +18,8 @@ const (
 	longPlace        = 4096 // bytes of a name that a link can hold
 )
 
-// printable returns s as text that shows what it consists of: control characters,
-// bytes that are no UTF-8 and characters that change how others are shown are
-// escaped.
+// printable returns s as text that shows its bytes: control characters, bytes that are not
+// UTF-8, and characters that change how others are shown are escaped.
 func printable(s string) string {
 	plain := true
 	for _, r := range s {
@@ -45,8 +44,8 @@ func printable(s string) string {
 	return b.String()
 }
 
-// shows reports that r stands for itself. unicode.IsPrint leaves out the marks
-// that turn the direction of text around.
+// shows reports whether r is shown as it is. unicode.IsPrint excludes the characters that
+// reverse the direction of text.
 func shows(r rune) bool { return r == ' ' || unicode.IsPrint(r) }
 
 // lines returns s printable, except for the ends of lines.
@@ -73,14 +72,14 @@ func short(text string, n int) string {
 	return text
 }
 
-// word returns what must be typed to confirm that name is meant.
-func word(name string) string {
+// confirmation returns the text that an operator must type to confirm name.
+func confirmation(name string) string {
 	text := []rune(printable(name))
 	return trimmed(string(text[:min(len(text), longConfirmation)]))
 }
 
-// trimmed returns s without the spaces around it. Where there is nothing but
-// spaces they stay: a name may consist of them.
+// trimmed returns s without the spaces around it. If there are only spaces they stay,
+// because a name may consist of them.
 func trimmed(s string) string {
 	if text := strings.TrimSpace(s); text != "" {
 		return text

@@ -26,11 +26,11 @@ func stamped(t time.Time, live bool) stamp {
 // clock returns t as people read it, in the server's time zone.
 func clock(t time.Time) string { return t.Format("15:04:05") }
 
-// ago is a time that grows: for how long something has been so.
+// ago is a duration that ends now, and so grows.
 type ago struct {
 	Ms      int64
 	Text    string
-	AtLeast bool // it may have been so for longer
+	AtLeast bool // it may be longer
 }
 
 func since(t time.Time, atLeast, live bool) ago {
@@ -46,15 +46,15 @@ type lease struct {
 	Forever bool
 	Unknown bool  // the store does not say when it ends
 	Ends    int64 // in ms since 1970
-	Span    int64 // the longest that was seen, in ms
+	Span    int64 // the longest that a poll found, in ms
 	Late    int64 // the moment at which a renewal is late, in ms; 0 if none is expected
 	Left    int64 // now, in ms; not for browsers that count by themselves
 	IsLate  bool
 	Text    string
 }
 
-// leaseOf describes what is left of h. Clients renew after a third of the lease:
-// when less than half is left, one is late.
+// leaseOf describes the lease of h. Clients renew after a third of the lease, so a renewal
+// is late when less than half is left.
 func leaseOf(h held, live bool) lease {
 	if h.ends.IsZero() {
 		return lease{Forever: !h.unknownEnd, Unknown: h.unknownEnd}
@@ -71,7 +71,7 @@ func leaseOf(h held, live bool) lease {
 	return l
 }
 
-// trusted marks what a template has made.
+// trusted returns the output of a template as HTML that is safe.
 func trusted(html string) template.HTML {
 	return template.HTML(html) //nolint:gosec // every byte of it comes from html/template
 }

@@ -16,7 +16,7 @@ import (
 const (
 	longReason = 500
 	longForm   = 64 << 10
-	soon       = 10 * time.Second // a lease that ends so soon is better waited for
+	soon       = 10 * time.Second // for a lease that ends so soon, waiting is better
 )
 
 // unlockData is the page on which a lock is forced.
@@ -58,7 +58,7 @@ func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r, http.StatusBadRequest, err.Error(), "")
 	case !d.shown(f.name):
 		d.refuse(w, r, http.StatusNotFound, "This dashboard does not show a lock with that name.", "")
-	case f.typed != word(f.name):
+	case f.typed != confirmation(f.name):
 		d.askAgain(w, r, f, "The typed name is not the name of the lock. Nothing was changed.")
 	case f.reason == "":
 		d.askAgain(w, r, f, "A reason is needed. Nothing was changed.")
@@ -67,7 +67,7 @@ func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// force is what somebody asks for: the end of exactly one hold.
+// force is a request to end exactly one hold.
 type force struct {
 	name, owner, typed, reason string
 	holds                      int
@@ -105,7 +105,7 @@ func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, f force, s
 		d.fail(w, r, http.StatusServiceUnavailable, "The store does not answer: "+short(printable(err.Error()), 300))
 		return
 	}
-	data := unlockData{Name: short(printable(name), 2*longName), Word: word(name), Back: lockLink(name), Trouble: trouble}
+	data := unlockData{Name: short(printable(name), 2*longName), Word: confirmation(name), Back: lockLink(name), Trouble: trouble}
 	if e, ok := d.table.get(name); ok {
 		for i, h := range e.Holds {
 			hold := forceData{
@@ -129,7 +129,7 @@ func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, f force, s
 	d.writeStill(w, r, status, c)
 }
 
-// askAgain answers a form that is not complete, and logs it: it was an attempt.
+// askAgain answers a form that is not complete, and logs the attempt.
 func (d *Dashboard) askAgain(w http.ResponseWriter, r *http.Request, f force, trouble string) {
 	d.refused(r, f.name, trouble)
 	d.askUnlock(w, r, f, http.StatusUnprocessableEntity, trouble)
@@ -170,7 +170,7 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 	d.refuse(w, r, http.StatusConflict, changed, f.name)
 }
 
-// why is the reason that the holder gets.
+// why returns the reason that the holder gets.
 func (d *Dashboard) why(r *http.Request, f force) string {
 	if user := d.user(r); user != "" {
 		return f.reason + " (" + user + ", on the dashboard)"
@@ -178,7 +178,7 @@ func (d *Dashboard) why(r *http.Request, f force) string {
 	return f.reason + " (on the dashboard)"
 }
 
-// forced writes down that a lock was forced.
+// forced records that a lock was forced.
 func (d *Dashboard) forced(r *http.Request, f force, h admin.Hold, before held) {
 	d.log.WarnContext(r.Context(), "force-unlocked", "lock", f.name, "holder", h.Owner, "token", h.Token, "count", h.Holds,
 		"reason", f.reason, "user", d.user(r), "address", address(r))

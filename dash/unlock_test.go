@@ -80,7 +80,8 @@ func TestUnlock(t *testing.T) {
 	})
 }
 
-// A name that is kept is shown until when, and by whom: nobody holds it. An operator frees it.
+// A released name that stays taken is shown with the time, and with its last owner: nobody
+// holds it. An operator frees it.
 func TestUnlockOfAKeptName(t *testing.T) {
 	options, _ := operators(dash.Operator)
 	inBubble(t, options, func(t *testing.T, s *site) {
@@ -217,7 +218,7 @@ func TestUnlockTwice(t *testing.T) {
 	})
 }
 
-// A name of nothing but spaces has to be typed as well.
+// A name of spaces only has to be typed as well.
 func TestUnlockSpaces(t *testing.T) {
 	options, _ := operators(dash.Operator)
 	inBubble(t, options, func(t *testing.T, s *site) {

@@ -13,11 +13,10 @@ import (
 const (
 	mostViews   = 64  // different pages that are kept up to date at once
 	mostStreams = 256 // browsers that are notified of changes at once
-	keptFrames  = 64  // updates after which a browser that was away gets everything again
+	keptFrames  = 64  // updates after which a browser that was disconnected gets everything again
 )
 
-// views are the pages that somebody looks at. Browsers that look at the same page
-// share a view.
+// views are the pages that are open in browsers. Browsers with the same page share a view.
 type views struct {
 	mu      sync.Mutex
 	byQuery map[query]*view
@@ -28,12 +27,12 @@ type views struct {
 // view is one page that is kept up to date.
 type view struct {
 	query  query
-	viewer string        // who asked for it first
-	ended  chan struct{} // closed when another takes its place
+	viewer string        // the user who asked for it first
+	ended  chan struct{} // closed when another view replaces it
 
 	// Under views.mu:
 	readers int       // browsers that are notified of changes
-	asked   time.Time // when somebody last asked for it
+	asked   time.Time // when a browser last asked for it
 	names   []string  // of its rows
 	frames  []frame   // the last ones
 	shown   map[string]string
@@ -91,9 +90,9 @@ func (v *views) open(q query, viewer string, streaming bool) *view {
 	return w
 }
 
-// makeRoom forgets a page for another one of viewer, and reports whether it could: one
-// that no browser watches, else one of the viewer who has most of them, if viewer has less
-// than half as many. The caller holds mu.
+// makeRoom drops a view so that viewer can have another one, and reports whether it could.
+// It drops a view that no browser watches, else one of the viewer with the most views, if
+// viewer has less than half as many. The caller holds mu.
 func (v *views) makeRoom(viewer string) bool {
 	counts := map[string]int{}
 	var idle, most *view
@@ -119,7 +118,7 @@ func (v *views) makeRoom(viewer string) bool {
 	return true
 }
 
-// leave takes back what open counted.
+// leave undoes what open counted.
 func (v *views) leave(w *view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -128,8 +127,8 @@ func (v *views) leave(w *view) {
 	w.asked = time.Now()
 }
 
-// wanted returns the names that are on the pages, and the pages of one lock. It
-// forgets the pages at which nobody has looked for a while.
+// wanted returns the names that are on the pages, and the pages of one lock. It drops the
+// pages that no browser has asked for lately.
 func (v *views) wanted(now time.Time) (names []string, details []*view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -169,7 +168,7 @@ func (v *views) detailOf(w *view) detail {
 	return w.detail
 }
 
-// read returns the pages that browsers watch, and counts the round.
+// read returns the pages that browsers watch, and advances the number of frames.
 func (v *views) read() []*view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -217,9 +216,9 @@ func (w *view) put(number int64, html map[string]string, order, names []string, 
 	w.changed = make(chan struct{})
 }
 
-// since returns what has changed after frame id, and the channel that is closed
-// with the next frame. If that is not known any more, or there was none, it is all
-// there is; nothing if w has not been made yet.
+// since returns the changes after frame id, and a channel that is closed with the next
+// frame. If frame id is not kept any more, or there was none, the result is the whole page.
+// It is the zero frame if nothing has changed, or if w has no frame yet.
 func (v *views) since(w *view, id int64) (frame, <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -268,14 +267,14 @@ func (d *Dashboard) parts(c content) (html map[string]string, order []string) {
 	return html, order
 }
 
-// stale reports that what v shows of its lock is not of just now.
+// stale reports whether the detail of w is more than a second old.
 func (v *views) stale(w *view) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return time.Since(w.detail.seen) > time.Second
 }
 
-// show notes the names of a page that no browser watches yet.
+// show sets the names of a page that no browser watches yet.
 func (v *views) show(w *view, names []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
