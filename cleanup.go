@@ -74,10 +74,10 @@ func (l *Locker) settleFor(c driver.Claim, kept clock.Instant, err error, until 
 	return l.settleAfter(ctx, c, kept, err)
 }
 
-// cleanUp releases a claim in the background, after a first release that ended with
-// first, if that is not nil. It goes on until the release is certain, or until the
-// store has dropped the claim by itself, which is at until. It never uses a caller's
-// context, which is often over when clean-up is due.
+// cleanUp releases a claim in the background, after a first release that ended with first,
+// if that is not nil. It continues until the release is certain, or until the store has
+// dropped the claim by itself, at the latest when the instant until has come. It never uses
+// a caller's context, which has often ended when clean-up is due.
 func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant) {
 	l.cleaner.Go(func(waited bool) {
 		if waited { // for others: one attempt is always made

@@ -18,7 +18,7 @@ import (
 
 // Defects that a review found, each with the history that showed it.
 
-// suspended while the reply of the first Try is on its way
+// The process is suspended while the reply of the first Try is on its way.
 func TestSuspendedDuringTheFirstTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
@@ -59,7 +59,7 @@ func TestSuspendedDuringTheFirstTry(t *testing.T) {
 	})
 }
 
-// suspended while a renewal is under way
+// The process is suspended while a renewal is under way.
 func TestSuspendedDuringARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64

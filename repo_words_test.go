@@ -6,9 +6,12 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
+	"go/parser"
+	"go/token"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -63,8 +66,16 @@ var bannedPhrases = []struct{ phrase, say string }{
 // bannedNames are words that no exported name has.
 var bannedNames = regexp.MustCompile(`Told|Tells?[A-Z]|^Tell|Heed|Happening|Insist|Chapter|Witness|Doubt|Diary|Chronicle|Patience|Whoever|Blame`)
 
-// The most findings in documents, in comments and in the help of the commands.
-const mostInDocuments, mostInComments, mostInHelp = 25, 40, 0
+// The most findings in documents, in comments, in the help of the commands and in texts.
+const mostInDocuments, mostInComments, mostInHelp, mostInTexts = 25, 40, 0, 0
+
+// notRead are the beginnings of paths whose texts, and names in comments, are not in order
+// yet. The strings of the last one are code.
+var notRead = []string{"cmd/", "redishold/", "dash/event_log", "dash/table.go", "internal/e2e/simoverlay/"}
+
+func isNotRead(name string) bool {
+	return slices.ContainsFunc(notRead, func(folder string) bool { return strings.HasPrefix(name, folder) })
+}
 
 // bannedPattern matches the phrases, each in a group that begins with group.
 func bannedPattern(group string) *regexp.Regexp {
@@ -135,8 +146,44 @@ func scriptComments(text, mark string) string {
 	return b.String()
 }
 
-// TestWords counts banned phrases in documents, help and comments, looks for banned words
-// in exported names, and prints how long the sentences of each page are.
+// actions are those of a template.
+var actions = regexp.MustCompile(`{{[^}]*}}`)
+
+// texts returns what is banned in the strings of programs, in templates and in text files,
+// and the names of their packages in them: no reader outside of the package knows those.
+func texts(t *testing.T, r *repository) (found []finding) {
+	used := usedNames(r)
+	add := func(name string, line int, text string) {
+		found = append(found, phrases(name, line, text)...)
+		for _, id := range mixedCaps.FindAllString(codeSpans.ReplaceAllString(text, " "), -1) {
+			if used[path.Dir(name)][id] {
+				found = append(found, finding{name, line, id + ": say it in words, or put it in quotes"})
+			}
+		}
+	}
+	for _, name := range r.files {
+		if ext := path.Ext(name); (ext == ".txt" || ext == ".html") && !isNotRead(name) && name != "internal/e2e/mutants/list.txt" {
+			add(name, 1, actions.ReplaceAllString(read(t, name), " "))
+		}
+	}
+	for name, file := range r.code {
+		if isNotRead(name) || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && strings.Contains(lit.Value, " ") {
+				text, _ := strconv.Unquote(lit.Value) // the parser has checked it
+				add(name, r.fset.Position(lit.Pos()).Line, text)
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// TestWords counts banned phrases in documents, help, comments and texts, looks for banned
+// words in exported names, compares comments with the names that they are about, and prints
+// how long the sentences of each page are.
 func TestWords(t *testing.T) {
 	r := readRepository(t)
 	var documents, help, comments []finding
@@ -171,6 +218,8 @@ func TestWords(t *testing.T) {
 			}
 		}
 	}
+	limit(t, "texts", texts(t, r), mostInTexts)
+	checkComments(t, r)
 	limit(t, "documents", documents, mostInDocuments)
 	limit(t, "help", help, mostInHelp)
 	limit(t, "comments", comments, mostInComments)
@@ -238,6 +287,16 @@ func TestWordsAreFound(t *testing.T) {
 		if found := phrases("page.md", 1, text); len(found) != want {
 			t.Errorf("%q: found %v, want %d", text, found, want)
 		}
+	}
+	const source = "package p\n\nvar fixedReleases = \"It has fixedReleases them, and is told.\"\n\nvar quoted = `no \"fixedReleases\" here`\n"
+	r := &repository{fset: token.NewFileSet(), code: map[string]*ast.File{}}
+	file, err := parser.ParseFile(r.fset, "p/p.go", source, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.code["p/p.go"] = file
+	if found := texts(t, r); len(found) != 2 {
+		t.Errorf("in strings: found %v, want a phrase and a name", found)
 	}
 	text, code := prose("One.\n```\ntold\n```\nTwo.\n")
 	if len(phrases("", 1, text)) != 0 || len(phrases("", 1, code)) != 1 || strings.Count(text, "\n") != 5 {

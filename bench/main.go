@@ -86,7 +86,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	f.StringVar(&s.markdown, "markdown", "-", "file for the tables; - for standard output")
 	f.StringVar(&s.svg, "svg", "", "file for the plot; none if empty")
 	f.BoolVar(&s.check, "check", false, "compare the costs that do not depend on the machine with the table of -guard")
-	f.BoolVar(&s.update, "update", false, "with -check: write the table anew")
+	f.BoolVar(&s.update, "update", false, "with -check: write a new table")
 	f.StringVar(&s.guard, "guard", "bench/guard.json", "the table for -check")
 	f.StringVar(&s.etcd, "etcd", cmp.Or(os.Getenv(etcdtest.ProgramEnv), "etcd"), "the etcd program; without it etcd is left out")
 	f.StringVar(&s.jars, "zookeeper", os.Getenv(zktest.JarsEnv), "the folder with the jars of ZooKeeper")

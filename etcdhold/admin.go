@@ -116,7 +116,7 @@ func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter
 	}
 }
 
-// page reads the next keys, beginning at from.
+// page reads the next keys, the first of which is not smaller than the key from.
 func (s *store) page(ctx context.Context, from, end string, b *budget.Budget) (*clientv3.GetResponse, error) {
 	size, err := b.Page(ctx, scanPage)
 	if err != nil {

@@ -134,7 +134,7 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 	return entries, err
 }
 
-// enqueue is Enqueue with a key whose suffix is from or higher. taken reports whether
+// enqueue is Enqueue with a key whose suffix is at least from. taken reports whether
 // another claim has that key.
 func (s *store) enqueue(ctx context.Context, session int64, name string, m ordered.Label, note string, alone bool, from int) (entries []ordered.Entry, taken bool, err error) {
 	use := s.keys.begin(session, name, m.ID, from)

@@ -49,7 +49,7 @@ func (s *suffixes) reset(lease int64) {
 }
 
 // begin records a call for the key of a claim, and returns the suffix of the claim. A claim
-// without a suffix gets the lowest free one that is not below from. If from is negative, or
+// without a suffix gets the lowest free one that is at least from. If from is negative, or
 // the lease has ended, it gets none: then the text is its ID, a suffix that no key has.
 func (s *suffixes) begin(lease int64, name, id string, from int) use {
 	s.mu.Lock()

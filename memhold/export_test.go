@@ -20,7 +20,7 @@ func (b *Backend) Clone() *Backend {
 	return c
 }
 
-// After returns b with tokens that rise over those of before.
+// After returns b, whose tokens continue those of the Backend before.
 func (b *Backend) After(before *Backend) *Backend {
 	before.mu.Lock()
 	defer before.mu.Unlock()

@@ -5,7 +5,7 @@
 //	...
 //	locker := holdfast.New(mysqlhold.New(db, nil), nil)
 //
-// The package contains no driver. With interpolateParams=true in the DSN each call takes
+// The package contains no driver. With "interpolateParams=true" in the DSN each call takes
 // one round trip instead of two.
 //
 // Backend.CreateTable or an administrator creates the table. Without it every Lock fails

@@ -22,7 +22,7 @@ const (
 
 	// ShedLock is the table of ShedLock, a library for Java. Its programs and those with
 	// this Layout exclude each other. ShedLock must use the time of the database
-	// (JdbcTemplateLockProvider with usingDbTime), because the clocks of Java programs
+	// (JdbcTemplateLockProvider with "usingDbTime"), because the clocks of Java programs
 	// differ from it.
 	//
 	// The table has no columns for fencing tokens and for waiters. So there are no

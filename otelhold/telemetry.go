@@ -111,7 +111,7 @@ func (t *Telemetry) instruments(m metric.Meter) error {
 	t.waiting, errs[7] = m.Int64UpDownCounter("holdfast.waiting", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls of Lock and TryLock that wait in this process."))
 	t.wakeups, errs[8] = m.Int64Counter("holdfast.wakeups", metric.WithUnit("{wakeup}"),
-		metric.WithDescription("Times that a waiter asked the store again: told to, or because its sleep was over."))
+		metric.WithDescription("Times that a waiter asked the store again: after a notification, or after a pause."))
 	t.doubts, errs[9] = m.Int64Counter("holdfast.indeterminate", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls without an answer that were followed up: whether it is certain what became of them."))
 	return errors.Join(errs[:]...)

@@ -64,7 +64,7 @@ func (t *table) subscribe(ctx context.Context) (*pgx.Conn, error) {
 	if err == nil && !direct {
 		err = fmt.Errorf("pghold: Options.Listen leads to a pooler, which does not deliver notifications: %w", errors.ErrUnsupported)
 		if !t.warned.Swap(true) {
-			t.log.Warn("those who wait for a lock look at its row", "err", err)
+			t.log.Warn("waiters poll the rows of their locks", "err", err)
 		}
 	}
 	if err == nil {

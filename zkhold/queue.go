@@ -97,9 +97,9 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 		return nil, nil, err
 	}
 	type claim struct {
-		node string
-		mark ordered.Label
-		seq  int32
+		node  string
+		label ordered.Label
+		seq   int32
 	}
 	claims := make([]claim, 0, len(nodes))
 	for _, node := range nodes {
@@ -114,7 +114,7 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range claims {
-		e := ordered.Entry{Name: name, Key: folder + c.node, Label: c.mark}
+		e := ordered.Entry{Name: name, Key: folder + c.node, Label: c.label}
 		e.Label.ID = idOf(l.session, c.node)
 		if n := l.nodes[nodeKey{name, folder, e.Label.ID}]; n != nil {
 			e.Order, e.Note, e.Session = n.order, n.note, l.session

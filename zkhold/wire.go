@@ -155,7 +155,7 @@ func (w *wire) send(packets []byte) (int, error) {
 	return n, err
 }
 
-// watch watches nodes with setWatches, the request with which clients restore their watches
+// watch watches nodes with "setWatches", the request with which clients restore their watches
 // on a new connection. One request is enough for many nodes, and the client ignores its
 // reply, which has no data. For a node that does not exist ZooKeeper sends the event of its
 // deletion at once.

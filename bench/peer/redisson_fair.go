@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// fairWait is Redisson's default of fairLockWaitTimeout: after it a waiter counts
+// fairWait is Redisson's default of "fairLockWaitTimeout": after it a waiter counts
 // as dead.
 const fairWait = 5 * time.Minute
 

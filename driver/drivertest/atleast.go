@@ -161,6 +161,6 @@ func atLeastReleaseWakes(p *probe) {
 	})
 	wg.Wait()
 	if err != nil || last.RetryAfter > c.AtLeast {
-		p.Errorf("Release of a name that stays taken: got error %v, and those who wait RetryAfter %v, want at most %v", err, last.RetryAfter, c.AtLeast)
+		p.Errorf("Release of a name that stays taken: got error %v, and a waiter RetryAfter %v, want at most %v", err, last.RetryAfter, c.AtLeast)
 	}
 }

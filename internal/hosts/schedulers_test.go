@@ -74,7 +74,7 @@ func withCron(t *testing.T, j *job.Job, called func()) {
 	t.Cleanup(func() { <-c.Stop().Done() })
 }
 
-// gocron asks its Elector, and runs the job of the leader alone.
+// Gocron asks its Elector, and runs only the job of the leader.
 func TestGocronElector(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, newLocker func() *holdfast.Locker) {

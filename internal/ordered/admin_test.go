@@ -63,9 +63,9 @@ func (m *memory) FullQueue(ctx context.Context, name string) ([]ordered.Entry, e
 	queue, err := m.Queue(ctx, name, 0, true)
 	for i, e := range queue {
 		if m.bare {
-			mark := e.Label
-			mark.ID = e.Key
-			queue[i] = ordered.Entry{Name: e.Name, Key: e.Key, Label: mark, Shared: e.Shared}
+			label := e.Label
+			label.ID = e.Key
+			queue[i] = ordered.Entry{Name: e.Name, Key: e.Key, Label: label, Shared: e.Shared}
 		}
 	}
 	return queue, err

@@ -105,10 +105,10 @@ func (m *memory) begin(ttl time.Duration) int64 {
 	return id
 }
 
-func (m *memory) Keep(ctx context.Context, session int64, name string, mark ordered.Label, note string, rest time.Duration) (there bool, err error) {
+func (m *memory) Keep(ctx context.Context, session int64, name string, label ordered.Label, note string, rest time.Duration) (there bool, err error) {
 	err = m.call(ctx, "keep", func() error {
 		for i := range m.entries {
-			if e := &m.entries[i]; e.session == session && e.Name == name && e.Label == mark {
+			if e := &m.entries[i]; e.session == session && e.Name == name && e.Label == label {
 				e.session, e.Note, e.Label.ID, there = m.begin(rest), note, ordered.ClaimOf(note), true
 				e.Session, e.Key = e.session, e.Key+" kept"
 				m.change()
@@ -169,19 +169,19 @@ func (m *memory) Own(ctx context.Context, session int64) (own []ordered.Entry, e
 	return own, err
 }
 
-func (m *memory) Enqueue(ctx context.Context, session int64, name string, mark ordered.Label, note string, alone bool) (queue []ordered.Entry, err error) {
+func (m *memory) Enqueue(ctx context.Context, session int64, name string, label ordered.Label, note string, alone bool) (queue []ordered.Entry, err error) {
 	err = m.call(ctx, "enqueue", func() error {
 		if m.sessions[session] == nil {
 			return driver.ErrGone
 		}
 		queue = m.queue(name)
-		known := slices.ContainsFunc(queue, func(e ordered.Entry) bool { return e.Label.ID == mark.ID })
+		known := slices.ContainsFunc(queue, func(e ordered.Entry) bool { return e.Label.ID == label.ID })
 		if !known && (!alone || len(queue) == 0) {
-			m.add(name, mark, note, session)
+			m.add(name, label, note, session)
 			queue = m.queue(name)
 		}
 		if m.unnamed && !alone {
-			queue = withoutNote(queue, mark)
+			queue = withoutNote(queue, label)
 		}
 		return nil
 	})
@@ -197,10 +197,10 @@ func withoutNote(queue []ordered.Entry, m ordered.Label) []ordered.Entry {
 }
 
 // add makes an entry. The mutex is held.
-func (m *memory) add(name string, mark ordered.Label, note string, session int64) {
+func (m *memory) add(name string, label ordered.Label, note string, session int64) {
 	m.revision++
-	key := name + "/" + mark.ID
-	m.entries = append(m.entries, entry{ordered.Entry{Name: name, Key: key, Order: m.revision, Label: mark, Note: note, Session: session}, session})
+	key := name + "/" + label.ID
+	m.entries = append(m.entries, entry{ordered.Entry{Name: name, Key: key, Order: m.revision, Label: label, Note: note, Session: session}, session})
 	m.change()
 }
 
@@ -241,18 +241,18 @@ func (m *memory) remove(which func(entry) bool) bool {
 	return true
 }
 
-func (m *memory) Remove(ctx context.Context, session int64, name string, mark ordered.Label) (there bool, err error) {
+func (m *memory) Remove(ctx context.Context, session int64, name string, label ordered.Label) (there bool, err error) {
 	err = m.call(ctx, "remove", func() error {
-		there = m.remove(func(e entry) bool { return e.session == session && e.Name == name && e.Label == mark })
+		there = m.remove(func(e entry) bool { return e.session == session && e.Name == name && e.Label == label })
 		return nil
 	})
 	return there, err
 }
 
-func (m *memory) Share(ctx context.Context, session int64, name string, mark ordered.Label) (there bool, err error) {
+func (m *memory) Share(ctx context.Context, session int64, name string, label ordered.Label) (there bool, err error) {
 	err = m.call(ctx, "share", func() error {
 		for i, e := range m.entries {
-			if e.session == session && e.Name == name && e.Label == mark {
+			if e.session == session && e.Name == name && e.Label == label {
 				m.entries[i].Shared, there = true, true
 				m.entries[i].Key += " shared"
 				m.change()

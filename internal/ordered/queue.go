@@ -90,8 +90,8 @@ func blocking(before []Entry, m Label) []Entry {
 	return nil
 }
 
-// PermitsOf returns how many permits a name has: the number in the first entry of before
-// that has one, else that in m.
+// PermitsOf returns how many permits a name has, to a claim with label m and other entries
+// before it: the first number that one of these entries has, else that in m.
 func PermitsOf(before []Entry, m Label) int {
 	for _, e := range before {
 		if e.Label.Kind == Permit && e.Label.Permits > 0 {

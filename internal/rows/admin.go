@@ -50,7 +50,7 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 	}
 }
 
-// page reads the rows whose keys are above after. more says that there may be others.
+// page reads the rows whose keys are larger than after. more says that there may be others.
 func (e *Engine) page(ctx context.Context, b *budget.Budget, from, after string) (page []KeyedRow, more bool, err error) {
 	most, err := b.Page(ctx, pageMost)
 	if err != nil {

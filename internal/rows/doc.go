@@ -55,8 +55,8 @@ type Table interface {
 	// Read returns the rows of names, in the same order.
 	Read(ctx context.Context, names []string) ([]Row, error)
 
-	// Page returns at most most rows, in the order of the bytes of their keys: the first
-	// ones with keys that are not below from, and above after. Rows of free names, and
+	// Page returns the first rows, as many as most, in the order of the bytes of their
+	// keys: keys that are at least from, and larger than after. Rows of free names, and
 	// those of TxName, are among them.
 	Page(ctx context.Context, from, after string, most int) ([]KeyedRow, error)
 

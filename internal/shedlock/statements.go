@@ -24,7 +24,7 @@ type Dialect struct {
 // free, though ShedLock itself never takes it. A table of MySQL may set locked_at at each
 // update that leaves it out.
 const (
-	// try: by; by, us, us; by; name, name, by. With Dialect.Unlocked name is the first and not
+	// tryStatement: by; by, us, us; by; name, name, by. With Dialect.Unlocked name is the first and not
 	// the second to last: a server that finds the row by two ways may lock it by the other.
 	tryStatement = `UPDATE {table} {unlocked} SET
 	locked_at = CASE WHEN {ours} AND lock_until > {now} THEN locked_at ELSE {now} END,
@@ -32,24 +32,24 @@ const (
 	locked_by = ?
 WHERE {named} AND {exact} AND (lock_until IS NULL OR lock_until <= {now} OR {ours})`
 
-	// insert: name. The next try takes it.
+	// insertStatement: name. The next try takes it.
 	insertStatement = `INTO {table} (name, lock_until, locked_at, locked_by)
 VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'holdfast')`
 
-	// renew: us, name, by.
+	// renewStatement: us, name, by.
 	renewStatement = `UPDATE {table} SET lock_until = GREATEST(lock_until, {later}), locked_at = locked_at WHERE name = ? AND {ours} AND lock_until > {now}`
 
-	// release: us, by, name, by.
+	// releaseStatement: us, by, name, by.
 	releaseStatement = `UPDATE {table} SET lock_until = {later}, locked_by = ?, locked_at = locked_at WHERE name = ? AND {ours} AND lock_until > {now}`
 
-	// force: by, name, by, since.
+	// forceStatement: by, name, by, since.
 	forceStatement = `UPDATE {table} SET lock_until = {now}, locked_by = ?, locked_at = locked_at WHERE name = ? AND {ours} AND {since} = ? AND lock_until > {now}`
 
 	columns = `name, COALESCE(locked_by, ''), {held}, {rest}, {since}`
 
 	readStatement = `SELECT ` + columns + ` FROM {table} WHERE name IN ({names})`
 
-	// page: from, after, most.
+	// pageStatement: from, after, most.
 	pageStatement = `SELECT ` + columns + ` FROM {table} WHERE {key} >= ? AND {key} > ? ORDER BY {key} LIMIT ?`
 )
 

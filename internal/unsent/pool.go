@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// NoneFree returns the error of a call that got no connection within after, from a pool of
-// size connections of which used were in use. cause is why the call did not wait longer.
-// Connections that are being made or closed count as used.
+// NoneFree returns the error of a call that got no connection from a pool of size
+// connections, of which used were in use. The call waited for the time after, and cause is
+// why it did not wait longer. Connections that are being made or closed count as used.
 func NoneFree(size, used int, after time.Duration, cause error) error {
 	what := "free in"
 	if used < size {

@@ -37,8 +37,8 @@ type File struct {
 	body   []byte
 }
 
-// Load reads all files of folder in from. It panics if one cannot be read: they are
-// embedded in the program.
+// Load reads all files of a folder of the file system from. It panics if one cannot be
+// read, because they are embedded in the program.
 func Load(from fs.FS, folder string) Files {
 	entries, err := fs.ReadDir(from, folder)
 	if err != nil {

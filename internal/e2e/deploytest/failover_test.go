@@ -298,7 +298,7 @@ func (o *load) await(t *testing.T, client string, n int) {
 	})
 }
 
-// firstAfter returns the first grant after at of a lock that nobody had before.
+// firstAfter returns the first grant, later than at, of a lock that nobody had before.
 func (o *load) firstAfter(at time.Time) time.Time {
 	for _, g := range o.grants {
 		if g.at.After(at) && g.own() {

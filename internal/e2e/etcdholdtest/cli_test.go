@@ -30,8 +30,8 @@ func TestCLI(t *testing.T) {
 	t.Run("SharesNamesWithEtcdctl", func(t *testing.T) { sharesNames(t, tool.In(t)) })
 }
 
-// doctor asks also the members that its URL does not name, and names those that are down,
-// also when no majority is left.
+// The command doctor also asks the members that its URL does not name, and names those that
+// are down, even if no majority is left.
 func TestDoctorAsksAllMembers(t *testing.T) {
 	t.Parallel()
 	members := etcdtest.StartCluster(t, 3)

@@ -55,7 +55,7 @@ func TestLeaderDies(t *testing.T) {
 //
 // A leader that comes back is another matter. For a moment it considers itself the leader, and
 // that the leases have ended which another leader has renewed since; what it sends to end
-// them is passed on, now and then, to the one that leads (etcd's ensureLeadership does not
+// them is passed on, now and then, to the one that leads (etcd's "ensureLeadership" does not
 // ask while the member has ticked, up to 3.7.3 at least). Such a lease is over as if
 // somebody had revoked it, and the holder learns of that at its next renewal. A waiter
 // takes a new place. Tokens rise all the same.

@@ -134,9 +134,9 @@ func (p *Proxy) Close() {
 	p.work.Wait()
 }
 
-// On adds a rule for requests that arrive from now on. It fires on the first of
-// them that matches, unless when says otherwise. Of several rules that match a
-// request, the first added that still has to fire does.
+// On adds a rule for requests that arrive from now on. Without a condition when, it fires
+// on the first of them that matches. Of several rules that match a request, the first added
+// that still has to fire does.
 func (p *Proxy) On(match Match, action Action, when ...When) *Rule {
 	r := newRule(match, action, when)
 	p.mu.Lock()

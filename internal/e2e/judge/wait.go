@@ -16,9 +16,9 @@ type Wait struct {
 // Duration returns how long it was.
 func (w Wait) Duration() time.Duration { return time.Duration(w.To - w.From) }
 
-// Waits returns the longest such time after since of each one who waited, on the
-// names that accept accepts. It looks only at locks that nobody holds or may hold
-// by anything that is known.
+// Waits returns the longest such time of each waiter that began later than since, on the
+// names that accept accepts. It considers only locks that no operation holds or may hold,
+// as far as is known.
 func (h *History) Waits(since int64, accept func(name string) bool) (waits []Wait) {
 	byName := map[string][]*Operation{}
 	for i := range h.Operations {

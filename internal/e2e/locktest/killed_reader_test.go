@@ -95,7 +95,7 @@ func timeouts(a redistest.Admin) []string {
 	return found
 }
 
-// take is mustLock for a mutex of any kind.
+// take locks a mutex of any kind.
 func take(s *subject, m *holdfast.Mutex) *holdfast.Lock {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)

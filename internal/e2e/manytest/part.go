@@ -56,7 +56,8 @@ func Serve(open Open) {
 	os.Exit(0)
 }
 
-// serve does a step for each line of in, and answers each with a line: done, or the error.
+// serve does a step for each line that it reads, and answers each with a line: done, or the
+// error.
 func (p *part) serve(open Open, in io.Reader, out io.Writer) error {
 	b, shut, err := open(p.At)
 	if err != nil {

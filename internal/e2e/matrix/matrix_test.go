@@ -86,8 +86,8 @@ func runAll(t *testing.T, on deployment, repeated *atomic.Int32) {
 	wg.Wait()
 }
 
-// partiesOf returns the cells of a deployment that have a check, those together
-// that share a fault.
+// groupsOf returns the cells of a deployment that have a check, those together that share a
+// fault.
 func groupsOf(on deployment) [][]cell {
 	var groups [][]cell
 	at := map[string]int{}

@@ -442,8 +442,8 @@ func (k *grip) awaitLoss() {
 	}
 }
 
-// lost waits until the holder was notified of its loss, which has to be within bound
-// of since.
+// lost waits until the holder was notified of its loss, which has to be at most bound later
+// than since.
 func (k *grip) lost(since time.Time, bound time.Duration) {
 	k.Helper()
 	k.awaitLoss()

@@ -193,7 +193,7 @@ func (s *scenario) claimed(n int) {
 	}
 }
 
-// waits waits until a waiter of the client waits.
+// waits returns when a waiter of the client waits.
 func (c *client) waits() {
 	c.Helper()
 	if !c.until(patience, func() bool { return c.waiting.Load() > 0 }) {

@@ -87,7 +87,7 @@ func (f *fleet) locker(opts *quorum.Options, ttl time.Duration) *holdfast.Locker
 	return l
 }
 
-// drain waits for what l does in the background.
+// conn opens a connection of the adapter under test to addr.
 func (f *fleet) conn(addr string) redishold.Conn {
 	f.Helper()
 	if f.adapter == "rueidis" {

@@ -27,7 +27,7 @@ func (d *Deployment) FailOver(key string) error {
 	if err != nil {
 		return err
 	}
-	// a cluster gives up after 5 s, and does not say so
+	// A cluster gives up after 5 s, and reports nothing.
 	const patience, times = 6 * time.Second, 3
 	for range times {
 		if err = d.ask(old); err != nil {
@@ -122,8 +122,8 @@ func (f *fleet) askSentinel() error {
 	})
 }
 
-// handOver makes to master in place of from, without a loss. The others of from's
-// replicas have to get it; they continue where they are.
+// handOver promotes the replica to in place of its master, without a loss. The other
+// replicas have to get the new master, and continue where they are.
 func (f *fleet) handOver(from, to *Server) error {
 	host, port := split(to.peer)
 	if err := from.command("FAILOVER", "TO", host, port, "TIMEOUT", "5000"); err != nil {

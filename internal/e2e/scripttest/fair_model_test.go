@@ -115,9 +115,9 @@ func (f *fairState) strangers(first, size int) (count int64) {
 }
 
 // release is fair_release. It ends the hold of the owner, or removes its place in the
-// queue. If the lock is free then, the first waiter gets it, for at most most ms. The script
-// only wakes the waiter if most is 0, or if the waiter is Redisson's. A tombstoneTTL above 0
-// leaves a tombstone for so many ms.
+// queue. If the lock is free then, the first waiter gets it for most milliseconds, or for
+// less. The script only wakes the waiter if most is 0, or if the waiter is Redisson's. A
+// tombstoneTTL above 0 leaves a tombstone for so many ms.
 func (f *fairState) release(owner string, most, tombstoneTTL int64) any {
 	held, waited := f.holder == owner, slices.Contains(f.queue, owner)
 	if held {

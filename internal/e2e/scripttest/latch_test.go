@@ -57,7 +57,7 @@ func TestLatchScripts(t *testing.T) {
 	set(0, 0, "set2", 9) // answers as it did
 	count(0)
 
-	b.String("SET", start, "0") // Redisson's trySetCount(0)
+	b.String("SET", start, "0") // Redisson's "trySetCount" with 0
 	count(0)
 	set(1, 1, "set3", 1)
 	down(0, "b") // a late attempt of a call that opened the latch before

@@ -102,7 +102,7 @@ func (s Store) ForceUnlockIsNotified(t *testing.T) {
 	select {
 	case <-lock.Context(t.Context()).Done():
 	case <-time.After(5 * time.Second):
-		t.Fatal("the holder has not heard of it within 5 s")
+		t.Fatal("the holder was not notified within 5 s")
 	}
 	var lost *holdfast.LostError
 	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), "the runner is gone") {

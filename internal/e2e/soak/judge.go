@@ -202,7 +202,7 @@ func (r *round) judgeLosses(v *verdict) {
 		found := &judge.Violation{
 			// Lock.Err said it at Ended. Overdue judges how late the context was.
 			Kind: judge.Untold, At: l.Next.Granted, To: l.Ended(), Name: l.Name, A: l.Operation, B: l.Next,
-			Text: fmt.Sprintf("process %d op %d was told of the loss of %q %v after process %d op %d was granted it", l.Process, l.Op, l.Name, -l.Early, l.Next.Process, l.Next.Op),
+			Text: fmt.Sprintf("process %d op %d was notified of the loss of %q %v after process %d op %d was granted it", l.Process, l.Op, l.Name, -l.Early, l.Next.Process, l.Next.Op),
 		}
 		if r.explains(found) || l.Side == judge.Permit && r.explainsPermit(l.Next) {
 			v.tooLate++

@@ -125,7 +125,7 @@ func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 	v := r.judge()
 	s.totals.add(r, v)
 	if len(late) > 0 {
-		wrong = append(wrong, fmt.Sprintf("processes %v did not come to rest within %v: a waiter was not served", late, limit))
+		wrong = append(wrong, fmt.Sprintf("processes %v did not stop within %v: a waiter was not served", late, limit))
 	}
 	wrong = append(wrong, s.residue(n, windows)...)
 	wrong = append(wrong, s.listeners()...)

@@ -126,7 +126,7 @@ func (t *totals) doubts() (all []string) {
 		all = append(all, fmt.Sprintf("%d of %d answers unknown to the model", t.Unknown, t.Modelled))
 	}
 	if t.Tardy > max(1, t.Losses/500) {
-		all = append(all, fmt.Sprintf("%d of %d losses told after the next grant", t.Tardy, t.Losses))
+		all = append(all, fmt.Sprintf("%d of %d losses notified after the next grant", t.Tardy, t.Losses))
 	}
 	return all
 }
@@ -176,7 +176,7 @@ func (t *totals) rows() [][2]string {
 		{"violations", list(t.bad(), slices.Concat(broken, t.doubts(), t.Other))},
 		{"explained double grants", fmt.Sprintf("%d, and %d stale writes; the fence refused %d", t.Explained, t.Stale, t.Refused)},
 		{"longest wait", fmt.Sprintf("%s for a free lock, of %d measured, %d excused; %s until all were served after the faults", ms(t.LongestWait), t.Waits, t.Excused, ms(t.LongestRest))},
-		{"loss notices", fmt.Sprintf("%d; %d with a next holder, told at least %s before its grant (median %s); at most %s after the deadline",
+		{"loss notices", fmt.Sprintf("%d; %d with a next holder, notified at least %s before its grant (median %s); at most %s after the deadline",
 			t.Losses, len(t.early), ms(t.EarlyMin), ms(t.EarlyMed), ms(t.Late))},
 		{"late notices", fmt.Sprintf("%d after the next grant, and %d explained", t.Tardy, t.TooLate)},
 		{"workers at rest", fmt.Sprintf("goroutines %d, then %d; heap %d kB, then %d kB; sockets %d, then %d",

@@ -65,7 +65,7 @@ func snapshot(counters map[string]int32) []byte {
 		write(int32(-1), int64(-1))                   // no data; everybody may do all
 		write(int64(1), int64(1), int64(1), int64(1)) // czxid, mzxid, ctime, mtime
 		write(int32(0), all[path], int32(0))          // version, cversion, aversion
-		write(int64(0), int64(1))                     // ephemeralOwner, pzxid
+		write(int64(0), int64(1))                     // "ephemeralOwner", pzxid
 	}
 	text("/")
 	write(int64(adler32.Checksum(b.Bytes())))

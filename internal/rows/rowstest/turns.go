@@ -74,7 +74,7 @@ func (s *turns) released(c driver.Claim) {
 	}
 }
 
-// grantedBy tries c until it is granted, which must happen before then.
+// grantedBy tries c until it is granted, which must not be later than then.
 func (s *turns) grantedBy(c driver.Claim, then time.Time) {
 	s.Helper()
 	for !s.try(c).Granted {
@@ -96,7 +96,7 @@ func order(s *turns) {
 		freed := time.Now()
 		s.released(holder)
 		if got := s.try(s.passing()); got.Granted && time.Since(freed) < rows.Turn {
-			s.Fatal("a claim that came by was granted before those who wait")
+			s.Fatal("a claim with NoQueue was granted before the waiters")
 		} else if got.Granted {
 			s.Skip("the machine stood still for longer than a turn")
 		}

@@ -237,7 +237,7 @@ func (s *scenario) wantUntouched(value string, least, most time.Duration) {
 	}
 }
 
-// wantBetween fails the test unless at is in the time from earliest to latest.
+// wantBetween requires that the time at is not before earliest, and not after latest.
 func (s *scenario) wantBetween(at, earliest, latest time.Time) {
 	s.Helper()
 	if at.Before(earliest) || at.After(latest) {

@@ -100,9 +100,8 @@ func (p *Pending[T]) Waits() bool {
 	}
 }
 
-// Woken reports a wake-up, which has to come within WakeLimit of the beginning of
-// since, the machine's own delays apart: from before the call that released what was
-// waited for.
+// Woken reports a wake-up. It has to come within WakeLimit after since began, not counting
+// the machine's own delays. since began before the call that released the lock.
 func Woken(t *testing.T, who string, since *await.Watch, at time.Time) {
 	t.Helper()
 	took := at.Sub(since.Began)

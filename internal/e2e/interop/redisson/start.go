@@ -17,8 +17,8 @@ import (
 const (
 	Classic = "3.17.7" // knows no sharded channels, no latch keys and no fenced lock
 	Probing = "3.25.0" // looks for sharded channels with a probe that may err
-	Middle  = "3.45.1" // latch keys, shardedSubscriptionMode, renewals in batches
-	Newest  = "4.7.0"  // fairLockWaitTimeout, non-reentrant locks
+	Middle  = "3.45.1" // latch keys, "shardedSubscriptionMode", renewals in batches
+	Newest  = "4.7.0"  // "fairLockWaitTimeout", non-reentrant locks
 )
 
 // Versions are those on which every case runs, the oldest first.

@@ -39,7 +39,7 @@ const itsFigures = `| version | wake-ups measured | median | longest |
 | 03 Go waits | 4.7.0 | c |
 `
 
-// report runs the command on a run and a document.
+// reported runs the command on a run and a document.
 func reported(t *testing.T, run1, doc string, args ...string) (code int, out, after string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "doc.md")

@@ -151,8 +151,8 @@ func wantSame(t *testing.T, before, after map[string]string) {
 	}
 }
 
-// toldAfter waits until the holder is notified that its lock is lost, and returns how
-// long after since that was.
+// toldAfter waits until the holder is notified that its lock is lost, and returns how much
+// later than since that was.
 func toldAfter(t *testing.T, lock *holdfast.Lock, since time.Time) time.Duration {
 	t.Helper()
 	over := lock.Context(t.Context())

@@ -152,8 +152,8 @@ func asleep(t *testing.T, a redistest.Admin, key string, n int) {
 	})
 }
 
-// wantTTL wants the lock to have a lease of that length, begun or renewed after
-// since.
+// wantTTL requires that the lock has a lease of that length, which began or was renewed
+// later than since.
 func wantTTL(t *testing.T, a redistest.Admin, key string, lease time.Duration, since time.Time) {
 	t.Helper()
 	got := milliseconds(a.Bind(t).Int("PTTL", key))

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 )
 
-// watchdog starts a JVM with that lockWatchdogTimeout.
+// watchdog starts a JVM with that "lockWatchdogTimeout".
 func watchdog(b *redisson.Bench, timeout time.Duration) *peer.Process {
 	return b.JVM(func(o *redisson.Settings) { o.LockWatchdogTimeout = timeout.Milliseconds() })
 }

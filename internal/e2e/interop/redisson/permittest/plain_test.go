@@ -100,7 +100,7 @@ func plainCounts(t *testing.T, b *redisson.Bench) {
 	drop(t, b)
 }
 
-// ttlOfSemaphore shows who keeps a TTL, which trySetPermits can give it.
+// ttlOfSemaphore shows who keeps a TTL, which "trySetPermits" can give it.
 func ttlOfSemaphore(t *testing.T, b *redisson.Bench, s *unleased.Semaphore, j object) {
 	t.Helper()
 	admin := b.Admin()
