@@ -53,8 +53,8 @@ type Options struct {
 	// NamePrefix limits the dashboard to names with this prefix.
 	NamePrefix string
 
-	// Counters also shows bare numbers, if the store cannot tell a latch from another
-	// number.
+	// Counters also shows bare numbers, if the store cannot distinguish a latch from
+	// another number.
 	Counters bool
 
 	// Logger gets a line at level WARN for each forced unlock, also for refused ones.

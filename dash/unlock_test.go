@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/dash"
 )
 
-// operators is a dashboard on which ada may force locks, and what it logs.
+// operators is a dashboard on which ada may force locks, with its log.
 func operators(role dash.Role) (*dash.Options, *bytes.Buffer) {
 	var log bytes.Buffer
 	return &dash.Options{

@@ -199,7 +199,7 @@ func (d *Dashboard) update(w *view) {
 	w.put(v.number, html, order, c.names, d.store.now().answered)
 }
 
-// put makes a frame of what differs from the last. The caller holds views.mu.
+// put adds a frame with the differences from the last one. The caller holds views.mu.
 func (w *view) put(number int64, html map[string]string, order, names []string, asOf time.Time) {
 	f := frame{ID: number, Now: time.Now().UnixMilli(), Order: order, HTML: map[string]string{}}
 	if !asOf.IsZero() {

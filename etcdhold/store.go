@@ -14,7 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// store is an ordered.Store: a session is a lease, the order that of create revisions.
+// store is an ordered.Store. Its sessions are leases, and its order is that of create
+// revisions.
 type store struct {
 	client  *clientv3.Client
 	extra   *extraConns

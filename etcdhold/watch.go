@@ -12,8 +12,8 @@ import (
 
 // Watch watches from the current revision, and compares the keys once the watch has begun.
 // The server would serve a watch from an earlier revision only ten times a second, with all
-// others that have to catch up. For more than one entry Watch watches the whole queue. It
-// never calls early, because that would take a second watch.
+// other watches that have to catch up. For more than one entry Watch watches the whole
+// queue. It never calls early, because that would take a second watch.
 func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry, _ *ordered.Entry, _ func()) (gone bool, err error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()

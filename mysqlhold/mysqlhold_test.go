@@ -15,8 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// An error must not say too much: a statement that was executed must not be called not
-// executed.
+// The error of a statement that may have been executed is never driver.ErrNotExecuted.
 func TestErrors(t *testing.T) {
 	all := []error{driver.ErrNotExecuted, driver.ErrRefused, driver.ErrClosed, rows.ErrConflict}
 	for text, want := range map[string][]error{

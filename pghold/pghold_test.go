@@ -19,8 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// An error must not say too much: a statement that was executed must not be called not
-// executed.
+// The error of a statement that may have been executed is never driver.ErrNotExecuted.
 func TestErrors(t *testing.T) {
 	said := func(severity, code string) error {
 		return fmt.Errorf("wrapped: %w", &pgconn.PgError{SeverityUnlocalized: severity, Code: code})

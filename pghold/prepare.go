@@ -24,9 +24,9 @@ func send(ctx context.Context, conn *pgx.Conn, do func(pgx.QueryExecMode) error)
 	return classify(err)
 }
 
-// modeOf returns how statements are sent on conn: prepared where the caller's pool is made
-// so and conn leads to the server itself. A pooler in transaction mode executes on one
-// connection what it had prepared on another.
+// modeOf returns how statements are sent on conn: prepared if the caller's pool prepares
+// statements, and conn leads to the server itself. A pooler in transaction mode may execute
+// a statement on another connection than the one on which it was prepared.
 func modeOf(ctx context.Context, conn *pgx.Conn) (pgx.QueryExecMode, error) {
 	if mode, known := conn.PgConn().CustomData()[modeKey].(pgx.QueryExecMode); known {
 		return mode, nil

@@ -90,9 +90,9 @@ func (t shedTable) Check(ctx context.Context) error {
 	return shedlock.Unfit(t.name, found, wrongType, nil, t.create())
 }
 
-// wrongType returns what is wrong with the type of a column of ShedLock, or "". Times
-// without a zone are in UTC in every session. Times with a zone are not, because of how
-// ShedLock writes them.
+// wrongType returns what is wrong with the type of a column of ShedLock, or "". ShedLock
+// writes times in UTC, without a zone: a column with a zone would read them in the zone of
+// the session.
 func wrongType(column, is string) string {
 	fits := func(types string) bool { return regexp.MustCompile(`^(` + types + `)$`).MatchString(is) }
 	switch {

@@ -38,7 +38,7 @@ func (t *table) write() statements {
 }
 
 // create returns the statement that makes the table. Half of each page is left free, so
-// that an update stays on its page and the index as it is.
+// that an update stays on its page and needs no new entry in the index.
 func (t *table) create() string {
 	if t.layout == ShedLock {
 		return t.createShedLock()

@@ -115,7 +115,8 @@ import (
 
 const (
 	defaultTTL = 30 * time.Second
-	// maxName leaves room in a packet of 1 MB for the most that escapes make of it.
+	// maxName is so small that a path in which all bytes are escaped fits into a packet of
+	// 1 MB.
 	maxName = 4096
 )
 

@@ -46,7 +46,7 @@ func (l *link) set(change func()) {
 }
 
 // requestDelete makes the deletion of the node of a claim pending, if there is a node. The
-// next call for the node carries it out or, at the latest, restored.
+// next call for the node deletes it, or restored does after a new connection.
 func (l *link) requestDelete(key nodeKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -135,8 +135,8 @@ func parse(node string) (m ordered.Label, seq int32, ok bool) {
 	return m, int32(n), true
 }
 
-// kindOf returns the kind of a node whose name is before without its sequence number, or ""
-// if it is not the node of a claim.
+// kindOf returns the kind of a node from its name without the sequence number, or "" if it
+// is not the node of a claim.
 func kindOf(before string) ordered.Kind {
 	for _, k := range baseNames() {
 		if strings.HasSuffix(before, k.text) {

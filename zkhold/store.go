@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// store is an ordered.Store: a session is one of ZooKeeper, the order that of sequence
-// numbers.
+// store is an ordered.Store. Its sessions are those of ZooKeeper, and its order is that of
+// sequence numbers.
 type store struct {
 	servers []string
 	opts    Options

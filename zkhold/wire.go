@@ -155,13 +155,14 @@ func (w *wire) send(packets []byte) (int, error) {
 	return n, err
 }
 
-// watch watches nodes with "setWatches", the request with which clients restore their watches
-// on a new connection. One request is enough for many nodes, and the client ignores its
-// reply, which has no data. For a node that does not exist ZooKeeper sends the event of its
-// deletion at once.
+// watch watches nodes with "setWatches", the request with which clients restore their
+// watches on a new connection. One request is enough for many nodes, and the client ignores
+// its reply, which has no data. For a node that does not exist ZooKeeper sends the event of
+// its deletion at once.
 //
-// So the client has no watches of its own to restore. If it restored any, it would read the
-// number of the last transaction without a lock, while any reply writes it.
+// So the client has no watches of its own, and restores none on a new connection. When it
+// does so, it reads the number of the last transaction without a lock, while each reply
+// writes that number.
 //
 // ZooKeeper sends no event of a node that a client may not read, so a watch is not
 // requested before the client has sent all credentials.

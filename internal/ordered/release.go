@@ -88,7 +88,7 @@ func (k *claim) entryKey() claimKey {
 	return k.claimKey
 }
 
-// confirmMissing reads the queue of k after Store.Has has not found its entry. It returns
+// confirmMissing reads the queue of k after Store.Has did not find its entry. It returns
 // nil if the entry exists, else why it is gone.
 func (e *Engine) confirmMissing(ctx context.Context, k *claim) error {
 	queue, err := e.store.Queue(ctx, k.name, 0, true)

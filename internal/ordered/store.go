@@ -74,8 +74,8 @@ type Store interface {
 // Keeper is a Store that supports Claim.AtLeast.
 type Keeper interface {
 	// Keep gives the entry of m another note and detaches it from the session: the entry
-	// stays in its position in the queue for rest from now on. It reports whether the
-	// session had the entry.
+	// stays in its position in the queue, and ends when the time rest has passed. It
+	// reports whether the session had the entry.
 	Keep(ctx context.Context, session int64, name string, m Label, note string, rest time.Duration) (bool, error)
 }
 

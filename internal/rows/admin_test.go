@@ -136,7 +136,7 @@ func TestGetAndDescribe(t *testing.T) {
 	})
 }
 
-// A hold that changes between the read and the statement that forces it stays.
+// A hold that has changed since it was read is not forced.
 func TestForceUnlockOfAChangingHold(t *testing.T) {
 	table := newTable()
 	e := rows.New(table, rows.Limits{Name: "memory"})

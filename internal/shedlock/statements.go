@@ -24,8 +24,9 @@ type Dialect struct {
 // free, though ShedLock itself never takes it. A table of MySQL may set locked_at at each
 // update that leaves it out.
 const (
-	// tryStatement: by; by, us, us; by; name, name, by. With Dialect.Unlocked name is the first and not
-	// the second to last: a server that finds the row by two ways may lock it by the other.
+	// tryStatement: by; by, us, us; by; name, name, by. With Dialect.Unlocked the first
+	// name is the first parameter of all. The statement must look for the row only once, in
+	// that JOIN: a server that can find the row in two ways may lock it in the second.
 	tryStatement = `UPDATE {table} {unlocked} SET
 	locked_at = CASE WHEN {ours} AND lock_until > {now} THEN locked_at ELSE {now} END,
 	lock_until = CASE WHEN {ours} AND lock_until > {now} THEN GREATEST(lock_until, {later}) ELSE {later} END,
