@@ -98,7 +98,7 @@ func (c *Console) Describe(ctx context.Context, name string) (Detail, error) {
 	return detail, nil
 }
 
-// keep makes r that of a name that nobody holds, if it stays taken after its release.
+// keep completes the Record of a name that has no holder, but stays taken after its release.
 func (r *Record) keep() {
 	if len(r.Holds) == 1 && r.Holds[0].Kept() {
 		r.Holders, r.Holds[0].HeldFor = 0, 0
@@ -188,7 +188,7 @@ func (c *Console) readLog(ctx context.Context, f LogFilter, yield func(Entry, er
 	return nil
 }
 
-// check returns what is wrong before anything is sent.
+// check returns an error for what is wrong before a call is sent.
 func (c *Console) check(names ...string) error {
 	if c.source == nil {
 		return fmt.Errorf("%s does not tell what is locked: %w", c.info.Name, errors.ErrUnsupported)

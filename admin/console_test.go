@@ -75,7 +75,7 @@ func TestNewAndFromPanicOnNil(t *testing.T) {
 	}
 }
 
-// paged notes how many entries are asked for at a time.
+// paged records how many entries are requested at a time.
 type paged struct {
 	*memhold.Backend
 	asked []int
@@ -137,7 +137,7 @@ func TestLogReadsPages(t *testing.T) {
 	}
 }
 
-// twoPages has a full page, and fails then.
+// twoPages has a full page, and then fails.
 type twoPages struct {
 	*memhold.Backend
 	after []string

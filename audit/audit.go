@@ -32,8 +32,8 @@ const (
 	every      = time.Second
 	writeLimit = time.Second
 
-	// So many entries are written at once, and as many a second on average; of the
-	// rest, how many they were. Rare ones have room of their own.
+	// The number of entries is limited: most at once, and perSecond on average; rare ones
+	// have a limit of their own. Of further entries only the number is written.
 	most      = 100
 	rareRoom  = 50
 	perSecond = 10
@@ -59,12 +59,12 @@ type Writer struct {
 
 	mu      sync.Mutex
 	pending []admin.Entry
-	room    float64 // how many more may be written that are not rare
+	room    float64 // how many more entries may be written that are not rare
 	counted time.Time
 	missed  int
-	last    admin.Client // whose entry was missed last
+	last    admin.Client // the client of the entry that was missed last
 	running bool         // the timer is set, or a write is under way
-	failing bool         // and that was logged
+	failing bool         // writes fail, and that was logged
 }
 
 // New returns a Writer to the event log of s. If the store has no event log, every write
@@ -108,7 +108,7 @@ func (w *Writer) Flush(ctx context.Context) error {
 	return w.writes.Wait(ctx)
 }
 
-// entryOf returns the entry about an event, if people want to know of that.
+// entryOf returns the entry for an event. ok is false if the log does not need it.
 func entryOf(e holdfast.Event) (entry admin.Entry, ok bool) {
 	entry = admin.Entry{Name: e.Name, Token: e.Token, Owner: e.Owner}
 	switch {
@@ -144,7 +144,7 @@ func entryOf(e holdfast.Event) (entry admin.Entry, ok bool) {
 	return entry, true
 }
 
-// add takes entry in, if there is room.
+// add adds entry, if the limits allow that, and otherwise counts it as missed.
 func (w *Writer) add(entry admin.Entry) {
 	entry.At = time.Now()
 	w.mu.Lock()
@@ -161,7 +161,7 @@ func (w *Writer) add(entry admin.Entry) {
 	}
 }
 
-// fits takes the room for entry, if there is any. The mutex is held.
+// fits reports whether the limits allow entry, and counts it. The mutex is held.
 func (w *Writer) fits(entry admin.Entry) bool {
 	if entry.Type.Rare() {
 		return len(w.pending) < most+rareRoom
@@ -176,11 +176,11 @@ func (w *Writer) fits(entry admin.Entry) bool {
 }
 
 func (w *Writer) later() {
-	time.AfterFunc(every, func() { w.writes.Go(w.turn) })
+	time.AfterFunc(every, func() { w.writes.Go(w.tick) })
 }
 
-// turn writes what was collected, and comes again for what has happened meanwhile.
-func (w *Writer) turn() {
+// tick writes what was collected, and sets the timer again if more was added meanwhile.
+func (w *Writer) tick() {
 	w.write()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -200,7 +200,7 @@ func (w *Writer) write() {
 	}
 }
 
-// take takes what was collected.
+// take returns and removes what was collected.
 func (w *Writer) take() []admin.Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,7 +212,7 @@ func (w *Writer) take() []admin.Entry {
 	return entries
 }
 
-// append makes one call of the store, whose panic is no lock's trouble.
+// append makes one call of the store. No lock fails if it panics.
 func (w *Writer) append(by admin.Client, entries []admin.Entry) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -224,8 +224,8 @@ func (w *Writer) append(by admin.Client, entries []admin.Entry) (err error) {
 	return w.source.AppendLog(ctx, by, entries)
 }
 
-// note logs once that the event log has a hole, until it goes on. The log may be
-// slow, and those who lock and unlock take the mutex.
+// note logs once that writes fail, and forgets that when one succeeds. It does not log
+// under the mutex: the log may be slow, and each event needs the mutex.
 func (w *Writer) note(err error) {
 	w.mu.Lock()
 	first := err != nil && !w.failing

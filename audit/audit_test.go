@@ -21,8 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// recorder is a store that counts how often it gets entries, and may not
-// take it.
+// recorder is a store that counts the calls of AppendLog, and may refuse them.
 type recorder struct {
 	*memhold.Backend
 	calls [][]admin.Entry
@@ -50,7 +49,7 @@ type store interface {
 	admin.Source
 }
 
-// written is the event log of a store, a word or two for each entry.
+// written returns the event log of a store, one or two words for each entry.
 func written(t *testing.T, s admin.Source) []string {
 	t.Helper()
 	var all []string
@@ -173,8 +172,7 @@ func TestFlushWritesTheRest(t *testing.T) {
 	})
 }
 
-// A store that refuses entries, or panics, costs the event log and
-// nothing else; that is said once.
+// If a store refuses entries, or panics, only the event log has a hole. That is logged once.
 func TestWritesThatFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -203,7 +201,7 @@ func TestWritesThatFail(t *testing.T) {
 	})
 }
 
-// A store without an event log says so, once, and the locks do not care.
+// If a store has no event log, that is logged once, and the locks work.
 func TestStoreWithoutALog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -220,7 +218,7 @@ func TestStoreWithoutALog(t *testing.T) {
 	})
 }
 
-// Each Locker's entries are written as its own, with its Note.
+// The entries of each Locker have its own client and Note.
 func TestObservesSeveralLockers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &recorder{Backend: memhold.New()}
@@ -293,7 +291,7 @@ func TestWritesOfTrouble(t *testing.T) {
 	})
 }
 
-// Ten a second are written for as long as it goes on.
+// Ten entries a second are written for as long as there are more.
 func TestWritesGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &recorder{Backend: memhold.New()}

@@ -22,9 +22,9 @@ import "errors"
 // succeed again if one of them may not. For example, a call that was refused before any
 // execution is both ErrRefused and ErrNotExecuted.
 //
-// The error of a context that ended during the call counts as "any other". An adapter
-// that has sent nothing adds ErrNotExecuted. In doubt an adapter adds nothing: that costs
-// a second call, while a wrong certainty may cost a lock.
+// The error of a context that ended during the call counts as "any other". An adapter adds
+// ErrNotExecuted only if it is sure that nothing was sent: another call costs little, but a
+// wrong ErrNotExecuted may cost a lock.
 var (
 	// ErrGone means that the store has nothing of the claim. For a Try it means that the
 	// claim was released before, see Claim.Indeterminate, or ended by force. The error

@@ -1,27 +1,27 @@
-// Package elect chooses one leader among processes. They campaign for the same lock, and who
-// holds it leads.
+// Package elect chooses one leader among processes. They campaign for the same lock, and its
+// holder leads.
 //
 //	e := elect.New(locker.Mutex("leader/billing"))
 //	err := e.Run(ctx, func(term context.Context, lock *holdfast.Lock) error {
 //		return bill(term, lock.Token()) // until term is done
 //	})
 //
-// Each process has an Election of its own. Any process can ask who leads, by the text that
-// each has in holdfast.Options.Note:
+// Each process has an Election of its own. Any process can find out which one leads, by the
+// text in its holdfast.Options.Note:
 //
 //	records, err := admin.New(store).Get(ctx, "leader/billing")
-//	if err == nil && records[0].Holders > 0 { // else nobody leads
+//	if err == nil && records[0].Holders > 0 { // otherwise no process leads
 //		leader = records[0].Holds[0].Note
 //	}
 //
 // The metric leader of packages promhold and otelhold follows the lock, if their
 // Options.Elections have its name.
 //
-// There is at most one leader under the conditions of package holdfast. The term of a leader
-// that cannot reach the store is over before the next one begins. A leader that was paused
-// by the system does not notice that before it runs again, and after a forced unlock it
-// learns of its loss with the next renewal, as docs/guarantees.md says. So let it send
-// lock.Token with each write, and have the resource refuse smaller ones: see package fence.
+// There is at most one leader under the conditions of package holdfast. If a leader cannot
+// reach the store, its term is over before the next one begins. A leader that was paused by
+// the system does not notice that before it runs again. After a forced unlock it is
+// notified at its next renewal, as docs/guarantees.md says. So let it send lock.Token with
+// each write, and have the resource refuse smaller tokens: see package fence.
 package elect
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// ErrNotLeading is the answer of Leading where this process has no term.
+// ErrNotLeading is what Leading returns if this process has no term.
 var ErrNotLeading = errors.New("not the leader")
 
 // Election is the candidacy of a process.
@@ -56,13 +56,13 @@ func New(m *holdfast.Mutex, opts ...holdfast.Option) *Election {
 // When lead returns after a loss, Run campaigns again, whatever lead returned. A new term
 // never begins before lead has returned from the old one.
 //
-// When lead returns earlier, or because ctx has ended, this process resigns: Run releases the
-// lock, so that another process leads at once, and returns lead's error, joined with that of
-// the release if there is one. To campaign once more, call Run again. Run releases the lock
-// also if lead panics.
+// When lead returns earlier, or because ctx has ended, this process resigns: Run releases
+// the lock, so that another process leads at once, and returns lead's error, joined with
+// that of the release if there is one. To campaign once more, call Run again. Run releases
+// the lock also if lead panics.
 //
-// Without a term Run returns what Lock returns: after the end of ctx its error, with the
-// option Wait ErrBusy, and what a repetition does not change, such as a store that refuses the
+// Without a term, Run returns the error of Lock: that of ctx if it has ended, ErrBusy with
+// the option Wait, or one that would come again, such as that of a store that refuses the
 // client. It returns an error at once while another Run of the same Election goes on.
 func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock *holdfast.Lock) error) error {
 	if !e.running.CompareAndSwap(false, true) {
@@ -84,9 +84,10 @@ func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock
 	}
 }
 
-// Leading returns nil while this process leads, and otherwise why not: ErrNotLeading, or the
-// loss of a term that lead has not noticed yet, which is ErrLost. A process leads until lead
-// returns, also after ctx has ended. Leading does no I/O, and is cheap enough for each request.
+// Leading returns nil while this process leads. Otherwise it returns ErrNotLeading, or
+// ErrLost if the lock of a term is lost and lead has not returned yet. A process leads
+// until lead returns, also after ctx has ended. Leading does no I/O, and is cheap enough
+// for each request.
 func (e *Election) Leading() error {
 	if term := e.term.Load(); term != nil {
 		return term.Err()

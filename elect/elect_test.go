@@ -19,16 +19,16 @@ import (
 
 const ttl = 6 * time.Second
 
-// term is what a leader saw of its own.
+// term is a term as its leader saw it.
 type term struct {
 	leader     int
 	token      uint64
 	begun      time.Time
-	over       time.Time // its context
-	leadingEnd error     // what Leading said then
+	over       time.Time // when its context ended
+	leadingEnd error     // the result of Leading then
 }
 
-// electorate is some processes that campaign in one store.
+// electorate is a number of processes that campaign in one store.
 type electorate struct {
 	t      *testing.T
 	shared *memhold.Backend
@@ -39,7 +39,7 @@ type electorate struct {
 	terms []*term
 }
 
-// campaign starts n processes. What they run ends with the test.
+// campaign starts n processes, which end with the test.
 func campaign(t *testing.T, n int) *electorate {
 	e := &electorate{t: t, shared: memhold.New(), begun: make(chan *term, 1000)}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -64,7 +64,7 @@ func campaign(t *testing.T, n int) *electorate {
 	return e
 }
 
-// run is a process, whose leaders work until their term is over.
+// run runs one process. Its leaders work until their term is over.
 func (e *electorate) run(ctx context.Context, id int, election *elect.Election) {
 	err := election.Run(ctx, func(ctx context.Context, lock *holdfast.Lock) error {
 		if err := election.Leading(); err != nil {
@@ -98,7 +98,7 @@ func (e *electorate) check() {
 	}
 }
 
-// cut has no call of a store answered.
+// cut makes a store answer no call.
 func cut(s *faulty.Store) {
 	s.Change(func() {
 		s.OnTry = func(ctx context.Context, _ driver.Claim) (driver.Outcome, error) {
@@ -138,8 +138,8 @@ func TestCutOff(t *testing.T) {
 	})
 }
 
-// A leader that is forced out campaigns again. Its term may overlap with the next until its
-// next renewal, but its token is smaller.
+// A leader whose hold was ended by force campaigns again. Its term may overlap with the
+// next one until its next renewal, but its token is smaller.
 func TestForced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shared := memhold.New()
@@ -180,7 +180,7 @@ func TestLossAtTheEnd(t *testing.T) {
 	})
 }
 
-// A leader that resigns gives the lock up at once, and Run returns its error.
+// A leader that resigns releases the lock at once, and Run returns its error.
 func TestResign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, own := memhold.New(), errors.New("disk full")
@@ -247,7 +247,7 @@ func TestSlowToStop(t *testing.T) {
 	})
 }
 
-// A leader that panics gives the lock up, and may campaign again.
+// A leader that panics releases the lock, and may campaign again.
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := holdfast.New(memhold.New(), nil)
@@ -269,7 +269,8 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// Run may not be called again before it has returned; and it returns what a repetition does not change.
+// Run must not be called again before it has returned. It returns errors that would come
+// again.
 func TestRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, own := faulty.New(), errors.New("no rights")

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// A replica leads until it is shut down. Others see who leads, by the note of its Locker.
+// A replica leads until it is shut down. Other replicas find out which one leads, by the
+// note of its Locker.
 func Example() {
 	store := memhold.New() // in production a store that is shared, such as redishold
 	locker := holdfast.New(store, &holdfast.Options{Note: "replica-1 at 10.0.0.7:8080"})

@@ -25,7 +25,8 @@ import (
 // a repetition is refused, too.
 var ErrStale = errors.New("fence: stale token")
 
-// stale describes a refusal. seen is 0 where it is not known.
+// stale returns the error of a refusal. seen is the larger token; 0 means that it is not
+// known.
 func stale(name string, token, seen uint64) error {
 	if seen == 0 {
 		return fmt.Errorf("%w: %q was written with a larger token than %d", ErrStale, name, token)
@@ -33,7 +34,7 @@ func stale(name string, token, seen uint64) error {
 	return fmt.Errorf("%w: %q was written with token %d, and this is %d", ErrStale, name, seen, token)
 }
 
-// valid checks that a token can be one.
+// valid returns an error if token is none.
 func valid(name string, token uint64) error {
 	if token == 0 || token > 1<<63-1 {
 		return fmt.Errorf("fence: %d for %q is not a token: does the store of the lock have them?", token, name)
@@ -41,7 +42,7 @@ func valid(name string, token uint64) error {
 	return nil
 }
 
-// staleInRedis describes a refusal by Script.
+// staleInRedis returns the error of a refusal by Script.
 func staleInRedis(seen any) error {
 	return fmt.Errorf("%w: the value was written with token %v", ErrStale, seen)
 }

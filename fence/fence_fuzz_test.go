@@ -7,8 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 )
 
-// FuzzAccepted shows that only what the script answers for a value that was set
-// is taken for that.
+// FuzzAccepted shows that no other reply is taken for that of a value that was set.
 func FuzzAccepted(f *testing.F) {
 	f.Add(int64(1), "7", uint8(2), uint8(0))
 	f.Add(int64(0), "8", uint8(2), uint8(0))

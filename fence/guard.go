@@ -15,7 +15,7 @@ type Guard struct {
 	seats map[string]*seat
 }
 
-// seat is one name. Its mutex is held while the write runs.
+// seat is the state of one name. Its mutex is held while the write runs.
 type seat struct {
 	mu    sync.Mutex
 	token uint64

@@ -82,15 +82,15 @@ func (d SQL) Check(ctx context.Context, tx *sql.Tx, name string, token uint64) e
 }
 
 // CheckPostgreSQL is PostgreSQL.Check for a client other than database/sql. exec executes a
-// statement in the transaction of the protected write, and returns how many rows it affected.
-// For pgx there is pghold.CheckFence.
+// statement in the transaction of the protected write, and returns how many rows it
+// affected. For pgx there is pghold.CheckFence.
 func CheckPostgreSQL(ctx context.Context, exec func(ctx context.Context, statement string, args ...any) (int64, error),
 	name string, token uint64,
 ) error {
 	if err := valid(name, token); err != nil {
 		return err
 	}
-	// ON CONFLICT locks the row, and looks at its latest version.
+	// ON CONFLICT locks the row, and compares with its latest version.
 	affected, err := exec(ctx, `INSERT INTO fence (name, token) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET token = EXCLUDED.token
 WHERE fence.token <= EXCLUDED.token`, name, int64(token))
@@ -103,10 +103,10 @@ WHERE fence.token <= EXCLUDED.token`, name, int64(token))
 	return nil
 }
 
-// checkMySQL locks the row and compares by itself. The number of affected rows
-// would not do: by default MySQL counts those that changed, and the second write
-// of one holder changes none. The insert comes first because reading a row that
-// does not exist locks a gap, on which two transactions can deadlock.
+// checkMySQL locks the row and compares the tokens itself. The number of affected rows does
+// not help: by default MySQL counts the rows that changed, and the second write of a holder
+// changes none. The insert comes first, because reading a row that does not exist locks a
+// gap, on which two transactions can deadlock.
 func checkMySQL(ctx context.Context, tx *sql.Tx, name string, token uint64) error {
 	if err := valid(name, token); err != nil {
 		return err

@@ -4,8 +4,9 @@
 //	j := job.New(locker.Mutex("report"), report, holdfast.AtLeast(45*time.Second)) // due each minute
 //
 // A Job fits a scheduler by its methods: c.AddJob(spec, j) of robfig/cron and its forks,
-// gocron.NewTask(j.RunContext), or a call in a loop. For netresearch/go-cron with a context,
-// cron.FuncJobWithContext takes a function that calls RunContext; the error is logged already.
+// gocron.NewTask(j.RunContext), or a call in a loop. For netresearch/go-cron with a
+// context, cron.FuncJobWithContext takes a function that calls RunContext; the error is
+// logged already.
 package job
 
 import (
@@ -29,19 +30,20 @@ type Job struct {
 }
 
 // New returns a Job that does work while it holds m. The options are those of each run.
-// Without AtLeast a process whose clock is behind does the work again as soon as the one
-// before has finished. With the option Wait a run waits for the holder; else it is skipped.
+// Without AtLeast, a process whose clock is behind may do the work again as soon as the
+// first process has finished. With the option Wait a run waits for the holder; otherwise it
+// is skipped.
 func New(m *holdfast.Mutex, work func(context.Context, *holdfast.Lock) error, opts ...holdfast.Option) *Job {
 	return &Job{mutex: m, work: work, opts: append([]holdfast.Option{holdfast.Wait(0)}, opts...)}
 }
 
 // RunContext takes the lock, does the work, and releases the lock, also if the work panics.
-// The context of the work ends with ctx, and when the lock is lost. If the name is held, the
-// run is skipped: RunContext returns nil. It logs and returns every other error: that of the
-// work, ErrLost, a release that is not confirmed, or that of the store, which may also stop
-// responding during a Wait. If ctx ends before the work begins, as where a scheduler shuts
-// down, the error is logged as a debug line. RunContext does not repeat work that failed, and
-// with AtLeast the name stays taken then, too.
+// The context of the work ends with ctx, and when the lock is lost. If the name is held,
+// the run is skipped: RunContext returns nil. It logs and returns every other error: that
+// of the work, ErrLost, that of a release that is not confirmed, or that of the store,
+// which may also stop responding during a Wait. If ctx ends before the work begins, as when
+// a scheduler shuts down, the error is logged as a debug line. RunContext does not repeat
+// work that failed. With AtLeast the name stays taken after a failure, too.
 func (j *Job) RunContext(ctx context.Context) error {
 	log := cmp.Or(j.Logger, slog.Default())
 	began := false

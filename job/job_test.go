@@ -26,7 +26,7 @@ func logged(l *holdfast.Locker, do func(context.Context, *holdfast.Lock) error, 
 	return j, b
 }
 
-// nothing is work that is done at once.
+// nothing is work that ends at once.
 func nothing(context.Context, *holdfast.Lock) error { return nil }
 
 // Three processes, whose clocks differ by less than AtLeast, run the job once per tick;
@@ -67,8 +67,8 @@ func TestOncePerTick(t *testing.T) {
 	}
 }
 
-// A run that finds the name held is skipped, which is no error, also where the caller of
-// this process holds it. Wait makes the run wait.
+// A run that finds the name held is skipped, which is no error, also if a caller of this
+// process holds it. With Wait the run waits.
 func TestSkips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
@@ -92,7 +92,7 @@ func TestSkips(t *testing.T) {
 	})
 }
 
-// Every error but a held name is returned, and is one line of the log.
+// Every error, except that the name is held, is returned, and is one line of the log.
 func TestErrors(t *testing.T) {
 	own := errors.New("disk full")
 	refuse := func(context.Context, driver.Claim) (driver.Outcome, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A name that stays taken after its release is shown with the one who had it, is freed
-// by force as any other, and is released by itself.
+// A name that stays taken after its release is listed with its last holder, can be freed by
+// force, and becomes free by itself.
 func TestNamesThatStayTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New()

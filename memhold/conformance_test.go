@@ -12,13 +12,13 @@ import (
 
 func open(*testing.T) driver.Backend { return memhold.New() }
 
-// In real time a machine may stand still for half of the TTL.
+// The TTL is long because in real time a machine may be busy for half of it.
 func TestConformance(t *testing.T) {
 	drivertest.Suite{Open: open, TTL: time.Second}.Run(t)
 }
 
-// The same on the fake clock, where every bound is exact and a goroutine that is
-// left behind fails the test.
+// The same on the fake clock, where every bound is exact and a goroutine that is left behind
+// fails the test.
 func TestConformanceSynctest(t *testing.T) {
 	drivertest.Suite{Open: open, Synctest: true}.Run(t)
 }

@@ -14,9 +14,9 @@ import (
 // logMost is how many entries are kept.
 const logMost = 1000
 
-// eventLog is what clients did.
+// eventLog has the entries that clients have appended.
 type eventLog struct {
-	last int // the number of the latest
+	last int // the number of the latest entry
 	kept []logged
 }
 

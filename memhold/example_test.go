@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// Programs hand a Backend to holdfast.New; this is what it does underneath.
+// Programs pass a Backend to holdfast.New, which makes calls like these.
 func Example() {
 	ctx := context.Background()
 	store := memhold.New()
@@ -35,7 +35,7 @@ func Example() {
 	// second: true <nil> larger token: true
 }
 
-// A test of what a program does when it loses a lock takes the record away.
+// The test of a program that loses a lock deletes the record.
 func ExampleBackend_Drop() {
 	ctx := context.Background()
 	store := memhold.New()

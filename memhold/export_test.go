@@ -2,20 +2,20 @@ package memhold
 
 import "maps"
 
-// Clone returns a store with the holds of b, without its queues: a standby.
+// Clone returns a store with the holds of b and without its queues, like a standby.
 func (b *Backend) Clone() *Backend {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := New()
-	maps.Copy(c.marks, b.marks)
-	for name, e := range b.entries {
-		copied := newEntry(e.kind)
+	maps.Copy(c.tombstones, b.tombstones)
+	for name, e := range b.resources {
+		copied := newResource(e.kind)
 		copied.permits, copied.count = e.permits, e.count
 		for _, g := range e.grants {
 			grant := *g
 			copied.grants = append(copied.grants, &grant)
 		}
-		c.entries[name] = copied
+		c.resources[name] = copied
 	}
 	return c
 }

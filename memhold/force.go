@@ -24,9 +24,9 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	if e := b.live(name, now); e != nil {
 		if g := e.held(h.Owner); g != nil {
 			b.revoke(name, e, g, now, driver.ReasonForced, fmt.Sprintf("lock of %q was broken: %s", g.note, why))
-			m := b.marks[claimID{name, h.Owner}]
+			m := b.tombstones[claimID{name, h.Owner}]
 			m.why = why
-			b.marks[claimID{name, h.Owner}] = m
+			b.tombstones[claimID{name, h.Owner}] = m
 			b.tidy(name, e)
 			return nil
 		}
@@ -34,8 +34,8 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	return b.gone(driver.Claim{Name: name, Owner: h.Owner}, now)
 }
 
-// ForceReasons returns the reasons given to ForceUnlock, as long as the owners get them:
-// see ForceUnlock.
+// ForceReasons returns the reasons that were given to ForceUnlock, for as long as owners get
+// them.
 func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]string, error) {
 	why := make([]string, len(over))
 	if err := ended(ctx); err != nil {
@@ -45,17 +45,17 @@ func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]strin
 	defer b.mu.Unlock()
 	now := b.begin()
 	for i, e := range over {
-		if m := b.marks[claimID{e.Name, e.Owner}]; now.Before(m.until) {
+		if m := b.tombstones[claimID{e.Name, e.Owner}]; now.Before(m.until) {
 			why[i] = m.why
 		}
 	}
 	return why, nil
 }
 
-// Drop deletes everything of name, like a deletion by hand in a store: grants, the queue,
-// the permits of a semaphore, the count of a latch. It notifies waiters. It returns false
-// if there was nothing. Use it in tests of a lost lock: Renew and Release of the holders
-// return driver.ReasonDeleted for the rest of their lease, and for at least 5 s.
+// Drop deletes everything of name, as if an operator had deleted it in a store: grants, the
+// queue, the permits of a semaphore, the count of a latch. It notifies waiters. It returns
+// false if there was nothing. Use it in tests of a lost lock: Renew and Release of the
+// holders return driver.ReasonDeleted for the rest of their lease, and for at least 5 s.
 func (b *Backend) Drop(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -68,8 +68,8 @@ func (b *Backend) Drop(name string) bool {
 	for len(e.grants) > 0 {
 		b.revoke(name, e, e.grants[0], now, driver.ReasonDeleted, "the record was deleted by hand")
 	}
-	e.dismiss(func(*place) bool { return true })
+	e.dequeue(func(*place) bool { return true })
 	e.wake()
-	delete(b.entries, name)
+	delete(b.resources, name)
 	return true
 }

@@ -63,7 +63,7 @@ func owners(t *testing.T, b *Backend) []string {
 	return all
 }
 
-// calling reports whether o's waiter would return now.
+// calling reports whether a Wait with o would return at once.
 func calling(o driver.Outcome) bool {
 	select {
 	case <-o.Ahead.(ahead).changed:
@@ -144,7 +144,7 @@ func TestSemaphoreIsKeptUntilDrop(t *testing.T) {
 		if !b.Drop("job") {
 			t.Error("Drop of a semaphore: got false, want true")
 		}
-		mustTry(t, b, claim("a")) // and the name can be anything again
+		mustTry(t, b, claim("a")) // and the name can have any kind again
 	})
 }
 
@@ -220,11 +220,11 @@ func TestLatchRemembersCallsForAWhile(t *testing.T) {
 		}
 		mustSet("set", 3, true)
 		mustCount("a", 2)
-		time.Sleep(remember - 1)
+		time.Sleep(rememberFor - 1)
 		mustCount("a", 2)
 		mustSet("set", 3, true)
 		time.Sleep(time.Nanosecond)
-		mustSet("set", 3, false) // forgotten, so it is another call now
+		mustSet("set", 3, false) // the first call is not remembered any more, so this is another
 		mustCount("a", 1)
 	})
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// callID distinguishes calls on latches.
+// callID identifies a call on a latch.
 type callID struct{ name, call string }
 
-// answer is what is remembered of a call on a latch.
+// answer is the remembered answer to a call on a latch.
 type answer struct {
 	set   bool
 	until time.Time
@@ -39,11 +39,11 @@ func (b *Backend) SetCount(ctx context.Context, name, call string, n int64) (boo
 		return false, err
 	}
 	if e == nil {
-		counting := newEntry(latch)
+		counting := newResource(latch)
 		counting.count = n
-		b.entries[name] = counting
+		b.resources[name] = counting
 	}
-	b.answers[callID{name, call}] = answer{set: e == nil, until: now.Add(remember)}
+	b.answers[callID{name, call}] = answer{set: e == nil, until: now.Add(rememberFor)}
 	return e == nil, nil
 }
 
@@ -66,12 +66,12 @@ func (b *Backend) CountDown(ctx context.Context, name, call string) error {
 	if err != nil {
 		return err
 	}
-	b.answers[callID{name, call}] = answer{until: now.Add(remember)}
+	b.answers[callID{name, call}] = answer{until: now.Add(rememberFor)}
 	if e == nil {
 		return nil
 	}
 	if e.count--; e.count == 0 {
-		delete(b.entries, name)
+		delete(b.resources, name)
 		e.wake()
 	}
 	return nil
@@ -92,7 +92,7 @@ func (b *Backend) Count(ctx context.Context, name string) (int64, error) {
 	return e.count, nil
 }
 
-// answered returns the answer that was given to call, if it is remembered.
+// answered returns the answer to an earlier call with this id, if it is remembered.
 func (b *Backend) answered(name, call string, now time.Time) (answer, bool) {
 	a, ok := b.answers[callID{name, call}]
 	return a, ok && now.Before(a.until)
@@ -104,12 +104,12 @@ func (b *Backend) LatchWaiter(name string) driver.Waiter {
 	return &latchWaiter{backend: b, name: name}
 }
 
-// latchWaiter waits for what it saw when Wait returned the last time: the
-// caller's Count follows that, so nothing falls in between.
+// latchWaiter waits for a change of the state that it read when Wait returned the last
+// time. The caller calls Count after that, so it misses no change.
 type latchWaiter struct {
 	backend *Backend
 	name    string
-	opens   <-chan struct{} // nil: nothing seen yet
+	opens   <-chan struct{} // nil: nothing was read yet
 }
 
 // Wait returns when the latch has opened since Wait last returned, or with ctx's
@@ -129,12 +129,12 @@ func (w *latchWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcom
 	return driver.Outcome{}, nil
 }
 
-// check takes down what there is to wait for: nothing if the latch is open.
+// check reads the state for the next Wait: nothing to wait for if the latch is open.
 func (w *latchWaiter) check() {
 	w.backend.mu.Lock()
 	defer w.backend.mu.Unlock()
 	w.opens = nil
-	if e := w.backend.entries[w.name]; e != nil {
+	if e := w.backend.resources[w.name]; e != nil {
 		w.opens = e.freed
 	}
 }

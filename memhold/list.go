@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// shown is how many holders and waiters of each name are shown.
+// shown is how many holders and waiters of each name are listed.
 const shown = 32
 
 // List yields locks, semaphores and latches in the order of their names. It takes the
@@ -45,7 +45,7 @@ func (b *Backend) names(prefix string) []string {
 	defer b.mu.Unlock()
 	now := b.begin()
 	var names []string
-	for name := range b.entries {
+	for name := range b.resources {
 		if strings.HasPrefix(name, prefix) && b.live(name, now) != nil {
 			names = append(names, name)
 		}
@@ -82,8 +82,8 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 	return admin.Detail{Record: records[0]}, nil
 }
 
-// record describes e.
-func (e *entry) record(now time.Time) admin.Record {
+// record returns the Record of e.
+func (e *resource) record(now time.Time) admin.Record {
 	r := admin.Record{
 		Kind: e.listed(), Holders: len(e.grants), Waiting: len(e.queue), Count: e.count,
 		Remaining: -1, // of a semaphore and a latch
@@ -96,7 +96,7 @@ func (e *entry) record(now time.Time) admin.Record {
 			Holder:  admin.Holder{Owner: g.owner, Note: g.note, Holds: g.holds, Remaining: g.expires.Sub(now)},
 			Mode:    g.mode,
 			Token:   g.token,
-			HeldFor: now.Sub(g.since),
+			HeldFor: now.Sub(g.grantedAt),
 			Client:  admin.Client{Note: g.note},
 		})
 	}
@@ -112,8 +112,8 @@ func (e *entry) record(now time.Time) admin.Record {
 	return r
 }
 
-// lasts returns how long something of e remains, unless it is renewed.
-func (e *entry) lasts(now time.Time) time.Duration {
+// lasts returns how long the last part of e lasts without a renewal.
+func (e *resource) lasts(now time.Time) time.Duration {
 	var last time.Time
 	for _, g := range e.grants {
 		last = later(last, g.expires)
@@ -124,8 +124,8 @@ func (e *entry) lasts(now time.Time) time.Duration {
 	return last.Sub(now)
 }
 
-// listed is e's kind, as it is shown.
-func (e *entry) listed() admin.Kind {
+// listed returns the kind of e for a Record.
+func (e *resource) listed() admin.Kind {
 	switch e.kind {
 	case semaphore:
 		return admin.KindSemaphore

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// Every kind of lock is listed as what it is, with its holder, since when, and
-// the waiters in their order.
+// Every kind of lock is listed with its kind, its holder, how long it has been held, and its
+// waiters in their order.
 func TestListTellsEveryKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()

@@ -31,13 +31,13 @@ import (
 // later calls remove expired leases of all names. A semaphore, and a latch that is not
 // open, stay until Drop.
 type Backend struct {
-	mu      sync.Mutex
-	entries map[string]*entry // by name; lapsed ones until somebody looks
-	marks   map[claimID]mark  // what is remembered of claims that are gone
-	answers map[callID]answer // and of calls on latches
-	last    uint64            // the last fencing token given, over all names
-	calls   int               // since the last sweep
-	log     eventLog
+	mu         sync.Mutex
+	resources  map[string]*resource  // by name; an expired one stays until it is read
+	tombstones map[claimID]tombstone // of claims that are gone
+	answers    map[callID]answer     // to calls on latches
+	last       uint64                // the last fencing token, over all names
+	calls      int                   // since begin has last dropped what expired
+	log        eventLog
 
 	listeners map[*listener]struct{}
 }
@@ -54,9 +54,9 @@ var (
 // New returns an empty store.
 func New() *Backend {
 	return &Backend{
-		entries: make(map[string]*entry),
-		marks:   make(map[claimID]mark),
-		answers: make(map[callID]answer),
+		resources:  make(map[string]*resource),
+		tombstones: make(map[claimID]tombstone),
+		answers:    make(map[callID]answer),
 
 		listeners: make(map[*listener]struct{}),
 	}
@@ -82,11 +82,11 @@ func (b *Backend) Info() driver.Info {
 	}
 }
 
-// Try grants c if there is room for it, or if its owner holds already. A
-// repeated grant never shortens the lease; it sets the hold count to c.Holds and
-// draws a new block of tokens. The first token of a block is the larger of the
-// time in microseconds since 1970 and the last token given for any name plus
-// one, so tokens usually rise from one process to the next as well.
+// Try grants c if it can be granted beside the present grants, or if its owner holds
+// already. A repeated grant never shortens the lease. It sets the hold count to c.Count and
+// reserves a new block of tokens. The first token of a block is the larger one of the time
+// in microseconds since 1970 and the last token of all names plus one, so tokens usually
+// rise from one process to the next as well.
 //
 // A fair claim that is not granted gets a place at the end of the queue, unless NoQueue
 // is set. It keeps its place until Release, if it is tried again or renewed at least
@@ -104,8 +104,8 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 	return b.try(c, b.begin())
 }
 
-// TryAll tries cs one after the other, all at the same instant, and returns what
-// Try would have returned for each.
+// TryAll tries cs one after the other, all at the same instant. It returns what Try would
+// have returned for each.
 func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	answers := make([]driver.Attempt, len(cs))
 	err := ended(ctx)
@@ -123,7 +123,7 @@ func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attemp
 }
 
 func (b *Backend) try(c driver.Claim, now time.Time) (driver.Outcome, error) {
-	if m := b.marks[idOf(c)]; m.abandoned && now.Before(m.until) {
+	if m := b.tombstones[idOf(c)]; m.abandoned && now.Before(m.until) {
 		return driver.Outcome{}, fmt.Errorf("memhold: claim on %q was given up before this try: %w", c.Name, driver.ErrGone)
 	}
 	e, err := b.open(c, now)
@@ -135,9 +135,9 @@ func (b *Backend) try(c driver.Claim, now time.Time) (driver.Outcome, error) {
 		if !e.enter(c, now) {
 			return e.refusal(c, now), nil
 		}
-		g = &grant{owner: c.Owner, client: c.Client, seq: c.Seq, mode: c.Mode, since: now}
+		g = &grant{owner: c.Owner, client: c.Client, seq: c.Seq, mode: c.Mode, grantedAt: now}
 		e.grants = append(e.grants, g)
-		delete(b.marks, idOf(c))
+		delete(b.tombstones, idOf(c))
 	}
 	g.note = c.Note
 	g.extend(c, now)
@@ -156,8 +156,8 @@ func (b *Backend) try(c driver.Claim, now time.Time) (driver.Outcome, error) {
 	return out, nil
 }
 
-// open returns the entry of c's name, which it makes if there is none.
-func (b *Backend) open(c driver.Claim, now time.Time) (*entry, error) {
+// open returns the resource of c's name, which it creates if there is none.
+func (b *Backend) open(c driver.Claim, now time.Time) (*resource, error) {
 	k := kindOf(c)
 	e, err := b.expect(c.Name, k, now)
 	if err != nil || e != nil {
@@ -166,9 +166,9 @@ func (b *Backend) open(c driver.Claim, now time.Time) (*entry, error) {
 	if k == semaphore && c.Permits < 1 {
 		return nil, refused("semaphore %q does not exist yet, and the claim does not say how many permits it has", c.Name)
 	}
-	e = newEntry(k)
+	e = newResource(k)
 	e.permits = c.Permits
-	b.entries[c.Name] = e
+	b.resources[c.Name] = e
 	return e, nil
 }
 
@@ -209,11 +209,10 @@ func (b *Backend) renew(c driver.Claim, now time.Time) driver.Renewal {
 }
 
 // Release ends the claim, held or in the queue, and notifies the next waiters. If AtLeast
-// is set, the name stays taken for so much longer. The store does not notify waiters when
-// this time ends. If the store has no record of
-// the claim, Release returns a *driver.GoneError, with one of the reasons of Renew. If
-// Indeterminate is set, the store refuses each later Try of this claim for one TTL, and
-// for not less than 5 s.
+// is set, the name stays taken for so much longer, and waiters are not notified when this
+// time ends. If the store has no record of the claim, Release returns a *driver.GoneError,
+// with one of the reasons of Renew. If Indeterminate is set, the store refuses each later
+// Try of this claim for one TTL, and for not less than 5 s.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -241,15 +240,15 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return b.gone(c, now)
 }
 
-// reserve draws n consecutive tokens and returns the first.
+// reserve reserves n consecutive tokens and returns the first.
 func (b *Backend) reserve(n int, now time.Time) uint64 {
 	first := max(b.last+1, uint64(max(now.UnixMicro(), 1)))
 	b.last = first + uint64(max(n, 1)) - 1
 	return first
 }
 
-// ended returns an error if ctx has ended. Nothing has been done yet, and the
-// error says so.
+// ended returns an error if ctx has ended. It is also driver.ErrNotExecuted: nothing was
+// done yet.
 func ended(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("memhold: %w: %w", driver.ErrNotExecuted, err)

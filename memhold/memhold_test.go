@@ -37,11 +37,11 @@ func renew(t *testing.T, b *Backend, c driver.Claim) driver.Renewal {
 	return answers[0]
 }
 
-// left returns how many things a Backend keeps.
+// left returns how many resources, tombstones and answers a Backend keeps.
 func left(b *Backend) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.entries) + len(b.marks) + len(b.answers)
+	return len(b.resources) + len(b.tombstones) + len(b.answers)
 }
 
 func TestTTLIsNeverShortened(t *testing.T) {
@@ -70,7 +70,7 @@ func TestTokens(t *testing.T) {
 				t.Errorf("grant %d: got token %d, want %d", i, got, want)
 			}
 		}
-		// One number for the whole store, and never behind the clock.
+		// One counter for the whole store, which is never behind the clock.
 		other := claim("b")
 		other.Name = "another job"
 		if got, want := mustTry(t, b, other).Token, now+30; got != want {
@@ -214,8 +214,7 @@ func TestEndedContextTouchesNothing(t *testing.T) {
 	}
 }
 
-// Whatever was done with names, nothing of them is left when their leases have ended and
-// others use the store.
+// Whatever clients did, nothing is left when all leases have ended and others use the store.
 func TestMemoryReturnsToZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 700
@@ -225,7 +224,7 @@ func TestMemoryReturnsToZero(t *testing.T) {
 			try := func(cs ...driver.Claim) (last driver.Claim) {
 				for _, last = range cs {
 					last.Name = name
-					_, _ = b.Try(t.Context(), last) // of a queue the first is granted
+					_, _ = b.Try(t.Context(), last) // the first of the queue is granted
 				}
 				return last
 			}
@@ -240,7 +239,7 @@ func TestMemoryReturnsToZero(t *testing.T) {
 				try(claim("a"))
 				b.Drop(name)
 			case 3:
-				try(claim("a")) // its process is gone
+				try(claim("a")) // its process has died
 			case 4:
 				try(fair(claim("a")), fair(claim("b")), fair(claim("c")))
 			case 5:
@@ -258,7 +257,7 @@ func TestMemoryReturnsToZero(t *testing.T) {
 			t.Fatalf("got %d records and marks, want one at least for each name that was not released", got)
 		}
 		time.Sleep(ttl)
-		for range 2 * n { // under names of their own
+		for range 2 * n { // under other names
 			mustTry(t, b, claim("b"))
 			mustRelease(t, b, claim("b"))
 		}

@@ -2,11 +2,11 @@ package memhold
 
 import "context"
 
-// listener is a client that is notified of the end of its grants.
+// listener is a Notify of a client.
 type listener struct {
 	client string
-	ended  []uint64      // what it was not notified of yet
-	some   chan struct{} // capacity 1: there is some
+	ended  []uint64      // Claim.Seq of grants of which the client was not notified yet
+	some   chan struct{} // capacity 1: there are some
 }
 
 // Notify calls hint with the Claim.Seq of each grant of client that ForceUnlock or Drop
@@ -36,7 +36,7 @@ func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint6
 	}
 }
 
-// ended returns what l is to be notified of.
+// ended returns the grants of which l has to be notified.
 func (b *Backend) ended(l *listener) []uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,7 +45,7 @@ func (b *Backend) ended(l *listener) []uint64 {
 	return ended
 }
 
-// notify leaves the end of g to those who listen for its client. The mutex is held.
+// notify adds the end of g to the listeners of its client. The mutex is held.
 func (b *Backend) notify(g *grant) {
 	for l := range b.listeners {
 		if l.client != g.client {

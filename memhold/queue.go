@@ -10,47 +10,48 @@ import (
 // presence is how long a fair claim that is not tried again keeps its place.
 const presence = 5 * time.Second
 
-// place is a fair claim in the queue. turn is closed when it is worth while to
-// try again.
+// place is the place of a fair claim in the queue. woken is closed when another try is
+// worth while.
 type place struct {
 	owner string
 	note  string
 	mode  driver.Mode
 	until time.Time
-	turn  chan struct{}
+	woken chan struct{}
 }
 
-// line returns how many claims are before c, which queues up if it has not yet,
-// and shows that it is present.
-func (e *entry) line(c driver.Claim, now time.Time) int {
+// position returns how many claims are before c. It adds c to the queue if it is not there
+// yet, and extends the time for which it keeps its place.
+func (e *resource) position(c driver.Claim, now time.Time) int {
 	i := e.find(c.Owner)
 	if i < 0 {
 		i = len(e.queue)
-		e.queue = append(e.queue, &place{owner: c.Owner, note: c.Note, mode: c.Mode, turn: make(chan struct{})})
+		e.queue = append(e.queue, &place{owner: c.Owner, note: c.Note, mode: c.Mode, woken: make(chan struct{})})
 	}
 	p := e.queue[i]
 	p.until = now.Add(presence)
 	select {
-	case <-p.turn: // this try is what it was called for
-		p.turn = make(chan struct{})
+	case <-p.woken: // this is the try for which the claim was woken
+		p.woken = make(chan struct{})
 	default:
 	}
 	return i
 }
 
 // find returns the index of owner's place, or -1.
-func (e *entry) find(owner string) int {
+func (e *resource) find(owner string) int {
 	return slices.IndexFunc(e.queue, func(p *place) bool { return p.owner == owner })
 }
 
-// leave takes owner out of the queue.
-func (e *entry) leave(owner string) {
-	e.dismiss(func(p *place) bool { return p.owner == owner })
+// leave removes owner from the queue.
+func (e *resource) leave(owner string) {
+	e.dequeue(func(p *place) bool { return p.owner == owner })
 }
 
-// dismiss takes those out of the queue whom gone selects. They are called, for
-// if they wait, they have to queue up again; and so is the first one now.
-func (e *entry) dismiss(gone func(*place) bool) {
+// dequeue removes the places from the queue that gone selects. It wakes them, because they
+// have to queue up again if they still wait. It also wakes the claim that becomes the first
+// by that.
+func (e *resource) dequeue(gone func(*place) bool) {
 	if len(e.queue) == 0 {
 		return
 	}
@@ -59,25 +60,25 @@ func (e *entry) dismiss(gone func(*place) bool) {
 		if !gone(p) {
 			return false
 		}
-		p.call()
+		p.wake()
 		return true
 	})
 	if len(e.queue) > 0 && e.queue[0] != first {
-		e.call()
+		e.wakeFirst()
 	}
 }
 
-// call asks the first of the queue to try.
-func (e *entry) call() {
+// wakeFirst wakes the first of the queue.
+func (e *resource) wakeFirst() {
 	if len(e.queue) > 0 {
-		e.queue[0].call()
+		e.queue[0].wake()
 	}
 }
 
-func (p *place) call() {
+func (p *place) wake() {
 	select {
-	case <-p.turn:
+	case <-p.woken:
 	default:
-		close(p.turn)
+		close(p.woken)
 	}
 }

@@ -125,9 +125,9 @@ func TestFairReadersAndWriters(t *testing.T) {
 	again.Beside = w.Owner
 	mustRefuse(t, b, again)
 	mustRelease(t, b, again)
-	mustTry(t, b, mine) // it holds already: in the queue it would wait for itself
+	mustTry(t, b, mine) // it has the exclusive hold: in the queue it would wait for itself
 	mustRelease(t, b, w)
-	mustRefuse(t, b, fair(reader("r2"))) // behind a writer, though readers hold
+	mustRefuse(t, b, fair(reader("r2"))) // behind a writer, although readers hold
 	mustTry(t, b, fair(reader("r1")))
 	mustRelease(t, b, mine)
 	mustRefuse(t, b, fair(writer("w2")))

@@ -26,8 +26,8 @@ func (b *Backend) Resize(ctx context.Context, name string, permits int) error {
 		return err
 	}
 	if e == nil {
-		e = newEntry(semaphore)
-		b.entries[name] = e
+		e = newResource(semaphore)
+		b.resources[name] = e
 	}
 	more := permits > e.permits
 	e.permits = permits
@@ -53,7 +53,7 @@ func (b *Backend) Permits(ctx context.Context, name string) (total, free int, er
 	return e.permits, e.permits - len(e.grants), nil
 }
 
-// refused is the error for what this store will never do. Nothing was done.
+// refused returns the error for a call that this store never executes.
 func refused(format string, args ...any) error {
 	return fmt.Errorf("memhold: %s: %w, %w", fmt.Sprintf(format, args...), driver.ErrRefused, driver.ErrNotExecuted)
 }

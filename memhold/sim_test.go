@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// The network is between the processes and the engine. With two steps a release is sent
-// before its answer is awaited, as that of redishold.
+// The simulated network is between the processes and the store. With two steps a release is
+// sent before its answer is awaited, as redishold does.
 func TestSimulation(t *testing.T) {
 	for name, twoSteps := range map[string]bool{"memory": false, "memory-releaser": true} {
 		t.Run(name, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// simStore is a memory behind the network of a simulation.
+// simStore is a memory store behind a simulated network.
 type simStore struct {
 	twoSteps bool
 
@@ -71,7 +71,7 @@ func (s *simStore) Force(name string) bool { return sim.Force(s.now(), name) }
 
 func (s *simStore) Left() []string { return sim.Left(s.now()) }
 
-// simClient is a simStore as one process sees it.
+// simClient is a simStore for one process.
 type simClient struct {
 	s    *simStore
 	link *sim.Link
@@ -79,7 +79,7 @@ type simClient struct {
 
 func (c simClient) Info() driver.Info { return c.s.now().Info() }
 
-// back is an outcome by the clock of the process.
+// back converts an outcome to the clock of the process.
 func (c simClient) back(o driver.Outcome) driver.Outcome {
 	o.ValidFor, o.RetryAfter = c.link.Back(o.ValidFor), c.link.Back(o.RetryAfter)
 	return o

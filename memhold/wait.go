@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ahead is what a try found in its way.
+// ahead is what a try found: Outcome.Ahead.
 type ahead struct {
-	changed <-chan struct{} // closed when it is worth while to try again
+	changed <-chan struct{} // closed when another try is worth while
 	before  int             // of a fair claim: how many are before it in the queue
 }
 
@@ -18,17 +18,17 @@ type ahead struct {
 // the caller must not wait longer than Outcome.RetryAfter.
 func (b *Backend) Waiter(driver.Claim) driver.Waiter { return waiter{} }
 
-// waiter has no state: all that there is to wait for is in the Outcome.
+// waiter has no state: the Outcome has all that it needs.
 type waiter struct{}
 
-// Wait returns when what last met has changed, or with ctx's error.
+// Wait returns when the state that last describes has changed, or with ctx's error.
 func (waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err
 	}
 	met, ok := last.Ahead.(ahead)
 	if !ok {
-		return driver.Outcome{}, nil // not an answer of ours: nothing is known, so another try is worth while
+		return driver.Outcome{}, nil // not an answer of this store: only another try shows the state
 	}
 	select {
 	case <-met.changed:

@@ -34,7 +34,8 @@ func (d DB) Lock(ctx context.Context, _ *sql.DB) error { return d.locks.Lock(ctx
 // Unlock is Locks.Unlock.
 func (d DB) Unlock(ctx context.Context, _ *sql.DB) error { return d.locks.Unlock(ctx, "") }
 
-// Session is one lock for a program that gives a connection to it, which Session does not use.
+// Session is one lock for a program that gives a connection to it, which Session does not
+// use.
 type Session struct{ locks *Locks }
 
 // NewSession returns a Session that takes m.
@@ -51,11 +52,12 @@ func (s Session) SessionUnlock(ctx context.Context, _ *sql.Conn) error {
 // One is one lock for a program that says nothing about it.
 type One struct{ locks *Locks }
 
-// NewOne returns a One that takes m. golang-migrate gives Lock up after Migrate.LockTimeout, and
-// does not unlock what it gets later: give a holdfast.Wait of less, such as ten seconds of fifteen.
+// NewOne returns a One that takes m. golang-migrate gives up a Lock after
+// Migrate.LockTimeout, and does not unlock it if it succeeds later. So give a holdfast.Wait
+// that is shorter, such as ten seconds of fifteen.
 func NewOne(m *holdfast.Mutex, opts ...holdfast.Option) One { return One{single(m, opts)} }
 
-// Lock is Locks.Lock, and ErrDeadlock while this One holds the lock.
+// Lock is Locks.Lock. It returns ErrDeadlock while this One holds the lock.
 func (o One) Lock() error {
 	if o.locks.RenewLockLease(context.Background(), "", 0) == nil {
 		return fmt.Errorf("lock %q: %w: it is locked here, and not unlocked", o.locks.mutex("").Name(), holdfast.ErrDeadlock)
@@ -66,7 +68,7 @@ func (o One) Lock() error {
 // Unlock is Locks.Unlock.
 func (o One) Unlock() error { return o.locks.Unlock(context.Background(), "") }
 
-// single returns the lock m, whose name among them is empty.
+// single returns Locks for the lock m alone, under the empty name.
 func single(m *holdfast.Mutex, opts []holdfast.Option) *Locks {
 	return newLocks(func(string) *holdfast.Mutex { return m }, opts)
 }

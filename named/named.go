@@ -1,5 +1,6 @@
-// Package named has locks for programs that name a lock when they unlock it, where Holdfast has
-// a Lock to unlock. They ask for an interface, and each type here has the methods of one:
+// Package named has locks for programs that name a lock when they unlock it, where Holdfast
+// has a Lock to unlock. They ask for an interface, and each type here has the methods of
+// one:
 //
 //	Locks    certmagic and Caddy: Locker, TryLocker, LockLeaseRenewer of a Storage
 //	Keys     fiber: Locker of the middleware idempotency
@@ -9,16 +10,17 @@
 //
 // Any number of goroutines may use a value of these types. See docs/recipes.md.
 //
-// Each Lock needs its Unlock. Nothing says whose Unlock it is: where a process has several holds
-// of a name, it ends the oldest. It has several only after a loss, as none of these programs
-// notices one while it works: what was lost stays the oldest until its Unlock, which returns
-// ErrLost. If that Unlock never comes, the next one is taken for it, and the hold after it has no
-// Unlock. So whenever a lost hold has its Unlock, the hold after it is not renewed any more: it is
-// released at the end of its lease, unless its own Unlock comes before.
+// Each Lock needs its Unlock, and an Unlock does not say whose it is. If a process has
+// several holds of a name, Unlock ends the oldest. A process has several only after a loss,
+// because none of these programs notices a loss while it works: the lost hold stays the
+// oldest until its Unlock, which returns ErrLost. If that Unlock never comes, the next one
+// ends the lost hold, and the hold after it has no Unlock. So when a lost hold has its
+// Unlock, the hold after it is not renewed any more: it is released at the end of its
+// lease, unless its own Unlock comes before.
 //
-// The options of each type are those of each Lock. With holdfast.Wait a Lock returns ErrBusy
-// when the wait is over; without it a Lock without a context waits without limit. None of these
-// programs learns of a loss before Unlock.
+// The options of each type are those of each Lock. With holdfast.Wait a Lock returns
+// ErrBusy when the wait is over; without it a Lock without a context waits without limit.
+// None of these programs is notified of a loss before Unlock.
 package named
 
 import (
@@ -41,7 +43,7 @@ type Locks struct {
 	holds map[string][]*hold // by name, the oldest first
 }
 
-// hold is one Lock without its Unlock yet.
+// hold is a Lock that was not unlocked yet.
 type hold struct {
 	lock *holdfast.Lock
 	end  *time.Timer // releases it; nil for a hold that is renewed until its Unlock
@@ -56,8 +58,8 @@ func newLocks(mutex func(string) *holdfast.Mutex, opts []holdfast.Option) *Locks
 	return &Locks{mutex: mutex, opts: opts, holds: map[string][]*hold{}}
 }
 
-// Lock waits for the lock of that name until ctx ends, whose error it returns then, or until the
-// option Wait is over, when it returns ErrBusy.
+// Lock waits for the lock of that name until ctx ends, whose error it returns then, or
+// until the option Wait is over, when it returns ErrBusy.
 func (t *Locks) Lock(ctx context.Context, name string) error {
 	lock, err := t.mutex(name).Lock(ctx, t.opts...)
 	if err == nil {
@@ -66,7 +68,7 @@ func (t *Locks) Lock(ctx context.Context, name string) error {
 	return err
 }
 
-// TryLock takes the lock of that name. It returns false where another holds it.
+// TryLock takes the lock of that name. It returns false if another client holds it.
 func (t *Locks) TryLock(ctx context.Context, name string) (bool, error) {
 	lock, err := t.mutex(name).TryLock(ctx, t.opts...)
 	if errors.Is(err, holdfast.ErrBusy) {
@@ -79,8 +81,8 @@ func (t *Locks) TryLock(ctx context.Context, name string) (bool, error) {
 }
 
 // Unlock releases the oldest hold of that name. It returns ErrLost if that was lost, and an
-// error if there is none. It ignores ctx, which has often ended: Lock.Unlock has a bound of
-// its own.
+// error if there is none. It ignores ctx, which has often ended. Lock.Unlock has a time
+// limit of its own.
 func (t *Locks) Unlock(_ context.Context, name string) error {
 	t.mu.Lock()
 	holds := t.holds[name]
@@ -97,8 +99,8 @@ func (t *Locks) Unlock(_ context.Context, name string) error {
 	return h.lock.Unlock()
 }
 
-// RenewLockLease returns nil while the oldest hold of that name goes on. It renews nothing: the
-// Locker does so until Unlock, however long a lease certmagic asks for.
+// RenewLockLease returns nil while the oldest hold of that name is held. It renews nothing,
+// because the Locker renews until Unlock. It ignores the duration that certmagic asks for.
 func (t *Locks) RenewLockLease(_ context.Context, name string, _ time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,7 +120,7 @@ func (t *Locks) add(name string, lock *holdfast.Lock) {
 	t.holds[name] = append(t.holds[name], &hold{lock: lock})
 }
 
-// remove takes a hold out. It returns false if that has been done. The mutex is held.
+// remove removes a hold. It returns false if that was done before. The mutex is held.
 func (t *Locks) remove(name string, h *hold) bool {
 	i := slices.Index(t.holds[name], h)
 	if i < 0 {
@@ -133,8 +135,9 @@ func (t *Locks) remove(name string, h *hold) bool {
 	return true
 }
 
-// endLast has the last hold of a name, which alone can be one that goes on, end with the lease
-// that it has now, unless its Unlock comes before. The mutex is held.
+// endLast ends the renewals of the last hold of a name, which is the only one that may not
+// be lost: it is released at the end of its lease, unless its Unlock comes before. The
+// mutex is held.
 func (t *Locks) endLast(name string) {
 	holds := t.holds[name]
 	if len(holds) == 0 || holds[len(holds)-1].end != nil {

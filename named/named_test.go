@@ -16,7 +16,7 @@ import (
 
 const ttl = 6 * time.Second
 
-// free says that nobody holds a name in a store.
+// free reports whether a name has no holder in a store.
 func free(t *testing.T, store *memhold.Backend, name string) bool {
 	t.Helper()
 	lock, err := holdfast.New(store, nil).TryLock(t.Context(), name)
@@ -28,7 +28,7 @@ func free(t *testing.T, store *memhold.Backend, name string) bool {
 	return err == nil
 }
 
-// One goroutine of two processes at a time has a name.
+// Two processes exclude each other's goroutines, and their own.
 func TestExcludes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, inside := memhold.New(), 0
@@ -48,7 +48,7 @@ func TestExcludes(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 					inside--
-					cancel() // which does not keep the Unlock from the store
+					cancel() // must not keep the Unlock from reaching the store
 					if err := locks.Unlock(ctx, "a.example"); err != nil {
 						t.Error(err)
 					}
@@ -86,7 +86,7 @@ func TestTryLock(t *testing.T) {
 	})
 }
 
-// A loss is what RenewLockLease and Unlock return, and the next Lock of the name is apart from it.
+// RenewLockLease and Unlock return a loss. The next Lock of the name is not affected by it.
 func TestLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
@@ -110,12 +110,12 @@ func TestLoss(t *testing.T) {
 		if err := locks.Unlock(t.Context(), "x"); err != nil || !free(t, store, "x") {
 			t.Errorf("Unlock of the next hold: %v, or the name is still taken", err)
 		}
-		time.Sleep(2 * ttl) // what would have ended the next hold has nothing to do
+		time.Sleep(2 * ttl) // the end that was set for the next hold has no effect
 	})
 }
 
-// A lost hold whose Unlock never comes has the next one renewed for no more than a TTL, also where
-// there are several, and later holds are as sound as ever.
+// If the Unlock of a lost hold never comes, the next hold is renewed for a TTL at most,
+// also after several losses. Later holds are not affected.
 func TestLostAndNeverUnlocked(t *testing.T) {
 	for name, losses := range map[string]int{"one": 1, "two": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestLostAndNeverUnlocked(t *testing.T) {
 				time.Sleep(ttl + 100*time.Millisecond)
 				if !free(t, store, "x") {
 					t.Error("the name is taken a TTL after the last Unlock")
-					for range losses { // else the test would not end
+					for range losses { // otherwise the test would not end
 						_ = locks.Unlock(t.Context(), "x")
 					}
 					return
@@ -160,7 +160,7 @@ func TestLostAndNeverUnlocked(t *testing.T) {
 	}
 }
 
-// takeAndLose has locks lose the name x, and waits until they know it.
+// takeAndLose makes locks lose the name x, and waits until they have noticed.
 func takeAndLose(t *testing.T, locks *named.Locks, store *memhold.Backend) {
 	t.Helper()
 	if err := locks.Lock(t.Context(), "x"); err != nil {
@@ -170,7 +170,7 @@ func takeAndLose(t *testing.T, locks *named.Locks, store *memhold.Backend) {
 	time.Sleep(ttl)
 }
 
-// What hosts without names or contexts call.
+// The calls of programs without names or contexts.
 func TestHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/once"
 )
 
-// Many ask for a price that no cache has: it is computed once.
+// Many callers ask for a price that no cache has: it is computed once.
 func ExampleDo() {
 	locker := holdfast.New(memhold.New(), nil) // in production a store that is shared, such as redishold
 	var prices sync.Map                        // and a cache that is

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/once"
 )
 
-// cache keeps one value, and the token of who made it.
+// cache keeps one value, with the token of the lock under which it was made.
 type cache struct {
 	mu    sync.Mutex
 	value string
@@ -34,7 +34,7 @@ func (c *cache) get(context.Context) (string, once.State, error) {
 
 var errOldToken = errors.New("another has filled since")
 
-// put keeps a value, unless one with a later token is there.
+// put stores a value, unless there is one with a larger token.
 func (c *cache) put(value string, token uint64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,14 +54,15 @@ func (c *cache) after(d time.Duration, value string) func(context.Context, *hold
 	}
 }
 
-// 200 callers in four processes are served by one fill, also where the first filler has died.
+// One fill serves 200 callers in four processes, also if the first caller died during its
+// fill.
 func TestManyCallers(t *testing.T) {
 	for name, dies := range map[string]bool{"sound": false, "the first dies": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const fill, ttl = 5 * time.Second, 10 * time.Second
 				store, c, limit := memhold.New(), &cache{}, fill
-				if dies { // a holder that nobody renews
+				if dies { // its lock is not renewed
 					must.Lock(t, holdfast.New(store, nil), "key", holdfast.Lease(ttl))
 					limit += ttl
 				}
@@ -113,8 +114,8 @@ func TestStale(t *testing.T) {
 	})
 }
 
-// A caller gets the error of its own fill, or the stale value if there is one; the next caller
-// runs fill again.
+// A caller gets the error of its own fill, or the stale value if there is one; the next
+// caller runs fill again.
 func TestFailedFill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, own := holdfast.New(memhold.New(), nil), errors.New("disk full")
@@ -155,7 +156,7 @@ func TestPausedFiller(t *testing.T) {
 		store, c := memhold.New(), &cache{}
 		mutex := func() *holdfast.Mutex { return holdfast.New(store, nil).Mutex("key") }
 		paused := make(chan error)
-		go func() { // it does not run, so that it does not renew either
+		go func() { // the process is paused, so it does not renew either
 			_, err := once.Do(t.Context(), mutex(), c.get, c.after(time.Minute, "late"), holdfast.Lease(10*time.Second))
 			paused <- err
 		}()
@@ -172,7 +173,7 @@ func TestPausedFiller(t *testing.T) {
 	})
 }
 
-// What fails before a fill.
+// Errors before a fill.
 func TestErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		own := errors.New("no rights")

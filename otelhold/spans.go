@@ -15,30 +15,30 @@ import (
 	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
-// spans makes spans of events: each is notified when it is over.
+// spans makes spans of events. Each span is created when it has ended.
 type spans struct {
 	tracer trace.Tracer
 	holds  bool
 
 	mu       sync.Mutex
-	acquired map[grant]trace.SpanContext // of the locks that are held, if holds
-	waits    map[wait]*wakeups           // of the acquires that wait
+	acquired map[holdKey]trace.SpanContext // of the locks that are held, with Options.HoldSpans
+	waits    map[waitKey]*wakeups          // of the acquires that wait
 }
 
-// grant is what the events of one hold have in common. Stores without tokens
-// have none.
-type grant struct {
+// holdKey identifies a hold: the fields that all events of the hold share. Stores without
+// tokens have no token.
+type holdKey struct {
 	backend, kind, name string
 	token               uint64
 }
 
-func grantOf(e holdfast.Event) grant { return grant{e.Backend, e.Kind, e.Name, e.Token} }
+func grantOf(e holdfast.Event) holdKey { return holdKey{e.Backend, e.Kind, e.Name, e.Token} }
 
 func newSpans(tracer trace.Tracer, holds bool) *spans {
-	return &spans{tracer: tracer, holds: holds, acquired: make(map[grant]trace.SpanContext), waits: make(map[wait]*wakeups)}
+	return &spans{tracer: tracer, holds: holds, acquired: make(map[holdKey]trace.SpanContext), waits: make(map[waitKey]*wakeups)}
 }
 
-// acquire makes the span of an acquire that ended now, and returns its context.
+// acquire creates the span of an acquire that has just ended, and returns its context.
 func (s *spans) acquire(ctx context.Context, e holdfast.Event, outcome string, now time.Time) context.Context {
 	woken := s.woken(ctx, e)
 	ctx, span := s.tracer.Start(ctx, "holdfast.acquire", trace.WithTimestamp(now.Add(-e.Waited)), trace.WithAttributes(
@@ -59,9 +59,8 @@ func (s *spans) acquire(ctx context.Context, e holdfast.Event, outcome string, n
 	return ctx
 }
 
-// hold makes the span of a hold that ended now, and returns its context. The
-// work that was done under the lock is not below it: its spans belong to the
-// trace of the caller.
+// hold creates the span of a hold that has just ended, and returns its context. Spans of
+// the work under the lock are not below it: they belong to the trace of the caller.
 func (s *spans) hold(ctx context.Context, e holdfast.Event, end string, now time.Time) context.Context {
 	if !s.holds {
 		return ctx
@@ -83,7 +82,7 @@ func (s *spans) hold(ctx context.Context, e holdfast.Event, end string, now time
 	return ctx
 }
 
-// about reports which lock a span is about.
+// about returns the attributes for the lock of an event.
 func about(e holdfast.Event) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("holdfast.name", meter.Text(e.Name)),
@@ -93,7 +92,7 @@ func about(e holdfast.Event) []attribute.KeyValue {
 	}
 }
 
-// fail marks a span as failed; class is "" if it did not fail.
+// fail sets the error of a span; class is "" if there is none.
 func fail(span trace.Span, class string, err error) {
 	if class == "" {
 		return
@@ -106,8 +105,8 @@ func fail(span trace.Span, class string, err error) {
 	span.SetStatus(codes.Error, text)
 }
 
-// acquireError returns what the attribute error.type says of an acquire. That a
-// lock is busy, or that the caller turned away, is no error.
+// acquireError returns the attribute error.type of an acquire. It is no error that a lock
+// is busy, or that the caller has given up.
 func acquireError(outcome string, err error) string {
 	switch {
 	case outcome == "timeout":
@@ -127,8 +126,8 @@ func acquireError(outcome string, err error) string {
 	}
 }
 
-// endError returns what the attribute error.type says of a hold: the reason of a
-// loss, or that a release was not confirmed.
+// endError returns the attribute error.type of a hold: the reason of a loss, or that a
+// release was not confirmed.
 func endError(e holdfast.Event) string {
 	if reason, lost := meter.Loss(e); lost {
 		return reason

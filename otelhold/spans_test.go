@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/otelhold"
 )
 
-// errRefused is what a refusing provider says.
+// errRefused is the error of a provider that refuses.
 var errRefused = errors.New("refused")
 
 // refusing is a provider whose meters make no counters.
@@ -38,7 +38,7 @@ func (refusingMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.
 	return nil, errRefused
 }
 
-// tracing returns what records spans, and a Locker that makes them.
+// tracing returns a recorder of spans, and a Telemetry that creates them.
 func tracing(t *testing.T, holds bool) (*tracetest.SpanRecorder, *sdktrace.TracerProvider, *otelhold.Telemetry) {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -52,8 +52,8 @@ func tracing(t *testing.T, holds bool) (*tracetest.SpanRecorder, *sdktrace.Trace
 	return recorder, provider, tel
 }
 
-// TestAcquireSpan looks at the span of an acquire: below the caller's, as long
-// as the acquire was.
+// TestAcquireSpan checks the span of an acquire: it is below the caller's span, and as long
+// as the acquire.
 func TestAcquireSpan(t *testing.T) {
 	recorder, provider, tel := tracing(t, false)
 	ctx, parent := provider.Tracer("caller").Start(t.Context(), "request")
@@ -79,8 +79,7 @@ func TestAcquireSpan(t *testing.T) {
 		attribute.String("holdfast.outcome", "acquired"), attribute.Int("holdfast.attempts", 3), attribute.Float64("holdfast.waited", 60))
 }
 
-// TestFailedAcquireSpan says which failures make a span an error, and of which
-// class.
+// TestFailedAcquireSpan shows which failures make a span an error, and with which class.
 func TestFailedAcquireSpan(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -110,7 +109,7 @@ func TestFailedAcquireSpan(t *testing.T) {
 	}
 }
 
-// TestHoldSpan wants a trace of its own, with a link to the acquire.
+// TestHoldSpan requires a separate trace, with a link to the acquire.
 func TestHoldSpan(t *testing.T) {
 	recorder, provider, tel := tracing(t, true)
 	locker := holdfast.New(memhold.New(), &holdfast.Options{Observe: tel.Observe})
@@ -161,8 +160,8 @@ func TestHoldSpanOfFixedEnd(t *testing.T) {
 	}
 }
 
-// TestWakeups waits for a lock from elsewhere, and wants each time that the store
-// was asked again on the span of the acquire that waited, and on no other.
+// TestWakeups waits for a lock of another process. Each time that the store was asked again
+// must be on the span of the acquire that waited, and on no other.
 func TestWakeups(t *testing.T) {
 	recorder, _, tel := tracing(t, false)
 	synctest.Test(t, func(t *testing.T) {
@@ -221,8 +220,8 @@ func TestWakeups(t *testing.T) {
 	}
 }
 
-// TestWakeupsOfSeveral: waits that look the same are not distinguished, and leave
-// nothing behind for the next one.
+// TestWakeupsOfSeveral shows that waits which look the same are not distinguished, and
+// leave nothing behind for the next one.
 func TestWakeupsOfSeveral(t *testing.T) {
 	recorder, _, tel := tracing(t, false)
 	wait := holdfast.Event{Type: holdfast.EventWait, Name: "n", Kind: "fair"}
@@ -238,8 +237,7 @@ func TestWakeupsOfSeveral(t *testing.T) {
 	}
 }
 
-// TestWakeupsByContext distinguishes waits for one name that have contexts of
-// their own.
+// TestWakeupsByContext distinguishes waits for one name by their contexts.
 func TestWakeupsByContext(t *testing.T) {
 	recorder, _, tel := tracing(t, false)
 	one, cancel := context.WithCancel(t.Context())
@@ -265,7 +263,7 @@ func TestWakeupsByContext(t *testing.T) {
 	}
 }
 
-// TestWakeupsAreBounded waits for long, and keeps the last events.
+// TestWakeupsAreBounded waits for long. The last events are kept.
 func TestWakeupsAreBounded(t *testing.T) {
 	recorder, _, tel := tracing(t, false)
 	tel.Observe(t.Context(), holdfast.Event{Type: holdfast.EventWait, Name: "n", Kind: "mutex"})
@@ -288,7 +286,7 @@ type strange struct {
 	_ []int
 }
 
-// TestStrangeContext must not panic.
+// TestStrangeContext shows that such a context causes no panic.
 func TestStrangeContext(t *testing.T) {
 	recorder, _, tel := tracing(t, false)
 	for _, kind := range []holdfast.EventType{holdfast.EventWait, holdfast.EventWake, holdfast.EventAcquire} {
@@ -317,7 +315,7 @@ func wantAttributes(t *testing.T, span sdktrace.ReadOnlySpan, want ...attribute.
 	}
 }
 
-// wantClass compares error.type.
+// wantClass compares the attribute error.type of a span.
 func wantClass(t *testing.T, span sdktrace.ReadOnlySpan, want string) {
 	t.Helper()
 	set := attribute.NewSet(span.Attributes()...)

@@ -60,7 +60,7 @@ type Telemetry struct {
 	renewals metric.Int64Counter
 	lost     metric.Int64Counter
 	wakeups  metric.Int64Counter
-	doubts   metric.Int64Counter
+	resolved metric.Int64Counter
 	leader   metric.Int64UpDownCounter
 }
 
@@ -112,12 +112,12 @@ func (t *Telemetry) instruments(m metric.Meter) error {
 		metric.WithDescription("Calls of Lock and TryLock that wait in this process."))
 	t.wakeups, errs[8] = m.Int64Counter("holdfast.wakeups", metric.WithUnit("{wakeup}"),
 		metric.WithDescription("Times that a waiter asked the store again: after a notification, or after a pause."))
-	t.doubts, errs[9] = m.Int64Counter("holdfast.indeterminate", metric.WithUnit("{call}"),
+	t.resolved, errs[9] = m.Int64Counter("holdfast.indeterminate", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls without an answer that were followed up: whether it is certain what became of them."))
 	return errors.Join(errs[:]...)
 }
 
-// begin makes series that an alert wants to see at 0: one on the first loss
+// begin creates at 0 the series for which there are alerts. An alert on the first loss
 // would miss a series that begins with 1.
 func (t *Telemetry) begin(elections []string) {
 	ctx := context.Background()
@@ -132,7 +132,7 @@ func (t *Telemetry) begin(elections []string) {
 	}
 	for _, op := range meter.IndeterminateOps() {
 		for _, resolved := range []bool{true, false} {
-			t.doubts.Add(ctx, 0, indeterminate(op, resolved))
+			t.resolved.Add(ctx, 0, indeterminate(op, resolved))
 		}
 	}
 	for _, name := range elections {
@@ -141,7 +141,7 @@ func (t *Telemetry) begin(elections []string) {
 	}
 }
 
-// with is one set of attributes; empty ones are left out.
+// with returns the attributes as an option, without empty ones.
 func with(kvs ...attribute.KeyValue) metric.MeasurementOption {
 	kept := kvs[:0]
 	for _, kv := range kvs {
@@ -172,13 +172,13 @@ func (t *Telemetry) Observe(ctx context.Context, e holdfast.Event) {
 		t.acquired(ctx, e, now)
 	case holdfast.EventRenew:
 		t.renewals.Add(ctx, 1, with(attribute.String("outcome", meter.RenewOutcome(e))))
-		if !e.Leased { // its end is fixed: the store was asked about it, and extended nothing
+		if !e.Leased { // otherwise its end is fixed, and the renewal extended nothing
 			t.margins.Record(ctx, e.Margin.Seconds(), with(attribute.String("kind", e.Kind)))
 		}
 	case holdfast.EventRelease, holdfast.EventLoss:
 		t.ended(ctx, e, now)
 	case holdfast.EventIndeterminate:
-		t.doubts.Add(ctx, 1, indeterminate(e.Op, e.Resolved))
+		t.resolved.Add(ctx, 1, indeterminate(e.Op, e.Resolved))
 	}
 }
 
@@ -187,7 +187,7 @@ func (t *Telemetry) acquired(ctx context.Context, e holdfast.Event, now time.Tim
 	if e.Blocked {
 		t.wait(ctx, e, group, -1)
 	}
-	ctx = t.spans.acquire(ctx, e, outcome, now) // exemplars point at the span
+	ctx = t.spans.acquire(ctx, e, outcome, now) // so that exemplars refer to the span
 	t.acquires.Record(ctx, e.Waited.Seconds(), with(
 		attribute.String("kind", e.Kind), attribute.String("backend", e.Backend),
 		attribute.String("outcome", outcome), attribute.String("lock_group", group), t.election(e.Name)))
@@ -209,12 +209,12 @@ func (t *Telemetry) ended(ctx context.Context, e holdfast.Event, now time.Time) 
 	t.hold(ctx, e, t.groups.Label(e.Name), -1)
 }
 
-// wait adds one call that waits, or takes one away.
+// wait adds by to the number of calls that wait.
 func (t *Telemetry) wait(ctx context.Context, e holdfast.Event, group string, by int64) {
 	t.waiting.Add(ctx, by, with(attribute.String("kind", e.Kind), attribute.String("lock_group", group), t.election(e.Name)))
 }
 
-// election is the attribute of that name: empty if it is the name of no election.
+// election returns the attribute for a lock: empty if it is none of an election.
 func (t *Telemetry) election(name string) attribute.KeyValue {
 	if _, ok := t.elections[name]; !ok {
 		name = ""
@@ -222,9 +222,9 @@ func (t *Telemetry) election(name string) attribute.KeyValue {
 	return attribute.String("election", meter.Text(name))
 }
 
-// hold adds one hold to the sums, or takes one away. The report of an end may
-// come after that of the next acquire, and that of a loss even before its own;
-// the sums are right when all were notified.
+// hold adds by to the sums: 1 for a new hold, -1 for one that has ended. The end of a hold
+// may be reported after the next acquire, and a loss even before its own acquire. The sums
+// are right when all events were reported.
 func (t *Telemetry) hold(ctx context.Context, e holdfast.Event, group string, by int64) {
 	t.held.Add(ctx, by, with(attribute.String("kind", e.Kind), attribute.String("lock_group", group)))
 	if election, ok := t.elections[e.Name]; ok {

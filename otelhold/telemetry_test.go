@@ -24,8 +24,8 @@ import (
 	"github.com/holdfast-go/holdfast/otelhold"
 )
 
-// TestMeaning compares all metrics of a life with locks: one unlocked, one lost
-// and found so by Unlock, and the ways in which an acquire may fail.
+// TestMeaning compares all metrics of a program with locks: one was unlocked, one was lost,
+// which Unlock found, and acquires failed in each possible way.
 func TestMeaning(t *testing.T) {
 	r := sdkmetric.NewManualReader()
 	tel := telemetry(t, r, &otelhold.Options{Group: otelhold.GroupByPrefix, Elections: []string{"leader", "spare"}})
@@ -63,7 +63,7 @@ func TestMeaning(t *testing.T) {
 		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "42", Kind: "read", Blocked: true, Err: &holdfast.BusyError{}}},
 		// The end that the option Lease set is no loss.
 		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:7", Kind: "mutex", HeldFor: 9 * time.Second, Reason: driver.ReasonExpired, Leased: true, Err: holdfast.ErrLost}},
-		// Calls are spans of the client's own instrumentation.
+		// Spans of calls come from the instrumentation of the client.
 		{t.Context(), holdfast.Event{Type: holdfast.EventCall, Name: "stock:1", Kind: "mutex", Op: holdfast.OpTry, Took: time.Millisecond}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventIndeterminate, Name: "stock:1", Kind: "mutex", Op: holdfast.OpTry, Resolved: true}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventIndeterminate, Name: "stock:1", Kind: "mutex", Op: holdfast.OpRelease}},
@@ -108,7 +108,7 @@ func TestMeaning(t *testing.T) {
 	}
 }
 
-// TestBeginning wants what alerts look at to be there, at 0, before it happens.
+// TestBeginning requires that the series for alerts are there, at 0, before the first event.
 func TestBeginning(t *testing.T) {
 	r := sdkmetric.NewManualReader()
 	telemetry(t, r, &otelhold.Options{Elections: []string{"leader"}})
@@ -129,7 +129,7 @@ func TestBeginning(t *testing.T) {
 	}
 }
 
-// TestLocks counts what a Locker does, up to a lock that is broken.
+// TestLocks counts the events of a Locker, up to a lock whose record is deleted.
 func TestLocks(t *testing.T) {
 	r := sdkmetric.NewManualReader()
 	tel := telemetry(t, r, nil)
@@ -165,8 +165,7 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse is for the race detector, and gives each name a group of its
-// own.
+// TestConcurrentUse is for the race detector. Each name has a group of its own.
 func TestConcurrentUse(t *testing.T) {
 	r := sdkmetric.NewManualReader()
 	tel := telemetry(t, r, &otelhold.Options{Group: func(name string) string { return name }, HoldSpans: true})
@@ -221,7 +220,7 @@ func telemetry(t *testing.T, r sdkmetric.Reader, opts *otelhold.Options) *otelho
 	return tel
 }
 
-// collect returns sums, and counts of histograms, by "name[unit] attributes".
+// collect returns the sums, and the counts of histograms, by "name[unit] attributes".
 func collect(t *testing.T, r *sdkmetric.ManualReader) map[string]float64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics

@@ -9,20 +9,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
-// maxWakeups bounds what is kept of one wait; it is the number of events that
-// SDKs keep of a span.
+// maxWakeups bounds the wake-ups of one wait that are kept. It is the number of events that
+// SDKs keep for a span.
 const maxWakeups = 128
 
-// wait is what the events of one wait have in common. Events do not say which
-// call of Lock they are about, but its context distinguishes most of them: it is
-// the same for all events of a call.
-type wait struct {
+// waitKey identifies a wait: the fields that all events of the wait share. Events do not
+// say to which call of Lock they belong. Their context distinguishes most calls, because it
+// is the same for all events of a call.
+type waitKey struct {
 	ctx                 context.Context //nolint:containedctx // compared, never used
 	backend, kind, name string
 }
 
-// wakeups are those of one wait, or of several that look the same: then nobody
-// can tell whose they are, and none are kept.
+// wakeups are the wake-ups of one wait. If several waits look the same, it is not known to
+// which of them a wake-up belongs, and none are kept.
 type wakeups struct {
 	waiters int
 	mixed   bool
@@ -34,15 +34,15 @@ type wakeup struct {
 	source string
 }
 
-// waitOf returns the wait that an event is about; ok is false if its context
-// cannot be compared.
-func waitOf(ctx context.Context, e holdfast.Event) (w wait, ok bool) {
-	return wait{ctx, e.Backend, e.Kind, e.Name}, reflect.ValueOf(ctx).Comparable()
+// waitKeyOf returns the wait to which an event belongs. ok is false if its context cannot
+// be compared.
+func waitKeyOf(ctx context.Context, e holdfast.Event) (w waitKey, ok bool) {
+	return waitKey{ctx, e.Backend, e.Kind, e.Name}, reflect.ValueOf(ctx).Comparable()
 }
 
-// wait notes that an acquire begins to wait.
+// wait records that an acquire begins to wait.
 func (s *spans) wait(ctx context.Context, e holdfast.Event) {
-	key, ok := waitOf(ctx, e)
+	key, ok := waitKeyOf(ctx, e)
 	if !ok {
 		return
 	}
@@ -59,9 +59,9 @@ func (s *spans) wait(ctx context.Context, e holdfast.Event) {
 	}
 }
 
-// wake notes that a wait asks the store again.
+// wake records that a waiter asks the store again.
 func (s *spans) wake(ctx context.Context, e holdfast.Event, now time.Time) {
-	key, ok := waitOf(ctx, e)
+	key, ok := waitKeyOf(ctx, e)
 	if !ok {
 		return
 	}
@@ -77,10 +77,10 @@ func (s *spans) wake(ctx context.Context, e holdfast.Event, now time.Time) {
 	w.last = append(w.last, wakeup{now, meter.WakeSource(e.Notified)})
 }
 
-// woken returns the wake-ups of an acquire that ended, oldest first, and forgets
+// woken returns the wake-ups of an acquire that has ended, the oldest first, and forgets
 // them.
 func (s *spans) woken(ctx context.Context, e holdfast.Event) []wakeup {
-	key, ok := waitOf(ctx, e)
+	key, ok := waitKeyOf(ctx, e)
 	if !ok || !e.Blocked {
 		return nil
 	}

@@ -9,43 +9,44 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// ages knows since when each lock is held, but for those of elections: a leader may hold
-// for as long as it lives.
+// ages records since when each lock is held, except for those of elections: a leader may
+// hold its lock for as long as it lives.
 type ages struct {
 	desc *prometheus.Desc
 
 	mu     sync.Mutex
-	holds  map[heldBy]*age
-	series map[ageLabels]struct{} // that were ever seen: a series does not vanish
+	holds  map[holdKey]*age
+	series map[ageLabels]struct{} // all that were ever used, because a series must not vanish
 }
 
-// heldBy is a hold. One that passes on between goroutines keeps its owner.
-type heldBy struct{ name, owner string }
+// holdKey identifies a hold. It stays the same if the hold is passed on to another
+// goroutine.
+type holdKey struct{ name, owner string }
 
 type ageLabels struct{ kind, group string }
 
-// age is how often a hold has begun and not ended, as far as was reported. That of the
-// next goroutine may begin before the end of the one before is reported, and a loss be
-// reported before its acquire: then it is negative.
+// age counts the reports of a hold: begun minus ended. The beginning of the next hold may
+// be reported before the end of the one before. A loss may be reported before its acquire,
+// and then the number is negative.
 type age struct {
 	ageLabels
 	holds int
-	since time.Time // of the last one
+	began time.Time // of the last beginning
 }
 
 func newAges() *ages {
 	return &ages{
 		desc: prometheus.NewDesc("holdfast_oldest_hold_seconds", "For how long the lock has been held that this process has held longest, without those of elections; 0 if it holds none.",
 			[]string{"kind", "lock_group"}, nil),
-		holds: make(map[heldBy]*age), series: make(map[ageLabels]struct{}),
+		holds: make(map[holdKey]*age), series: make(map[ageLabels]struct{}),
 	}
 }
 
-// add notes that a hold has begun, by 1, or ended, by -1.
+// add records that a hold has begun (by is 1) or ended (by is -1).
 func (a *ages) add(e holdfast.Event, group string, by int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key, labels := heldBy{e.Name, e.Owner}, ageLabels{e.Kind, group}
+	key, labels := holdKey{e.Name, e.Owner}, ageLabels{e.Kind, group}
 	a.series[labels] = struct{}{}
 	h := a.holds[key]
 	if h == nil {
@@ -56,7 +57,7 @@ func (a *ages) add(e holdfast.Event, group string, by int) {
 		delete(a.holds, key)
 	}
 	if by > 0 {
-		h.since = time.Now()
+		h.began = time.Now()
 	}
 }
 
@@ -79,7 +80,7 @@ func (a *ages) oldest() map[ageLabels]time.Duration {
 	}
 	for _, h := range a.holds {
 		if h.holds > 0 {
-			oldest[h.ageLabels] = max(oldest[h.ageLabels], time.Since(h.since))
+			oldest[h.ageLabels] = max(oldest[h.ageLabels], time.Since(h.began))
 		}
 	}
 	return oldest

@@ -18,15 +18,15 @@ import (
 	"github.com/holdfast-go/holdfast/promhold"
 )
 
-// The files that the repository keeps beside this module.
+// The files for this module in the repository.
 const (
 	boardFile = "../docs/grafana/holdfast.json"
 	rulesFile = "../docs/alerts.yml"
 	guideFile = "../docs/metrics.md"
 )
 
-// TestBoard wants every expression of the Grafana dashboard to ask for what is
-// exported, and everything that is exported to be on it.
+// TestBoard requires that every expression of the Grafana dashboard uses exported metrics,
+// and that every exported metric is on it.
 func TestBoard(t *testing.T) {
 	var board any
 	if err := json.Unmarshal(readFile(t, boardFile), &board); err != nil {
@@ -54,7 +54,7 @@ func TestBoard(t *testing.T) {
 	}
 }
 
-// checkPlace wants a panel to lie on the grid, on no other.
+// checkPlace requires that a panel is on the grid, and on no other panel.
 func checkPlace(t *testing.T, panel map[string]any, taken map[[2]int]any) {
 	t.Helper()
 	place := panel["gridPos"].(map[string]any)
@@ -73,7 +73,7 @@ func checkPlace(t *testing.T, panel map[string]any, taken map[[2]int]any) {
 	}
 }
 
-// rules is what this test knows of Prometheus' rule files.
+// rules is the part of Prometheus' rule files that this test needs.
 type rules struct {
 	Groups []struct {
 		Name  string
@@ -87,8 +87,8 @@ type rules struct {
 	}
 }
 
-// TestRules wants alerts that ask for what is exported, and that the guide says
-// what to do about.
+// TestRules requires that alerts use exported metrics, and that the guide says what to do
+// about them.
 func TestRules(t *testing.T) {
 	var file rules
 	decoder := yaml.NewDecoder(strings.NewReader(string(readFile(t, rulesFile))))
@@ -141,8 +141,8 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// vocabulary returns the labels of each metric that is exported, as a program
-// sees them that has used everything.
+// vocabulary returns the labels of each exported metric, of a program that has used all of
+// them.
 func vocabulary(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	m := promhold.New(&promhold.Options{Elections: []string{"leader"}})
@@ -169,8 +169,8 @@ var (
 	labelName  = regexp.MustCompile(`(\w+)\s*(?:=~|!~|!=|=)\s*"[^"]*"|(\w+)`)
 )
 
-// checkExprs looks up the metrics and labels that expressions, legends or texts
-// name, and returns the metrics.
+// checkExprs checks the metrics and labels that expressions, legends or texts name, and
+// returns the metrics.
 func checkExprs(t *testing.T, file string, exprs []string) map[string]bool {
 	t.Helper()
 	words := vocabulary(t)
@@ -208,8 +208,7 @@ func checkLabels(t *testing.T, file, expr string, known map[string]bool) {
 	}
 }
 
-// checkTexts wants the labels that the texts of an alert name to be left by its
-// expression.
+// checkTexts requires that the expression of an alert keeps the labels that its texts name.
 func checkTexts(t *testing.T, alert, expr string, texts map[string]string) {
 	t.Helper()
 	for _, text := range texts {
@@ -241,7 +240,7 @@ func stringsAt(node any, key string) (found []string) {
 	return found
 }
 
-// readFile skips the test where the module is alone, as in a module cache.
+// readFile skips the test if the module is alone, as in a module cache.
 func readFile(t *testing.T, name string) []byte {
 	t.Helper()
 	if _, err := os.Stat("../docs"); errors.Is(err, fs.ErrNotExist) {

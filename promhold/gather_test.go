@@ -7,15 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// series is one line of metrics: the value of a counter or a gauge, the number
-// of observations of a histogram.
+// series is one series: the value of a counter or a gauge, or the number of observations of
+// a histogram.
 type series struct {
 	labels  map[string]string
 	value   float64
 	buckets map[float64]uint64 // cumulative, by upper bound
 }
 
-// gather returns what a registry shows of a collector, by name.
+// gather returns the series that a registry gets from a collector, by name.
 func gather(t *testing.T, c prometheus.Collector) map[string][]series {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()

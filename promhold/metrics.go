@@ -43,7 +43,7 @@ type Metrics struct {
 	renewals *prometheus.CounterVec
 	lost     *prometheus.CounterVec
 	wakeups  *prometheus.CounterVec
-	doubts   *prometheus.CounterVec
+	resolved *prometheus.CounterVec
 	leaders  *prometheus.GaugeVec
 	build    prometheus.Gauge
 	ages     *ages
@@ -70,7 +70,7 @@ func New(opts *Options) *Metrics {
 		renewals: counter("renewals_total", "Renewals of locks by their answer.", "outcome"),
 		lost:     counter("lost_total", "Locks that ended before they were unlocked, other than by their option Lease.", "reason"),
 		wakeups:  counter("wakeups_total", "Times that a waiter asked the store again: after a notification, or after a pause.", "source"),
-		doubts:   counter("indeterminate_total", "Calls without an answer that were followed up: whether it is certain what became of them.", "op", "resolved"),
+		resolved: counter("indeterminate_total", "Calls without an answer that were followed up: whether it is certain what became of them.", "op", "resolved"),
 		leaders:  gauge("leader", "Whether this process holds the lock of an election.", "election"),
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "holdfast_build_info", Help: "Always 1; the version of Holdfast is a label.",
@@ -84,7 +84,7 @@ func New(opts *Options) *Metrics {
 	return m
 }
 
-// begin makes the series that are there from the start.
+// begin creates the series that exist from the start.
 func (m *Metrics) begin(elections []string) {
 	for _, outcome := range meter.RenewOutcomes() {
 		m.renewals.WithLabelValues(outcome)
@@ -97,7 +97,7 @@ func (m *Metrics) begin(elections []string) {
 	}
 	for _, op := range meter.IndeterminateOps() {
 		for _, resolved := range []bool{true, false} {
-			m.doubts.WithLabelValues(op, meter.Resolved(resolved))
+			m.resolved.WithLabelValues(op, meter.Resolved(resolved))
 		}
 	}
 	for _, op := range meter.Ops() {
@@ -134,7 +134,7 @@ func (m *Metrics) Observe(ctx context.Context, e holdfast.Event) {
 		m.acquired(ctx, e)
 	case holdfast.EventRenew:
 		m.renewals.WithLabelValues(meter.RenewOutcome(e)).Inc()
-		if !e.Leased { // its end is fixed: the store was asked about it, and extended nothing
+		if !e.Leased { // otherwise its end is fixed, and the renewal extended nothing
 			m.margins.WithLabelValues(e.Kind).Observe(e.Margin.Seconds())
 		}
 	case holdfast.EventRelease, holdfast.EventLoss:
@@ -142,7 +142,7 @@ func (m *Metrics) Observe(ctx context.Context, e holdfast.Event) {
 	case holdfast.EventCall:
 		m.calls.WithLabelValues(meter.Op(e.Op), meter.CallOutcome(e.Err)).Observe(e.Took.Seconds())
 	case holdfast.EventIndeterminate:
-		m.doubts.WithLabelValues(meter.Op(e.Op), meter.Resolved(e.Resolved)).Inc()
+		m.resolved.WithLabelValues(meter.Op(e.Op), meter.Resolved(e.Resolved)).Inc()
 	}
 }
 
@@ -168,9 +168,9 @@ func (m *Metrics) ended(e holdfast.Event) {
 	m.hold(e, m.groups.Label(e.Name), -1)
 }
 
-// hold adds one hold to the gauges, or takes one away. The report of an end may
-// come after that of the next acquire, and that of a loss even before its own;
-// the sums are right when all were notified.
+// hold adds by to the gauges: 1 for a new hold, -1 for one that has ended. The end of a hold
+// may be reported after the next acquire, and a loss even before its own acquire. The sums
+// are right when all events were reported.
 func (m *Metrics) hold(e holdfast.Event, group string, by int) {
 	m.held.WithLabelValues(e.Kind, group).Add(float64(by))
 	if leader, ok := m.leader[e.Name]; ok {
@@ -180,7 +180,7 @@ func (m *Metrics) hold(e holdfast.Event, group string, by int) {
 	m.ages.add(e, group, by)
 }
 
-// election is the label of that name: "" if it is the name of no election.
+// election returns the label for a lock: "" if it is none of an election.
 func (m *Metrics) election(name string) string {
 	if _, ok := m.leader[name]; ok {
 		return meter.Text(name)
@@ -205,6 +205,6 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 func (m *Metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		m.acquires, m.holds, m.margins, m.calls, m.held, m.waiting,
-		m.renewals, m.lost, m.wakeups, m.doubts, m.leaders, m.build, m.ages,
+		m.renewals, m.lost, m.wakeups, m.resolved, m.leaders, m.build, m.ages,
 	}
 }

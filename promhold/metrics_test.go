@@ -47,7 +47,7 @@ func TestExposition(t *testing.T) {
 		{t.Context(), holdfast.Event{Type: holdfast.EventRenew, Name: "stock:2", Kind: "mutex", Margin: 4 * time.Second, Err: errors.New("i/o timeout")}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventRenew, Name: "stock:2", Kind: "mutex", Margin: 3 * time.Second, Err: &driver.GoneError{Reason: driver.ReasonNotOwner}}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "stock:1", Kind: "mutex", HeldFor: 2 * time.Second}},
-		// An Unlock that finds the lock gone is one loss, not a release as well.
+		// An Unlock that finds that the lock is gone is one loss, and no release.
 		{t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "stock:2", Kind: "mutex", HeldFor: 20 * time.Second, Err: fmt.Errorf("unlock: %w", lost)}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:2", Kind: "mutex", HeldFor: 20 * time.Second, Reason: driver.ReasonForced, Err: lost}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "other store", Kind: "write"}},
@@ -62,8 +62,8 @@ func TestExposition(t *testing.T) {
 		{t.Context(), holdfast.Event{Type: holdfast.EventWake, Name: "stock:7", Kind: "mutex", Notified: true}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:7", Kind: "mutex", Blocked: true, Waited: 2 * time.Second}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "jobs:1", Kind: "fair", Blocked: true, Waited: 2 * time.Second, Err: &holdfast.BusyError{Name: "jobs:1"}}},
-		// A lock with the option Lease reaches its end: as wanted, so not lost. One
-		// that is broken before is.
+		// A lock with the option Lease that reaches its end is not lost, because its user
+		// wanted that. One that was forced before is.
 		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:7", Kind: "mutex", HeldFor: 9 * time.Second, Reason: driver.ReasonExpired, Leased: true, Err: holdfast.ErrLost}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:9", Kind: "mutex"}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:9", Kind: "mutex", HeldFor: 9 * time.Second, Reason: driver.ReasonDeleted, Leased: true, Err: holdfast.ErrLost}},
@@ -93,8 +93,8 @@ func TestExposition(t *testing.T) {
 	}
 }
 
-// exported are the names of all metrics but holdfast_build_info, whose label
-// depends on how this test was built.
+// exported has the names of all metrics except holdfast_build_info, whose label depends on
+// how this test was built.
 func exported() []string {
 	return []string{
 		"holdfast_acquire_duration_seconds", "holdfast_hold_duration_seconds", "holdfast_renew_margin_seconds",
@@ -110,8 +110,8 @@ func TestBuildInfo(t *testing.T) {
 	}
 }
 
-// TestLocks counts what a Locker does, up to a lock that is broken: found by its
-// renewal the first time, by Unlock the second.
+// TestLocks counts the events of a Locker, up to a lock whose record is deleted: the first
+// time a renewal finds that, the second time Unlock does.
 func TestLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := promhold.New(&promhold.Options{Elections: []string{"leader"}})
@@ -143,7 +143,7 @@ func TestLocks(t *testing.T) {
 		wantSeries(t, m, "holdfast_lost_total", 1, "reason", "forced")
 		wantSeries(t, m, "holdfast_renewals_total", 1, "outcome", "not_owner")
 		wantSeries(t, m, "holdfast_leader", 0, "election", "leader")
-		_ = first.Unlock() // over already: changes nothing
+		_ = first.Unlock() // it has ended already, so this changes nothing
 
 		second := must.Lock(t, locker, "leader")
 		breakLock(t, store, "leader")
@@ -166,8 +166,8 @@ func TestLocks(t *testing.T) {
 	})
 }
 
-// TestWaiting counts two that wait for a lock from elsewhere, one for the store
-// and one for the other, until one is unlocked and one gives up.
+// TestWaiting counts two goroutines that wait for a lock of another process, one for the
+// store and one for the other, until one is unlocked and one gives up.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := promhold.New(nil)
@@ -203,8 +203,8 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// TestLostReply counts the calls to a store, one of them without an answer, and
-// that this was followed up.
+// TestLostReply counts the calls to a store, one of them without an answer, and the call
+// that found out its result.
 func TestLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := promhold.New(nil)
@@ -246,7 +246,7 @@ func TestFixedEnd(t *testing.T) {
 	})
 }
 
-// TestDroppedLock forgets a Lock, and waits until the gauge follows.
+// TestDroppedLock drops a Lock, and waits until the gauge changes.
 func TestDroppedLock(t *testing.T) {
 	m := promhold.New(nil)
 	locker := holdfast.New(memhold.New(), &holdfast.Options{Observe: m.Observe})
@@ -264,8 +264,8 @@ func TestDroppedLock(t *testing.T) {
 	wantSeries(t, m, "holdfast_hold_duration_seconds", 1, "kind", "mutex", "end", "released")
 }
 
-// TestNamesStayOutOfLabels locks many names, strange ones too, and looks for
-// them.
+// TestNamesStayOutOfLabels locks many names, strange ones too, and requires that no label
+// has one.
 func TestNamesStayOutOfLabels(t *testing.T) {
 	m := promhold.New(nil)
 	locker := holdfast.New(memhold.New(), &holdfast.Options{Observe: m.Observe})
@@ -284,8 +284,7 @@ func TestNamesStayOutOfLabels(t *testing.T) {
 	wantSeries(t, m, "holdfast_acquire_duration_seconds", 300, "kind", "mutex", "backend", "memory", "outcome", "acquired", "lock_group", "", "election", "")
 }
 
-// TestGroupsAreBounded gives each name a group of its own, which is the worst
-// that a user can do.
+// TestGroupsAreBounded gives each name a group of its own, which is the worst case.
 func TestGroupsAreBounded(t *testing.T) {
 	m := promhold.New(&promhold.Options{Group: func(name string) string { return name + strings.Repeat("\xff", 1000) }})
 	locker := holdfast.New(memhold.New(), &holdfast.Options{Observe: m.Observe})
@@ -372,8 +371,9 @@ func breakLock(t *testing.T, store *memhold.Backend, name string) {
 	}
 }
 
-// The oldest hold is that of the lock that is held longest; it may pass on between
-// goroutines, and its loss be reported before its acquire. Elections are left out.
+// The oldest hold is that of the lock that has been held for longest. It may be passed on
+// between goroutines, and its loss may be reported before its acquire. Elections are left
+// out.
 func TestOldestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := promhold.New(&promhold.Options{Elections: []string{"leader"}})
@@ -390,7 +390,7 @@ func TestOldestHold(t *testing.T) {
 		observe(holdfast.EventAcquire, "other", "c:2")
 		time.Sleep(time.Minute)
 		want(3660)
-		observe(holdfast.EventAcquire, "job", "c:1") // it has passed on, and the release comes late
+		observe(holdfast.EventAcquire, "job", "c:1") // it was passed on, and the release is reported later
 		observe(holdfast.EventRelease, "job", "c:1")
 		time.Sleep(time.Second)
 		want(61)

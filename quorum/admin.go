@@ -18,12 +18,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// What follows shows people what the members keep, as far as a majority of them keeps
-// it: a hold of less is one that is being taken or given up, or was left behind.
+// What follows shows operators what a majority of the members has. A hold that fewer members
+// have is being acquired or released, or was left behind.
 
 var _ admin.Source = (*Backend)(nil)
 
-// errNoSource says that the members show nothing.
+// errNoSource is the error if the members cannot list their locks.
 var errNoSource = fmt.Errorf("quorum: the members do not tell what is locked: %w", errors.ErrUnsupported)
 
 // List yields the names that a majority of the members has. It reads all members first.
@@ -128,14 +128,14 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 			gone++
 		}
 	}
-	if gone >= b.majority { // what a minority kept was left behind
+	if gone >= b.majority { // if a minority had it, it was left behind
 		return &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: "a majority of the members does not keep that hold any more"}
 	}
 	return nil
 }
 
-// forceAt ends the hold of h's owner as the member has it: what is left of it is not
-// the same at all of them.
+// forceAt ends the hold of h's owner as the member has it: it may differ from member to
+// member.
 func forceAt(ctx context.Context, s admin.Source, name string, h admin.Holder, reason string) error {
 	records, err := s.Get(ctx, name)
 	if err != nil {
@@ -147,11 +147,11 @@ func forceAt(ctx context.Context, s admin.Source, name string, h admin.Holder, r
 			break
 		}
 	}
-	return s.ForceUnlock(ctx, name, h, reason) // of a hold that is gone the member says so
+	return s.ForceUnlock(ctx, name, h, reason) // if the hold is gone, the member returns that
 }
 
-// ownerOf returns the owner of a claim from that which its attempt has at the members;
-// see attempt. Owners of other programs have no number of an attempt.
+// ownerOf returns the owner of a claim, from the owner of its attempt at a member; see
+// attempt. Owners of other programs have no number of an attempt.
 func ownerOf(member string) string {
 	owner, number, ok := strings.Cut(member[strings.LastIndexByte(member, ':')+1:], ".")
 	if _, err := strconv.ParseUint(number, 36, 64); !ok || err != nil || strings.Trim(owner, "0123456789") != "" {
@@ -178,12 +178,12 @@ func errNoLog() error {
 	return fmt.Errorf("quorum: no event log: %w", errors.ErrUnsupported)
 }
 
-// restLeast is how long the members that are left have, at least, when a majority has
-// answered. They have twice the time that the majority took.
+// restLeast is the least time that the other members have when a majority has answered.
+// They have as much time again as the majority took.
 const restLeast = 100 * time.Millisecond
 
-// askAll asks all members at the same time, and returns their answers by number; of
-// one that failed what it answered. The error is nil if a majority answered.
+// askAll asks all members at the same time, and returns their answers by number, also the
+// partial answer of one that failed. The error is nil if a majority answered.
 func askAll[T any](ctx context.Context, b *Backend, ask func(context.Context, admin.Source) (T, error)) ([]T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -220,8 +220,8 @@ func askAll[T any](ctx context.Context, b *Backend, ask func(context.Context, ad
 	return answers, errors.Join(errs...)
 }
 
-// merge makes one record of the members': the holds that a majority has, each for as
-// long as a majority will have it.
+// merge makes one record of those of the members: with the holds that a majority has, each
+// for as long as a majority will have it.
 func (b *Backend) merge(name string, copies []admin.Record) admin.Record {
 	merged := admin.Record{Name: name}
 	holds, kinds := map[string][]admin.Hold{}, map[admin.Kind]int{}
@@ -251,7 +251,7 @@ func (b *Backend) merge(name string, copies []admin.Record) admin.Record {
 	return merged
 }
 
-// mergeHold makes one hold of those that members have of an owner.
+// mergeHold makes one hold of those that the members have of one owner.
 func (b *Backend) mergeHold(same []admin.Hold) admin.Hold {
 	last := func(field func(admin.Hold) time.Duration) time.Duration {
 		all := make([]time.Duration, len(same))
@@ -263,7 +263,7 @@ func (b *Backend) mergeHold(same []admin.Hold) admin.Hold {
 	}
 	h := same[0]
 	h.Owner = ownerOf(h.Owner)
-	h.Token = 0 // a quorum has none
+	h.Token = 0 // a quorum has no tokens
 	h.Remaining = last(func(h admin.Hold) time.Duration { return h.Remaining })
 	h.HeldFor = last(func(h admin.Hold) time.Duration { return h.HeldFor })
 	return h

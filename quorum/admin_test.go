@@ -17,7 +17,7 @@ func TestAdmin(t *testing.T) {
 	admintest.Suite{Open: func(t *testing.T) admintest.Store { return open(t).(*Backend) }, Synctest: true}.Run(t)
 }
 
-// shown is a member that people look at, unless it is frozen.
+// shown is a member that can be listed, unless it is frozen.
 type shown struct {
 	*memhold.Backend
 	frozen bool
@@ -42,7 +42,7 @@ func shownOf(t *testing.T, n int) (*Backend, []*shown) {
 	return must(t, backends, nil), members
 }
 
-// holdAt takes "job" at one member, for so long.
+// holdAt takes "job" at one member, for a TTL.
 func holdAt(t *testing.T, m *shown, ttl time.Duration) {
 	t.Helper()
 	c := driver.Claim{Name: "job", Owner: "client:1", TTL: ttl, Count: 1, Tokens: 1, Note: "somebody"}
@@ -62,8 +62,8 @@ func listed(t *testing.T, b *Backend) (names []string) {
 	return names
 }
 
-// What a minority has is held by nobody, and a majority has a hold until the first of
-// it ends.
+// If a minority has a hold, it is not listed. If a majority has it, it lasts until the
+// first of them ends.
 func TestAdminShowsAMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, members := shownOf(t, 5)
@@ -88,8 +88,8 @@ func TestAdminShowsAMajority(t *testing.T) {
 	})
 }
 
-// Members that do not answer cost a moment where they are few, and are an error where
-// they are many.
+// If few members do not answer, a call takes a little longer. If many do not, it is an
+// error.
 func TestAdminOfFrozenMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, members := shownOf(t, 3)
@@ -115,7 +115,7 @@ func TestAdminOfFrozenMembers(t *testing.T) {
 	})
 }
 
-// A force unlock is of one hold: nothing happens to another.
+// A forced unlock ends one hold: another hold of the name stays.
 func TestAdminForcesTheHoldThatWasSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := shownOf(t, 3)

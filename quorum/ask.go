@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// callTimeout is the timeout of a call for nodes that do not answer. It leaves the
-// caller, whose context may end soon, the time to learn what the others said.
-// Without a deadline it is a twentieth of the lease.
+// callTimeout returns the timeout of calls to nodes that do not answer. It leaves the
+// caller, whose context may end soon, time for the answers of the others. Without a
+// deadline it is a twentieth of the lease.
 func callTimeout(ctx context.Context, ttl time.Duration) time.Duration {
 	const least = 10 * time.Millisecond
 	deadline, ok := ctx.Deadline()
@@ -19,17 +19,17 @@ func callTimeout(ctx context.Context, ttl time.Duration) time.Duration {
 	return max(min(time.Until(deadline)/2, max(ttl/4, 2*least), 2*time.Second), time.Millisecond)
 }
 
-// grace is how long a call waits for nodes that did not answer the last time, if
-// there are enough others.
+// grace returns how long a call waits for nodes that did not answer the last time, if the
+// others are enough.
 func grace(callTimeout time.Duration) time.Duration { return callTimeout / 8 }
 
-// reply is what one node answered.
+// reply is the answer of one node.
 type reply[T any] struct {
 	node  int
 	value T
 }
 
-// flight is the calls of one ask. The last of them frees their context.
+// flight is the state that the calls of one ask share. The last of them ends their context.
 type flight struct {
 	cancel context.CancelFunc
 	left   atomic.Int64
@@ -41,11 +41,11 @@ func (f *flight) land() {
 	}
 }
 
-// ask runs fn for each of nodes at the same time and hands the answers to take,
-// one by one as they come in, until take says that it has heard enough. It
-// returns nil then, and also when no more answers are worth waiting for; if ctx
-// ends first it ends all calls and returns ctx's error. Otherwise fn goes on, in
-// the background and within limit, for the nodes that have not answered.
+// ask runs fn for each of nodes at the same time. It passes the answers to take, in the
+// order in which they arrive, until take returns true. Then it returns nil, and also if no
+// further answer is worth waiting for. If ctx ends first, it ends all calls and returns
+// ctx's error. In the other cases fn goes on in the background, within limit, for the nodes
+// that have not answered.
 func ask[T any](ctx context.Context, b *Backend, limit time.Duration, nodes []int,
 	fn func(ctx context.Context, node int) T, take func(node int, answer T) (enough bool),
 ) error {
@@ -91,8 +91,8 @@ func ask[T any](ctx context.Context, b *Backend, limit time.Duration, nodes []in
 	return nil
 }
 
-// slowOnly reports that all that are waited for did not answer the last time
-// either, and that the others are enough to go on without them.
+// slowOnly reports whether all nodes in waiting did not answer the last time either, and
+// the others are enough without them.
 func (b *Backend) slowOnly(waiting map[int]bool) bool {
 	quick := 0
 	for i, n := range b.nodes {
@@ -106,8 +106,8 @@ func (b *Backend) slowOnly(waiting map[int]bool) bool {
 	return quick >= b.majority
 }
 
-// giveUpOn notes that nodes did not answer in time, even where their calls do
-// not end with their contexts.
+// giveUpOn records that nodes did not answer in time, even if their calls do not end with
+// their contexts.
 func (b *Backend) giveUpOn(waiting map[int]bool) {
 	for i := range waiting {
 		b.nodes[i].slow.Store(true)

@@ -9,17 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// remember is the shortest time for which a claim that was given up is refused.
-const remember = 5 * time.Second
+// rememberFor is the shortest time for which a claim that was given up is refused.
+const rememberFor = 5 * time.Second
 
-// claimID distinguishes claims.
+// claimID identifies a claim.
 type claimID struct{ name, owner string }
 
 func idOf(c driver.Claim) claimID { return claimID{c.Name, c.Owner} }
 
-// attempt is what one claim has at the nodes. A claim that was refused gives
-// back what it got, and its next try is another attempt, under another owner: so
-// it cannot meet the releases of the first, which may still be on their way.
+// attempt is the state of one claim at the nodes. If a claim is refused, it releases what
+// it got, and its next try is another attempt with another owner. So the next attempt
+// cannot be hit by the releases of the first, which may still be on their way.
 type attempt struct {
 	id     claimID
 	owner  string        // at the nodes: the claim's owner and the number of the attempt
@@ -28,36 +28,35 @@ type attempt struct {
 	mu      sync.Mutex
 	seats   []seat        // one for each node
 	won     bool          // a majority granted it
-	closed  bool          // it is released: nothing may be added to it
-	changed chan struct{} // closed and replaced when the end of a seat is known
+	closed  bool          // it is being released: no further grant may be added
+	changed chan struct{} // closed and replaced when another seat has ended
 	expires time.Time     // when the nodes have dropped it by themselves
 }
 
-// seat is what an attempt has at one node.
+// seat is the state of an attempt at one node.
 type seat struct {
-	turn chan struct{} // capacity 1: one Try or Release at the node at a time
+	sem chan struct{} // capacity 1: one Try or Release at the node at a time
 
-	held  bool      // the node granted it, and has not said that it is gone
-	core  bool      // it counts: it was held already when a majority was proved the last time
-	since time.Time // when it was known to be held
-	doubt bool      // a try of it ended without an answer, and may still arrive
+	held          bool      // the node granted it, and has not reported that it is gone
+	counts        bool      // its renewals count: it was held at the last renewal by a majority
+	heldFrom      time.Time // when it was known to be held
+	indeterminate bool      // a try ended without an answer, and may still arrive
 
 	end ending
-	err error // the last answer to a Release that brought no certainty
+	err error // of the last Release, if its result is not certain
 }
 
 // ending is how a seat ended.
 type ending int
 
 const (
-	pending  ending = iota // it has not, as far as is known
-	unused                 // there was nothing at the node
+	pending  ending = iota // it has not ended, as far as is known
+	unused                 // the node has nothing of it, because no try was sent
 	released               // the node released it
-	lost                   // the node had nothing of it
+	lost                   // the node had nothing of it any more
 )
 
-// current returns the attempt that a try of c belongs to, or an error if c was
-// given up.
+// current returns the attempt for a try of c, or an error if c was given up.
 func (b *Backend) current(c driver.Claim) (*attempt, error) {
 	now, id := time.Now(), idOf(c)
 	b.mu.Lock()
@@ -85,12 +84,12 @@ func newAttempt(id claimID, number uint64, nodes int) *attempt {
 		changed: make(chan struct{}),
 	}
 	for i := range a.seats {
-		a.seats[i].turn = make(chan struct{}, 1)
+		a.seats[i].sem = make(chan struct{}, 1)
 	}
 	return a
 }
 
-// find returns the attempt of a claim that may be held, or nil.
+// find returns the attempt of a claim, nil if there is none.
 func (b *Backend) find(c driver.Claim) *attempt {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,11 +111,11 @@ func (b *Backend) giveUp(c driver.Claim) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.sweep(now)
-	b.ended[idOf(c)] = now.Add(max(c.TTL, remember))
+	b.ended[idOf(c)] = now.Add(max(c.TTL, rememberFor))
 }
 
-// sweep drops what has lapsed, after as many calls as there are entries to look
-// at, so that a call pays for one of them on average.
+// sweep drops what has expired, after as many calls as there are entries, so that a call
+// checks one of them on average.
 func (b *Backend) sweep(now time.Time) {
 	b.calls++
 	if b.calls <= len(b.open)+len(b.ended) {
@@ -135,14 +134,14 @@ func (b *Backend) sweep(now time.Time) {
 	}
 }
 
-// at returns c as it is at the nodes.
+// at returns c as the nodes know it.
 func (a *attempt) at(c driver.Claim) driver.Claim {
 	c.Owner = a.owner
-	c.NoQueue = true // queues of several nodes have several orders: their first would wait for each other
+	c.NoQueue = true // the queues of several nodes may have different orders, and their first ones would wait for each other
 	return c
 }
 
-// extend notes that nodes may keep the attempt for another ttl.
+// extend records that nodes may keep the attempt for another ttl.
 func (a *attempt) extend(now time.Time, ttl time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,8 +156,8 @@ func (a *attempt) lapsed(now time.Time) bool {
 	return !now.Before(a.expires) && len(a.trying) == 0
 }
 
-// close ends the attempt: nothing may be added to it. It reports whether it was
-// open.
+// close records that the attempt is being released. It returns false if it was closed
+// before.
 func (a *attempt) close() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,7 +166,7 @@ func (a *attempt) close() bool {
 	return was
 }
 
-// isClosed reports that the attempt was closed.
+// isClosed reports whether the attempt is closed.
 func (a *attempt) isClosed() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -188,7 +187,7 @@ func (a *attempt) seat(node int) seat {
 	return a.seats[node]
 }
 
-// finish records how a seat ended, and wakes its waiters.
+// finish records how a seat ended, and wakes the calls that wait for it.
 func (a *attempt) finish(node int, end ending, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -197,19 +196,20 @@ func (a *attempt) finish(node int, end ending, err error) {
 	a.changed = make(chan struct{})
 }
 
-// enter waits for a place in turn, of which there is one.
-func enter(ctx context.Context, turn chan struct{}) error {
+// acquireSem waits until it can send to sem, which has a capacity of 1. releaseSem receives
+// from it.
+func acquireSem(ctx context.Context, sem chan struct{}) error {
 	select {
-	case turn <- struct{}{}:
+	case sem <- struct{}{}:
 		return nil
 	default:
 	}
 	select {
-	case turn <- struct{}{}:
+	case sem <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func leave(turn chan struct{}) { <-turn }
+func releaseSem(sem chan struct{}) { <-sem }

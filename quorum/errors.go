@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// nodesError says which nodes failed a call, and why.
+// nodesError has the errors of the nodes that failed a call.
 type nodesError struct {
 	does   string // "no majority for "stock:42""
 	nodes  []string
 	causes []error
-	kinds  []error // what it means for the claim
+	kinds  []error // the errors of package driver that hold for the claim
 }
 
 // Error names each node that failed.
@@ -31,7 +31,7 @@ func (e *nodesError) Error() string {
 	return text.String()
 }
 
-// Unwrap returns what the error means for the claim, and what the nodes said.
+// Unwrap returns the errors that hold for the claim, and those of the nodes.
 func (e *nodesError) Unwrap() []error {
 	errs := append([]error(nil), e.kinds...)
 	for _, cause := range e.causes {
@@ -45,12 +45,12 @@ func (e *nodesError) add(n *node, err error) {
 	e.causes = append(e.causes, err)
 }
 
-// foreign is the error of one node. What it says of the claim at that node is
-// not said of the claim: one node's "gone" is no loss.
+// foreign is the error of one node. It hides what is certain about the claim at that node:
+// if the claim is gone at one node, it is not lost.
 type foreign struct{ error }
 
-// Is reports whether the node's error is target, unless target is a statement on
-// the outcome.
+// Is reports whether the node's error is target, unless target is an error that says what is
+// certain.
 func (f foreign) Is(target error) bool {
 	switch target {
 	case driver.ErrGone, driver.ErrNotExecuted, driver.ErrRefused, driver.ErrMismatch:
@@ -59,7 +59,7 @@ func (f foreign) Is(target error) bool {
 	return errors.Is(f.error, target)
 }
 
-// As finds the node's own error, unless it is a statement on the outcome.
+// As finds the node's own error, unless it is an error that says what is certain.
 func (f foreign) As(target any) bool {
 	if _, ok := target.(**driver.GoneError); ok {
 		return false
@@ -67,15 +67,15 @@ func (f foreign) As(target any) bool {
 	return errors.As(f.error, target)
 }
 
-// errNoAnswer says that a node did not answer in time.
+// errNoAnswer is the error of a node that did not answer in time.
 var errNoAnswer = errors.New("no answer in time")
 
-// notSent makes an error for a call that was not begun.
+// notSent returns an error for a call that was not sent.
 func notSent(err error) error {
 	return fmt.Errorf("quorum: %w: %w", driver.ErrNotExecuted, err)
 }
 
-// over returns an error if ctx has ended before anything was done.
+// over returns an error if ctx has ended before the call.
 func over(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return notSent(err)

@@ -16,16 +16,16 @@ import (
 
 const ttl = 30 * time.Second
 
-// member is a node with faults. The zero values of its fields are a healthy one.
+// member is a node with faults. Without any it is healthy.
 type member struct {
 	mu      sync.Mutex
 	store   *memhold.Backend
-	latency time.Duration // of every call, half of it on the way there
-	hole    bool          // nothing answers
-	refuse  error         // the answer to everything, without doing it
-	deaf    bool          // calls are executed, and their replies lost
+	latency time.Duration // of every call, half of it before it arrives
+	hole    bool          // no call is answered
+	refuse  error         // the answer to every call, which is not executed
+	deaf    bool          // calls are executed, and their replies are lost
 	panics  bool
-	grants  bool // lies: everything is granted
+	grants  bool // it grants every try, and keeps nothing
 	id      string
 	started time.Time
 	tries   int
@@ -36,19 +36,19 @@ type incarnated struct{ *member }
 
 func newMember() *member { return &member{store: memhold.New()} }
 
-// change changes the faults of a member in use.
+// change changes the faults of a member while it is in use.
 func (m *member) change(fn func(*member)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	fn(m)
 }
 
-// restart empties the member.
+// restart restarts the member, which forgets everything.
 func (m *member) restart(id string) {
 	m.change(func(m *member) { m.store, m.id, m.started = memhold.New(), id, time.Now() })
 }
 
-// through makes a call to the store as it is when the call arrives.
+// through makes a call to the store that the member has when the call arrives.
 func (m *member) through(ctx context.Context, call func(*memhold.Backend) error) error {
 	m.mu.Lock()
 	latency, refuse, panics := m.latency, m.refuse, m.panics
@@ -140,8 +140,8 @@ func newCluster(t *testing.T, n int) *cluster {
 	return c
 }
 
-// newIncarnated returns a cluster of members that tell of their restarts and
-// were started an hour ago.
+// newIncarnated returns a cluster of members that report restarts, and were started an hour
+// ago.
 func newIncarnated(t *testing.T, n int) *cluster {
 	t.Helper()
 	c := &cluster{T: t}
@@ -166,7 +166,7 @@ func must(t *testing.T, backends []driver.Backend, opts *Options) *Backend {
 	return b
 }
 
-// other is a second program on the same nodes.
+// other returns another program on the same nodes.
 func (c *cluster) other() *Backend {
 	c.Helper()
 	var backends []driver.Backend
@@ -191,7 +191,7 @@ func (c *cluster) change(fn func(*member), nodes ...int) {
 	}
 }
 
-// holdAt takes a claim at some members.
+// holdAt tries a claim at some members, which must grant it.
 func (c *cluster) holdAt(claim driver.Claim, nodes ...int) {
 	c.Helper()
 	for _, i := range nodes {
@@ -201,7 +201,7 @@ func (c *cluster) holdAt(claim driver.Claim, nodes ...int) {
 	}
 }
 
-// held is a claim that all members have granted.
+// held returns a claim that all members have granted.
 func (c *cluster) held() driver.Claim {
 	c.Helper()
 	claim := c.claim()
@@ -262,7 +262,7 @@ func (c *cluster) mustRelease(b *Backend, claim driver.Claim) {
 	}
 }
 
-// drain waits for what b does in the background.
+// drain waits for the background work of b.
 func (c *cluster) drain(b driver.Drainer) {
 	c.Helper()
 	if err := b.Drain(context.Background()); err != nil {
@@ -287,7 +287,7 @@ func (c *cluster) holders() int {
 	return n
 }
 
-// wantHolders wants so many members to hold the name.
+// wantHolders fails unless want members hold the name.
 func (c *cluster) wantHolders(want int) {
 	c.Helper()
 	if n := c.holders(); n != want {

@@ -12,43 +12,43 @@ import (
 )
 
 const (
-	// mostUnanswered bounds the calls under way to a node that does not answer;
-	// more are not sent, which is an answer at once.
+	// mostUnanswered bounds the calls under way to a node that does not answer. Further
+	// calls fail at once, and are not sent.
 	mostUnanswered = 64
-	// mostReleases bounds the claims of one node that wait to be released. More
-	// than that are left to the end of their leases.
+	// mostReleases bounds the claims of one node that wait to be released. Further ones are
+	// sent once, and then end with their leases.
 	mostReleases = 1024
 )
 
-// node is one member and what is known of it.
+// node is one member, and what is known about it.
 type node struct {
-	member driver.Backend
-	who    Incarnator // the member, or nil
-	label  string     // "node 2 of 5 (redis)"
+	member     driver.Backend
+	incarnator Incarnator // the member, or nil
+	label      string     // "node 2 of 5 (redis)"
 
 	slow      atomic.Bool  // its last call ended without an answer
-	underway  atomic.Int64 // calls
+	underWay  atomic.Int64 // calls
 	releasing atomic.Int64 // claims that are released in the background
 
-	mu    sync.Mutex
-	id    string    // its incarnation; "" while unknown
-	since time.Time // when that was first seen
+	mu        sync.Mutex
+	id        string    // its incarnation; "" if unknown
+	firstSeen time.Time // when that was first seen
 }
 
 func newNode(member driver.Backend, number, of int) *node {
 	n := &node{member: member, label: fmt.Sprintf("node %d of %d (%s)", number, of, member.Info().Name)}
-	n.who, _ = member.(Incarnator)
+	n.incarnator, _ = member.(Incarnator)
 	return n
 }
 
-// errSkipped says that a node was not asked.
+// errSkipped is the error of a node that was not asked.
 var errSkipped = fmt.Errorf("%w: too many calls to it are unanswered", driver.ErrNotExecuted)
 
-// call runs one call to a node and notes whether the node answers. A panic is an
-// error of which nothing is known.
+// call makes one call to a node, and records whether the node answers. After a panic the
+// result of the call is not known.
 func call[T any](ctx context.Context, n *node, fn func(context.Context) (T, error)) (value T, err error) {
-	defer n.underway.Add(-1)
-	if n.underway.Add(1) > mostUnanswered && n.slow.Load() {
+	defer n.underWay.Add(-1)
+	if n.underWay.Add(1) > mostUnanswered && n.slow.Load() {
 		return value, errSkipped
 	}
 	defer func() {
@@ -82,12 +82,12 @@ func (n *node) release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// errRestarted says that a vote does not count, because the node may have given
-// another one before it lost its memory.
+// errRestarted is the error of a vote that does not count, because the node may have voted
+// for another claim before a restart in which it forgot that.
 var errRestarted = errors.New("restarted a short while ago")
 
-// incarnation asks who the node is, and returns for how long it certainly has
-// been that.
+// incarnation asks the node for its incarnation, and returns for how long it has certainly
+// had it.
 func (n *node) incarnation(ctx context.Context) (age time.Duration, err error) {
 	type answer struct {
 		id     string
@@ -95,7 +95,7 @@ func (n *node) incarnation(ctx context.Context) (age time.Duration, err error) {
 	}
 	asked := time.Now()
 	a, err := call(ctx, n, func(ctx context.Context) (answer, error) {
-		id, uptime, err := n.who.Incarnation(ctx)
+		id, uptime, err := n.incarnator.Incarnation(ctx)
 		return answer{id, uptime}, err
 	})
 	switch {
@@ -107,15 +107,15 @@ func (n *node) incarnation(ctx context.Context) (age time.Duration, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if a.id != n.id {
-		n.id, n.since = a.id, time.Now()
+		n.id, n.firstSeen = a.id, time.Now()
 	}
-	return max(a.uptime, asked.Sub(n.since)), nil
+	return max(a.uptime, asked.Sub(n.firstSeen)), nil
 }
 
-// vouch returns nil if a grant that the node answered before the call counts. It
-// asks after the grant, for the node may have been restarted right before.
+// vouch returns nil if a grant counts that the node answered before. It asks the node after
+// the grant, because a restart may have come right before the grant.
 func (n *node) vouch(ctx context.Context, maxTTL time.Duration, trusting bool) error {
-	if n.who == nil || trusting && n.known() != "" {
+	if n.incarnator == nil || trusting && n.known() != "" {
 		return nil
 	}
 	age, err := n.incarnation(ctx)
@@ -134,8 +134,8 @@ func (n *node) known() string {
 	return n.id
 }
 
-// distinct finds out, at the first call and as long as there is something to
-// complain of, whether two nodes are the same server.
+// distinct finds out whether two nodes are the same server: at the first call, and
+// repeatedly if that is so.
 func (b *Backend) distinct(ctx context.Context) error {
 	if b.checked.Load() {
 		return nil
@@ -151,12 +151,12 @@ func (b *Backend) distinct(ctx context.Context) error {
 	}
 	var who []int
 	for i, n := range b.nodes {
-		if n.who != nil {
+		if n.incarnator != nil {
 			who = append(who, i)
 		}
 	}
 	answered := 0
-	// A node that does not answer soon is looked at when it votes.
+	// A node that does not answer soon is checked when it votes.
 	err := ask(ctx, b, introduction, who, func(ctx context.Context, i int) error {
 		_, err := b.nodes[i].incarnation(ctx)
 		return err
@@ -176,7 +176,7 @@ func (b *Backend) distinct(ctx context.Context) error {
 	return nil
 }
 
-// introduction is how long the first call waits for nodes to say who they are.
+// introduction is how long the first call waits for the incarnations of the nodes.
 const introduction = 50 * time.Millisecond
 
 // sameServer returns an error if two nodes are known to be one server.

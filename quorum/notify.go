@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// listenAgain is how long a quorum waits before it listens again at a member that could
-// not be listened to.
+// listenAgain is how long a quorum waits before it listens again to a member after a
+// failure.
 const listenAgain = 2 * time.Second
 
 var _ driver.Notifier = (*Backend)(nil)
@@ -33,7 +33,7 @@ func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint6
 	return fmt.Errorf("quorum: no member sends notices: %w", errors.Join(errs...))
 }
 
-// listen goes on until ctx ends, or the node refuses for good.
+// listen listens until ctx ends, or until the node will always refuse.
 func (n *node) listen(ctx context.Context, client string, hint func(seq uint64)) error {
 	for {
 		err := n.listenOnce(ctx, client, hint)

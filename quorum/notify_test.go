@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// notifying is a member that answers Notify as a test wants it.
+// notifying is a member whose Notify is a function of the test.
 type notifying struct {
 	*memhold.Backend
 	notify func(ctx context.Context, hint func(uint64)) error
@@ -24,8 +24,8 @@ func (n notifying) Notify(ctx context.Context, _ string, hint func(uint64)) erro
 // mute is a member that sends no notices.
 type mute struct{ driver.Backend }
 
-// What some members cannot do, others make up for; a member that could not be listened
-// to for a while is listened to again. With none at all the quorum says so.
+// It is enough that some members send notices. After a failure a quorum listens to a member
+// again. If no member can send notices, Notify returns an error.
 func TestNotifyOfSomeMembers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		calls := 0

@@ -25,8 +25,8 @@
 //
 // All programs must use the same nodes, in any order.
 //
-// Nodes may be different stores. etcd and ZooKeeper are refused: their servers are a majority
-// already, and their sessions keep a lock for longer than its lease.
+// Nodes may be different stores. etcd and ZooKeeper are refused: their servers are a
+// majority already, and their sessions keep a lock for longer than its lease.
 //
 // # Background work
 //
@@ -66,8 +66,8 @@ type Options struct {
 
 const defaultMaxTTL = time.Minute
 
-// longest is the longest MaxTTL: with the drift of clocks it still is a Duration, and
-// servers as old as that do not exist.
+// longest bounds MaxTTL. With the drift of clocks it is still a Duration, and no server
+// runs for as long.
 const longest = 100 * 365 * 24 * time.Hour
 
 // Incarnator is an optional interface of a member that reports restarts, after which it
@@ -86,8 +86,8 @@ type Backend struct {
 	trusting bool
 
 	background background.Group
-	checked    atomic.Bool   // the nodes were asked who they are
-	checking   chan struct{} // capacity 1: by one caller at a time
+	checked    atomic.Bool   // the nodes were asked for their incarnations
+	checking   chan struct{} // capacity 1: one caller at a time asks
 
 	mu     sync.Mutex
 	open   map[claimID]*attempt
@@ -133,7 +133,7 @@ func New(backends []driver.Backend, opts *Options) (*Backend, error) {
 	return b, nil
 }
 
-// usable says what keeps backends from being a quorum.
+// usable returns why backends cannot be a quorum, nil if they can.
 func usable(backends []driver.Backend) error {
 	if len(backends) == 0 {
 		return errors.New("no backends")
@@ -161,12 +161,12 @@ func usable(backends []driver.Backend) error {
 	return nil
 }
 
-// combine returns what all nodes can do.
+// combine returns the Info of the quorum: what all nodes can do.
 func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 	all := driver.Info{
 		Name:   "quorum",
 		Caps:   driver.Caps{Wakes: true, ExpiresAlone: true, Tombstones: true},
-		MinTTL: 10 * time.Millisecond, // a lease that is shorter is used up by the drift
+		MinTTL: 10 * time.Millisecond, // the drift is longer than a shorter lease
 		MaxTTL: maxTTL,
 	}
 	if maxTTL == 0 {
@@ -206,5 +206,5 @@ func (b *Backend) Drain(ctx context.Context) error {
 	return cmp.Or(errs...)
 }
 
-// drift is what clocks may differ by over a lease of d.
+// drift returns by how much two clocks may differ over a lease of d.
 func drift(d time.Duration) time.Duration { return d/100 + 2*time.Millisecond }

@@ -12,15 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// oracle is a member that answers what the bytes say, and grants when they are
-// used up.
+// oracle is a member whose answers are read from bytes. After the last byte it grants.
 type oracle struct {
-	*memhold.Backend // for what is not answered here
+	*memhold.Backend // for calls that the bytes do not answer
 
 	mu      sync.Mutex
 	data    []byte
-	said    []driver.Outcome // to tries without an error
-	renewed []driver.Renewal // of the claim, without an error
+	said    []driver.Outcome // the answers to tries without an error
+	renewed []driver.Renewal // the answers to renewals of the claim without an error
 }
 
 func (o *oracle) next() byte {
@@ -34,7 +33,7 @@ func (o *oracle) next() byte {
 	return b
 }
 
-// fate is what happens to a call besides its answer.
+// fate returns the error of a call, or lets it hang.
 func (o *oracle) fate(ctx context.Context) error {
 	if err := sleep(ctx, time.Duration(o.next()%16)*20*time.Millisecond); err != nil {
 		return err
@@ -62,7 +61,7 @@ func (o *oracle) fate(ctx context.Context) error {
 	}
 }
 
-// lease is a lower bound of what a node keeps; also none at all.
+// lease returns a lease of at most ttl, which may be 0.
 func (o *oracle) lease(ttl time.Duration) time.Duration {
 	switch b := o.next(); b % 8 {
 	case 0:
@@ -78,7 +77,7 @@ func (o *oracle) lease(ttl time.Duration) time.Duration {
 
 func (o *oracle) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if err := o.fate(ctx); err != nil {
-		return driver.Outcome{Granted: true, ValidFor: c.TTL}, err // an error counts, not what stands beside it
+		return driver.Outcome{Granted: true, ValidFor: c.TTL}, err // with an error the Outcome must not count
 	}
 	out := driver.Outcome{Token: uint64(o.next()), Holder: string(rune(o.next())), RetryAfter: o.lease(c.TTL)}
 	if o.next()%3 != 1 {
@@ -94,7 +93,7 @@ func (o *oracle) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	if err := o.fate(ctx); err != nil {
 		return nil, err
 	}
-	rs := make([]driver.Renewal, int(o.next()%2)*int(o.next()%3)) // too few, or too many
+	rs := make([]driver.Renewal, int(o.next()%2)*int(o.next()%3)) // may be too few or too many
 	if len(rs) == 0 {
 		rs = make([]driver.Renewal, len(cs))
 	}
@@ -117,8 +116,8 @@ func (o *oracle) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 
 func (o *oracle) Release(ctx context.Context, _ driver.Claim) error { return o.fate(ctx) }
 
-// best returns the longest lease that the node granted since it was last asked,
-// and the longest that it renewed; −1 for none.
+// best returns the longest lease that the node has granted since its last call, and the
+// longest that it has renewed; −1 for none.
 func (o *oracle) best() (granted, renewed time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -135,8 +134,8 @@ func (o *oracle) best() (granted, renewed time.Duration) {
 	return granted, renewed
 }
 
-// FuzzVotes lets every node answer anything, at any time: a grant and a renewal
-// need a majority of nodes that said so, for at least as long.
+// FuzzVotes lets every node answer anything at any time. A grant or a renewal needs a
+// majority of nodes that have answered so, for at least as long.
 func FuzzVotes(f *testing.F) {
 	f.Add(uint8(0), []byte{})
 	f.Add(uint8(1), []byte{0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 2, 3})
@@ -154,7 +153,7 @@ func elect(t *testing.T, size int, data []byte) {
 	var nodes []*oracle
 	var members []driver.Backend
 	for i := range size {
-		var own []byte // every so many bytes, so that a node's answers do not depend on when others ask
+		var own []byte // every n-th byte, so that the answers of a node do not depend on the calls of others
 		for j := i; j < len(data); j += size {
 			own = append(own, data[j])
 		}
@@ -190,8 +189,8 @@ func elect(t *testing.T, size int, data []byte) {
 	}
 }
 
-// backed fails if something was said to be held for longer than a majority of
-// nodes said.
+// backed fails if the quorum reported that the claim is held for longer than a majority of
+// nodes did.
 func backed(t *testing.T, what string, nodes []*oracle, held bool, validFor time.Duration, try bool) {
 	t.Helper()
 	votes := 0
@@ -204,7 +203,7 @@ func backed(t *testing.T, what string, nodes []*oracle, held bool, validFor time
 			votes++
 		}
 	}
-	// A renewal of a node that kept nothing is over at once: the core sees that.
+	// The lease of a node that kept nothing ends at once, which the core notices.
 	if held && (votes <= len(nodes)/2 || try && validFor <= 0) {
 		t.Errorf("%s: held for %v with %d of %d votes", what, validFor, votes, len(nodes))
 	}

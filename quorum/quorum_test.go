@@ -25,10 +25,10 @@ func open(t *testing.T) driver.Backend {
 	return must(t, members, nil)
 }
 
-// In real time a machine may stand still for half of the TTL.
+// The TTL is long because in real time a machine may be busy for half of it.
 func TestConformance(t *testing.T) { drivertest.Suite{Open: open, TTL: time.Second}.Run(t) }
 
-// TestConformanceSynctest also fails where a goroutine is left behind.
+// TestConformanceSynctest also fails if a goroutine is left behind.
 func TestConformanceSynctest(t *testing.T) {
 	drivertest.Suite{Open: open, Synctest: true}.Run(t)
 }
@@ -62,7 +62,7 @@ type eternal struct{ *memhold.Backend }
 
 func (eternal) Info() driver.Info { return driver.Info{Name: "eternal"} }
 
-// bounds is a store with bounds.
+// bounds is a store with limits.
 type bounds struct {
 	*memhold.Backend
 	info driver.Info
@@ -96,7 +96,7 @@ func TestInfoIsWhatAllMembersCan(t *testing.T) {
 	}
 }
 
-// texts is a store that has a text of its own for each holder.
+// texts is a store with its own text for each holder.
 type texts struct {
 	*memhold.Backend
 	name, text string
@@ -116,8 +116,8 @@ func (s texts) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) 
 	return o, err
 }
 
-// A waiter sleeps where one claim has a majority, also if the members call it by other names or
-// by none: it would ask all of them a hundred times a second otherwise.
+// If one claim has a majority, a waiter sleeps, also if the members name its holder
+// differently or not at all. Otherwise it would ask all of them a hundred times a second.
 func TestHolderOfManyNames(t *testing.T) {
 	for name, members := range map[string][3]texts{
 		"no names":           {{name: "rows"}, {name: "rows"}, {name: "rows"}},
@@ -221,7 +221,8 @@ func TestNothingSentIsSaid(t *testing.T) {
 		c := newCluster(t, 3)
 		refused := fmt.Errorf("%w: connection refused", driver.ErrNotExecuted)
 		c.change(func(m *member) { m.latency, m.refuse = 0, refused })
-		// Two of three decide, so the third may be under way; that is no certainty.
+		// Two of three decide, so the try at the third may be under way: that is not
+		// certain.
 		if err := c.mustFail(c.Backend, c.claim(), nil); !strings.Contains(err.Error(), "connection refused") {
 			t.Errorf("got %v, want the cause", err)
 		}
@@ -251,7 +252,7 @@ func TestLosersGiveBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 5)
 		holder, loser := c.claim(), c.claim()
-		// Somebody holds three nodes, and two are free.
+		// One claim holds three nodes, and two are free.
 		c.holdAt(holder, 0, 1, 2)
 		time.Sleep(time.Second)
 		start := time.Now()
@@ -275,7 +276,7 @@ func TestLateGrantAfterRefusalIsReleased(t *testing.T) {
 		c := newCluster(t, 3)
 		holder := c.claim()
 		c.holdAt(holder, 0, 1)
-		for i, latency := range []time.Duration{time.Millisecond, time.Millisecond, 100 * time.Millisecond} { // the third is under way when the others decide
+		for i, latency := range []time.Duration{time.Millisecond, time.Millisecond, 100 * time.Millisecond} { // the third has not answered when the others decide
 			c.members[i].change(func(m *member) { m.latency = latency })
 		}
 		c.mustRefuse(c.Backend, c.claim())
@@ -383,7 +384,7 @@ func TestSlowNodeIsRemembered(t *testing.T) {
 		holder := c.claim()
 		c.holdAt(holder, 0)
 		c.members[2].change(hole)
-		// One yes, one no, one silence: the first time it is waited for.
+		// One node grants, one refuses, one does not answer: at first it is waited for.
 		for round, want := range []time.Duration{250 * time.Millisecond, 250 * time.Millisecond / 8, 250 * time.Millisecond / 8} {
 			start := time.Now()
 			out := c.mustRefuse(c.Backend, c.claim())
@@ -422,15 +423,15 @@ func TestContextEndsACall(t *testing.T) {
 	})
 }
 
-// TestReleaseOfATryThatNeverArrived: a node that has nothing, because a try of
-// it got lost, has not lost anything.
+// TestReleaseOfATryThatNeverArrived shows that a node has not lost a claim if its try never
+// arrived.
 func TestReleaseOfATryThatNeverArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 5)
 		c.change(hole, 0, 1)
 		a := c.claim()
 		c.mustGrant(c.Backend, a)
-		time.Sleep(time.Second) // the tries at the holes end without an answer
+		time.Sleep(time.Second) // the tries at nodes that do not answer end
 		c.change(healed, 0, 1)
 		c.change(func(m *member) { m.latency = 20 * time.Millisecond }, 2, 3)
 		c.mustRelease(c.Backend, a)

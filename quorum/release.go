@@ -34,13 +34,13 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// withdraw takes back an attempt that was refused.
+// withdraw releases an attempt that was refused.
 func (b *Backend) withdraw(a *attempt, c driver.Claim) {
 	b.forget(a)
 	b.vacate(a, c)
 }
 
-// vacate starts to give an attempt back on all nodes, once.
+// vacate starts to release an attempt on all nodes. Only its first call has an effect.
 func (b *Backend) vacate(a *attempt, c driver.Claim) {
 	if !a.close() {
 		return
@@ -50,24 +50,24 @@ func (b *Backend) vacate(a *attempt, c driver.Claim) {
 	}
 }
 
-// leaveSeat releases one seat and goes on until it is certain that nothing is
-// left of it, or until the node has dropped it by itself.
+// leaveSeat releases one seat. It repeats that until it is certain that nothing is left of
+// the seat, or until the node has dropped it by itself.
 func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 	n := b.nodes[i]
 	ctx, cancel := context.WithTimeout(context.Background(), c.TTL)
 	defer cancel()
-	// A try of ours that is under way comes first, so that it finds nothing to undo.
-	if err := enter(ctx, a.seats[i].turn); err != nil {
+	// A try that is under way must end first, so that the release undoes it.
+	if err := acquireSem(ctx, a.seats[i].sem); err != nil {
 		a.finish(i, pending, err)
 		return
 	}
-	defer leave(a.seats[i].turn)
+	defer releaseSem(a.seats[i].sem)
 	s := a.seat(i)
-	if !s.held && !s.doubt {
+	if !s.held && !s.indeterminate {
 		a.finish(i, unused, nil)
 		return
 	}
-	c.Indeterminate = c.Indeterminate || s.doubt
+	c.Indeterminate = c.Indeterminate || s.indeterminate
 	defer n.releasing.Add(-1)
 	many := n.releasing.Add(1) > mostReleases
 	unsure := false
@@ -93,7 +93,7 @@ func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 	}
 }
 
-// await waits until it is certain what became of an attempt that is released.
+// await waits until the result of the release of an attempt is certain.
 func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) error {
 	early, late := time.NewTimer(grace(limit)), time.NewTimer(limit)
 	defer early.Stop()
@@ -105,7 +105,7 @@ func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) er
 		case ended.certain:
 			return ended.err
 		case last || impatient && b.slowOnly(ended.waiting):
-			return b.settleFor(a, ended)
+			return b.resultWithoutMissing(a, ended)
 		}
 		select {
 		case <-changed:
@@ -119,15 +119,15 @@ func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) er
 	}
 }
 
-// outcome is what is known of an attempt that is released.
+// outcome is what is known about an attempt that is being released.
 type outcome struct {
-	certain                bool
-	err                    error // if it is
-	free, returned, vanish int
-	waiting                map[int]bool
+	certain                  bool
+	err                      error // if certain
+	free, released, vanished int
+	waiting                  map[int]bool
 }
 
-// verdict counts the seats that have ended. changed is closed when another has.
+// verdict counts the seats that have ended. changed is closed when the next one has.
 func (b *Backend) verdict(a *attempt) (o outcome, changed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -142,29 +142,29 @@ func (b *Backend) verdict(a *attempt) (o outcome, changed <-chan struct{}) {
 			o.waiting[i] = true
 			continue
 		case released:
-			o.returned++
+			o.released++
 		case lost:
-			// Only what was held can vanish: a try without an answer may never have
-			// arrived, and what a renewal found gone is not counted as held.
+			// Only a seat that was held can vanish. A try without an answer may never have
+			// arrived, and a seat that a renewal found gone does not count as held.
 			if s.held {
-				o.vanish++
+				o.vanished++
 			}
 		}
 		o.free++
 	}
 	switch {
-	case o.returned >= b.majority, !a.won && len(o.waiting) == 0 && o.returned > 0:
+	case o.released >= b.majority, !a.won && len(o.waiting) == 0 && o.released > 0:
 		o.certain = true
-	case a.won && held-o.vanish < b.majority && o.free >= b.majority, len(o.waiting) == 0:
+	case a.won && held-o.vanished < b.majority && o.free >= b.majority, len(o.waiting) == 0:
 		o.certain, o.err = true, &driver.GoneError{Reason: driver.ReasonExpired, Detail: "a majority of the nodes had lost the claim"}
 	}
 	return o, a.changed
 }
 
-// settleFor answers without the nodes that are missing: others can have the name
-// if it is free on a majority.
-func (b *Backend) settleFor(a *attempt, o outcome) error {
-	if a.won && o.free >= b.majority && o.returned > 0 {
+// resultWithoutMissing returns the result without the missing nodes. Other clients can have
+// the name if it is free on a majority.
+func (b *Backend) resultWithoutMissing(a *attempt, o outcome) error {
+	if a.won && o.free >= b.majority && o.released > 0 {
 		return nil
 	}
 	e := &nodesError{does: fmt.Sprintf("release of %q is not certain", a.id.name)}

@@ -42,31 +42,31 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 // round is one call of Renew.
 type round struct {
 	claims   []*renewal
-	batches  [][]int          // by node: which of the claims it is asked for
+	batches  [][]int          // by node: the indexes of the claims that it renews
 	sent     [][]driver.Claim // by node: these claims as the node knows them
-	nodes    []int            // those that are asked for any
+	nodes    []int            // those with a batch
 	shortest time.Duration    // TTL
 	start    time.Time
 }
 
-// renewal is what is known of one claim of a round.
+// renewal is what is known about one claim of a round.
 type renewal struct {
 	attempt  *attempt     // nil if there is none
-	core     map[int]bool // the nodes that count; true for those that have not answered
-	renewed  int          // of them
-	failures int          // of them, without saying that the claim is gone
+	counting map[int]bool // by node whose renewal counts: true until it answers
+	renewed  int          // how many of these renewed it
+	failures int          // how many of these failed in another way than that the claim is gone
 	validFor time.Duration
-	gone     error // what the first node said that had lost it
+	gone     error // of the first node that had lost it
 	failed   nodesError
 }
 
-// answers are what one node says of its batch.
+// answers are the answers of one node to its batch.
 type answers struct {
 	renewals []driver.Renewal
 	err      error
 }
 
-// prepare finds out which nodes are asked for what.
+// prepare finds out which nodes have to renew which claims.
 func (b *Backend) prepare(cs []driver.Claim) *round {
 	r := &round{
 		batches:  make([][]int, len(b.nodes)),
@@ -76,10 +76,10 @@ func (b *Backend) prepare(cs []driver.Claim) *round {
 	}
 	for k, c := range cs {
 		r.shortest = min(r.shortest, c.TTL)
-		v := &renewal{attempt: b.find(c), core: map[int]bool{}}
+		v := &renewal{attempt: b.find(c), counting: map[int]bool{}}
 		r.claims = append(r.claims, v)
 		if v.attempt == nil || v.attempt.held() == nil {
-			v.attempt = nil // it is not held, and a caller that tries it goes on
+			v.attempt = nil // it is not held, so it is not renewed: a caller may be trying it
 			continue
 		}
 		v.attempt.extend(r.start, c.TTL)
@@ -89,8 +89,8 @@ func (b *Backend) prepare(cs []driver.Claim) *round {
 			}
 			r.batches[i] = append(r.batches[i], k)
 			r.sent[i] = append(r.sent[i], v.attempt.at(c))
-			if s.core {
-				v.core[i] = true
+			if s.counts {
+				v.counting[i] = true
 			}
 		}
 	}
@@ -112,7 +112,8 @@ func (a *attempt) held() []seat {
 	return append([]seat(nil), a.seats...)
 }
 
-// renewAt asks one node, and keeps what it says is lost, however late.
+// renewAt renews at one node, and records which claims are gone there, also if the answer
+// is late.
 func (b *Backend) renewAt(ctx context.Context, r *round, i int) answers {
 	got, err := b.nodes[i].renew(ctx, r.sent[i])
 	if err != nil {
@@ -120,13 +121,14 @@ func (b *Backend) renewAt(ctx context.Context, r *round, i int) answers {
 	}
 	for j, answer := range got {
 		if errors.Is(answer.Err, driver.ErrGone) {
-			r.claims[r.batches[i][j]].attempt.set(i, func(s *seat) { s.held, s.core = false, false })
+			r.claims[r.batches[i][j]].attempt.set(i, func(s *seat) { s.held, s.counts = false, false })
 		}
 	}
 	return answers{renewals: got}
 }
 
-// take counts what a node said, and reports whether all claims are decided.
+// take counts the answers of a node, and reports whether the results for all claims are
+// known.
 func (r *round) take(b *Backend, i int, got answers) bool {
 	for j, k := range r.batches[i] {
 		answer := driver.Renewal{Err: got.err}
@@ -144,9 +146,9 @@ func (r *round) take(b *Backend, i int, got answers) bool {
 }
 
 func (v *renewal) add(n *node, i int, answer driver.Renewal) {
-	_, core := v.core[i]
-	if core {
-		v.core[i] = false
+	_, counts := v.counting[i]
+	if counts {
+		v.counting[i] = false
 	}
 	if answer.Err != nil {
 		v.failed.add(n, answer.Err)
@@ -156,10 +158,10 @@ func (v *renewal) add(n *node, i int, answer driver.Renewal) {
 		if v.gone == nil {
 			v.gone = answer.Err
 		}
-	case answer.Err != nil && core:
+	case answer.Err != nil && counts:
 		v.failures++
 	case answer.Err != nil:
-	case core:
+	case counts:
 		if v.renewed == 0 || answer.ValidFor < v.validFor {
 			v.validFor = answer.ValidFor
 		}
@@ -169,7 +171,7 @@ func (v *renewal) add(n *node, i int, answer driver.Renewal) {
 
 // unanswered returns the nodes that count and have not answered.
 func (v *renewal) unanswered() (nodes []int) {
-	for i, waiting := range v.core {
+	for i, waiting := range v.counting {
 		if waiting {
 			nodes = append(nodes, i)
 		}
@@ -178,15 +180,14 @@ func (v *renewal) unanswered() (nodes []int) {
 	return nodes
 }
 
-// lost reports that no majority can have held the claim all the time.
+// lost reports whether it is impossible that a majority has held the claim all the time.
 func (v *renewal) lost(majority int) bool {
 	return v.renewed+v.failures+len(v.unanswered()) < majority
 }
 
 func (v *renewal) decided(majority int) bool { return v.renewed >= majority || v.lost(majority) }
 
-// concluded makes an answer of what the nodes said of a claim, and does what
-// follows from it.
+// concluded returns the result for a claim from the answers of the nodes, and records it.
 func (b *Backend) concluded(r *round, k int, c driver.Claim, ended error) driver.Renewal {
 	v := r.claims[k]
 	switch {
@@ -210,32 +211,32 @@ func (b *Backend) concluded(r *round, k int, c driver.Claim, ended error) driver
 	return driver.Renewal{Err: &v.failed}
 }
 
-// reason says why a claim is gone: what the first node said, if one did.
+// reason returns why a claim is gone: what the first node answered, if one did.
 func (v *renewal) reason() *driver.GoneError {
-	var said *driver.GoneError
-	if errors.As(v.gone, &said) {
-		return &driver.GoneError{Reason: said.Reason, Detail: "a majority of the nodes lost the claim: " + said.Error()}
+	var first *driver.GoneError
+	if errors.As(v.gone, &first) {
+		return &driver.GoneError{Reason: first.Reason, Detail: "a majority of the nodes lost the claim: " + first.Error()}
 	}
 	return &driver.GoneError{Reason: driver.ReasonExpired, Detail: "a majority of the nodes holds nothing of the claim"}
 }
 
-// proved follows a renewal by a majority that held the attempt until now, or at
-// least until start. Nodes that held it by then count from now on.
+// proved records a renewal by a majority that has held the attempt up to start at least.
+// Nodes that held it by then count from now on.
 func (a *attempt) proved(start time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.seats {
 		s := &a.seats[i]
-		s.core = s.core || s.held && !s.since.After(start)
+		s.counts = s.counts || s.held && !s.heldFrom.After(start)
 	}
 }
 
-// reseed asks the nodes that have nothing of a claim for it, slow ones too: a client
-// that only renews would not learn that they have recovered. The next renewal shows
-// what came of it.
+// reseed tries the claim at the nodes that have nothing of it, also at slow ones: a client
+// that only renews would not notice otherwise that they have recovered. The next renewal
+// finds out whether that has succeeded.
 func (b *Backend) reseed(a *attempt, c driver.Claim) {
 	for i, s := range a.held() {
-		if s.held || len(s.turn) > 0 {
+		if s.held || len(s.sem) > 0 {
 			continue
 		}
 		limit := callTimeout(context.Background(), c.TTL)

@@ -40,22 +40,23 @@ func TestRenewNeedsAMajorityThatNeverLostIt(t *testing.T) {
 	})
 }
 
-// TestReseedCountsLater loses the claim on one node after the other, renewing in
-// between: what was given again counts when a majority without it was proved.
+// TestReseedCountsLater deletes the claim on one node after the other, with renewals in
+// between. A node that gets the claim again counts after a renewal by a majority without
+// it.
 func TestReseedCountsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		a := c.held()
 		for round := range 9 {
 			drop(c, round%3)
-			c.mustRenew(c.Backend, a) // finds out
+			c.mustRenew(c.Backend, a) // finds out that it is gone there
 			synctest.Wait()
 			time.Sleep(ttl / 3)
 			if round%2 == 0 {
-				c.mustRenew(c.Backend, a) // is given it again, where that was not done at once
+				c.mustRenew(c.Backend, a) // sends a try, if that was not done before
 				synctest.Wait()
 			}
-			c.mustRenew(c.Backend, a) // proves it
+			c.mustRenew(c.Backend, a) // is confirmed by a majority without it
 			synctest.Wait()
 			if n := c.holders(); n != 3 {
 				t.Fatalf("round %d: %d nodes hold it, want 3", round, n)
@@ -66,8 +67,8 @@ func TestReseedCountsLater(t *testing.T) {
 	})
 }
 
-// A node that was silent when a lock was granted has it when it answers again, though
-// its holder does nothing but renew.
+// A node that did not answer when a lock was granted gets it when it answers again,
+// although its holder only renews.
 func TestReseedOfANodeThatWasSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
@@ -86,8 +87,8 @@ func TestReseedOfANodeThatWasSlow(t *testing.T) {
 	})
 }
 
-// TestReseededNodeDoesNotProve is the sequence that a count of nodes alone gets
-// wrong: A loses two nodes, and B was in between.
+// TestReseededNodeDoesNotProve is a sequence in which counting nodes is not enough: A loses
+// two nodes, and B held the name in between.
 func TestReseededNodeDoesNotProve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
@@ -95,7 +96,7 @@ func TestReseededNodeDoesNotProve(t *testing.T) {
 		drop(c, 2)
 		c.mustRenew(c.Backend, a)
 		synctest.Wait()
-		c.mustRenew(c.Backend, a) // gives node 3 again
+		c.mustRenew(c.Backend, a) // sends a try to node 3
 		synctest.Wait()
 		c.wantHolders(3)
 		// Before the next proof, nodes 2 and 3 lose it, B comes and goes, and A's late
@@ -109,7 +110,7 @@ func TestReseededNodeDoesNotProve(t *testing.T) {
 		if out, err := c.members[2].store.Try(t.Context(), attempt.at(a)); err != nil || !out.Granted {
 			t.Fatal(out, err)
 		}
-		attempt.set(2, func(s *seat) { s.held, s.core = true, false })
+		attempt.set(2, func(s *seat) { s.held, s.counts = true, false })
 		if r := c.renew(c.Backend, a); !errors.Is(r.Err, driver.ErrGone) {
 			t.Errorf("got %+v, want gone: node 1 alone held it all the time", r)
 		}
@@ -174,7 +175,7 @@ func TestRestartedNodeDoesNotVote(t *testing.T) {
 		c.mustGrant(other, warm)
 		c.members[1].restart("second 1")
 		c.mustRefuse(other, b)
-		// Until it has been up for long enough, node 2 adds nothing to node 1.
+		// Until node 2 has been up for long enough, its vote does not count.
 		c.members[2].change(hole)
 		maxTTL := c.Info().MaxTTL
 		time.Sleep(maxTTL + drift(maxTTL) - time.Second)
@@ -187,7 +188,7 @@ func TestRestartedNodeDoesNotVote(t *testing.T) {
 	})
 }
 
-// TestRestartBetweenGrantsIsSeen restarts a node that was trusted a moment ago:
+// TestRestartBetweenGrantsIsSeen restarts a node shortly after its incarnation was read:
 // what was known before the grant proves nothing.
 func TestRestartBetweenGrantsIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -228,8 +229,8 @@ func TestSameServerTwiceIsRefused(t *testing.T) {
 	})
 }
 
-// TestSameServerIsFoundLater has a twin that was unreachable when the first lock
-// was taken.
+// TestSameServerIsFoundLater has a second member on the same server that was unreachable
+// when the first lock was taken.
 func TestSameServerIsFoundLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newIncarnated(t, 3)
@@ -257,7 +258,7 @@ func TestALiarInTheMinority(t *testing.T) {
 		c.members[2].grants = true
 		a := c.claim()
 		c.mustGrant(c.Backend, a)
-		synctest.Wait() // until all have voted: with a liar, the majority of two is one too few
+		synctest.Wait() // until all have voted: if one vote does not count, a majority of two is too few
 		for range 10 {
 			c.mustRefuse(c.Backend, c.claim())
 			synctest.Wait()
@@ -285,8 +286,8 @@ func TestWaiterWakesWithTheFirstNode(t *testing.T) {
 		if len(woken) > 0 {
 			t.Fatal("Wait returned while nothing changed")
 		}
-		// The refusal came of two nodes, and the third may not have answered.
-		seen := out.Ahead.(*view).outcomes
+		// Two nodes refused, and the third may not have answered.
+		seen := out.Ahead.(*refusalView).outcomes
 		for i := range seen {
 			if seen[i] != nil {
 				drop(c, i)

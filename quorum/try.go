@@ -34,20 +34,20 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 	if err != nil {
 		return driver.Outcome{}, err
 	}
-	if err := enter(ctx, a.trying); err != nil {
+	if err := acquireSem(ctx, a.trying); err != nil {
 		return driver.Outcome{}, err
 	}
-	defer leave(a.trying)
-	return b.poll(ctx, a, c)
+	defer releaseSem(a.trying)
+	return b.elect(ctx, a, c)
 }
 
-// vote is a node's answer to a try.
+// vote is the answer of a node to a try.
 type vote struct {
 	out driver.Outcome
 	err error
 }
 
-// count is what is known of an election.
+// count is the state of an election.
 type count struct {
 	votes                   []*vote // by node; nil while there is none
 	granted, busy, failures int
@@ -65,8 +65,8 @@ func (n *count) add(node int, v vote) {
 	}
 }
 
-// poll makes one election.
-func (b *Backend) poll(ctx context.Context, a *attempt, c driver.Claim) (driver.Outcome, error) {
+// elect asks all nodes once, and returns the result of the election.
+func (b *Backend) elect(ctx context.Context, a *attempt, c driver.Claim) (driver.Outcome, error) {
 	start := time.Now()
 	limit := callTimeout(ctx, c.TTL)
 	n := count{votes: make([]*vote, len(b.nodes))}
@@ -74,7 +74,7 @@ func (b *Backend) poll(ctx context.Context, a *attempt, c driver.Claim) (driver.
 		return b.vote(ctx, a, i, c)
 	}, func(i int, v vote) bool {
 		n.add(i, v)
-		return n.granted >= b.majority || b.outOfReach(n)
+		return n.granted >= b.majority || b.lostElection(n)
 	})
 	if err := b.sameServer(); err != nil {
 		b.withdraw(a, c)
@@ -83,7 +83,7 @@ func (b *Backend) poll(ctx context.Context, a *attempt, c driver.Claim) (driver.
 	if n.granted >= b.majority {
 		return b.win(a, c, start, n)
 	}
-	if ended != nil || !b.outOfReach(n) {
+	if ended != nil || !b.lostElection(n) {
 		b.absent(&n)
 	}
 	if ended != nil {
@@ -91,7 +91,7 @@ func (b *Backend) poll(ctx context.Context, a *attempt, c driver.Claim) (driver.
 	}
 	if n.failures > len(b.nodes)-b.majority {
 		err := b.noMajority(c, n, nil)
-		if len(err.kinds) > 0 { // nobody above will clean up
+		if len(err.kinds) > 0 { // final: the core will not release the claim
 			b.withdraw(a, c)
 		}
 		return driver.Outcome{}, err
@@ -100,12 +100,13 @@ func (b *Backend) poll(ctx context.Context, a *attempt, c driver.Claim) (driver.
 	return b.refusal(n, time.Since(start)), nil
 }
 
-// outOfReach reports that those who have not said no are not a majority.
-func (b *Backend) outOfReach(n count) bool {
+// lostElection reports whether a majority is impossible, because too many nodes have not
+// granted.
+func (b *Backend) lostElection(n count) bool {
 	return len(b.nodes)-n.failures-n.busy < b.majority
 }
 
-// absent counts the nodes that have not answered as failed.
+// absent counts the nodes without an answer as failed.
 func (b *Backend) absent(n *count) {
 	for i := range b.nodes {
 		if n.votes[i] == nil {
@@ -114,7 +115,7 @@ func (b *Backend) absent(n *count) {
 	}
 }
 
-// vote asks one node, and keeps what became of it, however late the answer is.
+// vote asks one node. What the node answers is recorded in its seat, also if it is late.
 func (b *Backend) vote(ctx context.Context, a *attempt, i int, c driver.Claim) vote {
 	out, err := b.claim(ctx, a, i, c, true)
 	if err == nil && out.Granted {
@@ -123,35 +124,35 @@ func (b *Backend) vote(ctx context.Context, a *attempt, i int, c driver.Claim) v
 	return vote{out, err}
 }
 
-// claim asks one node for its seat. core says that the grant counts from the
-// next renewal on.
-func (b *Backend) claim(ctx context.Context, a *attempt, i int, c driver.Claim, core bool) (driver.Outcome, error) {
-	turn := a.seats[i].turn
-	if err := enter(ctx, turn); err != nil {
+// claim tries the claim at one node. With counts, the renewals of a grant count from the
+// next one on.
+func (b *Backend) claim(ctx context.Context, a *attempt, i int, c driver.Claim, counts bool) (driver.Outcome, error) {
+	sem := a.seats[i].sem
+	if err := acquireSem(ctx, sem); err != nil {
 		return driver.Outcome{}, err
 	}
-	defer leave(turn)
+	defer releaseSem(sem)
 	if a.isClosed() {
 		return driver.Outcome{}, errClosed
 	}
 	out, err := b.nodes[i].try(ctx, a.at(c))
 	a.set(i, func(s *seat) {
-		s.doubt = s.doubt || err != nil && !errors.Is(err, driver.ErrNotExecuted) && !errors.Is(err, driver.ErrMismatch)
+		s.indeterminate = s.indeterminate || err != nil && !errors.Is(err, driver.ErrNotExecuted) && !errors.Is(err, driver.ErrMismatch)
 		if err == nil {
 			if out.Granted && !s.held {
-				s.since = time.Now()
+				s.heldFrom = time.Now()
 			}
 			s.held = out.Granted
-			s.core = out.Granted && (core || s.core)
+			s.counts = out.Granted && (counts || s.counts)
 		}
 	})
 	return out, err
 }
 
-// errClosed says that a claim ended while it was tried.
+// errClosed is the error of a try of a claim that was released meanwhile.
 var errClosed = errors.New("the claim was given up meanwhile")
 
-// win makes an answer of a majority of grants.
+// win returns the Outcome for a majority of grants.
 func (b *Backend) win(a *attempt, c driver.Claim, start time.Time, n count) (driver.Outcome, error) {
 	validFor := time.Duration(math.MaxInt64)
 	for _, v := range n.votes {
@@ -159,7 +160,7 @@ func (b *Backend) win(a *attempt, c driver.Claim, start time.Time, n count) (dri
 			validFor = min(validFor, v.out.ValidFor)
 		}
 	}
-	validFor -= drift(max(validFor, c.TTL)) // a majority, which is one at least, has granted
+	validFor -= drift(max(validFor, c.TTL)) // finite: at least one node has granted
 	if took := time.Since(start); took >= validFor {
 		return driver.Outcome{}, fmt.Errorf("quorum: a majority granted %q after %v, when nothing of its lease was left", c.Name, took.Round(time.Millisecond))
 	}
@@ -172,7 +173,7 @@ func (b *Backend) win(a *attempt, c driver.Claim, start time.Time, n count) (dri
 	return driver.Outcome{Granted: true, ValidFor: validFor}, nil
 }
 
-// noMajority says which nodes failed and what that means for the claim.
+// noMajority returns the error with the nodes that failed, and what it means for the claim.
 func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 	e := &nodesError{does: fmt.Sprintf("no majority of %d nodes for %q", len(b.nodes), c.Name)}
 	if cause != nil {
@@ -210,9 +211,9 @@ func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 	return e
 }
 
-// refusal is the answer to a claim that others keep from a majority.
+// refusal returns the Outcome if other claims prevent a majority.
 func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
-	seen := view{outcomes: make([]*driver.Outcome, len(b.nodes))}
+	seen := refusalView{outcomes: make([]*driver.Outcome, len(b.nodes))}
 	holders := tally{}
 	var remaining []time.Duration
 	for i, v := range n.votes {
@@ -229,8 +230,8 @@ func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 	}
 	var most int
 	out.Holder, out.HeldFor, most = holders.most()
-	// Nobody has a majority, so nobody will release one: the claim that tries again at
-	// another moment than the rest will get it.
+	// If no claim has a majority, no holder will release one. The claims try again at random
+	// times, and the first of them gets it.
 	spread := min(max(10*took, 10*time.Millisecond), 250*time.Millisecond)
 	seen.pause = time.Millisecond + rand.N(spread) //nolint:gosec // spreads competitors, protects nothing
 	if most < b.majority {
@@ -241,18 +242,18 @@ func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 	if n.granted == 0 {
 		seen.pause = 0
 	}
-	// A majority is free when so many of those that were not have ended.
+	// The name is free on a majority when the leases of so many refusing nodes have ended.
 	slices.Sort(remaining)
 	needed := max(len(remaining)-(len(b.nodes)-b.majority), 1)
 	out.RetryAfter = remaining[needed-1]
 	return out
 }
 
-// called is what nodes of one kind of store call a holder: each kind has a text of its own for
+// called identifies a holder as one kind of store names it. Each kind has its own text for
 // the same claim, and some have none.
 type called struct{ store, holder string }
 
-// votesOf is the nodes that call the holder the same.
+// votesOf counts the nodes that name the same holder.
 type votesOf struct {
 	nodes int
 	held  time.Duration // a node may have joined later
@@ -265,7 +266,8 @@ func (t tally) count(store string, o driver.Outcome) {
 	t[by] = votesOf{t[by].nodes + 1, max(t[by].held, o.HeldFor)}
 }
 
-// most returns the holder that most nodes name, and how many nodes one claim may have.
+// most returns the holder that most nodes name, and how many nodes may have granted the
+// same claim.
 func (t tally) most() (holder string, held time.Duration, nodes int) {
 	var best, unnamed votesOf
 	largest := map[string]int{} // by store

@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// view is what a refused try saw.
-type view struct {
-	outcomes []*driver.Outcome // by node; nil where the name was not found held
-	split    bool              // nobody has a majority
+// refusalView is what a refused try found.
+type refusalView struct {
+	outcomes []*driver.Outcome // by node; nil if the node did not refuse
+	split    bool              // no claim has a majority
 	pause    time.Duration     // to be waited before the next try, so that competitors come one by one
 }
 
@@ -29,12 +29,12 @@ func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
 type waiter struct {
 	backend *Backend
 	claim   driver.Claim
-	waiters []driver.Waiter // by node; nil where there was nothing to wait for yet
+	waiters []driver.Waiter // by node; nil until one is needed
 }
 
-// Wait returns when the first node wakes, with ctx's error, or with the nodes'
-// errors if none of them can wake. What a node grants meanwhile is one vote, and no
-// grant. Its goroutines end with it.
+// Wait returns when the first node wakes, with ctx's error, or with the nodes' errors if
+// none of them can wake. It ignores a grant of a node meanwhile, which is one vote only.
+// Its goroutines end with it.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	return driver.Outcome{}, w.wait(ctx, last)
 }
@@ -43,9 +43,9 @@ func (w *waiter) wait(ctx context.Context, last driver.Outcome) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	seen, ok := last.Ahead.(*view)
+	seen, ok := last.Ahead.(*refusalView)
 	if !ok || len(seen.outcomes) != len(w.waiters) {
-		return nil // not an answer of ours: nothing is known, so another try is worth while
+		return nil // not an answer of a quorum: only another try shows the state
 	}
 	if seen.split {
 		return sleep(ctx, seen.pause)
@@ -56,8 +56,8 @@ func (w *waiter) wait(ctx context.Context, last driver.Outcome) error {
 	return sleep(ctx, seen.pause)
 }
 
-// first waits until the first node wakes, and ends the waiting at the others.
-func (w *waiter) first(ctx context.Context, seen *view) error {
+// first waits until the first node wakes, and then ends the waits at the others.
+func (w *waiter) first(ctx context.Context, seen *refusalView) error {
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers := make(chan error)
@@ -70,13 +70,13 @@ func (w *waiter) first(ctx context.Context, seen *view) error {
 		go func() { answers <- w.waitAt(waits, i, *outcome) }()
 	}
 	woken := false
-	var trouble error
+	var failed error
 	for range started {
 		if err := <-answers; err == nil {
 			woken = true
 			cancel()
 		} else if !errors.Is(err, context.Canceled) {
-			trouble = errors.Join(trouble, err)
+			failed = errors.Join(failed, err)
 		}
 	}
 	switch {
@@ -84,10 +84,10 @@ func (w *waiter) first(ctx context.Context, seen *view) error {
 		return nil
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case trouble == nil:
+	case failed == nil:
 		return fmt.Errorf("quorum: no node to wait for: %w", errors.ErrUnsupported)
 	}
-	return trouble
+	return failed
 }
 
 // waitAt waits at one node.

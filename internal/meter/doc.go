@@ -1,4 +1,3 @@
-// Package meter says what the events of a Locker mean as metrics: which labels
-// they get, and which buckets their times fall into. promhold and otelhold share
-// it, so that both tell the same.
+// Package meter turns the events of a Locker into metrics: it chooses their labels, and the
+// buckets for their times. promhold and otelhold share it, so that both report the same.
 package meter

@@ -24,10 +24,10 @@ func Prefix(name string) string {
 	return name
 }
 
-// Groups gives names their label, and keeps the number of labels bounded
-// whatever the user's function answers. A group that was let in stays in, and
-// one that was not never gets in, so that a gauge goes up and down under one
-// label. Its methods may be called from several goroutines at once.
+// Groups gives names their label. It bounds the number of labels, whatever the user's
+// function returns. The first maxGroups groups keep their label, and all others share one,
+// so that a gauge goes up and down under the same label. Several goroutines may call its
+// methods at once.
 type Groups struct {
 	of func(name string) string // nil if there are no groups
 
@@ -35,14 +35,14 @@ type Groups struct {
 	seen map[string]bool
 }
 
-// NewGroups returns Groups that ask of for the group of a name; nil means that
-// no name has one.
+// NewGroups returns Groups that call of for the group of a name. With a nil of, no name has
+// one.
 func NewGroups(of func(name string) string) *Groups {
 	return &Groups{of: of, seen: make(map[string]bool)}
 }
 
-// Label returns the group of a lock: valid UTF-8 of about 128 bytes at most, ""
-// if it has none, "other" if there are too many.
+// Label returns the group of a lock: valid UTF-8 of about 128 bytes at most, "" if the lock
+// has none, "other" if there are too many groups.
 func (g *Groups) Label(name string) string {
 	if g.of == nil {
 		return ""
@@ -58,7 +58,7 @@ func (g *Groups) Label(name string) string {
 	return otherGroup
 }
 
-// admit says that a group has a place among the first maxGroups.
+// admit reports whether a group is among the first maxGroups.
 func (g *Groups) admit(group string) bool {
 	g.mu.RLock()
 	known, full := g.seen[group], len(g.seen) >= maxGroups
@@ -74,5 +74,5 @@ func (g *Groups) admit(group string) bool {
 	return g.seen[group]
 }
 
-// Text returns what a user wrote as a label: valid UTF-8.
+// Text makes a label of a user's text: valid UTF-8.
 func Text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// AcquireOutcome says how an acquire ended. An error that is a context's counts
-// as the caller's only if the caller's context is over: clients of a store wrap
-// context errors of their own timeouts.
+// AcquireOutcome returns how an acquire ended. The error of a context counts as the
+// caller's only if the caller's context has ended, because clients of a store return
+// context errors for their own timeouts.
 func AcquireOutcome(ctx context.Context, err error) string {
 	switch over := ctx.Err(); {
 	case err == nil:
@@ -27,10 +27,10 @@ func AcquireOutcome(ctx context.Context, err error) string {
 	}
 }
 
-// RenewOutcomes returns what RenewOutcome may return.
+// RenewOutcomes returns all results of RenewOutcome.
 func RenewOutcomes() []string { return []string{"ok", "late", "error", "not_owner"} }
 
-// RenewOutcome says how a renewal was answered.
+// RenewOutcome returns how a renewal ended.
 func RenewOutcome(e holdfast.Event) string {
 	switch {
 	case e.Late:
@@ -44,7 +44,7 @@ func RenewOutcome(e holdfast.Event) string {
 	}
 }
 
-// HoldEnd says how a hold ended, of an EventRelease or an EventLoss.
+// HoldEnd returns how a hold ended. e is an EventRelease or an EventLoss.
 func HoldEnd(e holdfast.Event) string {
 	switch {
 	case e.Type == holdfast.EventRelease:
@@ -58,15 +58,14 @@ func HoldEnd(e holdfast.Event) string {
 	}
 }
 
-// FoundLost says that a release is none: the lock was gone by then. An
-// EventLoss follows, and is the one that counts.
+// FoundLost reports whether an EventRelease counts as no release, because the lock was lost
+// before. An EventLoss follows, which counts.
 func FoundLost(e holdfast.Event) bool {
 	return e.Type == holdfast.EventRelease && errors.Is(e.Err, holdfast.ErrLost)
 }
 
-// Loss returns why a lock was lost. ok is false if the event is about something
-// else, and of a lock that reached the end which Lease or AtMost had set: that
-// is as its user wanted it.
+// Loss returns why a lock was lost. ok is false if e is no loss. The end that Lease or
+// AtMost has set is no loss either, because the user wanted it.
 func Loss(e holdfast.Event) (reason string, ok bool) {
 	if e.Type != holdfast.EventLoss || HoldEnd(e) == "fixed_lease" {
 		return "", false
@@ -74,7 +73,7 @@ func Loss(e holdfast.Event) (reason string, ok bool) {
 	return reasonLabel(e.Reason), true
 }
 
-// Reasons returns what Loss may return, but for "other".
+// Reasons returns all results of Loss, except "other".
 func Reasons() []string {
 	return []string{
 		string(driver.ReasonClosed), string(driver.ReasonDeleted), string(driver.ReasonEvicted), string(driver.ReasonExpired),
@@ -82,15 +81,14 @@ func Reasons() []string {
 	}
 }
 
-// reasonLabel is the reason as a label. Stores written by others may have reasons
-// of their own, which do not become labels.
+// reasonLabel returns the reason as a label. Other stores may have reasons of their own,
+// which become "other".
 func reasonLabel(r driver.Reason) string { return known(string(r), Reasons()) }
 
-// CallOutcomes returns what CallOutcome may return.
+// CallOutcomes returns all results of CallOutcome.
 func CallOutcomes() []string { return []string{"ok", "error"} }
 
-// CallOutcome says whether the store answered a call. That it holds nothing of a
-// claim is an answer.
+// CallOutcome reports whether the store answered a call. That a claim is gone is an answer.
 func CallOutcome(err error) string {
 	if err == nil || errors.Is(err, driver.ErrGone) {
 		return "ok"
@@ -98,17 +96,17 @@ func CallOutcome(err error) string {
 	return "error"
 }
 
-// Ops returns what Op may return, but for "other".
+// Ops returns all results of Op, except "other".
 func Ops() []string { return []string{holdfast.OpTry, holdfast.OpRenew, holdfast.OpRelease} }
 
-// Op is what a call asks of the store, as a label.
+// Op returns the operation of a call as a label.
 func Op(op string) string { return known(op, Ops()) }
 
-// IndeterminateOps returns the calls that leave a doubt when they are not answered: a
-// renewal is repeated, and changes nothing that is not so already.
+// IndeterminateOps returns the operations whose result may stay unknown. A renewal is not
+// among them: it is repeated until the result is known.
 func IndeterminateOps() []string { return []string{holdfast.OpTry, holdfast.OpRelease} }
 
-// Resolved says whether the end of a doubt is certain.
+// Resolved returns the label for whether the result of an indeterminate call is certain.
 func Resolved(resolved bool) string {
 	if resolved {
 		return "yes"
@@ -116,11 +114,11 @@ func Resolved(resolved bool) string {
 	return "no"
 }
 
-// WakeSources returns what WakeSource may return.
+// WakeSources returns all results of WakeSource.
 func WakeSources() []string { return []string{"notify", "poll"} }
 
-// WakeSource says why a waiter asks again: the store said so, or it slept for
-// long enough.
+// WakeSource returns why a waiter asks again: after a notification, or because a timer
+// ended.
 func WakeSource(notified bool) string {
 	if notified {
 		return "notify"
@@ -128,8 +126,9 @@ func WakeSource(notified bool) string {
 	return "poll"
 }
 
-// known returns s if it is one of values. A later version, or a store, may have
-// more than are known here, and a label must not.
+// known returns s if it is one of values, and otherwise "other". A later version, or a
+// store, may have values that are not known here, and the number of labels must stay
+// bounded.
 func known(s string, values []string) string {
 	if slices.Contains(values, s) {
 		return s

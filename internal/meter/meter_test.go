@@ -26,7 +26,7 @@ func TestPrefix(t *testing.T) {
 	}
 }
 
-// TestGroups lets the first hundred groups in, and keeps to that.
+// TestGroups shows that the first hundred groups have their own label, and others do not.
 func TestGroups(t *testing.T) {
 	if got := meter.NewGroups(nil).Label("stock:42"); got != "" {
 		t.Errorf("without a function: got %q, want none", got)
@@ -48,8 +48,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestGroupsConcurrently is for the race detector, and wants one answer for a
-// name from all goroutines.
+// TestGroupsConcurrently is for the race detector. All goroutines must get the same label
+// for a name.
 func TestGroupsConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := meter.NewGroups(func(name string) string { return name })
@@ -120,7 +120,7 @@ func TestAcquireOutcome(t *testing.T) {
 	}
 }
 
-// TestEnds says what the end of a hold counts as, and whether as a loss too.
+// TestEnds shows how the end of a hold counts, and whether it is a loss.
 func TestEnds(t *testing.T) {
 	for _, c := range []struct {
 		e         holdfast.Event
@@ -147,8 +147,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestListsAreWhole compares what functions return with the lists of it, from
-// which series are made in advance.
+// TestListsAreWhole compares the results of functions with their lists, from which series
+// are created in advance.
 func TestListsAreWhole(t *testing.T) {
 	gone := fmt.Errorf("call: %w", &driver.GoneError{Reason: driver.ReasonExpired})
 	for _, c := range []struct {

@@ -1,0 +1,228 @@
+package memhold
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// kind is what a name is used for, as long as it is in use.
+type kind string
+
+const (
+	mutex     kind = "mutex"
+	readWrite kind = "read-write lock"
+	semaphore kind = "semaphore"
+	latch     kind = "count-down latch"
+)
+
+func kindOf(c driver.Claim) kind {
+	switch {
+	case c.Mode == driver.Permit:
+		return semaphore
+	case c.ReadWrite || c.Mode == driver.Shared:
+		return readWrite
+	default:
+		return mutex
+	}
+}
+
+// resource is a name in use. freed is closed whenever a part of it becomes free, and
+// replaced by a new channel. So a waiter that has the channel misses no change, even if it
+// starts to wait later.
+type resource struct {
+	kind    kind
+	grants  []*grant // in the order in which they were given
+	queue   []*place // fair claims that wait, in the order in which they came
+	permits int      // of a semaphore
+	count   int64    // of a latch
+	freed   chan struct{}
+}
+
+func newResource(k kind) *resource { return &resource{kind: k, freed: make(chan struct{})} }
+
+// grant is one hold of a name.
+type grant struct {
+	owner     string
+	client    string
+	seq       uint64
+	note      string
+	mode      driver.Mode
+	holds     int
+	token     uint64 // the first one of its block
+	grantedAt time.Time
+	expires   time.Time
+}
+
+// extend extends the lease to the TTL of c, and records its count. It never shortens the
+// lease.
+func (g *grant) extend(c driver.Claim, now time.Time) {
+	g.holds = max(c.Count, 1)
+	g.expires = later(g.expires, now.Add(c.TTL))
+}
+
+// held returns owner's grant, or nil.
+func (e *resource) held(owner string) *grant {
+	for _, g := range e.grants {
+		if g.owner == owner {
+			return g
+		}
+	}
+	return nil
+}
+
+// exclusive returns the grant that excludes all others, or nil.
+func (e *resource) exclusive() *grant {
+	for _, g := range e.grants {
+		if g.mode == driver.Exclusive {
+			return g
+		}
+	}
+	return nil
+}
+
+// beside reports whether the caller of c has the exclusive grant of e.
+func (e *resource) beside(c driver.Claim) bool {
+	x := e.exclusive()
+	return x != nil && c.Mode == driver.Shared && x.owner == c.Beside
+}
+
+// admits reports whether c can be granted beside the present grants.
+func (e *resource) admits(c driver.Claim) bool {
+	switch {
+	case e.kind == semaphore:
+		return len(e.grants) < e.permits
+	case c.Mode == driver.Shared:
+		return e.exclusive() == nil || e.beside(c)
+	default:
+		return len(e.grants) == 0
+	}
+}
+
+// enter reports whether c can be granted now. A fair claim can be granted when it is the
+// first of the queue; enter adds it to the queue, or takes it out. A claim beside its own
+// exclusive grant does not queue, because it would wait for itself.
+func (e *resource) enter(c driver.Claim, now time.Time) bool {
+	if !c.Fair || e.beside(c) {
+		return e.admits(c)
+	}
+	if c.NoQueue && e.find(c.Owner) < 0 {
+		return len(e.queue) == 0 && e.admits(c)
+	}
+	if e.position(c, now) > 0 || !e.admits(c) {
+		return false
+	}
+	e.leave(c.Owner)
+	return true
+}
+
+// refusal returns the answer to c, which was not granted.
+func (e *resource) refusal(c driver.Claim, now time.Time) driver.Outcome {
+	o := driver.Outcome{Ahead: ahead{changed: e.freed}}
+	var next time.Time
+	for _, g := range e.grants {
+		next = sooner(next, g.expires)
+	}
+	if len(e.grants) > 0 {
+		o.Holder, o.HeldFor, o.Kept = e.grants[0].note, now.Sub(e.grants[0].grantedAt), driver.Kept(e.grants[0].owner)
+	}
+	if i := e.find(c.Owner); i >= 0 {
+		o.Queued = true
+		o.Ahead = ahead{changed: e.queue[i].woken, before: i}
+		for _, p := range e.queue[:i] {
+			next = sooner(next, p.until)
+		}
+		next = sooner(next, now.Add(presence/3)) // to keep its place
+	}
+	if !next.IsZero() {
+		o.RetryAfter = next.Sub(now)
+	}
+	return o
+}
+
+// release ends the grant g: for its owner at once, and for all others after atLeast. It
+// wakes waiters in any case, because the name may become free earlier than their last try
+// found.
+func (e *resource) release(g *grant, atLeast time.Duration, now time.Time) {
+	if atLeast <= 0 {
+		e.remove(g)
+		return
+	}
+	g.owner, g.expires = g.owner+driver.KeptOwner, now.Add(atLeast)
+	e.wake()
+}
+
+// remove ends the grant g, and wakes waiters.
+func (e *resource) remove(g *grant) {
+	e.grants = slices.DeleteFunc(e.grants, func(other *grant) bool { return other == g })
+	e.wake()
+}
+
+// purge drops grants and places that have expired.
+func (e *resource) purge(now time.Time) {
+	before := len(e.grants)
+	e.grants = slices.DeleteFunc(e.grants, func(g *grant) bool { return !now.Before(g.expires) })
+	if len(e.grants) < before {
+		e.wake()
+	}
+	e.dequeue(func(p *place) bool { return !now.Before(p.until) })
+}
+
+// wake wakes the waiters after something became free. Of the queue it wakes only the first,
+// because no other claim of it could be granted.
+func (e *resource) wake() {
+	close(e.freed)
+	e.freed = make(chan struct{})
+	e.wakeFirst()
+}
+
+// idle reports whether nothing has to be kept. The number of permits and the count of a
+// latch are kept without claims.
+func (e *resource) idle() bool {
+	return len(e.grants) == 0 && len(e.queue) == 0 && e.kind != semaphore && e.kind != latch
+}
+
+// live returns the resource with this name, or nil. It drops what has expired.
+func (b *Backend) live(name string, now time.Time) *resource {
+	e := b.resources[name]
+	if e == nil {
+		return nil
+	}
+	e.purge(now)
+	return b.tidy(name, e)
+}
+
+// tidy drops e if it is idle, and then returns nil. Otherwise it returns e.
+func (b *Backend) tidy(name string, e *resource) *resource {
+	if e.idle() {
+		delete(b.resources, name)
+		return nil
+	}
+	return e
+}
+
+// expect is live for a name that must be of kind k if it is in use.
+func (b *Backend) expect(name string, k kind, now time.Time) (*resource, error) {
+	e := b.live(name, now)
+	if e != nil && e.kind != k {
+		return nil, fmt.Errorf("memhold: %q is a %s, and no %s: %w", name, e.kind, k, driver.ErrMismatch)
+	}
+	return e, nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// sooner returns the earlier one of two times; a zero time does not count.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
