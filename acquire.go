@@ -16,44 +16,44 @@ type acquisition struct {
 	req    request
 	claim  driver.Claim
 
-	began   clock.Instant
-	place   *place // nil while the claim stands in no queue of this process
-	turns   int    // how often its lease may be passed on: only if it had to wait, as others may then
-	start   start  // of clients elsewhere
-	given   *hold  // what another goroutine of this process passed on; nil if nothing
-	waiter  driver.Waiter
-	inQueue *queuedClaim // its place in the queue of a store with sessions; nil if none
-	asked   clock.Moment // the start of the last try
-	left    *leftTry     // a try that goes on without the caller; nil if none does
+	began    clock.Instant
+	place    *place // in a queue of this process; nil if it is in none
+	handoffs int    // how often its lease may be passed on; 0 if the claim did not wait in the queue
+	yield    yield  // to other clients, before the first try
+	given    *hold  // that another goroutine of this process passed on; nil if none did
+	waiter   driver.Waiter
+	inQueue  *queuedClaim // keeps its place in the queue of a store with sessions; nil if there is none
+	asked    clock.Moment // the start of the last try
+	detached *detachedTry // a try that goes on without the caller; nil if none does
 
 	last    driver.Outcome // the last answer that was "busy"
 	lastErr error          // the last failure
-	permits int            // of the semaphore in all, if they are not those of the claim
+	permits int            // how many the semaphore has, if not as many as the claim says
 
-	lateFrom clock.Instant // the start of the first try of those that late counts
+	lateFrom clock.Instant // the start of the first of the tries that late counts
 
 	tries    int32
-	failures int32 // in a row, without an answer
+	failures int32 // tries in a row without an answer
 	late     int32 // grants in a row that came when most of their lease was over
 
-	kind     kind
-	answered bool // last is an answer
-	held     bool // the claim was granted, but is not kept
-	queued   bool // the store keeps a place for the claim
-	blocked  bool // it was said that it waits
-	stayed   bool // it has waited for the store, for all heads of its queue
-	asking   bool // a try is under way; also if it panicked
+	kind         kind
+	answered     bool // last is an answer of the store
+	grantUnused  bool // the store granted the claim, but no hold was made of it
+	queued       bool // the store has the claim in its queue
+	waitReported bool // EventWait was emitted
+	stayed       bool // it waited for the store in place of all heads of its queue
+	asking       bool // a try is under way; still true after it panicked
 }
 
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
 	*a = acquisition{locker: l, kind: k, req: r}
-	if r.wait != forever || l.observed(context.Background()) { // else nobody asks, and clocks are not cheap
+	if r.wait != forever || l.observed(context.Background()) { // otherwise no one uses began, and to read a clock costs time
 		a.began = l.clock.Now()
 	}
 	a.claim.Name = name
 }
 
-// makeClaim completes the claim, for the first try.
+// makeClaim completes the claim before the first try.
 func (a *acquisition) makeClaim() {
 	owner, seq := a.locker.nextOwner()
 	a.claim = driver.Claim{
@@ -62,22 +62,21 @@ func (a *acquisition) makeClaim() {
 		NoQueue: a.req.wait == 0,
 		TTL:     a.locker.leaseTTL(&a.req), Count: 1, Tokens: 1, Note: a.req.note, Anonymous: a.locker.anonymous,
 	}
-	if a.place != nil && a.takesHolds() {
-		a.claim.Tokens += min(a.turns, a.locker.handoff.Max)
+	if a.place != nil && a.acceptsHandoff() {
+		a.claim.Tokens += min(a.handoffs, a.locker.handoff.Max)
 	}
 }
 
-// replaceClaim makes a new claim in place of one that is gone: somebody has ended it by
-// force, as the store had granted it in an answer that was lost. Its caller has done
-// nothing wrong, and asks again.
+// replaceClaim makes a new claim in place of one that was ended by force. The store had
+// granted it in an answer that was lost, so the caller never had the lock. It asks again.
 func (a *acquisition) replaceClaim() {
-	a.leavePlace()
+	a.leaveQueued()
 	closeWaiter(a.waiter)
 	a.waiter, a.queued = nil, false
 	a.makeClaim()
 }
 
-// run waits for its turn in this process, then asks the store until the claim is
+// run waits for the claim's turn in this process, and then asks the store until the claim is
 // granted or the caller's time is over.
 func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	waitCtx := ctx
@@ -86,7 +85,7 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 		waitCtx, cancel = context.WithDeadline(ctx, a.locker.clock.Time(a.began+a.req.wait))
 		defer cancel()
 	}
-	if err := a.queue(ctx, waitCtx); err != nil {
+	if err := a.waitInQueue(ctx, waitCtx); err != nil {
 		return nil, err
 	}
 	if a.given != nil {
@@ -99,18 +98,18 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 		}
 	}()
 	a.makeClaim()
-	if err := a.letOthersGo(ctx, waitCtx); err != nil {
+	if err := a.yieldToOthers(ctx, waitCtx); err != nil {
 		return nil, err
 	}
 	lock, err := a.ask(ctx, waitCtx)
 	return lock, err
 }
 
-// queue takes a place in the queue of this process and waits for its turn. A
-// fair claim queues in the store, and one that can be granted beside others asks
-// at once, unless some wait already.
-func (a *acquisition) queue(ctx, waitCtx context.Context) error {
-	if a.alone() || !a.kind.exclusive() && a.tries == 0 && !a.locker.queues.Do(a.queueKey(), func(*hold, *queueState) {}) {
+// waitInQueue takes a place in the queue of this process, and returns when the claim is at
+// its head or was given a hold. A fair claim queues in the store instead. A reader or a
+// permit asks the store at once, unless others wait already.
+func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
+	if a.skipsQueue() || !a.kind.exclusive() && a.tries == 0 && !a.locker.queues.Do(a.queueKey(), func(*hold, *queueState) {}) {
 		return nil
 	}
 	for {
@@ -120,70 +119,70 @@ func (a *acquisition) queue(ctx, waitCtx context.Context) error {
 			a.place = p
 			return nil
 		case p == nil:
-			a.busyHere()
+			a.busyLocally()
 			return a.busy()
 		}
-		a.waitsAt(ctx, p)
+		a.reportQueued(ctx, p)
 		given, ok, err := p.Wait(waitCtx)
 		switch {
 		case err != nil:
-			a.busyHere()
+			a.busyLocally()
 			leave(p)
 			return a.outOfTime(ctx)
 		case !ok:
 			a.place = p
-			a.turn()
+			a.becomeHead()
 			return nil
 		case given.take():
 			a.given = given
 			return nil
-		} // lost on the way here: back to the queue
+		} // the hold was lost before it was taken: back to the queue
 	}
 }
 
-// enter takes a place in the queue, and says whether it is the head's. Where there is a
-// queue, who does not wait gets none.
+// enter takes a place in the queue, and reports whether that is the head. A caller that does
+// not wait gets no place if there is a queue already.
 func (a *acquisition) enter() (p *place, head bool) {
 	waits := a.req.wait != 0
-	return a.locker.queues.Enter(a.queueKey(), waits, a.takesHolds(), func() queueState {
+	return a.locker.queues.Enter(a.queueKey(), waits, a.acceptsHandoff(), func() queueState {
 		if waits {
-			a.start = a.locker.starts[a.queueKey()]
-			delete(a.locker.starts, a.queueKey())
+			a.yield = a.locker.yields[a.queueKey()]
+			delete(a.locker.yields, a.queueKey())
 		}
-		return queueState{turns: handoffFirst, others: unknown}
+		return queueState{handoffs: handoffFirst, others: unknown}
 	})
 }
 
-// turn takes note of what was left to this head.
-func (a *acquisition) turn() {
+// becomeHead takes over what the head before has left.
+func (a *acquisition) becomeHead() {
 	a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) {
-		a.turns, a.start = s.turns, s.start
-		s.start = start{}
+		a.handoffs, a.yield = s.handoffs, s.yield
+		s.yield = yield{}
 	})
 }
 
-// waitsAt says that the claim waits in the queue. An observer that panics must not
-// leave a place there that nobody takes.
-func (a *acquisition) waitsAt(ctx context.Context, p *place) {
-	said := false
+// reportQueued reports that the claim waits in the queue. If the observer panics, the place
+// is given up: nothing else would remove it from the queue.
+func (a *acquisition) reportQueued(ctx context.Context, p *place) {
+	reported := false
 	defer func() {
-		if !said {
+		if !reported {
 			leave(p)
 		}
 	}()
 	a.reportWait(ctx)
-	said = true
+	reported = true
 }
 
-// alone says that the claim waits for nobody of this process: a fair one has its
-// place in the store, and one beside a hold of the same caller is waited for by
-// those who stand in the queue.
-func (a *acquisition) alone() bool { return a.kind == fair || a.req.beside != "" }
+// skipsQueue reports whether the claim does not use the queue of this process. A fair claim
+// queues in the store. The claim of an owner that already holds the write side must not
+// wait behind goroutines that wait for that owner.
+func (a *acquisition) skipsQueue() bool { return a.kind == fair || a.req.beside != "" }
 
 func (a *acquisition) queueKey() queueKey { return queueKey{a.claim.Name, a.kind} }
 
-// ask is the loop of every lock: try; granted, hold; no answer, the same claim
-// again; busy, wait.
+// ask is the loop of every lock. It tries. A grant becomes a hold; after no answer it tries
+// with the same claim again; if the lock is busy it waits.
 func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 	for {
 		a.asked = a.locker.clock.Read()
@@ -197,7 +196,7 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		var lock *Lock
 		var misfit error
 		if err == nil && out.Granted {
-			if out, misfit = a.fit(tryCtx, out); misfit == nil {
+			if out, misfit = a.fitMargin(tryCtx, out); misfit == nil {
 				lock = a.granted(a.asked, out)
 			}
 		}
@@ -220,17 +219,18 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		if err := a.failed(ctx, waitCtx, err); err != nil {
 			return nil, err
 		}
-		if a.claim.Indeterminate { // it may be granted: in the queue it would be in its own way
+		if a.claim.Indeterminate { // it may be granted, and then the heads of its own queue wait for it
 			continue
 		}
-		if _, err := a.goBack(ctx, waitCtx); err != nil { // one is enough to ask a store in trouble
+		if _, err := a.goBack(ctx, waitCtx); err != nil { // one head is enough for a store that fails
 			return nil, err
 		}
 	}
 }
 
-// try makes one attempt, bounded by ctx and by what an answer is worth. However
-// short the wait limit is, the first attempt gets time for a round trip.
+// try makes one attempt. It ends with ctx, or when the lease that it asks for would be of
+// no use any more. The first attempt gets the time of a round trip, however short the wait
+// limit is.
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 	limit, wait := retry.TryTimeout(a.claim.TTL, int(a.failures)), time.Duration(0)
 	if a.tries == 0 && a.req.wait > 0 && a.req.wait != forever {
@@ -239,16 +239,15 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 	}
 	a.tries++
 	if !a.locker.info.Caps.Tombstones {
-		return a.tryApart(ctx, wait)
+		return a.tryDetached(ctx, wait)
 	}
 	attempt := deadline.New(ctx, time.Now().Add(limit))
 	defer attempt.End()
 	return a.locker.backend.Try(attempt, a.claim)
 }
 
-// granted makes a hold of the claim. It returns nil if so much of the lease has
-// passed on the way that the hold would be over soon; the claim is then tried
-// once more, which extends it.
+// granted makes a hold of the claim. It returns nil if most of the lease passed before the
+// answer came. The caller then tries the same claim again, which extends the lease.
 func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 	out.ValidFor = min(out.ValidFor, clock.Longest)
 	if a.req.leased {
@@ -264,14 +263,14 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 	}
 	lock := a.hold(start, out, margin)
 	if a.claim.Indeterminate {
-		a.locker.reportDoubt(OpTry, &a.claim, true)
+		a.locker.reportIndeterminate(OpTry, &a.claim, true)
 	}
 	return lock
 }
 
-// grantedMeanwhile makes a hold of what the store granted on its own while the
-// claim waited. It returns nil if that is not so, or if the next try is to say:
-// where that would extend the lease, or see to an earlier try without an answer.
+// grantedMeanwhile makes a hold of a grant that the store sent while the claim waited. It
+// returns nil if out is no grant, or if another try is needed: to set the end of a lease
+// with a fixed end, or because an earlier try had no answer.
 func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 	if !out.Granted || a.req.leased || a.claim.Indeterminate {
 		return nil
@@ -281,16 +280,15 @@ func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 	switch {
 	case a.tooLate(a.asked, out, margin):
 		return nil
-	case margin < a.locker.margin && a.locker.marginChosen: // the holder needs so long to stop
+	case margin < a.locker.margin && a.locker.marginChosen: // the caller said that a holder needs that long to stop
 		return nil
-	case a.locker.clock.Read().Suspended(a.asked, margin/2): // while it waited: only the store knows
+	case a.locker.clock.Read().Suspended(a.asked, margin/2): // only the store knows whether the lease outlived that
 		return nil
 	}
 	return a.hold(a.asked, out, margin)
 }
 
-// tooLate says that so much of a lease that began at start has passed that a hold
-// of it would be over soon.
+// tooLate reports whether more than half of a lease that began at start has passed.
 func (a *acquisition) tooLate(start clock.Moment, out driver.Outcome, margin time.Duration) bool {
 	return start.Mono+out.ValidFor-margin-a.locker.clock.Now() < (out.ValidFor-margin)/2
 }
@@ -299,8 +297,8 @@ func (a *acquisition) tooLate(start clock.Moment, out driver.Outcome, margin tim
 func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.Duration) *Lock {
 	l := newLease(a, start, start.Mono+out.ValidFor-margin, out)
 	lock := newLock(&l.first)
-	a.leavePlace()
-	a.settleIn(l)
+	a.leaveQueued()
+	a.holdPlace(l)
 	a.locker.renewals.Add(l, start, l.ends-start.Mono, l.fixed)
 	if a.kind == permit {
 		a.notePermits(out)
@@ -308,17 +306,17 @@ func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.D
 	return lock
 }
 
-// settleIn turns the place in the queue into that of a holder, or lets others in
-// where the hold keeps nobody out.
-func (a *acquisition) settleIn(l *lease) {
+// holdPlace turns the place in the queue into the holder's. If the hold excludes no one, it
+// admits others instead.
+func (a *acquisition) holdPlace(l *lease) {
 	switch {
 	case a.place == nil:
 		closeWaiter(a.waiter)
 	case a.kind.exclusive():
 		unused := a.waiter
 		l.queue = a.place.Hold(&l.first, func(s *queueState, waiters int) {
-			s.plan(l, a.tries > 1, a.start.until != 0)
-			unused = s.leave(a.waiter, waiters)
+			s.planYield(l, a.tries > 1, a.yield.until != 0)
+			unused = s.keepSpare(a.waiter, waiters)
 			s.answered(l.countsFrom, nil)
 		})
 		closeWaiter(unused)
@@ -328,9 +326,9 @@ func (a *acquisition) settleIn(l *lease) {
 	a.place = nil
 }
 
-// wait sleeps until another try is worth while. Every sleep is capped: the
-// store's message is a hint, and may get lost. It returns what the store granted
-// meanwhile, the zero Outcome if it did not say so.
+// wait sleeps until another try is worth while. Every sleep is bounded, because the store's
+// message may be lost. It returns what the store granted during the sleep, the zero Outcome
+// if nothing.
 func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
 	a.failures, a.late, a.last, a.answered = 0, 0, out, true
 	a.queued = a.queued || out.Queued
@@ -343,8 +341,8 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 	a.locker.reports.start()
 	a.locker.logWaiting(ctx, a)
 	a.reportWait(ctx)
-	if a.place == nil && !a.alone() && !a.queued {
-		return meanwhile, a.queue(ctx, waitCtx)
+	if a.place == nil && !a.skipsQueue() && !a.queued {
+		return meanwhile, a.waitInQueue(ctx, waitCtx)
 	}
 	if back, err := a.goBack(ctx, waitCtx); back {
 		return meanwhile, err
@@ -354,9 +352,9 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
 	if out.Queued {
-		a.keepPlace(waitCtx)
+		a.keepQueued(waitCtx)
 	}
-	meanwhile, woken := retry.Nap(a.placeContext(waitCtx), a.waiter, out, retry.SleepLimit(a.locker.info.Recheck, out.RetryAfter))
+	meanwhile, woken := retry.Nap(a.queuedContext(waitCtx), a.waiter, out, retry.SleepLimit(a.locker.info.Recheck, out.RetryAfter))
 	if waitCtx.Err() != nil {
 		return meanwhile, a.outOfTime(ctx)
 	}
@@ -364,7 +362,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 	return meanwhile, nil
 }
 
-// spareWaiter returns the Waiter of the head before, if it left one.
+// spareWaiter returns the spare Waiter of the queue; nil if there is none.
 func (a *acquisition) spareWaiter() (w driver.Waiter) {
 	if a.place != nil {
 		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { w = s.takeSpare() })
@@ -372,10 +370,10 @@ func (a *acquisition) spareWaiter() (w driver.Waiter) {
 	return w
 }
 
-// leave gives a place in a queue up. What it was given meanwhile goes on to the next one.
+// leave gives up a place in a queue. A hold that was passed to it goes to the next waiter.
 func leave(p *place) {
 	var unused driver.Waiter
-	given, ok := p.Leave(func(s *queueState, n int) { unused = s.unused(n) })
+	given, ok := p.Leave(func(s *queueState, n int) { unused = s.dropSpare(n) })
 	closeWaiter(unused)
 	if ok {
 		given.decline()

@@ -50,12 +50,12 @@ func TestLostReplyOfAcquire(t *testing.T) {
 	})
 }
 
-// Whatever error a store gives, it never becomes a lock, and nothing stays.
+// No error of a store ever becomes a lock, and nothing is left in the store.
 func TestErrorsAreNoLocks(t *testing.T) {
 	tests := []struct {
 		name  string
 		err   error
-		tries int64 // of TryLock; 1 means that it came at once
+		tries int64 // of TryLock; 1 means that the error came at once
 	}{
 		{"refused", fmt.Errorf("%w: NOPERM", driver.ErrRefused), 1},
 		{"mismatch", fmt.Errorf("%w: a list", driver.ErrMismatch), 1},
@@ -118,8 +118,7 @@ func TestLockWaitsForTheStore(t *testing.T) {
 	})
 }
 
-// A store that hangs: the caller's context ends the call, and what arrives later
-// is taken back.
+// If a store hangs, the caller's context ends the call, and a late grant is released.
 func TestHungStoreHonoursTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -148,7 +147,7 @@ func TestHungStoreHonoursTheContext(t *testing.T) {
 		}
 		between(t, "returned", time.Since(start), 300*time.Millisecond, 300*time.Millisecond)
 
-		// The store comes back. The clean-up reaches it first, the try after it.
+		// The store answers again. The clean-up reaches it first, and then the next try.
 		time.Sleep(2 * time.Second)
 		close(arrive)
 		time.Sleep(1300 * time.Millisecond)
@@ -162,7 +161,7 @@ func TestHungStoreHonoursTheContext(t *testing.T) {
 	})
 }
 
-// Clean-up gives up after one TTL: the store has dropped the claim by itself.
+// Clean-up stops after one TTL: the store has dropped the claim by itself then.
 func TestCleanUpIsBoundedByOneTTL(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -221,7 +220,7 @@ func TestUnlockOfHungStoreIsBounded(t *testing.T) {
 	})
 }
 
-// The store's wake-up is a hint: without any, waiting costs a second at most.
+// If the store sends no wake-up, a waiter waits for a second longer at most.
 func TestNoWakeUpIsNeeded(t *testing.T) {
 	for name, wait := range map[string]func(context.Context) error{
 		"no message": func(ctx context.Context) error { return faulty.Hang(ctx) },
@@ -248,7 +247,7 @@ func TestNoWakeUpIsNeeded(t *testing.T) {
 	}
 }
 
-// deaf is a store that never wakes.
+// deaf is a store that wakes no waiter.
 type deaf struct {
 	*faulty.Store
 	wait func(context.Context) error
@@ -301,7 +300,7 @@ func TestCounterIsExact(t *testing.T) {
 	mustBeFree(t, store, "counter")
 }
 
-// Drain returns when nothing runs in the background any more.
+// Drain returns when no background work is left.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

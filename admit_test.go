@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// far is a store at the end of a long line, which counts how often it is asked.
+// far is a store with a long round trip. It counts the calls.
 type far struct {
 	slow
 	tries atomic.Int64
@@ -32,7 +32,7 @@ func (f *far) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// crowdOf lets n goroutines wait, and returns when all have their places.
+// crowdOf starts n goroutines that wait, and returns when all have their places.
 func crowdOf(n int, one func()) *sync.WaitGroup {
 	var wg sync.WaitGroup
 	for range n {
@@ -42,8 +42,8 @@ func crowdOf(n int, one func()) *sync.WaitGroup {
 	return &wg
 }
 
-// Those who can hold together do not wait for each other: what admits one of them
-// admits the others, in a few trips and not in one for each.
+// Claims that can be held together do not wait for each other: what admits one of them
+// admits the others. That takes a few round trips in all, and not one for each.
 func TestSharedClaimsAreAdmittedTogether(t *testing.T) {
 	const n = 100
 	for name, tt := range map[string]struct {
@@ -114,7 +114,7 @@ func TestSharedClaimsAreAdmittedTogether(t *testing.T) {
 	}
 }
 
-// A permit that comes back is one: not all waiters ask for it.
+// When one permit becomes free, not all waiters ask for it.
 func TestOnePermitIsNotStormed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 100
@@ -144,7 +144,7 @@ func TestOnePermitIsNotStormed(t *testing.T) {
 	})
 }
 
-// However claims come, wait, give up, are granted and end, nobody is forgotten.
+// However claims come, wait, give up, are granted and end, no waiter is left in the queue.
 func TestSharedQueueForgetsNobody(t *testing.T) {
 	for _, permits := range []int{1, 3, 10} {
 		synctest.Test(t, func(t *testing.T) {
@@ -195,8 +195,8 @@ func TestSharedQueueForgetsNobody(t *testing.T) {
 	}
 }
 
-// Of those that were let in together, one is enough to ask a store in trouble.
-func TestStoreInTroubleIsNotStormed(t *testing.T) {
+// If several heads were admitted together, only one of them asks a store that fails.
+func TestFailingStoreIsNotStormed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 100
 		store := faulty.New()
@@ -225,7 +225,7 @@ func TestStoreInTroubleIsNotStormed(t *testing.T) {
 		_ = held.Unlock()
 		time.Sleep(10 * time.Second)
 		if got := tries.Load(); got > 2*n {
-			t.Errorf("a store in trouble was asked %d times in 10 s by %d readers", got, n)
+			t.Errorf("a failing store was asked %d times in 10 s by %d readers", got, n)
 		}
 		store.Change(func() { store.OnTry = nil })
 		start := time.Now()

@@ -18,8 +18,8 @@ import (
 // least is longer than a lease in some tests, and shorter in others.
 const least = 20 * time.Second
 
-// A name that is kept is free so long after its grant, for other clients and for this one,
-// whenever it was unlocked; a hold that lasts longer frees it at once.
+// A name that is kept becomes free so long after its grant, for other clients and for this
+// one, whenever it was unlocked. A hold that lasts longer frees it at its Unlock.
 func TestAtLeast(t *testing.T) {
 	for _, held := range []time.Duration{0, 5 * time.Millisecond, least - time.Second, least, least + 5*time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestAtLeast(t *testing.T) {
 	}
 }
 
-// Each attempt of a release says how much is left when it is sent.
+// Each attempt of a release has the time that is left when it is sent.
 func TestAtLeastOfARepeatedRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -80,7 +80,7 @@ func TestAtLeastOfARepeatedRelease(t *testing.T) {
 	})
 }
 
-// Locks that are unlocked together are kept as well, each from its own grant.
+// If locks are unlocked together, each name is kept from its own grant on.
 func TestAtLeastOfSeveralLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
@@ -102,8 +102,8 @@ func TestAtLeastOfSeveralLocks(t *testing.T) {
 	})
 }
 
-// A name is kept for a caller who had the lock. What nobody had is free: where the caller
-// gave up, or lost the lock.
+// A name is kept for a caller that had the lock. It is free if the caller gave up, or lost
+// the lock.
 func TestAtLeastIsForWhoHadTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -148,8 +148,8 @@ func (s lacking) Info() driver.Info {
 	return info
 }
 
-// A lock that is kept is not passed on, and a caller that keeps one gets its own from the
-// store. Where a store has no tokens, any other lock may be passed on.
+// A lock that is kept is not passed on, and a caller with AtLeast gets its own lease from
+// the store. Without tokens, any other lock may be passed on.
 func TestAtLeastIsNotPassedOn(t *testing.T) {
 	for _, keeps := range [][2]bool{{false, false}, {true, false}, {false, true}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,8 @@ func TestAtLeastIsRefused(t *testing.T) {
 	}
 }
 
-// Who finds a name kept learns until when, by the store and by the queue of its process.
+// A caller that finds a name kept gets the time until when, from the store and from its
+// process.
 func TestBusyErrorOfAKeptName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()

@@ -16,17 +16,17 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// mostMargin is how long before d a lock with AtMost(d) is lost, where the TTL is ttl.
+// mostMargin returns how long before d a lock with AtMost(d) is lost, if the TTL is ttl.
 func mostMargin(d time.Duration) time.Duration { return min(ttl, d) / 10 }
 
 // wakes is how long after the end of a lease a waiter tries again, at most.
 const wakes = 10 * time.Millisecond
 
-// mostOf are times below, at and above the TTL.
+// mostOf has times below, at and above the TTL.
 var mostOf = []time.Duration{100 * time.Millisecond, ttl - 1, ttl, ttl + 1, ttl + ttl/7, 100 * time.Second}
 
-// A lock is renewed until its end, and lost one margin before it. The store gives the name to
-// another client at the end, of each kind of lock.
+// A lock is renewed until its end, and is lost one margin before it. At the end the store
+// gives the name to another client. This holds for each kind of lock.
 func TestAtMost(t *testing.T) {
 	for kind, lock := range map[string]func(l *holdfast.Locker, opts ...holdfast.Option) (*holdfast.Lock, error){
 		"mutex": func(l *holdfast.Locker, opts ...holdfast.Option) (*holdfast.Lock, error) {
@@ -94,8 +94,8 @@ func TestAtMost(t *testing.T) {
 	}
 }
 
-// No call of a claim asks for more than is left, however late it arrives: also of many that
-// are renewed together, and once their end is fixed, renewals come no more often.
+// No call asks for more than what is left when it arrives, also if many claims are renewed
+// together. Renewals after the end is fixed do not come more often.
 func TestAtMostOfManyLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 100
@@ -135,7 +135,8 @@ func TestAtMostOfManyLocks(t *testing.T) {
 			}
 		}
 		store.Change(func() {
-			// A first renewal may come after a third of a period: so 5 of the first two TTLs.
+			// A first renewal may come after a third of a period: so 5 of the first two
+			// TTLs.
 			if most := many * (many/10 + 2) * 4 / 2; renewals > most {
 				t.Errorf("%d renewals, want %d at most", renewals, most)
 			}
@@ -145,8 +146,8 @@ func TestAtMostOfManyLocks(t *testing.T) {
 	})
 }
 
-// Cut off before its end, a lock is lost with its lease, as without AtMost; cut off in its
-// last lease, it still lasts to its end.
+// A lock that is cut off before its end is lost with its lease, as without AtMost. If it is
+// cut off in its last lease, it lasts to its end.
 func TestAtMostCutOff(t *testing.T) {
 	const d = 100 * time.Second
 	for name, test := range map[string]struct {
@@ -182,8 +183,8 @@ func TestAtMostCutOff(t *testing.T) {
 	}
 }
 
-// A store that grants less than it was asked for, as a quorum does for the difference of
-// clocks, brings the end no nearer to d than the margin, and makes no renewal late.
+// A store may grant less than the TTL, as a quorum does for the drift of clocks. That moves
+// the end by the margin at most, and no renewal counts as late.
 func TestAtMostOfAStoreThatGrantsLess(t *testing.T) {
 	for _, margin := range []time.Duration{0, ttl / 10} {
 		synctest.Test(t, func(t *testing.T) {
@@ -210,7 +211,7 @@ func TestAtMostOfAStoreThatGrantsLess(t *testing.T) {
 	}
 }
 
-// Where the store keeps all locks of a client, the lock is released at its end.
+// If the store keeps all locks of a client together, the lock is released at its end.
 func TestAtMostOnASessionStore(t *testing.T) {
 	for _, d := range []time.Duration{time.Second, 31 * time.Second, 2 * time.Minute} {
 		synctest.Test(t, func(t *testing.T) {
@@ -231,8 +232,8 @@ func TestAtMostOnASessionStore(t *testing.T) {
 	}
 }
 
-// A lock with a limit is not passed on: the next goroutine would have what is left of it. Nor
-// does one who sets a limit get the hold of another.
+// A lock with AtMost is not passed on: the next goroutine would have only the rest of its
+// time. A caller with AtMost does not get the hold of another goroutine either.
 func TestAtMostIsNotPassedOn(t *testing.T) {
 	for _, limited := range [][2]bool{{false, false}, {true, false}, {false, true}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -290,7 +291,7 @@ func TestAtMostAndReentry(t *testing.T) {
 	})
 }
 
-// Each of several locks ends so long after its own grant, and their context with the first.
+// Each of several locks ends so long after its own grant. Their context ends with the first.
 func TestAtMostOfSeveralLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const d = 100 * time.Second

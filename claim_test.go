@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// All claims of a Locker say who it is, and have numbers of their own; the owner is made
-// of both, and stays the same from the first try to the release.
+// All claims of a Locker have its id and different numbers. The owner consists of both, and
+// stays the same from the first try to the release.
 func TestClaimsSayWhoseTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -47,7 +47,7 @@ func TestClaimsSayWhoseTheyAre(t *testing.T) {
 	})
 }
 
-// watched shows the claims of all calls.
+// watched records the claims of all calls.
 type watched struct {
 	*memhold.Backend
 	show func(driver.Claim)

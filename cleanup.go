@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// cleanersMost is how many releases of a Locker are under way in the background at once:
-// thousands of callers may give up in the same moment, and a store answers a release within
-// a round trip.
+// cleanersMost bounds the releases of a Locker that run in the background at once.
+// Thousands of callers may give up in the same moment. More goroutines would not help,
+// because a store answers a release within a round trip.
 const cleanersMost = 32
 
 // Drain waits for the work of the Locker in the background, and returns nil: releases
@@ -33,32 +33,33 @@ func (l *Locker) Drain(ctx context.Context) error {
 	return nil
 }
 
-// giveUp leaves everything as if the claim had never been made.
+// giveUp releases what the store may have of the claim, and the claim's place in the queue.
 func (a *acquisition) giveUp() {
-	a.leavePlace()
+	a.leaveQueued()
 	closeWaiter(a.waiter)
 	if a.place != nil {
 		leave(a.place)
 	}
-	known := a.claim.Indeterminate || a.asking || a.held || a.queued // to the store, perhaps
-	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.left != nil
+	known := a.claim.Indeterminate || a.asking || a.grantUnused || a.queued // the store may know the claim
+	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.detached != nil
 	switch l, kept := a.locker, a.keptFor(); {
-	case a.left != nil:
+	case a.detached != nil:
 		c := a.claim
 		l.background.Begin()
-		a.left.then(func(sent bool) {
+		a.detached.onReturn(func(sent bool) {
 			defer l.background.End()
 			if sent || known {
 				l.cleanUp(c, 0, nil, l.clock.Now()+kept)
 			}
 		})
-	case a.claim.Indeterminate || a.held || a.queued:
+	case a.claim.Indeterminate || a.grantUnused || a.queued:
 		l.cleanUp(a.claim, 0, nil, l.clock.Now()+kept)
 	}
 }
 
-// keptFor is how long the store keeps the claim after the last try: as a hold, or in its
-// queue. Other programs may count a place from the end of the holder's lease.
+// keptFor returns how long the store keeps the claim after the last try: as a hold, or in
+// its queue. Other programs may count the time of a place from the end of the holder's
+// lease.
 func (a *acquisition) keptFor() time.Duration {
 	if !a.claim.Fair {
 		return a.claim.TTL
@@ -66,31 +67,31 @@ func (a *acquisition) keptFor() time.Duration {
 	return max(a.claim.TTL, a.last.RetryAfter+a.locker.info.PlaceTTL)
 }
 
-// settleFor goes on with a release whose first call ended with err, for as long
-// as Unlock waits.
-func (l *Locker) settleFor(c driver.Claim, kept clock.Instant, err error, until clock.Instant) error {
+// retryReleaseUntil repeats a release whose first call failed with err, for as long as
+// Unlock waits.
+func (l *Locker) retryReleaseUntil(c driver.Claim, kept clock.Instant, err error, until clock.Instant) error {
 	ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 	defer cancel()
-	return l.settleAfter(ctx, c, kept, err)
+	return l.retryRelease(ctx, c, kept, err)
 }
 
-// cleanUp releases a claim in the background, after a first release that ended with first,
-// if that is not nil. It continues until the release is certain, or until the store has
-// dropped the claim by itself, at the latest when the instant until has come. It never uses
-// a caller's context, which has often ended when clean-up is due.
+// cleanUp releases a claim in the background. first is the error of the first release, nil
+// if there was none. It repeats the release until the result is certain, or until the
+// instant until, when the store has dropped the claim by itself. It never uses a caller's
+// context, which has often ended when a clean-up is due.
 func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant) {
 	l.cleaner.Go(func(waited bool) {
-		if waited { // for others: one attempt is always made
+		if waited { // behind other releases: one attempt is always made
 			until = max(until, l.clock.Now()+retry.ReleaseTimeout(c.TTL, 0))
 		}
 		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 		defer cancel()
-		err := l.settleAfter(ctx, c, kept, first)
+		err := l.retryRelease(ctx, c, kept, first)
 		switch settled := err == nil || retry.Gone(err); {
 		case c.Indeterminate:
-			l.reportDoubt(OpTry, &c, settled)
+			l.reportIndeterminate(OpTry, &c, settled)
 		case !settled && !retry.Certain(err):
-			l.reportDoubt(OpRelease, &c, false)
+			l.reportIndeterminate(OpRelease, &c, false)
 		}
 		if err != nil && !retry.Gone(err) {
 			l.log.Warn("clean-up not confirmed; the store drops the claim when its lease ends",
@@ -99,19 +100,20 @@ func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until 
 	})
 }
 
-// settleAfter calls Release until it is certain how it ended or ctx is done,
-// after a first call that ended with first, if that is not nil. The name stays taken until
-// kept, 0 if it does not. It returns nil if the claim was released, also by an earlier call whose answer was lost, and an
-// error that is driver.ErrGone if there was nothing to release.
-func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, kept clock.Instant, first error) (err error) {
-	doubt := first != nil && !retry.Certain(first)
+// retryRelease repeats a release until its result is certain or ctx ends. first is the
+// error of the first release, nil if there was none. The name stays taken until kept; 0
+// means that it does not. retryRelease returns nil if the claim was released, also by an
+// earlier call whose answer was lost, and an error that is driver.ErrGone if there was
+// nothing to release.
+func (l *Locker) retryRelease(ctx context.Context, c driver.Claim, kept clock.Instant, first error) (err error) {
+	indeterminate := first != nil && !retry.Certain(first)
 	defer func() {
-		if doubt && !c.Indeterminate && (err == nil || retry.Gone(err)) {
-			l.reportDoubt(OpRelease, &c, true) // if it is not certain, cleanUp says so at its end
+		if indeterminate && !c.Indeterminate && (err == nil || retry.Gone(err)) {
+			l.reportIndeterminate(OpRelease, &c, true) // otherwise cleanUp reports the result when it stops
 		}
 	}()
 	if errors.Is(first, driver.ErrClosed) {
-		return first // as will be every later answer
+		return first // every later call would end so, too
 	}
 	var loop retry.Loop
 	if err = ctx.Err(); first != nil {
@@ -119,15 +121,15 @@ func (l *Locker) settleAfter(ctx context.Context, c driver.Claim, kept clock.Ins
 		loop.Failed(first)
 	}
 	for loop.Next(ctx) {
-		c.AtLeast = rest(kept, l.clock.Now())
+		c.AtLeast = remainingUntil(kept, l.clock.Now())
 		err = l.release(ctx, c, loop.Failures())
-		if err == nil || doubt && retry.Gone(err) {
+		if err == nil || indeterminate && retry.Gone(err) {
 			return nil
 		}
 		if retry.Gone(err) || errors.Is(err, driver.ErrClosed) {
 			return err
 		}
-		doubt = doubt || !retry.Certain(err)
+		indeterminate = indeterminate || !retry.Certain(err)
 		loop.Failed(err)
 	}
 	return err
@@ -142,28 +144,28 @@ func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) erro
 	return err
 }
 
-// mayBeKept says that the store may still keep a lock that was lost for this reason:
-// nobody has asked it, or it has refused or not answered.
+// mayBeKept reports whether the store may still have a lease that was lost for this reason:
+// the store was not asked, or it refused or did not answer.
 func mayBeKept(reason driver.Reason) bool {
 	return reason == driver.ReasonUnreachable || reason == driver.ReasonExpired || reason == driver.ReasonRefused
 }
 
-// A store with Info.SessionTTL keeps all claims of a client for as long as it renews
-// any of them: a lease that is not renewed any more does not end by itself. It has to
-// be released.
+// A store with Info.SessionTTL keeps all claims of a client for as long as the client renews
+// any of them. So a lease without renewals does not end by itself there: it has to be
+// released.
 
-// releasedBy is until when a release is worth while that is due now: until the store
-// has dropped the claim by itself.
-func (l *lease) releasedBy(now clock.Instant) clock.Instant {
+// releaseUntil returns until when a release that is due now is worth while: the store has
+// dropped the claim by itself then.
+func (l *lease) releaseUntil(now clock.Instant) clock.Instant {
 	if session := l.locker.info.SessionTTL; session > 0 {
 		return now + session
 	}
-	return l.latest()
+	return l.latestEnd()
 }
 
-// releaseSession releases the claim of a lease that ended without an Unlock, if the
-// store would keep it otherwise. What is left of the lease is the holder's time to
-// stop: the release waits for its end, or for an Unlock.
+// releaseSession releases the claim of a lease that ended without an Unlock, if the store
+// would keep it otherwise. It waits for the end of the lease, because the holder may use the
+// rest of it to stop. An Unlock in the meantime releases the claim at once.
 func (l *lease) releaseSession(reason driver.Reason) {
 	session := l.locker.info.SessionTTL
 	if session == 0 || !mayBeKept(reason) {
@@ -175,7 +177,7 @@ func (l *lease) releaseSession(reason driver.Reason) {
 		l.mu.Unlock()
 		time.Sleep(min(rest, session))
 		if now := l.locker.clock.Now(); l.step(onCleanUp) {
-			l.locker.cleanUp(l.claim(now), 0, nil, l.releasedBy(now))
+			l.locker.cleanUp(l.claim(now), 0, nil, l.releaseUntil(now))
 		}
 	})
 }

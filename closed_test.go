@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// shut makes a store answer as one does whose client the program has closed.
+// shut makes a store answer as if the program had closed its client.
 func shut(f *faulty.Store) {
 	closed := fmt.Errorf("%w: %w: %w", driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted)
 	f.Change(func() {
@@ -30,7 +30,7 @@ func shut(f *faulty.Store) {
 	})
 }
 
-// Nobody waits for a store whose client is closed.
+// No call waits for a store whose client is closed.
 func TestClosedStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

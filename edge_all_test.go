@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// hangingBatch is a store whose batches of releases have no answer while it hangs.
+// hangingBatch is a store that answers no batch of releases while it hangs.
 type hangingBatch struct {
 	*faulty.Store
 	hangs atomic.Bool
@@ -35,8 +35,8 @@ func (h *hangingBatch) ReleaseAll(ctx context.Context, cs []driver.Claim) []erro
 	return errs
 }
 
-// LockAll ends with its context, or with Wait, while the store hangs. Drain waits for what it
-// had taken.
+// LockAll ends with its context, or with Wait, while the store hangs. Drain waits for the
+// locks that it had taken.
 func TestLockAllEndsWithItsContext(t *testing.T) {
 	for name, end := range map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"deadline": func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -81,7 +81,7 @@ func TestLockAllEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// LockAll says at once which lock was lost while it waited for another.
+// LockAll returns at once if a lock is lost while it waits for another.
 func TestLockAllLosesOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -113,7 +113,7 @@ func TestLockAllLosesOne(t *testing.T) {
 }
 
 // A holder that only waits for the end of a context of its lock keeps the lock. When the
-// context has ended, it has nothing of the lock any more.
+// context has ended, it does not refer to the lock any more.
 func TestContextKeepsItsLock(t *testing.T) {
 	var r recorder
 	l := holdfast.New(memhold.New(), &holdfast.Options{Observe: r.observe})

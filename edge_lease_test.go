@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// A hold with a fixed end is notified of a forced unlock as soon as one that is renewed,
-// also on a store that sends no notices.
+// The holder of a lease with a fixed end is notified of a forced unlock as soon as that of
+// a renewed one, also on a store that sends no notices.
 func TestForcedLeaseIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

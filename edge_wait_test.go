@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// hangs leaves all tries of a store without an answer.
+// hangs makes the store answer no try.
 func hangs(store *faulty.Store) {
 	store.Change(func() {
 		store.OnTry = func(ctx context.Context, _ driver.Claim) (driver.Outcome, error) {
@@ -53,8 +53,9 @@ func TestWaitCountsTheLocalQueue(t *testing.T) {
 	}
 }
 
-// Where the time of Wait runs out, the error is ErrBusy only if the store's last answer
-// was. It is never that of a context, as that of the caller has not ended.
+// When the time of Wait is over, the error is ErrBusy only if that was the last answer of
+// the store. It is never the error of a context, because the caller's context has not
+// ended.
 func TestErrorWhenWaitRunsOut(t *testing.T) {
 	const wait = 3 * time.Second
 	errReset := errors.New("connection reset")
@@ -120,8 +121,8 @@ func TestErrorWhenWaitRunsOut(t *testing.T) {
 	}
 }
 
-// Where others of the process get the lock again and again, it is busy, also at a moment in
-// which one of them asks the store for it.
+// If other goroutines of the process get the lock repeatedly, it is busy, also at a moment
+// in which one of them asks the store for it.
 func TestWaitBehindOthersIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -159,8 +160,9 @@ func TestWaitBehindOthersIsBusy(t *testing.T) {
 	})
 }
 
-// A goroutine that waits rarely asks. The last answer to it counts for those behind it,
-// however short they wait, also for another goroutine of the same owner.
+// A goroutine that waits rarely asks the store. The last answer to it counts for the
+// goroutines behind it, however short they wait, also for another goroutine of the same
+// owner.
 func TestWaitBehindOneThatWaitsIsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -188,7 +190,8 @@ func TestWaitBehindOneThatWaitsIsBusy(t *testing.T) {
 	})
 }
 
-// While one goroutine of an owner has no answer of the store, another one does not say busy.
+// While one goroutine of an owner has no answer of the store, another one does not report
+// busy.
 func TestWaitBehindTheOwnerWithoutAnswer(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -224,7 +227,7 @@ func TestWaitBehindTheOwnerWithoutAnswer(t *testing.T) {
 	}
 }
 
-// A re-entry, and a caller that does not wait, say the same of a store that hangs.
+// A re-entry, and a caller that does not wait, return the same error if the store hangs.
 func TestNoErrorOfAContextThatLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -319,8 +322,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// A claim that was granted in an answer that was lost, and ended by force then, is asked
-// for again: the caller has done nothing wrong.
+// A claim was granted in an answer that was lost, and then ended by force. The acquire asks
+// again, because its caller never had the lock.
 func TestForcedBeforeItsCallerKnew(t *testing.T) {
 	for name, opts := range map[string][]holdfast.Option{"Lock": nil, "Lease": {holdfast.Lease(time.Minute)}} {
 		t.Run(name, func(t *testing.T) {

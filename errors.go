@@ -50,7 +50,7 @@ func (e *BusyError) Error() string {
 	if !e.Until.IsZero() {
 		return text
 	}
-	if e.HeldFor >= time.Second { // most locks are over before: it would say nothing
+	if e.HeldFor >= time.Second { // most locks are held for less, and then it helps no reader
 		text += " for " + coarse(e.HeldFor).String()
 	}
 	if e.Remaining > 0 {
@@ -59,7 +59,8 @@ func (e *BusyError) Error() string {
 	return text
 }
 
-// taken says who has the lock, or who had it and until when it is kept.
+// taken returns a text with the holder, or with the last one and until when the lock is
+// kept.
 func (e *BusyError) taken() string {
 	holder := cmp.Or(e.Holder, "another client")
 	if e.Until.IsZero() {
@@ -92,7 +93,7 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 // Unwrap returns the cause.
 func (e *LostError) Unwrap() error { return e.Cause }
 
-// coarse rounds a duration to what a person wants to read.
+// coarse rounds a duration for a text that people read.
 func coarse(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:
@@ -104,20 +105,20 @@ func coarse(d time.Duration) time.Duration {
 	}
 }
 
-// errSlow says that grants arrive when most of their lease is over.
+// errSlow is the error if most of the lease has passed when a grant arrives.
 var errSlow = errors.New("the store answers so slowly that the lease would be over soon")
 
-// lateMost is how many grants in a row may come too late to be kept. A lease that is so
-// short for the store would keep the name taken from others, and never be held. Where the
-// lease is renewed, they may do so for lateLong: a store that is slow for some seconds is
-// waited for, like one that is away.
+// After lateMost grants in a row that came too late, an acquire fails. It would otherwise
+// try without end, and keep the name taken from other clients, if the lease is too short
+// for the store. If the lease is renewed, the acquire fails only after lateLong: like a
+// store that is unreachable, a store that is slow for some seconds is waited for.
 const (
 	lateMost = 3
 	lateLong = 10 * time.Second
 )
 
-// failed decides what to do when a try brought no usable answer: nil means to try again,
-// with the same claim unless that is gone.
+// failed decides what to do after a try without a usable answer. nil means to try again,
+// with a new claim if the store has ended the old one, and otherwise with the same.
 func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	switch {
 	case err == nil && a.late >= lateMost && (a.req.leased || a.locker.clock.Now()-a.lateFrom >= lateLong):
@@ -136,7 +137,7 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 		return a.refused(ctx, err)
 	case retry.Over(waitCtx):
 		switch {
-		case a.late > 0: // an answer, and not that the lock is busy
+		case a.late > 0: // the store did answer, but not that the lock is busy
 			a.failures++
 			a.lastErr = err
 		case a.lastErr == nil && !retry.Ended(err):
@@ -147,7 +148,7 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	a.failures++
 	a.lastErr = retry.ToReport(a.lastErr, err)
 	if a.place != nil {
-		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.trouble = a.lastErr })
+		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.lastErr = a.lastErr })
 	}
 	if a.req.wait == 0 && a.failures >= retry.TryFailures {
 		if ctx.Err() == nil {
@@ -161,8 +162,8 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	return nil
 }
 
-// refused is the error for what waiting cannot fix. It says so however late the
-// answer came: that the caller's time is over as well is the lesser news.
+// refused returns the error for what waiting cannot fix. The error of the store comes first,
+// also if the caller's context has ended meanwhile.
 func (a *acquisition) refused(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("lock %q: %w; %w", a.claim.Name, err, retry.ContextError(ctx))
@@ -170,9 +171,9 @@ func (a *acquisition) refused(ctx context.Context, err error) error {
 	return fmt.Errorf("lock %q: %w", a.claim.Name, err)
 }
 
-// busyHere records who of this process is in the way: the holder, or a goroutine that asks
-// the store, with what the store has answered to it.
-func (a *acquisition) busyHere() {
+// busyLocally records what keeps the lock from this caller inside the process: the holder,
+// or a goroutine that asks the store, with the last answer that it got.
+func (a *acquisition) busyLocally() {
 	var holder *hold
 	var queue queueState
 	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) { holder, queue = h, *s })
@@ -180,11 +181,11 @@ func (a *acquisition) busyHere() {
 	switch {
 	case holder != nil:
 		a.last = driver.Outcome{Holder: holder.lease.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
-	case queue.trouble != nil || a.req.wait > 0 && queue.silent(a.began, a.locker.clock.Now()): // nothing says that it is held
-		a.answered, a.lastErr = false, queue.trouble
+	case queue.lastErr != nil || a.req.wait > 0 && queue.unconfirmed(a.began, a.locker.clock.Now()): // it may be free
+		a.answered, a.lastErr = false, queue.lastErr
 		return
 	case queue.lastBusy != nil:
-		a.last, a.asked.Mono = *queue.lastBusy, queue.heard // the holder is elsewhere, whether the store says who it is or not
+		a.last, a.asked.Mono = *queue.lastBusy, queue.answeredAt // another process holds it
 		return
 	}
 	a.last.Holder = cmp.Or(a.last.Holder, "another goroutine of this process")
@@ -198,8 +199,8 @@ func (a *acquisition) busy() *BusyError {
 	return e
 }
 
-// outOfTime is the error when waiting came to its end: ctx's own if ctx is over,
-// else busy if the store said so, else what the store's trouble was.
+// outOfTime returns the error when the caller's time is over: that of ctx if it has ended,
+// else ErrBusy if the store answered that, else the last error of the store.
 func (a *acquisition) outOfTime(ctx context.Context) error {
 	name := a.claim.Name
 	if ctx.Err() != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// A fair mutex goes to waiters for it in the order in which they came.
+// The waiters for a fair mutex get it in the order in which they came.
 func ExampleLocker_FairMutex() {
 	ctx := context.Background()
 	locker := holdfast.New(memhold.New(), nil)
@@ -26,7 +26,7 @@ func ExampleLocker_FairMutex() {
 	// <nil>
 }
 
-// Readers share the page; a writer has it alone. A writer may go on as a reader.
+// Readers share the page; a writer has it alone. A writer may keep it as a reader.
 func ExampleLocker_RWMutex() {
 	ctx := holdfast.WithOwner(context.Background())
 	locker := holdfast.New(memhold.New(), nil)
@@ -37,7 +37,7 @@ func ExampleLocker_RWMutex() {
 		fmt.Println(err)
 		return
 	}
-	read, err := page.Read.Lock(ctx) // downgrade: nobody can write in between
+	read, err := page.Read.Lock(ctx) // downgrade: no one can write in between
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -59,7 +59,7 @@ func ExampleLocker_RWMutex() {
 	// read: <nil>
 }
 
-// At most two of the five work at a time, over all processes.
+// At most two of the five work at a time, in all processes together.
 func ExampleLocker_Semaphore() {
 	ctx := context.Background()
 	locker := holdfast.New(memhold.New(), nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// A lock is held from Lock to Unlock. What is done under it uses the lock's
-// context, which ends when the lock is lost.
+// A lock is held from Lock to Unlock. The work under it uses the lock's context, which ends
+// when the lock is lost.
 func Example() {
 	ctx := context.Background()
 	locker := holdfast.New(memhold.New(), nil) // in production a store that is shared, such as redishold
@@ -33,8 +33,8 @@ func Example() {
 	// may go on: true
 }
 
-// Do is the form to prefer: it unlocks by itself, and a lock that was lost is an
-// error even where the function returned none.
+// Prefer Do: it unlocks by itself, and returns an error if the lock was lost, also if the
+// function returned none.
 func ExampleDo() {
 	ctx := context.Background()
 	locker := holdfast.New(memhold.New(), nil)
@@ -62,14 +62,14 @@ func ExampleLocker_TryLock() {
 
 	_, err = other.TryLock(ctx, "nightly", holdfast.Wait(10*time.Millisecond))
 	var busy *holdfast.BusyError
-	fmt.Println("worker-2 is told to come back:", errors.Is(err, holdfast.ErrBusy))
+	fmt.Println("worker-2 has to wait:", errors.Is(err, holdfast.ErrBusy))
 	fmt.Println("held by a known holder:", errors.As(err, &busy) && busy.Holder == "worker-1")
 
 	fmt.Println("unlock:", lock.Unlock())
 
 	// Output:
 	// worker-1: <nil>
-	// worker-2 is told to come back: true
+	// worker-2 has to wait: true
 	// held by a known holder: true
 	// unlock: <nil>
 }
@@ -86,15 +86,15 @@ func ExampleLock_Context() {
 		return
 	}
 	work := lock.Context(ctx)
-	store.Drop("nightly") // somebody deletes the record by hand
+	store.Drop("nightly") // an operator deletes the record by hand
 
 	<-work.Done()
 	fmt.Println(context.Cause(work))
-	fmt.Println("unlock tells it too:", errors.Is(lock.Unlock(), holdfast.ErrLost))
+	fmt.Println("unlock reports it, too:", errors.Is(lock.Unlock(), holdfast.ErrLost))
 
 	// Output:
 	// lock "nightly" lost: deleted: the record was deleted by hand
-	// unlock tells it too: true
+	// unlock reports it, too: true
 }
 
 // A lock with a fixed lease is not renewed.
@@ -114,7 +114,7 @@ func ExampleLease() {
 	// lock "report" lost: expired
 }
 
-// Within a call tree that counts as one holder a lock is reentrant.
+// In a call tree that counts as one holder, a lock is reentrant.
 func ExampleWithOwner() {
 	ctx := holdfast.WithOwner(context.Background())
 	locker := holdfast.New(memhold.New(), nil)

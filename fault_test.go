@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// holders returns who the store says holds name.
+// holders returns the holders of name, as the store lists them.
 func holders(t *testing.T, b admin.Source, name string) []admin.Holder {
 	t.Helper()
 	records, err := b.Get(context.Background(), name)
@@ -28,7 +28,7 @@ func holders(t *testing.T, b admin.Source, name string) []admin.Holder {
 	return hs
 }
 
-// mustBeFree fails unless nobody holds name.
+// mustBeFree fails unless name has no holder.
 func mustBeFree(t *testing.T, b admin.Source, name string) {
 	t.Helper()
 	if hs := holders(t, b, name); len(hs) != 0 {
@@ -44,8 +44,8 @@ func between(t *testing.T, what string, got, lo, hi time.Duration) {
 	}
 }
 
-// A caller that gives up gets what the store said last, also if it has not answered since.
-func TestLastWordsOfTheStore(t *testing.T) {
+// A caller that gives up gets the last answer of the store, also if later calls had none.
+func TestLastAnswerOfTheStore(t *testing.T) {
 	notNow := errors.New("READONLY")
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -69,8 +69,8 @@ func TestLastWordsOfTheStore(t *testing.T) {
 	})
 }
 
-// A store whose client ends a call at its deadline, by a timer of its own, is not one in
-// trouble: the lock is busy.
+// The client of a store may end a call at its deadline by a timer of its own. That is no
+// failure of the store: the lock is busy.
 func TestLastTryEndsWithTheWait(t *testing.T) {
 	for range 50 { // the timers of one moment fire in any order
 		synctest.Test(t, func(t *testing.T) {

@@ -124,7 +124,7 @@ func (r *refusing) Resize(context.Context, string, int) error {
 	return r.err
 }
 
-// So it is for a refusal after other trouble, or after the lock was busy.
+// The same holds for a refusal after other errors, or after the lock was busy.
 func TestRefusalAfterOtherAnswers(t *testing.T) {
 	before := map[string]func() (driver.Outcome, error){
 		"busy":     func() (driver.Outcome, error) { return driver.Outcome{Holder: "somebody"}, nil },
@@ -159,7 +159,7 @@ func TestRefusalAfterOtherAnswers(t *testing.T) {
 	}
 }
 
-// And for a refusal of a re-entry.
+// The same holds for the refusal of a re-entry.
 func TestRefusalOfAReentry(t *testing.T) {
 	for name, want := range finalErrors {
 		t.Run(name, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/faulty"
 )
 
-// less is a store that grants leases of most at most, as ZooKeeper does. Its first grant is
-// what is left of one, if left is set.
+// less is a store that grants leases of most at most, as ZooKeeper does. If left is set,
+// its first grant lasts for left: the rest of a session.
 func less(most, left time.Duration) *faulty.Store {
 	s := faulty.New()
 	s.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
@@ -36,8 +36,8 @@ func less(most, left time.Duration) *faulty.Store {
 	return s
 }
 
-// A store may grant less than the TTL. Its locks are kept all the same, pass from one
-// goroutine to the next, and one line of the log says so.
+// A store may grant less than the TTL. Its locks are held, are passed from one goroutine to
+// the next, and one line of the log reports it.
 func TestGrantedLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -51,7 +51,7 @@ func TestGrantedLess(t *testing.T) {
 			t.Errorf("remaining %v, want %v", got, want)
 		}
 		next := make(chan *Lock)
-		for range 2 { // the first of them asks the store, for itself and for the other
+		for range 2 { // the first one asks the store, and its hold is passed on to the other
 			go func() {
 				lock, _ := l.Lock(t.Context(), "a")
 				next <- lock
@@ -87,7 +87,7 @@ func TestGrantedLess(t *testing.T) {
 	})
 }
 
-// A lease of two thirds of the TTL is what sessions promise, and no reason to say anything.
+// A lease of two thirds of the TTL is what sessions promise, and is not logged.
 func TestGrantedAsSessionsDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -103,8 +103,8 @@ func TestGrantedAsSessionsDo(t *testing.T) {
 	})
 }
 
-// A margin that the user has chosen and that leaves no time to renew what the store grants
-// is an error at once, and nothing stays in the store.
+// If the user has chosen a margin that leaves no time to renew what the store grants, Lock
+// returns an error at once, and leaves nothing in the store.
 func TestMarginDoesNotFitTheGrant(t *testing.T) {
 	for name, opts := range map[string][]Option{"renewed": nil, "with a fixed end": {Lease(time.Minute)}} {
 		t.Run(name, func(t *testing.T) {
@@ -137,8 +137,8 @@ func TestMarginDoesNotFitTheGrant(t *testing.T) {
 	}
 }
 
-// A store with sessions may grant what is left of one. A renewal says how much it grants:
-// a margin that fits that is no error.
+// A store with sessions may grant the rest of one. A renewal finds out how much it grants,
+// and a margin that fits that is no error.
 func TestMarginFitsTheNextRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := less(20*time.Second, 10*time.Second)

@@ -14,12 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// giving is a store whose first try is refused, and that grants the claim on its
-// own, after a time.
+// giving is a store that refuses the first try, and grants the claim by itself after a time.
 type giving struct {
 	*faulty.Store
 	after    time.Duration // since the try
-	validFor time.Duration // what it grants; 0: it only wakes
+	validFor time.Duration // the lease of the grant; 0: it only wakes the waiter
 	woken    func()        // just before a Wait returns
 	released atomic.Int64
 }
@@ -92,7 +91,8 @@ func TestGrantWhileWaiting(t *testing.T) {
 	}
 }
 
-// After a try without an answer, which may still arrive, only another one shows.
+// If a try had no answer and may still arrive, a grant to the waiter does not count before
+// the next try.
 func TestGrantAfterATryWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newGiving(500*time.Millisecond, 4*time.Second)
@@ -113,8 +113,8 @@ func TestGrantAfterATryWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-// A lease that is still short gets its whole length soon, and is lost in time if
-// it does not.
+// A grant with a short lease is soon renewed to its whole length. If that fails, the lock
+// is lost in time.
 func TestShortGrantIsRenewedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newGiving(500*time.Millisecond, 4*time.Second)

@@ -35,17 +35,17 @@ const (
 	defaultHandoffMax = 4096
 	defaultHandoffFor = 50 * time.Millisecond
 
-	// handoffMost bounds Max: so many tokens are drawn with a grant, and they must
-	// not run ahead of the clock that they start from.
+	// handoffMost bounds Max. That many tokens are reserved with a grant, and the
+	// counter of tokens must not run ahead of the clock from which it starts.
 	handoffMost = 4096
 
-	// handoffFirst is how often a lock is passed on where nothing is known of the
-	// queue yet.
+	// handoffFirst is the size of the first block: how often a lock is passed on before
+	// anything is known about the queue.
 	handoffFirst = 64
 )
 
-// withDefaults fills in what is zero, and bounds what the store bounds: each holder
-// has a token of its own.
+// withDefaults returns o with the defaults in place of zeros. Max is at most what the
+// store can reserve, because each holder needs a token of its own.
 func (o Handoff) withDefaults(info driver.Info) Handoff {
 	if o.Max == 0 {
 		o.Max = defaultHandoffMax
@@ -60,61 +60,63 @@ func (o Handoff) withDefaults(info driver.Info) Handoff {
 	return o
 }
 
-// The queues of a Locker pass on holds.
+// In the queues of a Locker, goroutines wait for a hold.
 type (
 	queues = queue.Queues[queueKey, *hold, queueState]
 	place  = queue.Place[queueKey, *hold, queueState]
 )
 
-// queueKey names a queue: the kinds of one name have queues of their own.
+// queueKey identifies a queue. Each kind of lock has its own queue, also under one name.
 type queueKey struct {
 	name string
 	kind kind
 }
 
-// queueState is what the heads of a queue leave to each other. The mutex of the queues
+// queueState is what the head of a queue leaves to the next head. The mutex of the queues
 // guards it.
 type queueState struct {
-	turns int   // how often the next lease may be passed on
-	start start // of clients elsewhere, until a head has taken note of it
+	handoffs int   // how often the next lease may be passed on
+	yield    yield // that the next head owes to other clients; zero after it has taken it
 
-	// others is how many clients elsewhere received the last release of the name
-	// from here, and may be waiting for it; unknown if that is not known.
+	// others is how many other clients received the last release that this process sent.
+	// They may be waiting for the name. It is unknown if the store did not say.
 	others int
 
-	// chance is when clients elsewhere get one, if it is not known whether they wait.
-	// It comes ever later as long as they make no use of it.
-	chance clock.Instant
-	vain   int // how many were of no use, one after the other
+	// yieldAt is when this process yields to other clients, if it is not known whether any
+	// of them waits. The more yields in a row were of no use to them, the later is the next.
+	yieldAt      clock.Instant
+	unusedYields int
 
-	// What a head last learned of a holder elsewhere, for those who do not wait;
-	// nil if nothing.
+	// lastBusy is what a head last learned of a holder in another process, for callers
+	// that do not wait; nil if nothing.
 	lastBusy *driver.Outcome
 
-	heard   clock.Instant // when the store last answered a head
-	trouble error         // the last failure of a head since then
+	answeredAt clock.Instant // when the store last answered a head
+	lastErr    error         // the last failure of a head since then
 
-	// spare is the Waiter of a head before. It stays open while others are queued,
-	// so that a subscription lives on from head to head.
+	// spare is the Waiter of an earlier head. It stays open while goroutines are queued,
+	// so that the next head uses the same subscription.
 	spare driver.Waiter
 }
 
-// answered takes note of an answer of the store: busy, or a grant if that is nil.
+// answered records an answer of the store: busy, or a grant if busy is nil.
 func (s *queueState) answered(now clock.Instant, busy *driver.Outcome) {
-	s.lastBusy, s.heard, s.trouble = busy, now, nil
+	s.lastBusy, s.answeredAt, s.lastErr = busy, now, nil
 }
 
-// silent says that nothing shows a caller that came at began that somebody holds the lock:
-// no answer came since, and by the last one before that nobody does now.
-func (s *queueState) silent(began, now clock.Instant) bool {
-	if s.heard >= began {
+// unconfirmed reports whether no answer of the store shows that the lock is held now, for
+// a call that began at began: none came since then, and by the last one before, the lock
+// is free by now.
+func (s *queueState) unconfirmed(began, now clock.Instant) bool {
+	if s.answeredAt >= began {
 		return false
 	}
-	return s.lastBusy == nil || s.lastBusy.RetryAfter > 0 && s.heard+s.lastBusy.RetryAfter < now
+	return s.lastBusy == nil || s.lastBusy.RetryAfter > 0 && s.answeredAt+s.lastBusy.RetryAfter < now
 }
 
-// leave leaves w to the next head, if n wait or ask; else it returns w, to be closed.
-func (s *queueState) leave(w driver.Waiter, n int) (unused driver.Waiter) {
+// keepSpare keeps w for the next head if goroutines wait or ask; n is their number. If n is
+// 0, or if there is a spare Waiter already, it returns w, which the caller must close.
+func (s *queueState) keepSpare(w driver.Waiter, n int) (unused driver.Waiter) {
 	if w == nil || n == 0 || s.spare != nil {
 		return w
 	}
@@ -122,16 +124,17 @@ func (s *queueState) leave(w driver.Waiter, n int) (unused driver.Waiter) {
 	return nil
 }
 
-// takeSpare returns the Waiter that a head before has left, if it left one.
+// takeSpare returns the spare Waiter, which the caller owns from then on; nil if there is
+// none.
 func (s *queueState) takeSpare() driver.Waiter {
 	w := s.spare
 	s.spare = nil
 	return w
 }
 
-// unused returns the Waiter that is left to nobody, since only n wait or ask, to be
-// closed.
-func (s *queueState) unused(n int) driver.Waiter {
+// dropSpare returns the spare Waiter, which the caller must close, if no goroutine waits or
+// asks any more; n is how many do.
+func (s *queueState) dropSpare(n int) driver.Waiter {
 	if n > 0 {
 		return nil
 	}
@@ -144,45 +147,45 @@ func closeWaiter(w driver.Waiter) {
 	}
 }
 
-// takesHolds says that the claim may be given a hold of this process in place of
-// one of its own, and that its own hold may be passed on.
-func (a *acquisition) takesHolds() bool {
+// acceptsHandoff reports whether the claim may get a hold of another goroutine of this
+// process in place of its own, and whether its own hold may be passed on.
+func (a *acquisition) acceptsHandoff() bool {
 	return a.kind == plain && !a.req.leased && a.req.atLeast == 0 && a.req.note == a.locker.note && a.locker.handoff.Max > 0
 }
 
-// letNext lets the next goroutine of this process ask for the name, since the lease is
-// over. Only the first call for a lease counts.
+// letNext lets the next goroutine of this process ask for the name, because the lease has
+// ended. Only the first call for a lease has an effect.
 func (l *lease) letNext() {
 	if l.queue != nil {
 		l.letNextAfter(func(*queueState) clock.Instant { return 0 })
 	}
 }
 
-// letNextAfter is letNext where clients elsewhere may go first: until says until when.
-// It returns false if the next one was let in before.
+// letNextAfter is letNext for when other clients may go first: until returns until when.
+// It returns false if the next goroutine could ask before the call.
 func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
-	h, turns, ok := l.admitNext()
-	if !ok { // without the mutex that all goroutines share
+	h, handoffs, ok := l.admitNext()
+	if !ok { // checked first without the mutex that all goroutines share
 		return false
 	}
 	var unused driver.Waiter
 	l.queue.Next(h, func(s *queueState, waiters int) {
 		then := until(s)
-		s.turns, s.start = turns, start{then, s.others > 0}
+		s.handoffs, s.yield = handoffs, yield{then, s.others > 0}
 		if waiters == 0 && then != 0 {
-			l.locker.remember(queueKey{l.name, l.kind}, s.start)
+			l.locker.rememberYield(queueKey{l.name, l.kind}, s.yield)
 		}
-		unused = s.unused(waiters)
+		unused = s.dropSpare(waiters)
 	})
 	closeWaiter(unused)
 	return true
 }
 
-// turnsNext is for how many turns to reserve tokens where the last block served
-// used of them, and left were left. Tokens come from the server's clock in µs, and
-// a turn takes longer than that: those that are used cannot run ahead of it, but
-// those that are not used could.
-func (o Handoff) turnsNext(used, left int32) int {
+// blockSize returns for how many hand-offs to reserve tokens. Of the last block, used
+// tokens were used and left were not. Tokens come from the server's clock in microseconds.
+// A hand-off takes longer than a microsecond, so the counter cannot run ahead of the clock
+// by used tokens. It could by unused ones, so a block doubles only if all were used.
+func (o Handoff) blockSize(used, left int32) int {
 	want := int(used)
 	if left == 0 {
 		want *= 2
@@ -190,37 +193,38 @@ func (o Handoff) turnsNext(used, left int32) int {
 	return min(max(want, handoffFirst), o.Max)
 }
 
-// Clients elsewhere that wait for a name go first when it was released here.
+// After a release, this process yields: it waits for a moment before it asks for the name
+// again, so that other clients that wait can get the lock first.
 
 const (
-	// How long other clients go first when a lock came back: some round trips, as
-	// long as the release took, and a moment for each of those that are known to wait.
+	// How long a yield lasts: three times as long as the release took, at least a fixed time
+	// for each client that is known to wait, and at most yieldMost.
 	yieldTrips = 3
 	yieldLeast = 200 * time.Microsecond
 	yieldEach  = time.Millisecond
 	yieldMost  = 5 * time.Millisecond
 
-	// vainMost bounds how much later a chance comes that nobody makes use of: it comes
-	// after eight times Handoff.For.
-	vainMost = 3
+	// unusedYieldsMost bounds the distance between two yields, which doubles whenever no
+	// client used one: it is at most eight times Handoff.For.
+	unusedYieldsMost = 3
 
-	// unknown is a number of waiting clients that nobody has counted.
+	// unknown is the number of other clients that wait, if the store did not count them.
 	unknown = -1
 
-	// startsMost bounds the names that are remembered, see Locker.remember.
-	startsMost = 1024
+	// yieldsMost bounds the names for which rememberYield keeps a yield.
+	yieldsMost = 1024
 )
 
-// start is how clients elsewhere go first.
-type start struct {
-	until clock.Instant // 0 if they do not
-	known bool          // that some wait
+// yield is the time for which other clients go first.
+type yield struct {
+	until      clock.Instant // its end; 0 if this process need not yield
+	othersWait bool          // the store said that other clients wait
 }
 
-// yieldFor returns until when clients elsewhere go first after a release that began at
-// began, 0 if they need not. Where it is not known whether others wait, they do so
-// from chance on.
-func (l *Locker) yieldFor(others int, began, chance clock.Instant) clock.Instant {
+// yieldUntil returns until when other clients go first after a release that began at began,
+// or 0 if they need not. If it is not known whether others wait, this process does not
+// yield before yieldAt.
+func (l *Locker) yieldUntil(others int, began, yieldAt clock.Instant) clock.Instant {
 	if others == 0 {
 		return 0
 	}
@@ -228,48 +232,48 @@ func (l *Locker) yieldFor(others int, began, chance clock.Instant) clock.Instant
 	switch {
 	case others > 0:
 		least = time.Duration(others) * yieldEach
-	case now < chance:
+	case now < yieldAt:
 		return 0
 	}
 	return now + min(max(yieldTrips*(now-began), least), yieldMost)
 }
 
-// plan sets when clients elsewhere get a chance after a grant: they came before it, or
-// had a chance, or it is the first for long.
-func (s *queueState) plan(l *lease, cameFirst, hadChance bool) {
+// planYield sets when this process yields next. Its lease was granted after another client
+// had the lock (wasBusy), after a yield that no client used (yielded), or neither.
+func (s *queueState) planYield(l *lease, wasBusy, yielded bool) {
 	switch {
-	case cameFirst:
-		s.vain = 0
-	case hadChance:
-		s.vain = min(s.vain+1, vainMost)
-	case s.chance != 0:
+	case wasBusy:
+		s.unusedYields = 0
+	case yielded:
+		s.unusedYields = min(s.unusedYields+1, unusedYieldsMost)
+	case s.yieldAt != 0:
 		return
 	}
-	s.chance = l.first.since + min(l.locker.handoff.For, time.Hour)<<s.vain
+	s.yieldAt = l.first.began + min(l.locker.handoff.For, time.Hour)<<s.unusedYields
 }
 
-// remember keeps until when clients elsewhere go first for a name that nobody of this
-// process waits for: the next to ask for it may be the one who has just released it.
-// The mutex of the queues is held.
-func (l *Locker) remember(key queueKey, s start) {
-	if len(l.starts) >= startsMost {
-		clear(l.starts) // this costs waiters elsewhere one chance
+// rememberYield keeps a yield for a name that no goroutine of this process waits for. The
+// next goroutine that asks may be the one that has just released the lock. The mutex of the
+// queues is held.
+func (l *Locker) rememberYield(key queueKey, s yield) {
+	if len(l.yields) >= yieldsMost {
+		clear(l.yields) // the other clients miss one yield for each of these names
 	}
-	l.starts[key] = s
+	l.yields[key] = s
 }
 
-// What follows is for claims that can be granted beside others: readers and permits.
-// Their queue may have several heads at once. One of those waits for the store, for
-// all; who is granted lets others in, and who finds the name busy while somebody waits
-// already goes back to its place in the queue.
+// What follows is for readers and permits, which can be held beside others. Their queue may
+// have several heads at once. One head waits for the store. A head that gets its lock admits
+// more heads from the queue. A head that finds the name busy goes back to its place in the
+// queue, if another head waits for the store already.
 //
-// A reader lets in all waiters, since whatever admits one reader admits every other.
-// How many permits are free nobody knows. So a permit that had to be waited for lets in
-// one: permits that come back one by one cost two tries each, however many wait for
-// them. One that was there at the first try lets in two, so that a queue that moves
-// doubles with every trip.
+// A reader admits all waiters, because what lets one reader in lets every reader in. How
+// many permits are free is not known. A permit that was granted after a wait admits one
+// waiter: when permits become free one by one, each costs two tries, however many
+// goroutines wait. A permit that was granted at the first try admits two waiters, so the
+// number of heads doubles with every round trip while permits are free.
 
-// admit lets others in, since the claim was granted.
+// admit makes heads of waiters, because the claim was granted.
 func (a *acquisition) admit() {
 	n := 1
 	switch {
@@ -280,16 +284,16 @@ func (a *acquisition) admit() {
 	}
 	var waiter, spare driver.Waiter
 	a.place.Admit(n, func(s *queueState, n int) {
-		waiter, spare = s.leave(a.waiter, n), s.unused(n)
+		waiter, spare = s.keepSpare(a.waiter, n), s.dropSpare(n)
 		s.answered(a.locker.clock.Now(), nil)
 	})
 	closeWaiter(waiter)
 	closeWaiter(spare)
 }
 
-// goBack waits in the queue once more, if somebody else waits for the store. A claim that
-// has a place in the store's own queue waits there: a waiter in the store's queue may stand
-// behind it.
+// goBack waits in the queue once more, if another head waits for the store. A claim that is
+// in the store's own queue does not go back: the other head may be behind it there, and the
+// two would wait for each other.
 func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error) {
 	if a.place == nil || a.kind.exclusive() || a.queued {
 		return false, nil
@@ -300,8 +304,8 @@ func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error
 	p := a.place
 	a.place = nil
 	if _, _, err := p.Wait(waitCtx); err != nil {
-		if a.failures == 0 { // else what the store's trouble was says more
-			a.busyHere()
+		if a.failures == 0 { // otherwise the error of the store says more
+			a.busyLocally()
 		}
 		leave(p)
 		return true, a.outOfTime(ctx)
@@ -310,29 +314,30 @@ func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error
 	return true, nil
 }
 
-// letOthersGo waits for as long as clients elsewhere are to go first, who may wait
-// for a lock that this process had for long. That nobody made use of it is known only
-// to the store: who runs out of time meanwhile still asks once.
-func (a *acquisition) letOthersGo(ctx, waitCtx context.Context) error {
-	if a.place == nil || a.start.until == 0 || a.yield(waitCtx) || ctx.Err() == nil {
+// yieldToOthers waits while other clients go first. They may have waited while this process
+// had the lock for long. Only the store knows whether one of them took the lock, so a caller
+// whose time ends during the yield still asks once.
+func (a *acquisition) yieldToOthers(ctx, waitCtx context.Context) error {
+	if a.place == nil || a.yield.until == 0 || a.waitYield(waitCtx) || ctx.Err() == nil {
 		return nil
 	}
 	a.last, a.answered = driver.Outcome{Holder: "another client"}, true
 	return a.outOfTime(ctx)
 }
 
-// yield returns when it may be this process's turn again, or false if ctx ends
-// first. Those who go first have a moment for it; after that the Waiter of the
-// head before, or one of its own if some are known to wait, hears when they are done.
-func (a *acquisition) yield(ctx context.Context) bool {
-	if a.waiter = a.spareWaiter(); a.waiter == nil && a.start.known && a.start.until > a.locker.clock.Now() {
+// waitYield returns true when this process may ask again, and false if ctx ends first. It
+// waits for the end of the yield. If there is a spare Waiter, or if other clients are known
+// to wait, it first waits until a Waiter wakes, but for a second at most: then another
+// client has probably had the lock and released it.
+func (a *acquisition) waitYield(ctx context.Context) bool {
+	if a.waiter = a.spareWaiter(); a.waiter == nil && a.yield.othersWait && a.yield.until > a.locker.clock.Now() {
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
 	if a.waiter != nil {
 		nap, cancel := context.WithTimeout(ctx, retry.SleepLimit(0, 0))
 		defer cancel()
-		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // early, or in vain: the moment is theirs all the same
+		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // however it ends, the yield must pass
 	}
-	left := a.start.until - a.locker.clock.Now()
+	left := a.yield.until - a.locker.clock.Now()
 	return left <= 0 || retry.Sleep(ctx, left)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// One who gives up is passed over.
-func TestCancelledInTheLine(t *testing.T) {
+// A waiter that gives up is skipped.
+func TestCancelledInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
 		l := holdfast.New(store, nil)
@@ -55,7 +55,7 @@ func TestCancelledInTheLine(t *testing.T) {
 	})
 }
 
-// occupied fails when two are inside.
+// occupied fails if two goroutines are inside at the same time.
 type occupied struct{ atomic.Int32 }
 
 func (o *occupied) visit(t *testing.T) {
@@ -66,15 +66,15 @@ func (o *occupied) visit(t *testing.T) {
 	o.Add(-1)
 }
 
-// One who gives up at the very moment when the lock is given to it either has it
-// or has not, and who stands behind gets it, or the store.
+// If a waiter gives up in the moment in which the lock is passed to it, it has the lock or
+// it does not. If it does not, the waiter behind it gets the lock, or the store does.
 func TestCancelledWhileBeingGiven(t *testing.T) {
 	for _, behind := range []int{0, 1, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			store := memhold.New()
 			l := holdfast.New(store, nil)
 			var inside occupied
-			taken, declined, later := 0, 0, 0 // later is found such that both come about equally often
+			taken, declined, later := 0, 0, 0 // later is adjusted until both happen about equally often
 			const rounds = 1000
 			for round := range rounds {
 				held := chain(t, l, 1)[0]
@@ -99,7 +99,7 @@ func TestCancelledWhileBeingGiven(t *testing.T) {
 					}()
 					synctest.Wait()
 				}
-				if round%2 == 0 { // who gives up has not run yet when the lock comes
+				if round%2 == 0 { // the waiter that gives up has not run yet when the lock comes
 					cancel()
 					must.Unlock(t, held)
 				} else {
@@ -123,7 +123,7 @@ func TestCancelledWhileBeingGiven(t *testing.T) {
 				for i := range behind {
 					token := <-rest
 					if i == 0 && a.err != nil && token > last+1 {
-						declined++ // a token of the chain is missing: it was given to one who did not want it
+						declined++ // a token is missing in the sequence: it was passed to the waiter that gave up
 					}
 					if token <= last {
 						t.Errorf("token %d after %d", token, last)
@@ -141,8 +141,8 @@ func TestCancelledWhileBeingGiven(t *testing.T) {
 	}
 }
 
-// atOnce runs two functions as much at the same time as it can, the second one
-// some steps later or earlier each time.
+// atOnce runs two functions as much at the same time as it can. With a larger later, the
+// second one starts later.
 func atOnce(a, b func(), later int) {
 	var ready, start atomic.Bool
 	done := make(chan struct{})
@@ -163,7 +163,7 @@ func atOnce(a, b func(), later int) {
 	<-done
 }
 
-// spin takes a little time.
+// spin uses the processor for a short time.
 func spin(steps int) {
 	var x atomic.Int64
 	for range steps {
@@ -171,9 +171,9 @@ func spin(steps int) {
 	}
 }
 
-// TryLock does not wait, so nothing can be handed to it: an Unlock with nobody
-// else behind it has asked the store when it returns.
-func TestTryLockIsNotHandedALock(t *testing.T) {
+// TryLock does not wait, so no lock can be passed to it. If no other goroutine waits,
+// Unlock has released the lock in the store when it returns.
+func TestTryLockIsPassedNoLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := unfenced{memhold.New()}
 		l := holdfast.New(store, nil)
@@ -184,7 +184,7 @@ func TestTryLockIsNotHandedALock(t *testing.T) {
 			owner := holders(t, store, "job")[0].Owner
 			refused := make(chan int)
 			var begun atomic.Bool
-			go func() { // tries until it has the lock, which nobody else wants
+			go func() { // tries until it has the lock, which no other goroutine wants
 				for n := 0; ; n++ {
 					begun.Store(n > 10)
 					k, err := l.TryLock(t.Context(), "job")

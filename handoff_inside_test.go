@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// workers is goroutines that want "job", and what they got.
+// workers are goroutines that want "job", and the locks that they got.
 type workers struct {
 	t     *testing.T
 	store *memhold.Backend
@@ -28,7 +28,8 @@ func newWorkers(t *testing.T, o *Options) *workers {
 	return &workers{t, store, New(store, o), make(chan *Lock, 10)}
 }
 
-// enter lets one more stand in line, and returns how to call it off.
+// enter lets one more goroutine wait in the queue, and returns a function that makes it
+// give up.
 func (w *workers) enter() (cancel func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -62,7 +63,7 @@ func (w *workers) unlock(k *Lock) {
 	}
 }
 
-// owner returns who has it in the store.
+// owner returns the owner of the lock in the store.
 func (w *workers) owner() string {
 	w.t.Helper()
 	records, err := w.store.Get(context.Background(), "job")
@@ -79,14 +80,13 @@ func (w *workers) owner() string {
 func stuck(k *Lock) (release func()) {
 	end := make(chan struct{})
 	d := &derived{cancel: func(error) { <-end }}
-	if err := k.hold.remember(d); err != nil {
+	if err := k.hold.addContext(d); err != nil {
 		panic(err)
 	}
 	return func() { close(end) }
 }
 
-// The work under the former holder's contexts has been stopped when
-// the next one begins.
+// The contexts of the former holder have ended when the next holder begins.
 func TestContextsEndBeforeTheHandoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(t, nil)
@@ -108,8 +108,8 @@ func TestContextsEndBeforeTheHandoff(t *testing.T) {
 	})
 }
 
-// So it is when the next one gives up just then, and the lock goes to the one
-// after or to the store.
+// That is also so if the next waiter gives up at that time, and the lock goes to the waiter
+// behind it or to the store.
 func TestContextsEndBeforeADeclinedHandoff(t *testing.T) {
 	for name, behind := range map[string]bool{"to the next": true, "to the store": false} {
 		t.Run(name, func(t *testing.T) {
@@ -142,8 +142,8 @@ func TestContextsEndBeforeADeclinedHandoff(t *testing.T) {
 	}
 }
 
-// What nobody took nobody can release: to who counts holds by the events, each
-// end has a beginning.
+// If a receiver declines a hold, no event reports its end, as none reported its beginning:
+// a program that counts holds by the events gets the right number.
 func TestEventsOfADeclinedHandoff(t *testing.T) {
 	for name, lost := range map[string]bool{"declined": false, "lost on the way": true} {
 		t.Run(name, func(t *testing.T) {
@@ -177,8 +177,8 @@ func TestEventsOfADeclinedHandoff(t *testing.T) {
 	}
 }
 
-// A lease that is lost between two holders is nobody's: who was to have it asks
-// the store, as do those behind.
+// If a lease is lost while it is passed on, no goroutine has it: the receiver asks the
+// store, and so do those behind it.
 func TestLossDuringTheHandoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(t, nil)
@@ -212,9 +212,9 @@ func TestLossDuringTheHandoff(t *testing.T) {
 	})
 }
 
-// A machine that was suspended does not pass on what may be another's by now: the
-// store decides who is next.
-func TestNoHandoffInDoubt(t *testing.T) {
+// After a suspension of the machine, a lease may belong to another client. It is not passed
+// on: the store decides which claim is next.
+func TestNoHandoffAfterASuspension(t *testing.T) {
 	for name, lost := range map[string]bool{"still held": false, "lost meanwhile": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -256,8 +256,8 @@ func TestNoHandoffInDoubt(t *testing.T) {
 	}
 }
 
-// A holder whose lease is proven again after the suspension passes on as before.
-func TestHandoffAfterTheDoubt(t *testing.T) {
+// When the lease is proven again after the suspension, the holder passes it on as before.
+func TestHandoffAfterARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
 		w := newWorkers(t, &Options{Handoff: Handoff{For: time.Hour}})
@@ -277,8 +277,8 @@ func TestHandoffAfterTheDoubt(t *testing.T) {
 	})
 }
 
-// A Lock of a chain that nobody refers to any more is not renewed, and does not
-// stay in the way of the next.
+// If a Lock that was passed on is dropped, it is not renewed, and the next goroutine can
+// have the lock.
 func TestDroppedLockInAChain(t *testing.T) {
 	store := memhold.New()
 	l := New(store, &Options{TTL: 300 * time.Millisecond, Handoff: Handoff{For: time.Hour}})
@@ -298,7 +298,7 @@ func TestDroppedLockInAChain(t *testing.T) {
 	}
 	first := lock()
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = lock().Unlock() }) // from the store, passed on
+	wg.Go(func() { _ = lock().Unlock() }) // granted by the store, and passed on
 	waitingFor(1)
 	given := make(chan uint64)
 	wg.Go(func() { given <- lock().Token() }) // dropped
@@ -338,7 +338,7 @@ func queuesOf(l *Locker) (n int) {
 	return n
 }
 
-// queued returns how many wait or ask for a name.
+// queued returns how many goroutines wait or ask for a name.
 func queued(l *Locker, name string) (found int) {
 	l.queues.Scan(1, func(key queueKey, _ clock.Instant, n int) {
 		if key == (queueKey{name, plain}) {
@@ -348,8 +348,8 @@ func queued(l *Locker, name string) (found int) {
 	return found
 }
 
-// Places and queues are used again, and carry nothing over: who leaves at any moment
-// leaves nothing behind.
+// Places and queues are used again, and keep nothing of their earlier use: a waiter may
+// leave at any moment.
 func TestQueuesAreUsedAgain(t *testing.T) {
 	for _, most := range []int{64, -1} {
 		synctest.Test(t, func(t *testing.T) { useAgain(t, newWorkers(t, &Options{Handoff: Handoff{Max: most}})) })
@@ -363,7 +363,7 @@ func useAgain(t *testing.T, w *workers) {
 		for range 4 {
 			cancels = append(cancels, w.enter())
 		}
-		cancels[0]() // has not run yet when its turn comes
+		cancels[0]() // the goroutine has not run yet when it becomes the head
 		w.unlock(former)
 		cancels[2]()
 		for done := false; !done; {
@@ -381,7 +381,7 @@ func useAgain(t *testing.T, w *workers) {
 	}
 }
 
-// A caller that does not wait learns what the store answered to the head of the queue.
+// A caller that does not wait gets the answer that the store gave to the head of the queue.
 func TestTryLockLearnsWhatTheHeadHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorkers(t, nil)

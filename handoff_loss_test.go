@@ -17,14 +17,14 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// A chain that breaks: its present holder is notified, those before keep their own
-// end, and the next in line asks the store.
+// If a lease is lost after several hand-offs, its present holder is notified. Earlier
+// holders keep the result of their own Unlock, and the next waiter asks the store.
 func TestLossInTheMiddleOfAChain(t *testing.T) {
 	tests := []struct {
 		name   string
 		lose   func(s *faulty.Store)
 		reason driver.Reason
-		unlock func(s *faulty.Store) // before the next one can be served
+		unlock func(s *faulty.Store) // before the next waiter can get the lock
 		within time.Duration
 	}{
 		{"deleted", func(s *faulty.Store) { s.Drop("job") }, driver.ReasonDeleted, nil, 10 * time.Second},
@@ -87,7 +87,7 @@ func TestLossInTheMiddleOfAChain(t *testing.T) {
 	}
 }
 
-// To unlock twice does not give away what another goroutine has by now.
+// A second Unlock does not release the lock that another goroutine has by then.
 func TestSecondUnlockAfterAHandoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -120,7 +120,7 @@ func TestSecondUnlockAfterAHandoff(t *testing.T) {
 	})
 }
 
-// Two goroutines that unlock the same lock at the same time give it to one.
+// If two goroutines unlock the same lock at the same time, one waiter gets it.
 func TestUnlockTwiceAtOnceGivesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := holdfast.New(memhold.New(), &holdfast.Options{Handoff: holdfast.Handoff{Max: 1 << 16, For: endless}})
@@ -156,8 +156,8 @@ func TestUnlockTwiceAtOnceGivesOnce(t *testing.T) {
 	})
 }
 
-// A lock that is over does not speak for the queue that it once kept waiting,
-// which may be that of another name by now.
+// An Unlock of a lock that has ended does not change the queue in which goroutines waited
+// for it. That may be in use for another name by then.
 func TestStaleUnlockOfAnotherName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -184,13 +184,13 @@ func TestStaleUnlockOfAnotherName(t *testing.T) {
 	})
 }
 
-// A chain that goes on for many leases is renewed like a lock with one holder.
+// A lease that is passed on for a long time is renewed like a lock with one holder.
 func TestChainIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: time.Second, Handoff: holdfast.Handoff{Max: 1000, For: endless}})
 		start := time.Now()
-		turns := line(t, l, store, 300, func(_ int, k *holdfast.Lock) {
+		holds := line(t, l, store, 300, func(_ int, k *holdfast.Lock) {
 			time.Sleep(100 * time.Millisecond)
 			if err := k.Err(); err != nil {
 				t.Errorf("after %v: %v", time.Since(start), err)
@@ -199,10 +199,10 @@ func TestChainIsRenewed(t *testing.T) {
 				t.Errorf("in the store: %+v, want one holder", hs)
 			}
 		})
-		if got, want := lengths(turns), []int{65, 129, 106}; !slices.Equal(got, want) {
-			t.Errorf("in the store one owner had it for %v turns, want %v", got, want)
+		if got, want := lengths(holds), []int{65, 129, 106}; !slices.Equal(got, want) {
+			t.Errorf("in the store one owner had it for %v holds, want %v", got, want)
 		}
-		// One every third of a second, for half a minute.
+		// One hand-off every third of a second, for half a minute.
 		if n := store.Renews.Load(); n < 85 || n > 125 {
 			t.Errorf("%d renewals in %v, want about 90", n, time.Since(start))
 		}
@@ -210,9 +210,8 @@ func TestChainIsRenewed(t *testing.T) {
 	})
 }
 
-// What is left of a lease that is not renewed any more is not passed on when most
-// of it has passed.
-func TestOldLeaseIsNotHandedOn(t *testing.T) {
+// A lease whose renewals fail is not passed on any more when most of it has passed.
+func TestOldLeaseIsNotPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
 		l := holdfast.New(store, &holdfast.Options{TTL: 10 * time.Second, Handoff: holdfast.Handoff{For: endless}})
@@ -240,7 +239,7 @@ func TestOldLeaseIsNotHandedOn(t *testing.T) {
 	})
 }
 
-// The last one of a line releases the lock to the store.
+// The last goroutine of a queue releases the lock in the store.
 func TestNothingStaysOfAChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

@@ -15,19 +15,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// twoSteps is a store that releases in two steps, and writes down in which order
-// it was asked, and when.
+// twoSteps is a store that releases in two steps. It records the order and the times of its
+// calls.
 type twoSteps struct {
 	*faulty.Store
 	start time.Time
 
 	mu     sync.Mutex
 	log    []step
-	finish func() (others int, err error) // what comes back after the release was made
-	begin  func()                         // before it is made
+	finish func() (others int, err error) // the answer after the release
+	begin  func()                         // called before the release
 }
 
-// step is one thing that a store did, by its name.
+// step is one call of a store, by its name.
 type step struct {
 	what string
 	at   time.Duration
@@ -43,8 +43,8 @@ func (s *twoSteps) note(what string) {
 	s.log = append(s.log, step{what, time.Since(s.start)})
 }
 
-// since returns what the store did since the last call, and when it did the last
-// of that, counted from the first.
+// since returns the calls since the last call of since, and the time from the first to the
+// last of them.
 func (s *twoSteps) since() (whats []string, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *twoSteps) since() (whats []string, took time.Duration) {
 	return whats, took
 }
 
-// answers sets what releases answer from now on, after so long.
+// answers sets what releases answer from now on, and how long that takes.
 func (s *twoSteps) answers(others int, err error, after time.Duration) {
 	s.set(func() {
 		s.finish = func() (int, error) {
@@ -100,8 +100,8 @@ func (s *twoSteps) StartRelease(ctx context.Context, c driver.Claim) (finish fun
 
 var _ driver.Releaser = (*twoSteps)(nil)
 
-// standing starts n goroutines that lock "job" with l one after the other, and
-// returns where their locks come out.
+// standing starts n goroutines that lock "job" with l, one after the other. It returns a
+// channel with their locks.
 func standing(t *testing.T, l *holdfast.Locker, n int) <-chan *holdfast.Lock {
 	t.Helper()
 	got := make(chan *holdfast.Lock)
@@ -112,8 +112,8 @@ func standing(t *testing.T, l *holdfast.Locker, n int) <-chan *holdfast.Lock {
 	return got
 }
 
-// The next goroutine asks as soon as the release is under way if nobody else waits,
-// after its answer if that is not known, and later still if others wait.
+// The next goroutine asks as soon as the release is sent if no other client waits, after
+// the answer if that is not known, and later still if others wait.
 func TestReleaseInTwoSteps(t *testing.T) {
 	const (
 		ms = time.Millisecond
@@ -121,10 +121,10 @@ func TestReleaseInTwoSteps(t *testing.T) {
 	)
 	tests := []struct {
 		name   string
-		others int           // who waited elsewhere at the release before
-		trip   time.Duration // how long the answer takes
+		others int           // how many other clients waited at the last release
+		trip   time.Duration // the time of a round trip
 		want   []string
-		took   time.Duration // until the try
+		took   time.Duration // from the release to the try
 	}{
 		{"it is not known who waits elsewhere", -1, ms, []string{"began", "finished", "try"}, ms},
 		{"nobody waits elsewhere", 0, ms, []string{"began", "try", "finished"}, ms},
@@ -167,8 +167,8 @@ func TestReleaseInTwoSteps(t *testing.T) {
 	}
 }
 
-// Where waiters elsewhere are not known they get a chance after Handoff.For, and
-// then ever later, as long as nobody makes use of it.
+// If it is not known whether other clients wait, this process yields after Handoff.For. The
+// time to the next yield doubles while no client uses one.
 func TestOthersMayWait(t *testing.T) {
 	const trip, hold = time.Millisecond, 20 * time.Millisecond
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestOthersMayWait(t *testing.T) {
 		k := must.Lock(t, l, "job")
 		got := standing(t, l, 90)
 		store.answers(-1, nil, trip)
-		next := func() (yields bool) {
+		next := func() (yielded bool) {
 			time.Sleep(hold)
 			released := time.Now()
 			must.Unlock(t, k)
@@ -188,7 +188,7 @@ func TestOthersMayWait(t *testing.T) {
 			}
 			return took > trip
 		}
-		chances := func(holds int) (after []int) {
+		yields := func(holds int) (after []int) {
 			for i := range holds {
 				if next() {
 					after = append(after, i)
@@ -196,8 +196,8 @@ func TestOthersMayWait(t *testing.T) {
 			}
 			return after
 		}
-		if got, want := chances(80), []int{2, 7, 17, 37, 57, 77}; !slices.Equal(got, want) { // after 50, 100, 200 and 400 ms
-			t.Errorf("others had a chance after the holds %v, want after %v", got, want)
+		if got, want := yields(80), []int{2, 7, 17, 37, 57, 77}; !slices.Equal(got, want) { // after 50, 100, 200 and 400 ms
+			t.Errorf("this process yielded after the holds %v, want after %v", got, want)
 		}
 
 		elsewhere := holdfast.New(store.Backend, nil)
@@ -209,15 +209,15 @@ func TestOthersMayWait(t *testing.T) {
 		synctest.Wait()
 		must.Unlock(t, k)
 		k = <-got
-		if got, want := chances(8), []int{2, 7}; !slices.Equal(got, want) {
-			t.Errorf("after one was made use of others had a chance after the holds %v, want after %v", got, want)
+		if got, want := yields(8), []int{2, 7}; !slices.Equal(got, want) {
+			t.Errorf("after a yield that was used, this process yielded after the holds %v, want after %v", got, want)
 		}
 		must.Unlock(t, k)
 		must.Unlock(t, <-got)
 	})
 }
 
-// releaseCounter is a store that knows at once of waiters elsewhere.
+// releaseCounter is a store that reports at once how many other clients wait.
 type releaseCounter struct {
 	*twoSteps
 	others  int
@@ -234,9 +234,9 @@ func (s *releaseCounter) StartRelease(ctx context.Context, c driver.Claim) func(
 	return func() (int, error) { return s.others, err }
 }
 
-// A client that takes a lock which it has just released lets waiters elsewhere go first,
-// also where nobody else of its process is there.
-func TestOthersGoFirstWhereNobodyStoodHere(t *testing.T) {
+// A client that has just released a lock yields to other clients before it takes the lock
+// again, also if no other goroutine of its process waited.
+func TestOthersGoFirstWithoutALocalQueue(t *testing.T) {
 	tests := []struct {
 		name   string
 		others int
@@ -283,8 +283,7 @@ func TestOthersGoFirstWhereNobodyStoodHere(t *testing.T) {
 
 func lockJob(l *holdfast.Locker) (*holdfast.Lock, error) { return l.Lock(context.Background(), "job") }
 
-// Waiters elsewhere get the lock when it comes back, if they are known to
-// wait.
+// Other clients get the lock after a release, if they are known to wait.
 func TestOthersGoFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newTwoSteps(1)
@@ -305,7 +304,7 @@ func TestOthersGoFirst(t *testing.T) {
 			wg.Go(func() {
 				k := must.Lock(t, l, "job")
 				order = append(order, "here")
-				time.Sleep(time.Microsecond) // so that the next one elsewhere waits again
+				time.Sleep(time.Microsecond) // so that the next client waits again
 				must.Unlock(t, k)
 			})
 			synctest.Wait()
@@ -313,7 +312,7 @@ func TestOthersGoFirst(t *testing.T) {
 		must.Unlock(t, first)
 		wg.Wait()
 		var want []string
-		for range 3 { // the one elsewhere asks again at once, while the next one here still lets it go first
+		for range 3 { // the other client asks again at once, while the next goroutine here still yields
 			want = append(want, "elsewhere")
 		}
 		for range 9 {
@@ -325,7 +324,7 @@ func TestOthersGoFirst(t *testing.T) {
 	})
 }
 
-// Whatever becomes of the answer, the next one gets its turn.
+// However the release ends, the next goroutine gets the lock.
 func TestReleaseInTwoStepsGoesWrong(t *testing.T) {
 	errLost := errors.New("connection reset")
 	gone := &driver.GoneError{Reason: driver.ReasonDeleted}
@@ -333,7 +332,7 @@ func TestReleaseInTwoStepsGoesWrong(t *testing.T) {
 		name   string
 		break_ func(s *twoSteps)
 		unlock func(err error, panicked any) bool
-		within time.Duration // until the next one has the lock
+		within time.Duration // until the next goroutine has the lock
 	}{
 		{
 			"the answer is lost", func(s *twoSteps) { s.answers(0, errLost, 0) },
@@ -390,8 +389,8 @@ func TestReleaseInTwoStepsGoesWrong(t *testing.T) {
 	}
 }
 
-// slowBatch is a store that answers the release of one name of a batch, and not
-// that of the others.
+// slowBatch is a store that answers the release of one name of a batch, and not that of the
+// others.
 type slowBatch struct {
 	*faulty.Store
 	answered string
@@ -407,7 +406,7 @@ func (s *slowBatch) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return errs
 }
 
-// A waiter for one of several locks does not wait for what becomes of the others.
+// A waiter for one of several locks does not wait for the results of the others.
 func TestUnlockOfSeveralLetsEachOneIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowBatch{faulty.New(), "job"}

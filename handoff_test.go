@@ -21,27 +21,27 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// endless lets a lock circulate for as long as the tokens last.
+// endless is a Handoff.For that never ends: only the tokens limit the hand-offs.
 const endless = 1000 * time.Hour
 
-// turn is what one of a line saw when it had the lock.
-type turn struct {
+// observedHold is what a goroutine of a queue found when it had the lock.
+type observedHold struct {
 	who   int
 	token uint64
 	owner string // in the store
 }
 
-// line queues n goroutines up behind a holder, one after the other, and returns
-// what each of them saw. work is done by each while it holds.
-func line(t *testing.T, l *holdfast.Locker, store admin.Source, n int, work func(i int, k *holdfast.Lock), opts ...holdfast.Option) []turn {
+// line lets n goroutines wait behind a holder, one after the other, and returns what each
+// of them found. Each calls work while it holds.
+func line(t *testing.T, l *holdfast.Locker, store admin.Source, n int, work func(i int, k *holdfast.Lock), opts ...holdfast.Option) []observedHold {
 	t.Helper()
 	first := must.Lock(t, l, "job")
-	var turns []turn // the lock guards it
+	var holds []observedHold // the lock guards it
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
 			k := must.Lock(t, l, "job", opts...)
-			turns = append(turns, turn{i, k.Token(), holders(t, store, "job")[0].Owner})
+			holds = append(holds, observedHold{i, k.Token(), holders(t, store, "job")[0].Owner})
 			if work != nil {
 				work(i, k)
 			}
@@ -51,11 +51,11 @@ func line(t *testing.T, l *holdfast.Locker, store admin.Source, n int, work func
 	}
 	must.Unlock(t, first)
 	wg.Wait()
-	return turns
+	return holds
 }
 
-// chain returns the locks of n goroutines that stood in line, of which each had
-// the lock after the one before. The last one still has it.
+// chain returns the locks of n goroutines that waited in a queue, each passed on by the one
+// before. The last one is still held.
 func chain(t *testing.T, l *holdfast.Locker, n int) []*holdfast.Lock {
 	t.Helper()
 	before := must.Lock(t, l, "job")
@@ -73,10 +73,10 @@ func chain(t *testing.T, l *holdfast.Locker, n int) []*holdfast.Lock {
 	return locks
 }
 
-// lengths returns how many turns in a row had the same owner.
-func lengths(turns []turn) (ns []int) {
-	for i, turn := range turns {
-		if i == 0 || turns[i-1].owner != turn.owner {
+// lengths returns how many holders in a row had the same owner in the store.
+func lengths(holds []observedHold) (ns []int) {
+	for i, hold := range holds {
+		if i == 0 || holds[i-1].owner != hold.owner {
 			ns = append(ns, 0)
 		}
 		ns[len(ns)-1]++
@@ -85,19 +85,19 @@ func lengths(turns []turn) (ns []int) {
 }
 
 // mustRise fails unless each token is larger than the one before.
-func mustRise(t *testing.T, turns []turn) {
+func mustRise(t *testing.T, holds []observedHold) {
 	t.Helper()
-	for i := 1; i < len(turns); i++ {
-		if turns[i].token <= turns[i-1].token {
-			t.Fatalf("turn %d has token %d, the one before had %d", i, turns[i].token, turns[i-1].token)
+	for i := 1; i < len(holds); i++ {
+		if holds[i].token <= holds[i-1].token {
+			t.Fatalf("hold %d has token %d, the one before had %d", i, holds[i].token, holds[i-1].token)
 		}
 	}
 }
 
-// block is the tokens that a store reserved with one grant.
+// block has the first and the last token that a store reserved with one grant.
 type block struct{ first, last uint64 }
 
-// blocks records what a store reserves, by owner.
+// blocks records the tokens that a store reserves, by owner.
 type blocks struct {
 	mu sync.Mutex
 	m  map[string]block
@@ -128,13 +128,13 @@ func (b *blocks) of(owner string) block {
 	return b.m[owner]
 }
 
-// mustContain fails unless each holder's token is one of those that were reserved
-// for its chain.
-func (b *blocks) mustContain(t *testing.T, turns []turn) {
+// mustContain fails unless each holder's token is one of those that were reserved for its
+// lease.
+func (b *blocks) mustContain(t *testing.T, holds []observedHold) {
 	t.Helper()
-	for i, turn := range turns {
-		if own := b.of(turn.owner); turn.token < own.first || turn.token > own.last {
-			t.Fatalf("turn %d has token %d, reserved were %d to %d", i, turn.token, own.first, own.last)
+	for i, hold := range holds {
+		if own := b.of(hold.owner); hold.token < own.first || hold.token > own.last {
+			t.Fatalf("hold %d has token %d, reserved were %d to %d", i, hold.token, own.first, own.last)
 		}
 	}
 }
@@ -144,36 +144,36 @@ func TestHandoffNeedsNoStore(t *testing.T) {
 		store := faulty.New()
 		reserved := recordBlocks(store)
 		l := holdfast.New(store, nil)
-		turns := line(t, l, store, 200, nil)
-		mustRise(t, turns)
-		reserved.mustContain(t, turns)
-		if got, want := lengths(turns), []int{65, 129, 6}; !slices.Equal(got, want) {
-			t.Errorf("in the store one owner had it for %v turns, want %v", got, want)
+		holds := line(t, l, store, 200, nil)
+		mustRise(t, holds)
+		reserved.mustContain(t, holds)
+		if got, want := lengths(holds), []int{65, 129, 6}; !slices.Equal(got, want) {
+			t.Errorf("in the store one owner had it for %v holds, want %v", got, want)
 		}
 		if got := store.Tries.Load(); got != 4 {
 			t.Errorf("the store was asked %d times, want 4", got)
 		}
-		for i, turn := range turns {
-			if turn.who != i {
-				t.Fatalf("turn %d went to number %d, want the order of arrival", i, turn.who)
+		for i, hold := range holds {
+			if hold.who != i {
+				t.Fatalf("hold %d went to number %d, want the order of arrival", i, hold.who)
 			}
 		}
-		for i := 1; i < len(turns); i++ {
-			if turns[i].owner == turns[i-1].owner && turns[i].token != turns[i-1].token+1 {
-				t.Errorf("passed on token %d after %d, want the next one", turns[i].token, turns[i-1].token)
+		for i := 1; i < len(holds); i++ {
+			if holds[i].owner == holds[i-1].owner && holds[i].token != holds[i-1].token+1 {
+				t.Errorf("passed on token %d after %d, want the next one", holds[i].token, holds[i-1].token)
 			}
 		}
 		mustBeFree(t, store, "job")
 	})
 }
 
-// Processes that pass on and compete with each other: nobody sees a token twice,
-// and each sees a larger one than those before, wherever they were.
+// If processes pass locks on and compete with each other, no token comes twice, and each is
+// larger than those before it, in whichever process.
 func TestTokensRiseOverChainsAndProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := newTwoSteps(3) // those elsewhere go first
+		store := newTwoSteps(3) // other clients go first
 		reserved := recordBlocks(store.Store)
-		var turns []turn // the lock guards it
+		var holds []observedHold // the lock guards it
 		var wg sync.WaitGroup
 		for process, h := range []holdfast.Handoff{{}, {Max: 3}, {For: 3 * time.Millisecond}, {Max: -1}} {
 			l := holdfast.New(store, &holdfast.Options{Handoff: h})
@@ -181,7 +181,7 @@ func TestTokensRiseOverChainsAndProcesses(t *testing.T) {
 				wg.Go(func() {
 					for range 10 {
 						k := must.Lock(t, l, "job")
-						turns = append(turns, turn{process, k.Token(), holders(t, store, "job")[0].Owner})
+						holds = append(holds, observedHold{process, k.Token(), holders(t, store, "job")[0].Owner})
 						if i%2 == 0 {
 							time.Sleep(time.Millisecond)
 						}
@@ -191,26 +191,26 @@ func TestTokensRiseOverChainsAndProcesses(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		mustRise(t, turns)
-		reserved.mustContain(t, turns)
+		mustRise(t, holds)
+		reserved.mustContain(t, holds)
 		handed, changes := 0, 0
-		for i := 1; i < len(turns); i++ {
-			if turns[i].owner == turns[i-1].owner {
+		for i := 1; i < len(holds); i++ {
+			if holds[i].owner == holds[i-1].owner {
 				handed++
 			}
-			if turns[i].who != turns[i-1].who {
+			if holds[i].who != holds[i-1].who {
 				changes++
 			}
 		}
-		if len(turns) != 800 || handed < 100 || changes < 20 {
-			t.Errorf("%d turns, %d passed on, %d from one process to another: want 800, and many of each", len(turns), handed, changes)
+		if len(holds) != 800 || handed < 100 || changes < 20 {
+			t.Errorf("%d holds, %d passed on, %d from one process to another: want 800, and many of each", len(holds), handed, changes)
 		}
 		t.Logf("%d passed on, %d from one process to another", handed, changes)
 	})
 }
 
-// However a chain ends, the next holder from elsewhere has a larger token than all
-// that were reserved for it, used or not.
+// However a lease ends that was passed on, the next holder in another process has a larger
+// token than all that were reserved for the lease, used or not.
 func TestTokenAfterAChain(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, store *faulty.Store, last *holdfast.Lock){
 		"unlocked": func(t *testing.T, _ *faulty.Store, last *holdfast.Lock) { must.Unlock(t, last) },
@@ -256,8 +256,8 @@ func TestHandoffBounds(t *testing.T) {
 	tests := []struct {
 		name  string
 		bound holdfast.Handoff
-		hold  time.Duration // by each
-		want  []int         // turns from one grant to the next
+		hold  time.Duration // of each holder
+		want  []int         // holders from one grant to the next
 	}{
 		{"once", holdfast.Handoff{Max: 1}, 0, []int{2, 2, 2, 2, 2, 2}},
 		{"three times", holdfast.Handoff{Max: 3, For: endless}, ms, []int{4, 4, 4}},
@@ -273,9 +273,9 @@ func TestHandoffBounds(t *testing.T) {
 				store := faulty.New()
 				reserved := recordBlocks(store)
 				l := holdfast.New(store, &holdfast.Options{Handoff: tt.bound})
-				turns := line(t, l, store, 12, func(int, *holdfast.Lock) { time.Sleep(tt.hold) })
-				if got := lengths(turns); !slices.Equal(got, tt.want) {
-					t.Errorf("in the store one owner had it for %v turns, want %v", got, tt.want)
+				holds := line(t, l, store, 12, func(int, *holdfast.Lock) { time.Sleep(tt.hold) })
+				if got := lengths(holds); !slices.Equal(got, tt.want) {
+					t.Errorf("in the store one owner had it for %v holds, want %v", got, tt.want)
 				}
 				if got, want := int(store.Tries.Load()), 1+len(tt.want); got != want {
 					t.Errorf("the store was asked %d times, want %d", got, want)
@@ -284,8 +284,8 @@ func TestHandoffBounds(t *testing.T) {
 				if tt.bound.Max == 0 {
 					block = 64
 				}
-				for _, turn := range turns {
-					if own := reserved.of(turn.owner); own.last-own.first != block {
+				for _, hold := range holds {
+					if own := reserved.of(hold.owner); own.last-own.first != block {
 						t.Fatalf("reserved the tokens %d to %d, want %d beside the first", own.first, own.last, block)
 					}
 				}
@@ -294,13 +294,13 @@ func TestHandoffBounds(t *testing.T) {
 	}
 }
 
-// A block of tokens that was used up is followed by one twice as large, up to the
-// bound; one that was not, by as many as were used.
+// After a block of tokens of which all were used, the next is twice as large, up to the
+// limit. After another one, it is as large as the number that was used.
 func TestBlockFollowsTheQueue(t *testing.T) {
 	for name, tt := range map[string]struct {
 		bound int
-		turns int
-		slow  []int // the turns in which the holder keeps the lock past Handoff.For
+		holds int
+		slow  []int // the holders that keep the lock for longer than Handoff.For
 		want  []int
 	}{
 		"by default":     {0, 9000, nil, []int{65, 129, 257, 513, 1025, 2049, 4097, 865}},
@@ -313,23 +313,22 @@ func TestBlockFollowsTheQueue(t *testing.T) {
 				store := faulty.New()
 				reserved := recordBlocks(store)
 				l := holdfast.New(store, &holdfast.Options{Handoff: holdfast.Handoff{Max: tt.bound, For: time.Minute}})
-				turns := line(t, l, store, tt.turns, func(n int, _ *holdfast.Lock) {
+				holds := line(t, l, store, tt.holds, func(n int, _ *holdfast.Lock) {
 					if slices.Contains(tt.slow, n) {
 						time.Sleep(time.Minute)
 					}
 				})
-				if got := lengths(turns); !slices.Equal(got, tt.want) {
-					t.Errorf("in the store one owner had it for %v turns, want %v", got, tt.want)
+				if got := lengths(holds); !slices.Equal(got, tt.want) {
+					t.Errorf("in the store one owner had it for %v holds, want %v", got, tt.want)
 				}
-				reserved.mustContain(t, turns)
-				mustRise(t, turns)
+				reserved.mustContain(t, holds)
+				mustRise(t, holds)
 			})
 		})
 	}
 }
 
-// A holder keeps what it was given for as long as it wants: the bound is on
-// passing on.
+// Handoff.For limits when a lock is passed on, and not how long a holder keeps it.
 func TestHandoffDoesNotHurryTheHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
@@ -350,7 +349,7 @@ func TestHandoffOptions(t *testing.T) {
 	}
 }
 
-// More tokens than a number can count must not become fewer.
+// A Max above the number of possible tokens must not become a small one.
 func TestHandoffWithoutBound(t *testing.T) {
 	for _, most := range []int{math.MaxInt, math.MaxInt - 1, 1 << 31, 1<<32 + 1, 1 << 53} {
 		synctest.Test(t, func(t *testing.T) {
@@ -362,14 +361,14 @@ func TestHandoffWithoutBound(t *testing.T) {
 			} else {
 				must.Unlock(t, k)
 			}
-			turns := line(t, l, store, 100, nil)
+			holds := line(t, l, store, 100, nil)
 			if t.Failed() {
 				return
 			}
-			mustRise(t, turns)
-			reserved.mustContain(t, turns)
+			mustRise(t, holds)
+			reserved.mustContain(t, holds)
 			next := must.Lock(t, holdfast.New(store, nil), "job")
-			if last := turns[len(turns)-1]; next.Token() <= last.token {
+			if last := holds[len(holds)-1]; next.Token() <= last.token {
 				t.Errorf("Max %d: the next one elsewhere has token %d, the last one here had %d", most, next.Token(), last.token)
 			}
 			must.Unlock(t, next)
@@ -377,7 +376,7 @@ func TestHandoffWithoutBound(t *testing.T) {
 	}
 }
 
-// unfenced is a store without tokens, of which none have to be reserved.
+// unfenced is a store without tokens.
 type unfenced struct{ *memhold.Backend }
 
 func (u unfenced) Info() driver.Info {
@@ -416,9 +415,8 @@ func TestHandoffWithoutTokens(t *testing.T) {
 	})
 }
 
-// What another kind of lock means to its holder, or to waiters elsewhere,
-// does not outlive its Unlock.
-func TestNeverHandedOn(t *testing.T) {
+// Locks of other kinds, and with options that concern their holder alone, are not passed on.
+func TestNeverPassedOn(t *testing.T) {
 	take := map[string]func(l *holdfast.Locker) (*holdfast.Lock, error){
 		"fair": func(l *holdfast.Locker) (*holdfast.Lock, error) { return l.FairMutex("job").Lock(context.Background()) },
 		"write side": func(l *holdfast.Locker) (*holdfast.Lock, error) {
@@ -437,10 +435,10 @@ func TestNeverHandedOn(t *testing.T) {
 	for name, lock := range take {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				store := unfenced{memhold.New()} // no tokens have to be reserved to pass on
+				store := unfenced{memhold.New()} // without tokens any lock could be passed on
 				l := holdfast.New(store, nil)
 				owners := make(map[string]int)
-				var mu sync.Mutex // readers are not alone
+				var mu sync.Mutex // because readers hold together
 				var wg sync.WaitGroup
 				for range 10 {
 					wg.Go(func() {
@@ -467,8 +465,9 @@ func TestNeverHandedOn(t *testing.T) {
 	}
 }
 
-// One who wants a lease of its own gets it from the store, when its turn comes.
-func TestLeaseInTheLine(t *testing.T) {
+// A caller with the option Lease gets its own lease from the store, when it is first in the
+// queue.
+func TestLeaseInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { mustRise(t, leaseInTheLine(t, memhold.New())) })
 	synctest.Test(t, func(t *testing.T) { leaseInTheLine(t, unfenced{memhold.New()}) })
 }
@@ -477,10 +476,10 @@ func leaseInTheLine(t *testing.T, store interface {
 	driver.Backend
 	admin.Source
 },
-) []turn {
+) []observedHold {
 	l := holdfast.New(store, nil)
 	first := must.Lock(t, l, "job")
-	var turns []turn // the lock guards it
+	var holds []observedHold // the lock guards it
 	var wg sync.WaitGroup
 	for i := range 9 {
 		wg.Go(func() {
@@ -489,7 +488,7 @@ func leaseInTheLine(t *testing.T, store interface {
 				opts = append(opts, holdfast.Lease(time.Minute))
 			}
 			k := must.Lock(t, l, "job", opts...)
-			turns = append(turns, turn{i, k.Token(), holders(t, store, "job")[0].Owner})
+			holds = append(holds, observedHold{i, k.Token(), holders(t, store, "job")[0].Owner})
 			if left := holders(t, store, "job")[0].Remaining; (left > 30*time.Second) != (len(opts) > 0) {
 				t.Errorf("number %d has a lease of %v", i, left)
 			}
@@ -499,18 +498,18 @@ func leaseInTheLine(t *testing.T, store interface {
 	}
 	must.Unlock(t, first)
 	wg.Wait()
-	if got, want := lengths(turns), []int{3, 1, 1, 4}; !slices.Equal(got, want) {
-		t.Errorf("in the store one owner had it for %v turns, want %v", got, want)
+	if got, want := lengths(holds), []int{3, 1, 1, 4}; !slices.Equal(got, want) {
+		t.Errorf("in the store one owner had it for %v holds, want %v", got, want)
 	}
-	for i, turn := range turns {
-		if turn.who != i {
-			t.Fatalf("turns %v, want the order of arrival", turns)
+	for i, hold := range holds {
+		if hold.who != i {
+			t.Fatalf("holds %v, want the order of arrival", holds)
 		}
 	}
-	return turns
+	return holds
 }
 
-// First come, first served, whether a turn comes with the lock or not.
+// First come, first served, also if some of the waiters get the lock from the store.
 func TestHandoffKeepsTheOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -522,19 +521,19 @@ func TestHandoffKeepsTheOrder(t *testing.T) {
 				must.Unlock(t, must.Lock(t, elsewhere, "job"))
 			}
 		})
-		turns := line(t, l, store, 100, func(int, *holdfast.Lock) { time.Sleep(time.Millisecond) })
+		holds := line(t, l, store, 100, func(int, *holdfast.Lock) { time.Sleep(time.Millisecond) })
 		wg.Wait()
-		for i, turn := range turns {
-			if turn.who != i {
-				t.Fatalf("turn %d went to number %d, want the order of arrival", i, turn.who)
+		for i, hold := range holds {
+			if hold.who != i {
+				t.Fatalf("hold %d went to number %d, want the order of arrival", i, hold.who)
 			}
 		}
-		mustRise(t, turns)
+		mustRise(t, holds)
 	})
 }
 
-// Goroutines that want a lock again and again get it equally often. One may miss
-// many turns while it has no processor, but not again and again.
+// Goroutines that want a lock repeatedly get it equally often. One may be left out for a
+// while when it has no processor, but not repeatedly.
 func TestHandoffIsFair(t *testing.T) {
 	for _, h := range []holdfast.Handoff{{}, {Max: -1}} {
 		for _, n := range []int{16, 1000} {
@@ -549,12 +548,11 @@ func TestHandoffIsFair(t *testing.T) {
 	}
 }
 
-// shares returns how often each of n goroutines that want a lock again and again has
-// it.
+// shares returns how often each of n goroutines gets a lock that they want repeatedly.
 func shares(t *testing.T, h holdfast.Handoff, n int) []float64 {
 	l := holdfast.New(memhold.New(), &holdfast.Options{Handoff: h})
-	// So many that those do not weigh which one goroutine misses while it has no
-	// processor.
+	// The number is so large that it does not matter if one goroutine has no processor for a
+	// while.
 	counts, left := make([]float64, n), max(10*n, 8000) // the lock guards them
 	first := must.Lock(t, l, "job")
 	var wg sync.WaitGroup
@@ -576,7 +574,7 @@ func shares(t *testing.T, h holdfast.Handoff, n int) []float64 {
 	return counts
 }
 
-// jain is 1 if all have the same, and 1/n if one has all.
+// jain returns 1 if all xs are equal, and 1/n if one has all.
 func jain(xs []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, x := range xs {
@@ -586,8 +584,8 @@ func jain(xs []float64) float64 {
 	return sum * sum / (float64(len(xs)) * squares)
 }
 
-// A call tree may be given a lock, and holds it as often as it likes; what it
-// releases goes to the store.
+// A call tree may get a lock that is passed on, and re-enter it. What it releases goes to
+// the store.
 func TestHandoffToAnOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -632,8 +630,7 @@ func TestHandoffToAnOwner(t *testing.T) {
 	})
 }
 
-// Taking several locks and taking them one by one, with hand-offs in between,
-// does not wait in a circle.
+// LockAll and single locks, with hand-offs in between, do not deadlock.
 func TestHandoffBesideLockAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

@@ -37,7 +37,7 @@ func mustBeBusy(t *testing.T, m *holdfast.Mutex) {
 	}
 }
 
-// What a store does not declare, it is never asked.
+// The core never asks a store for a feature that it does not declare.
 func TestUnsupportedKinds(t *testing.T) {
 	l := holdfast.New(plainStore{memhold.New()}, nil)
 	for name, lock := range map[string]func() error{
@@ -55,7 +55,7 @@ func TestUnsupportedKinds(t *testing.T) {
 	must.Unlock(t, must.Lock(t, l, "a"))
 }
 
-// plainStore is an honest plain mutex and nothing else.
+// plainStore is a store that is a plain mutex and nothing else.
 type plainStore struct{ driver.Backend }
 
 func (plainStore) Info() driver.Info { return driver.Info{Name: "plain"} }
@@ -82,7 +82,7 @@ func TestReadersOverlapAndExcludeWriters(t *testing.T) {
 		w := <-got
 		mustBeBusy(t, writers[0])
 		mustBeBusy(t, readers[0])
-		// All readers of all processes go on when the writer is done.
+		// All readers of all processes get the lock when the writer releases it.
 		var wg sync.WaitGroup
 		start := time.Now()
 		for _, r := range readers {
@@ -312,8 +312,8 @@ func TestSemaphore(t *testing.T) {
 	})
 }
 
-// A semaphore that has another number of permits than it is described with says so:
-// with each acquire in an event, once in the log.
+// If a semaphore has another number of permits than its description, each acquire has it in
+// its event, and the log once.
 func TestSemaphoreOfAnotherSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged bytes.Buffer
@@ -411,7 +411,7 @@ func TestKindsDoNotMix(t *testing.T) {
 	})
 }
 
-// Where nobody is in the way, LockAll asks once.
+// If no name is held, LockAll sends one call.
 func TestLockAllInOneRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counting{Backend: memhold.New()}
@@ -456,7 +456,7 @@ func TestLockAllInOneRoundTrip(t *testing.T) {
 	})
 }
 
-// counting counts how a store is asked.
+// counting counts the calls of a store.
 type counting struct {
 	*memhold.Backend
 	singles, batches int
@@ -472,7 +472,7 @@ func (c *counting) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attem
 	return c.Backend.TryAll(ctx, cs)
 }
 
-// Kinds may be mixed, and still take one round trip.
+// LockAll of different kinds takes one round trip, too.
 func TestLockAllOfSeveralKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counting{Backend: memhold.New()}

@@ -13,13 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/renew"
 )
 
-// lease is a granted claim: what this process has of a name in the store. The
-// Locker's scheduler renews it. One hold at a time has it; see replace.
+// lease is a granted claim: what this process holds of a name in the store. The Locker's
+// scheduler renews it. It belongs to one hold at a time; replace passes it on.
 //
-// Lock order: the scheduler's mutex, or the mutex of Locker.queues, before lease.mu; never both.
+// Lock order: the scheduler's mutex, or the mutex of Locker.queues, before lease.mu; never
+// both.
 type lease struct {
 	locker *Locker
-	queue  *queue.Queue[queueKey, *hold, queueState] // that it keeps waiting; nil if none
+	queue  *queue.Queue[queueKey, *hold, queueState] // in which goroutines wait for it; nil if none
 
 	// The claim.
 	name, owner, beside, note string
@@ -27,30 +28,30 @@ type lease struct {
 	ttl                       time.Duration
 	permits                   int32
 
-	kind   kind
-	fenced bool          // the store draws tokens
-	kept   clock.Instant // until when the name stays taken after an Unlock; 0 if it does not
+	kind      kind
+	fenced    bool          // the store draws tokens
+	keptUntil clock.Instant // the name stays taken until then, also after an Unlock; 0 if it does not
 
-	// indeterminate says that a try of the claim had no answer, and may still arrive.
+	// indeterminate is true if a try of the claim had no answer, and may still arrive.
 	indeterminate bool
 
-	// What follows is guarded by mu, but for entry, which is the scheduler's.
+	// mu guards what follows, except entry, which belongs to the scheduler.
 	state leaseState
 	mu    sync.Mutex
 
 	holds int32 // the count that renewals record
 
-	turns     int32 // how often it was passed on
-	turnsLeft int32 // how often it still may be: where it has tokens, those left of its block
+	handoffs     int32 // how often it was passed on
+	handoffsLeft int32 // how often it still may be; as many as tokens are left, if it has any
 
 	proven     clock.Moment  // start of the last call that proved the lease
-	countsFrom clock.Instant // since when the lease counts: proven, or when a grant while waiting was received
-	ends       clock.Instant // until then the store keeps it for certain
-	mayEnd     clock.Instant // until then the store may keep it: by the last call that was sent
-	deadline   clock.Instant // when it counts as lost: Margin before ends
-	last       clock.Instant // the end that Lease or AtMost has set; 0 if there is none
+	countsFrom clock.Instant // the start of the lease: of proven, or when a grant for a waiter was received
+	ends       clock.Instant // the store keeps the lease at least until then
+	mayEnd     clock.Instant // the store may keep it until then, by the last call that was sent
+	deadline   clock.Instant // the lease counts as lost from then on: Margin before ends
+	fixedEnd   clock.Instant // the end that Lease or AtMost has set; 0 if there is none
 	margin     time.Duration // of a lease with such an end
-	fixed      bool          // it is as long as its end allows: renewals only prove it
+	fixed      bool          // renewals only confirm it: it lasts until fixedEnd already
 
 	holder *hold
 	first  hold
@@ -63,22 +64,22 @@ func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out dr
 	l := &lease{
 		locker: a.locker, kind: a.kind, fenced: a.locker.info.Caps.Fencing, indeterminate: c.Indeterminate,
 		name: c.Name, seq: c.Seq, owner: c.Owner, beside: c.Beside, note: c.Note, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
-		state: leaseHeld, holds: int32(c.Count), turnsLeft: int32(c.Tokens - 1),
+		state: leaseHeld, holds: int32(c.Count), handoffsLeft: int32(c.Tokens - 1),
 		proven: start, ends: start.Mono + out.ValidFor, deadline: deadline,
 	}
 	l.mayEnd = max(l.ends, start.Mono+l.ttl)
 	if a.req.leased {
-		l.last, l.margin = start.Mono+a.req.lease, min(a.locker.margin, a.req.lease/10)
-		l.bound(start.Mono)
+		l.fixedEnd, l.margin = start.Mono+a.req.lease, min(a.locker.margin, a.req.lease/10)
+		l.applyFixedEnd(start.Mono)
 	}
-	if !l.fenced && a.takesHolds() {
-		l.turnsLeft = int32(max(a.locker.handoff.Max, 0))
+	if !l.fenced && a.acceptsHandoff() {
+		l.handoffsLeft = int32(max(a.locker.handoff.Max, 0))
 	}
 	l.countsFrom = a.locker.clock.Now()
 	if a.req.atLeast > 0 {
-		l.kept = l.countsFrom + a.req.atLeast
+		l.keptUntil = l.countsFrom + a.req.atLeast
 	}
-	l.first = hold{lease: l, token: out.Token, since: l.countsFrom, taken: true}
+	l.first = hold{lease: l, token: out.Token, began: l.countsFrom, taken: true}
 	l.holder = &l.first
 	return l
 }
@@ -92,72 +93,72 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 		Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Beside: l.beside,
 		TTL: l.ttl, Count: int(l.holds), Tokens: 1, Note: l.note, Anonymous: l.locker.anonymous, Indeterminate: l.indeterminate,
 	}
-	if l.last != 0 && l.locker.info.SessionTTL == 0 {
-		c.TTL = max(min(c.TTL, l.last-now), time.Millisecond)
+	if l.fixedEnd != 0 && l.locker.info.SessionTTL == 0 {
+		c.TTL = max(min(c.TTL, l.fixedEnd-now), time.Millisecond)
 	}
 	return c
 }
 
-// bound ends the lease at its last instant, after a call that began at start: it is fixed if
-// it lasts until then, or if the call asked for that. The mutex is held, or nobody else has
-// the lease yet.
-func (l *lease) bound(start clock.Instant) {
-	l.fixed = l.ends >= l.last || l.locker.info.SessionTTL == 0 && start+l.ttl >= l.last
-	l.deadline = min(l.deadline, l.last-l.margin)
-	if l.ends >= l.last {
-		l.ends, l.deadline = l.last, l.last-l.margin
+// applyFixedEnd ends the lease at fixedEnd at the latest. A call that began at start has set
+// its end. The lease is fixed if it lasts until fixedEnd, or if the call asked for that. The
+// mutex is held, or the lease is new.
+func (l *lease) applyFixedEnd(start clock.Instant) {
+	l.fixed = l.ends >= l.fixedEnd || l.locker.info.SessionTTL == 0 && start+l.ttl >= l.fixedEnd
+	l.deadline = min(l.deadline, l.fixedEnd-l.margin)
+	if l.ends >= l.fixedEnd {
+		l.ends, l.deadline = l.fixedEnd, l.fixedEnd-l.margin
 	}
 }
 
-// isFixed says that renewals do not move the end of the lease.
+// isFixed reports whether renewals no longer move the end of the lease.
 func (l *lease) isFixed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.fixed
 }
 
-// latest returns until when the store may keep the lease.
-func (l *lease) latest() clock.Instant {
+// latestEnd returns until when the store may keep the lease.
+func (l *lease) latestEnd() clock.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mayEnd
 }
 
-// suspended says that by the wall clock the lease is over although it is not by
-// the monotonic clock: only the store knows. The mutex is held.
+// suspended reports whether the lease is over by the wall clock, but not by the monotonic
+// clock. Then only the store knows. The mutex is held.
 func (l *lease) suspended(now clock.Moment) bool {
 	return now.Suspended(l.proven, l.deadline-now.Mono)
 }
 
-// errSuspended says that the wall clock ran ahead of the monotonic clock.
+// errSuspended is the state of a lease that is over by the wall clock only.
 var errSuspended = errors.New("the wall clock ran past the end of the lease (a suspended machine?); asking the store whether the lock is still held")
 
-// leaseState is where a lease is in its life.
+// leaseState is a state of a lease. The method after has the table of states.
 type leaseState uint8
 
 const (
-	leaseHeld     leaseState = iota + 1 // a hold has it, and goroutines of this process wait for its end
-	leaseUnlocked                       // its holder is done; the release is on its way, and they wait still
-	leaseOpen                           // as unlocked, and the next of them may ask
-	leaseLost                           // it ended without an Unlock: the next may ask, and nothing was sent
+	leaseHeld     leaseState = iota + 1 // it belongs to a hold; goroutines of this process wait for its end
+	leaseUnlocked                       // the holder has unlocked it; the release is on its way, and they still wait
+	leaseOpen                           // as unlocked, and the next goroutine may ask the store
+	leaseLost                           // it ended without an Unlock; the next goroutine may ask, and no release was sent
 	leaseReleased                       // as lost, and the store is asked to release what it may still keep
 )
 
-// leaseEvent is what happens to a lease.
+// leaseEvent is an event that may change the state of a lease.
 type leaseEvent uint8
 
 const (
-	onRenewal   leaseEvent = iota // the store has proved it
-	onPass                        // it goes to the next goroutine, with a hold of its own
-	onUnlock                      // its holder is done
-	onLoss                        // the deadline has passed, the store does not have it, or its Lock was dropped
-	onLetNext                     // the release was answered, or is on its way to a store that keeps the order
-	onCleanUp                     // its holder, or a store with sessions, wants no trace of it
-	leaseEvents                   // how many there are
+	onRenewal   leaseEvent = iota // the store has confirmed it
+	onPass                        // it is passed on to the next goroutine, which gets a hold of its own
+	onUnlock                      // its holder unlocks it
+	onLoss                        // its deadline has passed, the store does not have it, or its Lock was dropped
+	onLetNext                     // the release was answered, or was sent to a store that keeps the order of calls
+	onCleanUp                     // a release is due after a loss: the holder unlocks it, or the store has sessions
+	leaseEvents                   // the number of events
 )
 
-// after returns the state after e. It returns false where e changes nothing, since
-// something else came first.
+// after returns the state after e. It returns false if e changes nothing, because another
+// event came first.
 //
 //	state     event    next      what is done
 //	held      renewal  held      the deadline moves: lease.Answered
@@ -169,7 +170,7 @@ const (
 //	lost      cleanUp  released  the store is asked to release it, in the background: Locker.cleanUp
 //	released  letNext  released  as lost: an Unlock may come between the loss and lease.abandon
 //
-// The contexts of a hold end with it, ahead of what follows.
+// The contexts of a hold are cancelled when it ends, before the next goroutine may go on.
 func (s leaseState) after(e leaseEvent) (next leaseState, ok bool) {
 	next = [...][leaseEvents]leaseState{
 		leaseHeld:     {onRenewal: leaseHeld, onPass: leaseHeld, onUnlock: leaseUnlocked, onLoss: leaseLost},
@@ -181,8 +182,7 @@ func (s leaseState) after(e leaseEvent) (next leaseState, ok bool) {
 	return next, next != 0
 }
 
-// move makes e happen to the lease, and reports whether that changed anything. The mutex
-// is held.
+// move applies e to the lease, and reports whether that changed anything. The mutex is held.
 func (l *lease) move(e leaseEvent) bool {
 	next, ok := l.state.after(e)
 	if ok {
@@ -198,9 +198,9 @@ func (l *lease) step(e leaseEvent) bool {
 	return l.move(e)
 }
 
-// end ends the lease by e, and the hold that has it, with err. With only, it does
-// so if that hold has it. It returns that hold and its contexts, or, if it
-// changed nothing, no hold and why the one that was asked about had ended.
+// end ends the lease by e, and its hold with err. If only is not nil, it does so only if
+// that hold has the lease. It returns the hold that it ended, and its contexts. If it
+// changed nothing, ended is nil, and state is why the hold had ended before.
 func (l *lease) end(only *hold, e leaseEvent, err error) (ended *hold, contexts map[*derived]struct{}, state error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -216,32 +216,33 @@ func (l *lease) end(only *hold, e leaseEvent, err error) (ended *hold, contexts 
 	return h, contexts, err
 }
 
-// admitNext notes that the next goroutine of this process may ask. It returns the hold that
-// ended, and how many turns to reserve tokens for. ok is false if that one was let in before.
-func (l *lease) admitNext() (h *hold, turns int, ok bool) {
+// admitNext records that the next goroutine of this process may ask. It returns the hold
+// that ended, and for how many hand-offs to reserve tokens. ok is false if it was recorded
+// before.
+func (l *lease) admitNext() (h *hold, handoffs int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.move(onLetNext) {
 		return nil, 0, false
 	}
-	return l.holder, l.locker.handoff.turnsNext(l.turns, l.turnsLeft), true
+	return l.holder, l.locker.handoff.blockSize(l.handoffs, l.handoffsLeft), true
 }
 
-// replace ends h and returns the hold that follows it, and h's contexts, or nil
-// if the lease has to go back to the store. The mutex of the queues is held.
+// replace ends h. It returns the hold that follows it, and h's contexts, or nil if the lease
+// must not be passed on and has to be released. The mutex of the queues is held.
 func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
 	now, bounds := l.locker.clock.Read(), l.locker.handoff
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch left := l.deadline - now.Mono; {
-	case l.holds != 1, l.turnsLeft == 0 || now.Mono-l.first.since >= bounds.For,
-		left < (l.deadline-l.countsFrom)/2 || l.suspended(now), // as a grant that comes so late is not kept
+	case l.holds != 1, l.handoffsLeft == 0 || now.Mono-l.first.began >= bounds.For,
+		left < (l.deadline-l.countsFrom)/2 || l.suspended(now), // as late a grant is not accepted either
 		!l.move(onPass):
 		return nil, nil
 	}
-	l.turns++
-	l.turnsLeft--
-	next = &hold{lease: l, since: now.Mono}
+	l.handoffs++
+	l.handoffsLeft--
+	next = &hold{lease: l, began: now.Mono}
 	if l.fenced {
 		next.token = h.token + 1
 	}
@@ -251,22 +252,22 @@ func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
 	return next, contexts
 }
 
-// stateOf returns nil while h has the lease. It compares clocks itself rather than
-// trust a timer that may fire late.
+// stateOf returns nil while h has the lease. It compares the clock with the deadline,
+// because a timer may fire late.
 func (l *lease) stateOf(h *hold) error {
 	now := l.locker.clock.Read()
 	l.mu.Lock()
-	err, over, doubt := h.err, now.Mono >= l.deadline, l.suspended(now)
+	err, over, suspended := h.err, now.Mono >= l.deadline, l.suspended(now)
 	l.mu.Unlock()
 	switch {
 	case err != nil:
 		return err
 	case over:
-		if err := l.expire(l.locker.renewals.Trouble(l)); h.ended() == nil { // passed on just now: not h's any more
+		if err := l.expire(l.locker.renewals.LastError(l)); h.ended() == nil { // passed on in this moment: no longer h's lease
 			return err
 		}
 		return h.ended()
-	case doubt:
+	case suspended:
 		l.locker.renewals.Hurry(l)
 		return fmt.Errorf("lock %q: %w", l.name, errSuspended)
 	}
@@ -283,9 +284,9 @@ func (l *lease) Until() clock.Instant {
 	return l.deadline
 }
 
-// Claim is claim for a renewal that is sent now. Whatever becomes of its answer, the
-// store may keep the lease until it ends. Where the end is fixed, it asks for no more than
-// the holder has: a call that takes less than the margin extends nothing.
+// Claim is claim for a renewal that is sent now. The store may then keep the lease until the
+// end that the renewal asks for, even without an answer. If the end is fixed, the renewal
+// asks for what is left to the holder: it extends nothing if it takes less than the margin.
 func (l *lease) Claim(now clock.Instant) driver.Claim {
 	c := l.claim(now)
 	l.mu.Lock()
@@ -297,15 +298,15 @@ func (l *lease) Claim(now clock.Instant) driver.Claim {
 	return c
 }
 
-// Answered records that a call which started at start proved the lease, if it did. One
-// with a fixed end is not extended by it.
+// Answered records the answer to a renewal that was sent at start. If the end of the lease
+// is fixed, the answer does not move it.
 func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew.Report, held bool) {
 	now := l.locker.clock.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found = renew.Report{Item: l, Token: l.holder.token, Err: answer.Err}
 	if now >= l.deadline || !l.move(onRenewal) {
-		return found, false // too late: the scheduler is about to say so, if nobody has
+		return found, false // too late: the scheduler is about to report the loss, if that is not done
 	}
 	found.Margin = l.deadline - now
 	if answer.Err != nil {
@@ -318,33 +319,32 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 		l.countsFrom = start.Mono
 		l.ends = start.Mono + validFor
 		l.deadline = l.ends - l.locker.marginOf(validFor)
-		if l.last != 0 {
-			l.bound(start.Mono)
+		if l.fixedEnd != 0 {
+			l.applyFixedEnd(start.Mono)
 		}
 	}
 	found.Fixed = l.fixed
 	return found, true
 }
 
-// late says that less than a third is left of what the lease had when it began to
-// count. It compares a lease with itself: a store may grant one for a short time. What
-// is left to a fixed end is not extended, so nothing of it can be late. The mutex is
-// held.
+// late reports whether less than a third of the lease is left. The lease is compared with
+// itself, because a store may grant it for a shorter time than the TTL. A fixed lease is
+// never late, because renewals do not move its end. The mutex is held.
 func (l *lease) late(now clock.Instant) bool {
 	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
 }
 
-// hold is a lease in the hands of one holder. The queue and contexts
-// refer to it; the user has a *Lock that refers to it, so that a Lock that was
-// dropped without Unlock can be noticed.
+// hold is the possession of a lease by one holder. The queue and contexts refer to it. The
+// user has a *Lock, which refers to it. So a Lock that is dropped without Unlock can be
+// collected, and that is noticed.
 type hold struct {
 	lease *lease
 	token uint64
-	since clock.Instant
+	began clock.Instant
 
 	// Guarded by lease.mu.
 	err      error // nil while held
-	taken    bool  // somebody has, or had, a Lock of it
+	taken    bool  // a Lock of it was returned
 	contexts map[*derived]struct{}
 }
 
@@ -357,17 +357,17 @@ func cancelAll(contexts map[*derived]struct{}, err error) {
 // state returns nil while held.
 func (h *hold) state() error { return h.lease.stateOf(h) }
 
-// ended returns why the hold is over, nil if nobody has said so yet.
+// ended returns why the hold has ended, nil if that is not recorded yet.
 func (h *hold) ended() error {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
 	return h.err
 }
 
-// over says that a state is one that does not change any more.
+// over reports whether a state is final.
 func over(state error) bool { return state != nil && !errors.Is(state, errSuspended) }
 
-// take makes the hold that of a Lock, unless it is over by then.
+// take records that a Lock of the hold is returned. It returns false if the hold has ended.
 func (h *hold) take() bool {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
@@ -375,19 +375,18 @@ func (h *hold) take() bool {
 	return h.taken
 }
 
-// unseen says that nobody ever had a Lock of the hold: who was to have it had given
-// up. No event reports its end, as none reported its beginning.
-func (h *hold) unseen() bool {
+// neverTaken reports whether no Lock of the hold was ever returned, because its receiver had
+// given up. Then no event reports its end, as none reported its beginning.
+func (h *hold) neverTaken() bool {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
 	return !h.taken
 }
 
-// held returns for how long it has been held.
-func (h *hold) held() time.Duration { return h.lease.locker.clock.Now() - h.since }
+// held returns how long it has been held.
+func (h *hold) held() time.Duration { return h.lease.locker.clock.Now() - h.began }
 
-// remaining returns how long the hold lasts if it is not renewed; 0 if it is
-// over.
+// remaining returns how long the hold lasts without another renewal; 0 if it has ended.
 func (h *hold) remaining() time.Duration {
 	l := h.lease
 	now := l.locker.clock.Now()

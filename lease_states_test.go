@@ -16,16 +16,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/renew"
 )
 
-// What follows executes the table of lease.go: two holders of one process want a name, in
-// a store that answers each call when the test says so. The test goes through all orders
-// of what can happen, up to so many steps, and looks at the states after each.
+// What follows executes the table of lease.go. Two holders of one process want a name, in a
+// store that answers each call when the test lets it. The test goes through all orders of
+// events, up to so many steps, and checks the states after each step.
 
 const (
-	statesDepth  = 8               // steps of a sequence after its beginning, before it is brought to an end
+	statesDepth  = 8               // the steps of a sequence between its beginning and its end
 	statesRounds = 2               // how often each holder locks, at most
 	statesTTL    = 3 * time.Second // renewals follow every second, the first one sooner
-	statesPause  = time.Second     // the step in which time passes
-	statesPauses = 4               // how often it may: a lease that was renewed is over after that
+	statesPause  = time.Second     // the length of the step in which time passes
+	statesPauses = 4               // how often that step is possible: a lease that was renewed is over after that
 )
 
 var errScripted = errors.New("the reply was lost")
@@ -38,11 +38,11 @@ type scripted struct {
 	ends    time.Time
 	token   uint64
 	forced  bool
-	refused map[string]bool // owners that have heard that their claim is gone
+	refused map[string]bool // owners that got the answer that their claim is gone
 	changed chan struct{}   // closed when the name may be free
 }
 
-// scriptedCall is one of them.
+// scriptedCall is a call that waits for its answer.
 type scriptedCall struct {
 	op    string
 	claim driver.Claim
@@ -59,7 +59,7 @@ func (s *scripted) Info() driver.Info {
 	return driver.Info{Name: "script", Caps: driver.Caps{Fencing: true, ExpiresAlone: true, Wakes: true, Tombstones: true}}
 }
 
-// wait parks a call until it is answered, or given up.
+// wait waits until a call is answered or given up.
 func (s *scripted) wait(ctx context.Context, op string, c driver.Claim) (driver.Outcome, error) {
 	call := &scriptedCall{op: op, claim: c, reply: make(chan bool, 1)}
 	s.mu.Lock()
@@ -121,7 +121,7 @@ func (s *scripted) free() {
 	s.changed = make(chan struct{})
 }
 
-// answer executes a call that is parked. Whether its reply arrives is another matter.
+// answer executes a call that waits. Its reply arrives only if arrives is true.
 func (s *scripted) answer(call *scriptedCall, arrives bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *scripted) answer(call *scriptedCall, arrives bool) {
 	call.reply <- arrives
 }
 
-// force takes the name from its holder.
+// force ends the hold of the name by force.
 func (s *scripted) force() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,8 +162,8 @@ func (s *scripted) force() {
 	s.free()
 }
 
-// statesBegin are the beginnings of sequences: nothing has happened; or a holder has a
-// lease that it can pass on to another waiter.
+// statesBegin returns the beginnings of sequences: none, or a holder whose lease can be
+// passed on to a waiter.
 func statesBegin() [][]string {
 	return [][]string{nil, {"A locks", "try 1 answered", "B locks", "A unlocks", "release 1 answered", "try 2 answered", "A locks"}}
 }
@@ -176,7 +176,7 @@ type worker struct {
 	unlock chan struct{}
 }
 
-// sequence is steps, one after the other, and what came of them.
+// sequence is a number of steps, one after the other, and their effects.
 type sequence struct {
 	t       *testing.T
 	store   *scripted
@@ -190,13 +190,13 @@ type sequence struct {
 	trace   []string
 }
 
-// seen is what all sequences together have shown.
+// seen is what all sequences together have reached.
 type seen struct {
-	moves map[string]int // changes of a lease's state, by "from to"
-	turns int            // leases that were passed on
-	lost  map[driver.Reason]int
+	moves    map[string]int // changes of a lease's state, by "from to"
+	handoffs int            // leases that were passed on
+	lost     map[driver.Reason]int
 
-	lapsed int // sequences that did not go as they went before
+	lapsed int // sequences that went another way when they were repeated
 }
 
 func newSequence(t *testing.T, all *seen) *sequence {
@@ -206,7 +206,7 @@ func newSequence(t *testing.T, all *seen) *sequence {
 	return s
 }
 
-// lock lets a worker begin.
+// lock makes a worker lock.
 func (s *sequence) lock(w *worker) {
 	w.stage, w.unlock = "locking", make(chan struct{})
 	w.rounds++
@@ -227,7 +227,7 @@ func (s *sequence) lock(w *worker) {
 	}()
 }
 
-// unlocked looks at what an Unlock has returned.
+// unlocked checks the result of an Unlock.
 func (s *sequence) unlocked(k *Lock, err error) {
 	var lost *LostError
 	switch {
@@ -243,7 +243,7 @@ func (s *sequence) unlocked(k *Lock, err error) {
 	}
 }
 
-// steps returns what can happen now, by name.
+// steps returns the steps that are possible now, by name.
 func (s *sequence) steps() map[string]func() {
 	out := map[string]func(){}
 	s.mu.Lock()
@@ -274,7 +274,7 @@ func (s *sequence) steps() map[string]func() {
 	return out
 }
 
-// do takes a step and looks at what came of it. It returns false if it cannot be taken.
+// do takes a step and checks its effects. It returns false if the step is not possible.
 func (s *sequence) do(name string) bool {
 	step, ok := s.steps()[name]
 	if !ok {
@@ -287,7 +287,7 @@ func (s *sequence) do(name string) bool {
 	return true
 }
 
-// check compares what the holders assume with the store, and the leases with the table.
+// check compares the state of the holders with the store, and the leases with the table.
 func (s *sequence) check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -319,7 +319,7 @@ func (s *sequence) check() {
 	}
 }
 
-// follow notes in which state a lease is, and whether the table leads there.
+// follow records the state of a lease, and checks that the table allows the change.
 func (s *sequence) follow(l *lease) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -340,8 +340,8 @@ func (s *sequence) follow(l *lease) {
 	s.t.Errorf("the table does not lead from %d to %d; after %v", from, l.state, s.trace)
 }
 
-// signature is all that decides what may come: two sequences that lead to the same one
-// need not be gone on with both.
+// signature returns all that decides what can come next: of two sequences with the same
+// signature, one need not be continued.
 func (s *sequence) signature() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -352,7 +352,7 @@ func (s *sequence) signature() string {
 		if w.lock != nil {
 			l := w.lock.hold.lease
 			l.mu.Lock()
-			fmt.Fprintf(&b, " %s %d %v %d %v", s.numberOf(l.owner), l.state, w.lock.hold.err, l.turns, (l.deadline - s.locker.clock.Now()).Truncate(statesPause))
+			fmt.Fprintf(&b, " %s %d %v %d %v", s.numberOf(l.owner), l.state, w.lock.hold.err, l.handoffs, (l.deadline - s.locker.clock.Now()).Truncate(statesPause))
 			l.mu.Unlock()
 		}
 		b.WriteByte('\n')
@@ -370,11 +370,11 @@ func (s *sequence) signature() string {
 	return b.String()
 }
 
-// numberOf returns which claim of the Locker an owner is.
+// numberOf returns the number of the claim of an owner.
 func (s *sequence) numberOf(owner string) string { return strings.TrimPrefix(owner, s.locker.id+":") }
 
-// finish brings the sequence to its end: all who lock also unlock, and each call is
-// answered.
+// finish brings the sequence to its end: all workers that locked also unlock, and each call
+// is answered.
 func (s *sequence) finish() {
 	for range 200 {
 		s.mu.Lock()
@@ -405,7 +405,7 @@ func (s *sequence) finish() {
 	s.t.Fatalf("no end after %v: %s", s.trace, s.signature())
 }
 
-// begun is how long the beginning of the sequence is.
+// begun returns the number of steps of the beginning.
 func (s *sequence) begun() int {
 	for _, begin := range statesBegin() {
 		if len(begin) > 0 && len(s.trace) >= len(begin) && slices.Equal(s.trace[:len(begin)], begin) {
@@ -415,13 +415,13 @@ func (s *sequence) begun() int {
 	return 0
 }
 
-// ended looks at what is left when all is over.
+// ended checks what is left at the end.
 func (s *sequence) ended() {
 	if s.store.owner != "" && time.Now().Before(s.store.ends) {
 		s.t.Errorf("the store keeps %s; after %v", s.store.owner, s.trace)
 	}
 	for l := range s.states {
-		s.seen.turns += int(l.turns)
+		s.seen.handoffs += int(l.handoffs)
 	}
 	if n := s.locker.renewals.Find(func(renew.Item) bool { return true }); n != nil {
 		s.t.Errorf("a lease is renewed still; after %v", s.trace)
@@ -447,7 +447,7 @@ func TestLeaseStates(t *testing.T) {
 		paths = longer
 	}
 	t.Logf("%d sequences of up to %d steps (%d lapsed), %d situations; changes of state %v, %d times passed on, lost: %v",
-		sequences, statesDepth, all.lapsed, len(known), all.moves, all.turns, all.lost)
+		sequences, statesDepth, all.lapsed, len(known), all.moves, all.handoffs, all.lost)
 	want := map[string]bool{}
 	for s := leaseHeld; s <= leaseReleased; s++ {
 		for e := range leaseEvents {
@@ -461,18 +461,18 @@ func TestLeaseStates(t *testing.T) {
 			t.Errorf("no sequence led from state to state %s", change)
 		}
 	}
-	if all.turns == 0 || len(all.lost) < 2 {
-		t.Errorf("passed on %d times, lost for %v", all.turns, slices.Collect(maps.Keys(all.lost)))
+	if all.handoffs == 0 || len(all.lost) < 2 {
+		t.Errorf("passed on %d times, lost for %v", all.handoffs, slices.Collect(maps.Keys(all.lost)))
 	}
 }
 
-// statesAfter runs a sequence, and returns the steps that may follow it. It returns none
-// where it leads to what is known.
+// statesAfter runs a sequence, and returns the steps that can follow. It returns none if
+// the signature is known.
 func statesAfter(t *testing.T, all *seen, path []string, known map[string]bool) (next []string) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSequence(t, all)
 		for _, name := range path {
-			if !s.do(name) { // calls are repeated after random delays
+			if !s.do(name) { // not always the same: calls are repeated after random delays
 				all.lapsed++
 				break
 			}
@@ -488,7 +488,7 @@ func statesAfter(t *testing.T, all *seen, path []string, known map[string]bool) 
 	return next
 }
 
-// expiredContext is a context that is over.
+// expiredContext returns a context that has ended.
 func expiredContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// limited is a store in memory that describes itself otherwise.
+// limited is a store in memory with another Info.
 type limited struct {
 	*memhold.Backend
 	info func(*driver.Info)
@@ -31,8 +31,8 @@ func (b limited) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error
 	return b.Backend.Try(ctx, c)
 }
 
-// TestRecheck counts the tries of a claim that waits for a minute: each sleep is
-// Recheck, or a second without it, less a quarter at most.
+// TestRecheck counts the tries of a claim that waits for a minute. Each sleep lasts
+// Recheck, or a second without it, or up to a quarter less.
 func TestRecheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		recheck     time.Duration
@@ -63,8 +63,8 @@ func TestRecheck(t *testing.T) {
 	}
 }
 
-// TestMaxTokens has goroutines pass a lock on in a store that reserves few tokens with
-// a grant. No claim asks for more, and no token is had twice.
+// TestMaxTokens lets goroutines pass a lock on, in a store that reserves few tokens with a
+// grant. No claim asks for more, and no token comes twice.
 func TestMaxTokens(t *testing.T) {
 	for _, most := range []int{1, 4} {
 		synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ type Lock struct {
 	net   runtime.Cleanup
 	owned *owned // how often a call tree holds it; nil if it is not reentrant
 
-	releasing deadline.Context // the context of the release: part of the Lock, for less garbage
+	releasing deadline.Context // for the release; a field, to save an allocation
 }
 
 func newLock(h *hold) *Lock {
@@ -66,7 +66,7 @@ func (k *Lock) Remaining() time.Duration { return k.hold.remaining() }
 // ends with the piece of work, instead of deriving many contexts from one that lives
 // long.
 func (k *Lock) Context(ctx context.Context) context.Context {
-	return withHeld(k.derive(ctx), k)
+	return withHeldLock(k.derive(ctx), k)
 }
 
 // Unlock releases the lock and returns nil. It returns ErrLost if the lock was lost
@@ -92,7 +92,7 @@ func (k *Lock) Unlock() error {
 // derived is a context made by Lock.Context that has not ended yet.
 type derived struct {
 	cancel context.CancelCauseFunc
-	lock   *Lock // kept, as its holder may wait for the context and have nothing else of it
+	lock   *Lock // not collected while the context lives: the holder may keep only the context
 }
 
 // derive returns a context that ends with parent or with the hold.
@@ -104,18 +104,18 @@ func (k *Lock) derive(parent context.Context) context.Context {
 		return ctx
 	}
 	d := &derived{cancel: cancel, lock: k}
-	if err := h.remember(d); err != nil {
+	if err := h.addContext(d); err != nil {
 		cancel(err)
 		return ctx
 	}
-	// A holder that leads for months serves many requests: forget each context
-	// when its request is over.
-	context.AfterFunc(ctx, func() { h.forget(d) })
+	// A holder that leads for months serves many requests. Each context is dropped when its
+	// request ends.
+	context.AfterFunc(ctx, func() { h.dropContext(d) })
 	return ctx
 }
 
-// remember makes d end with the hold, or returns why it is over.
-func (h *hold) remember(d *derived) error {
+// addContext makes d end with the hold, or returns why the hold has ended.
+func (h *hold) addContext(d *derived) error {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
 	if h.err != nil {
@@ -128,34 +128,34 @@ func (h *hold) remember(d *derived) error {
 	return nil
 }
 
-func (h *hold) forget(d *derived) {
+func (h *hold) dropContext(d *derived) {
 	h.lease.mu.Lock()
 	delete(h.contexts, d)
 	h.lease.mu.Unlock()
 	d.cancel(nil)
 }
 
-// heldKey is the key of the locks that a context comes from.
-type heldKey struct{}
+// heldLockKey is the key for the locks from which a context is derived.
+type heldLockKey struct{}
 
-// held is one of them, and those before it.
-type held struct {
-	lock *Lock
-	up   *held
+// heldLock is one of these locks, and the one before it.
+type heldLock struct {
+	lock   *Lock
+	parent *heldLock
 }
 
-func withHeld(ctx context.Context, k *Lock) context.Context {
-	up, _ := ctx.Value(heldKey{}).(*held)
-	return context.WithValue(ctx, heldKey{}, &held{lock: k, up: up})
+func withHeldLock(ctx context.Context, k *Lock) context.Context {
+	up, _ := ctx.Value(heldLockKey{}).(*heldLock)
+	return context.WithValue(ctx, heldLockKey{}, &heldLock{lock: k, parent: up})
 }
 
-// holdsAlready says that ctx comes from a lock of m's name that is still held:
-// waiting for it would be waiting for oneself. So it is for a second read lock
-// on stores where a waiting writer keeps readers out. A second permit is just
-// one more.
+// holdsAlready reports whether ctx is derived from a lock of m's name that is still held:
+// its caller would wait for itself. That is also true for a second read lock, if the store
+// keeps readers out while a writer waits. It is not true for permits: a second one is one
+// more.
 func holdsAlready(ctx context.Context, m *Mutex) bool {
-	h, _ := ctx.Value(heldKey{}).(*held)
-	for ; h != nil; h = h.up {
+	h, _ := ctx.Value(heldLockKey{}).(*heldLock)
+	for ; h != nil; h = h.parent {
 		if l := h.lock.hold.lease; l.locker == m.locker && l.name == m.name && l.kind != permit && h.lock.Err() == nil {
 			return true
 		}
@@ -163,7 +163,7 @@ func holdsAlready(ctx context.Context, m *Mutex) bool {
 	return false
 }
 
-// kind is what sort of lock a description describes.
+// kind is the kind of a lock.
 type kind uint8
 
 const (
@@ -195,7 +195,7 @@ func kindOf(c *driver.Claim) kind {
 	}
 }
 
-// supported says that a store has locks of this kind.
+// supported reports whether a store has locks of this kind.
 func (k kind) supported(c driver.Caps) bool {
 	switch k {
 	case fair:
@@ -209,7 +209,7 @@ func (k kind) supported(c driver.Caps) bool {
 	}
 }
 
-// mode is how a claim of this kind shares its name with others.
+// mode returns how a claim of this kind shares its name with others.
 func (k kind) mode() driver.Mode {
 	switch k {
 	case reader:
@@ -221,9 +221,9 @@ func (k kind) mode() driver.Mode {
 	}
 }
 
-// readWrite says that a kind is a side of a read-write lock.
+// readWrite reports whether the kind is a side of a read-write lock.
 func (k kind) readWrite() bool { return k == reader || k == writer }
 
-// exclusive says that one hold keeps all other claims of this kind out, so that
-// those of one process wait for it without asking the store.
+// exclusive reports whether one hold excludes all other claims of this kind. Then those of
+// one process wait for it without asking the store.
 func (k kind) exclusive() bool { return k == plain || k == writer }

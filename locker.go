@@ -66,14 +66,14 @@ type Locker struct {
 	number atomic.Uint64
 
 	queues     queues
-	starts     map[queueKey]start // see remember; the mutex of the queues guards it
+	yields     map[queueKey]yield // see rememberYield; the mutex of the queues guards it
 	renewals   *renew.Scheduler
 	reports    reports
 	notices    notices
 	background background.Group
-	cleaner    background.Queue // of cleanUp
-	permits    sync.Map         // by name: how many permits a semaphore has, of which it was warned
-	short      atomic.Bool      // it was said that the store grants less than the TTL
+	cleaner    background.Queue // runs cleanUp
+	permits    sync.Map         // by name: the number of permits of a semaphore for which a warning was logged
+	short      atomic.Bool      // it was logged that the store grants less than the TTL
 	clock      *clock.Clock
 }
 
@@ -83,7 +83,7 @@ func New(b driver.Backend, opts *Options) *Locker {
 	if b == nil {
 		panic("holdfast: New called with a nil backend")
 	}
-	l := &Locker{backend: b, info: b.Info(), id: uuid.New(), starts: make(map[queueKey]start), clock: clock.New()}
+	l := &Locker{backend: b, info: b.Info(), id: uuid.New(), yields: make(map[queueKey]yield), clock: clock.New()}
 	l.cleaner.Group, l.cleaner.Most = &l.background, cleanersMost
 	l.settings, l.invalid = opts.settings(l.info)
 	l.reports.init(l)
@@ -126,7 +126,7 @@ func Do[T any](ctx context.Context, l *Locker, name string, fn func(context.Cont
 	return fn(lock.Context(ctx), lock)
 }
 
-// check answers what is wrong with a name, before anything is sent.
+// check returns what is wrong with the options or with a name, before anything is sent.
 func (l *Locker) check(name string) error {
 	switch {
 	case l.invalid != nil:
@@ -141,13 +141,13 @@ func (l *Locker) check(name string) error {
 
 // nextOwner returns an owner that was never used before, and its number.
 func (l *Locker) nextOwner() (owner string, seq uint64) {
-	var room [64]byte // more than a UUID and a number need
+	var room [64]byte // a UUID and a number need less
 	seq = l.number.Add(1)
 	b := append(append(room[:0], l.id...), ':')
 	return string(strconv.AppendUint(b, seq, 10)), seq
 }
 
-// newScheduler returns what renews the leases of the Locker.
+// newScheduler returns the scheduler that renews the leases of the Locker.
 func (l *Locker) newScheduler() *renew.Scheduler {
 	return renew.New(renew.Config{
 		Clock: l.clock, TTL: l.ttl, Margin: l.margin,
@@ -164,13 +164,13 @@ func (l *Locker) newScheduler() *renew.Scheduler {
 	})
 }
 
-// observed says that somebody wants to know of what went well.
+// observed reports whether there is an observer, or a log for what went well.
 func (l *Locker) observed(ctx context.Context) bool {
 	return l.observe != nil || l.log.Enabled(ctx, slog.LevelDebug)
 }
 
-// renew renews claims, and says once if the store keeps them for less than it was asked to.
-// Sessions promise two thirds of their time, and that is no reason to say so.
+// renew renews claims, and logs once if the store keeps them for a shorter time than the
+// TTL. A session promises two thirds of its time, which is not logged.
 func (l *Locker) renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	answers, err := l.backend.Renew(ctx, cs)
 	for i := range min(len(answers), len(cs)) {
@@ -186,8 +186,8 @@ func (l *Locker) renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, err
 }
 
-// reportCall reports a call that has just ended. Its caller records the answer
-// first: the observer may be slow.
+// reportCall reports a call that has just ended. The caller records the answer before,
+// because the observer may be slow.
 func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began clock.Instant, err error) {
 	if l.observe != nil {
 		l.emitCall(ctx, op, c, l.clock.Now()-began, err)

@@ -56,9 +56,9 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	}
 	began := time.Now()
 	locks := make(Locks, 0, len(ms))
-	held, cancel := context.WithCancel(ctx) // until one of those that were taken is lost
+	held, cancel := context.WithCancel(ctx) // ends when one of the locks taken so far is lost
 	defer cancel()
-	joined := 0 // how many of them end held
+	joined := 0 // how many of locks can end held
 	giveUp := func(err error) (Locks, error) { return nil, locks.giveUp(ctx, requests[0].left(began), err) }
 	for len(locks) < len(sorted) {
 		some, err := atOnce(ctx, sorted[len(locks):], requests[len(locks):], requests[0].left(began))
@@ -73,11 +73,11 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 		joined = len(locks)
 		next, until := sorted[joined], held
 		if ctx.Err() != nil {
-			until = ctx // held ends a moment later, and a try could be made in between
+			until = ctx // it ends a moment before held does, and a try could start in between
 		}
 		lock, err := next.lock(until, forever, append(opts[:len(opts):len(opts)], Wait(requests[0].left(began))))
 		lost := locks.Err()
-		locks = append(locks, lock) // nil where err is not
+		locks = append(locks, lock) // nil if err is not
 		switch {
 		case lost != nil && ctx.Err() == nil:
 			return giveUp(fmt.Errorf("%w, while lock %q was waited for", lost, next.name))
@@ -91,15 +91,15 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	return locks, nil
 }
 
-// DoAll is the function Do for LockAll: fn runs with all locks, and its context ends when the
-// first of them is lost.
+// DoAll is the function Do for LockAll: fn runs with all locks, and its context ends when
+// the first of them is lost.
 func DoAll(ctx context.Context, ms []*Mutex, fn func(context.Context, Locks) error, opts ...Option) error {
 	locks, err := LockAll(ctx, ms, opts...)
 	return doWith(ctx, locks, err, fn)
 }
 
-// left is how long a call that began then still waits. When that is over it is not 0, which
-// would give a try that follows the time of one that does not wait.
+// left returns how much longer a call waits that began at began. It is never 0 when the
+// time is over: 0 would make the next try one that does not wait, with another limit.
 func (r request) left(began time.Time) time.Duration {
 	if r.wait == 0 || r.wait >= clock.Longest {
 		return r.wait
@@ -107,9 +107,9 @@ func (r request) left(began time.Time) time.Duration {
 	return max(r.wait-time.Since(began), 1)
 }
 
-// namedTwice returns a mutex whose name and Locker one before it in a list, sorted by
-// name, has as well; nil if there is none. It would wait for that one, of whatever
-// kinds they are.
+// namedTwice returns a mutex that has the name and the Locker of an earlier one in the
+// sorted list; nil if there is none. Whatever their kinds are, it would wait for the
+// earlier one.
 func namedTwice(sorted []*Mutex) *Mutex {
 	for i, m := range sorted {
 		for j := i - 1; j >= 0 && sorted[j].name == m.name; j-- {
@@ -124,10 +124,10 @@ func namedTwice(sorted []*Mutex) *Mutex {
 // batchMost bounds the claims in one TryAll.
 const batchMost = 1000
 
-// atOnce asks for the first mutexes of a sorted list together, as far as nobody
-// of this process is in the way. It returns the locks that it got without a gap:
-// a lock behind one that is busy must not be held while that one is waited for.
-// The error is that of a store that will not grant one of them, however often it is asked.
+// atOnce tries the first mutexes of a sorted list together, up to the first one for which
+// this process has a queue. It returns the locks that were granted before the first one
+// that was not: a lock behind a busy one must not be held while the busy one is waited for.
+// The error is that of a lock that the store will never grant.
 func atOnce(ctx context.Context, ms []*Mutex, requests []request, wait time.Duration) (Locks, error) {
 	if ownerOf(ctx) != nil || ctx.Err() != nil {
 		return nil, nil
@@ -155,28 +155,28 @@ func atOnce(ctx context.Context, ms []*Mutex, requests []request, wait time.Dura
 	return b.take(ctx)
 }
 
-// ready makes a an acquisition of m at the head of its queue. It returns false if m
-// has to be locked by itself.
+// ready makes a an acquisition of m at the head of its queue. It returns false if m has to
+// be locked alone.
 func (m *Mutex) ready(ctx context.Context, a *acquisition, r request) bool {
 	if _, ok := m.locker.backend.(driver.Batcher); !ok || holdsAlready(ctx, m) {
 		return false
 	}
-	r.wait = 0 // each blocking holder is waited for one by one
+	r.wait = 0 // busy locks are waited for later, one by one
 	a.init(m.locker, m.name, m.kind, r)
-	if a.queue(ctx, ctx) != nil {
+	if a.waitInQueue(ctx, ctx) != nil {
 		return false
 	}
 	a.makeClaim()
 	return true
 }
 
-// batch is one try of several claims, in order.
+// batch is one try of several claims, in their order.
 type batch struct {
 	as      []acquisition
 	answers []driver.Attempt
 }
 
-// ask makes one call for each Locker, all at the same time.
+// ask makes one call for each Locker, all of them at the same time.
 func (b *batch) ask(ctx context.Context) {
 	of := make(map[*Locker][]int)
 	for i := range b.as {
@@ -205,18 +205,18 @@ func (b *batch) askOne(ctx context.Context, l *Locker, at []int) {
 	}
 }
 
-// tryAll makes one attempt for each of several acquisitions.
+// tryAll makes one attempt for several acquisitions.
 func (l *Locker) tryAll(ctx context.Context, as []*acquisition, claims []driver.Claim) []driver.Attempt {
 	if !l.info.Caps.Tombstones {
-		return l.tryAllApart(ctx, as, claims)
+		return l.tryAllDetached(ctx, as, claims)
 	}
 	attempt, cancel := context.WithTimeout(ctx, retry.Timeout(l.ttl, 0))
 	defer cancel()
 	return l.backend.(driver.Batcher).TryAll(attempt, claims) //nolint:forcetypeassert // ready has checked
 }
 
-// take keeps what was granted before the first that was not, gives the others
-// back, and then reports it all. The error is that of the first one, if it is final.
+// take keeps the locks that were granted before the first one that was not, releases the
+// others, and then reports all of them. The error is that of the first one, if it is final.
 func (b *batch) take(ctx context.Context) (locks Locks, err error) {
 	locks = b.keep()
 	for i := range b.as {
@@ -246,15 +246,16 @@ func (b *batch) keep() Locks {
 		if answer.Err != nil && !retry.Certain(answer.Err) {
 			a.claim.Indeterminate = true
 		}
-		a.held = answer.Outcome.Granted
+		a.grantUnused = answer.Outcome.Granted
 		a.giveUp()
 	}
 	return locks
 }
 
-// giveUp releases the locks after err, and returns err. It waits for the store until ctx or
-// wait ends, and for the time of a round trip after that; the releases go on in the
-// background then. Their errors are joined to err, but for a loss, which is no news.
+// giveUp releases the locks because of err, and returns err. It waits for the store until
+// ctx or wait ends, and for a round trip after that; then the releases go on in the
+// background. Their errors are joined to err, except for losses, which the caller need not
+// know.
 func (ks Locks) giveUp(ctx context.Context, wait time.Duration, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -282,7 +283,7 @@ func (ks Locks) giveUp(ctx context.Context, wait time.Duration, err error) error
 	case errors.Is(failed, ErrLost):
 		failed = nil
 	case failed != nil:
-		failed = retry.Unanswered(failed) // the context that ended is not the caller's
+		failed = retry.Unanswered(failed) // it must not look like the end of the caller's context
 	}
 	return errors.Join(err, failed)
 }
@@ -333,7 +334,7 @@ func (ks Locks) Unlock() error {
 	return errors.Join(errs...)
 }
 
-// inBatch says that a lock can be released together with others.
+// inBatch reports whether a lock can be released together with others.
 func (k *Lock) inBatch() bool {
 	if k == nil || k.owned != nil {
 		return false

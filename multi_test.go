@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// Wait bounds a LockAll as a whole. It ends with the holder that it waited for, and keeps
-// nothing.
+// Wait bounds a LockAll as a whole. Then LockAll returns the holder that it waited for, and
+// holds nothing.
 func TestLockAllWaits(t *testing.T) {
 	for name, test := range map[string]struct {
-		wait, a, b time.Duration // a and b are held by others for so long
+		wait, a, b time.Duration // other clients hold a and b for so long
 		took       time.Duration
-		busy       string // the name that another holds; none if all were had
+		busy       string // the name that another client holds; none if LockAll succeeds
 	}{
 		"does not wait":      {0, 0, time.Hour, 0, "b"},
 		"waits for one":      {3 * time.Second, 0, time.Hour, 3 * time.Second, "b"},
@@ -71,7 +71,7 @@ func TestLockAllWaits(t *testing.T) {
 	}
 }
 
-// A store that does not answer keeps a LockAll no longer than Wait.
+// If a store does not answer, LockAll returns after Wait.
 func TestLockAllWaitsForASilentStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := holdfast.New(silent{memhold.New()}, nil)
@@ -84,7 +84,7 @@ func TestLockAllWaitsForASilentStore(t *testing.T) {
 	})
 }
 
-// silent answers no try.
+// silent is a store that answers no try.
 type silent struct{ *memhold.Backend }
 
 func (s silent) Try(ctx context.Context, _ driver.Claim) (driver.Outcome, error) {
@@ -99,8 +99,8 @@ func (s silent) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt 
 	return answers
 }
 
-// The options of a LockAll are those of each of its locks. One that no lock could have is an
-// error before anything is sent.
+// The options of a LockAll are those of each of its locks. An option that no lock can have
+// is an error before anything is sent.
 func TestLockAllOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
@@ -132,8 +132,8 @@ func TestLockAllOptions(t *testing.T) {
 	})
 }
 
-// The function runs with all locks, whose context ends with the first loss. They are
-// released whatever becomes of it.
+// The function runs with all locks, and its context ends with the first loss. The locks are
+// released however the function ends.
 func TestDoAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -176,10 +176,11 @@ func TestDoAll(t *testing.T) {
 	})
 }
 
-// A note of one call is that of its hold alone: a goroutine that waited for it has its own.
+// The note of a call belongs to its hold alone: a goroutine that waited for the lock has
+// its own.
 func TestNoteOfACall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { noteOfACall(t, memhold.New()) })
-	synctest.Test(t, func(t *testing.T) { noteOfACall(t, unfenced{memhold.New()}) }) // where a hold is passed on at once
+	synctest.Test(t, func(t *testing.T) { noteOfACall(t, unfenced{memhold.New()}) }) // a store where a hold is passed on at once
 }
 
 func noteOfACall(t *testing.T, store driver.Backend) {

@@ -71,8 +71,8 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context, *Lock) error, o
 	return doWith(ctx, lock, err, fn)
 }
 
-// joined returns err and the error of the Unlock that followed, if there is one. A
-// loss that err reports already, as the cause of a context does, is not said twice.
+// joined returns err and the error of the Unlock that followed, if there is one. A loss that
+// is part of err already, as the cause of a context, is not repeated.
 func joined(err, unlock error) error {
 	var lost *LostError
 	if unlock == nil || errors.As(unlock, &lost) && errors.Is(err, lost) {
@@ -81,7 +81,8 @@ func joined(err, unlock error) error {
 	return errors.Join(err, unlock)
 }
 
-// doWith runs fn with a lock that was taken, or several, and releases it.
+// doWith runs fn with a lock, or several, that was taken, and unlocks it. It returns failed,
+// and does not run fn, if that is not nil.
 func doWith[L interface {
 	Context(context.Context) context.Context
 	Unlock() error
@@ -107,7 +108,7 @@ func (m *Mutex) lock(ctx context.Context, wait time.Duration, opts []Option) (*L
 	return m.acquire(ctx, r)
 }
 
-// prepare checks all that can be checked before anything is sent.
+// prepare checks all that can be checked before a call is sent, and returns the request.
 func (m *Mutex) prepare(ctx context.Context, wait time.Duration, opts []Option) (request, error) {
 	if err := m.locker.check(m.name); err != nil {
 		return request{}, err
@@ -125,7 +126,7 @@ func (m *Mutex) prepare(ctx context.Context, wait time.Duration, opts []Option) 
 	return r, err
 }
 
-// acquire takes the lock from the store, after those who came before.
+// acquire takes the lock, and reports how that ended.
 func (m *Mutex) acquire(ctx context.Context, r request) (*Lock, error) {
 	var a acquisition
 	a.init(m.locker, m.name, m.kind, r)
@@ -136,7 +137,7 @@ func (m *Mutex) acquire(ctx context.Context, r request) (*Lock, error) {
 	return lock, err
 }
 
-// unsupported is the error for what a store does not have.
+// unsupported returns the error for a feature that the store does not have.
 func (l *Locker) unsupported(what string) error {
 	store := l.info.Name
 	if l.info.Layout != "" {
@@ -148,24 +149,24 @@ func (l *Locker) unsupported(what string) error {
 // forever is the wait limit of Lock.
 const forever = time.Duration(1<<63 - 1)
 
-// request is what one call asks for.
+// request has the settings of one call.
 type request struct {
 	wait   time.Duration
 	lease  time.Duration
-	leased bool // Lease, or AtMost, has set lease
-	atMost bool // AtMost has: it is renewed until then
+	leased bool // lease is the time that Lease or AtMost has set
+	atMost bool // AtMost has set lease: the lock is renewed until then
 
-	atLeast time.Duration // since the grant; 0 if a release frees the name
+	atLeast time.Duration // how long the name stays taken after the grant; 0 if a release frees it
 
 	note string
 
-	permits int    // of a semaphore, if the store does not know
-	beside  string // owner of a write hold of the same caller
+	permits int    // the number for a semaphore that the store does not know yet
+	beside  string // the owner of the write side that the same caller holds
 }
 
 func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	r := request{wait: wait, lease: l.ttl, note: l.note}
-	if len(opts) > 0 { // the usual call has none, and pays nothing
+	if len(opts) > 0 { // the usual call has none, and needs no allocation
 		r = r.with(opts)
 	}
 	if r.wait < 0 {
@@ -177,7 +178,7 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	return r, l.checkEnd(&r)
 }
 
-// checkEnd says what is wrong with the end that a request sets.
+// checkEnd returns what is wrong with the end of the lock that a request sets.
 func (l *Locker) checkEnd(r *request) error {
 	info, what := l.info, "lease"
 	if r.atMost {
@@ -198,7 +199,7 @@ func (l *Locker) checkEnd(r *request) error {
 	return checkTTL(what, r.lease, info)
 }
 
-// checkAtLeast says what is wrong with an AtLeast.
+// checkAtLeast returns what is wrong with the time of AtLeast.
 func (m *Mutex) checkAtLeast(d time.Duration) error {
 	switch info := m.locker.info; {
 	case d == 0:
@@ -209,14 +210,14 @@ func (m *Mutex) checkAtLeast(d time.Duration) error {
 		return fmt.Errorf("AtLeast is for a Mutex, not for %s locks: %w", m.kind, errors.ErrUnsupported)
 	case !info.Caps.AtLeast:
 		return m.locker.unsupported("AtLeast")
-	case d > clock.Longest || info.SessionTTL == 0 && d > mostTTL(info): // with sessions it has an end of its own
+	case d > clock.Longest || info.SessionTTL == 0 && d > mostTTL(info): // a store with sessions keeps a name without a TTL
 		return fmt.Errorf("AtLeast of %s is too long: %s keeps a name for at most %s", d, info.Name, mostTTL(info))
 	}
 	return nil
 }
 
-// leaseTTL is the TTL of the claim of a request. A store with Info.SessionTTL keeps all for
-// as long as that: a lease is renewed, if need be, until it ends.
+// leaseTTL returns the TTL for the claim of a request. A store with Info.SessionTTL keeps
+// every claim for that time: a lease that is longer is renewed until it ends.
 func (l *Locker) leaseTTL(r *request) time.Duration {
 	switch session := l.info.SessionTTL; {
 	case session > 0:

@@ -27,9 +27,8 @@ func takeKind(ctx context.Context, l *holdfast.Locker, kind uint8, name string) 
 	}
 }
 
-// FuzzNames shows that a name is its bytes and nothing else: two that differ
-// never meet, whatever kind of lock they stand for, and one that is the same
-// always does.
+// FuzzNames shows that only the bytes of a name count: locks of different names never
+// exclude each other, whatever their kind, and locks of the same name always do.
 func FuzzNames(f *testing.F) {
 	for kind := range uint8(5) {
 		f.Add(kind, kind+1, "orders", "Orders")

@@ -18,13 +18,13 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// notifying is a store that sends notices, to the one who listens.
+// notifying is a store that sends notices to the client that listens.
 type notifying struct {
 	*memhold.Backend
 	seqs      chan uint64
 	calls     atomic.Int64
 	listening atomic.Int64
-	err       error // refuses to listen
+	err       error // the refusal to listen
 }
 
 func (b *notifying) Notify(ctx context.Context, _ string, hint func(uint64)) error {
@@ -44,7 +44,7 @@ func (b *notifying) Notify(ctx context.Context, _ string, hint func(uint64)) err
 	}
 }
 
-// A notice makes the Locker renew at once; it proves nothing by itself.
+// A notice makes the Locker renew at once. It proves nothing by itself.
 func TestForcedUnlockIsNoticedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &notifying{Backend: memhold.New(), seqs: make(chan uint64)}
@@ -78,8 +78,8 @@ func TestForcedUnlockIsNoticedAtOnce(t *testing.T) {
 	})
 }
 
-// Where a client's session is over, all its holds may be: they are renewed at once,
-// also those that would not be renewed otherwise.
+// When a client's session may have ended, all its holds may have. All of them are renewed
+// at once, also those that would not be renewed otherwise.
 func TestEndOfASessionIsNoticedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &notifying{Backend: memhold.New(), seqs: make(chan uint64)}
@@ -107,8 +107,8 @@ func TestEndOfASessionIsNoticedAtOnce(t *testing.T) {
 	})
 }
 
-// Locks that are held for less than a heartbeat do not listen; others listen once for
-// all of them, until the last is released.
+// A Locker does not listen for locks that are held for less than a heartbeat. For others it
+// listens once, until the last one is released.
 func TestShortLocksDoNotListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &notifying{Backend: memhold.New(), seqs: make(chan uint64)}
@@ -143,8 +143,8 @@ func TestShortLocksDoNotListen(t *testing.T) {
 	})
 }
 
-// A store that refuses costs one debug line, and is not asked again; one that fails
-// is.
+// If a store refuses to listen, there is one debug line, and no second attempt. After
+// another failure there is.
 func TestNoticesThatAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -172,7 +172,7 @@ func TestNoticesThatAreRefused(t *testing.T) {
 	}
 }
 
-// claims notes what is written about a client.
+// claims records what is written about a client.
 type claims struct {
 	*memhold.Backend
 	seen    []driver.Claim

@@ -78,7 +78,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 	l := a.locker
 	e := Event{
 		Type: EventAcquire, Name: a.claim.Name, Kind: a.kind.String(),
-		Waited: a.locker.clock.Now() - a.began, Attempts: int(a.tries), Blocked: a.blocked, Err: err,
+		Waited: a.locker.clock.Now() - a.began, Attempts: int(a.tries), Blocked: a.waitReported, Err: err,
 	}
 	if lock != nil {
 		e.Token, e.Owner, e.Permits = lock.Token(), lock.hold.lease.owner, a.permits
@@ -119,7 +119,7 @@ func (l *Locker) reportRenewal(r renew.Report) {
 
 func (l *Locker) reportRelease(h *hold, err error) {
 	ctx := context.Background()
-	if h.unseen() {
+	if h.neverTaken() {
 		return
 	}
 	held := h.held()
@@ -134,7 +134,7 @@ func (l *Locker) reportRelease(h *hold, err error) {
 }
 
 func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
-	if h.unseen() {
+	if h.neverTaken() {
 		return
 	}
 	held := h.held()
@@ -142,12 +142,12 @@ func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
 	l.emit(context.Background(), Event{Type: EventLoss, Name: h.lease.name, Kind: h.lease.kind.String(), Token: h.token, HeldFor: held, Reason: reason, Leased: h.lease.isFixed(), Owner: h.lease.owner, Err: err})
 }
 
-// reportWait says once that an acquisition waits.
+// reportWait reports that the acquisition waits, the first time that it is called.
 func (a *acquisition) reportWait(ctx context.Context) {
-	if a.blocked {
+	if a.waitReported {
 		return
 	}
-	a.blocked = true
+	a.waitReported = true
 	a.locker.emit(ctx, Event{Type: EventWait, Name: a.claim.Name, Kind: a.kind.String()})
 }
 
@@ -161,8 +161,9 @@ func (l *Locker) emitCall(ctx context.Context, op string, c *driver.Claim, took 
 	}
 }
 
-// reportDoubt says how it ended that a call had no answer.
-func (l *Locker) reportDoubt(op string, c *driver.Claim, resolved bool) {
+// reportIndeterminate reports what became of a call that had no answer: resolved is true if
+// its result is certain now.
+func (l *Locker) reportIndeterminate(op string, c *driver.Claim, resolved bool) {
 	if l.observe == nil {
 		return
 	}

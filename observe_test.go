@@ -43,14 +43,14 @@ func TestObserveWaiting(t *testing.T) {
 		store := memhold.New()
 		l := holdfast.New(store, &holdfast.Options{Observe: r.observe})
 		elsewhere := must.Lock(t, holdfast.New(store, nil), "job")
-		for range 2 { // the head waits for the store, the other one for the head
+		for range 2 { // the head waits for the store, and the other one for the head
 			go func() { must.Unlock(t, must.Lock(t, l, "job")) }()
 			synctest.Wait()
 		}
 		if n := len(r.of(holdfast.EventWait)); n != 2 {
 			t.Errorf("%d of 2 said that they wait", n)
 		}
-		time.Sleep(10 * time.Second) // sleeps of a second, and no message
+		time.Sleep(10 * time.Second) // the waiter sleeps for a second at a time, and gets no message
 		must.Unlock(t, elsewhere)
 		synctest.Wait()
 		if n := len(r.of(holdfast.EventWait)); n != 2 {
@@ -72,12 +72,12 @@ func TestObserveWaiting(t *testing.T) {
 	})
 }
 
-// A reply that was lost is asked for again, and the end of that is notified.
-func TestObserveDoubt(t *testing.T) {
+// A call whose reply was lost is repeated, and EventIndeterminate reports its result.
+func TestObserveIndeterminate(t *testing.T) {
 	lost := errors.New("reply lost")
 	for _, c := range []struct {
 		op      string
-		answers bool // the next call
+		answers bool // the store answers the next call
 	}{{holdfast.OpTry, true}, {holdfast.OpTry, false}, {holdfast.OpRelease, true}} {
 		synctest.Test(t, func(t *testing.T) {
 			var r recorder
@@ -108,9 +108,9 @@ func TestObserveDoubt(t *testing.T) {
 				must.Unlock(t, lock)
 			}
 			time.Sleep(10 * time.Second)
-			doubts := r.of(holdfast.EventIndeterminate)
-			if len(doubts) != 1 || doubts[0].Op != c.op || doubts[0].Resolved != c.answers {
-				t.Errorf("%s, answered later: %t: got %+v", c.op, c.answers, doubts)
+			events := r.of(holdfast.EventIndeterminate)
+			if len(events) != 1 || events[0].Op != c.op || events[0].Resolved != c.answers {
+				t.Errorf("%s, answered later: %t: got %+v", c.op, c.answers, events)
 			}
 			if calls := r.of(holdfast.EventCall); len(calls) < 2 || !errors.Is(calls[0].Err, lost) && !errors.Is(calls[1].Err, lost) {
 				t.Errorf("%s: got the calls %+v, want one without an answer", c.op, calls)
@@ -134,7 +134,7 @@ func TestObserveFixedEnd(t *testing.T) {
 	})
 }
 
-// A program that counts holds learns of a Lock that was dropped, too.
+// A program that counts holds gets an event for a Lock that was dropped, too.
 func TestObserveDropped(t *testing.T) {
 	var r recorder
 	l := holdfast.New(memhold.New(), &holdfast.Options{Observe: r.observe})
@@ -157,8 +157,8 @@ func TestObserveDropped(t *testing.T) {
 	}
 }
 
-// Who learns of a loss and then drains the Locker has it observed: a program that
-// ends with it must not end before.
+// If a program notices a loss and then drains the Locker, the loss has been observed when
+// Drain returns: the program may end after that.
 func TestDrainWaitsForTheLossToBeObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var losses atomic.Int64

@@ -29,11 +29,11 @@ type Options struct {
 	TTL time.Duration
 
 	// Margin is how long before the end of its lease a lock counts as lost. It covers the
-	// difference between the rates of two clocks, and the time that a holder needs to
-	// stop. Default TTL/10. It must be less than TTL/2. The store may grant a shorter
-	// lease, as the release of a fair lock does on Redis. With the default, the margin of
-	// such a lease is a tenth of it. A Margin of two thirds of such a lease or more leaves no
-	// time to renew it: then Lock returns an error.
+	// difference between the rates of two clocks, and the time that a holder needs to stop.
+	// Default TTL/10. It must be less than TTL/2. The store may grant a shorter lease, as
+	// the release of a fair lock does on Redis. With the default, the margin of such a
+	// lease is a tenth of it. A Margin of two thirds of such a lease or more leaves no time
+	// to renew it: then Lock returns an error.
 	Margin time.Duration
 
 	// Note is a text for people, stored with the lock. Default "program@host:pid".
@@ -76,11 +76,11 @@ func Lease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }
 
-// AtMost sets how long the lock is held in all: d, renewed until then, and also if its holder
-// never unlocks it. It is lost one margin before d, with driver.ReasonExpired, and another
-// client gets it at d. If the process dies or is cut off, the name becomes free as without
-// AtMost, and not later than d. d must be between 10ms and 100 years; a d of up to the TTL is
-// the same as Lease.
+// AtMost sets how long the lock is held in all: d, renewed until then, and also if its
+// holder never unlocks it. It is lost one margin before d, with driver.ReasonExpired, and
+// another client gets it at d. If the process dies or is cut off, the name becomes free as
+// without AtMost, and not later than d. d must be between 10ms and 100 years; a d of up to
+// the TTL is the same as Lease.
 //
 // The store ends the lock at d by itself. The exception is a store with
 // driver.Info.SessionTTL: there Holdfast releases it at d, and a process that is dead or cut
@@ -98,9 +98,9 @@ func AtMost(d time.Duration) Option {
 // another process nor this one: work that is done once per tick needs that where the clocks
 // of the processes differ, and the work is shorter than that.
 //
-// If the process dies or is cut off, the name becomes free when the lease ends: choose a TTL
-// for that, and d for the spread of the clocks. A lock that is lost is not kept either. d may
-// be longer than the TTL.
+// If the process dies or is cut off, the name becomes free when the lease ends: choose a
+// TTL for that, and d for the spread of the clocks. A lock that is lost is not kept either.
+// d may be longer than the TTL.
 //
 // Only a Mutex can be kept, and it is never passed on within the process. A store without
 // driver.Caps.AtLeast, another kind of lock, and a Lock that would re-enter a hold return an
@@ -110,8 +110,8 @@ func AtLeast(d time.Duration) Option {
 }
 
 // Note is a text for people, stored with this lock in place of Options.Note. Such a lock is
-// not passed on within the process: the store would show the note to those who wait for
-// somebody else. A Lock that re-enters a hold leaves its note as it is.
+// not passed on within the process: the store would show waiters the note of an earlier
+// holder. A Lock that re-enters a hold leaves its note as it is.
 func Note(text string) Option {
 	return func(r *request) { r.note = text }
 }
@@ -200,8 +200,8 @@ func defaultNote() string {
 	return fmt.Sprintf("%s@%s:%d", program, host, os.Getpid())
 }
 
-// marginOf is the margin of a lease that the store keeps for validFor. Where nobody
-// chose one, a lease that is shorter than the TTL has a shorter margin.
+// marginOf returns the margin of a lease that the store keeps for validFor. If the user has
+// not chosen a margin, it is shorter for a lease that is shorter than the TTL.
 func (s *settings) marginOf(validFor time.Duration) time.Duration {
 	if s.marginChosen {
 		return s.margin
@@ -209,7 +209,7 @@ func (s *settings) marginOf(validFor time.Duration) time.Duration {
 	return min(s.margin, validFor/10)
 }
 
-// margin is that of a grant.
+// margin returns the margin of a grant for validFor.
 func (a *acquisition) margin(validFor time.Duration) time.Duration {
 	margin := a.locker.marginOf(validFor)
 	if a.req.leased {
@@ -218,14 +218,15 @@ func (a *acquisition) margin(validFor time.Duration) time.Duration {
 	return margin
 }
 
-// renewable says that a lease of validFor is renewed, after a third of it, before its
-// margin begins.
+// renewable reports whether the renewal of a lease, which is due after a third of it, comes
+// before its margin begins.
 func renewable(validFor, margin time.Duration) bool { return margin < validFor-validFor/3 }
 
-// fit returns a grant whose lease is long enough for its margin, or an error: no later try
-// would get more. A store with sessions may have granted what is left of one. Then a
-// renewal says how much it grants.
-func (a *acquisition) fit(ctx context.Context, out driver.Outcome) (driver.Outcome, error) {
+// fitMargin returns the grant if its lease is long enough for the margin. Otherwise a
+// renewal finds out how long a lease the store grants: with sessions, the grant may be what
+// is left of one. fitMargin returns an error if that is too short as well, because no later
+// try would get more.
+func (a *acquisition) fitMargin(ctx context.Context, out driver.Outcome) (driver.Outcome, error) {
 	margin := a.margin(out.ValidFor)
 	if !a.locker.marginChosen || renewable(out.ValidFor, margin) {
 		return out, nil
@@ -235,10 +236,10 @@ func (a *acquisition) fit(ctx context.Context, out driver.Outcome) (driver.Outco
 	defer call.End()
 	answers, err := a.locker.backend.Renew(call, []driver.Claim{a.claim})
 	if err != nil || len(answers) != 1 || answers[0].Err != nil {
-		return out, nil // too late, as it seems: the next try says more
+		return out, nil // the grant will be found to be too late, and the next try has the error
 	}
 	if validFor := answers[0].ValidFor; !renewable(validFor, a.margin(validFor)) {
-		a.held = true
+		a.grantUnused = true
 		return out, fmt.Errorf("lock %q: a margin of %s leaves no time to renew a lease of %s, which is what %s grants instead of %s; "+
 			"choose a margin of less than %s, or none", a.claim.Name, margin, validFor.Round(time.Millisecond), a.locker.info.Name, a.locker.ttl, renewLimit(validFor))
 	}
@@ -246,7 +247,7 @@ func (a *acquisition) fit(ctx context.Context, out driver.Outcome) (driver.Outco
 	return out, nil
 }
 
-// renewLimit is what a margin has to be less than, for people.
+// renewLimit returns the limit for margins, rounded for the text of an error.
 func renewLimit(validFor time.Duration) time.Duration {
 	return (validFor - validFor/3).Truncate(time.Millisecond)
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// longest is the longest time that a Duration can say.
+// longest is the longest Duration.
 const longest = time.Duration(1<<63 - 1)
 
-// A Wait that is meant to be forever waits.
+// A Wait without an end waits.
 func TestWaitForVeryLong(t *testing.T) {
 	for _, wait := range []time.Duration{longest, longest - 1, longest - time.Hour, longest / 2, 290 * 365 * 24 * time.Hour} {
 		for kind := range ownedKinds(holdfast.New(faulty.New(), nil)) {
@@ -49,7 +49,7 @@ func TestWaitForVeryLong(t *testing.T) {
 	}
 }
 
-// A lease that no clock can reckon with is refused; one of a hundred years is not.
+// A lease that is too long for the clock is refused; one of a hundred years is not.
 func TestVeryLongLeases(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
 	synctest.Test(t, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestVeryLongLeases(t *testing.T) {
 	})
 }
 
-// A store may keep a grant until it is released, and say so with the longest time.
+// A store may grant a lock until it is released, with the longest Duration.
 func TestGrantForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -112,7 +112,7 @@ func TestGrantForEver(t *testing.T) {
 	})
 }
 
-// bounded is a store that keeps a lock for so long, and no longer or shorter.
+// bounded is a store that keeps locks only for times in a range.
 type bounded struct {
 	*faulty.Store
 	least, most time.Duration
@@ -124,7 +124,7 @@ func (b bounded) Info() driver.Info {
 	return info
 }
 
-// The default TTL is one that the store has.
+// The default TTL is one that the store allows.
 func TestDefaultTTLFitsTheStore(t *testing.T) {
 	for _, tt := range []struct{ least, most, want time.Duration }{
 		{0, 0, 30 * time.Second},

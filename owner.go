@@ -22,24 +22,23 @@ import (
 // On stores that record a count, each change of it is one round trip, which also confirms
 // the lock and extends its lease. As many calls of Unlock as of Lock end the hold. The
 // options of the first Lock stay in force: Lease on a re-entry has no effect, and AtLeast
-// or AtMost is an error. The two sides of a read-write lock have separate counts; see RWMutex. If the
-// tree holds a name as one kind and locks it as another, it gets ErrDeadlock. Permits of a
-// semaphore are not reentrant.
+// or AtMost is an error. The two sides of a read-write lock have separate counts; see
+// RWMutex. If the tree holds a name as one kind and locks it as another, it gets
+// ErrDeadlock. Permits of a semaphore are not reentrant.
 func WithOwner(ctx context.Context) context.Context {
 	if ownerOf(ctx) != nil {
 		return ctx
 	}
-	return context.WithValue(ctx, ownerKey{}, &tree{entries: make(map[treeKey]*entry)})
+	return context.WithValue(ctx, ownerKey{}, &tree{locks: make(map[treeKey]*treeLock)})
 }
 
 // tree is a call tree that counts as one holder.
 type tree struct {
-	mu      sync.Mutex
-	entries map[treeKey]*entry
+	mu    sync.Mutex
+	locks map[treeKey]*treeLock
 }
 
-// treeKey names what a tree holds: a name is one thing at a time, whatever kinds
-// it is described with.
+// treeKey identifies what a tree holds. A name is held as one kind at a time.
 type treeKey struct {
 	locker *Locker
 	name   string
@@ -47,34 +46,34 @@ type treeKey struct {
 
 func (m *Mutex) treeKey() treeKey { return treeKey{m.locker, m.name} }
 
-// entry is one name that a tree holds or is about to hold. The goroutine with the turn
-// may ask the store about it; the turn is a channel since it is kept across round
-// trips. The rest is guarded by tree.mu.
-type entry struct {
-	turn  chan struct{}
-	users int    // those who have the turn or wait for it
-	sole  *owned // a mutex, a fair one, or the write side of a read-write lock; nil if none
-	read  *owned // the read side
+// treeLock is a name that a tree holds or is about to hold. The goroutine that has sem may
+// ask the store about it. sem is a channel and no mutex, because it is kept across round
+// trips, and a wait for it can end with a context. tree.mu guards the rest.
+type treeLock struct {
+	sem       chan struct{}
+	users     int    // goroutines that have sem or wait for it
+	exclusive *owned // a mutex, a fair one, or the write side of a read-write lock; nil if none
+	read      *owned // the read side
 }
 
-// owned is a lock of a tree, and how often the tree holds it. This count is the
-// one that counts: it changes before the store is asked, whatever the store
-// answers and the goroutine with the turn, so that as many Unlocks as Locks end the hold.
+// owned is a lock of a tree, with the number of times that the tree holds it. The number
+// changes before the store is asked, and does not depend on its answer: so as many Unlocks
+// as Locks end the hold.
 type owned struct {
 	tree  *tree
 	lock  *Lock
-	count int // every Lock without its Unlock, and every re-entry under way; guarded by tree.mu
+	count int // Locks without their Unlock, and re-entries under way; tree.mu guards it
 }
 
-// lock takes the lock, or holds it once more.
+// lock takes the lock, or counts a re-entry.
 func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 	e := t.enter(m.treeKey())
 	defer t.leave(m.treeKey(), e)
 	began := time.Now()
-	if err := t.takeTurn(ctx, e, m, r); err != nil {
+	if err := t.acquireSem(ctx, e, m, r); err != nil {
 		return nil, err
 	}
-	defer func() { <-e.turn }()
+	defer func() { <-e.sem }()
 	if r.wait > 0 && r.wait != forever {
 		r.wait = max(r.wait-time.Since(began), 1)
 	}
@@ -86,11 +85,11 @@ func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 		return nil, fmt.Errorf("lock %q: %w: %w", m.name, ErrDeadlock, err)
 	}
 	if o != nil && (r.atLeast > 0 || r.atMost) {
-		o.takeBack()
+		o.undo()
 		return nil, fmt.Errorf("lock %q: this owner holds it already; AtLeast and AtMost are for its first Lock: %w", m.name, errors.ErrUnsupported)
 	}
 	if o != nil {
-		return o.again(ctx, r.wait)
+		return o.reenter(ctx, r.wait)
 	}
 	lock, err := m.acquire(ctx, r)
 	if err != nil {
@@ -103,51 +102,51 @@ func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 	return lock, nil
 }
 
-// find returns what the tree holds of m, counted once more, or nil if it has to be
-// acquired, with r made fit for that. The error says why that would be waiting for
-// oneself.
-func (t *tree) find(ctx context.Context, e *entry, m *Mutex, r *request) (*owned, error) {
+// find returns the lock of m that the tree holds, after it has counted a re-entry. It
+// returns nil if the tree has to acquire the lock, and completes r for that. The error is
+// the reason why the tree would wait for itself.
+func (t *tree) find(ctx context.Context, e *treeLock, m *Mutex, r *request) (*owned, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := *e.side(m.kind)
 	switch {
 	case o != nil && o.kind() == m.kind:
-		o.set(o.count + 1)
+		o.setCount(o.count + 1)
 		return o, nil
 	case o != nil:
 		return nil, errOtherKind(o.kind(), m.kind)
 	case m.kind != reader && e.read != nil:
 		return nil, errors.New("it is held for reading; unlock that first")
-	case m.kind == reader && e.sole != nil && e.sole.kind() != writer:
-		return nil, errOtherKind(e.sole.kind(), m.kind)
-	case m.kind == reader && e.sole != nil:
-		r.beside = e.sole.lock.hold.lease.owner
+	case m.kind == reader && e.exclusive != nil && e.exclusive.kind() != writer:
+		return nil, errOtherKind(e.exclusive.kind(), m.kind)
+	case m.kind == reader && e.exclusive != nil:
+		r.beside = e.exclusive.lock.hold.lease.owner
 	case holdsAlready(ctx, m):
 		return nil, errors.New("the context comes from a lock that another owner took")
 	}
 	return nil, nil
 }
 
-// errOtherKind says that a name is locked as one kind and asked for as another.
+// errOtherKind returns the error for a name that is held as one kind and locked as another.
 func errOtherKind(held, wanted kind) error {
 	return fmt.Errorf("this owner holds the name already, as a lock of another kind: %s, not %s", held, wanted)
 }
 
-// side returns where a mutex of this kind is kept. The mutex is held.
-func (e *entry) side(k kind) **owned {
+// side returns where the lock of a mutex of this kind is kept. tree.mu is held.
+func (e *treeLock) side(k kind) **owned {
 	if k == reader {
 		return &e.read
 	}
-	return &e.sole
+	return &e.exclusive
 }
 
 func (o *owned) kind() kind { return o.lock.hold.lease.kind }
 
-// dropLost forgets locks that the tree has lost: it may have them again, and the
-// old Lock keeps its error.
-func (t *tree) dropLost(e *entry) error {
+// dropLost drops locks that the tree has lost, so that it can acquire them again. The lost
+// Lock keeps its error.
+func (t *tree) dropLost(e *treeLock) error {
 	t.mu.Lock()
-	sides := [...]*owned{e.sole, e.read}
+	sides := [...]*owned{e.exclusive, e.read}
 	t.mu.Unlock()
 	for _, o := range sides {
 		if o == nil {
@@ -166,17 +165,17 @@ func (t *tree) dropLost(e *entry) error {
 	return nil
 }
 
-// forget drops o, if it is still there. The mutex is held.
-func (e *entry) forget(o *owned) {
+// forget drops o, if it is still there. tree.mu is held.
+func (e *treeLock) forget(o *owned) {
 	if side := e.side(o.kind()); *side == o {
 		*side = nil
 	}
 }
 
-// takeTurn waits until no other goroutine of the tree asks the store about e.
-func (t *tree) takeTurn(ctx context.Context, e *entry, m *Mutex, r request) error {
+// acquireSem waits until no other goroutine of the tree asks the store about e.
+func (t *tree) acquireSem(ctx context.Context, e *treeLock, m *Mutex, r request) error {
 	select {
-	case e.turn <- struct{}{}:
+	case e.sem <- struct{}{}:
 		return nil
 	default:
 	}
@@ -185,24 +184,24 @@ func (t *tree) takeTurn(ctx context.Context, e *entry, m *Mutex, r request) erro
 	limit := time.NewTimer(r.wait)
 	defer limit.Stop()
 	select {
-	case e.turn <- struct{}{}:
+	case e.sem <- struct{}{}:
 		return nil
 	case <-limit.C:
 	case <-ctx.Done():
 		return fmt.Errorf("lock %q: %w", m.name, retry.ContextError(ctx))
 	}
 	t.mu.Lock()
-	again := e.sole != nil || e.read != nil // the one with the turn waits for the store alone
+	again := e.exclusive != nil || e.read != nil // the goroutine that has sem waits for the store, not for a holder
 	t.mu.Unlock()
 	if r.wait == 0 || !again {
-		a.busyHere()
+		a.busyLocally()
 	}
 	return a.outOfTime(ctx)
 }
 
-// again has the store confirm a re-entry, which is counted already. A store that
-// does not answer is asked for as long as the caller would wait for the lock.
-func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
+// reenter confirms a re-entry in the store, after it was counted. If the store does not
+// answer, it tries for as long as the caller would wait for the lock.
+func (o *owned) reenter(ctx context.Context, wait time.Duration) (*Lock, error) {
 	failures := 0
 	if wait == 0 {
 		failures = retry.TryFailures
@@ -216,7 +215,7 @@ func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 	confirmed := false
 	defer func() { // also if the store's code panics
 		if !confirmed {
-			o.takeBack()
+			o.undo()
 		}
 	}()
 	if err := o.lock.hold.recount(bound, failures); err != nil {
@@ -229,20 +228,20 @@ func (o *owned) again(ctx context.Context, wait time.Duration) (*Lock, error) {
 	return o.lock, nil
 }
 
-// takeBack undoes a re-entry that failed. If all others have unlocked meanwhile, it
+// undo takes back a re-entry that failed. If all others have been unlocked meanwhile, it
 // releases the lock.
-func (o *owned) takeBack() {
-	if o.lower(nil) == 0 {
+func (o *owned) undo() {
+	if o.decrement(nil) == 0 {
 		o.lock.hold.lease.locker.background.Go(func() { _ = o.lock.release() })
 	}
 }
 
-// unlock lowers the count, or releases the lock. Where the lock goes on it has
-// the store record the count, which proves the hold.
+// unlock lowers the count, and releases the lock at 0. Above 0 it records the count in the
+// store, which also confirms the hold.
 func (o *owned) unlock() error {
 	h := o.lock.hold
 	state := h.state()
-	left := o.lower(state)
+	left := o.decrement(state)
 	switch {
 	case left <= 0:
 		return o.lock.release()
@@ -256,14 +255,15 @@ func (o *owned) unlock() error {
 	return nil
 }
 
-// lower counts one Unlock, and returns what is left; less than 0 if it was one too
-// many. The tree forgets what is unlocked, or lost by its state.
-func (o *owned) lower(state error) (left int) {
+// decrement counts one Unlock, and returns how many are left, or less than 0 if there was
+// one too many. The tree drops a lock that is unlocked, or whose state says that it is
+// lost.
+func (o *owned) decrement(state error) (left int) {
 	o.tree.mu.Lock()
 	defer o.tree.mu.Unlock()
 	left = o.count - 1
 	if left >= 0 {
-		o.set(left)
+		o.setCount(left)
 	}
 	if left <= 0 || over(state) {
 		o.tree.forget(o)
@@ -271,16 +271,16 @@ func (o *owned) lower(state error) (left int) {
 	return left
 }
 
-// set changes the count, here and in what renewals record. tree.mu is held.
-func (o *owned) set(count int) {
+// setCount changes the count, here and in what renewals record. tree.mu is held.
+func (o *owned) setCount(count int) {
 	o.count = count
-	if count > 0 { // a release needs none, and may be on its way
+	if count > 0 { // at 0 a release may be on its way, which needs no count
 		o.lock.hold.lease.setHolds(count)
 	}
 }
 
-// confirm has a lowered count recorded. It waits for the turn and for the store,
-// but not beyond the lease; what it cannot record, the next renewal does.
+// confirm records a lowered count in the store. It waits for sem and for the store, but not
+// beyond the lease. If it fails, the next renewal records the count.
 func (o *owned) confirm() {
 	l := o.lock.hold.lease
 	if !l.locker.info.Caps.Counts {
@@ -293,46 +293,46 @@ func (o *owned) confirm() {
 	m := &Mutex{locker: l.locker, name: l.name, kind: l.kind}
 	e := o.tree.enter(m.treeKey())
 	defer o.tree.leave(m.treeKey(), e)
-	if o.tree.takeTurn(ctx, e, m, request{wait: wait}) != nil {
+	if o.tree.acquireSem(ctx, e, m, request{wait: wait}) != nil {
 		return
 	}
-	defer func() { <-e.turn }()
-	_ = o.lock.hold.recount(ctx, 0) // the Lock says what came of it
+	defer func() { <-e.sem }()
+	_ = o.lock.hold.recount(ctx, 0) // if that finds a loss, unlock returns it
 }
 
-func (t *tree) enter(key treeKey) *entry {
+func (t *tree) enter(key treeKey) *treeLock {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.entries[key]
+	e := t.locks[key]
 	if e == nil {
-		e = &entry{turn: make(chan struct{}, 1)}
-		t.entries[key] = e
+		e = &treeLock{sem: make(chan struct{}, 1)}
+		t.locks[key] = e
 	}
 	e.users++
 	return e
 }
 
-func (t *tree) leave(key treeKey, e *entry) {
+func (t *tree) leave(key treeKey, e *treeLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e.users--
 	t.tidy(key, e)
 }
 
-// forget drops o from its entry, if it is still there. The mutex is held.
+// forget drops o from its treeLock, if it is still there. The mutex is held.
 func (t *tree) forget(o *owned) {
 	l := o.lock.hold.lease
 	key := treeKey{l.locker, l.name}
-	if e := t.entries[key]; e != nil {
+	if e := t.locks[key]; e != nil {
 		e.forget(o)
 		t.tidy(key, e)
 	}
 }
 
-// tidy drops an entry of which nothing is left. The mutex is held.
-func (t *tree) tidy(key treeKey, e *entry) {
-	if e.users == 0 && e.sole == nil && e.read == nil {
-		delete(t.entries, key)
+// tidy drops a treeLock that is not in use any more. The mutex is held.
+func (t *tree) tidy(key treeKey, e *treeLock) {
+	if e.users == 0 && e.exclusive == nil && e.read == nil {
+		delete(t.locks, key)
 	}
 }
 
@@ -343,10 +343,9 @@ func (l *lease) setHolds(count int) {
 	l.holds = int32(count)
 }
 
-// recount records the hold count in the store, which also proves and extends the
-// hold. Where the store shows no count it does nothing. It asks until ctx is done,
-// or so many times if failures, a number of failures, is not 0. What it could not record, the next
-// renewal does.
+// recount records the hold count in the store, which also confirms and extends the hold. If
+// the store has no counts, it does nothing. It tries until ctx ends; if failures is not 0,
+// only until that many calls have failed. If it fails, the next renewal records the count.
 func (h *hold) recount(ctx context.Context, failures int) error {
 	l := h.lease
 	if !l.locker.info.Caps.Counts {

@@ -13,8 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// frozen makes a store answer no renewal, and so no change of a count, until the
-// function that it returns is called.
+// frozen makes a store answer no renewal, and so record no count, until thaw is called.
 func frozen(store *faulty.Store) (thaw func()) {
 	store.Change(func() {
 		store.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
@@ -22,15 +21,15 @@ func frozen(store *faulty.Store) (thaw func()) {
 	return func() { store.Change(func() { store.OnRenew = nil }) }
 }
 
-// ownedKinds are the kinds of which an owner counts the locks.
+// ownedKinds returns the kinds of locks that an owner counts.
 func ownedKinds(l *holdfast.Locker) map[string]*holdfast.Mutex {
 	return map[string]*holdfast.Mutex{
 		"mutex": l.Mutex("job"), "fair": l.FairMutex("job"), "read": l.RWMutex("job").Read, "write": l.RWMutex("job").Write,
 	}
 }
 
-// As many Unlocks as there were Locks end the hold, also where one of them comes
-// while another goroutine of the owner re-enters and the store does not answer.
+// As many Unlocks as Locks end the hold, also if an Unlock comes while another goroutine of
+// the owner re-enters and the store does not answer.
 func TestEveryUnlockCounts(t *testing.T) {
 	for name := range ownedKinds(holdfast.New(faulty.New(), nil)) {
 		for _, pause := range []time.Duration{time.Second, 4 * time.Second, 10 * time.Second} {
@@ -69,7 +68,7 @@ func TestEveryUnlockCounts(t *testing.T) {
 	}
 }
 
-// A re-entry that gives up does not keep what everybody else has released.
+// A re-entry that gives up does not keep a lock that all others have unlocked.
 func TestReentryThatGivesUpKeepsNothing(t *testing.T) {
 	for name := range ownedKinds(holdfast.New(faulty.New(), nil)) {
 		t.Run(name, func(t *testing.T) {
@@ -134,8 +133,8 @@ func TestInnerUnlockEndsWithTheLease(t *testing.T) {
 	}
 }
 
-// What is left of a lost lease is the time to stop of all holders of the lock: only
-// the last of them releases it.
+// All holders of a lost lock may use the rest of its lease to stop: only the last Unlock
+// releases it.
 func TestLostLockIsGivenBackByTheLastUnlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -161,8 +160,8 @@ func TestLostLockIsGivenBackByTheLastUnlock(t *testing.T) {
 	})
 }
 
-// A name that the caller holds as one kind and asks for as another is its own to
-// release: nobody else can, so there is nothing to wait for.
+// A caller that holds a name as one kind and asks for it as another would wait for itself,
+// so it gets an error.
 func TestKindsOfOneNameUnderAnOwner(t *testing.T) {
 	kinds := []string{"mutex", "fair", "read", "write"}
 	for _, first := range kinds {
@@ -183,7 +182,7 @@ func TestKindsOfOneNameUnderAnOwner(t *testing.T) {
 						for _, try := range []func(context.Context, ...holdfast.Option) (*holdfast.Lock, error){ms[second].Lock, ms[second].TryLock} {
 							from := ctx
 							if what == "no owner" {
-								from = lock.Context(ctx) // a caller that waits for itself shows in this only
+								from = lock.Context(ctx) // only this context shows that a caller waits for itself
 							}
 							from, cancel := context.WithTimeout(from, time.Minute)
 							if _, err := try(from); !errors.Is(err, holdfast.ErrDeadlock) {
@@ -205,7 +204,7 @@ func TestKindsOfOneNameUnderAnOwner(t *testing.T) {
 	}
 }
 
-// LockAll would wait for its own lock where a name comes twice, of whatever kinds.
+// If a name comes twice, LockAll would wait for its own lock, whatever the kinds are.
 func TestLockAllOfOneNameTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

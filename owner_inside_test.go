@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// An owner that lives for long remembers what it holds, and nothing else.
+// An owner that lives for long keeps only what it holds.
 func TestOwnerForgetsLostLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
@@ -30,7 +30,7 @@ func TestOwnerForgetsLostLocks(t *testing.T) {
 			<-k.Context(t.Context()).Done()
 			_ = k.Unlock()
 		}
-		if n := len(ownerOf(ctx).entries); n != 0 {
+		if n := len(ownerOf(ctx).locks); n != 0 {
 			t.Errorf("ten locks were lost and unlocked, and %d are remembered", n)
 		}
 		time.Sleep(time.Minute)

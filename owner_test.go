@@ -78,7 +78,7 @@ func TestOwnersExcludeEachOther(t *testing.T) {
 	})
 }
 
-// someKey is the key of a value that has nothing to do with locks.
+// someKey is the key of a value that does not concern locks.
 type someKey struct{}
 
 func TestTripwire(t *testing.T) {
@@ -143,7 +143,7 @@ func TestReentryAfterLoss(t *testing.T) {
 	})
 }
 
-// Lost replies never change the count by anything but one.
+// After lost replies the count is still exact.
 func TestCountIsExactWithLostReplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -262,7 +262,7 @@ func TestLockAll(t *testing.T) {
 	})
 }
 
-// Philosophers who pick up their forks in any order do not starve.
+// Philosophers who take their forks in any order do not deadlock.
 func TestLockAllCannotDeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

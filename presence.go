@@ -17,28 +17,27 @@ import (
 )
 
 const (
-	// heartbeat is how often a client says what it holds and waits for, and how
-	// old that has to be: most locks are over before, and cost nothing.
+	// heartbeat is how often a client reports its holds and waits. Those that are younger
+	// are left out: most locks are held for less, and cost nothing.
 	heartbeat = 2 * time.Second
 	// reportLimit bounds one call that reports to the store.
 	reportLimit = time.Second
 
-	// So many holds and waits are notified, the oldest of them.
+	// A report has at most so many holds and waits, the oldest ones.
 	reportHolds = 64
 	reportWaits = 32
 )
 
-// reports publishes holds and waits in the store, for people. It looks at
-// the leases and queues from a timer of its own, so that no lock pays for it. The
-// scheduler of renewals and waiters for the store start the timer; it goes on for as long
-// as there is something to tell.
+// reports publishes holds and waits in the store, for operators. A timer of its own reads
+// the leases and queues, so that no lock is slower for it. Renewals, and waiters for the
+// store, start the timer. It goes on for as long as there is something to report.
 type reports struct {
 	locker *Locker
-	store  driver.Reporter // nil if the store has no use for it
+	store  driver.Reporter // nil if the store keeps no reports
 
 	// running is true while the timer is set or beat runs. Only beat uses reported.
 	running  atomic.Bool
-	reported bool // what was reported last is still kept
+	reported bool // the store may still keep the last report
 }
 
 func (r *reports) init(l *Locker) {
@@ -48,16 +47,16 @@ func (r *reports) init(l *Locker) {
 	}
 }
 
-// start sets the timer, if it is not set. It is for those who have been holding
-// or waiting for a while.
+// start sets the timer, if it is not set. It is called when something has been held or
+// waited for a while.
 func (r *reports) start() {
 	if (r.store != nil || r.locker.notices.store != nil) && !r.running.Load() && r.running.CompareAndSwap(false, true) {
 		time.AfterFunc(heartbeat, r.beat)
 	}
 }
 
-// beat reports what there is to report, and once that there is no more. From the first
-// hold that is old enough, forced unlocks are listened for.
+// beat sends a report, an empty one at the end. From the first hold that is old enough, it
+// also makes the client listen for forced unlocks.
 func (r *reports) beat() {
 	report := r.collect(r.locker.clock.Now())
 	some := len(report.Holds)+len(report.Waits) > 0
@@ -75,7 +74,7 @@ func (r *reports) beat() {
 	r.running.Store(false)
 }
 
-// send makes the call. Its failure, or panic, is no lock's trouble.
+// send makes the call. No lock fails if it fails or panics.
 func (r *reports) send(report driver.Report) {
 	l := r.locker
 	defer func() {
@@ -90,7 +89,7 @@ func (r *reports) send(report driver.Report) {
 	}
 }
 
-// collect returns what is held and waited for since a heartbeat or longer.
+// collect returns what has been held or waited for since a heartbeat ago, or for longer.
 func (r *reports) collect(now clock.Instant) driver.Report {
 	l := r.locker
 	report := driver.Report{Client: l.id, Note: l.note, TTL: l.ttl}
@@ -115,39 +114,39 @@ func (r *reports) collect(now clock.Instant) driver.Report {
 	return report
 }
 
-// reported describes the hold that has the lease, if it has had it for as long as
-// a heartbeat.
+// reported describes the hold that has the lease. It returns false if that is younger than a
+// heartbeat, or has ended.
 func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h := l.holder
 	return driver.ReportedHold{
-		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Token: h.token, HeldFor: now - h.since,
-	}, l.state == leaseHeld && now-h.since >= heartbeat
+		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Token: h.token, HeldFor: now - h.began,
+	}, l.state == leaseHeld && now-h.began >= heartbeat
 }
 
-// oldLeases returns the oldest leases of those that were granted at the given instant
-// or before.
+// oldLeases returns the oldest of the leases that were granted before or at the given
+// instant.
 func (l *Locker) oldLeases(before clock.Instant) oldest[*lease] {
 	found := oldest[*lease]{most: reportHolds}
 	l.renewals.Each(func(i renew.Item) bool {
-		if one, ok := i.(*lease); ok && one.first.since <= before {
-			found.add(one, func(l *lease) clock.Instant { return l.first.since })
+		if one, ok := i.(*lease); ok && one.first.began <= before {
+			found.add(one, func(l *lease) clock.Instant { return l.first.began })
 		}
 		return true
 	})
 	return found
 }
 
-// waitedFor is a queue in which somebody waits.
+// waitedFor is a queue in which goroutines wait.
 type waitedFor struct {
 	key   queueKey
 	since clock.Instant
 	count int
 }
 
-// waits returns the queues in which somebody has waited for a heartbeat or longer, of
-// many those with the longest wait.
+// waits returns the queues in which goroutines have waited for a heartbeat or longer. If
+// there are too many, it returns those with the longest wait.
 func (r *reports) waits(now clock.Instant) oldest[waitedFor] {
 	found := oldest[waitedFor]{most: reportWaits}
 	r.locker.queues.Scan(now, func(key queueKey, since clock.Instant, n int) {
@@ -158,18 +157,18 @@ func (r *reports) waits(now clock.Instant) oldest[waitedFor] {
 	return found
 }
 
-// oldest is a list of the oldest, the oldest first.
+// oldest is a list of the oldest items, in the order of their age.
 type oldest[T comparable] struct {
 	most int
 	list []T
 	more int // how many were left out
 }
 
-// add takes one in, unless it is there.
+// add adds an item that is old enough, unless it is in the list already.
 func (o *oldest[T]) add(one T, since func(T) clock.Instant) {
 	full := len(o.list) == o.most
 	switch {
-	case full && since(one) >= since(o.list[o.most-1]): // as nearly all are: this has to be quick
+	case full && since(one) >= since(o.list[o.most-1]): // true for most items, so it comes first
 		o.more++
 		return
 	case slices.Contains(o.list, one):
@@ -182,23 +181,22 @@ func (o *oldest[T]) add(one T, since func(T) clock.Instant) {
 	o.list = slices.Insert(o.list, at, one)
 }
 
-// notices has the store notify this client of forced unlocks, and of the end of its
-// session, so that a holder learns of one in a round trip and not with its next
-// renewal. It listens from when a hold is older than a heartbeat until nothing is
-// held: a short lock does not pay for it. Nothing depends on it: a hold whose notice
-// is lost ends with its next renewal.
+// notices listens to the store for forced unlocks, and for the end of this client's
+// session. So a holder is notified within a round trip, and not only at its next renewal.
+// It listens only while holds are older than a heartbeat: a short lock costs nothing more.
+// If a notice is lost, the next renewal finds the same.
 //
 // Lock order: notices.mu before the mutex of Locker.renewals.
 type notices struct {
 	locker *Locker
-	store  driver.Notifier // nil if the store sends none
+	store  driver.Notifier // nil if the store sends no notices
 
-	listening atomic.Bool // stop is not nil
+	listening atomic.Bool // whether stop is not nil
 
 	mu      sync.Mutex
-	stop    context.CancelFunc // nil while nobody listens
-	useless bool               // the store refuses to send any
-	logged  bool               // why nobody listens
+	stop    context.CancelFunc // nil while it does not listen
+	useless bool               // the store refuses to send notices
+	logged  bool               // an error of listening was logged
 }
 
 func (n *notices) init(l *Locker) {
@@ -206,7 +204,7 @@ func (n *notices) init(l *Locker) {
 	n.store, _ = l.backend.(driver.Notifier)
 }
 
-// start listens, unless somebody does, or nothing is held any more.
+// start begins to listen, unless it does already, or nothing is held any more.
 func (n *notices) start() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -220,7 +218,7 @@ func (n *notices) start() {
 		n.locker.background.Go(func() { <-done })
 	}
 	n.listening.Store(true)
-	if n.idle() { // what is removed from now on calls end, and that waits
+	if n.idle() { // the last hold ended before the line above, and did not call end
 		n.endNow()
 	}
 	go func() {
@@ -229,7 +227,7 @@ func (n *notices) start() {
 	}()
 }
 
-// end has nobody listen any more, if nothing is held.
+// end stops listening, if nothing is held.
 func (n *notices) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -243,7 +241,7 @@ func (n *notices) idle() bool {
 	return n.locker.renewals.Find(func(renew.Item) bool { return true }) == nil
 }
 
-// endNow has nobody listen any more. The mutex is held.
+// endNow stops listening. The mutex is held.
 func (n *notices) endNow() {
 	if n.stop != nil {
 		n.stop()
@@ -252,7 +250,7 @@ func (n *notices) endNow() {
 	}
 }
 
-// listen passes on notices until ctx ends, or the store refuses.
+// listen listens until ctx ends, or until the store refuses.
 func (n *notices) listen(ctx context.Context) {
 	l := n.locker
 	for {
@@ -274,7 +272,7 @@ func (n *notices) listen(ctx context.Context) {
 	}
 }
 
-// notify listens as long as the store can. Its panic is no lock's trouble.
+// notify listens until the store ends that. No lock fails if it panics.
 func (n *notices) notify(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -284,8 +282,8 @@ func (n *notices) notify(ctx context.Context) (err error) {
 	return n.store.Notify(ctx, n.locker.id, n.locker.hint)
 }
 
-// hint makes the renewal of the lease of a claim due now, if it is held, or of all
-// leases where seq is 0.
+// hint makes the renewal of a lease due now: that of the claim seq, if it is held, or those
+// of all leases if seq is 0.
 func (l *Locker) hint(seq uint64) {
 	if seq == 0 {
 		l.renewals.HurryAll()

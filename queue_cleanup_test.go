@@ -12,17 +12,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// A waiter of a fair lock gives up while the store answers no release for two of its TTLs.
-// Its place lasts longer than its TTL: the next waiter gets the lock as soon as the store
+// A waiter of a fair lock gives up while the store answers no release, for two of its TTLs.
+// Its place lasts longer than its TTL. The next waiter gets the lock as soon as the store
 // answers again, and not when the place ends.
 func TestPlaceIsReleasedAfterTheTTL(t *testing.T) {
-	const patience, ttl, silent = 100 * time.Millisecond, time.Second, 2 * time.Second
+	const timeout, ttl, silent = 100 * time.Millisecond, time.Second, 2 * time.Second
 	for name, lost := range map[string]bool{"refused": false, "without an answer": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := faulty.New()
 				held := mustFair(t, holdfast.New(store, nil))
-				answers := time.Now().Add(patience + silent)
+				answers := time.Now().Add(timeout + silent)
 				store.Change(func() {
 					store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 						out, err := store.Backend.Try(ctx, c)
@@ -39,7 +39,7 @@ func TestPlaceIsReleasedAfterTheTTL(t *testing.T) {
 					}
 				})
 				l := holdfast.New(store, &holdfast.Options{TTL: ttl})
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				defer cancel()
 				if lock, err := l.FairMutex("job").Lock(ctx); err == nil {
 					t.Fatalf("got %v, want no lock", lock)

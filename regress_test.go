@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// Defects that a review found, each with the history that showed it.
+// Faults that a review found, each with the sequence that showed it.
 
-// The process is suspended while the reply of the first Try is on its way.
+// The machine is suspended while the reply to the first Try is on its way.
 func TestSuspendedDuringTheFirstTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
@@ -28,7 +28,7 @@ func TestSuspendedDuringTheFirstTry(t *testing.T) {
 		store.Change(func() {
 			store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 				out, err := store.Backend.Try(ctx, c)
-				ahead.Store(int64(time.Hour)) // suspended here; lease of 30 s long over in the store
+				ahead.Store(int64(time.Hour)) // suspended here: the lease of 30 s is over in the store
 				store.Drop(c.Name)
 				return out, err
 			}
@@ -59,7 +59,7 @@ func TestSuspendedDuringTheFirstTry(t *testing.T) {
 	})
 }
 
-// The process is suspended while a renewal is under way.
+// The machine is suspended during a renewal.
 func TestSuspendedDuringARenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
@@ -95,8 +95,8 @@ func TestSuspendedDuringARenewal(t *testing.T) {
 	})
 }
 
-// A lock is lost, and its holder unlocks it before the next goroutine was let in: that one
-// waited forever.
+// A lock is lost, and its holder unlocks it before the next goroutine may ask. The next
+// goroutine waited without end.
 func TestUnlockBetweenALossAndTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(memhold.New(), nil)
@@ -116,7 +116,7 @@ func TestUnlockBetweenALossAndTheNext(t *testing.T) {
 		}()
 		synctest.Wait()
 		lease := lock.hold.lease
-		_, _, _ = lease.end(nil, onLoss, &LostError{Name: "job", Reason: driver.ReasonExpired}) // and the contexts end
+		_, _, _ = lease.end(nil, onLoss, &LostError{Name: "job", Reason: driver.ReasonExpired}) // its contexts end, too
 		if err := lock.Unlock(); !errors.Is(err, ErrLost) {
 			t.Errorf("Unlock: got %v, want ErrLost", err)
 		}
@@ -127,7 +127,7 @@ func TestUnlockBetweenALossAndTheNext(t *testing.T) {
 	})
 }
 
-// Two Lockers per process, two processes: LockAll deadlocks half of the time.
+// With two Lockers in each of two processes, LockAll deadlocked in half of the runs.
 func TestLockAllOverSeveralStores(t *testing.T) {
 	bad := 0
 	for range 20 {
@@ -163,7 +163,7 @@ func TestLockAllOverSeveralStores(t *testing.T) {
 	}
 }
 
-// Unlock of a lost lock waits for another goroutine of the tree
+// An Unlock of a lost lock waited for another goroutine of the call tree.
 func TestUnlockOfALostLockWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
@@ -195,7 +195,7 @@ func TestUnlockOfALostLockWaitsForNobody(t *testing.T) {
 	})
 }
 
-// Re-entry answered after the deadline
+// A re-entry was confirmed after the deadline.
 func TestReentryIsNeverALostLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -334,8 +334,8 @@ func TestPanickingTryLeavesTheQueue(t *testing.T) {
 	})
 }
 
-// slow has a round trip of rtt; what was sent arrives after half of it, whether
-// or not the caller still waits.
+// slow is a store with a round trip of rtt. A call arrives after half of it, also if the
+// caller has given up.
 type slow struct {
 	*memhold.Backend
 	rtt      time.Duration
@@ -406,14 +406,14 @@ func TestUnlockOfASlowStore(t *testing.T) {
 	}
 }
 
-// rw is a small read-write lock and semaphore of 1 name.
+// rw is a store with one name: a read-write lock and a semaphore.
 type rw struct {
 	mu      sync.Mutex
 	writer  string
 	readers map[string]bool
 	token   uint64
 	change  chan struct{}
-	turn    chan struct{}
+	gate    chan struct{}
 	seen    map[string]bool
 }
 
@@ -425,15 +425,15 @@ func (b *rw) Info() driver.Info {
 
 func (b *rw) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	b.mu.Lock()
-	turn := b.turn
-	if turn != nil && b.seen[c.Owner] {
-		turn = nil
-	} else if turn != nil {
+	gate := b.gate
+	if gate != nil && b.seen[c.Owner] {
+		gate = nil
+	} else if gate != nil {
 		b.seen[c.Owner] = true
 	}
 	b.mu.Unlock()
-	if turn != nil {
-		<-turn
+	if gate != nil {
+		<-gate
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -494,7 +494,7 @@ func (rwW) Wait(ctx context.Context, o driver.Outcome) (driver.Outcome, error) {
 }
 func (rwW) Close() {}
 
-// A waiter that gives up in the queue of a semaphore throws everybody else out.
+// A waiter that gave up in the queue of a semaphore made all others leave the queue.
 func TestGivingUpDisturbsNobodyBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newRW()
@@ -516,18 +516,18 @@ func TestGivingUpDisturbsNobodyBehind(t *testing.T) {
 				results <- err
 			}()
 		}
-		// All five make their first Try at the same time: none sees a queue yet.
+		// All five make their first Try at the same time: none finds a queue.
 		short, cancel2 := context.WithTimeout(t.Context(), time.Second)
 		defer cancel2()
 		store.mu.Lock()
-		store.turn, store.seen = make(chan struct{}), map[string]bool{}
+		store.gate, store.seen = make(chan struct{}), map[string]bool{}
 		store.mu.Unlock()
 		for _, ctx := range []context.Context{long, short, long, long, long} {
 			wait(ctx) // all make their first try before any of them has an answer
 			synctest.Wait()
 		}
 		for range 5 {
-			store.turn <- struct{}{}
+			store.gate <- struct{}{}
 			synctest.Wait()
 		}
 		synctest.Wait()
@@ -545,7 +545,8 @@ func TestGivingUpDisturbsNobodyBehind(t *testing.T) {
 	})
 }
 
-// The writer's own read side queues behind readers that wait for that writer.
+// The claim of the writer's own read side waited in the queue behind readers that waited
+// for that writer.
 func TestDowngradeDoesNotQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(newRW(), nil)

@@ -17,10 +17,10 @@ import (
 
 // Every way in which a hold ends is in this file: its holder unlocks it, alone or with
 // others; the lease is passed on; the receiver declines it; the lock is lost; the Lock is
-// dropped. What is sent to the store, and followed up, is in cleanup.go.
+// dropped. Releases that are repeated, or go on in the background, are in cleanup.go.
 
-// unlockWait is how long Unlock waits for an answer, if the lease is not over
-// before.
+// unlockWait is how long Unlock waits for an answer. If the lease ends before, Unlock
+// returns then.
 const unlockWait = 3 * time.Second
 
 // release ends the hold: it passes the lease on to the next goroutine, or releases it
@@ -38,9 +38,8 @@ func (k *Lock) release() error {
 	return err
 }
 
-// passOn passes the lease on to the next goroutine in the queue, if there is one and
-// it has not been passed on for too long. It returns false, and has changed
-// nothing, if not.
+// passOn passes the lease on to the next goroutine in the queue. It returns false, and
+// changes nothing, if there is none, or if a limit of Handoff is reached.
 func (h *hold) passOn() bool {
 	l := h.lease
 	if l.queue == nil {
@@ -53,35 +52,35 @@ func (h *hold) passOn() bool {
 	}, func() { cancelAll(contexts, ErrUnlocked) })
 }
 
-// decline releases a hold that its receiver does not want any more, to the next in the
-// queue or to the store.
+// decline passes on or releases a hold whose receiver has given up.
 func (h *hold) decline() {
 	if !h.passOn() {
 		h.lease.locker.background.Go(func() { _ = h.unlock(new(deadline.Context)) })
 	}
 }
 
-// unlock ends the hold and releases it in the store, with a context that was not used
-// yet.
+// unlock ends the hold and releases it in the store. bound is a context that was not used
+// before.
 func (h *hold) unlock(bound *deadline.Context) error {
 	if err := h.finish(); err != nil {
 		return err
 	}
-	c := h.lease.parting(h.lease.locker.clock.Now())
-	return h.released(c, h.lease.sendAndSettle(bound, c))
+	c := h.lease.releaseClaim(h.lease.locker.clock.Now())
+	return h.releaseResult(c, h.lease.releaseInStore(bound, c))
 }
 
-// parting returns the claim for an Unlock that is sent now.
-func (l *lease) parting(now clock.Instant) driver.Claim {
+// releaseClaim returns the claim for an Unlock that is sent now.
+func (l *lease) releaseClaim(now clock.Instant) driver.Claim {
 	c := l.claim(now)
-	c.AtLeast = rest(l.kept, now)
+	c.AtLeast = remainingUntil(l.keptUntil, now)
 	return c
 }
 
-// rest is how much longer a name stays taken that is kept until then.
-func rest(kept, now clock.Instant) time.Duration { return max(kept-now, 0) }
+// remainingUntil returns how much longer a name stays taken that is kept until the instant
+// kept.
+func remainingUntil(kept, now clock.Instant) time.Duration { return max(kept-now, 0) }
 
-// finish ends a hold that is not over, and its renewals.
+// finish ends the hold and its renewals. It returns an error if the hold had ended before.
 func (h *hold) finish() error {
 	if err := h.state(); over(err) {
 		return h.unlockEnded(err)
@@ -95,9 +94,9 @@ func (h *hold) finish() error {
 	return nil
 }
 
-// sendAndSettle releases the claim for as long as Unlock waits, and lets the next
-// goroutine of this process ask.
-func (l *lease) sendAndSettle(bound *deadline.Context, c driver.Claim) error {
+// releaseInStore releases the claim, and lets the next goroutine of this process ask. It
+// repeats the release until the store has answered, or until Unlock has to return.
+func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
 	defer l.letNext() // also if the store's code panics
 	began := l.locker.clock.Now()
 	until := l.unlockBy(began)
@@ -112,13 +111,13 @@ func (l *lease) sendAndSettle(bound *deadline.Context, c driver.Claim) error {
 	if answered {
 		return err
 	}
-	return l.locker.settleFor(c, l.kept, err, until)
+	return l.locker.retryReleaseUntil(c, l.keptUntil, err, until)
 }
 
-// sendRelease makes the first call of a release, and lets the next goroutine of this
-// process ask, if the store says who else waits. Where goroutines of this process wait
-// and nobody else does, the next of them asks as soon as the release is on its way: its
-// try arrives behind it. Where others wait, they go first.
+// sendRelease makes the first call of a release. If the store reports how many other clients
+// wait, it lets the next goroutine of this process ask. If no other client waits, that
+// goroutine asks right after the release was sent: its try follows the release in the same
+// round trip. If others wait, they go first.
 func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Instant) error {
 	store, ok := l.locker.backend.(driver.Releaser)
 	if l.queue == nil || !ok {
@@ -135,15 +134,15 @@ func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Ins
 	others, err := finish()
 	if err == nil && !l.letNextAfter(func(s *queueState) clock.Instant {
 		s.others = others
-		return l.locker.yieldFor(others, began, s.chance)
+		return l.locker.yieldUntil(others, began, s.yieldAt)
 	}) {
 		l.locker.queues.Do(key, func(_ *hold, s *queueState) { s.others = others })
 	}
 	return err
 }
 
-// released turns what the store answered to the release into Unlock's answer.
-func (h *hold) released(c driver.Claim, err error) error {
+// releaseResult returns the error of Unlock for err, the answer of the store to the release.
+func (h *hold) releaseResult(c driver.Claim, err error) error {
 	l := h.lease
 	switch {
 	case err == nil:
@@ -152,8 +151,8 @@ func (h *hold) released(c driver.Claim, err error) error {
 	case errors.Is(err, driver.ErrClosed):
 		err = fmt.Errorf("unlock %q: not released; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
 	default:
-		until := l.releasedBy(l.locker.clock.Now())
-		l.locker.cleanUp(c, l.kept, err, until)
+		until := l.releaseUntil(l.locker.clock.Now())
+		l.locker.cleanUp(c, l.keptUntil, err, until)
 		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
 			c.Name, coarse(max(until-l.locker.clock.Now(), 0)), err)
 	}
@@ -161,15 +160,15 @@ func (h *hold) released(c driver.Claim, err error) error {
 	return err
 }
 
-// report reports the end of the hold, if somebody may want to know of it.
+// report reports the end of the hold, if it failed or if there is an observer or a log.
 func (h *hold) report(err error) {
 	if l := h.lease.locker; err != nil || l.observed(context.Background()) {
 		l.reportRelease(h, err)
 	}
 }
 
-// unlockEnded is Unlock of a lock that is over. If the lease may still run in
-// the store, an Unlock lets others in sooner.
+// unlockEnded is Unlock for a hold that has ended. The store may still keep a lost lease.
+// Then the Unlock releases it, so that other clients get the lock sooner.
 func (h *hold) unlockEnded(err error) error {
 	l := h.lease
 	var lost *LostError
@@ -177,21 +176,21 @@ func (h *hold) unlockEnded(err error) error {
 		return fmt.Errorf("unlock %q: %w", l.name, err)
 	}
 	now := l.locker.clock.Now()
-	if until := l.releasedBy(now); until > now && mayBeKept(lost.Reason) && l.step(onCleanUp) {
+	if until := l.releaseUntil(now); until > now && mayBeKept(lost.Reason) && l.step(onCleanUp) {
 		l.locker.cleanUp(l.claim(now), 0, nil, until)
 	}
 	return fmt.Errorf("unlock: %w", err)
 }
 
-// unlockBy is when an Unlock that begins now returns: with the lease, though not
-// before a store that is near could have answered.
+// unlockBy returns when an Unlock that begins now has to return: at the end of the lease,
+// but not before one round trip to a store that is near.
 func (l *lease) unlockBy(now clock.Instant) clock.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return min(max(l.ends, now+retry.TimeoutLeast), now+unlockWait)
 }
 
-// Gone ends the lease because the store says that it is gone, or panicked.
+// Gone ends the lease because the store does not have it any more, or panicked.
 func (l *lease) Gone(err error, report func()) {
 	reason := driver.ReasonUnreachable
 	if retry.Gone(err) {
@@ -202,16 +201,16 @@ func (l *lease) Gone(err error, report func()) {
 
 // Expired ends the lease because its deadline has passed.
 func (l *lease) Expired(last error) {
-	_ = l.expire(last) // what it returns, the holder hears from its Lock
+	_ = l.expire(last) // its Lock returns this error to the holder
 }
 
-// lose ends the lease because the lock is lost, once, and returns why it is over. It
-// calls first before it reports the loss. Nothing is sent to the store: what is left of
-// the lease is the holder's time to stop. Only a store whose leases do not end by
-// themselves is asked to release it after that.
+// lose ends the lease because the lock is lost, and returns why the lease is over. Only the
+// first call ends it. It calls first before it reports the loss. It sends no release,
+// because the holder may use the rest of the lease to stop. Only if the leases of a store
+// do not end by themselves, the lease is released after that.
 func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 	report := make(chan func(), 1)
-	l.locker.background.Go(func() { (<-report)() }) // begun before anybody can learn of the loss, and call Drain
+	l.locker.background.Go(func() { (<-report)() }) // started first, so that a Drain of somebody who knows of the loss waits for the report
 	h, contexts, err := l.end(nil, onLoss, &LostError{Name: l.name, Reason: reason, Cause: cause})
 	if h == nil {
 		report <- func() {}
@@ -219,15 +218,15 @@ func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 	}
 	cancelAll(contexts, err)
 	l.abandon(reason)
-	report <- func() { // last: Drain waits for it, and so for what abandon began
+	report <- func() { // last: Drain waits for it, and so for what abandon started
 		first()
 		l.locker.reportLoss(h, reason, err)
 	}
 	return err
 }
 
-// expire ends a lease whose deadline has passed. cause is what went wrong since it was
-// renewed last, nil if nothing did.
+// expire ends a lease whose deadline has passed. cause is the last error since the last
+// renewal, nil if there was none.
 func (l *lease) expire(cause error) error {
 	reason := driver.ReasonUnreachable
 	switch {
@@ -239,7 +238,7 @@ func (l *lease) expire(cause error) error {
 	return l.lose(reason, cause, func() {})
 }
 
-// dropped is called when the user's Lock was collected without Unlock.
+// dropped ends the hold because the user's Lock was collected without Unlock.
 func (h *hold) dropped() {
 	l := h.lease
 	ended, contexts, _ := l.end(h, onLoss, ErrUnlocked)
@@ -248,9 +247,9 @@ func (h *hold) dropped() {
 	}
 	cancelAll(contexts, ErrUnlocked)
 	l.abandon(driver.ReasonExpired)
-	l.locker.background.Go(func() { // not here, where all clean-ups of the program run
+	l.locker.background.Go(func() { // not in this goroutine, which runs all clean-ups of the program
 		level, text := slog.LevelError, "a lock was dropped without Unlock; it is no longer renewed"
-		if l.isFixed() { // the caller wants it to end so
+		if l.isFixed() { // a Lease may be meant to end without Unlock
 			level, text = slog.LevelDebug, "a lock with a fixed end was dropped without Unlock; it ends with its lease"
 		}
 		l.locker.log.Log(context.Background(), level, text, "lock", l.name, "token", h.token, "held", h.held())
@@ -261,32 +260,32 @@ func (h *hold) dropped() {
 // errDropped is the error of the release of a Lock that was dropped.
 var errDropped = errors.New("dropped without Unlock")
 
-// abandon leaves a lease that is over to its end in the store.
+// abandon ends the renewals of a lease that is over, and lets the next goroutine ask.
 func (l *lease) abandon(reason driver.Reason) {
 	l.locker.renewals.Remove(l)
 	l.letNext()
 	l.releaseSession(reason)
 }
 
-// unlockAll unlocks the locks of l that ks has at the given places, in one call, and
-// leaves the errors there.
+// unlockAll unlocks those locks of ks that at lists, all of l, in one call, and sets their
+// errors in errs.
 func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 	claims, ended := make([]driver.Claim, 0, len(at)), make([]int, 0, len(at))
 	var passed []*hold
-	defer func() { // the observer may be slow
+	defer func() { // last, because the observer may be slow
 		for _, h := range passed {
 			h.report(nil)
 		}
 	}()
 	now := l.clock.Now()
-	until := now + retry.TimeoutLeast // the batch ends with the longest lease
+	until := now + retry.TimeoutLeast // the call ends with the longest lease
 	for _, i := range at {
 		k := ks[i]
 		k.net.Stop()
 		if k.hold.passOn() {
 			passed = append(passed, k.hold)
 		} else if errs[i] = k.hold.finish(); errs[i] == nil {
-			claims, ended = append(claims, k.hold.lease.parting(now)), append(ended, i)
+			claims, ended = append(claims, k.hold.lease.releaseClaim(now)), append(ended, i)
 			until = max(until, k.hold.lease.unlockBy(now))
 		}
 	}
@@ -305,20 +304,20 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 		answers = append(answers, retry.ErrNoAnswer)
 	}
 	var wg sync.WaitGroup
-	for j, i := range ended { // first what others wait for
+	for j, i := range ended { // first those with an answer: goroutines wait for them
 		h, err := ks[i].hold, answers[j]
 		if err == nil || retry.Gone(err) {
 			h.lease.letNext()
 			continue
 		}
 		wg.Go(func() {
-			errs[i] = h.released(claims[j], l.settleFor(claims[j], h.lease.kept, err, h.lease.unlockBy(now)))
+			errs[i] = h.releaseResult(claims[j], l.retryReleaseUntil(claims[j], h.lease.keptUntil, err, h.lease.unlockBy(now)))
 		})
 	}
 	for j, i := range ended {
 		l.reportCall(ctx, OpRelease, &claims[j], now, answers[j])
 		if err := answers[j]; err == nil || retry.Gone(err) {
-			errs[i] = ks[i].hold.released(claims[j], err)
+			errs[i] = ks[i].hold.releaseResult(claims[j], err)
 		}
 	}
 	wg.Wait()

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// frozenNode is a store of two nodes, one of which has frozen: a call ends when both
-// have answered, or when its context ends.
+// frozenNode is a store of two nodes, one of which hangs. A call ends when both have
+// answered, or with its context.
 type frozenNode struct {
 	*memhold.Backend
 
@@ -59,8 +59,8 @@ func (s *frozenNode) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Ren
 	return answers, nil
 }
 
-// Locks on healthy nodes do not travel with those whose renewal has failed, also
-// where all are due at once: then each first waits for no node longer than any first
+// Locks on healthy nodes do not share calls with locks whose renewals have failed, also if
+// all are due at once. Each renewal waits for a node no longer than a first attempt does.
 // attempt does.
 func TestFrozenNodeSharesNoCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

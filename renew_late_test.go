@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// lateness collects what a Locker reports of its renewals.
+// lateness collects the reports of renewals.
 type lateness struct {
 	log bytes.Buffer
 
@@ -37,8 +37,8 @@ func (r *lateness) options() *Options {
 	}
 }
 
-// late fails unless as many renewals were reported as late, everywhere, and returns
-// what the events say was left.
+// late fails unless want renewals were reported as late, in all reports. It returns how
+// much of the lease was left, by the events.
 func (r *lateness) late(t *testing.T, want int) (left time.Duration) {
 	t.Helper()
 	time.Sleep(2 * time.Second)
@@ -61,8 +61,8 @@ func (r *lateness) late(t *testing.T, want int) (left time.Duration) {
 	return left
 }
 
-// A store that hands a fair lock over when it is released grants it for a short
-// time, as Redis does. That it is renewed soon is no alarm.
+// A store that grants a fair lock at the release of another grants it for a short time, as
+// Redis does. Its early renewal is not reported as late.
 func TestShortGrantIsNotRenewedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r lateness
@@ -78,8 +78,8 @@ func TestShortGrantIsNotRenewedLate(t *testing.T) {
 	})
 }
 
-// Where its renewal fails until little is left, it is late, and the figures are those
-// of the short lease.
+// If its renewals fail until little is left, it is late, and the figures are those of the
+// short lease.
 func TestShortGrantThatIsRenewedLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r lateness
@@ -99,8 +99,8 @@ func TestShortGrantThatIsRenewedLate(t *testing.T) {
 	})
 }
 
-// A step of the wall clock makes the Locker ask for its locks. A lock with a fixed
-// end is not extended by that, so it is never late.
+// After a step of the wall clock the Locker renews its locks. That does not extend a lock
+// with a fixed end, so it is never late.
 func TestFixedLeaseIsNeverLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r lateness
@@ -125,12 +125,12 @@ func TestFixedLeaseIsNeverLate(t *testing.T) {
 	})
 }
 
-// shortGrants is a store that refuses the first try of a fair claim, and grants it
-// while it waits, for a short time.
+// shortGrants is a store that refuses the first try of a fair claim, and grants it for a
+// short time while it waits.
 type shortGrants struct {
 	*memhold.Backend
 	after, validFor time.Duration
-	deaf            time.Duration // since the grant: renewals are not answered so long
+	deaf            time.Duration // after the grant, renewals are not answered for so long
 
 	granted time.Time
 }

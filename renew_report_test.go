@@ -26,7 +26,7 @@ func (h slowLog) Handle(context.Context, slog.Record) error {
 func (h slowLog) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h slowLog) WithGroup(string) slog.Handler      { return h }
 
-// slowOptions are Options of which one way of reporting is slow.
+// slowOptions returns Options in which one way of reporting is slow.
 func slowOptions(ttl, takes time.Duration) map[string]*holdfast.Options {
 	return map[string]*holdfast.Options{
 		"Observe": {TTL: ttl, Observe: func(context.Context, holdfast.Event) { time.Sleep(takes) }},
@@ -34,7 +34,7 @@ func slowOptions(ttl, takes time.Duration) map[string]*holdfast.Options {
 	}
 }
 
-// Reports are slower than renewals by far: no lock is lost that the store kept.
+// Reports are much slower than renewals. No lock is lost that the store kept.
 func TestSlowReportsLoseNoLock(t *testing.T) {
 	for name, opts := range slowOptions(3*time.Second, 20*time.Millisecond) {
 		t.Run(name, func(t *testing.T) {
@@ -71,14 +71,14 @@ func TestSlowReportsLoseNoLock(t *testing.T) {
 					wg.Go(func() { _ = lock.Unlock() })
 				}
 				wg.Wait()
-				time.Sleep(time.Minute) // for what is still being reported
+				time.Sleep(time.Minute) // until all is reported
 			})
 		})
 	}
 }
 
-// A lock that is gone ends for its holder when the store says so, not when all has
-// been reported.
+// A lock that is gone ends for its holder when the store answers that, and not when earlier
+// reports have ended.
 func TestSlowReportsDelayNoLoss(t *testing.T) {
 	for name, opts := range slowOptions(30*time.Second, 10*time.Second) {
 		t.Run(name, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestSlowReportsDelayNoLoss(t *testing.T) {
 				for _, k := range kept {
 					must.Unlock(t, k)
 				}
-				time.Sleep(time.Hour) // for what is still being reported
+				time.Sleep(time.Hour) // until all is reported
 			})
 		})
 	}
@@ -135,8 +135,8 @@ func TestHungObserverIsBounded(t *testing.T) {
 	})
 }
 
-// What the store granted is kept before it is reported: an observer that takes
-// longer than the lease costs no lock its grant.
+// A grant is kept before it is reported: if an observer takes longer than the lease, the
+// lock is still renewed.
 func TestSlowReportsCostNoGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

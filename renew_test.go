@@ -85,8 +85,8 @@ func TestFixedLeaseEndsAndIsNotExtended(t *testing.T) {
 	})
 }
 
-// A store that stops answering: the holder's context ends a margin before the
-// store can give the lock away, whatever the failure looks like.
+// If a store stops answering, the holder's context ends a margin before the store can grant
+// the lock to another client, in whatever way the calls fail.
 func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
 	var refused atomic.Bool
 	failures := map[string]func(context.Context, []driver.Claim) ([]driver.Renewal, error){
@@ -136,14 +136,14 @@ func TestHolderLearnsBeforeTheLeaseEnds(t *testing.T) {
 				if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
 					t.Errorf("Unlock: got %v, want ErrLost", err)
 				}
-				time.Sleep(time.Hour) // for the call that never ends to end
+				time.Sleep(time.Hour) // until the call that hangs has ended
 			})
 		})
 	}
 }
 
-// The deadline counts from before the request: an answer that arrives late gives
-// no longer lease, and one that arrives too late gives none.
+// The deadline counts from before the request: a late answer gives no longer lease, and one
+// that comes too late gives none.
 func TestLateAnswersGiveNoLongerLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -184,7 +184,7 @@ func TestGrantThatIsNearlyOverIsNoGrant(t *testing.T) {
 	})
 }
 
-// A blip shorter than the lease is no loss.
+// A failure that is shorter than the lease is no loss.
 func TestRenewalIsRetriedUntilTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -257,8 +257,8 @@ func TestLossHasAReason(t *testing.T) {
 	}
 }
 
-// Another goroutine of the process can have the lock as soon as the store would
-// give it: the queue is no lock of its own.
+// After a loss, another goroutine of the process can have the lock as soon as the store
+// would grant it: the queue does not delay that.
 func TestLossLetsTheNextOfTheProcessIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -281,7 +281,7 @@ func TestLossLetsTheNextOfTheProcessIn(t *testing.T) {
 	})
 }
 
-// One claim that makes the store's code panic costs that lock and no other.
+// If one claim makes the store's code panic, only that lock is lost.
 func TestPanickingRenewalCostsOneLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()

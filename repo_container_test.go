@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// containerIsSmallAndWithoutRights reads the rules of an image, because few machines that
-// test can build one.
+// containerIsSmallAndWithoutRights checks the rules of the image in its source, because few
+// machines that run the tests can build one.
 func containerIsSmallAndWithoutRights(t *testing.T, _ *repository) {
 	text := read(t, "Containerfile")
 	_, image, _ := strings.Cut(text, "\nFROM scratch\n")

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// TestLeaksAreLookedFor shows that the tests of every package would notice a
-// goroutine that is left behind: in the root module, which has no dependency, by
-// a bubble of testing/synctest, which waits for all that was started in it; in
-// the others by goleak.
+// TestLeaksAreLookedFor shows that the tests of every package notice a goroutine that is
+// left behind. The root module has no dependency: there it is a bubble of testing/synctest,
+// which waits for all goroutines that were started in it. In the other modules it is
+// goleak.
 func TestLeaksAreLookedFor(t *testing.T) {
 	r := readRepository(t)
 	looks := map[string]bool{} // by folder with tests
@@ -39,7 +39,7 @@ func TestLeaksAreLookedFor(t *testing.T) {
 	}
 }
 
-// importsBubbles reports that a file uses testing/synctest.
+// importsBubbles reports whether a file uses testing/synctest.
 func importsBubbles(file *ast.File) bool {
 	return slices.ContainsFunc(file.Imports, func(spec *ast.ImportSpec) bool {
 		name, err := strconv.Unquote(spec.Path.Value)
@@ -47,8 +47,8 @@ func importsBubbles(file *ast.File) bool {
 	})
 }
 
-// callsGoleak reports that a file calls goleak for all tests of its package, or
-// for what they share.
+// callsGoleak reports whether a file calls goleak for all tests of its package, or for what
+// they share.
 func callsGoleak(file *ast.File) (found bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		found = found || isCall(n, "goleak", "VerifyTestMain", "VerifyNone")
@@ -57,7 +57,7 @@ func callsGoleak(file *ast.File) (found bool) {
 	return found
 }
 
-// isCall reports that n is a call of one of these functions of a package.
+// isCall reports whether n is a call of one of these functions of a package.
 func isCall(n ast.Node, pkg string, names ...string) bool {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {

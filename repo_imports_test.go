@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// arrows says which packages of the repository a package of the root module imports:
-// the whole map, so that a new arrow is a decision. Each package stands below those
-// that it may import.
+// arrows lists the packages of the repository that each package of the root module may
+// import. It is the whole map, so that a new arrow is a decision. Each package stands below
+// those that it may import.
 func arrows() []arrow {
 	return []arrow{
 		{"driver", nil},
@@ -82,8 +82,8 @@ type arrow struct {
 	to   []string
 }
 
-// importsPointDown: what a store needs, it has without the core; the core has no word
-// of the readers; and nothing below the root knows it.
+// importsPointDown checks the arrows. Stores work without the core, the core does not know
+// the packages for operators, and no package below the root knows the root.
 func importsPointDown(t *testing.T, r *repository) {
 	allowed, seen := map[string][]string{}, []string{}
 	for _, a := range arrows() {

@@ -12,8 +12,8 @@ import (
 // packagesOf finds a list of packages of internal/e2e in the Makefile.
 var packagesOf = regexp.MustCompile(`(?m)^(E2E|SHORTER|STORES) +:= internal/e2e/\((.*)\)\$\$$`)
 
-// shortTestsRunWhole finds tests that make test leaves out and no other target runs: their
-// package has to be in a list of the Makefile.
+// shortTestsRunWhole finds tests that make test leaves out and that no other target runs.
+// Their package has to be in a list of the Makefile.
 func shortTestsRunWhole(t *testing.T, r *repository) {
 	lists := packagesOf.FindAllStringSubmatch(read(t, "Makefile"), -1)
 	if len(lists) != 3 {

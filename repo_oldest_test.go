@@ -15,13 +15,13 @@ var (
 	majorVersion = regexp.MustCompile(`(/v\d+)$`)
 )
 
-// isLibrary reports that users import the packages of the module in a folder.
+// isLibrary reports whether users import the packages of the module in a folder.
 func isLibrary(dir string) bool {
 	return dir != "bench" && !strings.HasPrefix(dir, "cmd/") && !strings.HasPrefix(dir, "internal/")
 }
 
-// oldestVersionsAreAsSaid compares what docs/README.md says of Go and of clients with each
-// go.mod.
+// oldestVersionsAreAsSaid compares the versions of Go and of clients in docs/README.md with
+// each go.mod.
 func oldestVersionsAreAsSaid(t *testing.T, r *repository) {
 	_, text, _ := strings.Cut(read(t, "docs/README.md"), "\nThe libraries need Go ")
 	library, rest, _ := strings.Cut(text, ", the command Go ")

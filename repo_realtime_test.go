@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// realTime counts what tests have of real time: sleeps, and comparisons of a time that has
-// passed, each of which a machine that stands still can turn. Those net of such time, see
-// await.Watch, do not count, nor do packages that simulate time.
+// realTime counts the uses of real time in tests: sleeps, and comparisons with the time
+// that has passed, which fail on a machine that stands still for a while. Comparisons
+// without that time, see await.Watch, do not count, nor do packages that simulate time.
 type realTime struct{ sleeps, bounds int }
 
-// realTimeOnlyFalls compares what each folder has with the list of what it had.
+// realTimeOnlyFalls compares the counts of each folder with the list of its earlier ones.
 func realTimeOnlyFalls(t *testing.T, r *repository) {
 	const list = "internal/e2e/realtime.txt"
 	simulated := map[string]bool{"internal/await": true}
@@ -58,10 +58,10 @@ func realTimeOnlyFalls(t *testing.T, r *repository) {
 	}
 }
 
-// countRealTime counts calls of time.Sleep, and comparisons with time.Since or what has
-// its value.
+// countRealTime counts calls of time.Sleep, and comparisons with time.Since or with a
+// variable that has its value.
 func countRealTime(file *ast.File) (n realTime) {
-	since := map[string]bool{} // variables that have its value; a name means one thing in a file
+	since := map[string]bool{} // these variables; a name means the same in the whole file
 	passed := func(e ast.Node) (is bool) {
 		ast.Inspect(e, func(e ast.Node) bool {
 			id, ok := e.(*ast.Ident)

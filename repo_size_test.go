@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// Bounds of what a reader has to take in.
+// Limits of what a reader has to read.
 const (
 	mostLines     = 400 // of a file
 	mostFuncLines = 60
 	mostRootFiles = 16
 )
 
-// sizesAreBounded holds files and functions that are no tests to their lengths, and the
-// packages that everybody reads to so many exported names.
+// sizesAreBounded limits the lengths of files and functions that are no tests, and the
+// number of exported names of the packages that all users read.
 func sizesAreBounded(t *testing.T, r *repository) {
 	names, rootFiles := map[string]int{}, 0
 	for name, file := range r.code {

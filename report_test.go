@@ -25,16 +25,16 @@ type noting struct {
 	*memhold.Backend
 	fail func(context.Context) error
 
-	mu   sync.Mutex
-	told []driver.Report
-	at   []time.Time
+	mu  sync.Mutex
+	all []driver.Report
+	at  []time.Time
 }
 
 func newNoting() *noting { return &noting{Backend: memhold.New()} }
 
 func (n *noting) Report(ctx context.Context, r driver.Report) error {
 	n.mu.Lock()
-	n.told, n.at = append(n.told, r), append(n.at, time.Now())
+	n.all, n.at = append(n.all, r), append(n.at, time.Now())
 	n.mu.Unlock()
 	if n.fail != nil {
 		return n.fail(ctx)
@@ -45,16 +45,16 @@ func (n *noting) Report(ctx context.Context, r driver.Report) error {
 func (n *noting) reports() []driver.Report {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Clone(n.told)
+	return slices.Clone(n.all)
 }
 
 // last returns the last report, and how many there were.
 func (n *noting) last() (driver.Report, int) {
-	told := n.reports()
-	if len(told) == 0 {
+	got := n.reports()
+	if len(got) == 0 {
 		return driver.Report{}, 0
 	}
-	return told[len(told)-1], len(told)
+	return got[len(got)-1], len(got)
 }
 
 // Locks that are held, and waited for, for less than a heartbeat are reported to
@@ -97,11 +97,11 @@ func TestLongLocksAreReportedTogether(t *testing.T) {
 		}
 		locks = append(locks, read)
 		time.Sleep(time.Minute)
-		told := store.reports()
-		if n := len(told); n < 28 || n > 30 {
+		got := store.reports()
+		if n := len(got); n < 28 || n > 30 {
 			t.Errorf("%d reports in a minute, want one in each of 30 heartbeats, from the first or second", n)
 		}
-		r := told[len(told)-1]
+		r := got[len(got)-1]
 		if r.Client == "" || r.Note != "ci" || r.TTL != 30*time.Second || len(r.Holds) != 6 || r.MoreHolds != 0 || len(r.Waits) != 0 {
 			t.Fatalf("got %+v, want the six holds of ci", r)
 		}
@@ -123,8 +123,8 @@ func TestLongLocksAreReportedTogether(t *testing.T) {
 		must.UnlockAll(t, locks)
 		time.Sleep(time.Hour)
 		end, n := store.last()
-		if len(end.Holds) != 0 || n != len(told)+1 {
-			t.Errorf("%d reports after the end, the last %+v, want one, of nothing", n-len(told), end)
+		if len(end.Holds) != 0 || n != len(got)+1 {
+			t.Errorf("%d reports after the end, the last %+v, want one, of nothing", n-len(got), end)
 		}
 	})
 }

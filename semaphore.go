@@ -122,9 +122,8 @@ func (s *Semaphore) acquire(ctx context.Context, wait time.Duration, opts []Opti
 	return m.acquire(ctx, r)
 }
 
-// notePermits says once if the semaphore has another number of permits than it was
-// described with: somebody may have changed a number in a program, and wait for it
-// to have an effect.
+// notePermits logs once if the semaphore has another number of permits than the program
+// says. Somebody may have changed the number in the program, and expect an effect.
 func (a *acquisition) notePermits(out driver.Outcome) {
 	l, all := a.locker, out.Permits
 	if all == 0 || all == a.claim.Permits {

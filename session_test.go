@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// sessions is a store that keeps all claims of a client together, for as long as any
-// of them is renewed: none ends by itself.
+// sessions is a store that keeps all claims of a client together, as long as any of them is
+// renewed. No claim ends by itself.
 type sessions struct {
 	*faulty.Store
 	mu   sync.Mutex
@@ -59,8 +59,8 @@ func (s *sessions) Info() driver.Info {
 	return info
 }
 
-// All leases of a session have its TTL. Another one is refused with the name of the option
-// that changes it, and the default is that.
+// All leases of a session have its TTL, which is the default. Another TTL is refused, and
+// the error names the option that changes it.
 func TestTTLIsThatOfTheSession(t *testing.T) {
 	store := newSessions()
 	_, err := holdfast.New(store, &holdfast.Options{TTL: 10 * time.Second}).Lock(t.Context(), "job")
@@ -97,9 +97,9 @@ func (s *sessions) released(t *testing.T, name string, lo, hi time.Duration) {
 	between(t, "released after", s.free[name].Sub(s.held[name]), lo, hi)
 }
 
-// Where leases do not end by themselves, a lock that ends in any other way than by
-// Unlock is released all the same, when its lease would have ended.
-func TestSessionStoreIsAlwaysTold(t *testing.T) {
+// If leases do not end by themselves, a lock that ends without Unlock is released when its
+// lease would have ended.
+func TestSessionStoreAlwaysGetsARelease(t *testing.T) {
 	for name, test := range map[string]struct {
 		run    func(t *testing.T, s *sessions, l *holdfast.Locker)
 		lo, hi time.Duration
@@ -126,7 +126,7 @@ func TestSessionStoreIsAlwaysTold(t *testing.T) {
 			})
 			<-lock.Context(t.Context()).Done()
 			time.Sleep(time.Second)
-			_ = lock.Unlock() // it is done: others need not wait for the end
+			_ = lock.Unlock() // the work is done: others need not wait for the end of the lease
 		}, 27 * time.Second, 29 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,9 +141,9 @@ func TestSessionStoreIsAlwaysTold(t *testing.T) {
 	}
 }
 
-// A lock that was dropped is noticed by the garbage collector, which knows no test's
-// time.
-func TestSessionStoreIsToldOfADroppedLock(t *testing.T) {
+// The garbage collector finds a lock that was dropped. It does not use the clock of the
+// test.
+func TestSessionStoreGetsAReleaseOfADroppedLock(t *testing.T) {
 	store := newSessions()
 	l := holdfast.New(store, nil)
 	must.Lock(t, l, "job", holdfast.Lease(20*time.Millisecond))
@@ -232,7 +232,7 @@ func TestPlaceInTheQueueIsRenewed(t *testing.T) {
 	})
 }
 
-// Who gives up leaves the queue, and nothing is renewed any more.
+// A waiter that gives up leaves the queue, and its claim is not renewed any more.
 func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := queueing{faulty.New()}
@@ -254,8 +254,8 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 	})
 }
 
-// A store may grant less than it is asked for. It is asked again after a third of
-// what it granted.
+// A store may grant less than the TTL. The lease is renewed after a third of what was
+// granted.
 func TestRenewalFollowsWhatTheStoreGranted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const granted = 10 * time.Second
@@ -280,8 +280,8 @@ func TestRenewalFollowsWhatTheStoreGranted(t *testing.T) {
 	})
 }
 
-// A lease ends when it was to end, and is released then, also if it is longer than a
-// session: the lock is renewed until then.
+// A lease ends at its time and is then released, also if it is longer than a session: until
+// then the lock is renewed.
 func TestLeaseOnASessionStore(t *testing.T) {
 	for _, d := range []time.Duration{time.Second, 25 * time.Second, 31 * time.Second, 2 * time.Minute} {
 		t.Run(d.String(), func(t *testing.T) { synctest.Test(t, func(t *testing.T) { leaseOf(t, d) }) })
@@ -312,8 +312,8 @@ func leaseOf(t *testing.T, d time.Duration) {
 	runtime.KeepAlive(lock) // a Lock that is collected counts as dropped
 }
 
-// However long a lease is, its claim asks for no more than a session: if the process
-// dies, nobody renews it.
+// However long a lease is, its claim asks for a session at most, because no one renews it
+// if the process dies.
 func TestNoClaimIsLongerThanASession(t *testing.T) {
 	store := newSessions()
 	store.OnTry = func(_ context.Context, c driver.Claim) (driver.Outcome, error) {
@@ -337,7 +337,7 @@ func (s capped) Info() driver.Info {
 	return info
 }
 
-// A lease that is lost as the store is unreachable did not end as planned.
+// A lease that is lost because the store is unreachable did not end as its user wanted.
 func TestOutageDuringALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newSessions()

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// A machine that was suspended: the monotonic clock, which is the test's clock,
-// stood still while the wall clock ran.
+// While a machine is suspended, the monotonic clock, which is the clock of the test, stands
+// still, and the wall clock runs.
 func TestSuspendedMachineAsksBeforeItTrusts(t *testing.T) {
 	for name, test := range map[string]struct {
 		lost bool
@@ -61,7 +61,7 @@ func TestSuspendedMachineAsksBeforeItTrusts(t *testing.T) {
 	}
 }
 
-// Contexts do not wait for somebody to call Err.
+// Contexts end even if Err is not called.
 func TestSuspensionIsNoticedWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ahead atomic.Int64
@@ -85,7 +85,7 @@ func TestSuspensionIsNoticedWithinASecond(t *testing.T) {
 	})
 }
 
-// A clock that is set costs one renewal, not the lock.
+// A step of the wall clock causes one renewal, and no loss.
 func TestWallClockStepsAreHarmless(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestWallClockStepsAreHarmless(t *testing.T) {
 	}
 }
 
-// A Lock that nobody refers to any more is not renewed.
+// A Lock that became unreachable is not renewed.
 func TestDroppedLockIsNotRenewed(t *testing.T) {
 	store := memhold.New()
 	l := New(store, &Options{TTL: 300 * time.Millisecond})
@@ -139,7 +139,7 @@ func (l logged) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// Who drops a Lock with the option Lease wants it to end by itself: that is no error.
+// A Lock with the option Lease may be dropped, so that it ends by itself: that is no error.
 func TestDroppedLockWithALeaseIsNoError(t *testing.T) {
 	lines := make(logged, 100)
 	l := New(memhold.New(), &Options{Logger: slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))})
@@ -165,7 +165,7 @@ func TestDroppedLockWithALeaseIsNoError(t *testing.T) {
 	t.Fatal("it was not noticed")
 }
 
-// Nothing of a Locker stays when its last lock is gone.
+// A Locker keeps no resources after its last lock has ended.
 func TestIdleLockerKeepsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(memhold.New(), nil)
@@ -190,8 +190,8 @@ func TestIdleLockerKeepsNothing(t *testing.T) {
 	})
 }
 
-// A caller that asks a lock after its deadline learns of the loss, even if no timer has fired
-// yet, and no answer that comes after it brings the lock back.
+// A caller that checks a lock after its deadline gets the loss, even if no timer has fired
+// yet. No later answer brings the lock back.
 func TestDeadlineNeedsNoTimer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(memhold.New(), nil)

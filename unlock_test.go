@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// The store renews, and no answer arrives: it keeps the lock for longer than the
-// holder can know. An Unlock after the loss sets it free.
+// Renewals reach the store, but their answers do not arrive. So the store keeps the lock
+// for longer than the holder knows. An Unlock after the loss releases it.
 func TestUnlockAfterRenewalsWithoutAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
@@ -40,8 +40,8 @@ func TestUnlockAfterRenewalsWithoutAnswers(t *testing.T) {
 	})
 }
 
-// frozenAfter returns a lock with this TTL on a store that answers nothing from a
-// moment on at which so much of the lease is left.
+// frozenAfter returns a lock with this TTL, on a store that stops answering when left is
+// left of its lease.
 func frozenAfter(t *testing.T, store *faulty.Store, l *holdfast.Locker, left time.Duration) *holdfast.Lock {
 	t.Helper()
 	lock := must.Lock(t, l, "job")
@@ -55,7 +55,7 @@ func frozenAfter(t *testing.T, store *faulty.Store, l *holdfast.Locker, left tim
 	return lock
 }
 
-// Over a store that answers nothing, Unlock ends with the lease or after 3 s, and
+// If a store does not answer, Unlock returns at the end of the lease or after 3 s, and
 // Drain one TTL after the call of Unlock.
 func TestUnlockEndsWithTheLease(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -91,7 +91,7 @@ func TestUnlockEndsWithTheLease(t *testing.T) {
 	}
 }
 
-// hangingBatches is a store whose calls for many claims answer nothing.
+// hangingBatches is a store that does not answer calls for several claims.
 type hangingBatches struct{ *faulty.Store }
 
 func (s *hangingBatches) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {

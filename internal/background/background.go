@@ -1,5 +1,5 @@
-// Package background keeps account of goroutines that outlive the call that
-// started them, so that somebody can wait for them.
+// Package background counts goroutines that outlive the call that started them, so that a
+// caller can wait for their end.
 package background
 
 import (
@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// Group counts goroutines, or tasks. The zero Group is ready to use, and may be used again
-// after all have ended.
+// Group counts tasks. The zero Group is ready to use, and may be used again after all tasks
+// have ended.
 type Group struct {
 	mu   sync.Mutex
 	n    int
-	idle chan struct{} // closed when the last one ends; nil while there is none
+	idle chan struct{} // closed when the last task ends; nil while there is none
 }
 
-// Go runs fn in a goroutine of its own.
+// Go runs fn as a task, in a new goroutine.
 func (g *Group) Go(fn func()) {
 	g.Begin()
 	go func() {
@@ -25,7 +25,7 @@ func (g *Group) Go(fn func()) {
 	}()
 }
 
-// Begin counts a task that runs in a goroutine which the Group does not start. Each Begin
+// Begin counts a task that runs in a goroutine which the Group did not start. Each Begin
 // needs one End.
 func (g *Group) Begin() {
 	g.mu.Lock()
@@ -36,7 +36,7 @@ func (g *Group) Begin() {
 	g.n++
 }
 
-// End counts the task of a Begin no longer.
+// End ends a task that Begin counted.
 func (g *Group) End() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,8 +46,8 @@ func (g *Group) End() {
 	}
 }
 
-// Wait returns nil when none runs, or an error that is ctx's and says how many
-// do.
+// Wait returns nil when no task runs. If ctx ends first, it returns ctx's error with the
+// number of tasks.
 func (g *Group) Wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()

@@ -16,7 +16,7 @@ func TestWaitReturnsWithTheLast(t *testing.T) {
 		if err := g.Wait(t.Context()); err != nil {
 			t.Fatalf("with none: %v", err)
 		}
-		for range 2 { // it can be used again
+		for range 2 { // a Group can be used again
 			start := time.Now()
 			for i := range 10 {
 				g.Go(func() { time.Sleep(time.Duration(i) * time.Second) })

@@ -2,8 +2,8 @@ package background
 
 import "sync"
 
-// Queue runs functions in goroutines of a Group, Most of them at once. The others wait for
-// their turn, and take no goroutine for that.
+// Queue runs functions as tasks of a Group, at most Most at once. The others wait without a
+// goroutine, and run in the order in which they came.
 type Queue struct {
 	Group *Group
 	Most  int
@@ -13,7 +13,7 @@ type Queue struct {
 	waiting []func()
 }
 
-// Go has fn called, with true if it had to wait.
+// Go runs fn in a goroutine, at once or later. waited is true if fn had to wait.
 func (q *Queue) Go(fn func(waited bool)) {
 	q.Group.Begin()
 	q.mu.Lock()
@@ -26,7 +26,7 @@ func (q *Queue) Go(fn func(waited bool)) {
 	go q.work(q.counted(fn, false))
 }
 
-// counted returns a call of fn that ends what Go began.
+// counted returns a function that calls fn and then ends the task that Go began.
 func (q *Queue) counted(fn func(bool), waited bool) func() {
 	return func() {
 		defer q.Group.End()
@@ -34,14 +34,14 @@ func (q *Queue) counted(fn func(bool), waited bool) func() {
 	}
 }
 
-// work makes the first call, and then those that wait.
+// work calls first, and then those that wait.
 func (q *Queue) work(first func()) {
 	for next := first; next != nil; next = q.next() {
 		next()
 	}
 }
 
-// next returns what has waited for longest; nil if nothing does.
+// next removes and returns the function that has waited for longest; nil if there is none.
 func (q *Queue) next() (fn func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

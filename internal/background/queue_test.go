@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/background"
 )
 
-// As many run at once as may; the others follow, in their order, and are waited for.
+// At most Most functions run at once. The others follow in their order, and Wait waits for
+// them.
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most, all = 3, 10

@@ -1,5 +1,5 @@
-// Package budget keeps a list of locks within an admin.Filter: how many keys of a store
-// it looks at, and how many commands it asks the store to run.
+// Package budget keeps a list of locks within an admin.Filter, which limits how many keys
+// of a store the list may read, and how many commands per second it may send.
 package budget
 
 import (
@@ -10,24 +10,24 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// burst is how many commands are not held against the pace: the first page comes at
-// once.
+// burst is how many commands a list may send before the pace counts, so that the first page
+// comes at once.
 const burst = 200
 
-// Budget is what one list may still cost. It is used by one goroutine at a time.
+// Budget is what the filter still allows one list. It is for one goroutine.
 type Budget struct {
 	filter admin.Filter
 	begun  time.Time
-	keys   int // that were looked at
-	spent  int // commands
+	keys   int // read so far
+	spent  int // commands sent so far
 }
 
 // New returns the Budget of a list that begins now.
 func New(f admin.Filter) *Budget { return &Budget{filter: f, begun: time.Now()} }
 
-// Page waits as Wait does, and returns how many keys the next command may look at, most
-// at most: they count from then on, and so does the command. It returns
-// admin.ErrIncomplete when no keys are left, and ctx's error when that ends.
+// Page waits as Wait does, and returns how many keys the next command may read, at most
+// most. It counts these keys, and the command. It returns admin.ErrIncomplete if no keys
+// are left, and ctx's error if that ends.
 func (b *Budget) Page(ctx context.Context, most int) (keys int, err error) {
 	if keys = most; b.filter.Keys > 0 {
 		keys = min(keys, b.filter.Keys-b.keys)
@@ -43,10 +43,11 @@ func (b *Budget) Page(ctx context.Context, most int) (keys int, err error) {
 	return keys, nil
 }
 
-// Spent counts commands that the store was asked to run.
+// Spent counts commands that were sent to the store.
 func (b *Budget) Spent(commands int) { b.spent += commands }
 
-// Wait waits until the pace allows another command, or returns ctx's error.
+// Wait waits until the pace allows another command. It returns ctx's error if ctx ends
+// first.
 func (b *Budget) Wait(ctx context.Context) error {
 	if b.filter.Pace > 0 && b.spent > burst {
 		due := time.Duration(float64(b.spent-burst) / float64(b.filter.Pace) * float64(time.Second))

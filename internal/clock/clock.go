@@ -1,29 +1,29 @@
-// Package clock reads two clocks together, and says when a machine may have been
+// Package clock reads two clocks together, and finds out when the machine may have been
 // suspended between two readings.
 //
-// A lease counts on the monotonic clock. Nobody can set that clock, so no deadline
-// moves when somebody corrects the time of day. But it stands still while the machine
-// is suspended: a lease of 30 seconds looks as long after a night as it did before,
-// although the store has counted on and has given the lock to somebody else.
+// A lease counts on the monotonic clock. Nobody can set that clock, so no deadline moves
+// when somebody corrects the time of day. But it stands still while the machine is
+// suspended. After a night, the rest of a lease is as long as before, although the store has
+// counted on and may have granted the lock to another client.
 //
-// The wall clock goes on during a suspension. But people and programs set it, so it
-// cannot end a lease either. Therefore neither clock decides alone. Where the wall
-// clock has run ahead of the monotonic clock by more than is tolerable, the lease is
-// uncertain, and the caller that relies on it asks the store: see [Moment.Suspended].
+// The wall clock goes on during a suspension. But people and programs set it, so it cannot
+// end a lease either. Therefore neither clock decides alone. If the wall clock has run ahead
+// of the monotonic clock by more than a tolerance, the lease is uncertain, and the caller
+// asks the store: see [Moment.Suspended].
 //
-// An [Instant] is a reading of the monotonic clock, and is what deadlines are made of.
-// A [Moment] is a reading of both.
+// An [Instant] is a reading of the monotonic clock. All deadlines are Instants. A [Moment]
+// is a reading of both clocks.
 package clock
 
 import "time"
 
-// Longest bounds every duration that is added to an Instant: the sum of two of them
-// and of the age of a process is still a Duration.
+// Longest bounds every duration that is added to an Instant. So the sum of two of them and
+// of the age of a process is still a Duration.
 const Longest = 100 * 365 * 24 * time.Hour
 
-// Instant is a time by the monotonic clock, counted from when its Clock was made less
-// a second: no Instant that was read is 0, so 0 may stand for "never". It has a third
-// of the size of a time.Time.
+// Instant is a time of the monotonic clock. It counts from one second before its Clock was
+// made, so no reading is 0, and 0 can mean "never". It has a third of the size of a
+// time.Time.
 type Instant = time.Duration
 
 // Moment is an Instant and the time of day at which it was read.
@@ -32,12 +32,12 @@ type Moment struct {
 	wall time.Duration // since 1970
 }
 
-// Clock reads the clocks of this machine. Instants of different Clocks do not compare.
+// Clock reads the clocks of this machine. Instants of different Clocks cannot be compared.
 type Clock struct {
 	epoch time.Time
 
-	// Wall reads the wall clock; nil reads the system's. Tests simulate suspensions with
-	// it: the wall clock runs while the monotonic clock stands still.
+	// Wall reads the wall clock; nil means that of the system. Tests simulate suspensions
+	// with a Wall that runs while the monotonic clock stands still.
 	Wall func() time.Time
 }
 
@@ -60,23 +60,22 @@ func (c *Clock) Read() Moment {
 // Time returns an Instant as a time.Time, for deadlines of contexts.
 func (c *Clock) Time(i Instant) time.Time { return c.epoch.Add(i) }
 
-// Suspended says that the machine may have been suspended for longer than tolerance
-// between before and m: the wall clock ran so much further than the monotonic clock.
-// It may also just have been set.
+// Suspended reports whether the machine may have been suspended between before and m: the
+// wall clock ran further than the monotonic clock, by more than tolerance. It may also have
+// been set.
 func (m Moment) Suspended(before Moment, tolerance time.Duration) bool {
 	return (m.wall-before.wall)-(m.Mono-before.Mono) > tolerance
 }
 
-// Watch notices suspensions for a caller that reads the clocks again and again.
-type Watch struct{ last Moment }
+// SuspendDetector finds suspensions for a caller that reads the clocks repeatedly.
+type SuspendDetector struct{ last Moment }
 
-// Start makes now the reading with which the next one is compared.
-func (w *Watch) Start(now Moment) { w.last = now }
+// Start records the reading with which the next one is compared.
+func (d *SuspendDetector) Start(now Moment) { d.last = now }
 
-// Suspended is Moment.Suspended since the last reading. Each suspension is noticed
-// once.
-func (w *Watch) Suspended(now Moment, tolerance time.Duration) bool {
-	before := w.last
-	w.last = now
+// Suspended is Moment.Suspended since the last reading. It reports each suspension once.
+func (d *SuspendDetector) Suspended(now Moment, tolerance time.Duration) bool {
+	before := d.last
+	d.last = now
 	return now.Suspended(before, tolerance)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// suspendable is a Clock whose machine can be suspended, and whose wall clock can be
-// set: in the bubble of a test both clocks are the same.
+// suspendable is a Clock of a machine that can be suspended, and whose wall clock can be
+// set. In the bubble of a test both clocks are the same.
 type suspendable struct {
 	*clock.Clock
 	ahead time.Duration
@@ -41,7 +41,7 @@ func TestInstantsCountTime(t *testing.T) {
 	})
 }
 
-// Two of the longest durations after the end of a long process are still an Instant.
+// Two of the longest durations can be added to the age of a process.
 func TestLongestDurationsCanBeAdded(t *testing.T) {
 	age := 50 * 365 * 24 * time.Hour
 	if end := age + clock.Longest + clock.Longest; end < age {
@@ -76,13 +76,12 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
-// Small steps do not add up to a suspension, and one that was noticed is not noticed
-// again.
+// Small steps do not add up to a suspension, and each suspension is reported once.
 func TestWatchNoticesEachSuspensionOnce(t *testing.T) {
 	const tolerance = time.Second
 	synctest.Test(t, func(t *testing.T) {
 		c := newSuspendable()
-		var w clock.Watch
+		var w clock.SuspendDetector
 		w.Start(c.Read())
 		for i := range 10 {
 			c.ahead += tolerance
@@ -109,7 +108,7 @@ func TestWatchNoticesEachSuspensionOnce(t *testing.T) {
 	})
 }
 
-// The system's wall clock is read where no other is given: both clocks agree.
+// Without another wall clock, that of the system is read: both clocks agree.
 func TestSystemClocksAgree(t *testing.T) {
 	c := clock.New()
 	before := c.Read()

@@ -2,8 +2,8 @@ package clock
 
 import "time"
 
-// TakenUntil says for people that a name is taken until end: in local time, rounded up,
-// with the date if that is not today.
+// TakenUntil returns a text for people: that a name is taken until end, in local time,
+// rounded up, with the date if that is not today.
 func TakenUntil(end time.Time) string {
 	end = end.Add(time.Second - 1).Truncate(time.Second).Local()
 	format := time.TimeOnly

@@ -5,15 +5,16 @@ import (
 	"time"
 )
 
-// callerKey is the key of a context's caller.
+// callerKey is the key under which a detached context has its caller's context.
 type callerKey struct{}
 
-// Apart returns a context that does not end, with the values of caller. A call under it
-// outlives a caller that gives up, if it was sent by then: see Caller.
-func Apart(caller context.Context) context.Context { return apart{caller} }
+// Detach returns a context that does not end, with the values of caller. A call under it
+// goes on when the caller gives up. A call that was not sent by then need not be sent: see
+// Caller.
+func Detach(caller context.Context) context.Context { return detached{caller} }
 
-// Caller returns the context of the caller that a call is made for, under a context of
-// Apart, and else ctx. When it has ended, what was not sent yet need not be sent.
+// Caller returns the context that was given to Detach, if ctx is derived from a detached
+// context, and otherwise ctx. A call that is still unsent when it ends need not be sent.
 func Caller(ctx context.Context) context.Context {
 	if caller, ok := ctx.Value(callerKey{}).(context.Context); ok {
 		return caller
@@ -21,15 +22,15 @@ func Caller(ctx context.Context) context.Context {
 	return ctx
 }
 
-type apart struct{ caller context.Context }
+type detached struct{ caller context.Context }
 
-func (apart) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (apart) Done() <-chan struct{}       { return nil }
-func (apart) Err() error                  { return nil }
+func (detached) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (detached) Done() <-chan struct{}       { return nil }
+func (detached) Err() error                  { return nil }
 
-func (a apart) Value(key any) any {
+func (d detached) Value(key any) any {
 	if key == (callerKey{}) {
-		return a.caller
+		return d.caller
 	}
-	return a.caller.Value(key)
+	return d.caller.Value(key)
 }

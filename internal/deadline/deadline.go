@@ -1,5 +1,5 @@
-// Package deadline has a context with a deadline that costs nothing until
-// somebody waits for it.
+// Package deadline has a context with a deadline that has no timer and no channel until one
+// is needed.
 package deadline
 
 import (
@@ -8,19 +8,18 @@ import (
 	"time"
 )
 
-// Context is a context with a deadline whose Done channel and timer are made
-// when Done is called for the first time. A caller of Err or Deadline, or
-// waits for the end of Parent and looks after the deadline itself, pays for
-// neither.
+// Context is a context with a deadline. Its Done channel and its timer are made when Done
+// is called for the first time. So they cost nothing if callers use only Err and Deadline,
+// or if they wait for the end of Parent and compare the deadline with the clock themselves.
 //
-// What is made by Done holds a place in its parent until the deadline or End.
+// After a call of Done, the parent refers to the Context until its deadline or End.
 type Context struct {
-	parent context.Context
+	parent context.Context // Init sets it
 	at     time.Time
 
 	mu    sync.Mutex
 	state state
-	made  *made // nil until it is needed
+	made  *made // decides instead of state; nil until Done or Value needs it
 }
 
 // made is a context of package context that ends when the Context does.
@@ -29,7 +28,7 @@ type made struct {
 	cancel context.CancelFunc
 }
 
-// state is what is known of the end while there is no context that knows it.
+// state is how a Context has ended, as long as made is nil.
 type state uint8
 
 const (
@@ -49,8 +48,8 @@ func New(parent context.Context, at time.Time) *Context {
 	return c
 }
 
-// Init makes of a Context, which is part of something else and was not used yet,
-// what New returns.
+// Init makes c what New returns. c must not have been used before. It is for a Context that
+// is a field of another value.
 func (c *Context) Init(parent context.Context, at time.Time) { c.parent, c.at = parent, at }
 
 // Parent returns the context that was given to New.
@@ -72,9 +71,9 @@ func (c *Context) Done() <-chan struct{} {
 	return c.make().Done()
 }
 
-// Err returns nil until the Context has ended, then why: the parent's error,
-// context.DeadlineExceeded, or context.Canceled after End. Without Done it is
-// the clock that decides, not a timer.
+// Err returns nil until the Context has ended. Then it returns the parent's error,
+// context.DeadlineExceeded, or context.Canceled after End. Before a call of Done it compares
+// the deadline with the clock.
 func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,8 +95,8 @@ func (c *Context) Err() error {
 // Value returns the parent's value for key.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
-	// Once there is something to ask, package context finds in it, under a key of
-	// its own, where to enter children and the cause of the end.
+	// After the end, package context looks up the cause of the end, and where to add derived
+	// contexts, under a private key. Only a context of that package has both.
 	if c.made == nil && (c.state == late || c.state == ended) {
 		c.make()
 	}
@@ -109,9 +108,9 @@ func (c *Context) Value(key any) any {
 	return c.parent.Value(key)
 }
 
-// End ends the Context with context.Canceled, unless it has ended before. It may
-// be called more than once. A deadline that has passed without anybody having
-// asked does not count.
+// End ends the Context with context.Canceled, unless it has ended before. It may be called
+// more than once. Err may return context.Canceled although the deadline had passed before
+// End, if neither Err nor Done was called in between.
 func (c *Context) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +123,7 @@ func (c *Context) End() {
 	}
 }
 
-// check finds out whether the Context has ended, if nothing else would tell.
+// check records the end of the parent, or with clock of the deadline, while made is nil.
 func (c *Context) check(clock bool) {
 	switch {
 	case c.state != running || c.made != nil:
@@ -135,8 +134,8 @@ func (c *Context) check(clock bool) {
 	}
 }
 
-// make returns a context that ends when c does. One that is made after the end
-// has nothing to do with the parent's end, which may have come later.
+// make returns made, and creates it if it is nil. If the Context has ended already, the new
+// context is not derived from the parent, whose end may have come later.
 func (c *Context) make() context.Context {
 	switch {
 	case c.made != nil:

@@ -44,7 +44,7 @@ func TestEnd(t *testing.T) {
 				}
 				e.end(c, cancel)
 				synctest.Wait()
-				for range 2 { // the second time after everything else has ended too
+				for range 2 { // the second time, after all else has ended, too
 					checkEnded(t, c, e.name, e.err, e.cause)
 					cancel(errors.New("later"))
 					time.Sleep(time.Minute)
@@ -138,7 +138,7 @@ func TestDeadContexts(t *testing.T) {
 	}
 }
 
-// The point of it all.
+// A Context is one allocation if no one waits for its end: that is its purpose.
 func TestOneAllocationUnlessWaitedFor(t *testing.T) {
 	parent, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Build builds the program holdfast, and returns its path. If HOLDFAST_BINARY is the
-// path of one that is built already, Build returns that: make builds one for all.
+// Build builds the program holdfast, and returns its path. If HOLDFAST_BINARY is the path of
+// one that is built already, Build returns that: make builds one for all tests.
 func Build(t testing.TB) string {
 	t.Helper()
 	if built := os.Getenv("HOLDFAST_BINARY"); built != "" {
@@ -22,8 +22,9 @@ func Build(t testing.TB) string {
 	return binary
 }
 
-// HearSignals keeps the programs that tests start from inheriting that a signal is
-// ignored, as it is in the background of a script: what is caught is not inherited.
+// HearSignals catches those of the signals that this process ignores, as a process in the
+// background of a script does. Programs that tests start would ignore them as well, because
+// they inherit that a signal is ignored, but not that it is caught.
 func HearSignals(signals ...os.Signal) {
 	caught := make(chan os.Signal, 1)
 	for _, s := range signals {

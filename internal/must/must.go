@@ -1,4 +1,4 @@
-// Package must takes and releases locks in tests, which fail where that does.
+// Package must takes and releases locks in tests. A test fails if that fails.
 package must
 
 import (
@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// limit is how long a test waits for a lock that it is sure to get: longer than any
-// lease of a bubble.
+// limit is how long a test waits for a lock that it is sure to get. It is longer than any
+// lease in a bubble of synctest.
 const limit = 2 * time.Minute
 
 // Lock takes a lock.
@@ -41,7 +41,7 @@ func UnlockAll(t testing.TB, all holdfast.Locks) {
 	}
 }
 
-// Drain waits for what a Locker has still to clean up.
+// Drain waits for the releases of a Locker that run in the background.
 func Drain(t testing.TB, l *holdfast.Locker) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)

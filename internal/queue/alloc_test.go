@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/queue"
 )
 
-// alone is the way through a queue of one for whom nobody waits.
+// alone enters a queue in which no other goroutine waits, and leaves it.
 func alone(qs *queues, v *item) {
 	p, _ := qs.Enter("key", true, true, begin)
 	q := p.Hold(v, nothing)
@@ -15,13 +15,13 @@ func alone(qs *queues, v *item) {
 	}
 }
 
-// comeAndGo enters and leaves.
+// comeAndGo enters a queue and leaves it.
 func comeAndGo(qs *queues) {
 	p, _ := qs.Enter("key", true, true, begin)
 	p.Leave(nothing)
 }
 
-// passOn passes held on to a caller that comes for it, and returns what that one got.
+// passOn passes held on to a goroutine that waits, and returns what that goroutine got.
 func passOn(b testing.TB, qs *queues, q *queue.Queue[string, *item, int], held, next *item) *item {
 	p, _ := qs.Enter("key", true, true, begin)
 	ahead := 0
@@ -33,7 +33,7 @@ func passOn(b testing.TB, qs *queues, q *queue.Queue[string, *item, int], held, 
 	return v
 }
 
-// Queues and places are used again, and no function that is passed in escapes.
+// Queues and places are used again, and no function that a caller passes escapes.
 func TestNothingIsAllocated(t *testing.T) {
 	var qs queues
 	v := new(item)

@@ -1,47 +1,48 @@
-// Package queue keeps goroutines of one process in queues, one queue for each key,
-// first come, first served.
+// Package queue keeps the goroutines of one process in queues, one queue for each key, first
+// come, first served.
 //
-// It is for goroutines that compete for something that lies elsewhere, a lock in a
-// store, where asking is expensive. The first of a queue is its head, and only the
-// head asks. When it has got the lock it holds it, and the others go on waiting. The
-// holder may pass the lock on to the first waiter, without asking anybody; or it says
-// that it is done, and the first waiter is the next head.
+// It is for goroutines that compete for something outside the process, such as a lock in a
+// store, for which it is expensive to ask. The first goroutine of a queue is its head, and
+// only the head asks. When the head has the lock, it becomes the holder, and the others go
+// on waiting. The holder may pass the lock on to the first waiter, which then need not ask.
+// Or it releases the lock, and the first waiter becomes the head.
 //
 //	place, head := queues.Enter(key, true, true, begin)
 //	if !head {
 //		v, given, err := place.Wait(ctx)
-//		... // given: the holder before has passed v on; err: place.Leave
+//		... // given: the holder has passed v on; err: place.Leave
 //	}
 //	v := askForIt()               // as the head; place.Leave if that fails
 //	q := place.Hold(v, after)
 //	...
-//	if !q.Pass(v, next, before) { // nobody waits, or next says that it must not be
+//	if !q.Pass(v, next, before) { // no one waits, or next says that v must not be passed on
 //		release(v)
 //		q.Next(v, prepare)
 //	}
 //
-// A queue says who of this process is next, never the holder of the lock: that is to be asked
-// of what is held.
+// A queue decides which goroutine of this process is next. It does not know the holder of
+// the lock in the store.
 //
-// Some locks can be held by several at once. Their queue is never held: a head that got
-// its lock calls Admit, which makes heads of so many waiters and ends its own place. Of
-// several heads one is enough to wait for the store: Stay is true for the first that
-// calls it, and sends the others back to where they waited.
+// Some locks can be held by several goroutines at once. Their queue never has a holder. A
+// head that has its lock calls Admit, which makes heads of some waiters and ends its own
+// place. If there are several heads, one is enough to wait for the store. Stay returns true
+// for the first that calls it, and makes waiters of the others again, at their old places.
 //
-// K distinguishes queues. T is what is held and passed on; the zero T means nothing. S is what
-// the heads of a queue leave to each other: what they know, or have opened, that is of
-// use to the next one. It begins and ends with the queue.
+// K identifies a queue. T is the type of what is held and passed on; the zero T means
+// nothing. S is the state of a queue, which one head leaves to the next, such as what it
+// knows or has opened. It begins and ends with the queue.
 //
 // These rules always hold:
 //
-//   - While a value is held there is no head. Else there is one at least, and a waiter
-//     has its turn when those before it are gone.
-//   - A value that was passed on is returned once, by Wait or by Leave, and not before
-//     what Pass was to do ahead of that is done.
-//   - Pass and Next with a value that is not held any more change nothing. So they may
-//     come late, and twice.
+//   - While a value is held there is no head. Otherwise there is at least one, and a waiter
+//     becomes a head when those before it have left.
+//   - A value that was passed on is returned once, by Wait or by Leave. Pass calls its
+//     argument before first.
+//   - Pass and Next change nothing for a value that is not held any more. So they may be
+//     called late, and twice.
 //
-// Functions that are passed in run while the mutex of the queues is held, unless it says
-// otherwise: they must be short, and must not call the package. Lock order: that mutex
-// comes before those that they take, and nothing here is called with any of those.
+// Callers' functions run while the mutex of the queues is held, unless the comment says
+// otherwise: they must be short, and must not call the package. Lock order: this mutex
+// comes before those that the functions lock, and the package must not be called with one
+// of those.
 package queue

@@ -10,24 +10,24 @@ import (
 )
 
 // What follows compares Queues with a model that is too simple to be wrong: a list of
-// waiters, a set of heads, a value. Each step is one call of one goroutine; calls are
+// waiters, a set of heads, a value. Each step is one call of one goroutine. Calls are
 // atomic, so sequences of steps are all that goroutines can do to each other. What Pass
-// does ahead of the receiver is a step of its own.
+// does before the receiver goes on is a step of its own.
 
-// stage is how far a goroutine of the model is.
+// stage is the state of a goroutine of the model.
 type stage int
 
 const (
 	out     stage = iota
 	waiting       // among the waiters
-	called        // has its turn, and does not know it
-	asking        // knows it
-	coming        // a value was passed to it; Pass is not done yet
-	given         // a value was passed to it
+	called        // it is a head, and does not know it
+	asking        // it is a head, and knows it
+	coming        // a value was passed to it, and Pass has not returned
+	given         // a value was passed to it, and Pass has returned
 	holding
 )
 
-// goroutine is one of the model, and what it has of the queue.
+// goroutine is a goroutine of the model, with its part of the queue.
 type goroutine struct {
 	stage   stage
 	accepts bool
@@ -35,29 +35,29 @@ type goroutine struct {
 
 	place *Place[string, int, int]
 	queue *Queue[string, int, int]
-	value int // that it holds, or that was passed to it
+	value int // which it holds, or which was passed to it
 	ended []value
 }
 
-// value is one that was held, and where.
+// value is a value that was held, and its queue.
 type value struct {
 	v     int
 	queue *Queue[string, int, int]
 }
 
-// world is the model and what it is compared with.
+// world is the model, and the Queues with which it is compared.
 type world struct {
 	t          *testing.T
 	queues     Queues[string, int, int]
 	goroutines []*goroutine
 
-	line    []int // waiters, in order
-	stayer  int   // the head that stays; -1 if none does
+	line    []int // the waiters in their order
+	stayer  int   // the head that waits for the store; -1 if there is none
 	held    int
-	left    int // what heads leave to each other
-	values  int // so many were made
+	left    int // the state of the queue
+	values  int // how many were made
 	arrived int
-	due     int         // so many functions are yet to be called
+	due     int         // how many functions have to be called
 	got     map[int]int // how often each value was returned
 	finish  func()      // ends the Pass that is under way
 	trace   []string
@@ -87,7 +87,7 @@ func (w *world) heads() (n int) {
 
 func (w *world) inUse() bool { return len(w.line) > 0 || w.heads() > 0 || w.held != 0 }
 
-// step is something that a goroutine can do.
+// step is a call that a goroutine can make.
 type step struct {
 	name string
 	do   func(w *world, i int)
@@ -106,7 +106,7 @@ var (
 	next     = step{"next", (*world).next}
 )
 
-// steps returns what a goroutine can do now.
+// steps returns the calls that a goroutine can make now.
 func (w *world) steps(i int) []step {
 	switch w.goroutines[i].stage {
 	case out:
@@ -149,14 +149,14 @@ func (w *world) enter(i int) {
 	w.line = append(w.line, i)
 }
 
-// over is a context that has ended, so that Wait does not wait.
+// over is a context that has ended, so that Wait returns at once.
 var over = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// learn waits, which returns at once.
+// learn calls Wait, which returns at once.
 func (w *world) learn(i int) {
 	g := w.goroutines[i]
 	v, ok, err := g.place.Wait(over)
@@ -180,7 +180,7 @@ func (w *world) receive(g *goroutine, v int) {
 	g.stage, g.place = holding, nil
 }
 
-// after returns a function that expects so many to be left.
+// after returns a function that expects want goroutines to be left.
 func (w *world) after(want int) func(*int, int) {
 	w.due++
 	return func(left *int, n int) {
@@ -195,7 +195,7 @@ func (w *world) after(want int) func(*int, int) {
 
 func (w *world) leave(i int) {
 	g := w.goroutines[i]
-	if g.stage == coming { // Leave waits for it
+	if g.stage == coming { // Leave waits for the end of Pass
 		w.endPass()
 	}
 	if g.stage == given {
@@ -220,7 +220,7 @@ func (w *world) leave(i int) {
 	}
 }
 
-// headIsGone lets the next one in if that was the only head.
+// headIsGone makes the next waiter a head, if the last head has left.
 func (w *world) headIsGone(i int) {
 	if w.stayer == i {
 		w.stayer = -1
@@ -275,7 +275,7 @@ func (w *world) admit(i, n int) {
 	w.headIsGone(i)
 }
 
-// pass begins to pass on, up to the moment before the receiver may go on.
+// pass begins a Pass, and stops before the receiver may go on.
 func (w *world) pass(i int) {
 	g := w.goroutines[i]
 	queue, former := g.queue, g.value
@@ -316,7 +316,7 @@ func (w *world) endPass() {
 	w.finish = nil
 }
 
-// end is the end of a goroutine's hold.
+// end ends a goroutine's hold.
 func (w *world) end(g *goroutine) {
 	g.ended = append(g.ended, value{g.value, g.queue})
 	g.ended = g.ended[max(len(g.ended)-3, 0):]
@@ -333,26 +333,26 @@ func (w *world) next(i int) {
 	w.letIn(1)
 }
 
-// do does a step and compares.
+// do makes a step, and compares.
 func (w *world) do(i int, s step) {
 	w.trace = append(w.trace, fmt.Sprintf("%d %s", i, s.name))
 	s.do(w, i)
 	w.compare()
 }
 
-// all returns what can be done now: one step of one goroutine.
+// all returns all steps that are possible now, each with its goroutine.
 func (w *world) all() (of []int, steps []step) {
 	if w.finish != nil {
 		of, steps = append(of, 0), append(steps, passed)
 	}
 	for i, g := range w.goroutines {
 		for _, s := range w.steps(i) {
-			if s.name == pass.name && w.finish != nil { // one at a time is enough
+			if s.name == pass.name && w.finish != nil { // one Pass at a time is enough
 				continue
 			}
 			of, steps = append(of, i), append(steps, s)
 		}
-		if g.arrivedNever() { // those who have done nothing yet are all alike
+		if g.arrivedNever() { // all goroutines that have done nothing yet are alike
 			break
 		}
 	}
@@ -361,7 +361,7 @@ func (w *world) all() (of []int, steps []step) {
 
 func (g *goroutine) arrivedNever() bool { return g.stage == out && g.number == 0 && len(g.ended) == 0 }
 
-// compare looks at everything.
+// compare compares everything.
 func (w *world) compare() {
 	if w.due != 0 {
 		w.fail("%d functions that were passed in were not called", w.due)
@@ -380,7 +380,7 @@ func (w *world) compare() {
 	w.compareUnused()
 }
 
-// compareGoroutine tries what must change nothing.
+// compareGoroutine makes calls that must change nothing.
 func (w *world) compareGoroutine(g *goroutine) {
 	if g.stage == waiting || g.stage == coming {
 		if v, ok, err := g.place.Wait(over); err == nil {
@@ -404,7 +404,7 @@ func (w *world) compareQueue(q *Queue[string, int, int]) {
 	if q.heads != w.heads() || q.heads > 0 == (q.held != 0) || int(q.waiters.Load()) != len(w.line) {
 		w.fail("%d heads, %d waiters, %d is held; want %d, %d, %d", q.heads, q.waiters.Load(), q.held, w.heads(), len(w.line), w.held)
 	}
-	before := q.ends
+	before := q.sentinel
 	for k, i := range w.line {
 		p := w.goroutines[i].place
 		if before.next != p || p.prev != before || p.queue != q || p.head || p.given != 0 {
@@ -412,7 +412,7 @@ func (w *world) compareQueue(q *Queue[string, int, int]) {
 		}
 		before = p
 	}
-	if before.next != q.ends || q.ends.prev != before {
+	if before.next != q.sentinel || q.sentinel.prev != before {
 		w.fail("there are more waiters than %v", w.line)
 	}
 	if stayer := w.stayer; stayer < 0 != (q.stayer == nil) || stayer >= 0 && q.stayer != w.goroutines[stayer].place {
@@ -420,7 +420,7 @@ func (w *world) compareQueue(q *Queue[string, int, int]) {
 	}
 }
 
-// compareUnused looks at what is kept to be used again.
+// compareUnused checks the queues and places that are kept for later use.
 func (w *world) compareUnused() {
 	used := map[any]bool{}
 	for _, g := range w.goroutines {
@@ -433,14 +433,14 @@ func (w *world) compareUnused() {
 		used[p] = true
 	}
 	for _, q := range w.queues.queues {
-		if used[q] || q == w.queues.inUse["key"] || q.use != (use[string, int, int]{}) || q.waiters.Load() != 0 || q.ends.next != q.ends || q.ends.prev != q.ends {
+		if used[q] || q == w.queues.inUse["key"] || q.use != (use[string, int, int]{}) || q.waiters.Load() != 0 || q.sentinel.next != q.sentinel || q.sentinel.prev != q.sentinel {
 			w.fail("a queue to be used again: %+v", &q.use)
 		}
 		used[q] = true
 	}
 }
 
-// endAll lets all of them come to their end: nobody gives up, and nobody is forgotten.
+// endAll lets all goroutines end without giving up. None of them may be left.
 func (w *world) endAll() {
 	if w.finish != nil {
 		w.do(0, passed)
@@ -465,7 +465,7 @@ func (w *world) endAll() {
 	w.compare()
 }
 
-// Every sequence of so many steps that three goroutines can take.
+// TestEveryInterleaving makes every sequence of so many steps of three goroutines.
 func TestEveryInterleaving(t *testing.T) {
 	const depth = 8
 	sequences := 0
@@ -497,7 +497,7 @@ func TestEveryInterleaving(t *testing.T) {
 	}
 }
 
-// Long random sequences of more goroutines.
+// TestRandomInterleavings makes long random sequences of more goroutines.
 func TestRandomInterleavings(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -1,17 +1,17 @@
 package queue
 
-// Pass passes v on to the first waiter, if v is held, there is one, and it accepts
-// values. next returns what the waiter gets, which is held in v's place and is not the
-// zero T, or false if v must not be passed on. Pass then calls before, without the
-// mutex, and lets the waiter go on. It returns false, and has changed nothing, if v was
-// not passed on.
+// Pass passes v on to the first waiter, if v is held, if there is a waiter, and if it
+// accepts values. next returns the value for the waiter, which is then held in place of v
+// and must not be the zero T, or false if v must not be passed on. After that, Pass calls
+// before, without the mutex, and then lets the waiter go on. If v was not passed on, Pass
+// returns false and has changed nothing.
 func (q *Queue[K, T, S]) Pass(v T, next func() (T, bool), before func()) (passed bool) {
-	if !q.Waits() { // mostly; a caller that comes now finds the queue as it was
+	if !q.Waits() { // true most of the time; a waiter that comes now will be made the head by Next
 		return false
 	}
 	q.all.mu.Lock()
-	p, given := q.ends.next, v
-	if q.holds(v) && p.accepts { // ends does not
+	p, given := q.sentinel.next, v
+	if q.holds(v) && p.accepts { // the sentinel accepts nothing
 		given, passed = next()
 	}
 	if passed {
@@ -20,16 +20,16 @@ func (q *Queue[K, T, S]) Pass(v T, next func() (T, bool), before func()) (passed
 	}
 	q.all.mu.Unlock()
 	if passed {
-		defer func() { p.ready <- struct{}{} }() // has room
+		defer func() { p.ready <- struct{}{} }() // never blocks: its capacity is 1
 		before()
 	}
 	return passed
 }
 
-// Next makes the first waiter the head, if v is held, since nobody holds it any more.
-// Before that it calls prepare with what heads leave to each other, and with how many
-// wait; with the last of them the queue ends. It returns false if v was not held.
-func (q *Queue[K, T, S]) Next(v T, prepare func(left *S, waiters int)) bool {
+// Next makes the first waiter the head, because v is released. Before that it calls prepare
+// with the state and with the number of waiters. If there are none, the queue ends. Next
+// returns false, and changes nothing, if v is not held.
+func (q *Queue[K, T, S]) Next(v T, prepare func(state *S, waiters int)) bool {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	if !q.holds(v) {
@@ -37,60 +37,59 @@ func (q *Queue[K, T, S]) Next(v T, prepare func(left *S, waiters int)) bool {
 	}
 	var none T
 	q.held = none
-	prepare(&q.left, q.size())
+	prepare(&q.state, q.size())
 	q.advance()
 	return true
 }
 
-// Waits says whether somebody waits. It is a hint: the answer may be old.
+// Waits reports whether goroutines wait. The answer may be outdated when it is returned.
 func (q *Queue[K, T, S]) Waits() bool { return q.waiters.Load() > 0 }
 
-// holds says that v is held. The mutex is held.
+// holds reports whether v is held. The mutex is held.
 func (q *Queue[K, T, S]) holds(v T) bool {
 	var none T
 	return q.held == v && v != none
 }
 
 // end ends the place of a head. The mutex is held.
-func (q *Queue[K, T, S]) end(p *Place[K, T, S], after func(left *S, n int)) {
+func (q *Queue[K, T, S]) end(p *Place[K, T, S], after func(state *S, n int)) {
 	var none T
 	if q.stayer == p {
 		q.stayer = nil
 	}
 	q.heads--
-	after(&q.left, q.size())
+	after(&q.state, q.size())
 	if q.heads == 0 && q.held == none {
 		q.advance()
 	}
-	q.all.keep(p)
+	q.all.recycle(p)
 }
 
-// advance makes the first waiter the head, or drops the queue if nobody waits. The mutex
-// is held.
+// advance makes the first waiter the head, or ends the queue if no one waits. The mutex is
+// held.
 func (q *Queue[K, T, S]) advance() {
 	if !q.Waits() {
 		q.all.drop(q)
 		return
 	}
-	q.asking = q.ends.next.seen
-	q.letIn()
+	q.askingSince = q.sentinel.next.seenAt
+	q.promote()
 }
 
-// letIn makes the first waiter a head. The mutex is held.
-func (q *Queue[K, T, S]) letIn() {
-	p := q.ends.next
+// promote makes the first waiter a head. The mutex is held.
+func (q *Queue[K, T, S]) promote() {
+	p := q.sentinel.next
 	q.remove(p)
 	q.heads++
 	p.head = true
-	p.ready <- struct{}{} // has room
+	p.ready <- struct{}{} // never blocks: its capacity is 1
 }
 
-// insert puts a place among the waiters, before those that came later. The mutex is
-// held.
+// insert adds a place to the waiters, in the order of arrival. The mutex is held.
 func (q *Queue[K, T, S]) insert(p *Place[K, T, S]) {
-	next := q.ends
-	if next.prev.number > p.number { // it was here before, and is one of the first
-		for next = q.ends.next; next.number < p.number; {
+	next := q.sentinel
+	if next.prev.number > p.number { // it was a head before, and belongs near the front
+		for next = q.sentinel.next; next.number < p.number; {
 			next = next.next
 		}
 	}
@@ -99,7 +98,7 @@ func (q *Queue[K, T, S]) insert(p *Place[K, T, S]) {
 	q.waiters.Add(1)
 }
 
-// remove takes a waiter's place out of the queue. The mutex is held.
+// remove removes a waiter's place from the queue. The mutex is held.
 func (q *Queue[K, T, S]) remove(p *Place[K, T, S]) {
 	p.prev.next, p.next.prev = p.next, p.prev
 	q.waiters.Add(-1)

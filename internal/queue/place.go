@@ -5,24 +5,25 @@ import (
 	"time"
 )
 
-// Place is the place of a goroutine in a queue, for that goroutine alone. It is over, and
-// must not be used, after Leave, Hold and Admit, and after Wait has returned a value.
+// Place is a goroutine's place in a queue, as a waiter or a head. Only that goroutine may
+// use it. It ends with Leave, Hold or Admit, or when Wait returns a value, and must not be
+// used after that.
 type Place[K, T comparable, S any] struct {
 	queue *Queue[K, T, S]
-	ready chan struct{} // receives once when the place is no longer a waiter's
+	ready chan struct{} // receives one value when the goroutine becomes a head or was passed a value
 
-	// Queues.mu guards the rest, but for what the owner reads after ready.
+	// Queues.mu guards the rest. After ready, the goroutine reads head without it.
 	prev, next *Place[K, T, S]
-	number     uint64        // in the order of arrival; 0 for who began the queue
-	seen       time.Duration // since when it is known to wait; 0 if Scan has not seen it
-	given      T             // was passed to it
+	number     uint64        // in the order of arrival; 0 for the goroutine that began the queue
+	seenAt     time.Duration // when a Scan found it waiting for the first time; 0 if none did
+	given      T             // the value that was passed to it
 	head       bool
 	accepts    bool
 }
 
-// Wait returns when the place is that of a head, or when a value was passed to it: then
-// with the value, and the place is over. If ctx ends first it returns ctx's error, and
-// the place has to Leave.
+// Wait returns when the place has become a head's, or when a value was passed to it. Then it
+// returns the value, and the place has ended. If ctx ends first, it returns ctx's error, and
+// the caller has to call Leave.
 func (p *Place[K, T, S]) Wait(ctx context.Context) (v T, given bool, err error) {
 	select {
 	case <-p.ready:
@@ -39,25 +40,26 @@ func (p *Place[K, T, S]) Wait(ctx context.Context) (v T, given bool, err error) 
 	return p.take(), true, nil
 }
 
-// take returns what was passed to the place, which is over then. ready was received.
+// take returns the value that was passed to the place, and ends the place. The caller has
+// received from ready.
 func (p *Place[K, T, S]) take() T {
 	a := p.queue.all
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	v := p.given
-	a.keep(p)
+	a.recycle(p)
 	return v
 }
 
-// Leave gives the place up. A value that was passed to it meanwhile is returned, and it
-// is for the caller to pass it on. Otherwise after is called with what heads leave to each
-// other, and with how many of the queue still wait or ask.
-func (p *Place[K, T, S]) Leave(after func(left *S, n int)) (v T, given bool) {
+// Leave ends the place. If a value was passed to it, Leave returns the value, and the
+// caller has to pass it on. Otherwise it calls after with the state, and with the number of
+// goroutines of the queue that still wait or ask.
+func (p *Place[K, T, S]) Leave(after func(state *S, n int)) (v T, given bool) {
 	q := p.queue
 	q.all.mu.Lock()
 	if p.given != v {
 		q.all.mu.Unlock()
-		<-p.ready // not before Pass has done what comes ahead of this
+		<-p.ready // comes when Pass has called its argument before
 		return p.take(), true
 	}
 	defer q.all.mu.Unlock()
@@ -65,15 +67,15 @@ func (p *Place[K, T, S]) Leave(after func(left *S, n int)) (v T, given bool) {
 		q.end(p, after)
 	} else {
 		q.remove(p)
-		after(&q.left, q.size())
-		q.all.keep(p)
+		after(&q.state, q.size())
+		q.all.recycle(p)
 	}
 	return v, false
 }
 
-// Hold turns the place of the only head into that of v's holder: nobody has a turn until
-// Next, but v may be passed on. It calls after as Leave does.
-func (p *Place[K, T, S]) Hold(v T, after func(left *S, n int)) *Queue[K, T, S] {
+// Hold makes the place of the only head that of v's holder. No waiter becomes a head until
+// Next, but v may be passed on. Hold calls after as Leave does.
+func (p *Place[K, T, S]) Hold(v T, after func(state *S, n int)) *Queue[K, T, S] {
 	q := p.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
@@ -82,21 +84,22 @@ func (p *Place[K, T, S]) Hold(v T, after func(left *S, n int)) *Queue[K, T, S] {
 	return q
 }
 
-// Admit makes heads of the first n waiters, and gives up the place, which is a head's.
-// It calls after as Leave does.
-func (p *Place[K, T, S]) Admit(n int, after func(left *S, n int)) {
+// Admit makes heads of the first n waiters, and ends the place, which is a head's. It calls
+// after as Leave does.
+func (p *Place[K, T, S]) Admit(n int, after func(state *S, n int)) {
 	q := p.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	q.asking = 0
+	q.askingSince = 0
 	for ; n > 0 && q.waiters.Load() > 0; n-- {
-		q.letIn()
+		q.promote()
 	}
 	q.end(p, after)
 }
 
-// Stay says that the place stays a head's: of several heads, that is the first who calls
-// it, until its place is over. The others are waiters again where they were, and Wait.
+// Stay returns true if the place stays a head's. That is so for the first of several heads
+// that calls it, until its place ends. The others become waiters again at their old places,
+// and have to call Wait.
 func (p *Place[K, T, S]) Stay() bool {
 	q := p.queue
 	q.all.mu.Lock()

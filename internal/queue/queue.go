@@ -7,41 +7,42 @@ import (
 	"time"
 )
 
-// Queues are the queues of one process. The zero Queues is ready to use.
+// Queues has the queues of one process. The zero Queues is ready to use.
 type Queues[K, T comparable, S any] struct {
 	mu    sync.Mutex
 	inUse map[K]*Queue[K, T, S]
 
-	// What is not in use, to be used again: most queues last for one lock.
+	// Queues and places that are not in use are kept, because most queues last for one lock.
 	queues []*Queue[K, T, S]
 	places []*Place[K, T, S]
 }
 
-// unusedMost bounds what is kept to be used again.
+// unusedMost bounds how many of each are kept.
 const unusedMost = 1024
 
-// Queue is one queue. It is in use while somebody waits, asks or holds.
+// Queue is one queue. It is in use while a goroutine waits, asks or holds.
 type Queue[K, T comparable, S any] struct {
-	all     *Queues[K, T, S]
-	waiters atomic.Int32    // changed only while the mutex is held
-	ends    *Place[K, T, S] // next is the first waiter and prev the last, or itself
+	all      *Queues[K, T, S]
+	waiters  atomic.Int32    // changed only while the mutex is held
+	sentinel *Place[K, T, S] // the sentinel of the ring of waiters: next is the first of them, prev the last
 	use[K, T, S]
 }
 
-// use is what there is of a queue while it is in use. Queues.mu guards it.
+// use is the part of a queue that begins and ends with its use. Queues.mu guards it.
 type use[K, T comparable, S any] struct {
-	key    K
-	heads  int             // 0 while a value is held
-	stayer *Place[K, T, S] // the head that waits for the store; nil if none does
-	held   T               // the zero T while heads ask
-	left   S               // by heads to each other
-	count  uint64          // of those who entered
-	asking time.Duration   // since when the head is known to wait; see Scan
+	key         K
+	heads       int             // 0 while a value is held
+	stayer      *Place[K, T, S] // the head that waits for the store; nil if there is none
+	held        T               // the zero T while heads ask
+	state       S               // by one head to the next
+	count       uint64          // of the goroutines that have entered
+	askingSince time.Duration   // when a Scan found the oldest head for the first time; 0 if none did
 }
 
-// Enter takes a place in the queue of a key. Where there is no queue, begin returns what
-// its heads find, and the place is that of its head. Where there is one, who does not
-// wait gets no place, and a caller that accepts may be passed a value.
+// Enter takes a place in the queue of a key. If there is no queue, it begins one with the
+// state that begin returns, and the place is its head's. If there is one, a caller with
+// waits gets a place as a waiter, and others get none. accepts says that a value may be
+// passed to the caller.
 func (a *Queues[K, T, S]) Enter(key K, waits, accepts bool, begin func() S) (p *Place[K, T, S], head bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -59,25 +60,25 @@ func (a *Queues[K, T, S]) Enter(key K, waits, accepts bool, begin func() S) (p *
 	return p, q == nil
 }
 
-// Do calls fn with the queue of a key: with the value that is held, the zero T if none
-// is, and with what its heads leave to each other. It returns false where there is none.
-func (a *Queues[K, T, S]) Do(key K, fn func(held T, left *S)) bool {
+// Do calls fn with the value that is held in the queue of a key, the zero T if none is, and
+// with the state. It returns false if there is no queue.
+func (a *Queues[K, T, S]) Do(key K, fn func(held T, state *S)) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q := a.inUse[key]
 	if q != nil {
-		fn(q.held, &q.left)
+		fn(q.held, &q.state)
 	}
 	return q != nil
 }
 
-// scanChunk is how many queues Scan looks at before others may go on.
+// scanChunk is how many queues Scan visits before other goroutines may lock the mutex.
 const scanChunk = 512
 
-// Scan calls visit for each queue in which goroutines wait or ask, with how many they
-// are, and since when the first of them is known to do so. No clock is read when a wait
-// begins: it counts from the first Scan that sees it. now is a reading of the caller's
-// clock other than 0. Queues that come or go during a Scan may be left out.
+// Scan calls visit for each queue in which goroutines wait or ask, with their number n, and
+// with the time since when the first of them does so. No clock is read when a wait begins,
+// so that is the time of the first Scan that found it. now is a reading of the caller's
+// clock, and not 0. Scan may leave out queues that begin or end meanwhile.
 func (a *Queues[K, T, S]) Scan(now time.Duration, visit func(key K, since time.Duration, n int)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -93,42 +94,42 @@ func (a *Queues[K, T, S]) Scan(now time.Duration, visit func(key K, since time.D
 	}
 }
 
-// size returns how many wait or ask. The mutex is held.
+// size returns how many goroutines wait or ask. The mutex is held.
 func (q *Queue[K, T, S]) size() int { return int(q.waiters.Load()) + q.heads }
 
-// since returns since when the first waiter or ask is known to, and notes
-// that all of them do so now. The mutex is held.
+// since returns when a Scan first found the goroutine that has waited or asked for longest.
+// It records now for those that no Scan has found before. The mutex is held.
 func (q *Queue[K, T, S]) since(now time.Duration) time.Duration {
-	for p := q.ends.prev; p != q.ends && p.seen == 0; p = p.prev {
-		p.seen = now
+	for p := q.sentinel.prev; p != q.sentinel && p.seenAt == 0; p = p.prev {
+		p.seenAt = now
 	}
 	if q.heads == 0 {
-		return q.ends.next.seen
+		return q.sentinel.next.seenAt
 	}
-	if q.asking == 0 {
-		q.asking = now
+	if q.askingSince == 0 {
+		q.askingSince = now
 	}
-	return q.asking
+	return q.askingSince
 }
 
 // newQueue returns a queue with one head. The mutex is held.
-func (a *Queues[K, T, S]) newQueue(key K, left S) (q *Queue[K, T, S]) {
+func (a *Queues[K, T, S]) newQueue(key K, state S) (q *Queue[K, T, S]) {
 	if a.inUse == nil {
 		a.inUse = make(map[K]*Queue[K, T, S])
 	}
 	if n := len(a.queues); n > 0 {
 		q, a.queues = a.queues[n-1], a.queues[:n-1]
 	} else {
-		q = &Queue[K, T, S]{all: a, ends: &Place[K, T, S]{number: math.MaxUint64}}
-		q.ends.prev, q.ends.next = q.ends, q.ends
+		q = &Queue[K, T, S]{all: a, sentinel: &Place[K, T, S]{number: math.MaxUint64}}
+		q.sentinel.prev, q.sentinel.next = q.sentinel, q.sentinel
 	}
-	q.use = use[K, T, S]{key: key, heads: 1, left: left}
+	q.use = use[K, T, S]{key: key, heads: 1, state: state}
 	a.inUse[key] = q
 	return q
 }
 
-// drop ends a queue in which nobody is left. Who held it last may still refer to it.
-// The mutex is held.
+// drop ends a queue that no goroutine uses. The last holder may still refer to it. The
+// mutex is held.
 func (a *Queues[K, T, S]) drop(q *Queue[K, T, S]) {
 	delete(a.inUse, q.key)
 	q.use = use[K, T, S]{}
@@ -137,7 +138,7 @@ func (a *Queues[K, T, S]) drop(q *Queue[K, T, S]) {
 	}
 }
 
-// newPlace returns a place that is neither a head's nor a waiter's. The mutex is held.
+// newPlace returns a place that is neither a head's nor a waiter's yet. The mutex is held.
 func (a *Queues[K, T, S]) newPlace(q *Queue[K, T, S]) (p *Place[K, T, S]) {
 	if n := len(a.places); n > 0 {
 		p, a.places = a.places[n-1], a.places[:n-1]
@@ -148,10 +149,10 @@ func (a *Queues[K, T, S]) newPlace(q *Queue[K, T, S]) (p *Place[K, T, S]) {
 	return p
 }
 
-// keep keeps a place that is over. The mutex is held.
-func (a *Queues[K, T, S]) keep(p *Place[K, T, S]) {
+// recycle keeps a place that has ended. The mutex is held.
+func (a *Queues[K, T, S]) recycle(p *Place[K, T, S]) {
 	select {
-	case <-p.ready: // its turn came, and was not waited for any more
+	case <-p.ready: // its goroutine had given up the wait before it became a head
 	default:
 	}
 	*p = Place[K, T, S]{ready: p.ready}

@@ -31,7 +31,7 @@ func nothing(*int, int) {}
 
 func ignore(*item, *int) {}
 
-// waiter takes a place that is not the head's.
+// waiter takes a place as a waiter.
 func waiter(t *testing.T, qs *queues) *place {
 	t.Helper()
 	p, head := qs.Enter("key", true, true, begin)
@@ -41,7 +41,7 @@ func waiter(t *testing.T, qs *queues) *place {
 	return p
 }
 
-// holder holds a value in a queue where nobody was before.
+// holder holds a value in a queue that it has begun.
 func holder(t *testing.T, qs *queues) (*item, *queue.Queue[string, *item, int]) {
 	t.Helper()
 	p, head := qs.Enter("key", true, true, begin)
@@ -52,7 +52,7 @@ func holder(t *testing.T, qs *queues) (*item, *queue.Queue[string, *item, int]) 
 	return v, p.Hold(v, nothing)
 }
 
-// The order is that of arrival, whether the turn comes or a value.
+// The order is that of arrival, whether a waiter becomes a head or is passed a value.
 func TestFirstComeFirstServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var qs queues
@@ -87,8 +87,8 @@ func TestFirstComeFirstServed(t *testing.T) {
 	})
 }
 
-// What Pass does ahead of the receiver is done before the receiver goes on, also where
-// that gives up.
+// Pass calls its argument before, and then lets the receiver go on, also a receiver that gives
+// up.
 func TestReceiverWaitsForPass(t *testing.T) {
 	for name, receive := range map[string]func(*place) (*item, bool){
 		"waits": func(p *place) (*item, bool) {
@@ -118,7 +118,7 @@ func TestReceiverWaitsForPass(t *testing.T) {
 	}
 }
 
-// The receiver goes on even if what Pass does ahead of it panics.
+// The receiver goes on even if a function panics that Pass calls.
 func TestPanicAheadOfTheReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var qs queues
@@ -135,7 +135,7 @@ func TestPanicAheadOfTheReceiver(t *testing.T) {
 	})
 }
 
-// Wait ends with its context, and prefers what has come by then.
+// Wait ends with its context. It prefers what came before that.
 func TestWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var qs queues
@@ -165,8 +165,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// Of several heads one waits for the store; the others go back to where they were, and
-// are let in again.
+// Of several heads, one waits for the store. The others become waiters again at their old
+// places, and later heads.
 func TestHeadsGoBackInOrder(t *testing.T) {
 	var qs queues
 	first, _ := qs.Enter("key", true, false, begin)
@@ -200,14 +200,15 @@ func TestHeadsGoBackInOrder(t *testing.T) {
 	}
 }
 
-// waits is what Scan shows.
+// waits is the result of a Scan.
 type waits struct {
 	key   string
 	since time.Duration
 	n     int
 }
 
-// A wait counts from the first Scan that sees it, and on when the waiter is head.
+// A wait counts from the first Scan that finds it, and goes on when the waiter becomes a
+// head.
 func TestScan(t *testing.T) {
 	var qs queues
 	scan := func(now time.Duration, want ...waits) {
@@ -239,7 +240,7 @@ func TestScan(t *testing.T) {
 	scan(9)
 }
 
-// Scan lets others go on while it looks at many queues.
+// Scan lets other goroutines lock the mutex while it visits many queues.
 func TestScanOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var qs queue.Queues[int, *item, int]
@@ -274,7 +275,7 @@ func TestScanOfMany(t *testing.T) {
 	})
 }
 
-// crowd is what goroutines have in common that do all there is, at the same time.
+// crowd is the shared state of goroutines that make all kinds of calls at the same time.
 type crowd struct {
 	*testing.T
 	qs     queues
@@ -285,8 +286,8 @@ type crowd struct {
 	gaveUp atomic.Int64
 }
 
-// Goroutines that come, wait, give up, hold, pass on and end: never are two inside, what
-// was passed on is received once, and nobody is forgotten.
+// Goroutines come, wait, give up, hold, pass on and end. No two of them hold at the same
+// time, each value that was passed on is received once, and no goroutine is left.
 func TestCrowd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowd{T: t}
@@ -318,7 +319,7 @@ func TestCrowd(t *testing.T) {
 
 var keys = [...]string{"a", "b", "c"}
 
-// visit is one time in a queue.
+// visit enters a queue once.
 func (c *crowd) visit(r *rand.Rand, at int) {
 	ctx, cancel := context.WithTimeout(c.Context(), time.Duration(r.IntN(300))*time.Millisecond)
 	defer cancel()
@@ -358,7 +359,7 @@ func (c *crowd) visit(r *rand.Rand, at int) {
 	c.let(r, v)
 }
 
-// let passes v on, or lets the next one ask.
+// let passes v on, or makes the next waiter the head.
 func (c *crowd) let(r *rand.Rand, v *item) {
 	next := func() (*item, bool) { return &item{queue: v.queue}, r.IntN(4) > 0 }
 	ahead := func() { c.passed.Add(1); time.Sleep(time.Millisecond) }

@@ -9,36 +9,37 @@ import (
 )
 
 const (
-	// callsTogether may begin at one moment, and each callGap one more: a Scheduler makes
-	// 50 calls a second at most, whatever fails. What waits meanwhile travels together.
+	// A Scheduler makes at most callsTogether calls at once, and then one after each
+	// callGap, whatever fails. Items that wait for a call share the next ones.
 	callsTogether = 8
 	callGap       = 25 * time.Millisecond
-	// callsPerPeriod raises that for very many items and very short leases: each may be
-	// renewed so many times in a period, in full batches.
+	// callsPerPeriod shortens callGap for very many items and very short leases: there is
+	// always time to renew each item so many times in a period, in full batches.
 	callsPerPeriod = 4
-	// underWayMost bounds the calls under way: a hung store would get ever more of them,
-	// each with a goroutine and a connection. Full batches of all items are allowed in
-	// addition, so that those that hang keep no others waiting.
+	// underWayMost bounds the calls under way. Without it a store that hangs would get more
+	// and more of them, each with a goroutine and a connection. There may be as many more
+	// as all items need in full batches, so that calls that hang keep no others waiting.
 	underWayMost = 32
 )
 
-// pace is what limits the calls of a Scheduler. Scheduler.mu guards it.
+// pace limits the calls of a Scheduler. Scheduler.mu guards it.
 type pace struct {
 	underWay int
-	// free is when no call will have begun too early, if none begins until then: each call
-	// moves it by a gap, and it may be callsTogether gaps ahead.
+	// free is the time up to which the calls so far have used the allowed rate. Each call
+	// moves it by a gap. It may be callsTogether gaps in the future.
 	free clock.Instant
 }
 
-// gap is the time between two calls, but for those that may begin together. The mutex is
-// held.
+// gap returns the time between two calls, except for those that may begin together. The
+// mutex is held.
 func (s *Scheduler) gap() time.Duration {
 	batches := time.Duration(len(s.items)/batchMost + 1)
 	return max(min(callGap, s.periodOf(s.TTL)/callsPerPeriod/batches), 1)
 }
 
-// nextCall is when the next call may begin for an item that is ready; the time of the next
-// look at the clock if there is none, or too many calls are under way. The mutex is held.
+// nextCall returns when the next call may begin for an item that is ready. It returns the
+// time of the next tick if there is none, or if too many calls are under way. The mutex is
+// held.
 func (s *Scheduler) nextCall(now clock.Instant) clock.Instant {
 	if len(s.ready) == 0 || s.pace.underWay >= underWayMost+len(s.items)/batchMost {
 		return now + TickMost
@@ -46,13 +47,13 @@ func (s *Scheduler) nextCall(now clock.Instant) clock.Instant {
 	return max(now, s.pace.free-(callsTogether-1)*s.gap())
 }
 
-// batch is a call of Renew under way. Scheduler.mu guards what changes.
+// batch is a call of Renew under way. Scheduler.mu guards live.
 type batch struct {
 	items    []Item
-	failures int             // how often each of them failed before, in a row
-	ctx      context.Context // over when the call has ended, or need not go on
+	failures int             // of each item before, in a row
+	ctx      context.Context // ends with the call, or when no item needs the call any more
 	end      context.CancelFunc
-	live     int // how many of the items are not over
+	live     int // how many of the items are still in the heap
 }
 
 // begin makes batches of items that are ready, as many as may begin now. The mutex is held.
@@ -74,17 +75,17 @@ func (s *Scheduler) begin(now clock.Instant) (batches []*batch) {
 	return batches
 }
 
-// takeReady takes the items of one call from those that are ready: from the first on those
-// alike. Items that are over or being proved are taken out, too.
-// The mutex is held.
+// takeReady takes the items of one call out of those that are ready: the first, and all that
+// may share a call with it. It also takes out items that are over or are being proved. The
+// mutex is held.
 func (s *Scheduler) takeReady() (items []Item) {
 	s.ready = slices.DeleteFunc(s.ready, func(i Item) bool {
 		e := i.Entry()
 		switch {
-		case e.place == 0:
+		case e.heapIndex == 0:
 		case e.paused:
 			e.renewAt = s.Clock.Now()
-		case len(items) == batchMost || len(items) > 0 && !e.alike(items[0].Entry()):
+		case len(items) == batchMost || len(items) > 0 && !e.sharesCall(items[0].Entry()):
 			return false
 		default:
 			e.renewAt = 0
@@ -96,16 +97,17 @@ func (s *Scheduler) takeReady() (items []Item) {
 	return items
 }
 
-// alike says that two items may share a call. Those whose last renewals failed share one only
-// with those that failed as often: a call ends when all nodes of the store have answered, and
-// what fails may wait longer for that. Nor do items with a fixed end share one with others:
-// near its end such a claim leaves a call little time.
-func (e *Entry) alike(f *Entry) bool {
-	return e.failures == f.failures && (e.checked > 0) == (f.checked > 0)
+// sharesCall reports whether two items may share a call. Items whose last renewals failed
+// share one only with those that failed as often. A call ends when all nodes of the store
+// have answered, and a call that failed before may wait longer for that. Items with a fixed
+// end share no call with others, because near its end such a claim leaves a call little
+// time.
+func (e *Entry) sharesCall(f *Entry) bool {
+	return e.failures == f.failures && (e.checkEvery > 0) == (f.checkEvery > 0)
 }
 
-// leave is called when one of the items is over. With the last of them the call is of no
-// use to anybody.
+// leave records that one of the items is over. After the last of them, no one needs the
+// call.
 func (b *batch) leave() {
 	if b.live--; b.live == 0 {
 		b.end()

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// errPanic says that Config.Renew panicked.
+// errPanic is the error if Config.Renew panicked.
 var errPanic = errors.New("the renewal panicked")
 
-// renew makes the call of a batch and records the answers. What is recorded is reported
-// after that: no report delays a renewal or the end of an item.
+// renew makes the call of a batch, records the answers, and then reports them: no report
+// delays a renewal or the end of an item.
 func (s *Scheduler) renew(b *batch) {
 	var r reports
 	s.renewPart(b, b.items, &r)
@@ -25,8 +25,8 @@ func (s *Scheduler) renew(b *batch) {
 	s.report(&r)
 }
 
-// renewPart renews items of a batch. If one of them made the store's code panic, it must
-// not take the others along: then each half is renewed in a call of its own.
+// renewPart renews some items of a batch. If the store's code panics, one item may be the
+// reason, and the others must not be lost. So each half is renewed again in its own call.
 func (s *Scheduler) renewPart(b *batch, items []Item, r *reports) {
 	c := s.call(b.ctx, items, b.failures)
 	if half := len(items) / 2; half > 0 && errors.Is(c.err, errPanic) {
@@ -41,12 +41,12 @@ func (s *Scheduler) renewPart(b *batch, items []Item, r *reports) {
 type call struct {
 	start    clock.Moment
 	failures int              // of each item before, in a row
-	answers  []driver.Renewal // one for each claim, unless err says why there are none
+	answers  []driver.Renewal // one for each claim, if err is nil
 	err      error
 	report   Call
 }
 
-// answer returns what was answered to the claim at a place.
+// answer returns the answer to a claim, by its index.
 func (c *call) answer(at int) driver.Renewal {
 	if c.err != nil {
 		return driver.Renewal{Err: c.err}
@@ -54,8 +54,8 @@ func (c *call) answer(at int) driver.Renewal {
 	return c.answers[at]
 }
 
-// failure returns why claims have no answer, for the first of those that have none. That a
-// claim is gone is an answer.
+// failure returns the error of the call, or that of the first claim without an answer. That
+// a claim is gone is an answer.
 func (c *call) failure() error {
 	if c.err != nil {
 		return c.err
@@ -85,7 +85,7 @@ func (s *Scheduler) call(ctx context.Context, items []Item, failures int) (c cal
 	return c
 }
 
-// ask makes the call, for as long as Timeout says.
+// ask makes the call, with the time limit that retry.Timeout sets.
 func (s *Scheduler) ask(ctx context.Context, claims []driver.Claim, failures int) ([]driver.Renewal, error) {
 	bound := deadline.New(ctx, time.Now().Add(retry.Timeout(s.TTL, failures)))
 	defer bound.End()
@@ -96,12 +96,12 @@ func (s *Scheduler) ask(ctx context.Context, claims []driver.Claim, failures int
 	return answers, err
 }
 
-// record takes what the store answered over into the items, ends those that are gone, and
-// adds what is to be reported to r.
+// record records the answers in the items, ends those that are gone, and adds what is to be
+// reported to r.
 func (s *Scheduler) record(items []Item, c call, r *reports) {
 	verbose, fresh := s.Verbose(), false
-	retryAt := s.retryAt(c.failures + 1) // one for all: what failed together is asked for together
-	calls := []Call{c.report}            // the first report has it
+	retryAt := s.retryAt(c.failures + 1) // the same for all, so that they share the next call
+	calls := []Call{c.report}            // reported once, before the first renewal
 	for n, i := range items {
 		answer := c.answer(n)
 		found, held := i.Answered(c.start, answer)
@@ -125,24 +125,24 @@ func (s *Scheduler) record(items []Item, c call, r *reports) {
 			r.renewals = append(r.renewals, found)
 		}
 	}
-	if fresh { // else all are still being reported
+	if fresh { // if not, earlier reports of all the items are still on their way
 		r.calls = append(r.calls, calls...)
 	}
 }
 
-// retryAt is when to renew again what has failed so many times in a row.
+// retryAt returns when to renew items whose renewal has failed so many times in a row.
 func (s *Scheduler) retryAt(failures int) clock.Instant {
 	return s.Clock.Now() + retry.Delay(failures, min(retry.DelayMost, s.periodOf(s.TTL)/4))
 }
 
-// planNext plans the renewal after one that was answered: at retryAt where it failed.
-// Nothing is planned for an item that is over.
+// planNext plans the next renewal of an item after an answer: at retryAt if the renewal
+// failed. It plans nothing for an item that is over.
 func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, held, fixed bool, retryAt clock.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := i.Entry()
 	switch {
-	case answer.Err != nil && e.place == 0: // its end has cancelled the call, which says nothing of the store
+	case answer.Err != nil && e.heapIndex == 0: // the end of the item has cancelled the call, which is no error of the store
 		if e.err == nil {
 			e.err = retry.ErrNoAnswer
 		}
@@ -152,17 +152,17 @@ func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, 
 		e.renewAt = retryAt
 	case held:
 		e.failures, e.err = 0, nil
-		if fixed && e.checked == 0 {
-			e.checked = max(s.periodOf(s.TTL), 1)
+		if fixed && e.checkEvery == 0 {
+			e.checkEvery = max(s.periodOf(s.TTL), 1)
 		}
-		if e.renewAt == 0 { // else somebody hurried meanwhile, and it is due again
-			period := cmp.Or(e.checked, s.periodOf(answer.ValidFor))
+		if e.renewAt == 0 { // if not, Hurry was called meanwhile, and it is due again
+			period := cmp.Or(e.checkEvery, s.periodOf(answer.ValidFor))
 			e.renewAt = s.onGrid(start.Mono+period, period)
 		}
 	}
 }
 
-// complete ends a batch and plans its items again.
+// complete ends a batch, and plans its items again.
 func (s *Scheduler) complete(b *batch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,10 +172,10 @@ func (s *Scheduler) complete(b *batch) {
 		i.Entry().batch = nil
 		s.renewAt(i, i.Entry().renewAt)
 	}
-	s.arm(s.Clock.Now()) // others may wait for this one to end
+	s.arm(s.Clock.Now()) // other items may have waited for the end of this call
 }
 
-// reports are calls and renewals that are recorded, and not reported yet.
+// reports are the calls and renewals that are recorded, but not reported yet.
 type reports struct {
 	calls    []Call
 	renewals []Report
@@ -196,7 +196,7 @@ func (s *Scheduler) called(calls []Call) {
 	}
 }
 
-// beginReport returns false where a renewal of an item is still being reported.
+// beginReport returns false if an earlier renewal of the item is still being reported.
 func (s *Scheduler) beginReport(i Item) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

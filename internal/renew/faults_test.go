@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// A store that stops answering, in whatever way: the lease ends a margin before the store
-// can give it away, with what went wrong.
+// If a store stops answering, in whatever way, the lease ends a margin before the store can
+// grant it to another client, with the last error.
 func TestLeaseExpiresInTime(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer func(context.Context, []driver.Claim) ([]driver.Renewal, error)
-		last   error // nil for any
+		last   error // nil: any error
 	}{
 		"hangs":        {hang, nil},
 		"errors":       {fail, errReset},
@@ -43,7 +43,7 @@ func TestLeaseExpiresInTime(t *testing.T) {
 					t.Fatalf("got %q, %v, want it expired with %v", end, last, test.last)
 				}
 				between(t, "it ended after", l.endedAt().Sub(start), ttl-margin, ttl-margin)
-				time.Sleep(time.Hour) // for the call that never ends to end
+				time.Sleep(time.Hour) // until the call that hangs has ended
 				if end, _ := l.state(); end != "expired" {
 					t.Errorf("the answer that came too late changed the end to %q", end)
 				}
@@ -52,8 +52,8 @@ func TestLeaseExpiresInTime(t *testing.T) {
 	}
 }
 
-// A store that is away for less than a lease costs no lease. It is asked again and again,
-// each time with more time to answer, and with the usual time once it has answered.
+// If a store does not answer for less than a lease, no lease is lost. It is asked
+// repeatedly, each time with a longer timeout, and with the usual one after an answer.
 func TestRenewalIsRetried(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		l := k.add("job")
@@ -73,13 +73,13 @@ func TestRenewalIsRetried(t *testing.T) {
 					between(t, "a call after the one before", c.at.Sub(calls[i-1].at), 7*time.Millisecond, 250*time.Millisecond)
 				}
 			}
-			if err := k.Trouble(l); !errors.Is(err, errReset) {
+			if err := k.LastError(l); !errors.Is(err, errReset) {
 				t.Errorf("Trouble: got %v, want what went wrong", err)
 			}
 			k.answers(grant)
 			time.Sleep(time.Second)
 			l.held(t)
-			if err := k.Trouble(l); err != nil {
+			if err := k.LastError(l); err != nil {
 				t.Errorf("Trouble after a renewal: got %v", err)
 			}
 		}
@@ -139,7 +139,7 @@ func TestGone(t *testing.T) {
 	})
 }
 
-// One claim that makes the store's code panic costs that lease and no other.
+// If one claim makes the store's code panic, only its lease is lost.
 func TestPanicCostsOneLease(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		leases := k.addMany(1000)
@@ -161,8 +161,8 @@ func TestPanicCostsOneLease(t *testing.T) {
 	})
 }
 
-// Leases whose renewal failed travel with those that failed as often, and with no other,
-// also where all are due at once.
+// Leases whose renewal failed share calls with those that failed as often, and with no
+// others, also if all are due at once.
 func TestFailuresTravelApart(t *testing.T) {
 	inBubble(t, 30*time.Second, func(t *testing.T, k *kit) {
 		failed := map[string]int{}
@@ -194,7 +194,7 @@ func TestFailuresTravelApart(t *testing.T) {
 		leases := k.addMany(100)
 		for range 6 {
 			time.Sleep(4 * time.Second)
-			k.change(func() { k.ahead += 2 * time.Second }) // a step of the clock: all are due
+			k.change(func() { k.ahead += 2 * time.Second }) // a step of the clock: all leases are due
 		}
 		together := 0
 		for _, c := range k.renewals("lease 8") {
@@ -210,7 +210,7 @@ func TestFailuresTravelApart(t *testing.T) {
 	})
 }
 
-// A call ends with the last of its leases. As long as one is held, it goes on.
+// A call goes on while one of its leases is held, and ends with the last of them.
 func TestCallEndsWithItsLeases(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		ended := make(chan error, 1)
@@ -227,7 +227,7 @@ func TestCallEndsWithItsLeases(t *testing.T) {
 			t.Fatalf("%d calls are under way, want one for both", n)
 		}
 		k.Remove(a)
-		k.Remove(a) // twice is once
+		k.Remove(a) // a second call has no effect
 		synctest.Wait()
 		select {
 		case err := <-ended:
@@ -244,7 +244,7 @@ func TestCallEndsWithItsLeases(t *testing.T) {
 		default:
 			t.Error("the call goes on, and nobody needs it")
 		}
-		if err := k.Trouble(b); errors.Is(err, context.Canceled) || err == nil {
+		if err := k.LastError(b); errors.Is(err, context.Canceled) || err == nil {
 			t.Errorf("the trouble with its renewals was %v, want that the store did not answer", err)
 		}
 		time.Sleep(ttl)
@@ -254,7 +254,7 @@ func TestCallEndsWithItsLeases(t *testing.T) {
 	})
 }
 
-// The next renewal counts from when the call began, too: a slow store is asked as often.
+// The next renewal counts from the start of the call, so a slow store is asked as often.
 func TestSlowAnswersDelayNoRenewal(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		k.answers(func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {

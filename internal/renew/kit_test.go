@@ -21,7 +21,7 @@ const (
 
 var errReset = errors.New("connection reset")
 
-// lease is the simplest Item: over a margin before the end of what was answered.
+// lease is a simple Item. It is over a margin before the end that the store has answered.
 type lease struct {
 	entry Entry
 	kit   *kit
@@ -29,11 +29,11 @@ type lease struct {
 	fixed bool
 
 	mu    sync.Mutex
-	holds int // what its claim says
+	holds int // the count in its claim
 	until clock.Instant
 	ends  clock.Instant
 
-	// How it ended.
+	// Its end.
 	end  string // "gone" or "expired"; "" while it has not
 	last error
 	at   time.Time
@@ -95,7 +95,7 @@ func (l *lease) state() (end string, last error) {
 	return l.end, l.last
 }
 
-// endedAt returns when that was.
+// endedAt returns when the lease ended.
 func (l *lease) endedAt() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,17 +110,17 @@ func (l *lease) held(t *testing.T) {
 	}
 }
 
-// asked is a call that was made.
+// asked is a call that the Scheduler made.
 type asked struct {
 	at    time.Time
 	names []string
-	limit time.Duration // how long it may take
+	limit time.Duration // its timeout
 }
 
 // kit is a Scheduler over a store that is a function.
 type kit struct {
 	*Scheduler
-	ahead time.Duration // by how much the wall clock runs ahead
+	ahead time.Duration // how far the wall clock is ahead
 
 	mu      sync.Mutex
 	answer  func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error)
@@ -128,9 +128,9 @@ type kit struct {
 	reports []Report
 	calls   []Call
 	ticks   int
-	idles   int // how often the last item left
+	idles   int // how often Idle was called
 	quiet   bool
-	slow    time.Duration // how long each report of a renewal takes
+	slow    time.Duration // how long the report of a renewal takes
 }
 
 func newKit(length time.Duration) *kit {
@@ -166,7 +166,7 @@ func grant(_ context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	return answers, nil
 }
 
-// hang answers nothing until the call is over.
+// hang does not answer before the context ends.
 func hang(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
@@ -187,19 +187,19 @@ func (k *kit) ask(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, err
 	return answer(ctx, cs)
 }
 
-// change changes what is used meanwhile.
+// change changes fields while they are in use.
 func (k *kit) change(fn func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	fn()
 }
 
-// answers makes the store answer like this from now on.
+// answers makes fn answer the calls from now on.
 func (k *kit) answers(fn func(context.Context, []driver.Claim) ([]driver.Renewal, error)) {
 	k.change(func() { k.answer = fn })
 }
 
-// each answers each claim by itself.
+// each returns a function that answers each claim with fn.
 func each(fn func(c driver.Claim) driver.Renewal) func(context.Context, []driver.Claim) ([]driver.Renewal, error) {
 	return func(_ context.Context, cs []driver.Claim) (answers []driver.Renewal, err error) {
 		for _, c := range cs {
@@ -209,7 +209,7 @@ func each(fn func(c driver.Claim) driver.Renewal) func(context.Context, []driver
 	}
 }
 
-// add adds a lease that the store granted just now for as long as it was asked for.
+// add adds a lease that the store has just granted for its TTL.
 func (k *kit) add(name string) *lease { return k.addFor(name, k.TTL, false) }
 
 func (k *kit) addFor(name string, validFor time.Duration, fixed bool) *lease {
@@ -234,7 +234,7 @@ func (k *kit) removeAll(leases ...*lease) {
 	}
 }
 
-// renewals returns the calls that carried a name, of all calls with "".
+// renewals returns the calls with a name; all calls if it is "".
 func (k *kit) renewals(name string) []asked {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -243,10 +243,10 @@ func (k *kit) renewals(name string) []asked {
 	})
 }
 
-// forget forgets the calls that were made.
+// forget deletes the record of earlier calls.
 func (k *kit) forget() { k.change(func() { k.asked, k.reports, k.calls = nil, nil, nil }) }
 
-// inBubble runs a test in fake time, and fails if anything is left at its end.
+// inBubble runs a test in fake time. It fails if a goroutine or a timer is left at the end.
 func inBubble(t *testing.T, length time.Duration, test func(t *testing.T, k *kit)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

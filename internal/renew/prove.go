@@ -8,16 +8,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// ErrOver says that an item was over before it was proved.
+// ErrOver is the error if an item was over before it was proved.
 var ErrOver = errors.New("the lease is over")
 
-// Prove renews an item in a call of its own, which begins after Prove was called: it
-// records what the claim says from then on, and proves that the store still holds it. It
-// asks until ctx ends, or so many times if failures, the number of failures, is not 0. Meanwhile the item is not
-// renewed otherwise, so that no older claim arrives after this one.
+// Prove renews an item in its own call, which begins after Prove was called. So the store
+// records the claim as it is then, and confirms that it still has it. Prove tries until ctx
+// ends; if failures is not 0, only until that many calls have failed. The item is not
+// renewed otherwise in the meantime, so that no older claim arrives after this one.
 //
-// The error is final (see package retry), or ErrOver, or says that there were too many failures,
-// or ctx. What could not be recorded, the next renewal records.
+// The error is final (see package retry), ErrOver, that of the last call after too many
+// failures, or ctx's. If Prove fails, the next renewal records the claim.
 func (s *Scheduler) Prove(ctx context.Context, i Item, failures int) error {
 	if err := s.pause(ctx, i); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (s *Scheduler) prove(ctx context.Context, i Item, failures int) error {
 	c := call{start: start, answers: answers, err: err}
 	answer := c.answer(0)
 	_, held := i.Answered(start, answer)
-	// Recorded first: a listener may be slow.
+	// The answer is recorded by now, because an observer may be slow.
 	defer s.Called(ctx, Call{Claim: &claims[0], Took: s.Clock.Now() - start.Mono, Err: c.failure()})
 	switch {
 	case retry.Gone(answer.Err):
@@ -56,8 +56,8 @@ func (s *Scheduler) prove(ctx context.Context, i Item, failures int) error {
 	return answer.Err
 }
 
-// pause keeps an item from being renewed until resume, and waits for a call that is under
-// way: it carries the old claim.
+// pause keeps an item from being renewed until resume. It waits for a call that is under
+// way, which has an older claim.
 func (s *Scheduler) pause(ctx context.Context, i Item) error {
 	s.mu.Lock()
 	e := i.Entry()

@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// say changes what the claim of the lease says.
+// say changes the count in the lease's claim.
 func (l *lease) say(holds int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.holds = holds
 }
 
-// A proof is one call, which says what the claim says by now and extends the lease.
+// A proof is one call, which has the claim as it is then and extends the lease.
 func TestProve(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		l := k.add("job")
@@ -43,14 +43,14 @@ func TestProve(t *testing.T) {
 			t.Errorf("%d calls and %d renewals were reported, want the call alone", len(k.calls), len(k.reports))
 		}
 		k.mu.Unlock()
-		time.Sleep(time.Minute) // it is renewed as before
+		time.Sleep(time.Minute) // it is renewed as usual
 		l.held(t)
 		k.Remove(l)
 	})
 }
 
-// A proof waits for the renewal that is under way, which carries the old claim, and no
-// renewal begins before the proof has ended.
+// A proof waits for a renewal that is under way with an older claim, and no renewal begins
+// before the proof has ended.
 func TestProofAndRenewalsTakeTurns(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		under, most := 0, 0
@@ -91,7 +91,7 @@ func TestProofAndRenewalsTakeTurns(t *testing.T) {
 	})
 }
 
-// The end of a lease is noticed while it is being proved.
+// The lease ends in time while it is being proved.
 func TestLeaseExpiresDuringAProof(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		k.answers(hang)
@@ -111,9 +111,9 @@ func TestLeaseExpiresDuringAProof(t *testing.T) {
 func TestHowAProofFails(t *testing.T) {
 	refused := fmt.Errorf("%w: NOPERM", driver.ErrRefused)
 	for name, test := range map[string]struct {
-		answers  []error // of the calls, the last one forever
+		answers  []error // of the calls; the last one is repeated
 		patience int
-		limit    time.Duration // of the context
+		limit    time.Duration // the time limit of the context
 		want     error
 		calls    int
 		end      string
@@ -153,7 +153,7 @@ func TestHowAProofFails(t *testing.T) {
 				}
 				k.answers(grant)
 				time.Sleep(time.Minute)
-				if test.end == "" { // it is renewed as before
+				if test.end == "" { // it is renewed as usual
 					l.held(t)
 				}
 				k.Remove(l)
@@ -162,8 +162,8 @@ func TestHowAProofFails(t *testing.T) {
 	}
 }
 
-// A caller that waits for a renewal that hangs gives up with its context, and the renewals go
-// on.
+// If a renewal hangs, a caller that waits for its end gives up when its context ends, and
+// the renewals go on.
 func TestProofGivesUpWaiting(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		k.answers(hang)
@@ -203,7 +203,7 @@ func TestProofComesTooLate(t *testing.T) {
 	})
 }
 
-// A store whose code panics during a proof costs its caller, and the renewals go on.
+// If the store's code panics during a proof, the caller gets the panic, and renewals go on.
 func TestRenewalsGoOnAfterAPanic(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		l := k.add("job")

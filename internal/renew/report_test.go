@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Reports are slower than renewals by far: no lease ends that the store renews.
+// Reports are much slower than renewals. No lease ends that the store renews.
 func TestSlowReportsLoseNoLease(t *testing.T) {
 	inBubble(t, 3*time.Second, func(t *testing.T, k *kit) {
 		k.slow = 20 * time.Millisecond
@@ -19,12 +19,12 @@ func TestSlowReportsLoseNoLease(t *testing.T) {
 			l.held(t)
 		}
 		k.removeAll(leases...)
-		time.Sleep(time.Minute) // for what is still being reported
+		time.Sleep(time.Minute) // until all is reported
 	})
 }
 
-// A lease that is gone ends when the store says so, not when all that travelled with it
-// has been reported.
+// A lease that is gone ends when the store answers that, and not when the other results of
+// the call have been reported.
 func TestSlowReportsDelayNoEnd(t *testing.T) {
 	inBubble(t, 30*time.Second, func(t *testing.T, k *kit) {
 		k.slow = 10 * time.Second
@@ -36,7 +36,7 @@ func TestSlowReportsDelayNoEnd(t *testing.T) {
 			return driver.Renewal{ValidFor: c.TTL}
 		}))
 		time.Sleep(time.Second / 2)
-		k.change(func() { k.ahead += time.Hour }) // all are due, in one call
+		k.change(func() { k.ahead += time.Hour }) // all leases are due, in one call
 		start := time.Now()
 		time.Sleep(time.Hour)
 		between(t, "it ended after", leases[9].endedAt().Sub(start), 0, TickMost)
@@ -45,8 +45,7 @@ func TestSlowReportsDelayNoEnd(t *testing.T) {
 	})
 }
 
-// Who never returns from a report costs one goroutine for each lease, not one for each
-// renewal.
+// A report that never returns costs one goroutine for each lease, not one for each renewal.
 func TestHungReportsAreBounded(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		var under atomic.Int64
@@ -73,8 +72,8 @@ func TestHungReportsAreBounded(t *testing.T) {
 	})
 }
 
-// What went well is reported only to those who want it. Each call is reported once, before
-// what it found.
+// Renewals that succeeded are reported only if Verbose returns true. Each call is reported
+// once, before its results.
 func TestWhatIsReported(t *testing.T) {
 	for name, test := range map[string]struct {
 		quiet          bool
@@ -92,7 +91,7 @@ func TestWhatIsReported(t *testing.T) {
 				k.quiet = test.quiet
 				a, b := k.add("a"), k.add("b")
 				answers := 0
-				k.answers(each(func(driver.Claim) driver.Renewal { // the first call of both
+				k.answers(each(func(driver.Claim) driver.Renewal { // for the first call of both
 					if answers++; answers > 2 {
 						return driver.Renewal{ValidFor: ttl}
 					}
@@ -117,7 +116,7 @@ func TestWhatIsReported(t *testing.T) {
 	}
 }
 
-// A late renewal is reported also to those who want no others.
+// A late renewal is reported also if Verbose returns false.
 func TestLateRenewalIsReported(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		k.quiet = true

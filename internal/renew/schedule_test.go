@@ -34,7 +34,8 @@ func TestRenewalEachThirdOfTheLease(t *testing.T) {
 	})
 }
 
-// Leases that are added together spread over a period, and still travel together.
+// The renewals of leases that are added together spread over a period, and still share
+// calls.
 func TestRenewalsTravelTogetherAndSpread(t *testing.T) {
 	inBubble(t, 30*time.Second, func(t *testing.T, k *kit) {
 		const n = 5_000
@@ -63,7 +64,7 @@ func TestRenewalsTravelTogetherAndSpread(t *testing.T) {
 			t.Errorf("all was renewed at %d moments of a lease, want 30 at least", len(moments))
 		}
 		for at, renewed := range moments {
-			if renewed > n/10 { // 3 of 40 are to be expected
+			if renewed > n/10 { // 3 of 40 are expected
 				t.Errorf("%d of %d were renewed at one moment, %v", renewed, n, at)
 			}
 		}
@@ -71,8 +72,8 @@ func TestRenewalsTravelTogetherAndSpread(t *testing.T) {
 	})
 }
 
-// Of a store with sessions each lock has what is left of the session. They travel
-// together all the same.
+// On a store with sessions, each lock may have another rest of the session. Their renewals
+// still share calls.
 func TestShorterLeasesTravelTogether(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		const n = 1_000
@@ -95,7 +96,7 @@ func TestLeaseThatHasEnded(t *testing.T) {
 	})
 }
 
-// A store may grant less than it is asked for.
+// A store may grant less than the TTL.
 func TestRenewalFollowsWhatWasGranted(t *testing.T) {
 	const granted = 3 * time.Second
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
@@ -113,7 +114,7 @@ func TestRenewalFollowsWhatWasGranted(t *testing.T) {
 	})
 }
 
-// A lease whose end is fixed is checked as often as others are renewed, and not extended.
+// A lease whose end is fixed is renewed as often as others, and not extended.
 func TestFixedLeaseIsChecked(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		start := time.Now()
@@ -131,7 +132,7 @@ func TestFixedLeaseIsChecked(t *testing.T) {
 	})
 }
 
-// A fixed lease that is over soon costs no call. One that is hurried is checked at once.
+// A fixed lease that ends soon costs no call. After Hurry it is renewed at once.
 func TestShortFixedLeaseIsNotChecked(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		k.addFor("short", CheckAfter, true)
@@ -149,7 +150,7 @@ func TestShortFixedLeaseIsNotChecked(t *testing.T) {
 	})
 }
 
-// A check that finds the lock gone ends it.
+// If a renewal finds that a fixed lease is gone, it ends.
 func TestFixedLeaseIsGone(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		k.answers(each(func(driver.Claim) driver.Renewal { return driver.Renewal{Err: driver.ErrGone} }))
@@ -163,7 +164,7 @@ func TestFixedLeaseIsGone(t *testing.T) {
 	})
 }
 
-// Items with a fixed end travel apart from the others, however many are due at once.
+// Items with a fixed end share no call with others, however many are due at once.
 func TestFixedLeasesTravelApart(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		leases := append(k.addMany(10), k.addFor("fixed", time.Minute, true))
@@ -199,7 +200,7 @@ func TestHurry(t *testing.T) {
 	})
 }
 
-// A caller that hurries while a call is under way gets one that begins after that.
+// A Hurry while a call is under way leads to another call after that.
 func TestHurryDuringACall(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		k.answers(func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
@@ -220,8 +221,8 @@ func TestHurryDuringACall(t *testing.T) {
 	})
 }
 
-// A machine that was suspended asks for all leases when it wakes up, also for those whose
-// end is fixed. A clock that is set a little is no suspension.
+// After a suspension all leases are renewed, also those whose end is fixed. A small step of
+// the clock is no suspension.
 func TestAllAreRenewedAfterASuspension(t *testing.T) {
 	inBubble(t, time.Hour, func(t *testing.T, k *kit) {
 		leases := append(k.addMany(1200), k.addFor("fixed", time.Hour, true))
@@ -242,7 +243,7 @@ func TestAllAreRenewedAfterASuspension(t *testing.T) {
 			claims += len(c.names)
 			between(t, "noticed after", c.at.Sub(start), 0, TickMost)
 		}
-		if len(calls) != 4 || claims != len(leases) { // one is apart, see TestFixedLeasesTravelApart
+		if len(calls) != 4 || claims != len(leases) { // one has a call of its own, see TestFixedLeasesTravelApart
 			t.Errorf("got %d calls for %d leases, want one for each 500 of %d", len(calls), claims, len(leases))
 		}
 		k.removeAll(leases...)
@@ -303,7 +304,7 @@ func TestEachAndFind(t *testing.T) {
 	})
 }
 
-// Others add and remove items while somebody looks at all of them.
+// Other goroutines can add and remove items while Each visits all of them.
 func TestEachKeepsNobodyWaiting(t *testing.T) {
 	inBubble(t, ttl, func(t *testing.T, k *kit) {
 		leases := k.addMany(2 * chunk)

@@ -11,7 +11,7 @@ import (
 
 type answers = func(context.Context, []driver.Claim) ([]driver.Renewal, error)
 
-// frozen answers what hangs when it thaws.
+// frozen answers the calls that hang when thaws is closed.
 func frozen(thaws <-chan struct{}) answers {
 	return func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 		select {
@@ -23,8 +23,8 @@ func frozen(thaws <-chan struct{}) answers {
 	}
 }
 
-// A store that fails for two seconds, in whatever way, gets few calls meanwhile and
-// afterwards, however many leases there are, and no lease is lost.
+// A store that fails for two seconds, in whatever way, gets few calls in that time and
+// after it, however many leases there are, and no lease is lost.
 func TestFailuresAreNoStorm(t *testing.T) {
 	for how, answer := range map[string]answers{
 		"is frozen":   nil,
@@ -43,8 +43,8 @@ func TestFailuresAreNoStorm(t *testing.T) {
 	}
 }
 
-// outage has n leases meet a store that answers like this for two seconds, frozen if answer
-// is nil.
+// outage renews n leases on a store that answers with answer for two seconds. If answer is
+// nil, it hangs.
 func outage(t *testing.T, n int, answer answers) {
 	const length, most = 6 * time.Second, 50
 	inBubble(t, length, func(t *testing.T, k *kit) {
@@ -81,8 +81,8 @@ func (k *kit) mostInASecond() (most int) {
 	return most
 }
 
-// Calls that hang do not keep those waiting that can be answered: each lease of a healthy
-// part of the store is renewed in time.
+// Calls that hang do not delay others: each lease of a healthy part of the store is renewed
+// in time.
 func TestHungCallsDelayNobody(t *testing.T) {
 	inBubble(t, 6*time.Second, func(t *testing.T, k *kit) {
 		leases := k.addMany(2_000)

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// arm sets the timer for what is due first, if that is before it fires anyway. The mutex
-// is held.
+// arm sets the timer for the first item that is due, if it would fire later than that. The
+// mutex is held.
 func (s *Scheduler) arm(now clock.Instant) {
 	if len(s.items) == 0 {
 		return
@@ -41,20 +41,20 @@ func (s *Scheduler) tick() {
 	}
 }
 
-// expired is an item that is over, and why.
+// expired is an item that is over, and its last error.
 type expired struct {
 	item Item
 	last error
 }
 
-// collect takes from the heap what is due: items to renew, of which it returns the batches
-// that are under way from now on, and items that are over. more says that there are others.
+// collect finds out what is due. It returns the batches whose calls have to be made now, and
+// the items that are over. more is true if other items are left.
 func (s *Scheduler) collect() (batches []*batch, over []expired, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.next = 0
 	now := s.Clock.Read()
-	if s.watch.Suspended(now, s.step/2) { // a smaller step is what the margin is for
+	if s.suspend.Suspended(now, s.step/2) { // the margin covers a smaller difference
 		s.allDue(now.Mono)
 	}
 	for len(s.items) > 0 && s.items[0].Entry().due <= now.Mono {
@@ -63,7 +63,7 @@ func (s *Scheduler) collect() (batches []*batch, over []expired, more bool) {
 		switch {
 		case now.Mono >= until:
 			heap.Pop(&s.items)
-			over = append(over, expired{i, e.trouble()})
+			over = append(over, expired{i, e.lastError()})
 			if e.batch != nil {
 				e.batch.leave()
 			}

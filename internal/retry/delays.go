@@ -10,15 +10,14 @@ import (
 )
 
 const (
-	// TimeoutLeast is the least time that a call gets: a round trip to a store that is
-	// near.
+	// TimeoutLeast is the least time that a call gets: a round trip to a store that is near.
 	TimeoutLeast = 20 * time.Millisecond
-	// timeoutFirst bounds the first attempt of a call; each that ends without an answer
-	// lets the next take twice as long, up to timeoutMost.
+	// timeoutFirst bounds the first attempt of a call. After each one without an answer, the
+	// next may take twice as long, up to timeoutMost.
 	timeoutFirst = 500 * time.Millisecond
 	timeoutMost  = 4 * time.Second
-	// releaseMost bounds one call of Release: the name should be free soon after a
-	// store that lost the call is back.
+	// releaseMost bounds one call of Release. If it is lost, the next one follows soon
+	// enough to free the name shortly after the store is back.
 	releaseMost = time.Second
 
 	// DelayMost bounds the pause between two attempts of a call. It is also how often a
@@ -26,25 +25,25 @@ const (
 	DelayMost  = 250 * time.Millisecond
 	delayFirst = 10 * time.Millisecond
 
-	// sleepMost bounds every sleep of a waiter where messages may get lost: a lost
-	// message must cost latency, never liveness.
+	// sleepMost bounds every sleep of a waiter if messages may be lost: a lost message may
+	// cost time, but must not stop a waiter.
 	sleepMost = time.Second
 
-	// TryFailures is how many failures in a row are enough for a caller who does not wait.
+	// TryFailures is after how many failures in a row a caller that does not wait gives up.
 	TryFailures = 3
 )
 
-// Timeout is how long one call about a claim may take, after so many failures in a
-// row. A store that is merely slow gets ever more time, up to half the lease: an answer
-// that comes later is worth nothing.
+// Timeout returns how long a call about a claim may take, after so many failures in a row. A
+// slow store gets more time with each failure, up to half the lease: an answer that comes
+// later is of no use.
 func Timeout(ttl time.Duration, failures int) time.Duration {
 	first := min(max(ttl/10, TimeoutLeast), timeoutFirst)
 	return min(first<<min(failures, 10), max(ttl/2, first), timeoutMost)
 }
 
-// TryTimeout is Timeout for a call of Try. After some failures it gives a call more than
-// half of a short lease: only an answer shows that the store is there, and that the lease
-// is too short for it.
+// TryTimeout is Timeout for a call of Try. If the lease is short, calls get more than half
+// of it after some failures. Their answer is of no use as a grant, but shows that the store
+// is reachable and the lease too short for it.
 func TryTimeout(ttl time.Duration, failures int) time.Duration {
 	return max(Timeout(ttl, failures), min(TimeoutLeast<<min(failures, 10), timeoutFirst))
 }
@@ -54,16 +53,16 @@ func ReleaseTimeout(ttl time.Duration, failures int) time.Duration {
 	return min(Timeout(ttl, failures), releaseMost)
 }
 
-// Delay is the pause before a call is made again, after so many failures in a row:
-// 10 ms doubled up to most, with jitter, so that clients do not return all together to
-// a store that just came back.
+// Delay returns the pause before a call is repeated, after so many failures in a row. It is
+// 10 ms, doubled up to most, with jitter, so that clients do not return all at once to a
+// store that has just come back.
 func Delay(failures int, most time.Duration) time.Duration {
 	return jitter(min(delayFirst<<min(max(failures-1, 0), 10), most))
 }
 
-// SleepLimit is how long a waiter sleeps at most before it asks the store again: as
-// long as driver.Info.Recheck allows, a second where that is 0, and no longer than the
-// store said in its answer, where after is not 0.
+// SleepLimit returns how long a waiter may sleep before it asks the store again: recheck
+// (driver.Info.Recheck), or a second if that is 0, but no longer than after, which the
+// store has answered, if that is not 0.
 func SleepLimit(recheck, after time.Duration) time.Duration {
 	limit := jitter(cmp.Or(recheck, sleepMost))
 	if after > 0 && after < limit {
@@ -77,10 +76,10 @@ func jitter(d time.Duration) time.Duration {
 	if d < 4 {
 		return d
 	}
-	return d - rand.N(d/4) //nolint:gosec // spreads load, protects nothing
+	return d - rand.N(d/4) //nolint:gosec // spreads load; no secret depends on it
 }
 
-// Sleep waits for d or until ctx is done, and reports whether d went by.
+// Sleep waits for d or until ctx ends, and reports whether d has passed.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -95,8 +94,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Over reports whether ctx has ended. A call that ended at the deadline of ctx may have done
-// so by a timer of its own, before the timer of ctx has fired: Over waits for that.
+// Over reports whether ctx has ended. A call with the deadline of ctx may return before the
+// timer of ctx has fired. Then Over waits for that timer.
 func Over(ctx context.Context) bool {
 	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) {
 		Sleep(ctx, TimeoutLeast)
@@ -104,9 +103,9 @@ func Over(ctx context.Context) bool {
 	return ctx.Err() != nil
 }
 
-// Nap lets w wait for as long as limit at most, given what the store answered last. It
-// returns what the store granted meanwhile, the zero Outcome if it did not say so, and
-// whether w woke. A Waiter that cannot wake costs a short sleep.
+// Nap lets w wait, for limit at most; answer is the last answer of the store. It returns
+// what the store granted meanwhile, the zero Outcome if nothing, and whether w was woken.
+// If w cannot be woken, Nap is a short sleep.
 func Nap(ctx context.Context, w driver.Waiter, answer driver.Outcome, limit time.Duration) (meanwhile driver.Outcome, woken bool) {
 	nap, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

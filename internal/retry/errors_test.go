@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// The table of package driver, unchanged there, says what this package does.
+// This package does what the table of package driver says.
 func TestTableOfErrors(t *testing.T) {
 	classes := map[string]error{
 		"ErrNotExecuted":        driver.ErrNotExecuted,
@@ -45,7 +45,7 @@ func TestTableOfErrors(t *testing.T) {
 		if row.executed == "no" && row.certain != "yes" {
 			t.Errorf("%s: the table says that it was not executed, and that this is not certain", name)
 		}
-		for other, second := range classes { // several at once
+		for other, second := range classes { // an error may be of several classes
 			both, last := errors.Join(second, err), rows[other]
 			if got, want := certain(both), row.certain == "yes" || last.certain == "yes"; got != want {
 				t.Errorf("%s and %s: certain: got %v, want %v", name, other, got, want)
@@ -135,7 +135,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// What the store said is not forgotten for an attempt that had no answer in time.
+// An attempt without an answer in time does not hide an earlier error of the store.
 func TestToReport(t *testing.T) {
 	loading, reset := errors.New("LOADING"), errors.New("connection reset")
 	for name, test := range map[string]struct{ before, err, want error }{

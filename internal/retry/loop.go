@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
-// Loop makes a call again and again, until it has an answer that the caller takes:
+// Loop repeats a call until it has an answer that the caller accepts:
 //
 //	var loop retry.Loop
 //	for loop.Next(ctx) {
@@ -20,15 +20,14 @@ import (
 //	}
 //	return loop.Err(ctx)
 //
-// The zero Loop is ready to use. Where a call outside of the loop has failed, the loop
-// begins with Failed.
+// The zero Loop is ready to use. If a call before the loop has failed, call Failed first.
 type Loop struct {
 	failures int
-	report   error // the failure to report
+	report   error // see ToReport
 }
 
-// Next pauses after a failure, and reports whether to make the call: false once ctx has
-// ended.
+// Next pauses after a failure, and reports whether to make the call. It returns false when
+// ctx has ended.
 func (l *Loop) Next(ctx context.Context) bool {
 	if l.failures == 0 {
 		return ctx.Err() == nil
@@ -45,8 +44,8 @@ func (l *Loop) Failed(err error) {
 // Failures returns how often the call has failed.
 func (l *Loop) Failures() int { return l.failures }
 
-// Err returns ctx's error, and that of the store which is worth reporting, if there is
-// one. It is for a loop that ended because ctx did.
+// Err returns ctx's error, joined with the store's error that is worth reporting, if there
+// is one. It is for a loop that ended because ctx has ended.
 func (l *Loop) Err(ctx context.Context) error {
 	if l.report == nil {
 		return ContextError(ctx)
@@ -54,8 +53,8 @@ func (l *Loop) Err(ctx context.Context) error {
 	return fmt.Errorf("%w; the store's last error: %w", ContextError(ctx), l.report)
 }
 
-// Do makes a call until it is answered, ctx ends, or its error is Final. Each attempt
-// has a context of its own, which ends as Timeout says.
+// Do repeats a call until it succeeds, ctx ends, or its error is Final. Each attempt has a
+// context of its own, which ends as Timeout says.
 func Do(ctx context.Context, ttl time.Duration, call func(context.Context) error) error {
 	var loop Loop
 	for loop.Next(ctx) {

@@ -14,11 +14,11 @@ import (
 
 const ttl = 30 * time.Second
 
-// script is a call that answers one after the other, and the last one forever.
+// script is a call that gives one answer after the other, and repeats the last one.
 type script struct {
 	answers []error
-	calls   []time.Duration // when each was made, since the first
-	limits  []time.Duration // how long each was allowed to take
+	calls   []time.Duration // when each call was made, since the first
+	limits  []time.Duration // the timeout of each call
 	began   time.Time
 }
 
@@ -41,12 +41,12 @@ func (s *script) call(ctx context.Context) error {
 	return err
 }
 
-// errHangs stands for a call that is not answered before its context ends.
+// errHangs is for a call that is not answered before its context ends.
 var errHangs = errors.New("hangs")
 
 var errReset = errors.New("connection reset")
 
-// A call is made until it is answered, or the answer is final.
+// A call is repeated until it is answered, or its error is final.
 func TestDoStopsAtAnAnswer(t *testing.T) {
 	refused := fmt.Errorf("%w: NOPERM", driver.ErrRefused)
 	for name, test := range map[string]struct {
@@ -73,8 +73,8 @@ func TestDoStopsAtAnAnswer(t *testing.T) {
 	}
 }
 
-// The pause begins with 10 ms and doubles up to a quarter of a second, less a quarter
-// at most: those who fail together do not return together.
+// The pause begins with 10 ms and doubles up to a quarter of a second. It is shorter by up
+// to a quarter, at random: clients that fail together do not return together.
 func TestPausesGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{answers: []error{errReset}}
@@ -107,7 +107,7 @@ func TestDelayHasJitter(t *testing.T) {
 	}
 }
 
-// Each attempt gets twice the time of the one before, up to half of the lease and 4 s.
+// Each attempt has twice the timeout of the one before, up to half of the lease and 4 s.
 func TestTimeoutsGrow(t *testing.T) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	for _, test := range []struct {
@@ -144,8 +144,8 @@ func TestTimeoutsGrow(t *testing.T) {
 	})
 }
 
-// A caller that gives up learns that its context has ended, and what the store said last. A
-// context that was over from the start makes no call.
+// A caller that gives up gets the error of its context and the last error of the store.
+// With a context that has ended before, no call is made.
 func TestDoEndsWithItsContext(t *testing.T) {
 	for name, test := range map[string]struct {
 		answers []error
@@ -181,7 +181,7 @@ func TestDoEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A loop that goes on after a call outside of it pauses first.
+// A loop that begins after a failed call pauses first.
 func TestLoopAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var loop retry.Loop
@@ -199,8 +199,8 @@ func TestLoopAfterAFailure(t *testing.T) {
 	})
 }
 
-// A waiter sleeps until the store said to return, never longer than a second, or than
-// the store allows.
+// A waiter sleeps until the time that the store has answered, but not longer than a second,
+// or than the store allows.
 func TestSleepLimit(t *testing.T) {
 	const second, ms = time.Second, time.Millisecond
 	for range 100 {
@@ -219,8 +219,8 @@ func TestSleepLimit(t *testing.T) {
 	}
 }
 
-// waiter is a driver.Waiter that wakes after a while, with an error or without; never if
-// after is 0.
+// waiter is a driver.Waiter that wakes after a time, with an error or without. If after is
+// 0, it never wakes.
 type waiter struct {
 	after time.Duration
 	err   error

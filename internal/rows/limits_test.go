@@ -58,7 +58,7 @@ func TestCallsHaveABound(t *testing.T) {
 		synctest.Wait()
 		for i := range 100 {
 			wg.Go(func() {
-				_, err := e.Try(deadline.Apart(caller), claim(fmt.Sprint("never ", i), uint64(i+400)))
+				_, err := e.Try(deadline.Detach(caller), claim(fmt.Sprint("never ", i), uint64(i+400)))
 				if !errors.Is(err, driver.ErrNotExecuted) || !errors.Is(err, context.Canceled) {
 					t.Errorf("Try whose caller gave up before it was sent: got error %v", err)
 				}

@@ -78,8 +78,8 @@ func judged(t *testing.T, s *soak) *totals {
 	return total
 }
 
-// wantNoViolation separates violations of holders, tokens and writes from what a busy machine
-// can raise: late notices and wake-ups, what is left at rest, and doubts.
+// wantNoViolation separates violations of holders, tokens and writes from what a busy
+// machine can raise: late notices and wake-ups, what is left at rest, and doubts.
 func wantNoViolation(t *testing.T, total *totals) {
 	t.Helper()
 	if n := total.grave(); n > 0 {

@@ -20,14 +20,14 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// forgetful is a store without tombstones. What it was sent is executed after a while,
-// also where the caller has left: then after a Release that came sooner.
+// forgetful is a store without tombstones. It executes a call a while after it was sent,
+// also if the caller has given up: then a Try may come after the Release that followed it.
 type forgetful struct {
 	*memhold.Backend
 	after  time.Duration
 	tries  atomic.Int64
-	panics bool // in place of an answer
-	claims bool // that it has tombstones
+	panics bool // instead of an answer
+	claims bool // declares tombstones
 }
 
 func (f *forgetful) Info() driver.Info {
@@ -76,8 +76,8 @@ func (f *forgetful) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return errs
 }
 
-// A caller who gives up while a try is under way gets the answer at once, and leaves
-// nothing behind, also where the store executes the try later and has no tombstones.
+// A caller that gives up during a try gets its answer at once, and leaves nothing behind,
+// also if the store executes the try later and has no tombstones.
 func TestGivenUpTryLeavesNothingBehind(t *testing.T) {
 	for name, lock := range map[string]func(context.Context, *holdfast.Locker) error{
 		"Lock": func(ctx context.Context, l *holdfast.Locker) error {
@@ -129,7 +129,7 @@ func TestGivenUpTryLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// oneByOne is a context whose children end one after the other, the last first. Package
+// oneByOne is a context whose children end one after the other, the last one first. Package
 // context promises no order: a child may live on for a moment when its parent has ended.
 type oneByOne struct {
 	context.Context
@@ -148,7 +148,7 @@ func (c *oneByOne) Err() error {
 	}
 }
 
-// AfterFunc is how package context has a child end with c.
+// AfterFunc is the method by which package context lets a child end with c.
 func (c *oneByOne) AfterFunc(f func()) func() bool {
 	c.children = append(c.children, f)
 	return func() bool { return false }
@@ -188,7 +188,7 @@ func TestLockAllMakesNoTryAfterItsContext(t *testing.T) {
 	})
 }
 
-// What a try that panicked may have been granted is released.
+// If a try panics, its grant is released.
 func TestTryThatPanicsLeavesNothingBehind(t *testing.T) {
 	for _, tombstones := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -210,7 +210,8 @@ func TestTryThatPanicsLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// A caller that waits long enough gets the lock from such a store as from any other.
+// A caller that waits long enough gets the lock from a store without tombstones as from any
+// other.
 func TestLocksOfAStoreWithoutTombstones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &forgetful{Backend: memhold.New(), after: 100 * time.Millisecond}
@@ -229,8 +230,7 @@ func TestLocksOfAStoreWithoutTombstones(t *testing.T) {
 	})
 }
 
-// A panic of the store that no caller waits for any more is logged, and the program goes
-// on.
+// A panic of the store after its caller has given up is logged, and the program goes on.
 func TestPanicOfAStoreWithoutTombstones(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

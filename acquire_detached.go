@@ -1,0 +1,216 @@
+package holdfast
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/renew"
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+// On a store without tombstones, a try that is cut off may be executed after the release
+// that follows it. Then nothing would release what it was granted. So no caller's context
+// cuts off such a try: it runs detached, in its own goroutine and under its own context. If
+// the caller gives up, the try goes on, and the release of the claim waits for its end.
+
+// tryDetached makes one attempt that goes on if ctx ends. The caller waits for it no longer
+// than wait, if that is not 0.
+func (a *acquisition) tryDetached(ctx context.Context, wait time.Duration) (driver.Outcome, error) {
+	if !a.awaitDetached(ctx) {
+		return driver.Outcome{}, ctx.Err()
+	}
+	if wait > 0 {
+		bound := deadline.New(ctx, time.Now().Add(wait))
+		defer bound.End()
+		ctx = bound
+	}
+	c, backend := a.claim, a.locker.backend
+	answer, try := callDetached(ctx, a.locker, retry.TryTimeout(c.TTL, int(a.failures)), func(ctx context.Context) (got driver.Attempt) {
+		got.Outcome, got.Err = backend.Try(ctx, c)
+		return got
+	}, maybeSent)
+	if a.detached = try; try != nil {
+		return driver.Outcome{}, ctx.Err()
+	}
+	return answer.Outcome, answer.Err
+}
+
+// awaitDetached waits until the detached try has returned, since there must be only one at a
+// time. It returns false if ctx ends first.
+func (a *acquisition) awaitDetached(ctx context.Context) bool {
+	if a.detached == nil {
+		return true
+	}
+	select {
+	case <-a.detached.done:
+		a.detached = nil
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// tryAllDetached is tryDetached for the acquisitions of a batch.
+func (l *Locker) tryAllDetached(ctx context.Context, as []*acquisition, claims []driver.Claim) []driver.Attempt {
+	store := l.backend.(driver.Batcher) //nolint:forcetypeassert // ready has checked
+	answers, try := callDetached(ctx, l, retry.Timeout(l.ttl, 0), func(ctx context.Context) []driver.Attempt {
+		return store.TryAll(ctx, claims)
+	}, func(answers []driver.Attempt) bool { return slices.ContainsFunc(answers, maybeSent) })
+	for _, a := range as {
+		a.detached = try
+	}
+	return answers
+}
+
+// callDetached makes a call in a goroutine, under a context that ends after limit, and
+// returns its answer. If ctx ends first, it returns the try that goes on. sent reports of an
+// answer whether the store may have got the call. A call that is still unsent when ctx ends
+// need not be sent: it finds ctx by deadline.Caller. A panic of the call is raised again for
+// the caller, or logged if the caller has given up.
+func callDetached[T any](ctx context.Context, l *Locker, limit time.Duration, call func(context.Context) T, sent func(T) bool) (answer T, unreturned *detachedTry) {
+	type end struct {
+		answer T
+		panics any
+	}
+	ended, try := make(chan end), &detachedTry{done: make(chan struct{})}
+	bound := deadline.New(deadline.Detach(ctx), time.Now().Add(limit))
+	go func() {
+		defer bound.End()
+		var e end
+		defer func() { try.end(e.panics != nil || sent(e.answer)) }()
+		func() {
+			defer func() { e.panics = recover() }()
+			e.answer = call(bound)
+		}()
+		select {
+		case ended <- e:
+		case <-ctx.Done():
+			if e.panics != nil {
+				l.log.Error("the store panicked during a try whose caller had given up", "backend", l.info.Name, "panic", e.panics)
+			}
+		}
+	}()
+	select {
+	case e := <-ended:
+		if e.panics != nil {
+			panic(e.panics)
+		}
+		return e.answer, nil
+	case <-ctx.Done():
+		return answer, try
+	}
+}
+
+// detachedTry is a try that goes on after its caller gave up.
+type detachedTry struct {
+	done chan struct{} // closed when it has returned
+
+	mu        sync.Mutex
+	ended     bool
+	sent      bool // the store may have got it, by its answer
+	callbacks []func(sent bool)
+}
+
+// onReturn calls f when the try has returned. If that is still to come, the goroutine of the
+// try calls it, so that thousands of detached tries need no more goroutines.
+func (t *detachedTry) onReturn(f func(sent bool)) {
+	t.mu.Lock()
+	ended := t.ended
+	if !ended {
+		t.callbacks = append(t.callbacks, f)
+	}
+	t.mu.Unlock()
+	if ended {
+		f(t.sent)
+	}
+}
+
+// end records that the try has returned.
+func (t *detachedTry) end(sent bool) {
+	t.mu.Lock()
+	t.ended, t.sent = true, sent
+	callbacks := t.callbacks
+	t.mu.Unlock()
+	close(t.done)
+	for _, f := range callbacks {
+		f(sent)
+	}
+}
+
+// maybeSent reports whether the store may have got the call that a answers.
+func maybeSent(a driver.Attempt) bool { return a.Err == nil || !retry.Certain(a.Err) }
+
+// queuedClaim is a claim that waits in a queue of a store with Info.SessionTTL. Such a store
+// keeps the place of a client for as long as the client renews something. A client that only
+// waits holds nothing, so the Locker's scheduler renews the claim.
+type queuedClaim struct {
+	locker *Locker
+	claim  driver.Claim
+	ctx    context.Context // of the caller; it also ends when the place in the queue is lost
+	lost   context.CancelFunc
+	entry  renew.Entry
+}
+
+// keepQueued starts to renew the claim's place in the store's queue, if the store needs
+// that.
+func (a *acquisition) keepQueued(ctx context.Context) {
+	l := a.locker
+	switch {
+	case l.info.SessionTTL == 0:
+		return
+	case a.inQueue != nil && a.inQueue.ctx.Err() == nil:
+		return
+	}
+	a.leaveQueued()
+	q := &queuedClaim{locker: l, claim: a.claim}
+	q.ctx, q.lost = context.WithCancel(ctx)
+	a.inQueue = q
+	l.renewals.Add(q, l.clock.Read(), l.info.SessionTTL, false)
+}
+
+// leaveQueued ends the renewals of keepQueued.
+func (a *acquisition) leaveQueued() {
+	if q := a.inQueue; q != nil {
+		q.locker.renewals.Remove(q)
+		q.lost()
+		a.inQueue = nil
+	}
+}
+
+// queuedContext is ctx, but also ends when the place in the store's queue is lost: the next
+// try takes a new one.
+func (a *acquisition) queuedContext(ctx context.Context) context.Context {
+	if a.inQueue != nil {
+		return a.inQueue.ctx
+	}
+	return ctx
+}
+
+// Entry returns what the scheduler keeps of the claim.
+func (q *queuedClaim) Entry() *renew.Entry { return &q.entry }
+
+// Until returns an instant that never comes: the waiter decides for how long it waits.
+func (q *queuedClaim) Until() clock.Instant { return clock.Longest }
+
+// Claim returns the claim.
+func (q *queuedClaim) Claim(clock.Instant) driver.Claim { return q.claim }
+
+// Answered has nothing to record but the error.
+func (q *queuedClaim) Answered(_ clock.Moment, answer driver.Renewal) (renew.Report, bool) {
+	return renew.Report{Item: q, Err: answer.Err}, q.ctx.Err() == nil
+}
+
+// Gone wakes the waiter, whose next try takes a new place.
+func (q *queuedClaim) Gone(_ error, report func()) {
+	q.locker.renewals.Remove(q)
+	q.locker.background.Go(report)
+	q.lost()
+}
+
+// Expired does nothing: Until never comes.
+func (q *queuedClaim) Expired(error) {}
