@@ -194,7 +194,8 @@ func (o Handoff) blockSize(used, left int32) int {
 }
 
 // After a release, this process yields: it waits for a moment before it asks for the name
-// again, so that other clients that wait can get the lock first.
+// again, so that other clients that wait can get the lock first. docs/turns.md explains how
+// the next holder is chosen, and these constants.
 
 const (
 	// How long a yield lasts: three times as long as the release took, at least a fixed time

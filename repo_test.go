@@ -36,6 +36,7 @@ func TestRepository(t *testing.T) {
 		"ArchitectureNamesFolders":         architectureNamesFolders,
 		"WaysAreAsDescribed":               waysAreAsDescribed,
 		"PlacesAreAsDescribed":             placesAreAsDescribed,
+		"ConstantsAreAsDescribed":          constantsAreAsDescribed,
 		"SizesAreBounded":                  sizesAreBounded,
 		"RealTimeOnlyFalls":                realTimeOnlyFalls,
 		"DocumentsPointAtWhatExists":       documentsPointAtWhatExists,
@@ -48,7 +49,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// repository is what the checks look at.
+// repository is what the checks read.
 type repository struct {
 	fset    *token.FileSet
 	files   []string             // all of them
@@ -57,7 +58,7 @@ type repository struct {
 	outside map[string]module    // those that go.work does not list
 }
 
-// module is what a go.mod says.
+// module is the content of a go.mod.
 type module struct {
 	path     string
 	requires map[string]string // version by path
@@ -113,7 +114,7 @@ func workspace(text string) (used []string) {
 	return used
 }
 
-// parseGoMod reads the directives that matter here.
+// parseGoMod reads the directives that the checks need.
 func parseGoMod(text string) module {
 	m := module{requires: map[string]string{}}
 	block := ""
@@ -216,8 +217,7 @@ func everythingIsDocumented(t *testing.T, r *repository) {
 	}
 }
 
-// undocumented returns the exported names that a declaration leaves without a
-// comment.
+// undocumented returns the exported names of a declaration that have no comment.
 func undocumented(decl ast.Decl) []*ast.Ident {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
@@ -292,7 +292,7 @@ func noStateOutsideOfValues(t *testing.T, r *repository) {
 	}
 }
 
-// states returns the variables of a declaration that somebody could change.
+// states returns the variables of a declaration that a program could change.
 func states(d *ast.GenDecl) (found []*ast.Ident) {
 	if d.Tok != token.VAR {
 		return nil
@@ -316,7 +316,7 @@ func hasEmbed(doc *ast.CommentGroup) bool {
 	})
 }
 
-// isError recognises errors.New(…), fmt.Errorf(…) and another package's ErrX.
+// isError reports whether value is errors.New(…), fmt.Errorf(…) or another package's ErrX.
 func isError(value ast.Expr) bool {
 	made := false
 	if call, ok := value.(*ast.CallExpr); ok {
@@ -333,7 +333,7 @@ func isError(value ast.Expr) bool {
 	return from != nil && (from.Name == "errors" && s.Sel.Name == "New" || from.Name == "fmt" && s.Sel.Name == "Errorf")
 }
 
-// mergesAreFinished looks for the lines that git leaves where two changes conflict.
+// mergesAreFinished finds the lines that git leaves where two changes conflict.
 func mergesAreFinished(t *testing.T, r *repository) {
 	marker := regexp.MustCompile(`(?m)^(<<<<<<<|>>>>>>>)( |$)`)
 	for _, name := range r.files {
@@ -343,8 +343,8 @@ func mergesAreFinished(t *testing.T, r *repository) {
 	}
 }
 
-// scriptsHaveHeaders wants a header that describes every key and argument that the
-// script takes, and of its reply.
+// scriptsHaveHeaders requires a header that describes every key and argument of the script,
+// and its reply.
 func scriptsHaveHeaders(t *testing.T, r *repository) {
 	seen := 0
 	for _, name := range r.files {
@@ -384,8 +384,8 @@ func cutHeader(text string) (header, body string) {
 	return header, strings.TrimPrefix(text, header)
 }
 
-// section returns what a header says of KEYS, ARGV or Reply: the lines that begin
-// with the word, and those below that are indented.
+// section returns the part of a header about KEYS, ARGV or Reply: the lines that begin with
+// the word, and the indented lines below them.
 func section(header, word string) string {
 	var text strings.Builder
 	within := false
@@ -398,8 +398,8 @@ func section(header, word string) string {
 	return text.String()
 }
 
-// addVersions adds the versions that a module requires of those below root that are released:
-// the others stay at v0.0.0.
+// addVersions adds the versions that a module requires of the released modules below root.
+// The others stay at v0.0.0.
 func (m module) addVersions(versions map[string]string, dir, root string) {
 	for required, version := range m.requires {
 		if of, ours := within(required, root); ours && !strings.HasPrefix(of, "internal/") {
@@ -439,7 +439,7 @@ var (
 	mdLink     = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 )
 
-// makeTargetsExist looks up the targets that documents name. TestPages of
+// makeTargetsExist checks that the targets exist that documents name. TestPages of
 // internal/e2e/clitest types the lines of the README and the quickstart.
 func makeTargetsExist(t *testing.T, _ *repository) {
 	makefile := read(t, "Makefile")
@@ -452,8 +452,8 @@ func makeTargetsExist(t *testing.T, _ *repository) {
 	}
 }
 
-// architectureNamesFolders wants a row for each folder with code: in docs/architecture.md,
-// and for one of the tests with servers in their README.
+// architectureNamesFolders requires a row for each folder with code: in
+// docs/architecture.md, or for a folder of tests with servers in their README.
 func architectureNamesFolders(t *testing.T, r *repository) {
 	const page, e2e = "docs/architecture.md", "internal/e2e/"
 	folders := map[string]bool{}
@@ -473,7 +473,7 @@ func architectureNamesFolders(t *testing.T, r *repository) {
 	}
 }
 
-// documentsPointAtWhatExists looks up the files, links and tests that documents
+// documentsPointAtWhatExists checks that the files, links and tests exist that documents
 // name.
 func documentsPointAtWhatExists(t *testing.T, r *repository) {
 	tests := map[string]bool{}
@@ -506,7 +506,7 @@ func documentsPointAtWhatExists(t *testing.T, r *repository) {
 	}
 }
 
-// lookUp says what is wrong with a code span that names a file or a test.
+// lookUp returns what is wrong with a code span that names a file or a test.
 func lookUp(span string, bases, tests map[string]bool) string {
 	for _, name := range testName.FindAllString(span, -1) {
 		if !tests[name] {

@@ -4,10 +4,14 @@ package holdfast_test
 
 import (
 	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 var (
@@ -17,6 +21,10 @@ var (
 	wayNames = regexp.MustCompile("`([A-Za-z.]+)`")
 	// changePlace is what a row of "Where to change what" names in a file.
 	changePlace = regexp.MustCompile("((?:`[A-Za-z.]+`(?:, | and )?)+) in `([a-z_/]+\\.go)`")
+	// turnConstant is a row of the constants in docs/turns.md.
+	turnConstant = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` in `([a-z_/]+\\.go)` \\| ([^ ]+) \\|")
+	// nanoseconds replaces the units of package time by numbers.
+	nanoseconds = strings.NewReplacer("time.Microsecond", "1e3", "time.Millisecond", "1e6", "time.Second", "1e9")
 )
 
 // waysAreAsDescribed looks up the functions that docs/architecture.md names on the
@@ -70,6 +78,44 @@ func placesAreAsDescribed(t *testing.T, r *repository) {
 	if len(places) < 50 {
 		t.Errorf("%d places were understood, want 50 at least", len(places))
 	}
+}
+
+// constantsAreAsDescribed compares the constants that docs/turns.md explains with the code.
+func constantsAreAsDescribed(t *testing.T, r *repository) {
+	rows := turnConstant.FindAllStringSubmatch(read(t, "docs/turns.md"), -1)
+	for _, row := range rows {
+		if got := constantOf(r.code[row[2]], row[1]); got != row[3] {
+			t.Errorf("docs/turns.md: %s in %s is %q, described as %q", row[1], row[2], got, row[3])
+		}
+	}
+	if len(rows) < 20 {
+		t.Errorf("%d constants were understood, want 20 at least", len(rows))
+	}
+}
+
+// constantOf returns the value of a constant, a duration as package time writes it. It
+// returns "" if the file does not declare it.
+func constantOf(file *ast.File, name string) (value string) {
+	if file == nil {
+		return ""
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || spec.Names[0].Name != name || len(spec.Values) != 1 {
+			return true
+		}
+		expr := types.ExprString(spec.Values[0])
+		v, err := types.Eval(token.NewFileSet(), nil, token.NoPos, nanoseconds.Replace(expr))
+		if err != nil || v.Value == nil {
+			return false
+		}
+		if value = v.Value.ExactString(); strings.Contains(expr, "time.") {
+			ns, _ := constant.Int64Val(constant.ToInt(v.Value))
+			value = time.Duration(ns).String()
+		}
+		return false
+	})
+	return value
 }
 
 // hasSpec reports whether a file declares a type, a constant or a variable.
