@@ -34,6 +34,7 @@ type frameData struct {
 	Title   string
 	Store   string // the name of the store
 	Page    string
+	Link    Link
 	Body    any // rendered content, or the message of an error
 	Feed    string
 	Refresh int // seconds after which a browser without JavaScript loads the page again; 0 if never
@@ -81,7 +82,7 @@ func (d *Dashboard) writeFramed(w http.ResponseWriter, r *http.Request, status i
 	if err := d.pages.ExecuteTemplate(&body, c.page, c.data); err != nil {
 		panic(err) // a template that does not fit its data
 	}
-	f.Body, f.Store = trusted(body.String()), d.storeName()
+	f.Body, f.Store, f.Link = trusted(body.String()), d.storeName(), d.options.Link
 	d.write(w, r, status, "page", f)
 }
 

@@ -57,9 +57,18 @@ type Options struct {
 	// another number.
 	Counters bool
 
+	// Link is one more entry of the navigation, to a page of the program that serves the
+	// dashboard. Without a Title there is none.
+	Link Link
+
 	// Logger gets a line at level WARN for each forced unlock, also for refused ones.
 	// Default: no log.
 	Logger *slog.Logger
+}
+
+// Link is an entry of the navigation. Address is relative to Options.BasePath.
+type Link struct {
+	Title, Address string
 }
 
 // Dashboard is an http.Handler; Handler returns one.

@@ -291,6 +291,25 @@ func TestStoreThatCannotList(t *testing.T) {
 	})
 }
 
+func TestLink(t *testing.T) {
+	for _, c := range []struct {
+		link dash.Link
+		want bool
+	}{
+		{dash.Link{}, false},
+		{dash.Link{Title: "Prices & more", Address: "prices"}, true},
+	} {
+		inBubble(t, &dash.Options{Link: c.link}, func(t *testing.T, s *site) {
+			for _, page := range []string{"/", "/holders", "/lock?name=x"} {
+				body := s.shows(page, "Health</a>")
+				if got := strings.Contains(body, `<a href="prices">Prices &amp; more</a>`); got != c.want {
+					t.Errorf("%s with %+v: a link is there: %t, want %t", page, c.link, got, c.want)
+				}
+			}
+		})
+	}
+}
+
 func TestCloseEndsStreams(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		st := s.follow("view=", "")

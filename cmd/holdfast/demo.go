@@ -33,10 +33,11 @@ installation. With --url it uses that Redis, one server: all its keys begin with
 locks in that etcd, ZooKeeper, PostgreSQL or MySQL; in a database one row stays.
 HOLDFAST_URL and REDIS_URL are ignored.
 
-With --serve it serves a web page until Ctrl-C: two instances that want the same lock,
-which the page can pause, kill and cut off; workers that race for a lock on several
-Redis servers; the shop. Then --url may be any deployment of Redis, and may be given
-several times, for the race. The keys of the page begin with "{holdfast-demo}:".
+With --serve it serves the dashboard of its locks and a page of scenes until Ctrl-C: two
+instances that take the same lock, and can be paused, killed and cut off; a sale with a
+lock and without one; workers that race for a majority of several Redis servers. Then
+--url may be any deployment of Redis, and may be given several times, for the race. The
+keys begin with "{holdfast-demo}:".
 
 The exit status is 0 if all results are as the demo says, else 1.`,
 		Example: `  holdfast demo
@@ -66,7 +67,7 @@ The exit status is 0 if all results are as the demo says, else 1.`,
 	flags.IntVar(&o.Processes, "processes", 3, "number of processes of the buyers")
 	flags.DurationVar(&o.Timeout, "timeout", 15*time.Second, "give up after this time; a third of it for each phase")
 	flags.DurationVar(&o.Look, "look", 0, "how long to show a held lock (default 3s on a terminal, else 1.5s)")
-	cmd.AddCommand(newDemoWorkerCommand(env), newDemoInstanceCommand(env))
+	cmd.AddCommand(newDemoWorkerCommand(env))
 	return cmd
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/webdemo"
 )
 
 // webOptions are the flags of demo --serve.
@@ -27,9 +27,9 @@ type webOptions struct {
 
 // addTo adds the flags, and lets --url be given several times.
 func (o *webOptions) addTo(f *pflag.FlagSet) {
-	f.BoolVar(&o.serve, "serve", false, "serve a web page instead")
-	f.StringVar(&o.listen, "listen", "127.0.0.1:7071", "address of the web page; port 0 for any")
-	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody use the page who reaches --listen")
+	f.BoolVar(&o.serve, "serve", false, "serve the dashboard and a page of scenes instead")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7071", "address of the pages; port 0 for any")
+	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody use the pages who reaches --listen")
 	url := f.Lookup("url")
 	url.Value = &severalURLs{Value: url.Value, more: &o.more}
 }
@@ -49,19 +49,7 @@ func (s *severalURLs) Set(text string) error {
 	return nil
 }
 
-// newDemoInstanceCommand is one of the web page's processes.
-func newDemoInstanceCommand(env environment) *cobra.Command {
-	return &cobra.Command{
-		Use:    "instance",
-		Hidden: true,
-		Args:   noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return webdemo.Work(cmd.Context(), env.stdin, env.stdout)
-		},
-	}
-}
-
-// serveDemo keeps the web page up until a signal comes, which is how it is meant
+// serveDemo keeps the pages up until a signal comes, which is how it is meant
 // to end: that is no failure.
 func serveDemo(cmd *cobra.Command, env environment, c connectOptions, web webOptions) error {
 	for _, name := range []string{"buyers", "items", "processes", "timeout", "look"} {
@@ -86,14 +74,14 @@ func serveDemo(cmd *cobra.Command, env environment, c connectOptions, web webOpt
 	ctx, stop := interruptible(cmd.Context(), signals)
 	defer stop()
 
-	o := webdemo.Options{Listen: web.listen, Out: env.stdout, Worker: []string{self, "demo", "instance"}, Env: env.environ}
+	o := demo.PageOptions{Listen: web.listen, Out: env.stdout, Worker: []string{self, "demo", "worker"}, Env: env.environ}
 	if o.Access, err = demoStores(ctx, c, web.more, env); err != nil {
 		return err
 	}
 	if err := o.Check(); err != nil {
 		return usageError("%w", err)
 	}
-	err = webdemo.Serve(ctx, o)
+	err = demo.Serve(ctx, o)
 	var listening *net.OpError
 	switch {
 	case err == nil, interruptOf(ctx) != nil:

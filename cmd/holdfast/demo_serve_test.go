@@ -66,9 +66,3 @@ func TestDemoServeCannot(t *testing.T) {
 		t.Errorf("no server: got status %d and %q, want %d", status, stderr, exitUnreachable)
 	}
 }
-
-func TestDemoInstanceByHand(t *testing.T) {
-	if status, stderr := runDemoWith(t.Context(), io.Discard, "instance"); status != exitFailure || !strings.Contains(stderr, "started by the demo") {
-		t.Errorf("got status %d and %q, want %d and an explanation", status, stderr, exitFailure)
-	}
-}

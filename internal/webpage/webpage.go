@@ -1,5 +1,5 @@
 // Package webpage serves the embedded files of a page, and keeps other sites away
-// from it. The dashboard and the demo's page share it.
+// from it. The dashboard and the demo share it.
 package webpage
 
 import (

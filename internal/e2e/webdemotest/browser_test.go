@@ -1,5 +1,5 @@
-// Package webdemotest shows the web demo to a real browser, headless Chromium, and
-// uses it as a person would, on a real server and on the stand-in.
+// Package webdemotest shows the page of demo --serve to a real browser, headless Chromium,
+// and uses it as a person would, on real servers and on the stand-in.
 package webdemotest
 
 import (
@@ -17,8 +17,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func desktop() browser.Screen { return browser.Screen{Width: 1280, Height: 1900} }
-func phone() browser.Screen   { return browser.Screen{Width: 390, Height: 844, Dark: true} }
+// screens are those that the page must be good on.
+func screens() map[string]browser.Screen {
+	return map[string]browser.Screen{
+		"desktop":      {Width: 1280, Height: 1900},
+		"desktop-dark": {Width: 1280, Height: 1900, Dark: true},
+		"phone":        {Width: 360, Height: 800},
+		"phone-dark":   {Width: 360, Height: 800, Dark: true},
+	}
+}
 
 // open opens a tab in a browser of the test's own.
 func open(t *testing.T, s browser.Screen) *browser.Tab {

@@ -53,7 +53,10 @@ func Run(ctx context.Context, o Options) (err error) {
 		defer server.Close()
 		store, shown = access.Access{URL: server.URL()}, server.Addr()+" ("+standin.Banner+")"
 	}
-	shop, err := openShop(store, newKeys(strings.ToLower(rand.Text()[:6])))
+	if err := CheckURL(store.URL); err != nil {
+		return err
+	}
+	shop, err := openShop(ctx, store, newKeys(strings.ToLower(rand.Text()[:6])))
 	if err != nil {
 		return err
 	}
@@ -75,6 +78,7 @@ type demo struct {
 	Options
 	screen
 	access access.Access
+	log    bool // of the pages: the locks have an event log
 	shop   *shop
 	used   keyring
 }

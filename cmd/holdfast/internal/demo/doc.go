@@ -4,5 +4,6 @@
 //
 // The buyers and holders are processes of their own, started from the same
 // program, because that is what a distributed lock is about. Run runs the demo
-// and judges it; Work is the part of such a process.
+// and judges it; Serve serves the dashboard with a page of scenes, for people who
+// want to try it themselves; Work is the part of such a process.
 package demo

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
@@ -72,9 +73,22 @@ func (w *worker) openLocks(ctx context.Context) (shut func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	backend := redishold.New(recorder{conn, &w.touched, func(key string) { w.report(message{Kind: touched, Text: key}) }}, &redishold.Options{KeyPrefix: w.Keys.Prefix})
-	w.lock, w.locker = lockName, holdfast.New(backend, o)
-	return conn.Close, nil
+	wire := recorder{network{conn, &w.cut}, &w.touched, func(key string) { w.report(message{Kind: touched, Text: key}) }}
+	backend := redishold.New(wire, &redishold.Options{KeyPrefix: w.Keys.Prefix})
+	shut = conn.Close
+	if w.Log {
+		log := audit.New(backend, nil)
+		o.Observe = log.Observe
+		shut = func() {
+			last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+			defer stop()
+			_ = w.locker.Drain(last) // the lease ends what is left
+			_ = log.Flush(last)      // or is missing
+			conn.Close()
+		}
+	}
+	w.lock, w.locker = w.Keys.name(), holdfast.New(backend, o)
+	return shut, nil
 }
 
 // introduceLocks says where the locks are, and how to watch them, in a store that is no

@@ -8,11 +8,13 @@ import (
 
 // A process of the demo is given its job as one line of JSON on its standard
 // input (so that a password is not in the process list), then one
-// word per line: "go", and for a holder "finish". It answers with one message
+// word per line: "go", for a holder "finish", for an instance "cut" and "mend". It answers with one message
 // per line. When its input ends it gives up: no process outlives the demo.
 const (
 	wordGo     = "go"
 	wordFinish = "finish"
+	wordCut    = "cut"  // the network, of an instance
+	wordMend   = "mend" // likewise
 )
 
 // job is what a process has to do.
@@ -25,6 +27,8 @@ type job struct {
 	Buyers int           // how many buyers to simulate
 	Locked bool          // buyers: take the lock first
 	Lease  time.Duration // TTL of the locks
+	Work   time.Duration // instance: how long it works
+	Log    bool          // record the events of the locks in the event log
 }
 
 type role string
@@ -33,6 +37,8 @@ const (
 	roleBuyers  role = "buyers"  // many buyers, once
 	roleStaller role = "staller" // holds until the lock is lost, then writes nevertheless
 	roleHeir    role = "heir"    // waits for the lock, writes, holds until "finish"
+
+	roleInstance role = "instance" // takes the lock of the page, works, writes, releases it
 )
 
 // message is what a process reports.
@@ -42,6 +48,8 @@ type message struct {
 	Token uint64 `json:",omitempty"` // held, wrote: the fencing token; refused: the largest that the ledger has seen
 	Lost  bool   `json:",omitempty"` // lost, unlocked: the error is holdfast.ErrLost
 	Text  string `json:",omitempty"` // failed, lost, unlocked: the error; touched: the key
+
+	Result *claimResult `json:",omitempty"` // answered
 }
 
 type kind string
@@ -55,6 +63,7 @@ const (
 	wrote    kind = "wrote"    // the ledger accepted a holder's write
 	refused  kind = "refused"  // the ledger refused it
 	unlocked kind = "unlocked" // a holder called Unlock
+	answered kind = "answered" // an instance has released its lock, or does not hold it any more
 	touched  kind = "touched"  // the library is going to use a key
 	failed   kind = "failed"   // something went wrong that is not part of the show
 	done     kind = "done"     // nothing more to say

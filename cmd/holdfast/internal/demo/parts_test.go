@@ -63,7 +63,7 @@ func TestLedgerRefusesSmallerTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	shop, err := openShop(access.Access{URL: server.URL()}, newKeys("test"))
+	shop, err := openShop(t.Context(), access.Access{URL: server.URL()}, newKeys("test"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,14 +24,19 @@ type process struct {
 	err      error            // why it ended badly; to be read once messages is closed
 }
 
-// start starts a process and hands it its job. The process ends with ctx, and
-// end must be called.
+// start starts a process of the rounds and hands it its job, as startProcess does.
 func (d *demo) start(ctx context.Context, j job) (*process, error) {
-	j.Access, j.Locks, j.Keys = d.access, d.Locks, d.shop.keys
+	j.Access, j.Locks, j.Keys, j.Log = d.access, d.Locks, d.shop.keys, d.log
+	return startProcess(ctx, d.Worker, d.Env, j, d.used.add)
+}
+
+// startProcess starts a process and hands it its job. note gets the keys that the library
+// uses there. The process ends with ctx, and end must be called.
+func startProcess(ctx context.Context, command, env []string, j job, note func(key string)) (*process, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &process{name: j.Name, cancel: cancel, note: d.used.add, messages: make(chan message)}
-	p.cmd = exec.CommandContext(ctx, d.Worker[0], d.Worker[1:]...)
-	p.cmd.Env = d.Env
+	p := &process{name: j.Name, cancel: cancel, note: note, messages: make(chan message)}
+	p.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
+	p.cmd.Env = env
 	p.cmd.SysProcAttr = ownGroup()
 	p.cmd.WaitDelay = goodbye
 	p.cmd.Cancel = p.askToEnd
@@ -45,9 +50,12 @@ func (d *demo) start(ctx context.Context, j job) (*process, error) {
 	}
 	go func() {
 		defer close(p.messages)
-		p.listen(ctx, stdout)
+		p.listen(stdout)
 		if err := p.cmd.Wait(); err != nil && ctx.Err() == nil {
-			p.err = fmt.Errorf("%s: %w: %s", p.name, err, bytes.TrimSpace(complaints.Bytes()))
+			p.err = fmt.Errorf("%s: %w", p.name, err)
+			if text := bytes.TrimSpace(complaints.Bytes()); len(text) > 0 {
+				p.err = fmt.Errorf("%w: %s", p.err, text)
+			}
 		}
 	}()
 	_ = json.NewEncoder(p.stdin).Encode(j) // as in say
@@ -64,8 +72,9 @@ func (p *process) launch() (stdout io.Reader, err error) {
 	return stdout, p.cmd.Start()
 }
 
-// listen passes messages on until there will be no more.
-func (p *process) listen(ctx context.Context, stdout io.Reader) {
+// listen passes messages on until there will be no more. Those of the end are passed on
+// too: end reads what no other goroutine wants.
+func (p *process) listen(stdout io.Reader) {
 	messages := json.NewDecoder(stdout)
 	for {
 		var m message
@@ -77,10 +86,7 @@ func (p *process) listen(ctx context.Context, stdout io.Reader) {
 			p.note(m.Text)
 			continue
 		}
-		select {
-		case p.messages <- m:
-		case <-ctx.Done():
-		}
+		p.messages <- m
 	}
 }
 

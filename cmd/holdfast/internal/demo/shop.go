@@ -1,19 +1,18 @@
 package demo
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
-	"github.com/holdfast-go/holdfast/internal/redisurl"
+	"github.com/holdfast-go/holdfast/redishold"
 )
+
+//go:embed command.lua
+var commandSource string
 
 //go:embed ledger.lua
 var ledgerSource string
@@ -26,80 +25,95 @@ const keep = 5 * time.Minute
 const lockName = "stock:42"
 
 // keys are the names of what the demo stores. They all begin with the same
-// prefix, which no other run shares; the library's own keys do as well.
+// prefix, which no other run shares; the library's own keys do as well. Runs of the
+// pages share the prefix, and what is Below it is of one run.
 type keys struct {
-	Prefix string
+	Prefix, Below string
 }
 
 func newKeys(run string) keys { return keys{Prefix: "holdfast-demo:" + run + ":"} }
 
-func (k keys) lock() string   { return k.Prefix + lockName }
+func (k keys) name() string   { return k.Below + lockName }
+func (k keys) lock() string   { return k.Prefix + k.name() }
 func (k keys) stock() string  { return k.lock() + ":left" }
 func (k keys) sales() string  { return k.lock() + ":sales" }
 func (k keys) ledger() string { return k.lock() + ":ledger" }
 
 // shop is the data that the demo is about. It uses plain Redis commands, one
-// after the other, as an application does that has no lock.
+// after the other, as an application does that has no lock. Each is the only command of a
+// script, because a redishold.Conn runs nothing else.
 type shop struct {
-	redis  rueidis.Client
-	keys   keys
-	ledger *rueidis.Lua
+	conn            redishold.Conn
+	shut            func() // closes conn
+	keys            keys
+	command, ledger *redishold.Script
 }
 
-func openShop(a access.Access, k keys) (*shop, error) {
-	if err := CheckURL(a.URL); err != nil {
-		return nil, err
-	}
-	opt, err := rueidis.ParseURL(a.URL)
-	if err != nil {
-		return nil, redisurl.ErrBad // rueidis' own may repeat the URL, and with it the password
-	}
-	opt.Username = cmp.Or(a.Username, opt.Username)
-	opt.Password = cmp.Or(a.Password, opt.Password)
-	config, err := a.TLS()
+// openShop connects; close must be called.
+func openShop(ctx context.Context, a access.Access, k keys) (*shop, error) {
+	conn, err := a.Open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if config != nil && opt.TLSConfig != nil {
-		config.ServerName = cmp.Or(config.ServerName, opt.TLSConfig.ServerName)
-		config.InsecureSkipVerify = config.InsecureSkipVerify || opt.TLSConfig.InsecureSkipVerify
-		opt.TLSConfig = config
-	}
-	opt.DisableCache = true
-	client, err := rueidis.NewClient(opt)
-	if err != nil {
-		return nil, fmt.Errorf("connect to Redis: %w", err)
-	}
-	return &shop{redis: client, keys: k, ledger: rueidis.NewLuaScript(ledgerSource)}, nil
+	s := newShop(conn, k)
+	s.shut = conn.Close
+	return s, nil
 }
 
-func (s *shop) close() { s.redis.Close() }
+// newShop returns a shop that uses a connection of the caller.
+func newShop(conn redishold.Conn, k keys) *shop {
+	return &shop{conn: conn, keys: k, command: redishold.NewScript("command", commandSource), ledger: redishold.NewScript("ledger", ledgerSource)}
+}
+
+func (s *shop) close() { s.shut() }
+
+// do runs one command on a key. The reply is a string, an int64, a []any or nil.
+func (s *shop) do(ctx context.Context, command, key string, args ...string) (any, error) {
+	r := s.conn.Do(ctx, redishold.Call{Script: s.command, Keys: []string{key}, Args: append([]string{command}, args...)})[0]
+	return r.Value, r.Err
+}
+
+// keepFor lets a key expire if no client deletes it.
+func (s *shop) keepFor(ctx context.Context, key string) error {
+	_, err := s.do(ctx, "PEXPIRE", key, milliseconds(keep))
+	return err
+}
 
 // stock reads how many items are left.
 func (s *shop) stock(ctx context.Context) (int64, error) {
-	return s.redis.Do(ctx, s.redis.B().Get().Key(s.keys.stock()).Build()).AsInt64()
+	reply, err := s.do(ctx, "GET", s.keys.stock())
+	if err != nil {
+		return 0, err
+	}
+	text, _ := reply.(string)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("the stock: %w", err)
+	}
+	return n, nil
 }
 
 // setStock writes how many items are left.
 func (s *shop) setStock(ctx context.Context, n int64) error {
-	cmd := s.redis.B().Set().Key(s.keys.stock()).Value(strconv.FormatInt(n, 10)).Px(keep).Build()
-	return s.redis.Do(ctx, cmd).Error()
+	_, err := s.do(ctx, "SET", s.keys.stock(), strconv.FormatInt(n, 10), "PX", milliseconds(keep))
+	return err
 }
 
 // recordSale appends a sale, made under that fencing token (0 without a lock).
 func (s *shop) recordSale(ctx context.Context, token uint64) error {
-	results := s.redis.DoMulti(ctx,
-		s.redis.B().Rpush().Key(s.keys.sales()).Element(strconv.FormatUint(token, 10)).Build(),
-		s.redis.B().Pexpire().Key(s.keys.sales()).Milliseconds(keep.Milliseconds()).Build())
-	return errors.Join(results[0].Error(), results[1].Error())
+	if _, err := s.do(ctx, "RPUSH", s.keys.sales(), strconv.FormatUint(token, 10)); err != nil {
+		return err
+	}
+	return s.keepFor(ctx, s.keys.sales())
 }
 
 // sales returns the fencing tokens of all sales in their order.
 func (s *shop) sales(ctx context.Context) ([]uint64, error) {
-	rows, err := s.redis.Do(ctx, s.redis.B().Lrange().Key(s.keys.sales()).Start(0).Stop(-1).Build()).AsStrSlice()
+	reply, err := s.do(ctx, "LRANGE", s.keys.sales(), "0", "-1")
 	if err != nil {
 		return nil, err
 	}
+	rows := texts(reply)
 	tokens := make([]uint64, len(rows))
 	for i, row := range rows {
 		if tokens[i], err = strconv.ParseUint(row, 10, 64); err != nil {
@@ -112,25 +126,24 @@ func (s *shop) sales(ctx context.Context) ([]uint64, error) {
 // write writes to the ledger under a fencing token. It returns whether the
 // ledger accepted the write, and the largest token that the ledger has seen.
 func (s *shop) write(ctx context.Context, who string, token uint64) (bool, uint64, error) {
-	args := []string{strconv.FormatUint(token, 10), who, strconv.FormatInt(keep.Milliseconds(), 10)}
-	reply, err := s.ledger.Exec(ctx, s.redis, []string{s.keys.ledger()}, args).ToArray()
-	if err != nil {
-		return false, 0, err
+	r := s.conn.Do(ctx, redishold.Call{
+		Script: s.ledger, Keys: []string{s.keys.ledger()}, Args: []string{strconv.FormatUint(token, 10), who, milliseconds(keep)},
+	})[0]
+	if r.Err != nil {
+		return false, 0, r.Err
 	}
+	reply, _ := r.Value.([]any)
 	if len(reply) != 2 {
 		return false, 0, fmt.Errorf("the ledger answered %d values, want 2", len(reply))
 	}
-	accepted, err := reply[0].AsInt64()
-	if err != nil {
-		return false, 0, err
-	}
-	seen, err := reply[1].AsUint64()
-	return accepted == 1, seen, err
+	text, _ := reply[1].(string)
+	seen, err := strconv.ParseUint(text, 10, 64)
+	return reply[0] == int64(1), seen, err
 }
 
 // ledgerRows returns how many rows the ledger has, and who wrote the last one.
 func (s *shop) ledgerRows(ctx context.Context) (rows int64, last string, err error) {
-	m, err := s.redis.Do(ctx, s.redis.B().Hgetall().Key(s.keys.ledger()).Build()).AsStrMap()
+	m, err := s.hash(ctx, s.keys.ledger())
 	if err != nil || len(m) == 0 {
 		return 0, "", err
 	}
@@ -138,10 +151,20 @@ func (s *shop) ledgerRows(ctx context.Context) (rows int64, last string, err err
 	return rows, m["last"], err
 }
 
+// hash returns the fields of a hash.
+func (s *shop) hash(ctx context.Context, key string) (map[string]string, error) {
+	reply, err := s.do(ctx, "HGETALL", key)
+	list, m := texts(reply), map[string]string{}
+	for i := 0; i+1 < len(list); i += 2 {
+		m[list[i]] = list[i+1]
+	}
+	return m, err
+}
+
 // lockRecord returns what Redis shows of the lock: its fields, and what is left
 // of its lease.
 func (s *shop) lockRecord(ctx context.Context) (map[string]string, time.Duration, error) {
-	fields, err := s.redis.Do(ctx, s.redis.B().Hgetall().Key(s.keys.lock()).Build()).AsStrMap()
+	fields, err := s.hash(ctx, s.keys.lock())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -151,7 +174,8 @@ func (s *shop) lockRecord(ctx context.Context) (map[string]string, time.Duration
 
 // leaseLeft returns what is left of the lock's lease, negative without a lock.
 func (s *shop) leaseLeft(ctx context.Context) (time.Duration, error) {
-	ms, err := s.redis.Do(ctx, s.redis.B().Pttl().Key(s.keys.lock()).Build()).AsInt64()
+	reply, err := s.do(ctx, "PTTL", s.keys.lock())
+	ms, _ := reply.(int64)
 	return time.Duration(ms) * time.Millisecond, err
 }
 
@@ -159,14 +183,22 @@ func (s *shop) leaseLeft(ctx context.Context) (time.Duration, error) {
 // known, so nothing has to be searched for in a database that belongs to
 // somebody.
 func (s *shop) sweep(ctx context.Context, more ...string) error {
-	var dels rueidis.Commands
 	for _, key := range append(more, s.keys.lock(), s.keys.stock(), s.keys.sales(), s.keys.ledger()) {
-		dels = append(dels, s.redis.B().Del().Key(key).Build()) // one by one: a cluster keeps them apart
-	}
-	for _, r := range s.redis.DoMulti(ctx, dels...) {
-		if err := r.Error(); err != nil {
+		if _, err := s.do(ctx, "DEL", key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// texts returns the strings of a list.
+func texts(reply any) []string {
+	list, _ := reply.([]any)
+	text := make([]string, len(list))
+	for i := range list {
+		text[i], _ = list[i].(string)
+	}
+	return text
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

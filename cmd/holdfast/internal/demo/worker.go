@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -57,16 +58,18 @@ type worker struct {
 	shop   *shop
 	lock   string // its name
 	locker *holdfast.Locker
+	cut    atomic.Bool // the network
 
 	touched sync.Map // keys that the library used
 }
 
 func (w *worker) work(ctx context.Context) error {
-	shop, err := openShop(w.Access, w.Keys)
+	shop, err := openShop(ctx, w.Access, w.Keys)
 	if err != nil {
 		return err
 	}
 	defer shop.close()
+	shop.conn = network{shop.conn, &w.cut}
 	w.shop = shop
 	shut, err := w.openLocks(ctx)
 	if err != nil {
@@ -84,6 +87,8 @@ func (w *worker) work(ctx context.Context) error {
 		return w.stall(ctx)
 	case roleHeir:
 		return w.inherit(ctx)
+	case roleInstance:
+		return w.instance(ctx)
 	default:
 		return fmt.Errorf("unknown role %q", w.Role)
 	}

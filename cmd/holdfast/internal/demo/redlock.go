@@ -1,0 +1,154 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
+	"github.com/holdfast-go/holdfast/quorum"
+)
+
+const (
+	racers    = 5
+	raceWork  = 300 * time.Millisecond // how long each worker holds the lock
+	raceLimit = 20 * time.Second
+)
+
+// redlock lets workers race for a lock that a majority of the servers has to grant.
+type redlock struct {
+	servers servers
+	round   int
+}
+
+// race is how a race went. Times are in ms.
+type race struct {
+	Round    int         `json:"round"`
+	Workers  []raceEntry `json:"workers"`  // in the order in which they got the lock, those without it last
+	Overlaps int         `json:"overlaps"` // how often two of them held it at once
+	Took     int64       `json:"took_ms"`
+
+	places, inside, overlaps atomic.Int64
+}
+
+// raceEntry is the result of one worker.
+type raceEntry struct {
+	Name   string   `json:"name"`
+	Place  int      `json:"place,omitempty"` // 1 for the first
+	Waited int64    `json:"waited_ms"`
+	Votes  []string `json:"votes"` // of each server: granted, refused or failed
+	Error  string   `json:"error,omitempty"`
+}
+
+// voter is a server that remembers its last vote.
+type voter struct {
+	driver.Backend
+	server *server
+	vote   atomic.Value
+}
+
+// Try asks the server, unless the worker is cut off from it.
+func (v *voter) Try(ctx context.Context, c driver.Claim) (out driver.Outcome, err error) {
+	if err = errCut; !v.server.Cut.Load() {
+		out, err = v.Backend.Try(ctx, c)
+	}
+	switch {
+	case err != nil:
+		v.vote.Store("failed")
+	case out.Granted:
+		v.vote.Store("granted")
+	default:
+		v.vote.Store("refused")
+	}
+	return out, err
+}
+
+// run runs a race and returns how it ended. There is one race at a time.
+func (r *redlock) run(ctx context.Context) *race {
+	ctx, cancel := context.WithTimeoutCause(ctx, raceLimit, fmt.Errorf("no majority within %s", raceLimit))
+	defer cancel()
+	r.round++
+	now := &race{Round: r.round, Workers: make([]raceEntry, racers)}
+	began := time.Now()
+	log := audit.New(r.servers[0].backend, nil) // the one of the dashboard
+	var all sync.WaitGroup
+	for i := range now.Workers {
+		all.Go(func() { r.compete(ctx, fmt.Sprintf("worker %d", i+1), log.Observe, now, &now.Workers[i]) })
+	}
+	all.Wait()
+	now.Overlaps, now.Took = int(now.overlaps.Load()), time.Since(began).Milliseconds()
+	slices.SortFunc(now.Workers, func(a, b raceEntry) int {
+		return cmp.Compare(cmp.Or(a.Place, racers+1), cmp.Or(b.Place, racers+1))
+	})
+	last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer stop()
+	_ = log.Flush(last) // or is missing
+	for _, s := range r.servers {
+		_ = s.shop.keepFor(last, tokenCounter) // an unreachable server keeps its own
+	}
+	return now
+}
+
+// compete is one worker's part.
+func (r *redlock) compete(ctx context.Context, name string, observe func(context.Context, holdfast.Event), now *race, e *raceEntry) {
+	var members []driver.Backend
+	for _, s := range r.servers {
+		members = append(members, &voter{Backend: s.backend, server: s})
+	}
+	e.Name = name
+	majority, err := quorum.New(members, nil)
+	if err != nil {
+		e.Error = err.Error()
+		return
+	}
+	locker := holdfast.New(majority, &holdfast.Options{TTL: pageLease, Note: name, Observe: observe})
+	began := time.Now()
+	lock, err := locker.Lock(ctx, "redlock")
+	e.Waited = time.Since(began).Milliseconds()
+	if err == nil {
+		e.Place = int(now.places.Add(1))
+		if now.inside.Add(1) > 1 {
+			now.overlaps.Add(1)
+		}
+		retry.Sleep(lock.Context(ctx), raceWork)
+		now.inside.Add(-1)
+		err = cmp.Or(lock.Err(), lock.Unlock())
+	}
+	for _, m := range members { // by now all have voted
+		vote, _ := m.(*voter).vote.Load().(string)
+		e.Votes = append(e.Votes, vote)
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	if err = errors.Join(err, locker.Drain(last), majority.Drain(last)); err != nil {
+		e.Error = err.Error()
+	}
+}
+
+// String returns the places, a line for each worker.
+func (r *race) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "round %d:", r.Round)
+	for _, w := range r.Workers {
+		if w.Place == 0 {
+			fmt.Fprintf(&b, "\n     %s did not get the lock: %s", w.Name, w.Error)
+			continue
+		}
+		granted := strings.Count(strings.Join(w.Votes, " "), "granted")
+		fmt.Fprintf(&b, "\n  %d. %s, after %s, granted by %d of %d", w.Place, w.Name, short(w.Waited), granted, len(w.Votes))
+		if w.Error != "" {
+			fmt.Fprintf(&b, ": %s", w.Error)
+		}
+	}
+	fmt.Fprintf(&b, "\ntwo at once: %d times", r.Overlaps)
+	return b.String()
+}

@@ -1,0 +1,63 @@
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// saleLimit bounds a sale.
+const saleLimit = time.Minute
+
+// sale is how a sale went. Times are in ms.
+type sale struct {
+	Locked  bool   `json:"locked"`
+	Buyers  int    `json:"buyers"`
+	Items   int    `json:"items"`
+	Sold    int    `json:"sold"`
+	SoldOut int    `json:"told_sold_out"`
+	Stock   int64  `json:"stock"` // at the end, as Redis has it
+	Took    int64  `json:"took_ms"`
+	Error   string `json:"error,omitempty"`
+}
+
+// sell runs a round of the terminal's demo, of which Locked, Buyers and Items are set.
+func (s *site) sell(ctx context.Context, now sale) sale {
+	first := s.servers[0]
+	shop := newShop(first.shop.conn, keys{Prefix: prefix, Below: "shop:" + strings.ToLower(rand.Text()[:6]) + ":"})
+	d := &demo{
+		Options: Options{Buyers: now.Buyers, Items: now.Items, Processes: 3, Timeout: 3 * saleLimit, Worker: s.Worker, Env: s.Env},
+		access:  first.access, log: true, shop: shop, screen: screen{out: io.Discard},
+	}
+	o, err := d.race(ctx, "the sale", now.Locked)
+	now.Sold, now.SoldOut, now.Stock, now.Took = len(o.tokens), o.soldOut, o.stock, o.took.Milliseconds()
+	last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer stop()
+	if err = errors.Join(err, shop.sweep(last), shop.keepFor(last, tokenCounter)); err != nil {
+		now.Error = err.Error()
+	}
+	return now
+}
+
+// String returns the result in a line.
+func (s sale) String() string {
+	how := "without a lock"
+	if s.Locked {
+		how = "with a lock"
+	}
+	if s.Error != "" {
+		return fmt.Sprintf("%s: %s.", how, s.Error)
+	}
+	verdict := "exact"
+	if n := s.Sold - s.Items; n > 0 {
+		verdict = fmt.Sprintf("OVERSOLD by %d", n)
+	} else if n < 0 && s.Buyers >= s.Items {
+		verdict = fmt.Sprintf("%d items were not sold", -n)
+	}
+	return fmt.Sprintf("%s: %d buyers, %d items, %d sold, %d told \"sold out\", %d left in stock: %s.",
+		how, s.Buyers, s.Items, s.Sold, s.SoldOut, s.Stock, verdict)
+}

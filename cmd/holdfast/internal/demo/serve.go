@@ -1,0 +1,183 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
+	"github.com/holdfast-go/holdfast/dash"
+)
+
+// pageLease is short, so that a person need not wait long until the lease of a holder that
+// was killed is over.
+const pageLease = 5 * time.Second
+
+var errEnding = errors.New("the demo is being ended")
+
+// PageOptions say what to serve, and where. Out and Worker must be set.
+type PageOptions struct {
+	// Access are the servers, one or an odd number of independent ones. The first keeps
+	// the locks that the dashboard shows; all are the servers of Redlock. Stand-ins in
+	// this process make them three.
+	Access []access.Access
+
+	Listen string    // host:port; port 0 for any
+	Out    io.Writer // gets the address
+
+	Worker []string // as in Options
+	Env    []string
+
+	lease time.Duration // of the lock that the instances take
+}
+
+// Check answers what is wrong with the options, nil if nothing is.
+func (o *PageOptions) Check() error {
+	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
+		return fmt.Errorf("--listen: %w; use host:port, as 127.0.0.1:7071", err)
+	}
+	switch n := len(o.Access); {
+	case n > 9 || n > 1 && n%2 == 0:
+		return fmt.Errorf("%d stores: give one, or an odd number up to 9 for Redlock", n)
+	case len(o.Worker) == 0:
+		return errors.New("no command to start the instances with")
+	}
+	return nil
+}
+
+// Serve serves the dashboard and the page of scenes until ctx ends, and returns nil then.
+// It leaves no process behind, and no lock held. It returns an error if it cannot listen or
+// a server cannot be reached.
+func Serve(ctx context.Context, o PageOptions) error {
+	if err := o.Check(); err != nil {
+		return err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	defer listener.Close()
+	s, err := openSite(ctx, o, listener.Addr())
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	s.introduce(o.Out)
+	return s.serve(ctx, listener)
+}
+
+// site is the dashboard and the scenes.
+type site struct {
+	PageOptions
+	self      string // host:port
+	loopback  bool
+	servers   servers
+	dashboard *dash.Dashboard
+	instances [2]*instance
+	redlock   *redlock
+	racing    sync.Mutex
+	selling   [2]sync.Mutex // without the lock, with it
+
+	life context.Context // ends with the site, because of errEnding
+	end  context.CancelCauseFunc
+	all  sync.WaitGroup // what the site has started
+
+	mu   sync.Mutex
+	said map[string]string // by action of the page: how its last run ended
+}
+
+func openSite(ctx context.Context, o PageOptions, addr net.Addr) (*site, error) {
+	all, err := openServers(ctx, o.Access)
+	if err != nil {
+		return nil, err
+	}
+	s := &site{PageOptions: o, self: addr.String(), servers: all, redlock: &redlock{servers: all}, said: map[string]string{}}
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		s.loopback = tcp.IP.IsLoopback()
+	}
+	s.dashboard = dash.Handler(admin.New(all[0].backend), &dash.Options{Store: all[0].Name, Link: dash.Link{Title: "Demo", Address: "demo"}})
+	s.life, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
+	s.all.Go(func() { _ = s.dashboard.Watch(s.life) }) // also while no browser is open
+	for n := range s.instances {
+		s.instances[n] = &instance{number: n + 1, launch: func(ctx context.Context, work time.Duration) (*process, error) {
+			j := job{
+				Role: roleInstance, Name: fmt.Sprintf("instance %d of %s", n+1, s.self), Access: all[0].access, Keys: keys{Prefix: prefix},
+				Log: true, Lease: cmp.Or(o.lease, pageLease), Work: work,
+			}
+			return startProcess(ctx, o.Worker, o.Env, j, func(string) {})
+		}}
+	}
+	return s, nil
+}
+
+// close ends everything that the site has started.
+func (s *site) close() {
+	s.end(errEnding)
+	s.all.Wait()
+	s.dashboard.Close()
+	s.servers.close()
+}
+
+// serve answers requests until ctx ends.
+func (s *site) serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog:    slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // browsers that hang up are no news
+		BaseContext: func(net.Listener) context.Context { return s.life },    // at its end, waiting requests get an answer
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	s.end(errEnding)
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye+time.Second)
+	defer cancel()
+	if server.Shutdown(last) != nil {
+		server.Close()
+	}
+	<-failed
+	return nil
+}
+
+// introduce says where the page is, and how to use it without a browser.
+func (s *site) introduce(out io.Writer) {
+	at := "http://" + s.self
+	fmt.Fprintf(out, "Holdfast demo: open %s/demo in a browser. Ctrl-C ends it.\n\n", at)
+	for _, n := range s.servers {
+		what := "Redis"
+		if n.StandIn != nil {
+			what = standin.Banner
+		}
+		fmt.Fprintf(out, "  %s: %s\n", what, n.Name)
+	}
+	fmt.Fprintf(out, "\nPlain clients work too:\n")
+	fmt.Fprintf(out, "  curl -X POST '%s/lock1?work=2s' & curl -X POST '%s/lock2?work=2s'\n", at, at)
+	fmt.Fprintf(out, "\nA second server that shares the locks:\n  %s\n", s.second())
+	if !s.loopback {
+		fmt.Fprintf(out, "\nEverybody who reaches %s can use this page. It is meant for your own machine.\n", s.self)
+	}
+}
+
+// second is the command line of another page that shares the locks, without a password. The
+// stand-ins beside a server that was given are for the Redlock of this page only.
+func (s *site) second() string {
+	text := "holdfast demo --serve --listen 127.0.0.1:7072"
+	for _, n := range s.servers {
+		if n.StandIn == nil || len(s.Access) == 0 {
+			text += " --url " + n.Name
+		}
+	}
+	return text
+}
