@@ -162,19 +162,12 @@ func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, bu
 		answer(w, r, status, result)
 		return
 	}
-	s.note(action, "Under way…")
+	s.said.Store(action, "Under way…")
 	s.all.Go(func() {
 		_, result := run(s.life)
-		s.note(action, result.String())
+		s.said.Store(action, result.String())
 	})
 	http.Redirect(w, r, "demo", http.StatusSeeOther)
-}
-
-// note keeps for the page how an action ended.
-func (s *site) note(action, text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.said[action] = text
 }
 
 // fault does something to an instance or a server, of which there are several, and shows the
@@ -214,19 +207,14 @@ func fail(w http.ResponseWriter, r *http.Request, status int, err error) {
 // answer answers with JSON for programs that ask for it, else with text. A client that has
 // left needs no answer.
 func answer(w http.ResponseWriter, r *http.Request, status int, value fmt.Stringer) {
-	asJSON := strings.Contains(r.Header.Get("Accept"), "application/json")
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if asJSON {
+	if strings.Contains(r.Header.Get("Accept"), "application/json") {
 		w.Header().Set("Content-Type", "application/json")
-	}
-	if status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", "1")
-	}
-	w.WriteHeader(status)
-	if asJSON {
+		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(value)
 		return
 	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
 	fmt.Fprintln(w, value)
 }
 

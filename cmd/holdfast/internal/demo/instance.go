@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -59,9 +60,6 @@ func (i *instance) lock(ctx context.Context, work time.Duration) (*claimResult, 
 	}
 	if cause := context.Cause(ctx); cause != nil && result.Outcome == outcomeFailed {
 		result.Error = cause.Error()
-		if !errors.Is(cause, errEnding) {
-			result.Outcome = outcomeCancelled
-		}
 	}
 	return result, nil
 }
@@ -99,6 +97,9 @@ func (i *instance) do(what string) (err error) {
 			p.Cut = what == wordCut
 			p.send(what) // the pipe keeps it if the process is paused
 		}
+		if errors.Is(err, os.ErrProcessDone) {
+			err = nil
+		}
 	}
 	return err
 }
@@ -112,11 +113,10 @@ func (i *instance) now() []instanceProcess {
 
 // Outcomes of a claim.
 const (
-	outcomeDone      = "done"      // the lock was held for the whole work
-	outcomeLost      = "lost"      // the lock was lost meanwhile
-	outcomeCancelled = "cancelled" // the client went away
-	outcomeKilled    = "killed"    // the process is gone; what it did is unknown
-	outcomeFailed    = "failed"
+	outcomeDone   = "done"   // the lock was held for the whole work
+	outcomeLost   = "lost"   // the lock was lost meanwhile
+	outcomeKilled = "killed" // the process is gone; what it did is unknown
+	outcomeFailed = "failed"
 )
 
 // claimResult is what came of a request for the lock. Times are in ms.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"embed"
 	"html/template"
-	"maps"
 	"net/http"
 )
 
@@ -13,21 +12,24 @@ var pageFiles embed.FS
 
 // sceneData is what the page of scenes shows. The locks themselves are on the dashboard.
 type sceneData struct {
-	Store, Self, Second string
-	Instances           [2][]instanceProcess
-	CanPause            bool
-	Sales               [2]string
-	Servers             servers
-	NoMajority          bool              // too many servers are cut off for any grant
-	Said                map[string]string // by action: how its last run from the page ended
-	Buyers, Items       int
+	site          *site
+	Self          string
+	Instances     [2][]instanceProcess
+	CanPause      bool
+	Servers       servers
+	NoMajority    bool // too many servers are cut off for any grant
+	Buyers, Items int
+}
+
+// Said returns how the last run of an action ended that the page has started.
+func (d sceneData) Said(action string) string {
+	text, _ := d.site.said.Load(action)
+	said, _ := text.(string)
+	return said
 }
 
 func (s *site) sceneData() sceneData {
-	d := sceneData{
-		Store: s.servers[0].Name, Self: s.self, Second: s.second(), CanPause: canPause, Sales: [2]string{"Without a lock", "With a lock"}, Servers: s.servers,
-		Buyers: defaultBuyers, Items: defaultItems,
-	}
+	d := sceneData{site: s, Self: s.self, CanPause: canPause, Servers: s.servers, Buyers: defaultBuyers, Items: defaultItems}
 	for n, i := range s.instances {
 		d.Instances[n] = i.now()
 	}
@@ -38,9 +40,6 @@ func (s *site) sceneData() sceneData {
 		}
 	}
 	d.NoMajority = 2*cut > len(s.servers)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d.Said = maps.Clone(s.said)
 	return d
 }
 

@@ -91,8 +91,7 @@ type site struct {
 	end  context.CancelCauseFunc
 	all  sync.WaitGroup // what the site has started
 
-	mu   sync.Mutex
-	said map[string]string // by action of the page: how its last run ended
+	said sync.Map // by action of the page: how its last run ended, a string
 }
 
 func openSite(ctx context.Context, o PageOptions, addr net.Addr) (*site, error) {
@@ -100,7 +99,7 @@ func openSite(ctx context.Context, o PageOptions, addr net.Addr) (*site, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &site{PageOptions: o, self: addr.String(), servers: all, redlock: &redlock{servers: all}, said: map[string]string{}}
+	s := &site{PageOptions: o, self: addr.String(), servers: all, redlock: &redlock{servers: all}}
 	if tcp, ok := addr.(*net.TCPAddr); ok {
 		s.loopback = tcp.IP.IsLoopback()
 	}

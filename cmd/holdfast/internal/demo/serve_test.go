@@ -300,16 +300,20 @@ func TestWaitersAtTheEndAreAnswered(t *testing.T) {
 }
 
 func TestNoKeyStaysForever(t *testing.T) {
-	server := startStandIn(t)
-	v := visit(t, pageLease, server.URL())
-	v.must("/lock1?work=1ms")
-	v.must("/oversell?locked=1&buyers=5&items=2")
-	v.must("/redlock")
-	shop := v.servers[0].shop
-	for _, key := range server.Keys() {
-		if left, err := shop.do(t.Context(), "PTTL", key); err != nil || left == int64(-1) {
-			t.Errorf("%s has the TTL %v, %v", key, left, err)
-		}
+	for _, path := range []string{"/lock1?work=1ms", "/oversell?locked=1&buyers=5&items=2", "/redlock"} {
+		t.Run(path, func(t *testing.T) {
+			server := startStandIn(t)
+			v := visit(t, pageLease, server.URL())
+			v.must(path)
+			for _, key := range server.Keys() {
+				if left, err := v.servers[0].shop.do(t.Context(), "PTTL", key); err != nil || left == int64(-1) {
+					t.Errorf("%s has the TTL %v, %v", key, left, err)
+				}
+				if strings.HasSuffix(key, ":left") || strings.HasSuffix(key, ":sales") {
+					t.Errorf("the sale left %s", key)
+				}
+			}
+		})
 	}
 }
 

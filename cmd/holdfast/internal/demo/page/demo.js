@@ -31,7 +31,9 @@
     }
   });
 
-  setInterval(() => {
-    if (!document.hidden) refresh().catch(() => {}); // likewise
-  }, 500);
+  const again = async () => {
+    if (!document.hidden) await refresh().catch(() => {}); // likewise
+    setTimeout(again, 500);
+  };
+  again();
 })();
