@@ -114,7 +114,7 @@ func (s *site) lock(w http.ResponseWriter, r *http.Request, i *instance) {
 
 // race lets the workers race for a majority, and answers with the places.
 func (s *site) race(w http.ResponseWriter, r *http.Request) {
-	s.perform(w, r, "redlock", &s.racing, func(ctx context.Context) (int, fmt.Stringer) { return http.StatusOK, s.redlock.run(ctx) })
+	s.perform(w, r, "race", &s.racing, func(ctx context.Context) (int, fmt.Stringer) { return http.StatusOK, s.redlock.run(ctx) })
 }
 
 // oversell sells the last items to many buyers.
@@ -148,7 +148,7 @@ func (s *site) oversell(w http.ResponseWriter, r *http.Request) {
 func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, busy *sync.Mutex, run func(context.Context) (int, fmt.Stringer)) {
 	if busy != nil {
 		if !busy.TryLock() {
-			fail(w, r, http.StatusConflict, errors.New("one is under way already"))
+			fail(w, r, http.StatusConflict, fmt.Errorf("the %s: one is under way already", strings.TrimRight(action, "01")))
 			return
 		}
 		whole := run
@@ -162,10 +162,10 @@ func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, bu
 		answer(w, r, status, result)
 		return
 	}
-	s.said.Store(action, "Under way…")
+	s.results.Store(action, "Under way…")
 	s.all.Go(func() {
 		_, result := run(s.life)
-		s.said.Store(action, result.String())
+		s.results.Store(action, result.String())
 	})
 	http.Redirect(w, r, "demo", http.StatusSeeOther)
 }
@@ -207,6 +207,9 @@ func fail(w http.ResponseWriter, r *http.Request, status int, err error) {
 // answer answers with JSON for programs that ask for it, else with text. A client that has
 // left needs no answer.
 func answer(w http.ResponseWriter, r *http.Request, status int, value fmt.Stringer) {
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
 	if strings.Contains(r.Header.Get("Accept"), "application/json") {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)

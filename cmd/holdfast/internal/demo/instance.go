@@ -23,15 +23,15 @@ type instance struct {
 	processes []instanceProcess
 }
 
-// instanceProcess is a process, and what was done to it.
+// instanceProcess is a process, with the faults that it has now.
 type instanceProcess struct {
 	*process
 	PID         int
 	Paused, Cut bool
 }
 
-// lock lets a process take the lock, and returns what came of that, or an error if it cannot
-// do so now.
+// lock starts a process that takes the lock, and returns its result when it has ended. It
+// returns an error if too many processes run, or if the process cannot be started.
 func (i *instance) lock(ctx context.Context, work time.Duration) (*claimResult, error) {
 	began := time.Now()
 	p, err := i.start(ctx, work)
@@ -78,7 +78,7 @@ func (i *instance) start(ctx context.Context, work time.Duration) (*process, err
 	return p, err
 }
 
-// do does to the processes what they would not do by themselves.
+// do pauses, resumes, kills or cuts off all processes, or mends their network.
 func (i *instance) do(what string) (err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -119,7 +119,7 @@ const (
 	outcomeFailed = "failed"
 )
 
-// claimResult is what came of a request for the lock. Times are in ms.
+// claimResult is the result of a request for the lock. Times are in ms.
 type claimResult struct {
 	Instance string `json:"instance"`
 	Outcome  string `json:"outcome"`

@@ -13,7 +13,7 @@ import (
 // pageLock is the lock that the instances take.
 const pageLock = "lock"
 
-// instance takes the lock, once, and reports what came of it.
+// instance takes the lock, once, and reports the result.
 func (w *worker) instance(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var listener sync.WaitGroup

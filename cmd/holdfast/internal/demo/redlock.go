@@ -30,9 +30,10 @@ type redlock struct {
 	round   int
 }
 
-// race is how a race went. Times are in ms.
+// race is the result of a race. Times are in ms.
 type race struct {
 	Round    int         `json:"round"`
+	Running  bool        `json:"running"`  // false: the answer comes at the end
 	Workers  []raceEntry `json:"workers"`  // in the order in which they got the lock, those without it last
 	Overlaps int         `json:"overlaps"` // how often two of them held it at once
 	Took     int64       `json:"took_ms"`
@@ -49,7 +50,8 @@ type raceEntry struct {
 	Error  string   `json:"error,omitempty"`
 }
 
-// voter is a server that remembers its last vote.
+// voter is a server that keeps its last vote. The vote of an attempt that failed stands until
+// the next attempt is answered.
 type voter struct {
 	driver.Backend
 	server *server

@@ -13,9 +13,11 @@ import (
 // saleLimit bounds a sale.
 const saleLimit = time.Minute
 
-// sale is how a sale went. Times are in ms.
+// sale is the result of a sale. Times are in ms.
 type sale struct {
 	Locked  bool   `json:"locked"`
+	Running bool   `json:"running"` // false: the answer comes at the end
+	Over    bool   `json:"over"`    // it ended without an error
 	Buyers  int    `json:"buyers"`
 	Items   int    `json:"items"`
 	Sold    int    `json:"sold"`
@@ -25,7 +27,7 @@ type sale struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// sell runs a round of the terminal's demo, of which Locked, Buyers and Items are set.
+// sell runs a sale, a round of the terminal's demo. The caller sets Locked, Buyers and Items.
 func (s *site) sell(ctx context.Context, now sale) sale {
 	first := s.servers[0]
 	shop := newShop(first.shop.conn, keys{Prefix: prefix, Below: "shop:" + strings.ToLower(rand.Text()[:6]) + ":"})
@@ -40,6 +42,7 @@ func (s *site) sell(ctx context.Context, now sale) sale {
 	if err = errors.Join(err, shop.sweep(last), shop.keepFor(last, tokenCounter)); err != nil {
 		now.Error = err.Error()
 	}
+	now.Over = err == nil
 	return now
 }
 

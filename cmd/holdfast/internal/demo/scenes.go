@@ -21,11 +21,11 @@ type sceneData struct {
 	Buyers, Items int
 }
 
-// Said returns how the last run of an action ended that the page has started.
-func (d sceneData) Said(action string) string {
-	text, _ := d.site.said.Load(action)
-	said, _ := text.(string)
-	return said
+// Result returns the last result of an action that the page has started, "" before.
+func (d sceneData) Result(action string) string {
+	value, _ := d.site.results.Load(action)
+	text, _ := value.(string)
+	return text
 }
 
 func (s *site) sceneData() sceneData {

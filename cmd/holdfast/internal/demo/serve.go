@@ -91,7 +91,7 @@ type site struct {
 	end  context.CancelCauseFunc
 	all  sync.WaitGroup // what the site has started
 
-	said sync.Map // by action of the page: how its last run ended, a string
+	results sync.Map // of the page's actions: the text of the last result, by the name of the action
 }
 
 func openSite(ctx context.Context, o PageOptions, addr net.Addr) (*site, error) {

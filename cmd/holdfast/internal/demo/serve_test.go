@@ -358,7 +358,7 @@ func TestRedlock(t *testing.T) {
 func TestOversell(t *testing.T) {
 	v := visit(t, pageLease)
 	_, without := ask[sale](v, "/oversell?locked=0&buyers=60&items=5")()
-	if without.Sold <= 5 || without.Error != "" {
+	if without.Sold <= 5 || !without.Over || without.Error != "" {
 		t.Errorf("without a lock: got %+v, want more sold than there was", without)
 	}
 	_, with := ask[sale](v, "/oversell?locked=1&buyers=60&items=5")()
@@ -370,7 +370,7 @@ func TestOversell(t *testing.T) {
 func TestOneSaleAtATime(t *testing.T) {
 	v := visit(t, pageLease)
 	v.must("/oversell?locked=1&buyers=200&items=150", "back", "1")
-	if status, body := v.post("/oversell?locked=1"); status != http.StatusConflict {
+	if status, body := v.post("/oversell?locked=1"); status != http.StatusConflict || body != "the sale: one is under way already\n" {
 		t.Errorf("a second sale: got %d, %s", status, body)
 	}
 	await.Until(t, 30*time.Second, "the page shows the end of the first", func() bool { return strings.Contains(v.page(), "150 sold") })

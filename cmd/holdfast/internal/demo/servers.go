@@ -13,7 +13,7 @@ import (
 )
 
 // prefix begins the names of all keys of the page. Its hash tag keeps them in one slot of a
-// cluster, with one counter of tokens, which therefore has a name.
+// cluster, which then has one counter of tokens for them.
 const prefix = "{holdfast-demo}:"
 
 // tokenCounter is the key of the fencing tokens, see docs/redis.md. A program in production
@@ -22,8 +22,8 @@ const tokenCounter = prefix + "holdfast:token"
 
 var errCut = errors.New("the network is cut")
 
-// network is the way of commands to a server, which can be cut. A command that is under way
-// at the cut still gets its answer.
+// network is a connection that can be cut: then each command fails. A command that is under
+// way at that moment still gets its answer.
 type network struct {
 	redishold.Conn
 	cut *atomic.Bool
