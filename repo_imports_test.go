@@ -33,6 +33,7 @@ func arrows() []arrow {
 		{"internal/retry", []string{"driver", "internal/deadline"}},
 		{"internal/renew", []string{"driver", "internal/clock", "internal/deadline", "internal/retry"}},
 		{"admin", []string{"driver"}},
+		{"admin/observe", []string{"admin", "driver"}},
 		{"internal/budget", []string{"admin", "internal/retry"}},
 		{"internal/ordered", []string{"driver", "admin", "internal/background", "internal/budget", "internal/clock", "internal/retry", "internal/unsent"}},
 		{"memhold", []string{"driver", "admin", "internal/background", "internal/deadline"}},
@@ -71,7 +72,7 @@ func arrows() []arrow {
 		{"named", []string{"."}},
 		{"once", []string{"."}},
 		{"audit", []string{".", "admin", "driver", "internal/background"}},
-		{"dash", []string{".", "admin", "driver", "internal/retry", "internal/webpage"}},
+		{"dash", []string{".", "admin", "admin/observe", "driver", "internal/retry", "internal/webpage"}},
 		{"driver/drivertest", []string{"driver", "admin", "internal/await", "internal/conformance", "internal/uuid"}},
 		{"admin/admintest", []string{"driver", "admin", "internal/conformance", "internal/uuid"}},
 	}

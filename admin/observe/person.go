@@ -1,0 +1,92 @@
+package observe
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/admin"
+)
+
+// Person is a holder or a waiter, as people know it. Clients wrote these texts, so they
+// may have any bytes.
+type Person struct {
+	Library string // "Redisson" for a client of that library, else ""
+	Name    string // "program@host:pid", the client and thread of Redisson, or else the note or the owner
+	Note    string // its own text, where Name is not made from it
+	Purpose
+}
+
+// Purpose is why a client holds a lock.
+type Purpose struct {
+	Reason string // --reason of the command line
+	Labels string // its --label, "key=value key=value"
+}
+
+// Describe returns the Person of an owner, from what the store has of it. Each of the
+// three may be empty.
+func Describe(c admin.Client, owner, note string) Person {
+	note = cmp.Or(c.Note, note)
+	if c.Library == "redisson" {
+		p := Person{Library: "Redisson", Name: "client " + c.ID}
+		if thread, ok := strings.CutPrefix(owner, c.ID+":"); ok {
+			p.Name += " thread " + strings.TrimSuffix(thread, ":write")
+		}
+		return p
+	}
+	if c.Program == "" {
+		return named(cmp.Or(note, owner))
+	}
+	place := fmt.Sprintf("@%s:%d", c.Host, c.PID)
+	if strings.Contains(note, place) {
+		return named(note)
+	}
+	return Person{Name: c.Program + place, Note: note}
+}
+
+// named returns the Person of a text that has its name. The default note of a program is
+// "program@host:pid". The command line appends "(reason) key=value", either of which may
+// be missing.
+func named(text string) Person {
+	at := strings.IndexByte(text, '@')
+	end := at + 1 + strings.IndexByte(text[at+1:]+" ", ' ')
+	if at <= 0 || !strings.Contains(text[at:end], ":") {
+		return Person{Name: text}
+	}
+	p := Person{Name: text[:end]}
+	p.Labels = strings.TrimSpace(text[end:])
+	if inner, found := strings.CutPrefix(p.Labels, "("); found {
+		p.Reason, p.Labels = inner, ""
+		if end := strings.LastIndexByte(inner, ')'); end >= 0 {
+			p.Reason, p.Labels = inner[:end], strings.TrimSpace(inner[end+1:])
+		}
+	}
+	if first, _, _ := strings.Cut(p.Labels, " "); p.Labels != "" && !strings.Contains(first, "=") {
+		return Person{Name: text} // the program's own words
+	}
+	return p
+}
+
+// Who returns the Person without its purpose, on one line.
+func (p Person) Who() string {
+	text := p.Name
+	if p.Library != "" {
+		text = p.Library + " " + text
+	}
+	if p.Note != "" {
+		text += " (" + p.Note + ")"
+	}
+	return text
+}
+
+// String returns the Person with its purpose, on one line.
+func (p Person) String() string {
+	text := p.Who()
+	if p.Reason != "" {
+		text += " (" + p.Reason + ")"
+	}
+	if p.Labels != "" {
+		text += " " + p.Labels
+	}
+	return text
+}

@@ -1,0 +1,189 @@
+package observe
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// jitter is how much two answers about the same lease may differ.
+const jitter = 400 * time.Millisecond
+
+// State is what is known of one name. It is replaced, not changed.
+type State struct {
+	admin.Record
+	Holds []Hold               // those of the Record, with what earlier polls have shown
+	Waits map[string]time.Time // by owner: when each waiter of the queue was first found
+	Seen  time.Time            // when the store answered
+}
+
+// Hold is a hold, and what the polls of it have shown.
+type Hold struct {
+	admin.Hold
+	Since      time.Time // when it was granted, or first found
+	Exact      bool      // the store reported Since
+	Ends       time.Time // when the lease ends unless it is renewed; zero if never, or if that is unknown
+	UnknownEnd bool
+	Span       time.Duration // the longest lease that was found
+	Renewals   int           // how many renewals were found
+}
+
+// next returns what is known of a name after the store answered r at now.
+func (s State) next(now time.Time, r admin.Record) State {
+	n := State{Record: r, Seen: now, Holds: make([]Hold, len(r.Holds))}
+	for i, h := range r.Holds {
+		before, had := s.Hold(h)
+		n.Holds[i] = before.next(now, h, had)
+	}
+	if len(r.Waiters) > 0 {
+		n.Waits = make(map[string]time.Time, len(r.Waiters))
+	}
+	for _, w := range r.Waiters {
+		since, had := s.Waits[w.Owner]
+		if !had {
+			since = now
+		}
+		n.Waits[w.Owner] = since
+	}
+	return n
+}
+
+// Hold returns what is known of the hold h, if s has it.
+func (s State) Hold(h admin.Hold) (Hold, bool) {
+	for _, o := range s.Holds {
+		if same(o.Hold, h) {
+			return o, true
+		}
+	}
+	return Hold{}, false
+}
+
+// same reports that two answers of the store are about one hold. An owner has another hold
+// if the mode or the token differs. The store may learn the token late, and lose it.
+func same(a, b admin.Hold) bool {
+	return a.Owner == b.Owner && a.Mode == b.Mode && (a.Token == b.Token || a.Token == 0 || b.Token == 0)
+}
+
+// next returns what is known of a hold after the store answered h at now. had says that o
+// is the same hold before.
+func (o Hold) next(now time.Time, h admin.Hold, had bool) Hold {
+	n := o
+	if n.Hold = h; !had {
+		n.Since = now
+	}
+	if granted := now.Add(-h.HeldFor); h.HeldFor > 0 && (!n.Exact || granted.Sub(n.Since) > jitter) { // later: it was passed on
+		n.Since, n.Exact = granted, true
+	}
+	if h.Remaining < 0 {
+		n.Ends, n.Span, n.UnknownEnd = time.Time{}, 0, h.Remaining == admin.RemainingUnknown
+		return n
+	}
+	ends := now.Add(h.Remaining)
+	if had = had && !o.Ends.IsZero(); had && ends.Sub(o.Ends).Abs() <= jitter {
+		ends = o.Ends // the same lease: what is shown of it must not change
+	} else if had && ends.After(o.Ends) {
+		n.Renewals++
+	}
+	n.Ends, n.Span = ends, max(n.Span, h.Remaining)
+	return n
+}
+
+// expired reports that the lease is over at now, as far as polling found.
+func (o Hold) expired(now time.Time) bool {
+	return !o.Ends.IsZero() && !now.Before(o.Ends.Add(-jitter))
+}
+
+// late reports that less than a third of the lease was left at the last poll. A renewal is
+// due when two thirds are left, so one that follows is late.
+func (o Hold) late() bool { return o.Remaining >= 0 && o.Remaining < o.Span/3 }
+
+// ended returns the holds of s that r does not have any more. If r has not all holds of the
+// name, or could not be read, nothing is known.
+func (s State) ended(r admin.Record) []Hold {
+	if r.Holders > len(r.Holds) || r.Kind == admin.KindUnknown {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.Holds), func(h Hold) bool {
+		return slices.ContainsFunc(r.Holds, func(still admin.Hold) bool { return same(still, h.Hold) })
+	})
+}
+
+// changes returns the changes from s to is: first the holds that ended, then those that
+// began. present says that no complete scan was before, so its holds may be old. why has
+// the reasons of forced unlocks.
+func (s State) changes(is State, present bool, why map[admin.Ended]string) []Change {
+	var list []Change
+	for _, h := range s.ended(is.Record) {
+		if c := s.end(is, h, why[admin.Ended{Name: is.Name, Owner: h.Owner}]); c.Type == admin.EntryForced || !h.Kept() {
+			list = append(list, c)
+		}
+	}
+	for _, h := range is.Holds {
+		before, had := s.Hold(h.Hold)
+		switch {
+		case h.Kept():
+		case !had && present:
+			list = append(list, is.change(is.Seen, Held, h))
+		case !had && s.Holders <= len(s.Holds):
+			list = append(list, is.change(h.Since, admin.EntryAcquired, h))
+		case !had:
+		default:
+			list = append(list, is.continued(before, h)...)
+		}
+	}
+	c := Change{Entry: admin.Entry{At: is.Seen, Name: is.Name, Kind: is.Kind}, Waiting: is.Waiting, Listeners: is.Listeners}
+	switch {
+	case s.Waiting != is.Waiting:
+		c.Type = admin.EntryWaiting
+		list = append(list, c)
+	case max(s.Listeners, 0) != max(is.Listeners, 0):
+		c.Type = Listening
+		list = append(list, c)
+	}
+	return list
+}
+
+// end returns the change that h ended, which s has and is does not. If another hold began
+// that excludes h, then h ended before that.
+func (s State) end(is State, h Hold, reason string) Change {
+	at := is.Seen
+	for _, n := range is.Holds {
+		_, had := s.Hold(n.Hold)
+		if !had && (n.Mode == driver.Exclusive || h.Mode == driver.Exclusive) && n.Since.Before(at) && n.Since.After(h.Since) {
+			at = n.Since
+		}
+	}
+	c := s.change(at, admin.EntryReleased, h)
+	c.HeldFor = at.Sub(h.Since)
+	switch {
+	case h.expired(is.Seen):
+		c.Type = Expired
+	case reason != "":
+		c.Type, c.Reason = admin.EntryForced, reason
+	}
+	return c
+}
+
+// continued returns the changes of a hold that s had before.
+func (s State) continued(before, h Hold) (list []Change) {
+	if h.Renewals > before.Renewals {
+		c := s.change(s.Seen, Renewed, h)
+		if c.Left = before.Remaining; before.late() {
+			c.Type = admin.EntryRenewedLate
+		}
+		list = append(list, c)
+	}
+	if h.Holds != before.Holds {
+		list = append(list, s.change(s.Seen, Counted, h))
+	}
+	return list
+}
+
+func (s State) change(at time.Time, what admin.EntryType, h Hold) Change {
+	return Change{Entry: admin.Entry{
+		Type: what, At: at, Client: h.Client, Note: h.Note, Name: s.Name, Kind: s.Kind,
+		Mode: h.Mode, Token: h.Token, Owner: h.Owner, Count: h.Holds,
+	}}
+}
