@@ -7,7 +7,7 @@
 //	...
 //	err := log.Flush(ctx) // before the program ends, after Drain
 //
-// admin.Console.Log reads the log, and so do `holdfast tail --since` and the dashboard.
+// admin.Console.Log reads the log, and so do `holdfast tail` and the dashboard.
 // It takes one small call a second while there are events. No lock waits for it or
 // depends on it. If a call fails, its entries are missing.
 package audit

@@ -3,11 +3,11 @@ package main
 import (
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 	"unicode"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
@@ -32,32 +32,10 @@ func holderOf(h admin.Hold) string {
 	return who
 }
 
-// person says who an owner is: "program@host:pid" with what it has to say, or the
-// client and the thread of a Redisson program.
+// person names an owner: "program@host:pid" with its reason and labels, or the client and
+// the thread of a Redisson program.
 func person(owner, note string, c admin.Client) string {
-	if c.Library == "redisson" {
-		thread := strings.TrimPrefix(owner, c.ID+":")
-		return "Redisson " + clean(c.ID) + " thread " + clean(thread)
-	}
-	if c.Program == "" {
-		if note != "" {
-			return clean(note)
-		}
-		return clean(owner)
-	}
-	process := fmt.Sprintf("%s@%s:%d", c.Program, c.Host, c.PID)
-	said := c.Note
-	if said == "" {
-		said = note
-	}
-	switch {
-	case said == "" || said == process:
-		return clean(process)
-	case strings.Contains(said, fmt.Sprintf("@%s:%d", c.Host, c.PID)):
-		return clean(said) // it names the process already
-	default:
-		return clean(process + " (" + said + ")")
-	}
+	return clean(observe.Describe(c, owner, note).String())
 }
 
 // clean makes what others wrote harmless for a terminal: one line, and nothing

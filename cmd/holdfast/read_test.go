@@ -331,7 +331,7 @@ func TestRedissonsLockIsShownAsSuch(t *testing.T) {
 		if command == "inspect" {
 			args = append(args, "job")
 		}
-		if got := s.run(args...); !strings.Contains(got.stdout, "Redisson "+client+" thread 42") {
+		if got := s.run(args...); !strings.Contains(got.stdout, "Redisson client "+client+" thread 42") {
 			t.Errorf("%s: got %s", command, got.stdout)
 		}
 	}

@@ -10,23 +10,27 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 const tailLong = `Tail prints events: grants, releases and waits. It begins with the locks that are held
 now.
 
-It polls the locks that it knows every --every, and scans for new ones every --scan, with
+Each client has one source of events. Clients with package audit or --event-log write
+their waits, grants, releases, losses and late renewals to the event log of the store, and
+tail prints these. --since prints those of that time first. The events of all other clients
+are found by polling, and so are expired leases and queues of all clients.
+
+Tail polls the locks that it knows every --every, and scans for new ones every --scan, with
 at most --pace commands per second for each; with more locks than that allows, it polls
 them in turn. Holds between two polls are invisible, and the printed time is that of the
-poll. A hold that ended is "forced" if the store still knows the reason, "expired" if its
-lease was about to end, otherwise "released". "Renewed-late" is a lease that had less than a
-third left before its renewal.
+poll, or of the grant if the store has it. A hold that ended is "expired" if its lease was
+about to end, "forced" if the store still knows the reason, otherwise "released".
+"Renewed-late" is a lease that had less than a third left before its renewal.
 
-Programs with package audit or --event-log write an event log to the store: waits, grants,
-losses and releases. --since prints the events of that time first. Tail also prints
-losses from the event log while it runs, because only the holder knows of them. If it
-printed the end of the same hold before, the line says so.
+An entry of the event log is written about a second after its event. On stores with an event
+log, tail therefore prints each event two seconds later, in the order of time.
 
 PATTERN and --prefix work as in ls. Without --prefix, forced unlocks of programs with a
 key prefix show as "released". Tail ends with a signal, after --for, or after --count
@@ -99,30 +103,21 @@ func (o *tailOptions) complete(cmd *cobra.Command, args []string) error {
 // errEnough ends a tail that was asked for so many lines, or for so long.
 var errEnough = errors.New("enough")
 
-// tailer runs a tail. Only its run uses it; the scan for new locks has a
-// goroutine of its own and hands over what it finds.
+// tailer runs a tail. Only its run uses it; the scan for new locks has a goroutine of its
+// own.
 type tailer struct {
 	*tailOptions
 	*reader
-	known   map[string]*observation
-	first   bool                   // the first look for locks is not over: they were there before
-	next    string                 // the first name to look at again, where not all can be
-	reasons map[admin.Ended]string // of owners whose hold was forced: why, as printed
-	ends    map[admin.Ended]string // of owners whose hold was printed as over: the event
-	past    logPosition
-	lines   int
-	failing time.Time // since when the store does not answer
+	observer *observe.Observer
+	began    time.Time
+	held     map[admin.Ended]time.Time // holds that were there before: when they were found
+	next     string                    // the first name to poll again, where not all can be
+	lines    int
+	failing  bool // the store does not answer, and that was printed
 }
 
 func newTailer(o *tailOptions, l *reader) *tailer {
-	return &tailer{tailOptions: o, reader: l, known: map[string]*observation{}, reasons: map[admin.Ended]string{}, ends: map[admin.Ended]string{}, first: true}
-}
-
-// discovery is a result of the scan for new locks: a record, or at its end its error.
-type discovery struct {
-	record admin.Record
-	over   bool
-	err    error
+	return &tailer{tailOptions: o, reader: l, observer: observe.New(l.console, nil), began: time.Now(), held: map[admin.Ended]time.Time{}}
 }
 
 func (t *tailer) run(ctx context.Context) error {
@@ -135,16 +130,20 @@ func (t *tailer) run(ctx context.Context) error {
 		return ended(ctx, err)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	discoveries, done := make(chan discovery), make(chan struct{})
+	scans, done := make(chan error), make(chan struct{})
 	go func() {
 		defer close(done)
-		t.discover(ctx, discoveries)
+		t.scanAgain(ctx, scans)
 	}()
 	defer func() {
 		stop()
 		<-done
 	}()
-	return ended(ctx, t.follow(ctx, discoveries))
+	err := t.follow(ctx, scans)
+	if ctx.Err() != nil {
+		err = errors.Join(t.printChanges(time.Now().Add(observe.Delay)), err)
+	}
+	return ended(ctx, err)
 }
 
 // ended is nil if err says that there was enough.
@@ -155,22 +154,31 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// discover looks for locks again and again until ctx ends.
-func (t *tailer) discover(ctx context.Context, discoveries chan<- discovery) {
-	for ctx.Err() == nil {
+// recall prints the events of the time before, if that is wanted. If the store does not
+// answer, listen reads them later.
+func (t *tailer) recall(ctx context.Context) error {
+	for more := t.since > 0; more; {
 		var failed error
-		for record, err := range t.console.List(ctx, admin.Filter{NamePrefix: beginning(t.pattern), Pace: t.pace}) {
-			if failed = err; err != nil {
-				break
-			}
-			select {
-			case discoveries <- discovery{record: record}:
-			case <-ctx.Done():
-				return
-			}
+		if more, failed = t.observer.ReadLog(ctx, max(t.since, observe.Past)); failed != nil {
+			return t.note(ctx, failed)
 		}
+	}
+	if err := t.printChanges(time.Now().Add(observe.Delay)); err != nil {
+		return err
+	}
+	if t.since > 0 && t.lines == 0 {
+		t.report.line(levelNotice, "the event log has nothing of that time: programs write it with --event-log, or package audit")
+	}
+	return nil
+}
+
+// scanAgain scans for locks again and again until ctx ends, and sends the error of each
+// scan.
+func (t *tailer) scanAgain(ctx context.Context, scans chan<- error) {
+	for ctx.Err() == nil {
+		_, err := t.observer.Scan(ctx, admin.Filter{NamePrefix: beginning(t.pattern), Pace: t.pace}, func(name string) bool { return matches(t.pattern, name) })
 		select {
-		case discoveries <- discovery{over: true, err: failed}:
+		case scans <- err:
 		case <-ctx.Done():
 			return
 		}
@@ -181,20 +189,22 @@ func (t *tailer) discover(ctx context.Context, discoveries chan<- discovery) {
 }
 
 // follow prints changes until it ends.
-func (t *tailer) follow(ctx context.Context, discoveries <-chan discovery) error {
+func (t *tailer) follow(ctx context.Context, scans <-chan error) error {
 	tick := time.NewTicker(t.every)
 	defer tick.Stop()
 	for {
 		var err error
 		select {
-		case f := <-discoveries:
-			err = t.discovered(ctx, f)
+		case failed := <-scans:
+			err = t.note(ctx, failed)
 		case <-tick.C:
-			if err = t.lookAgain(ctx); err == nil {
-				err = t.listen(ctx)
-			}
+			err = t.poll(ctx)
 		case <-ctx.Done():
 			return ctx.Err()
+		}
+		t.listen(ctx) // first, so that no event is printed from both sources
+		if err == nil {
+			err = t.printChanges(time.Now())
 		}
 		if err != nil {
 			return err
@@ -202,63 +212,44 @@ func (t *tailer) follow(ctx context.Context, discoveries <-chan discovery) error
 	}
 }
 
-func (t *tailer) discovered(ctx context.Context, f discovery) error {
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err() // which says nothing of the store
-	case f.over && f.err != nil:
-		return t.trouble(f.err)
-	case f.over:
-		t.first = false
-		return t.answered()
-	case !matches(t.pattern, f.record.Name):
-		return nil
-	}
-	return t.compare(f.record, t.forced(ctx, f.record))
-}
-
-// lookAgain looks at what is known.
-func (t *tailer) lookAgain(ctx context.Context) error {
-	names := make([]string, 0, len(t.known))
-	for name := range t.known {
-		names = append(names, name)
+// poll polls the known names. It keeps those that were read, whatever became of the others.
+func (t *tailer) poll(ctx context.Context) error {
+	var names []string
+	for s := range t.observer.All {
+		names = append(names, s.Name)
 	}
 	if len(names) == 0 {
 		return nil
 	}
 	slices.Sort(names)
-	names = t.turn(names)
 	limited, cancel := context.WithTimeout(ctx, max(t.every, progressLimit))
 	defer cancel()
-	records, failed := t.console.Get(limited, names...)
-	why := t.forced(ctx, records...)
-	for _, r := range records { // those that were read stand, whatever became of the others
-		if r.Kind == admin.KindUnknown {
-			continue
+	records, failed := t.console.Get(limited, t.turn(names)...)
+	t.observer.Poll(ctx, time.Now(), records...)
+	return t.note(ctx, failed)
+}
+
+// listen reads the event log.
+func (t *tailer) listen(ctx context.Context) {
+	for more := true; more; {
+		limited, cancel := context.WithTimeout(ctx, progressLimit)
+		var err error
+		if more, err = t.observer.ReadLog(limited, max(t.since, observe.Past)); err != nil {
+			t.report.detail("the event log is not shown for now: %v", err)
 		}
-		if err := t.compare(r, why); err != nil {
-			return err
-		}
-	}
-	switch {
-	case ctx.Err() != nil:
-		return nil // the end of the tail says nothing of the store
-	case failed != nil:
-		return t.trouble(failed)
-	default:
-		return t.answered()
+		cancel()
 	}
 }
 
-// lookCost is how many commands the store runs for a look at one name, about.
-const lookCost = 4
+// pollCost is how many commands the store runs for a poll of one name, about.
+const pollCost = 4
 
-// turn returns those of names whose turn it is: as many as the pace allows, and
-// each time the next ones.
+// turn returns the names to poll now: as many as the pace allows, and each time the next
+// ones.
 func (t *tailer) turn(names []string) []string {
 	most := len(names)
 	if t.pace > 0 {
-		most = min(most, max(1, int(float64(t.pace)*t.every.Seconds())/lookCost))
+		most = min(most, max(1, int(float64(t.pace)*t.every.Seconds())/pollCost))
 	}
 	begin, _ := slices.BinarySearch(names, t.next)
 	turn := slices.Concat(names[begin:], names[:begin])
@@ -268,98 +259,53 @@ func (t *tailer) turn(names []string) []string {
 	return turn[:most]
 }
 
-// trouble says once that the store does not answer.
-func (t *tailer) trouble(err error) error {
-	if !t.failing.IsZero() || err == nil || errors.Is(err, context.Canceled) {
+// note prints once that the store does not answer, because a call failed, and that it
+// answers again. It returns an error that will not get better. After the end of ctx an
+// error says nothing of the store.
+func (t *tailer) note(ctx context.Context, failed error) error {
+	switch {
+	case failed == nil && t.failing:
+		t.failing = false
+		return t.print(change{Event: "back"})
+	case failed == nil || t.failing || ctx.Err() != nil:
 		return nil
 	}
-	if storeErr := (*exitError)(nil); errors.As(storeError(err), &storeErr) && storeErr.code != exitUnreachable {
-		return err // it will not get better
+	if storeErr := (*exitError)(nil); errors.As(storeError(failed), &storeErr) && storeErr.code != exitUnreachable {
+		return failed
 	}
-	t.failing = time.Now()
-	return t.print(change{Event: "unreachable", Error: err.Error()})
+	t.failing = true
+	return t.print(change{Event: "unreachable", Error: failed.Error()})
 }
 
-func (t *tailer) answered() error {
-	if t.failing.IsZero() {
-		return nil
-	}
-	t.failing = time.Time{}
-	return t.print(change{Event: "back"})
-}
-
-// mostForced is of how many holds that are over one look asks why: each is a
-// command. The others count as released.
-const mostForced = 64
-
-// forced asks the store which of the holds that records show to be over, though
-// their leases were not, were ended by force, and why. It costs only the
-// reason if that cannot be learnt.
-func (t *tailer) forced(ctx context.Context, records ...admin.Record) map[admin.Ended]string {
-	var ended []admin.Ended
-	now := time.Now()
-	for _, r := range records {
-		before := t.known[r.Name]
-		if before == nil || r.Kind == admin.KindUnknown {
+// printChanges prints the changes that are due at a time.
+func (t *tailer) printChanges(due time.Time) error {
+	for _, c := range t.observer.Take(due) {
+		if !t.shows(c) {
 			continue
 		}
-		for _, h := range before.ended(r) {
-			if len(ended) < mostForced && !before.lapsed(h, now) {
-				ended = append(ended, admin.Ended{Name: r.Name, Owner: h.Owner})
-			}
-		}
-	}
-	if len(ended) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, progressLimit)
-	defer cancel()
-	reasons, _ := t.console.ForceReasons(ctx, ended)
-	why := make(map[admin.Ended]string, len(ended))
-	for i, e := range ended {
-		why[e] = reasons[i]
-	}
-	return why
-}
-
-// compare prints how r differs from what was known, and remembers it. why has
-// holds that were forced.
-func (t *tailer) compare(r admin.Record, why map[admin.Ended]string) error {
-	if r.Holders == 0 {
-		r.Holds = nil // it is only kept
-	}
-	before := t.known[r.Name]
-	if before == nil {
-		before = &observation{at: time.Now(), since: map[string]time.Time{}}
-	}
-	now := &observation{Record: r, at: time.Now(), since: map[string]time.Time{}}
-	changes := now.differences(before, t.first)
-	if r.Holders > 0 || r.Waiting > 0 {
-		t.known[r.Name] = now
-	} else {
-		delete(t.known, r.Name)
-	}
-	for _, c := range changes {
-		if c.Event == "released" {
-			t.markForced(&c, why[admin.Ended{Name: c.Name, Owner: c.Owner}])
-		}
-		t.sawEnd(c)
-		if err := t.print(c); err != nil {
+		if err := t.print(changeOf(c)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// markForced makes a release forced, if why says so and is news: a thread of Redisson's
-// may have taken the lock again, and released it, while the store remembers.
-func (t *tailer) markForced(c *change, why string) {
-	owner := admin.Ended{Name: c.Name, Owner: c.Owner}
-	if why == "" || t.reasons[owner] == why {
-		return
+// shows reports that c is printed. Entries that are missing from the event log matter to
+// every pattern.
+func (t *tailer) shows(c observe.Change) bool {
+	const clockError = 500 * time.Millisecond // of the time of an entry
+	hold := admin.Ended{Name: c.Name, Owner: c.Owner}
+	if c.Type == observe.Held {
+		t.held[hold] = c.At
 	}
-	if len(t.reasons) >= mostEnds {
-		clear(t.reasons)
+	switch {
+	case c.Type == observe.Renewed || c.Type == observe.Listening || c.Type == "":
+		return false
+	case c.Reported && c.At.Before(t.began.Add(-t.since)):
+		return false
+	case c.Reported && c.Type == admin.EntryAcquired && c.At.Before(t.held[hold].Add(clockError)):
+		return false // it was just before this began, and the line "held" shows it
+	default:
+		return c.Type == admin.EntryMissed || c.Name != "" && matches(t.pattern, c.Name)
 	}
-	c.Event, c.Reason, t.reasons[owner] = "forced", why, why
 }

@@ -1,15 +1,19 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 )
 
 // change is a line of tail.
 type change struct {
 	Version  int       `json:"version"`
 	At       time.Time `json:"at"`
-	Event    string    `json:"event"`              // held, acquired, released, expired, forced, renewed-late, count, waiting, unreachable, back; reported: gave-up, lost, missed
+	Event    string    `json:"event"`              // that of observe.Change, or unreachable, back
 	Reported bool      `json:"reported,omitempty"` // by the program itself; all other events come from polling
 	ID       string    `json:"id,omitempty"`       // reported: names the event
 	Name     string    `json:"name,omitempty"`
@@ -17,22 +21,35 @@ type change struct {
 	Who      string    `json:"holder,omitempty"`
 	Owner    string    `json:"owner,omitempty"`
 	Mode     string    `json:"mode,omitempty"`
-	Token    uint64    `json:"token,omitempty"` // reported
+	Token    uint64    `json:"token,omitempty"` // where it is known
 	Count    int       `json:"count,omitempty"`
 	Waiting  *int      `json:"waiting,omitempty"`
 	WaitMS   int64     `json:"waited_ms,omitempty"`    // acquired, gave-up, where it was reported
-	HeldMS   int64     `json:"held_ms,omitempty"`      // released, expired, forced, lost: for how long it was seen, or held
+	HeldMS   int64     `json:"held_ms,omitempty"`      // released, expired, forced, lost: for how long it was held, or seen
 	Reason   string    `json:"reason,omitempty"`       // forced: why, and who did it; lost, released: why
-	LeaseMS  int64     `json:"remaining_ms,omitempty"` // renewed-late: what was left when it was seen before
-	SeenAs   string    `json:"seen_as,omitempty"`      // lost: the event that was printed of the same end, when it was seen
+	LeaseMS  int64     `json:"remaining_ms,omitempty"` // renewed-late: what was left of the lease
 	Error    string    `json:"error,omitempty"`
+}
+
+func changeOf(c observe.Change) change {
+	l := change{
+		At: c.At, Event: string(c.Type), Reported: c.Reported, ID: c.ID, Name: c.Name, Kind: string(c.Kind),
+		Owner: c.Owner, Token: c.Token, Count: c.Count, WaitMS: c.Waited.Milliseconds(), HeldMS: c.HeldFor.Milliseconds(),
+		Reason: c.Reason, LeaseMS: c.Left.Milliseconds(),
+	}
+	if c.Type == admin.EntryWaiting && !c.Reported {
+		l.Waiting = &c.Waiting
+		return l
+	}
+	if l.Who = person(c.Owner, c.Note, c.Client); c.Kind != "" {
+		l.Mode = c.Mode.String()
+	}
+	return l
 }
 
 func (t *tailer) print(c change) error {
 	c.Version = jsonVersion
-	if c.At.IsZero() {
-		c.At = time.Now()
-	}
+	c.At = cmp.Or(c.At, time.Now())
 	var err error
 	if t.json {
 		err = jsonTo(t.env.stdout).Encode(c)
@@ -51,24 +68,51 @@ func (c change) String() string {
 	if c.Name != "" {
 		text += " " + clean(c.Name)
 	}
-	if c.Reported {
-		return text + c.loggedText()
+	return text + c.details()
+}
+
+// details is what follows the name.
+func (c change) details() string {
+	ms := func(n int64) time.Duration { return coarse(time.Duration(n) * time.Millisecond) }
+	held := fmt.Sprintf(", seen for %s", ms(c.HeldMS))
+	if c.Reported && c.HeldMS > 0 {
+		held = fmt.Sprintf(", held for %s", ms(c.HeldMS))
+	} else if c.Reported {
+		held = ""
 	}
-	switch c.Event {
-	case "held", "acquired":
-		text += "  by " + c.Who
-	case "count":
-		text += fmt.Sprintf("  %d times by %s", c.Count, c.Who)
-	case "released", "expired":
-		text += fmt.Sprintf("  by %s, seen for %s", c.Who, coarse(time.Duration(c.HeldMS)*time.Millisecond))
-	case "forced":
-		text += fmt.Sprintf("  taken from %s, seen for %s: %s", c.Who, coarse(time.Duration(c.HeldMS)*time.Millisecond), clean(c.Reason))
-	case "renewed-late":
-		text += fmt.Sprintf("  by %s, %s of its lease were left", c.Who, coarse(time.Duration(c.LeaseMS)*time.Millisecond))
-	case "waiting":
-		text += fmt.Sprintf("  %d in the queue", *c.Waiting)
-	case "unreachable":
-		text += " " + c.Error
+	if c.Reason != "" {
+		held += ": " + clean(c.Reason)
 	}
-	return text
+	switch {
+	case c.Waiting != nil:
+		return fmt.Sprintf("  %d in the queue", *c.Waiting)
+	case c.Event == "unreachable":
+		return " " + c.Error
+	case c.Event == "back":
+		return ""
+	case c.Event == string(admin.EntryMissed):
+		return fmt.Sprintf(" %d more by %s", c.Count, c.Who)
+	case c.Event == string(observe.Counted):
+		return fmt.Sprintf("  %d times by %s", c.Count, c.Who)
+	case c.Event == string(admin.EntryRenewedLate):
+		return fmt.Sprintf("  by %s, %s of the lease were left", c.Who, ms(c.LeaseMS))
+	case c.Event == string(admin.EntryForced):
+		return "  taken from " + c.Who + held
+	case c.HeldMS > 0 || c.Reason != "":
+		return "  by " + c.Who + held
+	case c.WaitMS > 0:
+		return fmt.Sprintf("  by %s, after %s", c.Who, ms(c.WaitMS))
+	default:
+		return "  by " + c.Who
+	}
+}
+
+// timeText is a time for people, at now.
+func timeText(at, now time.Time) string {
+	const today = "15:04:05.0"
+	at, now = at.Local(), now.Local()
+	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {
+		return at.Format(today)
+	}
+	return at.Format("2006-01-02 " + today)
 }

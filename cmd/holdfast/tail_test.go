@@ -3,91 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// said is what tail makes of two looks, the second of which is a second later.
-func said(before, after admin.Record) string {
-	begun := time.Now()
-	first := &observation{at: begun, since: map[string]time.Time{}}
-	was := &observation{Record: before, at: begun, since: map[string]time.Time{}}
-	was.differences(first, true)
-	if before.Remaining > 0 { // the lease was longer once
-		was.span[before.Holds[0].Owner] = before.Remaining
-	}
-	is := &observation{Record: after, at: begun.Add(time.Second), since: map[string]time.Time{}}
-	var all []string
-	for _, c := range is.differences(was, false) {
-		text := c.Event + " " + c.Owner
-		if c.Waiting != nil {
-			text += fmt.Sprint(*c.Waiting)
-		}
-		if c.HeldMS > 0 {
-			text += fmt.Sprint(" ", c.HeldMS)
-		}
-		all = append(all, text)
-	}
-	return strings.Join(all, ", ")
-}
-
-func held(lease time.Duration, owners ...string) admin.Record {
-	r := admin.Record{Name: "job", Kind: admin.KindMutex, Holders: len(owners)}
-	for _, o := range owners {
-		r.Holds = append(r.Holds, admin.Hold{Holder: admin.Holder{Owner: o, Holds: 1, Remaining: lease}})
-	}
-	return r
-}
-
-// lately is a lock of whose lease of 30 s so much is left.
-func lately(left time.Duration, owner string) admin.Record {
-	r := held(left, owner)
-	r.Remaining = 30 * time.Second
-	return r
-}
-
-func TestTailTellsChangesApart(t *testing.T) {
-	again := held(time.Minute, "a")
-	again.Holds[0].Holds = 2
-	queued := held(time.Minute, "a")
-	queued.Waiting = 3
-	many := held(time.Minute, "a")
-	many.Holders = 40 // of which the store shows one
-	others := held(time.Minute, "b")
-	others.Holders = 40
-	for _, test := range []struct {
-		name          string
-		before, after admin.Record
-		want          string
-	}{
-		{"nothing", held(time.Minute, "a"), held(time.Minute, "a"), ""},
-		{"released", held(time.Minute, "a"), held(0), "released a 1000"},
-		{"expired", held(900*time.Millisecond, "a"), held(0), "expired a 1000"},
-		{"never ends", held(-1, "a"), held(0), "released a 1000"},
-		{"passed on", held(time.Minute, "a"), held(time.Minute, "b"), "released a 1000, acquired b"},
-		{"one more", held(time.Minute, "a"), held(time.Minute, "a", "b"), "acquired b"},
-		{"again", held(time.Minute, "a"), again, "count a"},
-		{"renewed late", lately(9*time.Second, "a"), held(30*time.Second, "a"), "renewed-late a"},
-		{"renewed in time", lately(11*time.Second, "a"), held(30*time.Second, "a"), ""},
-		{"not renewed", lately(9*time.Second, "a"), held(8*time.Second, "a"), ""},
-		{"queue", held(time.Minute, "a"), queued, "waiting 3"},
-		{"some of many", many, others, ""},
-	} {
-		if got := said(test.before, test.after); got != test.want {
-			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
-		}
-	}
-}
-
-func TestTailLooksInTurn(t *testing.T) {
+func TestTailPollsInTurn(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
 	tail := &tailer{tailOptions: &tailOptions{pace: 8, every: time.Second}}
 	for _, want := range []string{"[a b]", "[c d]", "[e a]", "[b c]"} {
@@ -101,7 +28,7 @@ func TestTailLooksInTurn(t *testing.T) {
 	}
 }
 
-// partly is a store of which a look reads only some names, or none.
+// partly is a store of which a poll reads only some names, or none.
 type partly struct {
 	*memhold.Backend
 	records []admin.Record
@@ -110,145 +37,123 @@ type partly struct {
 
 func (p *partly) Get(context.Context, ...string) ([]admin.Record, error) { return p.records, p.err }
 
-// A hold that was ended by force is reported as such once, with the reason; one whose
-// lease was over is not asked about.
-func TestTailTellsOfForce(t *testing.T) {
-	for _, test := range []struct {
-		name   string
-		lease  time.Duration
-		marked string
-		told   string
-		want   string
-	}{
-		{"forced", time.Minute, "stuck (ann@host)", "", "forced: stuck (ann@host)"},
-		{"released", time.Minute, "", "", "released: "},
-		{"told before", time.Minute, "stuck (ann@host)", "stuck (ann@host)", "released: "},
-		{"forced again", time.Minute, "again (ann@host)", "stuck (ann@host)", "forced: again (ann@host)"},
-		{"expired", 0, "stuck (ann@host)", "", "expired: "},
-	} {
-		var out bytes.Buffer
-		store := &marked{partly: partly{Backend: memhold.New(), records: []admin.Record{held(0)}}, why: test.marked}
-		l := &reader{options: &readOptions{json: true}, env: environment{stdout: &out}, console: admin.New(store)}
-		tail := newTailer(&tailOptions{readOptions: readOptions{json: true}, every: time.Second}, l)
-		tail.known["job"] = &observation{Record: held(test.lease, "a"), at: time.Now(), since: map[string]time.Time{}}
-		if test.told != "" {
-			tail.reasons[admin.Ended{Name: "job", Owner: "a"}] = test.told
-		}
-		if err := tail.lookAgain(t.Context()); err != nil {
-			t.Errorf("%s: got %v", test.name, err)
-		}
-		var c change
-		if err := json.Unmarshal(out.Bytes(), &c); err != nil || c.Event+": "+c.Reason != test.want {
-			t.Errorf("%s: got %s and error %v, want %q", test.name, out.String(), err, test.want)
-		}
-		if asked := test.lease > 0; store.asked != asked {
-			t.Errorf("%s: asked why: %v, want %v", test.name, store.asked, asked)
-		}
-	}
-}
-
-// marked is a store whose holds were all forced.
-type marked struct {
-	partly
-	why   string
-	asked bool
-}
-
-func (m *marked) ForceReasons(_ context.Context, ended []admin.Ended) ([]string, error) {
-	m.asked = true
-	why := make([]string, len(ended))
-	for i := range why {
-		why[i] = m.why
-	}
-	return why, nil
-}
-
+// What a poll read stands, whatever became of the other names. That the store does not
+// answer, and that it answers again, is printed once.
 func TestTailUsesWhatWasRead(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
-	unread := admin.Record{Name: "other", Kind: admin.KindUnknown}
+	names := []string{"job", "other"}
+	free, unread := admin.Record{Name: "job"}, admin.Record{Name: "other", Kind: admin.KindUnknown}
 	for _, test := range []struct {
 		name    string
 		ctx     context.Context
+		known   []string
 		store   partly
 		failing bool
 		want    string
 	}{
-		{"partly", t.Context(), partly{records: []admin.Record{held(0), unread}, err: errors.New("down")}, false, "released unreachable"},
-		{"still", t.Context(), partly{records: []admin.Record{held(0), unread}, err: errors.New("down")}, true, "released"},
-		{"all again", t.Context(), partly{records: []admin.Record{held(0)}}, true, "released back"},
-		{"the end", ended, partly{err: context.Canceled}, true, ""},
-		{"the end of the connection", ended, partly{err: errors.New("closed")}, false, ""},
+		{"partly", t.Context(), names, partly{records: []admin.Record{free, unread}, err: errors.New("down")}, false, "unreachable held held released"},
+		{"still", t.Context(), names, partly{records: []admin.Record{free, unread}, err: errors.New("down")}, true, "held held released"},
+		{"all again", t.Context(), names, partly{records: []admin.Record{free}}, true, "back held held released"},
+		{"nothing is known", t.Context(), nil, partly{}, true, ""},
+		{"the end", ended, names, partly{err: context.Canceled}, true, "held held"},
+		{"the end of the connection", ended, names, partly{err: errors.New("closed")}, false, "held held"},
 	} {
 		var out bytes.Buffer
 		test.store.Backend = memhold.New()
 		l := &reader{options: &readOptions{}, env: environment{stdout: &out}, console: admin.New(&test.store)}
 		tail := newTailer(&tailOptions{every: time.Second}, l)
-		for _, name := range []string{"job", "other"} {
-			r := held(time.Minute, "a")
-			r.Name = name
-			tail.known[name] = &observation{Record: r, at: time.Now(), since: map[string]time.Time{}}
+		for _, name := range test.known {
+			tail.observer.Poll(t.Context(), time.Now(), admin.Record{Name: name, Kind: admin.KindMutex, Holders: 1, Holds: []admin.Hold{
+				{Holder: admin.Holder{Owner: "a", Holds: 1, Remaining: time.Minute}},
+			}})
 		}
-		if test.failing {
-			tail.failing = time.Now()
-		}
-		if err := tail.lookAgain(test.ctx); err != nil {
+		tail.failing = test.failing
+		if err := errors.Join(tail.poll(test.ctx), tail.printChanges(time.Now().Add(observe.Delay))); err != nil {
 			t.Errorf("%s: got %v", test.name, err)
 		}
 		var events []string
 		for line := range strings.Lines(out.String()) {
 			events = append(events, strings.Fields(line)[1])
 		}
-		if got := strings.Join(events, " "); got != test.want || tail.known["other"] == nil {
-			t.Errorf("%s: got %q, want %q; known are %v", test.name, got, test.want, tail.known)
+		if got := strings.Join(events, " "); got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+		if _, known := tail.observer.Get("other"); !known && test.known != nil {
+			t.Errorf("%s: the name that could not be read is forgotten", test.name)
 		}
 	}
 }
 
-// A hold whose holder notices late that it is gone was printed as over before: the
-// loss says that it is the same end.
-func TestTailSaysThatALossWasSeenBefore(t *testing.T) {
-	lost := func(owner string) admin.Entry {
-		return admin.Entry{Type: admin.EntryLost, At: time.Now(), Name: "job", Owner: owner, Note: "ci", HeldFor: 14 * time.Second, Reason: "deleted"}
+func TestTailLines(t *testing.T) {
+	at := time.Date(2026, 11, 22, 9, 8, 7, 0, time.Local)
+	for _, test := range []struct {
+		c    observe.Change
+		want string
+	}{
+		{observe.Change{Entry: admin.Entry{Type: observe.Held}}, "held         job  by ci"},
+		{observe.Change{Entry: admin.Entry{Type: admin.EntryReleased, HeldFor: time.Minute}}, "released     job  by ci, seen for 1m0s"},
+		{observe.Change{Entry: admin.Entry{Type: observe.Expired, HeldFor: time.Minute}}, "expired      job  by ci, seen for 1m0s"},
+		{observe.Change{Entry: admin.Entry{Type: admin.EntryForced, HeldFor: time.Minute, Reason: "stuck"}}, "forced       job  taken from ci, seen for 1m0s: stuck"},
+		{observe.Change{Entry: admin.Entry{Type: observe.Counted, Count: 2}}, "count        job  2 times by ci"},
+		{observe.Change{Entry: admin.Entry{Type: admin.EntryRenewedLate, Left: 5 * time.Second}}, "renewed-late job  by ci, 5s of the lease were left"},
+		{observe.Change{Entry: admin.Entry{Type: admin.EntryWaiting}, Waiting: 3}, "waiting      job  3 in the queue"},
+		{reported(admin.Entry{Type: admin.EntryWaiting}), "waiting      job  by ci"},
+		{reported(admin.Entry{Type: admin.EntryAcquired, Waited: 1500 * time.Millisecond}), "acquired     job  by ci, after 1.5s"},
+		{reported(admin.Entry{Type: admin.EntryAcquired}), "acquired     job  by ci"},
+		{reported(admin.Entry{Type: admin.EntryGaveUp, Waited: time.Second}), "gave-up      job  by ci, after 1s"},
+		{reported(admin.Entry{Type: admin.EntryReleased, HeldFor: 192 * time.Second}), "released     job  by ci, held for 3m12s"},
+		{reported(admin.Entry{Type: admin.EntryReleased, HeldFor: time.Second, Reason: "not confirmed"}), "released     job  by ci, held for 1s: not confirmed"},
+		{reported(admin.Entry{Type: admin.EntryLost, HeldFor: time.Second, Reason: "ex\x1bpired"}), "lost         job  by ci, held for 1s: ex\\x1bpired"},
+		{reported(admin.Entry{Type: admin.EntryForced, Reason: "stuck"}), "forced       job  taken from ci: stuck"},
+		{reported(admin.Entry{Type: admin.EntryMissed, Count: 12}), "missed       12 more by ci"},
+	} {
+		test.c.At, test.c.Note = at, "ci"
+		if test.c.Type != admin.EntryMissed {
+			test.c.Name = "job"
+		}
+		_, got, _ := strings.Cut(changeOf(test.c).String(), "  ")
+		if got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
 	}
-	for _, json := range []bool{false, true} {
-		var out bytes.Buffer
-		l := &reader{options: &readOptions{}, env: environment{stdout: &out}, console: admin.New(memhold.New())}
-		tail := newTailer(&tailOptions{readOptions: readOptions{json: json}, every: time.Second}, l)
-		tail.known["job"] = &observation{Record: held(time.Minute, "a"), at: time.Now(), since: map[string]time.Time{}}
-		if err := tail.compare(held(0), nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := tail.printEntries([]admin.Entry{lost("b"), lost("a"), lost("a")}, tail.onlyLogged); err != nil {
-			t.Fatal(err)
-		}
-		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		if len(lines) != 4 {
-			t.Fatalf("got %q, want an end that was seen, and three losses", lines)
-		}
-		mark := "deleted; seen as released before"
-		if json {
-			mark = `"seen_as":"released"`
-		}
-		for i, marked := range []bool{false, false, true, false} {
-			if strings.Contains(lines[i], mark) != marked {
-				t.Errorf("line %d: got %s, want %q in it: %v", i, lines[i], mark, marked)
-			}
-		}
+	if got, want := timeText(at, at.Add(time.Hour)), "09:08:07.0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := timeText(at, at.Add(24*time.Hour)), "2026-11-22 09:08:07.0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestTailForgets(t *testing.T) {
-	l := &reader{options: &readOptions{}, env: environment{stdout: io.Discard}, console: admin.New(memhold.New())}
-	tail := newTailer(&tailOptions{every: time.Second}, l)
-	for i := range 3 * mostEnds {
-		c := change{Event: "released", Name: "job", Owner: fmt.Sprint(i)}
-		tail.markForced(&c, "stuck")
-		tail.sawEnd(c)
-		c.Event = "released"
-		tail.sawEnd(c)
-	}
-	if len(tail.reasons) > mostEnds || len(tail.ends) > mostEnds {
-		t.Errorf("got %d and %d, want %d at most", len(tail.reasons), len(tail.ends), mostEnds)
+func reported(e admin.Entry) observe.Change { return observe.Change{Entry: e, Reported: true} }
+
+// A pattern does not hide that entries are missing. Without --since the entries of the time
+// before are only read.
+func TestTailShows(t *testing.T) {
+	now := time.Now()
+	tail := newTailer(&tailOptions{pattern: "job", since: time.Minute}, &reader{console: admin.New(memhold.New())})
+	tail.began = now
+	for _, test := range []struct {
+		what  admin.EntryType
+		name  string
+		age   time.Duration
+		shown bool
+	}{
+		{admin.EntryAcquired, "job", 0, true},
+		{admin.EntryAcquired, "other", 0, false},
+		{admin.EntryAcquired, "job", 59 * time.Second, true},
+		{admin.EntryAcquired, "job", 61 * time.Second, false},
+		{admin.EntryMissed, "", 0, true},
+		{observe.Renewed, "job", 0, false},
+		{observe.Listening, "job", 0, false},
+		{"", "job", 0, false},
+		{observe.Held, "job", 0, true}, // from now on its grant is known
+		{admin.EntryAcquired, "job", -100 * time.Millisecond, false},
+		{admin.EntryAcquired, "job", -time.Second, true},
+	} {
+		c := reported(admin.Entry{Type: test.what, Name: test.name, At: now.Add(-test.age)})
+		if got := tail.shows(c); got != test.shown {
+			t.Errorf("%s of %q, %s old: got %v, want %v", test.what, test.name, test.age, got, test.shown)
+		}
 	}
 }
