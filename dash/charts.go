@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // chartsData are the charts of the last hour.
@@ -68,16 +68,14 @@ func slot(now, at time.Time) int {
 func holdTimes(now time.Time, list []event) chart {
 	var times [chartMinutes][]time.Duration
 	var all []time.Duration
-	type hold struct{ name, owner string }
-	forced := map[hold]bool{} // holds whose duration is known from the forced unlock
+	polled := map[admin.Ended]bool{} // ends of holds that their holders report as lost, too
 	for _, s := range list {
-		if s.Kind == eventForced && s.Held > 0 {
-			forced[hold{s.Name, s.owner}] = true
+		if (s.Kind == eventForced || s.Kind == eventExpired) && s.Held > 0 {
+			polled[s.hold()] = true
 		}
 	}
 	for _, s := range list {
-		lost := s.Kind == eventLost && s.Why == string(driver.ReasonForced) && forced[hold{s.Name, s.owner}]
-		if !s.ends() || s.Kind == eventForced && s.Held == 0 || lost { // a forced unlock may not know the duration
+		if !s.ends() || s.Kind == eventForced && s.Held == 0 || s.Kind == eventLost && polled[s.hold()] {
 			continue
 		}
 		if i := slot(now, s.At); i >= 0 {
@@ -142,7 +140,7 @@ func (d *Dashboard) lockCharts(now time.Time, name string) chartsData {
 		count, last = s.Count, at
 		values[at].high = max(values[at].high, float64(count))
 	}
-	e, ok := d.table.get(name)
+	e, ok := d.table.Get(name)
 	if ok {
 		if now := waiting(e.Record); count == 0 {
 			count, last = now, chartMinutes-1

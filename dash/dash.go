@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 	"github.com/holdfast-go/holdfast/internal/webpage"
 )
 
@@ -86,7 +86,6 @@ type Dashboard struct {
 	views    views
 	budget   budget
 	findings findings
-	noLog    atomic.Bool // the store has no event log
 
 	mu       sync.Mutex
 	viewers  int
@@ -94,10 +93,7 @@ type Dashboard struct {
 	watcher  chan struct{} // closed when the last watcher has ended; nil if there was none
 	left     time.Time     // when the last viewer left
 	closed   bool
-	turn     int           // of the watcher only
-	read     string        // of study only: the last entry of the event log
-	readAt   time.Time     // likewise: when that was
-	caughtUp bool          // likewise: all that was reported before was read
+	polled   int           // of the watcher only: how far it has polled the names, where not all can be
 	done     chan struct{} // closed by Close
 }
 
@@ -125,7 +121,8 @@ func Handler(console *admin.Console, opts *Options) *Dashboard {
 	if d.eventLog == nil {
 		d.eventLog = NewEventLog()
 	}
-	d.table.init(d.eventLog)
+	d.table.first = make(chan struct{})
+	d.table.Observer = observe.New(console, &observe.Options{Names: mostNames, Reasons: d.reasons})
 	d.views.init()
 	d.static = webpage.Load(staticFiles, "static")
 	d.pages = loadTemplates(d.static)

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 )
 
 const (
@@ -31,25 +32,32 @@ const (
 
 // event is one event of a lock, as the pages show it.
 type event struct {
-	number   uint64 // counts from 1
-	before   uint64 // the number of the event before it with the same name; 0 for none
-	reported bool   // the program itself reported it; if false, polling found it
-	At       time.Time
-	Kind     string
-	Name     string
-	Who      string // for people
-	purpose
-	client string        // the client that has the hold; "" where a Locker reports to Observe
-	owner  string        // the owner of the hold; "" if it is not known
-	Held   time.Duration // released, expired, lost, forced
-	Late   time.Duration // lost: how long after the hold was over its holder noticed
-	Left   time.Duration // renewed, renewed late: what was left of the lease at most
-	Mode   driver.Mode   // acquired
-	alone  bool          // an exclusive hold, as far as is known
-	Token  uint64        // of a hold, if it is known
-	Count  int           // waiting: how many; renewed: how often
-	Why    string        // forced, lost
+	number uint64 // counts from 1
+	before uint64 // the number of the event before it with the same name; 0 for none
+	At     time.Time
+	Kind   string
+	Name   string
+	Who    string // for people
+	observe.Purpose
+	owner string        // the owner of the hold; "" if there is none
+	Held  time.Duration // released, expired, lost, forced
+	Left  time.Duration // renewed, renewed late: what was left of the lease at most
+	Token uint64        // of a hold, if it is known
+	Count int           // waiting: how many; renewed: how often
+	Why   string        // forced, lost
 }
+
+// ends reports whether a hold ended with s.
+func (s *event) ends() bool {
+	switch s.Kind {
+	case eventReleased, eventExpired, eventForced, eventLost:
+		return true
+	}
+	return false
+}
+
+// hold names the hold of s.
+func (s *event) hold() admin.Ended { return admin.Ended{Name: s.Name, Owner: s.owner} }
 
 // EventLog keeps the last 20,000 events of locks in memory. They have three sources:
 // a Dashboard finds events when it polls the store, programs write them to the store
@@ -57,16 +65,12 @@ type event struct {
 type EventLog struct {
 	mu       sync.Mutex
 	ring     []event
-	number   uint64            // of the last
-	last     map[string]uint64 // by name: its last event
-	renewals map[hold]uint64   // the renewals of each hold that may go on
+	number   uint64                 // of the last
+	last     map[string]uint64      // by name: its last event
+	renewals map[admin.Ended]uint64 // the renewals of each hold that may go on
+	clients  map[string]bool        // whose Locker reports to Observe
 	minutes  [chartMinutes]minute
 }
-
-// hold names a hold whose renewals are shown in one row.
-type hold struct{ name, client, owner, who string }
-
-func (s *event) hold() hold { return hold{s.Name, s.client, s.owner, s.Who} }
 
 // minute has the most holds and waiters that one minute had.
 type minute struct {
@@ -83,13 +87,13 @@ type minute struct {
 //	locker := holdfast.New(backend, &holdfast.Options{Observe: log.Observe})
 //	handler := dash.Handler(admin.New(backend), &dash.Options{EventLog: log})
 func NewEventLog() *EventLog {
-	return &EventLog{last: map[string]uint64{}, renewals: map[hold]uint64{}}
+	return &EventLog{last: map[string]uint64{}, renewals: map[admin.Ended]uint64{}, clients: map[string]bool{}}
 }
 
 // Observe adds an event of a Locker. It is a function for holdfast.Options.Observe,
 // and does not block.
 func (h *EventLog) Observe(_ context.Context, e holdfast.Event) {
-	s := event{At: time.Now(), Name: e.Name, Who: "this process", reported: true, Token: e.Token, Held: e.HeldFor}
+	s := event{At: time.Now(), Name: e.Name, Who: "this process", owner: e.Owner, Token: e.Token, Held: e.HeldFor}
 	switch {
 	case e.Type == holdfast.EventAcquire && e.Err == nil:
 		s.Kind = eventAcquired
@@ -104,17 +108,23 @@ func (h *EventLog) Observe(_ context.Context, e holdfast.Event) {
 	default:
 		return
 	}
+	h.mu.Lock()
+	h.clients[e.Client] = true
+	h.mu.Unlock()
 	h.add(s)
 }
 
+// has reports that the client of c reports its events to Observe.
+func (h *EventLog) has(c observe.Change) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return c.Type != admin.EntryForced && h.clients[c.ClientID()]
+}
+
+// add adds s. All renewals of a hold are one event.
 func (h *EventLog) add(s event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.push(s)
-}
-
-// push adds s. All renewals of a hold are one event. The mutex is held.
-func (h *EventLog) push(s event) {
 	switch {
 	case s.Kind == eventRenewed:
 		s.Count = 1
@@ -124,7 +134,7 @@ func (h *EventLog) push(s event) {
 		}
 		h.renewals[s.hold()] = h.number + 1
 	case s.ends() || s.Kind == eventAcquired:
-		h.closeRenewals(&s)
+		delete(h.renewals, s.hold()) // the next renewal belongs to another hold
 	}
 	h.number++
 	s.number, s.before = h.number, h.last[s.Name]
@@ -143,18 +153,6 @@ func (h *EventLog) push(s event) {
 	h.last[s.Name] = s.number
 }
 
-// closeRenewals is called when a hold began or ended with s. The next renewal belongs
-// to another hold, and so to another event.
-func (h *EventLog) closeRenewals(s *event) {
-	delete(h.renewals, s.hold())
-	h.latest(s.Name, func(o *event) bool {
-		if o.Kind == eventRenewed && s.about(o) && h.renewals[o.hold()] == o.number {
-			delete(h.renewals, o.hold())
-		}
-		return true
-	})
-}
-
 // at returns event number n, or nil if newer events have replaced it.
 func (h *EventLog) at(n uint64) *event {
 	if n == 0 || n > h.number || h.number-n >= uint64(len(h.ring)) {
@@ -163,7 +161,7 @@ func (h *EventLog) at(n uint64) *event {
 	return &h.ring[(n-1)%mostEvents]
 }
 
-// sample adds to the charts how many hold and wait at now.
+// sample adds the numbers of holds and waiters at now to the charts.
 func (h *EventLog) sample(now time.Time, held, waiting int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 	"github.com/holdfast-go/holdfast/audit"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -51,114 +51,6 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-func TestDescribe(t *testing.T) {
-	const id = "8743c9c0-0795-4907-87fd-6c719a6b4586"
-	for _, test := range []struct {
-		client      admin.Client
-		owner, note string
-		want        string
-	}{
-		{admin.Client{ID: id, Library: "redisson"}, id + ":42", "Redisson client 8743c9c0… thread 42", "Redisson client 8743c9c0… thread 42"},
-		{admin.Client{ID: id, Library: "holdfast", Program: "app", Host: "web-1", PID: 7, Note: "app@web-1:7"}, id + ":1", "app@web-1:7", "web-1 · app · pid 7"},
-		{admin.Client{ID: id, Library: "holdfast", Program: "app", Host: "web-1", PID: 7, Note: "nightly"}, id + ":1", "nightly", "web-1 · app · pid 7 (nightly)"},
-		{admin.Client{Note: "me"}, "x", "me", "me"},
-		{admin.Client{}, "owner\x00", "", `owner\x00`},
-	} {
-		if got := describe(test.client, test.owner, test.note).text(); got != test.want {
-			t.Errorf("%+v: got %q, want %q", test.client, got, test.want)
-		}
-	}
-}
-
-// What the command line has of --reason and --label stands behind the default note,
-// or behind that of the command that is run.
-func TestDescribeSaysWhy(t *testing.T) {
-	c := admin.Client{ID: "8743c9c0", Library: "holdfast", Program: "holdfast", Host: "vm", PID: 7}
-	for note, want := range map[string]person{
-		"holdfast@vm:7":                                        {},
-		"holdfast@vm:7 (db maintenance)":                       {purpose: purpose{Reason: "db maintenance"}},
-		"holdfast@vm:7 (db maintenance) team=infra ci=7":       {purpose: purpose{Reason: "db maintenance", Labels: "team=infra ci=7"}},
-		"holdfast@vm:7 team=infra":                             {purpose: purpose{Labels: "team=infra"}},
-		"sh@vm:7 (nightly)":                                    {Note: "sh", purpose: purpose{Reason: "nightly"}},
-		"sh@vm:7":                                              {Note: "sh"},
-		"my script@vm:7 (a (b) c) team=x (y)":                  {Note: "my script", purpose: purpose{Reason: "a (b) c) team=x (y"}},
-		"holdfast@vm:7 (cut":                                   {purpose: purpose{Reason: "cut"}},
-		"holdfast@vm:7 ()":                                     {},
-		"holdfast@vm:7 (<b>\x00)":                              {purpose: purpose{Reason: `<b>\x00`}},
-		"holdfast@vm:8 (of a child)":                           {purpose: purpose{Reason: "of a child"}},
-		"holdfast@vm:7, the third":                             {Note: "holdfast@vm:7, the third"},
-		"holdfast@vm:7 and more":                               {Note: "holdfast@vm:7 and more"},
-		"holdfast@vm:":                                         {Note: "holdfast@vm:"},
-		"holdfast@elsewhere:7 (moved)":                         {Note: "holdfast@elsewhere:7 (moved)"},
-		"nightly (x)":                                          {Note: "nightly (x)"},
-		"holdfast@vm:7 (" + strings.Repeat("x", 500) + ") a=b": {purpose: purpose{Reason: strings.Repeat("x", longPurpose-1) + "…", Labels: "a=b"}},
-	} {
-		c.Note = note
-		want.Name, want.Owner = "vm · holdfast · pid 7", "o:1"
-		if got := describe(c, "o:1", note); got != want {
-			t.Errorf("%s: got %+v, want %+v", note, got, want)
-		}
-	}
-}
-
-// A store that knows no processes has the note only.
-func TestDescribeWhatIsANoteOnly(t *testing.T) {
-	for note, want := range map[string]person{
-		"app@host:1":                      {Name: "app@host:1"},
-		"app@host:1 (nightly) team=infra": {Name: "app@host:1", purpose: purpose{Reason: "nightly", Labels: "team=infra"}},
-		"app@host:1 and more":             {Name: "app@host:1 and more"},
-		"nightly (x)":                     {Name: "nightly (x)"},
-		"ada@example (x)":                 {Name: "ada@example (x)"},
-		"ci: runner 7":                    {Name: "ci: runner 7"},
-	} {
-		want.Owner = "o:1"
-		if got := describe(admin.Client{Note: note}, "o:1", note); got != want {
-			t.Errorf("%s: got %+v, want %+v", note, got, want)
-		}
-	}
-}
-
-// A hold whose token and age are reported only later, or not for a moment, is still the
-// same; one with another token is that of the next holder.
-func TestHoldThatIsToldLater(t *testing.T) {
-	var table table
-	table.init(NewEventLog())
-	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	tell := func(after time.Duration, token uint64, since time.Duration) held {
-		table.found(at.Add(after), []admin.Record{{Name: "job", Kind: admin.KindMutex, Holders: 1, Holds: []admin.Hold{{
-			Holder: admin.Holder{Owner: "a:1", Holds: 1, Remaining: 30 * time.Second}, Token: token, HeldFor: since,
-		}}}}, false, nil)
-		e, _ := table.get("job")
-		return e.holds[0]
-	}
-	happened := func() int {
-		return len(table.eventLog.of("job", time.Time{}, 10, func(s *event) bool { return s.Kind != eventRenewed }))
-	}
-	table.pass.number = 2
-	if h := tell(0, 0, 0); h.exact || !h.since.Equal(at) {
-		t.Errorf("got %+v, want it first seen", h)
-	}
-	granted := at.Add(-time.Second)
-	for after, h := range []held{tell(2*time.Second, 7, 3*time.Second), tell(3*time.Second, 0, 0), tell(4*time.Second, 7, 5100*time.Millisecond)} {
-		if !h.exact || !h.since.Equal(granted) {
-			t.Errorf("%d: got %+v, want it since %v", after, h, granted)
-		}
-	}
-	if n := happened(); n != 1 {
-		t.Errorf("%d events, want that it was acquired", n)
-	}
-	if h := tell(30*time.Second, 8, 5*time.Second); !h.since.Equal(at.Add(25 * time.Second)) {
-		t.Errorf("got %+v, want the next holder's", h)
-	}
-	if n := happened(); n != 3 {
-		t.Errorf("%d events, want a release and another acquire", n)
-	}
-	tell(31*time.Second, 0, 0)
-	if h := tell(60*time.Second, 9, 4*time.Second); !h.since.Equal(at.Add(56 * time.Second)) {
-		t.Errorf("got %+v, want the holder's after a gap", h)
-	}
-}
-
 func TestEventLogIsLimited(t *testing.T) {
 	h := NewEventLog()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -183,31 +75,6 @@ func TestEventLogIsLimited(t *testing.T) {
 	}
 	if got := len(h.last); got != mostEvents {
 		t.Errorf("got %d names that are remembered, want %d", got, mostEvents)
-	}
-}
-
-func TestEventLogJoinsWhatBelongsTogether(t *testing.T) {
-	h := NewEventLog()
-	at := time.Now()
-	for i := range 10 {
-		h.add(event{At: at.Add(time.Duration(i) * 10 * time.Second), Kind: eventRenewed, Name: "a", Who: "me"})
-	}
-	h.Observe(t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "a", HeldFor: time.Minute})
-	h.addPolled(event{At: time.Now(), Kind: eventReleased, Name: "a", Held: time.Minute})
-	h.Observe(t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "b", Reason: driver.ReasonForced})
-	h.addPolled(event{At: time.Now().Add(time.Second), Kind: eventReleased, Name: "b", Held: 10 * time.Second})
-	h.addPolled(event{At: time.Now().Add(time.Minute), Kind: eventReleased, Name: "b", Held: 10 * time.Second})
-	var got []string
-	for _, s := range h.of("", time.Time{}, 100, nil) {
-		got = append(got, fmt.Sprint(s.Name, " ", s.Kind, " ", s.Count))
-	}
-	for _, want := range []string{"a renewed 10", "a released 0", "b lost 0", "b released 0"} {
-		if n := strings.Count(strings.Join(got, "\n")+"\n", want+"\n"); n != 1 {
-			t.Errorf("got %d of %q in %q, want one", n, want, got)
-		}
-	}
-	if len(got) != 4 {
-		t.Errorf("got %q, want 4", got)
 	}
 }
 
@@ -268,142 +135,27 @@ func TestStreamsEnd(t *testing.T) {
 
 func TestLateRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var h held
-		told := func(left time.Duration, had bool) {
-			h = h.next(time.Now(), 0, admin.Hold{Holder: admin.Holder{Remaining: left}}, had)
+		o := observe.New(admin.New(memhold.New()), nil)
+		polled := func(left time.Duration) lease {
+			o.Poll(t.Context(), time.Now(), admin.Record{Name: "job", Kind: admin.KindMutex, Holders: 1, Holds: []admin.Hold{
+				{Holder: admin.Holder{Owner: "a:1", Holds: 1, Remaining: left}},
+			}})
+			s, _ := o.Get("job")
+			return leaseOf(s.Holds[0], false)
 		}
-		told(30*time.Second, false)
+		polled(30 * time.Second)
 		time.Sleep(16 * time.Second)
-		told(14*time.Second, true)
-		if l := leaseOf(h, false); l.IsLate || l.Late != 0 {
+		if l := polled(14 * time.Second); l.IsLate || l.Late != 0 {
 			t.Errorf("got %+v of a lease that was never renewed, want no renewal expected", l)
 		}
-		told(30*time.Second, true)
-		if l := leaseOf(h, false); l.IsLate || l.Late == 0 || h.renews != 1 {
+		if l := polled(30 * time.Second); l.IsLate || l.Late == 0 {
 			t.Errorf("got %+v after a renewal", l)
 		}
 		time.Sleep(16 * time.Second)
-		told(14*time.Second, true)
-		if l := leaseOf(h, false); !l.IsLate {
+		if l := polled(14 * time.Second); !l.IsLate {
 			t.Errorf("got %+v 16s after a renewal of 30s, want late", l)
 		}
 	})
-}
-
-// The store remembers for a while that a hold was forced. A thread of Redisson's
-// that takes the lock again meanwhile, and releases it, was not forced twice.
-func TestForceIsToldOnce(t *testing.T) {
-	var tb table
-	h := NewEventLog()
-	tb.init(h)
-	now := time.Now()
-	owner := admin.Ended{Name: "a", Owner: "o:1"}
-	held := admin.Record{Name: "a", Kind: admin.KindMutex, Holders: 1, Holds: []admin.Hold{
-		{Holder: admin.Holder{Owner: "o:1", Holds: 1, Remaining: time.Minute}},
-	}}
-	free := []admin.Record{{Name: "a"}}
-	for i, why := range []string{"", "stuck", "stuck", "stuck again"} {
-		at := now.Add(time.Duration(i) * 10 * time.Second)
-		tb.found(at, []admin.Record{held}, false, nil)
-		at = at.Add(5 * time.Second)
-		if over := tb.over(at, free); len(over) != 1 || over[0] != owner {
-			t.Errorf("got %v, want %v", over, owner)
-		}
-		tb.found(at, free, false, reasons{owner: why})
-	}
-	var got []string
-	for _, s := range h.of("a", time.Time{}, 100, nil) {
-		got = append(got, s.Kind+" "+s.Why)
-	}
-	if got, want := strings.Join(got, ", "), "forced stuck again, released , forced stuck, released "; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
-// What a program reports of itself replaces what was polled, whichever
-// comes first, and of nothing else.
-func TestEventLogLearns(t *testing.T) {
-	at := time.Now()
-	row := func(kind, client string, after time.Duration, token uint64) event {
-		return event{At: at.Add(after), Kind: kind, Name: "a", Who: client, client: client, Token: token}
-	}
-	held := func(s event, d time.Duration) event {
-		s.Held = d
-		return s
-	}
-	owned := func(s event, owner string) event {
-		s.owner = owner
-		return s
-	}
-	told := func(s event) event {
-		s.reported = true
-		return s
-	}
-	const s, m = time.Second, time.Minute
-	got, gone, lapsed, lost, forced := eventAcquired, eventReleased, eventExpired, eventLost, eventForced
-	for _, tt := range []struct {
-		name         string
-		seen, learnt event
-		want         string // with ! where reported; the latest first
-	}{
-		{"acquired", row(got, "c", s, 0), row(got, "c", 0, 1), "acquired c 1!"},
-		{"with its token", row(got, "c", s, 1), row(got, "c", 0, 1), "acquired c 1!"},
-		{"another token", row(got, "c", s, 2), row(got, "c", 0, 1), "acquired c 2, acquired c 1!"},
-		{"another client", row(got, "java", -s, 0), row(got, "c", 0, 1), "acquired c 1!, acquired java 0"},
-		{"a walk later", row(got, "c", 5*m, 0), row(got, "c", 0, 1), "acquired c 1!"},
-		{"long before", row(got, "c", -m, 0), row(got, "c", 0, 1), "acquired c 1!, acquired c 0"},
-		{"released", held(row(gone, "c", s, 0), m), held(row(gone, "c", 0, 1), m), "released c 1!"},
-		{"released, a walk later", held(row(gone, "c", 5*m, 0), 6*m), held(row(gone, "c", 0, 1), m), "released c 1!"},
-		{"a later hold", held(row(gone, "c", 5*m, 0), m), held(row(gone, "c", 0, 1), m), "released c 0, released c 1!"},
-		{"lost and expired", held(row(lapsed, "c", s, 1), m), held(row(lost, "c", 0, 1), m), "lost c 1!"},
-		{"lost and forced", held(row(forced, "c", s, 1), m), held(row(lost, "c", 0, 1), m), "forced c 1, lost c 1!"},
-		{"forced twice told", held(row(forced, "c", s, 1), m), row(forced, "c", 0, 0), "forced c 1"},
-		{"another owner", owned(held(row(gone, "c", s, 0), m), "c:2"), owned(row(lost, "c", 0, 0), "c:1"), "released c 0, lost c 0!"},
-		{"forced before", held(row(gone, "c", m, 0), m-2*s), row(forced, "c", 0, 0), "released c 0, forced c 0!"},
-		{"of another kind", row(gone, "c", s, 1), row(got, "c", 0, 1), "released c 1, acquired c 1!"},
-	} {
-		for _, first := range []string{"seen", "told"} {
-			h := NewEventLog()
-			if first == "seen" {
-				h.addPolled(tt.seen)
-			}
-			h.addReported(told(tt.learnt))
-			if first == "told" {
-				h.addPolled(tt.seen)
-			}
-			var rows []string
-			for _, o := range h.of("a", time.Time{}, 10, nil) {
-				text := fmt.Sprint(o.Kind, " ", o.client, " ", o.Token)
-				if o.reported {
-					text += "!"
-				}
-				rows = append(rows, text)
-			}
-			want := tt.want
-			if tt.name == "forced twice told" && first == "told" {
-				want = "forced c 0!"
-			}
-			if got := strings.Join(rows, ", "); got != want {
-				t.Errorf("%s, first %s: got %q, want %q", tt.name, first, got, want)
-			}
-		}
-	}
-}
-
-// What several programs tell at a time is not the same.
-func TestEventLogKeepsTellersApart(t *testing.T) {
-	h := NewEventLog()
-	at := time.Now()
-	for _, client := range []string{"a", "b", "b"} {
-		h.addReported(event{At: at, Kind: eventGaveUp, Name: "nightly", client: client, reported: true})
-	}
-	h.addReported(event{At: at, Kind: eventAcquired, Name: "nightly", client: "d", Token: 1, reported: true})
-	h.addReported(event{At: at.Add(time.Second), Kind: eventAcquired, Name: "nightly", client: "d", Token: 2, reported: true})
-	h.Observe(t.Context(), holdfast.Event{Type: holdfast.EventRelease, Name: "nightly", Token: 2})
-	h.addReported(event{At: time.Now(), Kind: eventReleased, Name: "nightly", client: "d", Token: 2, reported: true})
-	if got := len(h.of("nightly", time.Time{}, 100, nil)); got != 6 {
-		t.Errorf("got %d rows, want three that gave up, two acquires and a release", got)
-	}
 }
 
 // A dashboard that is started late knows what programs reported before, and goes on
@@ -446,7 +198,7 @@ func TestDashboardReadsTheEventLog(t *testing.T) {
 		for _, s := range d.eventLog.of("", time.Time{}, 10, func(s *event) bool { return s.Kind != eventRenewed && s.Kind != eventWaiting }) {
 			got = append(got, s.Name+" "+s.Kind+" "+s.text())
 		}
-		want := []string{"silent released", "job forced taken from", "job lost by a program after 1m", "silent acquired", "job acquired by a program, token "}
+		want := []string{"silent released", "job forced taken from a program, held for ", "job lost by a program after 1m", "silent acquired", "job acquired by a program, token "}
 		slices.Sort(got)
 		slices.Sort(want)
 		same := len(got) == len(want)
@@ -459,45 +211,115 @@ func TestDashboardReadsTheEventLog(t *testing.T) {
 	})
 }
 
-// A dashboard at which nobody has looked for a while reads all that was reported
-// meanwhile, and not more than an hour of it.
-func TestDashboardCatchesUp(t *testing.T) {
+// logSite is a dashboard, and programs that write to the event log of its store.
+type logSite struct {
+	*testing.T
+	store *memhold.Backend
+	d     *Dashboard
+}
+
+func (s *logSite) report(n int, what admin.EntryType, token uint64) {
+	s.Helper()
+	var entries []admin.Entry
+	for i := range n {
+		entries = append(entries, admin.Entry{
+			Type: what, At: time.Now(), Name: fmt.Sprint("job-", i), Owner: fmt.Sprint("c:", i), Token: token,
+		})
+	}
+	if err := s.store.AppendLog(s.Context(), admin.Client{}, entries); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// watched calls report while the dashboard polls, and returns how many events it has after
+// that.
+func (s *logSite) watched(report func()) int {
+	ctx, stop := context.WithTimeout(s.Context(), 5*time.Second)
+	defer stop()
+	time.AfterFunc(time.Second, report)
+	_ = s.d.Watch(ctx)
+	time.Sleep(2 * idleTime) // until it polls no more
+	return len(s.d.eventLog.of("", time.Time{}, mostEvents, nil))
+}
+
+func inLogSite(t *testing.T, test func(*logSite)) {
 	synctest.Test(t, func(t *testing.T) {
-		store := memhold.New()
-		tell := func(n int, token uint64) {
-			var entries []admin.Entry
-			for i := range n {
-				entries = append(entries, admin.Entry{
-					Type: admin.EntryAcquired, At: time.Now(), Name: fmt.Sprint("job-", i), Owner: fmt.Sprint("c:", i), Token: token,
-				})
-			}
-			if err := store.AppendLog(t.Context(), admin.Client{}, entries); err != nil {
-				t.Fatal(err)
-			}
+		s := &logSite{T: t, store: memhold.New()}
+		s.d = Handler(admin.New(s.store), nil)
+		defer s.d.Close()
+		test(s)
+	})
+}
+
+// A dashboard that did not poll for a while reads all that was reported meanwhile, and not
+// more than an hour of it.
+func TestDashboardCatchesUp(t *testing.T) {
+	inLogSite(t, func(s *logSite) {
+		nothing := func() {}
+		s.report(10, admin.EntryAcquired, 1)
+		if got := s.watched(nothing); got != 10 {
+			t.Errorf("got %d, want the 10 that were reported", got)
 		}
-		d := Handler(admin.New(store), nil)
-		defer d.Close()
-		look := func() (told int) {
-			ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
-			defer stop()
-			_ = d.Watch(ctx)
-			time.Sleep(2 * idleTime) // until nobody watches any more
-			return len(d.eventLog.of("", time.Time{}, mostEvents, func(s *event) bool { return s.reported }))
-		}
-		tell(10, 1)
-		if got := look(); got != 10 {
-			t.Errorf("got %d, want the 10 that were told", got)
-		}
-		tell(500, 2)
+		s.report(500, admin.EntryAcquired, 2)
 		time.Sleep(10 * time.Minute)
-		if got := look(); got != 510 {
+		if got := s.watched(nothing); got != 510 {
 			t.Errorf("got %d, want 500 more", got)
 		}
-		tell(300, 3)
+		s.report(300, admin.EntryAcquired, 3)
 		time.Sleep(2 * time.Hour)
-		tell(5, 4)
-		if got := look(); got != 515 {
+		s.report(5, admin.EntryAcquired, 4)
+		if got := s.watched(nothing); got != 515 {
 			t.Errorf("got %d, want 5 more, and nothing of two hours before", got)
+		}
+	})
+}
+
+// Very many events do not push all others out of the log. Rare ones are always in it.
+func TestManyEventsAtOnceAreLimited(t *testing.T) {
+	inLogSite(t, func(s *logSite) {
+		got := s.watched(func() {
+			s.report(300, admin.EntryAcquired, 1)
+			s.report(200, admin.EntryLost, 1)
+		})
+		if got != logCommon+200 {
+			t.Errorf("got %d, want %d and 200 losses", got, logCommon)
+		}
+	})
+}
+
+// A Locker that reports to Observe has no other source, also if it writes to the event log.
+func TestOwnLockerHasOneSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, log := memhold.New(), NewEventLog()
+		writer := audit.New(store, nil)
+		locker := holdfast.New(store, &holdfast.Options{Observe: func(ctx context.Context, e holdfast.Event) {
+			log.Observe(ctx, e)
+			writer.Observe(ctx, e)
+		}})
+		d := Handler(admin.New(store), &Options{EventLog: log})
+		defer d.Close()
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		time.AfterFunc(5*time.Second, func() {
+			lock, err := locker.Lock(ctx, "job")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(25 * time.Second)
+			if err := lock.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+		_ = d.Watch(ctx)
+		d.Close()
+		var got []string
+		for _, s := range log.of("job", time.Time{}, 10, nil) {
+			got = append(got, s.Kind+" by "+s.Who)
+		}
+		want := "released by this process, renewed by this process, acquired by this process"
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("got %q, want %q", text, want)
 		}
 	})
 }

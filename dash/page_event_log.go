@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/admin/observe"
 )
 
 const eventLogRows = 200
@@ -39,7 +41,7 @@ type busyData struct {
 // eventData is a row: one event of a lock.
 type eventData struct {
 	ID, Kind, Name, Link, Text string
-	purpose
+	observe.Purpose
 	At stamp
 }
 
@@ -50,7 +52,7 @@ func (d *Dashboard) eventLogContent(q query, live bool) content {
 		return (q.what == "" || s.Kind == q.what) && (find == "" || s.contains(find))
 	})
 	data := eventLogData{
-		Find: q.find, What: q.what, Filters: filtersOf(q), Charts: d.allCharts(now), Busy: d.busiest(now), Rows: eventRows(list, live), NoLog: d.noLog.Load(),
+		Find: q.find, What: q.what, Filters: filtersOf(q), Charts: d.allCharts(now), Busy: d.busiest(now), Rows: eventRows(list, live), NoLog: !d.table.HasLog(),
 	}
 	all := q
 	all.find = ""
@@ -94,7 +96,7 @@ func eventRows(list []event, live bool) []eventData {
 	for _, s := range list {
 		rows = append(rows, eventData{
 			ID: "h-" + strconv.FormatUint(s.number, 10), Kind: s.Kind, Name: short(printable(s.Name), longName),
-			Link: lockLink(s.Name), At: stamped(s.At, live), Text: s.text(), purpose: s.purpose,
+			Link: lockLink(s.Name), At: stamped(s.At, live), Text: s.text(), Purpose: s.Purpose,
 		})
 	}
 	return rows
@@ -103,12 +105,12 @@ func eventRows(list []event, live bool) []eventData {
 // contains reports whether the name, the holder or the reason of s contains find, which is
 // in lower case.
 func (s *event) contains(find string) bool {
-	for _, text := range []string{printable(s.Name), s.Who, s.Why} {
+	for _, text := range []string{printable(s.Name), s.Who, s.Why, s.Reason, s.Labels} {
 		if strings.Contains(strings.ToLower(text), find) {
 			return true
 		}
 	}
-	return s.purpose.contains(find)
+	return false
 }
 
 // text describes s in words.
@@ -140,11 +142,7 @@ func (s event) text() string {
 		}
 		return fmt.Sprintf("%s, held for %s: %s", s.Who, span(s.Held), s.Why)
 	case eventLost:
-		text := fmt.Sprintf("by %s after %s: %s", s.Who, span(s.Held), s.Why)
-		if s.Late >= time.Second {
-			text += "; it noticed " + span(s.Late) + " later"
-		}
-		return text
+		return fmt.Sprintf("by %s after %s: %s", s.Who, span(s.Held), s.Why)
 	case eventGaveUp:
 		return "by " + s.Who + ": still held by another"
 	}

@@ -137,7 +137,8 @@ func (d *Dashboard) healthContent(bool) content {
 // facts returns the state of the store, and what the dashboard has found in it.
 func (d *Dashboard) facts() []factData {
 	c := d.store.now()
-	_, names, p := d.table.all(func(*entry) bool { return false })
+	names, _, _ := d.table.totals()
+	p := d.table.now()
 	answer := "not yet"
 	if !c.answered.IsZero() {
 		answer = "yes"

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 )
 
 const (
@@ -34,7 +35,7 @@ type nameData struct{ Name, Link string }
 // holdersContent groups holds and waiters by process.
 func (d *Dashboard) holdersContent(live bool) content {
 	list, _, p := d.table.all(nil)
-	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(list, func(a, b observe.State) int { return cmp.Compare(a.Name, b.Name) })
 	byClient := map[string]*holderData{}
 	find := func(c admin.Client, owner, note string) *holderData {
 		key := c.ID

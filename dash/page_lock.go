@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -82,7 +83,7 @@ func (d *Dashboard) commands(name string) []string {
 		return nil
 	}
 	list := []string{"holdfast inspect -- " + quoted(name)}
-	if e, ok := d.table.get(name); ok && len(e.Holds) > 0 && e.Holds[0].Owner != "" {
+	if e, ok := d.table.Get(name); ok && len(e.Holds) > 0 && e.Holds[0].Owner != "" {
 		list = append(list, "holdfast force-unlock --holder "+quoted(e.Holds[0].Owner)+" --reason '…' -- "+quoted(name))
 	}
 	return list
@@ -103,7 +104,7 @@ func (d *Dashboard) lockContent(q query, shown detail, live bool) content {
 
 // state describes the holders and the waiters of name now.
 func (d *Dashboard) state(name string, shown detail, live bool) stateData {
-	e, ok := d.table.get(name)
+	e, ok := d.table.Get(name)
 	s := stateData{Free: !ok, Listeners: -1, Token: shown.Token}
 	if shown.err != nil {
 		s.Trouble = short(printable(shown.err.Error()), 300)
@@ -115,12 +116,12 @@ func (d *Dashboard) state(name string, shown detail, live bool) stateData {
 		return s
 	}
 	s.Kind, s.Count, s.Listeners = string(e.Kind), countOf(e.Record), e.Listeners
-	for i := range e.Holds {
-		s.Holds = append(s.Holds, holdOf(e, i, live))
+	for _, h := range e.Holds {
+		s.Holds = append(s.Holds, holdOf(e, h, live))
 	}
 	s.More = max(0, e.Holders-len(e.Holds))
 	for i, q := range e.Waiters {
-		w := waiterData{person: queued(q), Place: i + 1, Since: since(e.waits[q.Owner], true, live)}
+		w := waiterData{person: queued(q), Place: i + 1, Since: since(e.Waits[q.Owner], true, live)}
 		if e.Kind == admin.KindReadWrite || q.Mode == driver.Shared {
 			w.Mode = q.Mode.String()
 		}
@@ -132,7 +133,7 @@ func (d *Dashboard) state(name string, shown detail, live bool) stateData {
 }
 
 // clients returns the clients that report that they wait, without a position in a queue.
-func clients(e entry, shown detail, live bool) (list []clientData) {
+func clients(e observe.State, shown detail, live bool) (list []clientData) {
 	for _, w := range shown.Waits {
 		c := clientData{
 			person: describe(w.Client, "", w.Client.Note), Count: w.Count,

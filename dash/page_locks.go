@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -101,7 +102,7 @@ func (d *Dashboard) locksContent(q query, live bool) content {
 }
 
 // progress describes the scan, or returns "" if it is complete and fast.
-func (p pass) progress() string {
+func (p scan) progress() string {
 	switch {
 	case p.ended.IsZero() && p.number <= 1:
 		return "the scan goes on"
@@ -115,46 +116,46 @@ func (p pass) progress() string {
 
 // matches returns a function that reports whether a search finds a lock: its name, its
 // kind, or a holder or its reason contains find.
-func matches(find string) func(*entry) bool {
+func matches(find string) func(observe.State) bool {
 	if find == "" {
 		return nil
 	}
 	find = strings.ToLower(find)
-	return func(e *entry) bool {
+	return func(e observe.State) bool {
 		if strings.Contains(strings.ToLower(printable(e.Name)), find) || strings.Contains(string(e.Kind), find) {
 			return true
 		}
-		return slices.ContainsFunc(e.Holds, func(h admin.Hold) bool {
+		return slices.ContainsFunc(e.Record.Holds, func(h admin.Hold) bool {
 			return people(h).contains(find) || strings.Contains(h.Owner, find)
 		})
 	}
 }
 
 // arrange sorts list as q says; equal locks are sorted by name.
-func arrange(list []entry, q query) {
-	first := func(e entry) held {
-		if len(e.holds) > 0 {
-			return e.holds[0]
+func arrange(list []observe.State, q query) {
+	first := func(e observe.State) observe.Hold {
+		if len(e.Holds) > 0 {
+			return e.Holds[0]
 		}
-		return held{}
+		return observe.Hold{}
 	}
 	who := map[string]string{}
 	if q.sort == "holder" {
 		for _, e := range list {
-			if who[e.id] = "\uffff"; len(e.Holds) > 0 {
-				who[e.id] = people(e.Holds[0]).text()
+			if who[e.Name] = "\uffff"; len(e.Holds) > 0 {
+				who[e.Name] = people(e.Record.Holds[0]).String()
 			}
 		}
 	}
-	by := map[string]func(a, b entry) int{
-		"kind":    func(a, b entry) int { return cmp.Compare(a.Kind, b.Kind) },
-		"holder":  func(a, b entry) int { return cmp.Compare(who[a.id], who[b.id]) },
-		"held":    func(a, b entry) int { return first(b).since.Compare(first(a).since) },
-		"lease":   func(a, b entry) int { return first(a).ends.Compare(first(b).ends) },
-		"count":   func(a, b entry) int { return cmp.Compare(a.Holders, b.Holders) },
-		"waiting": func(a, b entry) int { return cmp.Compare(waiting(a.Record), waiting(b.Record)) },
+	by := map[string]func(a, b observe.State) int{
+		"kind":    func(a, b observe.State) int { return cmp.Compare(a.Kind, b.Kind) },
+		"holder":  func(a, b observe.State) int { return cmp.Compare(who[a.Name], who[b.Name]) },
+		"held":    func(a, b observe.State) int { return first(b).Since.Compare(first(a).Since) },
+		"lease":   func(a, b observe.State) int { return first(a).Ends.Compare(first(b).Ends) },
+		"count":   func(a, b observe.State) int { return cmp.Compare(a.Holders, b.Holders) },
+		"waiting": func(a, b observe.State) int { return cmp.Compare(waiting(a.Record), waiting(b.Record)) },
 	}[q.sort]
-	slices.SortFunc(list, func(a, b entry) int {
+	slices.SortFunc(list, func(a, b observe.State) int {
 		order := 0
 		if by != nil {
 			order = by(a, b)
@@ -191,32 +192,31 @@ func columns(q query) []column {
 }
 
 // rowOf describes e in one row.
-func rowOf(e entry, live bool) rowData {
+func rowOf(e observe.State, live bool) rowData {
 	const few = 2 // holders that a row shows
 	text := printable(e.Name)
 	row := rowData{
-		ID: e.id, Link: lockLink(e.Name), Name: short(text, longName), Kind: string(e.Kind),
+		ID: identity("r-", e.Name), Link: lockLink(e.Name), Name: short(text, longName), Kind: string(e.Kind),
 		Waiting: waiting(e.Record), Line: e.Waiting > 0, Hidden: waitersHidden(e.Record), Count: countOf(e.Record),
 	}
 	if row.Name != text {
 		row.Title = fmt.Sprintf("%d bytes: %s", len(e.Name), short(text, 1000))
 	}
-	for i := range e.Holds[:min(few, len(e.Holds))] {
-		row.Holds = append(row.Holds, holdOf(e, i, live))
+	for _, h := range e.Holds[:min(few, len(e.Holds))] {
+		row.Holds = append(row.Holds, holdOf(e, h, live))
 	}
 	row.More = max(0, e.Holders-len(row.Holds))
 	return row
 }
 
-// holdOf describes hold i of e.
-func holdOf(e entry, i int, live bool) holdData {
-	h := e.Holds[i]
+// holdOf describes the hold h of e.
+func holdOf(e observe.State, h observe.Hold, live bool) holdData {
 	data := holdData{
-		person: people(h), Count: h.Holds, Token: h.Token,
-		Since: since(e.holds[i].since, !e.holds[i].exact, live), Lease: leaseOf(e.holds[i], live),
+		person: people(h.Hold), Count: h.Holds, Token: h.Token,
+		Since: since(h.Since, !h.Exact, live), Lease: leaseOf(h, live),
 	}
 	if h.Kept() {
-		data.Until = stamped(e.holds[i].ends, live)
+		data.Until = stamped(h.Ends, live)
 	}
 	if e.Kind == admin.KindReadWrite {
 		data.Mode = "write"

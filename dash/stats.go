@@ -18,8 +18,7 @@ type Stats struct {
 func (d *Dashboard) Stats() Stats {
 	c := d.store.now()
 	s := Stats{Answered: c.answered, Failing: c.failing, Answer: c.median}
-	s.Held, s.Waiting = d.table.totals()
-	_, s.Names, _ = d.table.all(func(*entry) bool { return false })
+	s.Names, s.Held, s.Waiting = d.table.totals()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s.Viewers = d.viewers

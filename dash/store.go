@@ -72,31 +72,14 @@ func (d *Dashboard) fetch(ctx context.Context, names []string) {
 		return // the client has left
 	}
 	d.store.record(began, now, records, err)
-	d.found(ctx, now, records, false)
+	d.table.Poll(ctx, now, records...)
 }
 
-// found records what the store answered at now, and why the holds have ended that are
-// missing in it.
-func (d *Dashboard) found(ctx context.Context, now time.Time, records []admin.Record, walking bool) {
-	d.table.found(now, records, walking, d.reasons(ctx, d.table.over(now, records)))
-}
-
-// reasons asks the store which of the holds in ended were forced, as far as the budget
-// allows; the others count as released.
-func (d *Dashboard) reasons(ctx context.Context, ended []admin.Ended) reasons {
+// reasons returns for how many of n ended holds the store is asked whether they were
+// forced, as far as the budget allows.
+func (d *Dashboard) reasons(n int) int {
 	const commandsPerPoll = 3 // as the budget counts; a question for a reason is one command
-	ended = ended[:min(len(ended), commandsPerPoll*d.budget.take(time.Now(), (len(ended)+commandsPerPoll-1)/commandsPerPoll))]
-	if len(ended) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
-	defer cancel()
-	texts, _ := d.console.ForceReasons(ctx, ended) // a reason that cannot be read is left out
-	why := make(reasons, len(ended))
-	for i, e := range ended {
-		why[e] = texts[i]
-	}
-	return why
+	return min(n, commandsPerPoll*d.budget.take(time.Now(), (n+commandsPerPoll-1)/commandsPerPoll))
 }
 
 // detail asks the store for everything that it keeps of name.
@@ -105,7 +88,7 @@ func (d *Dashboard) detail(ctx context.Context, name string) (admin.Detail, erro
 	defer cancel()
 	detail, err := d.console.Describe(limited, name)
 	if err == nil {
-		d.found(ctx, time.Now(), []admin.Record{detail.Record}, false)
+		d.table.Poll(ctx, time.Now(), detail.Record)
 	}
 	return detail, err
 }

@@ -3,6 +3,8 @@ package dash
 import (
 	"html/template"
 	"time"
+
+	"github.com/holdfast-go/holdfast/admin/observe"
 )
 
 // stamp is a moment on a page. The browser shows it in its own time zone.
@@ -55,16 +57,16 @@ type lease struct {
 
 // leaseOf describes the lease of h. Clients renew after a third of the lease, so a renewal
 // is late when less than half is left.
-func leaseOf(h held, live bool) lease {
-	if h.ends.IsZero() {
-		return lease{Forever: !h.unknownEnd, Unknown: h.unknownEnd}
+func leaseOf(h observe.Hold, live bool) lease {
+	if h.Ends.IsZero() {
+		return lease{Forever: !h.UnknownEnd, Unknown: h.UnknownEnd}
 	}
-	l := lease{Ends: h.ends.UnixMilli(), Span: max(h.span.Milliseconds(), 1)}
-	if h.renews > 0 {
-		l.Late = h.ends.Add(-h.span / 2).UnixMilli()
+	l := lease{Ends: h.Ends.UnixMilli(), Span: max(h.Span.Milliseconds(), 1)}
+	if h.Renewals > 0 {
+		l.Late = h.Ends.Add(-h.Span / 2).UnixMilli()
 	}
 	if !live {
-		left := max(time.Until(h.ends), 0)
+		left := max(time.Until(h.Ends), 0)
 		l.Left, l.Text = left.Milliseconds(), span(left)
 		l.IsLate = l.Late != 0 && time.Now().UnixMilli() > l.Late
 	}

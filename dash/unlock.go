@@ -106,20 +106,20 @@ func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, f force, s
 		return
 	}
 	data := unlockData{Name: short(printable(name), 2*longName), Word: confirmation(name), Back: lockLink(name), Trouble: trouble}
-	if e, ok := d.table.get(name); ok {
-		for i, h := range e.Holds {
+	if e, ok := d.table.Get(name); ok {
+		for _, h := range e.Holds {
 			hold := forceData{
-				holdData: holdOf(e, i, false), Name64: base64.RawURLEncoding.EncodeToString([]byte(name)),
+				holdData: holdOf(e, h, false), Name64: base64.RawURLEncoding.EncodeToString([]byte(name)),
 				Owner64: base64.RawURLEncoding.EncodeToString([]byte(h.Owner)), Soon: h.Remaining >= 0 && h.Remaining < soon,
 				Renewing: "no renewal yet",
 			}
 			if h.Owner == f.owner {
 				hold.Typed = f.reason
 			}
-			switch n := e.holds[i].renews; {
+			switch n := h.Renewals; {
 			case n > 0:
 				hold.Renewing = fmt.Sprintf("yes, %d renewals: the holder is alive", n)
-			case e.holds[i].unknownEnd:
+			case h.UnknownEnd:
 				hold.Renewing = "unknown: the store does not show renewals"
 			}
 			data.Holds = append(data.Holds, hold)
@@ -147,8 +147,6 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 		if h.Owner != f.owner || h.Holds != f.holds || h.Token != f.token && h.Token != 0 && f.token != 0 { // 0: not reported yet
 			continue
 		}
-		e, _ := d.table.get(f.name)
-		before, _ := e.hold(h)
 		err := d.console.ForceUnlock(r.Context(), f.name, h.Holder, d.why(r, f))
 		switch {
 		case errors.Is(err, driver.ErrGone):
@@ -159,7 +157,7 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 			if d.options.Forced != nil {
 				d.options.Forced(f.name, h.Holder, d.why(r, f))
 			}
-			d.forced(r, f, h, before)
+			d.forced(r, f, h)
 			// Not http.Redirect, which makes it absolute: a proxy may have mapped the
 			// base to another path.
 			w.Header().Set("Location", lockLink(f.name))
@@ -179,22 +177,10 @@ func (d *Dashboard) why(r *http.Request, f force) string {
 }
 
 // forced records that a lock was forced.
-func (d *Dashboard) forced(r *http.Request, f force, h admin.Hold, before held) {
+func (d *Dashboard) forced(r *http.Request, f force, h admin.Hold) {
 	d.log.WarnContext(r.Context(), "force-unlocked", "lock", f.name, "holder", h.Owner, "token", h.Token, "count", h.Holds,
 		"reason", f.reason, "user", d.user(r), "address", address(r))
-	who := d.user(r)
-	if who == "" {
-		who = "somebody"
-	}
-	from := people(h)
-	s := event{
-		At: time.Now(), Kind: eventForced, Name: f.name, reported: true, client: clientOf(h), owner: h.Owner, Token: h.Token,
-		Who: "taken from " + from.text() + " by " + who + " at " + printable(address(r)), purpose: from.purpose, Why: f.reason,
-	}
-	if !before.since.IsZero() {
-		s.Held = time.Since(before.since)
-	}
-	d.eventLog.add(s)
+	d.table.Report(admin.Entry{Type: admin.EntryForced, At: time.Now(), Name: f.name, Owner: h.Owner, Token: h.Token, Reason: d.why(r, f)})
 	d.refreshName(r.Context(), f.name)
 }
 

@@ -74,7 +74,7 @@ func TestUnlock(t *testing.T) {
 			}
 		}
 		body := s.get("/lock?name=" + url.QueryEscape(name)).body
-		if !strings.Contains(body, "forced") || !strings.Contains(body, "taken from app@host:1 by ada") || strings.Contains(body, "released") {
+		if !strings.Contains(body, "forced") || !strings.Contains(body, "taken from app@host:1, held for 15s: host is gone (ada\\n, on the dashboard)") || strings.Contains(body, "released") {
 			t.Errorf("the timeline does not tell:\n%s", body)
 		}
 	})

@@ -12,14 +12,14 @@ import (
 
 const (
 	pollEvery = 900 * time.Millisecond // so that what is shown is less than 1 s old
-	idleTime  = 12 * time.Second       // longer than a browser without JavaScript takes to come back
+	idleTime  = 12 * time.Second       // longer than the time between two requests of a browser without JavaScript
 	scanEvery = time.Second
 	scanRetry = 2 * time.Second
 
 	missingPolls = 16 // names polled each time, of those that an incomplete scan has not found
 
-	// probeName is looked at while no lock is shown, to know that the store
-	// answers. It need not exist.
+	// probeName is polled while no page shows a lock, to know whether the store answers.
+	// It need not exist.
 	probeName = "holdfast-dashboard"
 )
 
@@ -57,8 +57,8 @@ func (d *Dashboard) Close() {
 	}
 }
 
-// join says that somebody looks, until leave is called. It starts the watcher if
-// there is none.
+// join counts a viewer until leave is called. It starts the watcher if there is none. It
+// returns false after Close.
 func (d *Dashboard) join() (leave func(), ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,8 +81,8 @@ func (d *Dashboard) leave() {
 	d.left = time.Now()
 }
 
-// idle reports, at the end of a round, that nobody has looked for a while. The
-// watcher that asks must then end: the next viewer starts another.
+// idle reports, at the end of a round, that there was no viewer for a while. The watcher
+// that calls it must then end: the next viewer starts another.
 func (d *Dashboard) idle(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,9 +93,9 @@ func (d *Dashboard) idle(now time.Time) bool {
 	return true
 }
 
-// watch is the watcher: it looks at what is on the pages, and hands it out. At its
-// side one goroutine walks over all names, another reads what programs tell. The watcher before it may be about
-// to end.
+// watch is the watcher: it polls the names on the pages, and updates the browsers. Beside
+// it one goroutine scans all names, and another adds changes to the event log. The watcher
+// before it may be about to end.
 func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
 	defer close(ended)
 	if before != nil {
@@ -103,7 +103,7 @@ func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var others sync.WaitGroup
-	others.Go(func() { d.walk(ctx) })
+	others.Go(func() { d.scan(ctx) })
 	others.Go(func() { d.readLog(ctx) })
 	defer func() { cancel(); others.Wait() }()
 	ticker := time.NewTicker(pollEvery)
@@ -120,11 +120,11 @@ func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
 	}
 }
 
-// round looks once at all that is shown somewhere, and updates the browsers.
+// round polls once the names that pages show, and updates the browsers.
 func (d *Dashboard) round(ctx context.Context) {
 	names, details := d.views.wanted(time.Now())
 	granted := d.budget.take(time.Now(), max(1, len(names)))
-	if names = turn(names, granted, &d.turn); len(names) == 0 {
+	if names = nextNames(names, granted, &d.polled); len(names) == 0 {
 		names = []string{d.options.NamePrefix + probeName}
 	}
 	d.fetch(ctx, names)
@@ -133,86 +133,59 @@ func (d *Dashboard) round(ctx context.Context) {
 			v.refresh(ctx, d)
 		}
 	}
-	held, waits := d.table.totals()
+	_, held, waits := d.table.totals()
 	d.eventLog.sample(time.Now(), held, waits)
 	d.publish()
 }
 
-// turn returns n of names: others each time, if n is less than there are.
-func turn(names []string, n int, next *int) []string {
+// nextNames returns n of names. If there are more, each call begins where the last one ended.
+func nextNames(names []string, n int, next *int) []string {
 	if n >= len(names) {
 		*next = 0
 		return names
 	}
-	some := make([]string, 0, n)
+	list := make([]string, 0, n)
 	for i := range n {
-		some = append(some, names[(*next+i)%len(names)])
+		list = append(list, names[(*next+i)%len(names)])
 	}
 	*next = (*next + n) % len(names)
-	return some
+	return list
 }
 
-// walk finds the names that are locked, again and again, at a pace that the store
-// does not feel.
-func (d *Dashboard) walk(ctx context.Context) {
+// scan finds the names in use, again and again, with a bounded number of commands per
+// second.
+func (d *Dashboard) scan(ctx context.Context) {
 	for {
 		began := time.Now()
-		found, err := d.pass(ctx)
-		rest := max(scanEvery, time.Duration(found)*4*time.Second/scanPace-time.Since(began))
+		err := d.scanOnce(ctx)
+		pause := max(scanEvery, time.Duration(d.table.now().found)*4*time.Second/scanPace-time.Since(began))
 		if err != nil {
-			rest = scanRetry
+			pause = scanRetry
 		}
-		if !retry.Sleep(ctx, rest) {
+		if !retry.Sleep(ctx, pause) {
 			return
 		}
 	}
 }
 
-// pass walks over all names once.
-func (d *Dashboard) pass(ctx context.Context) (found int, err error) {
+// scanOnce lists all names once. Of the names that an incomplete scan has missed, it polls
+// some.
+func (d *Dashboard) scanOnce(ctx context.Context) error {
 	d.table.begin(time.Now())
-	options := admin.Filter{NamePrefix: d.options.NamePrefix, Pace: scanPace, Counters: d.options.Counters}
-	for record, failed := range d.console.List(ctx, options) {
-		if failed != nil {
-			err = failed
-			break
-		}
-		if found++; found > mostNames {
-			err = admin.ErrIncomplete
-			break
-		}
-		d.found(ctx, time.Now(), []admin.Record{record}, true)
+	filter := admin.Filter{NamePrefix: d.options.NamePrefix, Pace: scanPace, Counters: d.options.Counters}
+	missed, err := d.table.Scan(ctx, filter, d.table.found)
+	if ctx.Err() != nil {
+		return err
 	}
-	if ctx.Err() == nil {
-		d.endPass(ctx, err)
+	d.table.end(time.Now(), err)
+	if d.store.now().failing.IsZero() {
+		d.refreshNames(ctx, missed[:min(len(missed), missingPolls)])
 	}
-	return found, err
+	return err
 }
 
-// endPass ends a pass. What it has not found is gone if it saw everything; else
-// only the store can tell, and some of it is asked about each time.
-func (d *Dashboard) endPass(ctx context.Context, err error) {
-	missing := d.table.missing()
-	now := time.Now()
-	if err == nil {
-		d.table.end(now, nil, d.reasons(ctx, d.table.over(now, missing)))
-		return
-	}
-	d.table.end(now, err, nil)
-	if len(missing) == 0 || !d.store.now().failing.IsZero() {
-		return
-	}
-	names := make([]string, d.budget.take(now, min(len(missing), missingPolls)))
-	for i := range names {
-		names[i] = missing[i].Name
-	}
-	if len(names) > 0 {
-		d.fetch(ctx, names)
-	}
-}
-
-// refreshNames looks at those of names that were not looked at just now, as far as the
-// budget goes.
+// refreshNames polls those of names that were not polled within the last second, as far as
+// the budget allows.
 func (d *Dashboard) refreshNames(ctx context.Context, names []string) {
 	old := d.table.stale(names, time.Now().Add(-time.Second))
 	if len(old) == 0 {
@@ -223,12 +196,12 @@ func (d *Dashboard) refreshNames(ctx context.Context, names []string) {
 	}
 }
 
-// shown reports that a page may tell of name.
+// shown reports that pages may show name.
 func (d *Dashboard) shown(name string) bool {
 	return name != "" && len(name) <= longPlace && strings.HasPrefix(name, d.options.NamePrefix)
 }
 
-// refreshName looks at a name that was just changed.
+// refreshName polls a name that was just changed.
 func (d *Dashboard) refreshName(ctx context.Context, name string) {
 	if d.budget.take(time.Now(), 1) == 1 {
 		d.fetch(ctx, []string{name})

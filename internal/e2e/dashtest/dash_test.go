@@ -42,7 +42,7 @@ func TestRowsAppearAndChange(t *testing.T) {
 			p.Until(3*time.Second, "an empty store", "document.querySelector('#empty').innerText.includes('No lock is held')")
 			lock := s.lock("deploy/prod")
 			p.Until(3*time.Second, "the row of a new lock", row("deploy/prod"))
-			if text := browser.Eval[string](p, row("deploy/prod")+".innerText"); !strings.Contains(text, "pid ") || !strings.Contains(text, "dashtest") {
+			if text := browser.Eval[string](p, row("deploy/prod")+".innerText"); !strings.Contains(text, fmt.Sprintf(":%d", os.Getpid())) || !strings.Contains(text, "dashtest") {
 				t.Errorf("the row says %q, want who holds it", text)
 			}
 			left := browser.Eval[float64](p, row("deploy/prod")+".querySelector('progress').value")
@@ -191,7 +191,7 @@ func TestWithoutJavaScript(t *testing.T) {
 	size.NoJS = true
 	p := open(t, size)
 	p.Visit(s.url(""))
-	if text := browser.Eval[string](p, row("deploy/prod")+".innerText"); !strings.Contains(text, "pid ") {
+	if text := browser.Eval[string](p, row("deploy/prod")+".innerText"); !strings.Contains(text, fmt.Sprintf(":%d", os.Getpid())) {
 		t.Errorf("the row says %q", text)
 	}
 	if browser.Eval[float64](p, row("deploy/prod")+".querySelector('progress').value") == 0 {

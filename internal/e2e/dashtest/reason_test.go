@@ -35,7 +35,7 @@ func (s *site) noted(name, program, reason string) *holdfast.Lock {
 	return lock
 }
 
-// Why somebody holds a lock is on every page, apart from who it is, and is found.
+// The reason of a hold is on every page, apart from its holder, and a search finds it.
 func TestReasonsAreShown(t *testing.T) {
 	for screen, size := range map[string]browser.Screen{"desktop": desktop(), "phone": phone()} {
 		t.Run(screen, func(t *testing.T) {
@@ -66,8 +66,8 @@ func TestReasonsAreShown(t *testing.T) {
 				t.Errorf("the page that forces a lock says %s", text)
 			}
 			p.Visit(s.url("lock?name=backup"))
-			if text := p.Text("#state"); !strings.Contains(text, "rsync") || strings.Contains(text, "rsync@") {
-				t.Errorf("got %s, want the command without the process, which is named already", text)
+			if text := p.Text("#state"); strings.Count(text, fmt.Sprintf(":%d", os.Getpid())) != 1 || !strings.Contains(text, "rsync@") {
+				t.Errorf("got %s, want the command, and the process once", text)
 			}
 
 			for path, want := range map[string]int{"?q=MAINTENANCE": 1, "?q=infra": 2, "event-log?q=infra": 2, "event-log?q=maintenance": 1} {
