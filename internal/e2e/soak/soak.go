@@ -234,7 +234,7 @@ func (s *soak) save(n int, r *round, v verdict, wrong []string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	var text, events, faults, withheld strings.Builder
+	var text, events, faults, withheld, stacks strings.Builder
 	for _, f := range v.violations {
 		fmt.Fprintf(&text, "%s: %v\n\n", f.Kind, f)
 	}
@@ -250,13 +250,18 @@ func (s *soak) save(n int, r *round, v verdict, wrong []string) error {
 			stamp(w.from), stamp(w.to), w.process, w.what, w.loses, stamp(w.lost), stamp(w.switched), w.name)
 	}
 	for _, m := range s.workers.members() {
+		m.mu.Lock()
+		if m.figures.Err != "" {
+			fmt.Fprintf(&stacks, "process %d at rest\n%s\n", m.ID(), m.figures.Err)
+		}
+		m.mu.Unlock()
 		for _, p := range m.mesh.proxies() {
 			for _, h := range p.Withheld() {
 				fmt.Fprintf(&withheld, "process %d %s %+v\n", m.ID(), p.Addr(), h)
 			}
 		}
 	}
-	files := map[string]string{"violations.txt": text.String(), "history.json": events.String(), "faults.txt": faults.String(), "withheld.txt": withheld.String()}
+	files := map[string]string{"violations.txt": text.String(), "history.json": events.String(), "faults.txt": faults.String(), "withheld.txt": withheld.String(), "stacks.txt": stacks.String()}
 	for i, srv := range s.arena.servers() {
 		files[fmt.Sprintf("server-%d.log", i)] = srv.Log()
 	}

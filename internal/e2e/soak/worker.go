@@ -219,10 +219,18 @@ func (w *worker) report() {
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	w.log.Write(judge.Event{What: rested, Op: -1, Figures: map[string]int64{
+	var stacks string
+	if runtime.NumGoroutine() > manyGoroutines {
+		text := make([]byte, 1<<20)
+		stacks = string(text[:runtime.Stack(text, true)])
+	}
+	w.log.Write(judge.Event{What: rested, Op: -1, Err: stacks, Figures: map[string]int64{
 		"goroutines": int64(runtime.NumGoroutine()), "heap": int64(m.HeapAlloc), "sockets": int64(openSockets()), "held": int64(w.held.count()),
 	}})
 }
+
+// manyGoroutines is more than a worker has at rest: it reports their stacks then.
+const manyGoroutines = 30
 
 // leftOver looks for what should have ended with the connections. rueidis closes
 // those of a node that has left five seconds after it saw that, whatever became of
