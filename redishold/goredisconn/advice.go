@@ -9,22 +9,22 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// What a client with Sentinels may be set to. go-redis stays with one Sentinel. Once
-// that is lost, it takes two questions without an answer before go-redis asks the
-// others, and DialTimeout ends both together, with nothing learnt; a third one goes to
-// the same Sentinel along with the others, and all are waited for.
+// These are limits for the settings of a client with Sentinels. go-redis asks always the
+// same Sentinel. After the loss of that Sentinel, go-redis asks the others only after two
+// commands without a reply, and DialTimeout limits both commands together. A third command
+// goes to all Sentinels, also to the lost one, and go-redis waits for all replies.
 const (
 	longestRead = 1500 * time.Millisecond
 	longestDial = 4 * time.Second
 	betterRead  = time.Second
 )
 
-// failoverAddr is what go-redis calls the address of a client with Sentinels.
+// failoverAddr is the address of a client with Sentinels, as go-redis reports it.
 const failoverAddr = "FailoverClient"
 
-// advice returns the settings of a client with Sentinels that let it search for a new
-// master for too long. o is as go-redis has completed it: 0 are no retries, and no
-// timeout is 0 or -1.
+// advice returns the settings with which a client with Sentinels searches too long for a new
+// master. o has the defaults of go-redis filled in: 0 means no retries, and a timeout of 0 or
+// -1 means none.
 func advice(o *redis.Options) []redishold.Advice {
 	if o.Addr != failoverAddr {
 		return nil

@@ -14,8 +14,8 @@ func (l *library) Ask(ctx context.Context, words ...string) redishold.Result {
 	return questions(l.client)(ctx, words...)
 }
 
-// Servers returns how to ask each server. The address of a client with Sentinels is
-// failoverAddr.
+// Servers returns a Question for each server. The address of the master of a client with
+// Sentinels is failoverAddr.
 func (l *library) Servers(ctx context.Context) (map[string]adapter.Question, error) {
 	shards, ok := l.client.(interface {
 		ForEachShard(ctx context.Context, fn func(context.Context, *redis.Client) error) error

@@ -11,29 +11,29 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// cluster is what *redis.ClusterClient has beyond Client.
+// cluster is the methods of *redis.ClusterClient that Client does not have.
 type cluster interface {
 	Options() *redis.ClusterOptions
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
 	ForEachMaster(ctx context.Context, fn func(context.Context, *redis.Client) error) error
 }
 
-// nodes is go-redis' cluster client as package adapter uses it.
+// nodes is the adapter.Cluster over a cluster client of go-redis.
 type nodes struct {
-	*adapter.Watch
+	*adapter.Poller
 	client cluster
 
-	silent  atomic.Int32 // how many have yet to answer a look
-	masters []string     // those of the latest look, sorted
+	unanswered atomic.Int32 // number of nodes without a reply, of all polls
+	masters    []string     // at the latest poll, sorted
 }
 
 func newNodes(client cluster) *nodes {
 	c := &nodes{client: client}
-	c.Watch = adapter.NewWatch(lookEvery, lookFor, c.refresh)
+	c.Poller = adapter.NewPoller(pollEvery, pollFor, c.refresh)
 	return c
 }
 
-// Homes asks go-redis, which answers from memory once it has seen the cluster.
+// Homes is that of adapter.Masters. go-redis knows the slots after its first call.
 func (c *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
 	homes := make([]string, len(calls))
 	for i := range calls {
@@ -44,7 +44,7 @@ func (c *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
 	return homes
 }
 
-// key returns what a call is routed by. A call without keys may go anywhere.
+// key returns the key by which a call is routed. A call without keys may go to any node.
 func key(call *redishold.Call) string {
 	if len(call.Keys) == 0 {
 		return ""
@@ -52,7 +52,7 @@ func key(call *redishold.Call) string {
 	return call.Keys[0]
 }
 
-// At runs calls, which have the same home, on one node. A cluster client would
+// At runs calls for one node over one connection. The pipeline of a cluster client would
 // send WAIT, which has no key, to any node.
 func (c *nodes) At(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
 	home, err := c.client.MasterForKey(ctx, key(&calls[0]))
@@ -62,19 +62,19 @@ func (c *nodes) At(ctx context.Context, node adapter.Destination, calls []redish
 	if !node.Redirected {
 		return run(ctx, home.Pipeline(), calls, false)
 	}
-	guest := c.visit(home, node.Addr)
-	defer guest.Close()
-	return run(ctx, guest.Pipeline(), calls, node.Asking)
+	redirected := c.newNodeClient(home, node.Addr)
+	defer redirected.Close()
+	return run(ctx, redirected.Pipeline(), calls, node.Asking)
 }
 
-// visit returns a client for the node at addr, as go-redis would make it. It
-// need not know that node yet, and does not give away its clients by address.
-func (c *nodes) visit(sibling *redis.Client, addr string) *redis.Client {
+// newNodeClient returns a new client for the node at addr, with the settings of a sibling.
+// go-redis may not know that node yet, and does not return its own clients by address.
+func (c *nodes) newNodeClient(sibling *redis.Client, addr string) *redis.Client {
 	o := *sibling.Options()
 	o.Addr, o.NodeAddress = addr, ""
 	o.PoolSize, o.MinIdleConns = 1, 0
-	// Its handlers would be registered with the sibling's processor a second time,
-	// at which NewClient panics.
+	// Otherwise NewClient registers the handlers of these notifications a second time with
+	// the processor of the sibling, and panics.
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return c.client.Options().NewClient(&o)
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// pingAfter is how often the connection of the subscriptions is looked at. One
-// that was silent is sent a PING, and given up if it is still silent at the next
-// look.
+// pingAfter is the interval at which the connection of the subscriptions is checked. If
+// nothing was received since the last check, it gets a PING. If nothing is received until the
+// next check either, it is closed.
 const pingAfter = 2 * time.Second
 
 // Client is the interface to a go-redis client. *redis.Client, *redis.ClusterClient and

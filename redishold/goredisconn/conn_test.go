@@ -76,7 +76,7 @@ func TestMuteServer(t *testing.T) {
 	}
 }
 
-// Where a cluster does not say who serves a channel, the context ends the wait.
+// If no node of a cluster replies, the context ends the wait.
 func TestMuteCluster(t *testing.T) {
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{mute(t)}, ReadTimeout: 300 * time.Millisecond})
 	defer client.Close()

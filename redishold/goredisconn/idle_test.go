@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Only the want of an answer makes connections suspect. (What then becomes of them
-// is seen by TestLostMachineBehindAName in package deploytest.)
-func TestSilent(t *testing.T) {
+// Only a missing reply is a reason to ping connections. (TestLostMachineBehindAName in
+// package deploytest shows the effect of the PINGs.)
+func TestTimedOut(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		want bool
@@ -27,14 +27,14 @@ func TestSilent(t *testing.T) {
 		{errors.New("anything"), false},
 		{&redishold.ReplyError{Text: "BUSY"}, false},
 	} {
-		if got := silent(tt.err); got != tt.want {
+		if got := timedOut(tt.err); got != tt.want {
 			t.Errorf("%v: got %v, want %v", tt.err, got, tt.want)
 		}
 	}
 }
 
-// Connections of a client with Sentinels are go-redis' business, and those of a
-// cluster that of its nodes.
+// The idle connections of a client with Sentinels or of a cluster client get no PING:
+// go-redis closes them after a failover.
 func TestIdleConnectionsOfOneServerOnly(t *testing.T) {
 	for name, tt := range map[string]struct {
 		client redis.UniversalClient
@@ -45,7 +45,7 @@ func TestIdleConnectionsOfOneServerOnly(t *testing.T) {
 		"cluster":    {redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}}), false},
 	} {
 		if got := newIdle(tt.client).pool != nil; got != tt.want {
-			t.Errorf("%s: looked after: %v, want %v", name, got, tt.want)
+			t.Errorf("%s: gets PINGs: %v, want %v", name, got, tt.want)
 		}
 		_ = tt.client.Close()
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// library is go-redis as package adapter uses it.
+// library is the adapter.Client over a client of go-redis.
 type library struct {
 	adapter.End
 	*idle
@@ -21,7 +21,7 @@ type library struct {
 	nodes  *nodes // nil if the client is not for a cluster
 }
 
-var _ adapter.Noter = (*library)(nil)
+var _ adapter.Observer = (*library)(nil)
 
 func newLibrary(client Client) *library {
 	l := &library{client: client, idle: newIdle(client)}
@@ -42,19 +42,19 @@ func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []r
 	}
 	pipe := l.client.Pipeline()
 	for _, call := range calls {
-		_ = pipe.Process(ctx, once{eval(ctx, call)})
+		_ = pipe.Process(ctx, noRetry{eval(ctx, call)})
 	}
 	cmds, err := pipe.Exec(ctx)
-	stamp(cmds, err) // otherwise each command has its own error
+	setError(cmds, err) // if no command has an error of its own
 	for i := range results {
-		results[i] = result(ctx, cmds[i].(once).Cmd)
+		results[i] = result(ctx, cmds[i].(noRetry).Cmd)
 	}
 }
 
-// Pipeline sends calls together. In a cluster one call is routed by go-redis. Several
-// go to their node, and package adapter follows redirections: go-redis' own cluster
-// pipeline leaves a command the error of its first attempt where the second breaks off,
-// so that one that may have been executed passes for one that was not.
+// Pipeline sends calls in one pipeline. In a cluster, go-redis routes a single call. Several
+// calls go to their node, and package adapter follows redirections. The pipeline of a cluster
+// client cannot be used for that: if its second attempt breaks off, a command keeps the error
+// of the first attempt, so it seems not executed although it may have been.
 func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	switch {
 	case l.nodes == nil:
@@ -71,34 +71,34 @@ type processor interface {
 }
 
 func process(ctx context.Context, server processor, cmd *redis.Cmd) redishold.Result {
-	_ = server.Process(ctx, once{cmd}) // cmd has the error as well
+	_ = server.Process(ctx, noRetry{cmd}) // cmd has the error, too
 	return result(ctx, cmd)
 }
 
-// once is a command that go-redis must not repeat.
-type once struct{ *redis.Cmd }
+// noRetry is a command that go-redis must not repeat.
+type noRetry struct{ *redis.Cmd }
 
-func (once) NoRetry() bool { return true }
+func (noRetry) NoRetry() bool { return true }
 
-// run fills pipe with calls, each with ASKING before it if asked to, and executes it.
-// One WAIT at its end speaks for all of them: it counts the replicas that have everything which was written on the
-// connection before.
+// run fills pipe with calls, each after an ASKING if asking is true, and executes it. One
+// WAIT at the end is enough for all calls: it counts the replicas that have all earlier
+// writes of the connection.
 func run(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call, asking bool) []redishold.Result {
 	scripts := make([]*redis.Cmd, len(calls))
 	replicas := 0
 	for i := range calls {
 		if asking {
-			_ = pipe.Process(ctx, once{redis.NewCmd(ctx, "asking")})
+			_ = pipe.Process(ctx, noRetry{redis.NewCmd(ctx, "asking")})
 		}
 		scripts[i] = eval(ctx, &calls[i])
-		_ = pipe.Process(ctx, once{scripts[i]})
+		_ = pipe.Process(ctx, noRetry{scripts[i]})
 		replicas = max(replicas, calls[i].Replicas)
 	}
 	wait := redis.NewCmd(ctx, "wait", replicas, adapter.WaitMillis(ctx))
 	if replicas > 0 {
-		_ = pipe.Process(ctx, once{wait})
+		_ = pipe.Process(ctx, noRetry{wait})
 	}
-	stamp(pipe.Exec(ctx)) // each command has its own error
+	setError(pipe.Exec(ctx)) // if no command has an error of its own
 	results := make([]redishold.Result, len(calls))
 	for i := range calls {
 		results[i] = result(ctx, scripts[i])
@@ -107,9 +107,9 @@ func run(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call, aski
 	return results
 }
 
-// stamp gives err to cmds if none of them has one: go-redis keeps from them what
-// a server answered to the handshake of a new connection.
-func stamp(cmds []redis.Cmder, err error) {
+// setError sets err in all cmds if none of them has an error. go-redis returns the reply to
+// the handshake of a new connection from Exec, and does not set it in the commands.
+func setError(cmds []redis.Cmder, err error) {
 	if err == nil || slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
 		return
 	}
@@ -118,8 +118,8 @@ func stamp(cmds []redis.Cmder, err error) {
 	}
 }
 
-// eval builds the command of a call. It points to the call's arguments, as a copy of
-// each would cost. The keys are strings: go-redis looks at them to find their node.
+// eval returns the command of a call. It has pointers to the arguments of the call, because
+// copies would allocate. The keys are strings, because go-redis reads them to find the node.
 func eval(ctx context.Context, call *redishold.Call) *redis.Cmd {
 	args := make([]any, 0, 3+len(call.Keys)+len(call.Args))
 	if call.Source {
@@ -140,10 +140,10 @@ func eval(ctx context.Context, call *redishold.Call) *redis.Cmd {
 	return cmd
 }
 
-// command builds a command that a cluster client routes without a look at what
-// COMMAND says of it. It would ask any node for that, once, with all other calls
-// waiting; one that hangs would hold up all of them. The step between keys, which
-// it wants to know, does not matter for a command that is not split up.
+// command returns a command that a cluster client routes without the reply of COMMAND.
+// Otherwise go-redis asks some node for that once, while all other calls wait, and a node
+// that hangs delays them all. go-redis asks for the step between the keys, which does not
+// matter for a command that is not split.
 func command(ctx context.Context, args ...any) *redis.Cmd {
 	cmd := redis.NewCmd(ctx, args...)
 	cmd.SetStepCount(1)
@@ -169,7 +169,7 @@ func failure(ctx context.Context, err error) error {
 	return adapter.Classify(ctx, err, unsent(err))
 }
 
-// replyError returns what the server said if err is its answer.
+// replyError returns err as a ReplyError if it is an error reply of the server.
 func replyError(err error) (*redishold.ReplyError, bool) {
 	var reply redis.Error
 	if !errors.As(err, &reply) {
@@ -178,8 +178,8 @@ func replyError(err error) (*redishold.ReplyError, bool) {
 	return &redishold.ReplyError{Text: reply.Error()}, true
 }
 
-// unsent reports whether err proves that a command was not sent: no connection
-// could be made, or none was free.
+// unsent reports whether err proves that a command was not sent: because no connection could
+// be made, or no connection was free, or the client is closed.
 func unsent(err error) bool {
 	var dial *net.OpError
 	return errors.As(err, &dial) && dial.Op == "dial" ||

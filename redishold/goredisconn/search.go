@@ -11,22 +11,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// How a look at the topology is taken. go-redis asks any one of the nodes, and one
-// of a lost machine takes as long as the client's ReadTimeout and DialTimeout say,
-// or lookLimit where the client honours contexts.
+// These constants are for polls of the topology. go-redis asks any one of the nodes. If that
+// node is lost, a poll takes the ReadTimeout and the DialTimeout of the client, or
+// pollTimeout if the client honours contexts.
 const (
-	lookEvery = 250 * time.Millisecond // how often, while there is doubt
-	lookFor   = 5 * time.Second        // for how long after a call without an answer: longer than the next one may take
-	lookLimit = 2 * time.Second        // how long one look may take
-	lookAside = 50 * time.Millisecond  // how long a node may be silent before another is asked as well
-	looksMost = 8                      // nodes that have yet to answer
-	askMost   = 10                     // nodes that may answer in vain, for a look
+	pollEvery     = 250 * time.Millisecond // interval of the polls
+	pollFor       = 5 * time.Second        // for how long after a call without a reply: longer than the next call may take
+	pollTimeout   = 2 * time.Second        // limit of one poll
+	hedgeAfter    = 50 * time.Millisecond  // how long a node may stay without a reply before another one is asked, too
+	maxUnanswered = 8                      // maximal number of nodes without a reply, of all polls
+	maxAsked      = 10                     // maximal number of nodes that one poll asks
 )
 
-// refresh has go-redis refresh again where keys live. By itself go-redis looks when it is
-// redirected, and once a minute; a master that is dead does not redirect, and a command
-// that is not repeated does not make go-redis wonder. With a closed client it is the
-// last: one that remembers its masters still answers.
+// refresh makes go-redis find out the masters again, and reports whether they have changed.
+// Without it, go-redis does so after a redirection, and once a minute. A dead master sends no
+// redirection, and go-redis ignores the failure of a command that it must not repeat. If the
+// client is closed, last is true: a closed client still returns the masters that it knows.
 func (c *nodes) refresh() (changed, last bool) {
 	masters, err := c.find()
 	changed = masters != nil && !slices.Equal(masters, c.masters)
@@ -36,22 +36,22 @@ func (c *nodes) refresh() (changed, last bool) {
 	return changed, errors.Is(err, redis.ErrClosed)
 }
 
-// finding is what a node says, or why it does not.
-type finding struct {
+// topology is the masters that one node knows, or the error of asking it.
+type topology struct {
 	masters []string
 	err     error
 }
 
-// find returns the masters that one of the nodes knows, nil if none of them says. A
-// node that is silent does not keep it from asking the next.
+// find returns the masters that one of the nodes knows, or nil if no node returns any. If a
+// node does not reply soon, find asks the next one, too.
 func (c *nodes) find() ([]string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout)
 	defer cancel()
-	answers := make(chan finding, askMost)
-	patience := time.Tick(lookAside)
+	answers := make(chan topology, maxAsked)
+	hedge := time.Tick(hedgeAfter)
 	var last error
-	for asked, answered := 0, 0; answered < askMost; {
-		if asked < askMost && c.ask(ctx, answers) {
+	for asked, answered := 0, 0; answered < maxAsked; {
+		if asked < maxAsked && c.ask(ctx, answers) {
 			asked++
 		}
 		select {
@@ -60,7 +60,7 @@ func (c *nodes) find() ([]string, error) {
 				return f.masters, f.err
 			}
 			answered, last = answered+1, f.err
-		case <-patience:
+		case <-hedge:
 		case <-ctx.Done():
 			return nil, cmp.Or(last, ctx.Err())
 		}
@@ -68,17 +68,17 @@ func (c *nodes) find() ([]string, error) {
 	return nil, last
 }
 
-// ask has go-redis ask one of the nodes that it knows, unless too many have yet to
-// answer. A node that was taken out of the cluster answers that there are no
-// masters, which go-redis takes for the truth: it then draws a node for every key.
-// Where nobody answers in time, go-redis returns what it knew before.
-func (c *nodes) ask(ctx context.Context, answers chan<- finding) bool {
-	if c.silent.Add(1) > looksMost {
-		c.silent.Add(-1)
+// ask makes go-redis ask one of the nodes that it knows, unless too many are without a reply.
+// It returns false if it did not ask. A node that was removed from the cluster replies that
+// there are no masters. go-redis believes it, and then chooses a random node for every key.
+// If no node replies in time, go-redis returns the masters that it knew before.
+func (c *nodes) ask(ctx context.Context, answers chan<- topology) bool {
+	if c.unanswered.Add(1) > maxUnanswered {
+		c.unanswered.Add(-1)
 		return false
 	}
 	go func() {
-		defer c.silent.Add(-1)
+		defer c.unanswered.Add(-1)
 		var mu sync.Mutex // go-redis calls back from several goroutines
 		var masters []string
 		err := c.client.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error { // it reads the topology first
@@ -91,7 +91,7 @@ func (c *nodes) ask(ctx context.Context, answers chan<- finding) bool {
 			masters = nil
 		}
 		slices.Sort(masters)
-		answers <- finding{masters, err}
+		answers <- topology{masters, err}
 	}()
 	return true
 }

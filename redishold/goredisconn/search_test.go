@@ -11,25 +11,26 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// topologies answers look after look from a list, the last time and again.
+// topologies replies to each poll with the next view of a list, and always with the last one
+// at its end.
 type topologies struct {
 	cluster
 
 	mu    sync.Mutex
-	looks int
+	polls int
 	known []view
 }
 
-// view is what a node says of the cluster.
+// view is the reply of a node.
 type view struct {
 	masters []*redis.Client
-	silent  bool // it does not say anything, however long somebody waits
+	silent  bool // the node does not reply
 	err     error
 }
 
 func (c *topologies) ForEachMaster(ctx context.Context, fn func(context.Context, *redis.Client) error) error {
 	c.mu.Lock()
-	c.looks++
+	c.polls++
 	v := c.known[0]
 	if len(c.known) > 1 {
 		c.known = c.known[1:]
@@ -49,7 +50,7 @@ func (c *topologies) ForEachMaster(ctx context.Context, fn func(context.Context,
 func (c *topologies) count() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.looks
+	return c.polls
 }
 
 // mastersAt returns clients that are never used.
@@ -63,7 +64,7 @@ func mastersAt(t *testing.T, addrs ...string) []*redis.Client {
 	return clients
 }
 
-// A node that has left the cluster knows no masters, and is not believed.
+// A node that has left the cluster knows no masters, and its reply is not used.
 func TestReviewOutlastsNodesThatHaveLeft(t *testing.T) {
 	there, left := view{masters: mastersAt(t, "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")}, view{}
 	for _, tt := range []struct {
@@ -81,48 +82,48 @@ func TestReviewOutlastsNodesThatHaveLeft(t *testing.T) {
 				newNodes(client).Review("")
 				synctest.Wait()
 				if got := client.count(); got != tt.want {
-					t.Errorf("got %d looks, want %d", got, tt.want)
+					t.Errorf("%d nodes were asked, want %d", got, tt.want)
 				}
 			})
 		})
 	}
 }
 
-// A machine that is lost takes nodes with it that go-redis may ask first, each of
-// them for as long as its ReadTimeout: others are asked meanwhile.
-func TestLookDoesNotWaitForSilentNodes(t *testing.T) {
+// go-redis may first ask the nodes of a lost machine, each for as long as its ReadTimeout.
+// Other nodes are asked meanwhile.
+func TestPollDoesNotWaitForSilentNodes(t *testing.T) {
 	there, silent := view{masters: mastersAt(t, "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")}, view{silent: true}
 	synctest.Test(t, func(t *testing.T) {
 		client := &topologies{known: []view{silent, silent, silent, there}}
 		n := newNodes(client)
 		began := time.Now()
 		masters, err := n.find()
-		if took := time.Since(began); len(masters) != 3 || err != nil || took > 4*lookAside {
-			t.Errorf("got %v, %v after %v, want three masters within %v", masters, err, took, 4*lookAside)
+		if took := time.Since(began); len(masters) != 3 || err != nil || took > 4*hedgeAfter {
+			t.Errorf("got %v, %v after %v, want three masters within %v", masters, err, took, 4*hedgeAfter)
 		}
 		time.Sleep(2 * time.Minute) // for the silent ones
 	})
 }
 
-// No more nodes are asked than may be silent, however long all of them are.
-func TestLooksAreBounded(t *testing.T) {
+// At most maxUnanswered nodes are asked while no node replies.
+func TestPollsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &topologies{known: []view{{silent: true}}}
 		n := newNodes(client)
 		for range 20 {
 			n.Suspect()
-			time.Sleep(lookEvery)
+			time.Sleep(pollEvery)
 		}
-		if got := client.count(); got != looksMost {
-			t.Errorf("%d nodes were asked, want %d", got, looksMost)
+		if got := client.count(); got != maxUnanswered {
+			t.Errorf("%d nodes were asked, want %d", got, maxUnanswered)
 		}
 		time.Sleep(10 * time.Minute)
 	})
 }
 
-// A call without an answer makes go-redis look for as long as the next call may
-// take, and waiters hear when there is another master.
-func TestDoubtLastsUntilTheFailOver(t *testing.T) {
+// After a call without a reply, go-redis polls for as long as the next call may take, and
+// waiters are notified of a new master.
+func TestPollsLastUntilTheFailover(t *testing.T) {
 	before, after := view{masters: mastersAt(t, "127.0.0.1:1", "127.0.0.1:2")}, view{masters: mastersAt(t, "127.0.0.1:2", "127.0.0.1:3")}
 	synctest.Test(t, func(t *testing.T) {
 		var known []view
@@ -132,34 +133,34 @@ func TestDoubtLastsUntilTheFailOver(t *testing.T) {
 		client := &topologies{known: append(known, after)}
 		n := newNodes(client)
 		if n.Changed() != nil {
-			t.Error("somebody looks without a doubt")
+			t.Error("a poll is planned before Suspect")
 		}
 		n.Suspect()
-		synctest.Wait() // the first look finds what there was
+		synctest.Wait() // the first poll finds the masters of before
 		began, changed := time.Now(), n.Changed()
 		select {
 		case <-changed:
-		case <-time.After(lookFor):
-			t.Fatal("nobody was told of the failover")
+		case <-time.After(pollFor):
+			t.Fatal("the failover was not reported")
 		}
-		if took := time.Since(began); took != 12*lookEvery {
-			t.Errorf("it was found after %v, want %v", took, 12*lookEvery)
+		if took := time.Since(began); took != 12*pollEvery {
+			t.Errorf("it was found after %v, want %v", took, 12*pollEvery)
 		}
-		time.Sleep(lookFor + lookEvery)
+		time.Sleep(pollFor + pollEvery)
 		if n.Changed() != nil {
-			t.Error("the search goes on without a doubt")
+			t.Error("the polls do not end")
 		}
 	})
 }
 
-// A closed client ends the search.
-func TestSearchEndsWithItsClient(t *testing.T) {
+// A closed client ends the polls.
+func TestPollsEndWithTheirClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNodes(&topologies{known: []view{{err: redis.ErrClosed}}})
 		n.Suspect()
 		synctest.Wait()
 		if n.Changed() != nil {
-			t.Error("the search goes on with a closed client")
+			t.Error("the polls go on with a closed client")
 		}
 	})
 }

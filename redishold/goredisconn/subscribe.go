@@ -14,34 +14,34 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// link is one *redis.PubSub, used for one connection. go-redis would restore it
-// by itself, but subscribes everything again in one command, which one forbidden
-// channel spoils for all; so the first error ends the link, and the Hub makes
-// the next.
+// link is an adapter.Link: one *redis.PubSub, used for one connection. go-redis would restore
+// the connection, but it subscribes to all channels with one command, which fails as a whole
+// if one channel is forbidden. So the first error ends the link, and the Hub makes the next
+// one.
 type link struct {
-	ctx     context.Context // ends when nobody needs the link any more
+	ctx     context.Context // ends when the link is not needed any more
 	pubsub  *redis.PubSub
 	session *adapter.Session
-	down    chan error // closed by the reader when it ends
-	cancel  func()     // stops go-redis' own attempt to restore the connection
-	pinged  bool       // only for the goroutine that calls Check
+	down    chan error // closed when the goroutine that reads ends
+	cancel  func()     // stops the attempts of go-redis to restore the connection
+	pinged  bool       // Check has sent a PING; only for the goroutine that calls Check
 
 	mu       sync.Mutex
-	sent     []request // commands without an answer yet, in order
-	received bool      // data arrived since the last Check
+	sent     []request // commands without a reply, in order
+	received bool      // something was received since the last Check
 }
 
-// request is a command that the server has yet to answer. Its error replies do
-// not say what they answer, so the order has to.
+// request is a command without a reply. An error reply does not name its command, so the
+// order of the commands decides.
 type request struct{ kind, channel string }
 
 const ping = "ping"
 
-// dialLimit bounds how long making a link may take. go-redis waits for up to
-// ReadTimeout for a server that accepts connections and then stands still.
+// dialLimit is the maximal time to make a link. go-redis waits up to ReadTimeout for a server
+// that accepts connections and then hangs.
 const dialLimit = 2 * time.Second
 
-// dial returns how a link is made with subscribe, which is that of a client.
+// dial returns an adapter.Dial that makes links with subscribe, the method of a client.
 func dial(subscribe func(context.Context, ...string) *redis.PubSub) adapter.Dial {
 	return func(ctx context.Context, s *adapter.Session) (adapter.Link, error) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -63,16 +63,16 @@ func (l *link) connect() error {
 	case late != nil:
 		err = cmp.Or(l.ctx.Err(), errSilent)
 		l.cancel()
-		go func() { _ = l.pubsub.Close() }() // waits until go-redis has made the connection or not
+		go func() { _ = l.pubsub.Close() }() // waits until go-redis has made the connection, or failed to
 	case err != nil:
-		err = failure(l.ctx, err) // before ctx is over
+		err = failure(l.ctx, err) // before cancel, after which it would be the error of a context
 		l.cancel()
 		_ = l.pubsub.Close()
 	}
 	return err
 }
 
-// Subscribe sends one SUBSCRIBE per channel, so that each has its own answer.
+// Subscribe sends one SUBSCRIBE for each channel, so that each channel has its own reply.
 func (l *link) Subscribe(names []string) {
 	l.sendAll("subscribe", names, l.pubsub.Subscribe, l.pubsub.SSubscribe)
 }
@@ -90,12 +90,12 @@ func (l *link) sendAll(kind string, names []string, classic, sharded func(contex
 	}
 }
 
-// send writes a command. One that cannot be written ends the link: go-redis may
-// have made another connection by then, and would not say what it missed.
+// send writes a command. If that fails, the link ends: go-redis may have made another
+// connection meanwhile, and would not report the missed messages.
 func (l *link) send(r request, write func(context.Context, ...string) error) {
 	l.expect(r)
 	if write(l.ctx, r.channel) != nil {
-		_ = l.pubsub.Close() // the reader sees it
+		_ = l.pubsub.Close() // it ends the goroutine that reads
 	}
 }
 
@@ -112,8 +112,8 @@ func (l *link) expect(r request) {
 
 var errSilent = errors.New("server does not answer a PING")
 
-// Check pings a link on which nothing was heard since the last Check, and finds
-// it dead if that was a ping already.
+// Check sends a PING if nothing was received since the last Check. If the last Check had sent
+// one already, it returns errSilent.
 func (l *link) Check() error {
 	l.mu.Lock()
 	received := l.received
@@ -133,14 +133,15 @@ func (l *link) Check() error {
 
 func (l *link) Down() <-chan error { return l.down }
 
-// Close closes the connection and waits for the reader.
+// Close closes the connection and waits for the goroutine that reads.
 func (l *link) Close() {
 	l.cancel()
 	_ = l.pubsub.Close()
 	<-l.down
 }
 
-// read passes on what the server says until the connection breaks.
+// read passes the replies and messages of the server to the session, until the connection
+// breaks.
 func (l *link) read() {
 	defer close(l.down)
 	for {
@@ -165,7 +166,8 @@ func (l *link) read() {
 	}
 }
 
-// answered notes that the server is alive and has answered r.
+// answered records that something was received, and removes r from the commands without a
+// reply.
 func (l *link) answered(r request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,7 +177,8 @@ func (l *link) answered(r request) {
 	}
 }
 
-// refusal matches an error reply to the oldest command without an answer.
+// refusal passes an error reply to the session. It belongs to the oldest command without a
+// reply.
 func (l *link) refusal(reply *redishold.ReplyError) {
 	l.mu.Lock()
 	l.received = true

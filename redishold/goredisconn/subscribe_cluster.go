@@ -10,12 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// go-redis' own PubSub of a cluster stays at the node of its first channel, or at
-// one that it draws at random. Those of its clients for the single nodes serve
-// all of their node.
+// The PubSub of a cluster client of go-redis stays at the node of its first channel, or at a
+// random node. So this package uses the clients of go-redis for the single nodes: their
+// PubSub serves all channels of the node.
 
-// Route returns the master of key's slot as a node to link to. go-redis answers from
-// memory once it has seen the cluster.
+// Route returns the master of the slot of key. go-redis knows the slots after its first call.
 func (c *nodes) Route(ctx context.Context, key string) (adapter.Node, error) {
 	master, err := adapter.Try(ctx, func() (*redis.Client, error) { return c.client.MasterForKey(ctx, key) })
 	if err != nil {
@@ -24,11 +23,11 @@ func (c *nodes) Route(ctx context.Context, key string) (adapter.Node, error) {
 	return adapter.Node{Addr: master.Options().Addr, Key: key, Dial: dial(master.Subscribe)}, nil
 }
 
-// Review has go-redis look at the cluster once.
+// Review makes go-redis find out the masters once.
 func (c *nodes) Review(string) { c.Once() }
 
-// Any returns a master that a key leads to. As long as it does, the node is part of
-// the cluster.
+// Any is that of adapter.Topology. It chooses a master by a random key, which the Node keeps:
+// as long as that key leads to the node, the node is a master of the cluster.
 func (c *nodes) Any(ctx context.Context, stay adapter.Node, failed string) (node adapter.Node, err error) {
 	if stay.Key != "" {
 		node, err = c.Route(ctx, stay.Key)

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// What a client that the program has made itself may be set to. rueidis asks the
-// Sentinels one after the other, the one of a lost machine too. For one that still
-// names the old master it connects to that twice, and hears no news meanwhile: two
-// longestDial and one longestSentinelDial make the five seconds.
+// These are limits for the settings of a client that the program has made. rueidis asks the
+// Sentinels one after the other, also the Sentinel of a lost machine. If a Sentinel still
+// names the old master, rueidis dials that master twice, and does not learn of a new one
+// meanwhile. Two longestDial and one longestSentinelDial make the five seconds of Advice.
 const (
 	longestSilence      = 2 * time.Second
 	longestDial         = 1500 * time.Millisecond
@@ -29,11 +29,11 @@ func (c *Conn) Advice() []redishold.Advice {
 	return nil
 }
 
-// settings are those of a client that matter when a machine is lost.
+// settings are the settings of a client that matter when a machine is lost.
 type settings struct {
 	mode                        rueidis.ClientMode
 	silence, dial, sentinelDial time.Duration
-	refresh                     time.Duration // of what is known of the Sentinels' master, or of the slots
+	refresh                     time.Duration // interval at which rueidis asks for the master of the Sentinels, or for the slots
 }
 
 func (o settings) advice() []redishold.Advice {
@@ -65,8 +65,8 @@ func (o settings) advice() []redishold.Advice {
 	return found
 }
 
-// settingsOf reads the settings of a client, which rueidis does not tell, from its
-// fields. It only looks; of a client that it does not know it says so.
+// settingsOf reads the settings of a client from its fields, because rueidis has no method
+// for them. It returns false for a client whose fields it does not know.
 func settingsOf(client rueidis.Client) (settings, bool) {
 	mode := client.Mode()
 	name := map[rueidis.ClientMode]string{rueidis.ClientModeSentinel: "mOpt", rueidis.ClientModeCluster: "opt"}[mode]
@@ -89,7 +89,7 @@ func settingsOf(client rueidis.Client) (settings, bool) {
 	return o, ok
 }
 
-// field follows the names of fields through structs and pointers to them.
+// field returns the value at a path of field names, through pointers and interfaces.
 func field(v reflect.Value, path ...string) (reflect.Value, bool) {
 	for _, name := range path {
 		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {

@@ -9,9 +9,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// The settings that let rueidis search for a new master for too long are named. (A
-// version of rueidis whose fields are others makes this test fail, and is not warned
-// of.)
+// Advice names the settings with which rueidis searches too long for a new master. (With a
+// version of rueidis that has other fields, Advice is empty, and this test fails.)
 func TestAdvice(t *testing.T) {
 	sentinels := serve(t, nil, sentinel("m", serve(t, nil, plain)))
 	good := rueidis.ClientOption{

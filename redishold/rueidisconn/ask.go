@@ -26,15 +26,16 @@ func (l *library) Servers(context.Context) (map[string]adapter.Question, error) 
 	return servers, nil
 }
 
-// ask sends one command, arbitrary so that rueidis does not repeat it.
+// ask sends one command. It builds the command with Arbitrary, so that rueidis does not
+// repeat it.
 func ask(ctx context.Context, client rueidis.Client, command []string) redishold.Result {
-	answer := client.Do(undated{ctx}, client.B().Arbitrary(command...).Build())
+	answer := client.Do(withoutDeadline{ctx}, client.B().Arbitrary(command...).Build())
 	v, err := answer.ToAny()
 	if err != nil {
 		return result(ctx, answer)
 	}
 	if text, ok := v.(string); ok {
-		v = strings.TrimPrefix(text, "txt:") // how rueidis shows a text that RESP3 marks as verbatim
+		v = strings.TrimPrefix(text, "txt:") // rueidis leaves this prefix of a verbatim string of RESP3
 	}
 	return redishold.Result{Value: v}
 }
@@ -68,7 +69,7 @@ func (s *Sentinels) Servers(context.Context) (map[string]func(ctx context.Contex
 	return servers, nil
 }
 
-// askOne asks the Sentinel at addr, over a connection that ends with ctx.
+// askOne sends a command to the Sentinel at addr, over a connection that ends with ctx.
 func (s *Sentinels) askOne(ctx context.Context, addr string, command []string) redishold.Result {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -83,7 +84,7 @@ func (s *Sentinels) askOne(ctx context.Context, addr string, command []string) r
 	return adapter.Answer(ctx, func() redishold.Result { return ask(ctx, client, command) })
 }
 
-// sentinelOption is for a connection to one Sentinel that ends with ctx.
+// sentinelOption returns the settings for a connection to one Sentinel, which ends with ctx.
 func (t *target) sentinelOption(ctx context.Context, addr string) rueidis.ClientOption {
 	option := t.option
 	option.InitAddress = []string{addr}

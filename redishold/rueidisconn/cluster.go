@@ -17,35 +17,35 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// nodes is rueidis' cluster client as package adapter uses it. rueidis does not
-// tell which node a key belongs to, so the nodes are asked once more. What they
-// said says which calls can travel together; where rueidis sends them is its own
-// business, except for calls that replicas must acknowledge.
+// nodes is the adapter.Cluster over a cluster client of rueidis. rueidis has no method that
+// returns the node of a key, so nodes asks the servers for the slots, too. Their reply decides
+// which calls share a pipeline. It decides where calls are sent only for calls that replicas
+// must acknowledge; rueidis routes the others.
 type nodes struct {
-	*adapter.Watch
+	*adapter.Poller
 	library *library
 
-	gate  chan struct{} // one look at a time; a channel, for a mutex must not be held across I/O
-	known atomic.Pointer[slotMap]
-	doubt atomic.Bool
-	next  atomic.Int64 // no look before, in Unix nanoseconds
+	gate      chan struct{} // for one refresh at a time; a mutex must not be held across I/O
+	known     atomic.Pointer[slotMap]
+	stale     atomic.Bool  // known must be refreshed
+	notBefore atomic.Int64 // when the next refresh may begin, in Unix nanoseconds
 
-	asked sync.Map // addresses of nodes that have yet to answer
+	unanswered sync.Map // addresses of nodes that were asked and have not replied yet
 
-	seen   slotMap      // what the latest look of the Watch found
-	detour atomic.Int64 // till when calls go where that says, in Unix nanoseconds
+	polled      slotMap      // at the latest poll
+	divertUntil atomic.Int64 // until when calls go to the nodes of polled, in Unix nanoseconds
 }
 
 func newNodes(l *library) *nodes {
 	n := &nodes{library: l, gate: make(chan struct{}, 1)}
 	n.known.Store(&slotMap{})
-	n.Watch = adapter.NewWatch(watchEvery, watchFor, n.watch)
+	n.Poller = adapter.NewPoller(pollEvery, pollFor, n.poll)
 	return n
 }
 
 func (n *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
 	slots := *n.known.Load()
-	if len(slots) == 0 || n.Changed() == nil { // while looks are taken anyway, it does not wait
+	if len(slots) == 0 || n.Changed() == nil { // while polls refresh the slots anyway, Homes does not wait
 		slots = n.slots(ctx)
 	}
 	homes := make([]string, len(calls))
@@ -63,8 +63,8 @@ func (n *nodes) slot(key string) int {
 	return int(cmd.Slot())
 }
 
-// At runs calls on one node. What rueidis does not know that node by, it finds by
-// the key, over a connection of its own for each call.
+// At is that of adapter.Cluster. If rueidis has no client for the address of the node, each
+// call takes a dedicated connection, for which rueidis finds the node by the key.
 func (n *nodes) At(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
 	if client, ok := n.client(ctx, node, calls); ok {
 		return n.library.run(ctx, client.DoMulti, calls, node.Asking)
@@ -78,29 +78,29 @@ func (n *nodes) At(ctx context.Context, node adapter.Destination, calls []redish
 	return results
 }
 
-// client returns rueidis' client for a node. One that was named in a redirection
-// may be new to rueidis: it makes its acquaintance when it is redirected itself.
+// client returns rueidis' client for a node. If the node is from a redirection and new to
+// rueidis, client first sends a command that is redirected to it, which makes rueidis add it.
 func (n *nodes) client(ctx context.Context, node adapter.Destination, calls []redishold.Call) (rueidis.Client, bool) {
 	if node.Addr == "" {
 		return nil, false
 	}
 	client, ok := n.library.client.Nodes()[node.Addr]
 	if !ok && node.Redirected && len(calls[0].Keys) > 0 {
-		n.library.client.Do(undated{ctx}, n.library.client.B().Exists().Key(calls[0].Keys[0]).Build())
+		n.library.client.Do(withoutDeadline{ctx}, n.library.client.B().Exists().Key(calls[0].Keys[0]).Build())
 		client, ok = n.library.client.Nodes()[node.Addr]
 	}
 	return client, ok
 }
 
 const (
-	lookEvery = 100 * time.Millisecond
-	lookLimit = time.Second
-	askMost   = 4 // nodes at a time
+	refreshEvery   = 100 * time.Millisecond
+	refreshTimeout = time.Second
+	maxAsked       = 4 // nodes at a time
 )
 
-// slots returns where keys live, as far as anybody knows.
+// slots returns the known slots. If they are stale or empty, it refreshes them first.
 func (n *nodes) slots(ctx context.Context) slotMap {
-	if len(*n.known.Load()) == 0 || n.doubt.Load() {
+	if len(*n.known.Load()) == 0 || n.stale.Load() {
 		select {
 		case n.gate <- struct{}{}:
 			n.refresh(ctx)
@@ -111,33 +111,33 @@ func (n *nodes) slots(ctx context.Context) slotMap {
 	return *n.known.Load()
 }
 
-// refresh asks some nodes, side by side as one of them may hang. Where none of them
-// says, what was known stays.
+// refresh asks some nodes for the slots, all at the same time, because one may hang. If no
+// node replies, the known slots stay. The caller has entered the gate.
 func (n *nodes) refresh(ctx context.Context) {
 	now := time.Now().UnixNano()
-	if len(*n.known.Load()) > 0 && !n.doubt.Load() || now < n.next.Load() {
-		return // somebody else has just looked
+	if len(*n.known.Load()) > 0 && !n.stale.Load() || now < n.notBefore.Load() {
+		return // another goroutine has just refreshed
 	}
-	n.next.Store(now + int64(lookEvery))
+	n.notBefore.Store(now + int64(refreshEvery))
 	if slots := n.ask(ctx); len(slots) > 0 {
 		n.known.Store(&slots)
-		n.doubt.Store(false)
+		n.stale.Store(false)
 	}
 }
 
-// ask returns what the first of some nodes says, nil if none of them does.
+// ask returns the slots from the node that replies first, or nil if no node replies.
 func (n *nodes) ask(ctx context.Context) slotMap {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
-	answers, asked := make(chan slotMap, askMost), 0
+	answers, asked := make(chan slotMap, maxAsked), 0
 	for addr, node := range n.library.client.Nodes() {
-		if asked == askMost {
+		if asked == maxAsked {
 			break
 		}
-		if _, hangs := n.asked.LoadOrStore(addr, nil); !hangs {
+		if _, hangs := n.unanswered.LoadOrStore(addr, nil); !hangs {
 			asked++
 			go func() {
-				defer n.asked.Delete(addr)
+				defer n.unanswered.Delete(addr)
 				answers <- clusterSlots(ctx, node, addr)
 			}()
 		}
@@ -155,16 +155,16 @@ func (n *nodes) ask(ctx context.Context) slotMap {
 	return nil
 }
 
-// clusterSlots asks one node. The question is not taken back when ctx ends: it
-// may be the one for which rueidis makes the connection, and other waiters for
-// that would fail with it. It ends when rueidis finds the connection dead, and is
-// arbitrary so that rueidis does not repeat it.
+// clusterSlots asks one node for the slots. The command does not end with ctx: rueidis may be
+// making a connection for it, and other callers that wait for that connection would fail. It
+// ends when rueidis finds the connection dead. Arbitrary makes sure that rueidis does not
+// repeat it.
 func clusterSlots(ctx context.Context, node rueidis.Client, addr string) slotMap {
-	reply, _ := node.Do(context.WithoutCancel(ctx), node.B().Arbitrary("CLUSTER", "SLOTS").Build()).ToAny() // nil of an error
+	reply, _ := node.Do(context.WithoutCancel(ctx), node.B().Arbitrary("CLUSTER", "SLOTS").Build()).ToAny() // nil after an error
 	return readSlots(reply, addr)
 }
 
-// slotMap says where slots live: ranges that do not overlap, in order.
+// slotMap is the ranges of slots with their masters, in order, without overlaps.
 type slotMap []slotRange
 
 type slotRange struct {
@@ -172,7 +172,7 @@ type slotRange struct {
 	addr        string
 }
 
-// home returns the address of slot's master, "" if it is not known.
+// home returns the address of the master of slot, or "" if it is not known.
 func (m slotMap) home(slot int) string {
 	i := sort.Search(len(m), func(i int) bool { return m[i].last >= slot })
 	if i == len(m) || slot < m[i].first {
@@ -181,9 +181,9 @@ func (m slotMap) home(slot int) string {
 	return m[i].addr
 }
 
-// readSlots reads the answer to CLUSTER SLOTS: for each range its ends and its
-// nodes, the master first, each as host and port. A node that does not know its
-// own name has the host at which it was asked.
+// readSlots returns the slots in a reply to CLUSTER SLOTS: for each range its first and last
+// slot, and its nodes with host and port, the master first. A node that does not know its own
+// name leaves out the host. Then it is the host of asked, the node that sent the reply.
 func readSlots(reply any, asked string) slotMap {
 	var slots slotMap
 	ranges, _ := reply.([]any)
@@ -192,7 +192,7 @@ func readSlots(reply any, asked string) slotMap {
 		first, last, master := fields.Number(), fields.Number(), fields.Nested()
 		host, _ := master.Take().(string)
 		port := master.Number()
-		if host == "?" || !master.More() && !master.Done() { // something is not as it should be
+		if host == "?" || !master.More() && !master.Done() { // the reply is not as expected
 			continue
 		}
 		if host == "" {

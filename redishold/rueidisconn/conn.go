@@ -18,7 +18,7 @@ import (
 type Conn struct {
 	*conn
 	library *library
-	end     func() // closes what rueidis leaves open; nil if the client is not ours to close
+	end     func() // closes the connections that rueidis leaves open; nil for a Conn of New
 }
 
 type conn = adapter.Conn
@@ -55,8 +55,8 @@ func New(client rueidis.Client) *Conn {
 	return &Conn{conn: adapter.New(l, 0, dial(client)), library: l}
 }
 
-// closeGrace is how long calls under way may still take when their client is closed:
-// more than the second for which one may wait for replicas.
+// closeGrace is how long calls in flight may still take when their client is closed. It is
+// more than a second, because a call may wait a second for replicas.
 const closeGrace = 1500 * time.Millisecond
 
 // Close ends all subscriptions. It closes the client of a Conn from Open; the client of

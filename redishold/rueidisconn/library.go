@@ -17,22 +17,22 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// library is rueidis as package adapter uses it.
+// library is the adapter.Client over a client of rueidis.
 type library struct {
 	adapter.End
-	client rueidis.Client
-	nodes  *nodes    // nil if the client is not for a cluster
-	spare  sync.Pool // of *[]rueidis.Completed
-	shared shared
+	client      rueidis.Client
+	nodes       *nodes    // nil if the client is not for a cluster
+	commandPool sync.Pool // of *[]rueidis.Completed
+	sharedConn  sharedConn
 
-	endless *endless
+	neverDone *neverDone
 }
 
 var _ adapter.Switcher = (*library)(nil)
 
 func newLibrary(client rueidis.Client) *library {
-	l := &library{client: client, endless: &endless{context.Background(), make(chan struct{})}}
-	l.spare.New = func() any { return new([]rueidis.Completed) }
+	l := &library{client: client, neverDone: &neverDone{context.Background(), make(chan struct{})}}
+	l.commandPool.New = func() any { return new([]rueidis.Completed) }
 	l.End = adapter.End{Closed: rueidis.ErrClosing, Server: l.Ask}
 	if client.Mode() == rueidis.ClientModeCluster {
 		l.nodes = newNodes(l)
@@ -40,9 +40,9 @@ func newLibrary(client rueidis.Client) *library {
 	return l
 }
 
-// Master returns the address of the master that the Sentinels have named, and "" for
-// other clients. rueidis leaves a call alone that waits for a connection to the
-// former one.
+// Master is that of adapter.Switcher. It returns the address of the master that the Sentinels
+// have named, and "" for clients without Sentinels. It is needed because rueidis does not end
+// a call that waits for a connection to the former master.
 func (l *library) Master() string {
 	if l.client.Mode() != rueidis.ClientModeSentinel {
 		return ""
@@ -54,46 +54,45 @@ func (l *library) Master() string {
 	return addrs[0]
 }
 
-// Send sends calls together. It has no use for the context: rueidis would take
-// back nothing that was sent, but the making of a connection, for which the calls
-// of others wait too. While the connection that all calls share is silent, they are
-// sent over one of the pool.
+// Send sends calls in one pipeline. It does not give ctx to rueidis: the end of ctx would not
+// recall a command, but could end the making of a connection for which other calls wait, too.
+// While the connection that all calls share is silent, Send uses a connection of the pool.
 func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
-	if l.nodes == nil && l.shared.silent() {
-		l.sendApart(ctx, calls, results)
+	if l.nodes == nil && l.sharedConn.silent() {
+		l.sendPooled(ctx, calls, results)
 		return
 	}
-	l.shared.begin()
-	defer l.shared.end()
+	l.sharedConn.begin()
+	defer l.sharedConn.end()
 	if len(calls) == 1 {
-		results[0] = result(l.endless, l.client.Do(l.endless, l.eval(calls[0])))
+		results[0] = result(l.neverDone, l.client.Do(l.neverDone, l.eval(calls[0])))
 		return
 	}
-	commands := l.spare.Get().(*[]rueidis.Completed)
+	commands := l.commandPool.Get().(*[]rueidis.Completed)
 	for _, call := range calls {
 		*commands = append(*commands, l.eval(call))
 	}
 	done := true
-	for i, answer := range l.client.DoMulti(l.endless, *commands...) {
-		results[i] = result(l.endless, answer)
+	for i, answer := range l.client.DoMulti(l.neverDone, *commands...) {
+		results[i] = result(l.neverDone, answer)
 		done = done && answer.NonRedisError() == nil
 	}
-	if done { // otherwise rueidis may still be about to write them
+	if done { // otherwise rueidis may still write the commands
 		clear(*commands)
 		*commands = (*commands)[:0]
-		l.spare.Put(commands)
+		l.commandPool.Put(commands)
 	}
 }
 
-// Pipeline sends calls together. A cluster client routes each command by itself,
-// and sends again those that were redirected, and only those.
+// Pipeline sends calls in one pipeline for each node. A cluster client of rueidis routes each
+// command, and follows the redirections of each.
 func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	if l.nodes != nil {
 		if results, ok := l.nodes.divert(ctx, calls); ok {
 			return results
 		}
 		if len(calls) == 1 {
-			return []redishold.Result{result(ctx, l.client.Do(undated{ctx}, l.eval(&calls[0])))}
+			return []redishold.Result{result(ctx, l.client.Do(withoutDeadline{ctx}, l.eval(&calls[0])))}
 		}
 	}
 	return l.run(ctx, l.client.DoMulti, calls, false)
@@ -101,13 +100,12 @@ func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redish
 
 type doMulti func(context.Context, ...rueidis.Completed) []rueidis.RedisResult
 
-// run sends calls together, each with ASKING before it if asked to. One WAIT at
-// the end speaks for all of them: it counts the replicas that have everything
-// which was written on the connection before. rueidis sends a pipeline that has a
-// WAIT over one connection from its pool.
+// run sends calls in one pipeline, each after an ASKING if asking is true. One WAIT at the end
+// is enough for all calls: it counts the replicas that have all earlier writes of the
+// connection. rueidis sends a pipeline with a WAIT over one connection from its pool.
 func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, asking bool) []redishold.Result {
 	commands := make(rueidis.Commands, 0, 2*len(calls)+1)
-	scripts := make([]int, len(calls)) // where each call's script is among the commands
+	scripts := make([]int, len(calls)) // the index of each call's script in commands
 	replicas := 0
 	for i := range calls {
 		if asking {
@@ -121,7 +119,7 @@ func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, a
 		wait := l.client.B().Wait().Numreplicas(int64(replicas)).Timeout(adapter.WaitMillis(ctx)).Build()
 		commands = append(commands, wait)
 	}
-	answers := do(undated{ctx}, commands...)
+	answers := do(withoutDeadline{ctx}, commands...)
 	results := make([]redishold.Result, len(calls))
 	for i := range calls {
 		results[i] = result(ctx, answers[scripts[i]])
@@ -130,13 +128,12 @@ func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, a
 	return results
 }
 
-// eval builds the command of a call. Only the first key shows a cluster client
-// where to go: it panics where keys are in different slots, whereas the server
-// explains.
+// eval returns the command of a call. A cluster client gets only the first key as a key: it
+// panics if keys are in different slots, whereas the server returns an error that explains it.
 func (l *library) eval(call *redishold.Call) rueidis.Completed { return l.evalOver(call, false) }
 
-// evalOver is eval. apart asks rueidis for a connection of its pool.
-func (l *library) evalOver(call *redishold.Call, apart bool) rueidis.Completed {
+// evalOver is eval. With pooled, rueidis uses a connection of its pool.
+func (l *library) evalOver(call *redishold.Call, pooled bool) rueidis.Completed {
 	verb, script := "EVALSHA", call.Script.SHA()
 	if call.Source {
 		verb, script = "EVAL", call.Script.Source()
@@ -145,7 +142,7 @@ func (l *library) evalOver(call *redishold.Call, apart bool) rueidis.Completed {
 	if len(call.Keys) > 0 {
 		cmd = cmd.Keys(call.Keys[0]).Args(call.Keys[1:]...)
 	}
-	if cmd = cmd.Args(call.Args...); apart {
+	if cmd = cmd.Args(call.Args...); pooled {
 		return cmd.Blocking()
 	}
 	return cmd.Build()
@@ -169,8 +166,8 @@ func result(ctx context.Context, answer rueidis.RedisResult) redishold.Result {
 	}
 }
 
-// decode returns what a script answered. ToAny would do, but makes an error of what
-// is nil, and of an array one more to be looked through.
+// decode returns the value of a reply. ToAny would return an error for nil, and copy an array
+// once more.
 func decode(msg rueidis.RedisMessage) (any, error) {
 	switch {
 	case msg.IsInt64():
@@ -199,8 +196,8 @@ func decode(msg rueidis.RedisMessage) (any, error) {
 	return adapter.Value(v)
 }
 
-// replyError returns what the server said. rueidis' own error leaves out the
-// code ERR, but is all there is of an answer to the handshake of a connection.
+// replyError returns the error reply of the server. The error of rueidis leaves out the code
+// ERR, so it is used only for a reply to the handshake of a connection, which is not in answer.
 func replyError(answer rueidis.RedisResult, reply *rueidis.RedisError) *redishold.ReplyError {
 	msg, _ := answer.ToMessage()
 	if text, _ := msg.ToString(); text != "" {
@@ -215,20 +212,19 @@ func neverSent(err error) bool {
 	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*dialError))
 }
 
-// undated hides the deadline of a context, not its end. rueidis answers an early
-// end of a context that has a deadline only after that deadline, and gives up
-// the connection at a deadline, which would end the calls of others with it.
-type undated struct{ context.Context }
+// withoutDeadline hides the deadline of a context, but not its end. If a context with a
+// deadline ends early, rueidis returns only at the deadline. And at a deadline rueidis closes
+// the connection, which would end the calls of others.
+type withoutDeadline struct{ context.Context }
 
-func (undated) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (withoutDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }
 
-// endless is a context that could end, for all that rueidis knows, and never does.
-// With one that cannot, rueidis reads from a connection that carries one call at a
-// time only while there is a call: it would notice the end of an idle connection
-// by losing the next call.
-type endless struct {
+// neverDone is a context that never ends, but has a Done channel. With a nil Done, rueidis
+// reads from the connection only while it waits for a reply. Then it notices the end of an
+// idle connection only at the next call, which is lost.
+type neverDone struct {
 	context.Context
 	never chan struct{}
 }
 
-func (e *endless) Done() <-chan struct{} { return e.never }
+func (e *neverDone) Done() <-chan struct{} { return e.never }

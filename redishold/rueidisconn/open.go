@@ -56,33 +56,31 @@ type Options struct {
 	PingTimeout time.Duration
 }
 
-// Memory of a connection, which carries short commands and short answers, and
-// how often a silent one is looked at. rueidis' own defaults take about 1.4 MiB
-// for a client.
+// These constants are settings of rueidis. The commands and replies of locks are short, so
+// the buffers are small: the defaults of rueidis take about 1.4 MiB for a client.
 const (
-	ringScale  = 8       // 256 commands under way on a connection; more wait for a place
-	bufferSize = 1 << 14 // each for reading and writing
-	pingAfter  = 500 * time.Millisecond
-	poolIdle   = time.Minute // for connections that carried a WAIT
+	ringScale  = 8                      // 256 commands in flight on a connection; more have to wait
+	bufferSize = 1 << 14                // each for reading and writing
+	pingAfter  = 500 * time.Millisecond // time without a reply before a PING
+	poolIdle   = time.Minute            // for connections that were used for a WAIT
 
-	// A master that was demoted says nothing, and the message of the Sentinels that
-	// reports it can be missed.
+	// A demoted master does not report that, and the message of the Sentinels can be lost.
 	askSentinelsEvery = 2 * time.Second
 
 	dialTimeout = 2 * time.Second
 
-	// While rueidis waits for an old master that does not answer, it learns of no new
-	// one. A packet that was lost is sent again after a second.
-	watchedDialTimeout = 1500 * time.Millisecond
+	// While rueidis dials an old master that does not respond, it does not learn of a new
+	// one. It is more than a second, after which TCP sends a lost packet again.
+	masterDialTimeout = 1500 * time.Millisecond
 
-	// rueidis asks one Sentinel after the other where the master is. One of a lost
-	// machine must not keep it from the next for long.
+	// rueidis asks one Sentinel after the other for the master. A Sentinel on a lost machine
+	// must not delay the next one for long.
 	sentinelDialTimeout = time.Second
 
-	// A node that stands still sends no MOVED, and neither does one that is gone.
+	// A node that hangs or is lost sends no MOVED.
 	askClusterEvery = time.Second
 
-	maxRedirections = 16 // a cluster whose nodes point at each other must not keep a call forever
+	maxRedirections = 16 // a cluster whose nodes redirect to each other must not keep a call forever
 )
 
 // Open connects to the servers of url, and returns a Conn when they have answered. It
@@ -131,14 +129,14 @@ func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
 	return c, nil
 }
 
-// target is what a URL and Options say.
+// target is the servers and the settings from a URL and Options.
 type target struct {
 	redisurl.Target
 	option    rueidis.ClientOption
 	transport *transport
 }
 
-// targetOf returns what url and opts name, to do what is said with it.
+// targetOf returns the target of url and opts. what is the action for errors.
 func targetOf(what, url string, opts *Options) (*target, error) {
 	u, err := redisurl.ParseTarget(url)
 	if err != nil {
@@ -155,18 +153,18 @@ func targetOf(what, url string, opts *Options) (*target, error) {
 	case redisurl.OneSocket:
 		t.transport.network = "unix"
 	case redisurl.Sentinels:
-		t.transport.silences = newSilences()
+		t.transport.silentServers = newSilentServers()
 	case redisurl.OnlyCluster:
 	}
 	t.option = o.complete(u)
 	return t, nil
 }
 
-// complete returns the settings of rueidis.
+// complete returns the settings of rueidis for o and u.
 func (o *Options) complete(u redisurl.Target) rueidis.ClientOption {
 	dial := dialTimeout
 	if u.Deployment == redisurl.Sentinels {
-		dial = watchedDialTimeout
+		dial = masterDialTimeout
 	}
 	option := rueidis.ClientOption{
 		InitAddress:      u.Addrs,
@@ -206,8 +204,8 @@ func (o *Options) complete(u redisurl.Target) rueidis.ClientOption {
 	return option
 }
 
-// tls returns the settings for TLS, nil where there shall be none. The transport knows
-// the names of the servers.
+// tls returns the settings for TLS, or nil without TLS. The transport adds the names of the
+// servers.
 func (o *Options) tls(u redisurl.Target) *tls.Config {
 	if !u.TLS {
 		return nil
@@ -217,8 +215,8 @@ func (o *Options) tls(u redisurl.Target) *tls.Config {
 	return config
 }
 
-// open makes a client within ctx, which rueidis does not take, and looks whether
-// it can be of use. A client that comes too late ends with t.transport.open.
+// open makes a client and checks its servers. It returns when ctx ends, although rueidis does
+// not take a context. A client that rueidis makes later is closed with t.transport.open.
 func (t *target) open(ctx context.Context) (rueidis.Client, error) {
 	client, err := adapter.Try(ctx, func() (rueidis.Client, error) { return t.connect(ctx) })
 	if err != nil && err == ctx.Err() { //nolint:errorlint // those of connect are wrapped
@@ -235,8 +233,8 @@ func (t *target) connect(ctx context.Context) (rueidis.Client, error) {
 			return nil, err
 		}
 		where = fmt.Sprintf("redis master %q at %s (says the Sentinel at %s)", t.Master, asked.master, asked.sentinel)
-		// The Sentinel that answered comes first: rueidis asks one after the other, and
-		// waits for each that is silent.
+		// The Sentinel that has replied comes first, because rueidis asks one after the other
+		// and waits for each that does not respond.
 		others := slices.DeleteFunc(slices.Clone(t.Addrs), func(addr string) bool { return addr == asked.sentinel })
 		option.InitAddress = append([]string{asked.sentinel}, others...)
 	}
@@ -251,8 +249,8 @@ func (t *target) connect(ctx context.Context) (rueidis.Client, error) {
 	return client, nil
 }
 
-// newClient makes a client, without a name where the server or a proxy has no command
-// for that: it is only a label.
+// newClient makes a client. If the server or a proxy has no command for the name of the
+// client, it makes one without a name, which is only a label.
 func newClient(option rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(option)
 	if reply, refused := rueidis.IsRedisErr(err); refused && strings.Contains(reply.Error(), "command") {

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
-// check finds out at once what otherwise every lock would wait for in vain.
+// check returns an error if the servers are not of the deployment in the URL, or do not
+// respond. Without it, every lock would wait until its context ends.
 func (t *target) check(ctx context.Context, client rueidis.Client) error {
 	switch client.Mode() {
 	case rueidis.ClientModeCluster:
@@ -24,18 +25,18 @@ func (t *target) check(ctx context.Context, client rueidis.Client) error {
 	return nil // rueidis asked the master for its role
 }
 
-// checkCluster sends something to three places of the cluster, far from each
-// other. It is content with one answer: a part that is down may come back. A PING
-// needs no right to a key.
+// checkCluster sends a PING to the nodes of three slots that are far from each other. One
+// reply is enough, because a part that is down may come back. A PING needs no permission for
+// a key.
 func (t *target) checkCluster(ctx context.Context, client rueidis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, t.option.Dialer.Timeout)
 	defer cancel()
 	keys := [...]string{"a", "b", "c"} // of the slots 15495, 3300 and 7365
 	answers := make(chan error, len(keys))
 	for _, key := range keys {
-		// The context of a call ends the handshake of a connection that it makes
-		// for everybody, so these calls have none. They end when a connection is
-		// there or cannot be had.
+		// If the context of a call ends, rueidis also ends the handshake of a connection that
+		// other calls wait for. So these calls have a context that does not end. They end when
+		// the connection is made or fails.
 		go func() {
 			answers <- client.Do(context.WithoutCancel(ctx), client.B().Arbitrary("PING").Keys(key).Build()).Error()
 		}()
@@ -51,7 +52,7 @@ func (t *target) checkCluster(ctx context.Context, client rueidis.Client) error 
 		if _, replied := rueidis.IsRedisErr(err); err == nil || replied {
 			return nil
 		}
-		if failure == nil || errors.Is(failure, rueidis.ErrNoSlot) { // a slot without a node may be one of few
+		if failure == nil || errors.Is(failure, rueidis.ErrNoSlot) { // another error says more: only this slot may be without a node
 			failure = err
 		}
 	}
@@ -61,8 +62,8 @@ func (t *target) checkCluster(ctx context.Context, client rueidis.Client) error 
 	return failure
 }
 
-// checkServer asks a server for what it is. One that does not know HELLO, as
-// some proxies, may be what it likes.
+// checkServer returns an error if the server is a Sentinel or a node of a cluster, by its
+// reply to HELLO. It accepts a server that does not know HELLO, as some proxies.
 func checkServer(ctx context.Context, client rueidis.Client) error {
 	about, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).AsMap()
 	if err != nil {
@@ -73,7 +74,7 @@ func checkServer(ctx context.Context, client rueidis.Client) error {
 	case "sentinel":
 		return misuse("the server is a Sentinel: use redis+sentinel://host:26379/NAME, with the name of the master")
 	case "cluster":
-		// rueidis takes it for a lone server if it may not ask for the slots.
+		// Without the permission to ask for the slots, rueidis uses the node as a single server.
 		err := client.Do(ctx, client.B().ClusterSlots().Build()).Error()
 		if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "NOPERM") {
 			return err

@@ -8,39 +8,39 @@ import (
 	"net"
 )
 
-// transport is how the connections of a client are made.
+// transport makes the connections of a client.
 type transport struct {
 	network string
-	named   string                                                            // the host of a URL that names one: certificates may be for it
+	named   string                                                            // the host if the URL has only one: certificates may be for it
 	connect func(ctx context.Context, network, addr string) (net.Conn, error) // nil for the net.Dialer
 
-	silences *silences // nil unless the servers are Sentinels and what they name
+	silentServers *silentServers // nil unless the servers are Sentinels and what they name
 
-	// open ends when no connection may be open any more. A connection that is made
-	// while rueidis closes its client stays open.
+	// open ends when no connection may be open any more. rueidis does not close a connection
+	// that is made while its client is closed.
 	open context.Context //nolint:containedctx // it is the client's, not a call's
 }
 
-// dialError marks an error as one of making a connection, TLS included.
+// dialError is an error of making a connection, TLS included.
 type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
 
-// dial makes a connection for rueidis, which makes one for all waiters for it,
-// with the context of the first; the others must not fail with it.
+// dial makes a connection for rueidis. ctx is that of the first caller, but other callers
+// wait for the same connection and must not fail with ctx. So dial ignores the end of ctx.
 func (t *transport) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
-	if t.silences == nil {
+	if t.silentServers == nil {
 		return t.makeUntilEnd(ctx, addr, d, config)
 	}
-	if err := t.silences.check(addr); err != nil {
+	if err := t.silentServers.check(addr); err != nil {
 		return nil, &dialError{err}
 	}
 	conn, err := t.makeUntilEnd(ctx, addr, d, config)
 	if err == nil {
-		return &listened{Conn: conn, silent: func() { t.silences.note(addr) }}, nil
+		return &monitoredConn{Conn: conn, silent: func() { t.silentServers.note(addr) }}, nil
 	}
 	if errors.Is(err, errSilent) {
-		t.silences.note(addr)
+		t.silentServers.note(addr)
 	}
 	return nil, err
 }
@@ -48,7 +48,7 @@ func (t *transport) dial(ctx context.Context, addr string, d *net.Dialer, config
 // errSilent says that a connection was not made in time.
 var errSilent = errors.New("no connection within")
 
-// makeUntilEnd makes a connection that closes with t.open, whatever becomes of ctx.
+// makeUntilEnd makes a connection that is closed when t.open ends. It ignores the end of ctx.
 func (t *transport) makeUntilEnd(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -57,16 +57,16 @@ func (t *transport) makeUntilEnd(ctx context.Context, addr string, d *net.Dialer
 	if err != nil {
 		return nil, err
 	}
-	return &ending{conn, context.AfterFunc(t.open, func() { _ = conn.Close() })}, nil
+	return &closingConn{conn, context.AfterFunc(t.open, func() { _ = conn.Close() })}, nil
 }
 
-// ending is a connection that something else closes at the end.
-type ending struct {
+// closingConn is a connection that is also closed when transport.open ends.
+type closingConn struct {
 	net.Conn
 	forget func() bool
 }
 
-func (e *ending) Close() error {
+func (e *closingConn) Close() error {
 	e.forget()
 	return e.Conn.Close()
 }
@@ -96,9 +96,9 @@ func (t *transport) make(ctx context.Context, addr string, d *net.Dialer, config
 	return conn, nil
 }
 
-// forServer returns config for the server at addr; Options.TLS has the rule. A
-// cluster that is known by one name often announces bare IP addresses of its nodes,
-// for which there are no certificates.
+// forServer returns config with the name of the server at addr; Options.TLS has the rule. A
+// cluster with one name often announces IP addresses of its nodes, for which there are no
+// certificates.
 func (t *transport) forServer(config *tls.Config, addr string) *tls.Config {
 	if config.ServerName != "" {
 		return config

@@ -14,22 +14,21 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// misuse is an error that is the URL's fault: the servers are there and are
-// others than it says.
+// misuse is an error of the URL: the servers respond, but are of another deployment.
 type misuse string
 
 func (m misuse) Error() string { return string(m) }
 
 const errNoCluster misuse = "the server is no node of a cluster: use redis:// with one address"
 
-// where names the servers of a URL. Addresses are no secrets; the rest of the
-// URL stays out of errors.
+// where returns the servers of the URL for errors. Addresses are not secret; the rest of the
+// URL may be.
 func (t *target) where() string {
 	kind := map[redisurl.Deployment]string{redisurl.Sentinels: "Sentinel ", redisurl.OnlyCluster: "cluster "}[t.Deployment]
 	return "redis " + kind + "at " + strings.Join(t.Addrs, ", ")
 }
 
-// failed says what could not be opened, and sorts why as Open promises.
+// failed returns the error of Open for the servers in where.
 func (t *target) failed(ctx context.Context, where string, err error) error {
 	reply, refused := rueidis.IsRedisErr(err)
 	switch {
@@ -37,7 +36,7 @@ func (t *target) failed(ctx context.Context, where string, err error) error {
 	case refused:
 		err = t.refused(reply.Error())
 	case ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
-		// A timeout of our own must not pass for the end of the caller's context.
+		// The caller must not take a timeout of this package for the end of its own context.
 		err = unsent.Error(fmt.Errorf("no answer within %v (%v)", t.option.Dialer.Timeout, err)) //nolint:errorlint // hidden on purpose
 	default:
 		err = adapter.Classify(ctx, err, true)
@@ -48,7 +47,7 @@ func (t *target) failed(ctx context.Context, where string, err error) error {
 	return fmt.Errorf("open %s: %w", where, err)
 }
 
-// otherProtocol says what it may mean that a server does not speak as a Redis does.
+// otherProtocol returns the likely cause of an error that a Redis would not cause, or "".
 func (t *target) otherProtocol(text string) string {
 	ended := strings.HasSuffix(text, "EOF") || strings.HasSuffix(text, "connection reset by peer")
 	switch {
@@ -62,7 +61,7 @@ func (t *target) otherProtocol(text string) string {
 	return ""
 }
 
-// refused says what a server's refusal means.
+// refused returns the error for an error reply, with an explanation if there is one.
 func (t *target) refused(text string) error {
 	reply := &redishold.ReplyError{Text: text}
 	switch {

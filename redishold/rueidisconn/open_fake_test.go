@@ -19,11 +19,11 @@ import (
 	"time"
 )
 
-// answer is what a fake server says to a command, in RESP; "" for what the
-// command is answered with by default.
+// answer returns the reply of a fake server to a command, in RESP, or "" for the default
+// reply.
 type answer func(command string) string
 
-// serve starts a server that says what the test wants, and ends with t.
+// serve starts a server with the replies of say. It ends with t.
 func serve(t *testing.T, config *tls.Config, say answer) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -101,7 +101,7 @@ func readCommand(r *bufio.Reader) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// byDefault is what a lone server says.
+// byDefault returns the reply of a single server.
 func byDefault(command string) string {
 	switch {
 	case strings.HasPrefix(command, "HELLO"):
@@ -125,7 +125,7 @@ func hello(mode string) string {
 
 func bulk(s string) string { return "$" + strconv.Itoa(len(s)) + "\r\n" + s + "\r\n" }
 
-// sentinel is what a Sentinel says that knows one master.
+// sentinel returns the replies of a Sentinel that knows one master.
 func sentinel(name, master string) answer {
 	return func(command string) string {
 		switch words := strings.Fields(command); {
@@ -154,7 +154,7 @@ func sentinel(name, master string) answer {
 	}
 }
 
-// nobody returns an address at which nobody listens.
+// nobody returns an address at which no server listens.
 func nobody(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

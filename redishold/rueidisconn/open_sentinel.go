@@ -12,16 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// asked is what a Sentinel said.
+// asked is the reply of a Sentinel.
 type asked struct {
 	sentinel string // its address
 	master   string // the address of the master
 	err      error
 }
 
-// askSentinels asks all Sentinels at the same time where the master is, and
-// returns the first good answer. rueidis finds out the same, but its errors do
-// not say who made them.
+// askSentinels asks all Sentinels at the same time for the master, and returns the first
+// reply with a master. rueidis asks them, too, but its errors do not name the Sentinel.
 func (t *target) askSentinels(ctx context.Context) (asked, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -42,7 +41,7 @@ func (t *target) askSentinels(ctx context.Context) (asked, error) {
 	return asked{}, worst.err
 }
 
-// weight orders errors by how much they tell.
+// weight orders errors: the one with the highest weight explains most.
 func weight(err error) int {
 	switch {
 	case errors.As(err, new(misuse)):
@@ -54,7 +53,7 @@ func weight(err error) int {
 	}
 }
 
-// ask asks one Sentinel, over a connection that ends with ctx.
+// ask asks one Sentinel for the master, over a connection that ends with ctx.
 func (t *target) ask(ctx context.Context, addr string) asked {
 	client, err := rueidis.NewClient(t.sentinelOption(ctx, addr))
 	if err != nil {
@@ -69,7 +68,8 @@ func (t *target) ask(ctx context.Context, addr string) asked {
 	return asked{sentinel: addr, master: net.JoinHostPort(host[0], host[1])}
 }
 
-// askFailed says what a Sentinel would not tell, and what may be wrong.
+// askFailed returns the error for a Sentinel that did not name the master, with what may be
+// wrong.
 func (t *target) askFailed(ctx context.Context, addr string, err error) error {
 	where := "redis Sentinel at " + addr
 	reply, refused := rueidis.IsRedisErr(err)
@@ -77,7 +77,7 @@ func (t *target) askFailed(ctx context.Context, addr string, err error) error {
 	case err == nil || rueidis.IsRedisNil(err):
 		return t.failed(ctx, where, misuse(fmt.Sprintf("it knows no master %q", t.Master)))
 	case !refused:
-		return t.failed(ctx, t.where(), err) // it can be said of the others, too
+		return t.failed(ctx, t.where(), err) // the others probably have the same error
 	case strings.Contains(reply.Error(), "unknown command"):
 		return t.failed(ctx, where, misuse("the server is no Sentinel: name the Sentinels, port 26379, or use redis://"))
 	default:

@@ -10,21 +10,21 @@ import (
 	"time"
 )
 
-// silentFor is for how long no connection is tried again to a server that gave no
-// sign of life. With Sentinels rueidis tries the old master twice in a row for each
-// Sentinel that still names it, and learns of no other master meanwhile.
+// silentFor is how long a server that did not respond is not dialled again. With Sentinels,
+// rueidis dials the old master twice in a row for each Sentinel that still names it, and does
+// not learn of another master meanwhile.
 const silentFor = 500 * time.Millisecond
 
-// silences remembers which servers gave no sign of life when they were last tried.
-type silences struct {
+// silentServers remembers the servers that did not respond when they were dialled last.
+type silentServers struct {
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-func newSilences() *silences { return &silences{until: make(map[string]time.Time)} }
+func newSilentServers() *silentServers { return &silentServers{until: make(map[string]time.Time)} }
 
-// check returns an error if addr has just been silent.
-func (s *silences) check(addr string) error {
+// check returns an error if the server at addr did not respond within the last silentFor.
+func (s *silentServers) check(addr string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Now().Before(s.until[addr]) {
@@ -34,31 +34,32 @@ func (s *silences) check(addr string) error {
 	return nil
 }
 
-func (s *silences) note(addr string) {
+func (s *silentServers) note(addr string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.until[addr] = time.Now().Add(silentFor)
 }
 
-// listened is a connection that reports when it is closed before anything was received:
-// the other side of a machine that hangs still accepts.
-type listened struct {
+// monitoredConn is a connection that calls silent if it is closed before anything was
+// received: a machine that hangs still accepts connections.
+type monitoredConn struct {
 	net.Conn
-	heard  atomic.Bool
-	silent func()
+	received atomic.Bool
+	silent   func()
 }
 
-// Read notes that something was received, or that the other side refused.
-func (l *listened) Read(p []byte) (int, error) {
+// Read also records that something was received, or that the other side closed the
+// connection.
+func (l *monitoredConn) Read(p []byte) (int, error) {
 	n, err := l.Conn.Read(p)
-	if !l.heard.Load() && (n > 0 || err != nil && !timedOut(err)) {
-		l.heard.Store(true)
+	if !l.received.Load() && (n > 0 || err != nil && !timedOut(err)) {
+		l.received.Store(true)
 	}
 	return n, err
 }
 
-func (l *listened) Close() error {
-	if l.heard.CompareAndSwap(false, true) {
+func (l *monitoredConn) Close() error {
+	if l.received.CompareAndSwap(false, true) {
 		l.silent()
 	}
 	return l.Conn.Close()

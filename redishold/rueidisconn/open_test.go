@@ -15,8 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A client that never found a server still wants to look for a cluster for up
-	// to a second; rueidis offers no way to wait for that.
+	// A client that never found a server still searches for a cluster for up to a second;
+	// rueidis has no way to wait for that.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))
 }
 
@@ -44,7 +44,7 @@ func TestOpenUnixSocketRefused(t *testing.T) {
 	}
 }
 
-// A server that accepts and says nothing must not keep Open.
+// Open ends with its context although a server accepts the connection and sends nothing.
 func TestOpenEndsWithContext(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -67,8 +67,8 @@ func TestOpenEndsWithContext(t *testing.T) {
 	}
 }
 
-// A Sentinel that is silent keeps rueidis from the next for a second, unless the
-// program says otherwise.
+// A Sentinel that does not respond delays rueidis for a second before it asks the next,
+// unless the program sets another DialTimeout.
 func TestSentinelDialTimeout(t *testing.T) {
 	for _, test := range []struct {
 		url           string
@@ -89,7 +89,7 @@ func TestSentinelDialTimeout(t *testing.T) {
 	}
 }
 
-// What a URL says comes to the settings of rueidis, and what Options say comes first.
+// The parameters of a URL become settings of rueidis, unless Options set the same.
 func TestSettings(t *testing.T) {
 	const url = "rediss+sentinel://u:p@s1,s2:7/m/2?sentinel_username=su&sentinel_password=sp&client_name=c&protocol=2&write_timeout=3s&skip_verify"
 	for _, test := range []struct {

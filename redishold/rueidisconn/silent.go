@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// silentAfter is for how long the shared connection may owe an answer before calls are
-	// sent over others. It is shorter than any call that is worth repeating.
+	// silentAfter is how long the shared connection may be without a reply before calls are
+	// sent over others. It is shorter than the timeout of any call that is worth repeating.
 	silentAfter = 300 * time.Millisecond
-	// apartLimit is how long a call over another connection may take: it is closed then,
-	// so that the pool does not lend it again.
-	apartLimit = time.Second
+	// pooledTimeout is how long a call over a connection of the pool may take. The connection
+	// is closed then, so that the pool does not use it again.
+	pooledTimeout = time.Second
 )
 
-// shared is the connection that all calls share. rueidis notices after about ten seconds,
-// with its defaults, that nothing comes over it any more, and makes another only then.
-type shared struct {
+// sharedConn is the state of the connection that all calls share. With its defaults, rueidis
+// notices after about ten seconds that this connection is dead, and replaces it only then.
+type sharedConn struct {
 	mu       sync.Mutex
-	underway int       // pipelines without an answer
-	since    time.Time // when the first of them was sent, or another one ended
+	underway int       // number of pipelines without a reply
+	since    time.Time // when the first of them was sent, or when another one ended
 }
 
-func (s *shared) begin() {
+func (s *sharedConn) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.underway == 0 {
@@ -36,24 +36,25 @@ func (s *shared) begin() {
 	s.underway++
 }
 
-func (s *shared) end() {
+func (s *sharedConn) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.underway--
 	s.since = time.Now()
 }
 
-// silent reports whether an answer is overdue. It ends with any answer, and when rueidis
-// gives the connection up.
-func (s *shared) silent() bool {
+// silent reports whether a reply is overdue. It returns false again after any reply, and when
+// rueidis has closed the connection.
+func (s *sharedConn) silent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.underway > 0 && time.Since(s.since) > silentAfter
 }
 
-// sendApart sends calls over a connection of the pool, as rueidis does with what may block.
-func (l *library) sendApart(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
-	ctx, cancel := context.WithTimeout(ctx, apartLimit)
+// sendPooled sends calls over a connection of the pool, which rueidis uses for commands that
+// may block.
+func (l *library) sendPooled(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
+	ctx, cancel := context.WithTimeout(ctx, pooledTimeout)
 	defer cancel()
 	commands := make([]rueidis.Completed, len(calls))
 	for i, call := range calls {

@@ -8,16 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
+// link is an adapter.Link over a dedicated connection.
 type link struct {
-	ctx     context.Context // ends when nobody needs the link any more
+	ctx     context.Context // ends when the link is not needed any more
 	client  rueidis.DedicatedClient
 	down    <-chan error
 	session *adapter.Session
 }
 
-// dial returns how a link to a server is made. The connection comes from its
-// pool; making it is bounded by the client's dial timeout. That it could not be
-// made shows only when it is used.
+// dial returns an adapter.Dial for links to a server. The connection comes from the pool of
+// server, whose dial timeout limits the time to make it. An error of making it is returned
+// only by the first use.
 func dial(server rueidis.Client) adapter.Dial {
 	return func(ctx context.Context, s *adapter.Session) (adapter.Link, error) {
 		client, _ := server.Dedicate() // released by Close
@@ -30,9 +31,9 @@ func dial(server rueidis.Client) adapter.Dial {
 	}
 }
 
-// Subscribe subscribes channels in one pipeline. It returns when the server has
-// answered, or the link is broken or no longer needed. If there was no
-// connection to begin with, the answer is what kept it from being made.
+// Subscribe subscribes to channels in one pipeline. It returns when the server has replied,
+// or when the link is broken or not needed any more. If the connection could not be made, the
+// session gets that error for each channel.
 func (l *link) Subscribe(names []string) {
 	commands := make(rueidis.Commands, 0, len(names))
 	for _, name := range names {

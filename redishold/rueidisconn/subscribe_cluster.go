@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// rueidis' own dedicated connection of a cluster serves one slot. Those of its
-// clients for the single nodes know no slots, and serve all of their node.
+// A dedicated connection of a cluster client of rueidis serves one slot. So this package uses
+// rueidis' clients for the single nodes: their dedicated connections serve all slots of the
+// node.
 
 var errNoMaster = errors.New("no node of the cluster is known to serve the channel")
 
@@ -29,28 +30,28 @@ func (n *nodes) Route(ctx context.Context, channel string) (adapter.Node, error)
 	return adapter.Node{Addr: addr, Dial: dial(server)}, nil
 }
 
-// rueidis looks at the cluster up to a second after it was given a reason.
+// rueidis refreshes its nodes up to a second after it has got a reason.
 const (
-	introduceEvery = 200 * time.Millisecond
-	introduceLimit = 2 * time.Second
+	nudgeEvery   = 200 * time.Millisecond
+	nudgeTimeout = 2 * time.Second
 )
 
-// nudge is a script whose answer makes rueidis look at the cluster. It needs no
-// key, which would have to be one that the user has a right to.
+// nudge is a script whose reply makes rueidis refresh its nodes. It has no key, because the
+// user might not have a permission for it.
 const nudge = "return redis.error_reply('TRYAGAIN look at the cluster')"
 
-// server returns rueidis' client for the node at addr. It waits for a node that
-// is new to rueidis, or that had been away.
+// server returns rueidis' client for the node at addr. If rueidis does not know the node yet,
+// or does not know it any more, server waits until rueidis has refreshed its nodes.
 func (n *nodes) server(ctx context.Context, addr string) (rueidis.Client, bool) {
-	ctx, cancel := context.WithTimeout(ctx, introduceLimit)
+	ctx, cancel := context.WithTimeout(ctx, nudgeTimeout)
 	defer cancel()
-	pause := time.Tick(introduceEvery)
+	pause := time.Tick(nudgeEvery)
 	for client := n.library.client; ; {
 		if server, ok := client.Nodes()[addr]; ok {
 			return server, true
 		}
 		_, _ = adapter.Guard(ctx, func() error {
-			return client.Do(undated{ctx}, client.B().Eval().Script(nudge).Numkeys(0).Build()).Error()
+			return client.Do(withoutDeadline{ctx}, client.B().Eval().Script(nudge).Numkeys(0).Build()).Error()
 		})
 		select {
 		case <-pause:
@@ -60,13 +61,13 @@ func (n *nodes) server(ctx context.Context, addr string) (rueidis.Client, bool) 
 	}
 }
 
-// Review makes the next Route look at the cluster again.
+// Review is that of adapter.Router: the next Route refreshes the slots.
 func (n *nodes) Review(string) { n.Suspect() }
 
 func (n *nodes) Any(ctx context.Context, stay adapter.Node, failed string) (adapter.Node, error) {
-	slots, servers := n.slots(ctx), n.library.client.Nodes() // rueidis may have made that of stay again
+	slots, servers := n.slots(ctx), n.library.client.Nodes() // rueidis may have replaced the client of stay
 	chosen := ""
-	for addr := range servers { // in no order
+	for addr := range servers { // in random order
 		if slots.has(addr) && (addr == stay.Addr || chosen == "" || chosen == failed && chosen != stay.Addr) {
 			chosen = addr
 		}

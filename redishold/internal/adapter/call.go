@@ -17,11 +17,11 @@ import (
 // maxWait bounds WAIT: a replica that lags by more does not count.
 const maxWait = time.Second
 
-// Guard returns what call returns, or ctx's error as soon as ctx ends. No client
+// Guard returns the result of call, or ctx's error as soon as ctx ends. No client
 // library honours a context in every state (while it dials for another caller,
 // while its queue is full), so call runs in a goroutine of its own if ctx can
-// end. That goroutine ends when the client library returns; what it returns
-// after ctx has ended is dropped.
+// end. That goroutine ends when the client library returns. A result that comes
+// after the end of ctx is dropped.
 func Guard[T any](ctx context.Context, call func() T) (T, error) {
 	if ctx.Done() == nil {
 		return call(), nil
@@ -36,8 +36,8 @@ func Guard[T any](ctx context.Context, call func() T) (T, error) {
 	}
 }
 
-// last returns the answer that has come while ctx ended, which is worth more than an
-// end, or ctx's error.
+// last returns the answer if it arrived at the same time as the end of ctx, because an
+// answer says more than ctx's error. Otherwise it returns ctx's error.
 func last[T any](ctx context.Context, answer <-chan T) (T, error) {
 	select {
 	case v := <-answer:
@@ -60,7 +60,7 @@ func Try[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	return o.value, cmp.Or(err, o.err)
 }
 
-// Answer is Guard for a Result, which carries ctx's error if that has ended.
+// Answer is Guard for a Result. If ctx has ended, the Result has ctx's error.
 func Answer(ctx context.Context, call func() redishold.Result) redishold.Result {
 	r, err := Guard(ctx, call)
 	r.Err = cmp.Or(err, r.Err)
@@ -72,14 +72,13 @@ func Fail(n int, err error) []redishold.Result {
 	return slices.Repeat([]redishold.Result{{Err: err}}, n)
 }
 
-// NotSent says that cause kept a call from being sent.
+// NotSent returns an error that means: because of cause, the call was not sent.
 func NotSent(cause error) error {
 	return unsent.Error(cause)
 }
 
-// Classify turns the error of a client library, which is no reply of the
-// server, into what package redishold promises. unsent says that the call
-// certainly was not sent.
+// Classify turns an error of a client library that is not a reply of the server into the
+// error that redishold.Result promises. unsent means that the call was certainly not sent.
 func Classify(ctx context.Context, err error, unsent bool) error {
 	ended := ended(ctx)
 	if ended != nil && !errors.Is(err, ended) {
@@ -89,15 +88,15 @@ func Classify(ctx context.Context, err error, unsent bool) error {
 	case unsent:
 		return NotSent(err)
 	case ended == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
-		// The context of another call that shared the connection, or a timeout of
-		// the library's own. It must not pass for the end of this call's context.
+		// It is from the context of another call on the same connection, or a timeout of
+		// the library. The caller must not take it for the end of its own context.
 		return fmt.Errorf("connection given up: %v", err) //nolint:errorlint // hidden on purpose
 	}
 	return err
 }
 
-// ended returns ctx's error once ctx is over. A socket deadline may fire a
-// moment before ctx's own timer; so the clock is read.
+// ended returns ctx's error if ctx has ended, otherwise nil. The deadline of a socket may
+// fire a moment before the timer of ctx, so ended also compares ctx's deadline with the clock.
 func ended(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -108,19 +107,19 @@ func ended(ctx context.Context) error {
 	return nil
 }
 
-// NoScript reports whether err is the server's answer that it does not know a
-// script, so that nothing was executed.
+// NoScript reports whether err is the reply NOSCRIPT: the server does not know the script,
+// and has executed nothing.
 func NoScript(err error) bool { return code(err) == "NOSCRIPT" }
 
-// code returns the first word of what the server answered, "" for no error and for
-// others.
+// code returns the first word of an error reply of the server. It returns "" if err is nil
+// or another error.
 func code(err error) string {
 	word, _, _ := strings.Cut(wire.ReplyText(err), " ")
 	return word
 }
 
-// Value checks that v, as a client library decoded it, consists of nil, int64,
-// string and []any.
+// Value returns v, the reply that a client library has decoded, if it consists of nil,
+// int64, string and []any. Otherwise it returns an error.
 func Value(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, int64, string:
@@ -136,8 +135,8 @@ func Value(v any) (any, error) {
 	return v, nil
 }
 
-// WaitMillis is the timeout of a WAIT within ctx, in milliseconds: short enough
-// for its answer to arrive before ctx ends.
+// WaitMillis returns the timeout of a WAIT within ctx, in milliseconds. It is short enough
+// for the reply of WAIT to arrive before ctx ends.
 func WaitMillis(ctx context.Context) int64 {
 	d := maxWait
 	if end, ok := ctx.Deadline(); ok {
@@ -146,9 +145,9 @@ func WaitMillis(ctx context.Context) int64 {
 	return max(1, d.Milliseconds()) // 0 would wait forever
 }
 
-// Acknowledge adds the answer to the one WAIT behind calls to their results: an error
-// that starts with NOREPLICAS if fewer replicas than a call asks for acknowledged. The
-// script's value stays, as the script did run.
+// Acknowledge adds the reply of the one WAIT after calls to their results: an error that
+// starts with NOREPLICAS if fewer replicas acknowledged than a call asks for. The Value of
+// such a Result stays, because the script was executed.
 func Acknowledge(calls []redishold.Call, results []redishold.Result, wait func() redishold.Result) {
 	for i := range calls {
 		if want := calls[i].Replicas; want > 0 && results[i].Err == nil {
@@ -157,7 +156,8 @@ func Acknowledge(calls []redishold.Call, results []redishold.Result, wait func()
 	}
 }
 
-// unacknowledged returns why an answer to WAIT is not what was wanted.
+// unacknowledged returns an error if fewer than want replicas acknowledged, or if WAIT
+// itself failed. Otherwise it returns nil.
 func unacknowledged(wait redishold.Result, want int) error {
 	switch n, ok := wait.Value.(int64); {
 	case wire.ReplyText(wait.Err) != "":

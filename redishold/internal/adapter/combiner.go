@@ -10,44 +10,43 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Sender is a client library as a Combiner uses it.
+// Sender is the part of a client library that a Combiner uses.
 type Sender interface {
-	// Send runs calls, of which none asks for replicas, in one pipeline on the one
-	// server, each at most once, and puts what came of them into results, which is
-	// as long and zero. It may block for longer than its context, which ends when
-	// nobody waits for any of the calls and has neither deadline nor values. When
-	// it has returned it keeps nothing of what it was given, except of a call for
-	// which the result is no answer of the server.
+	// Send runs calls in one pipeline on the one server, each at most once. No call asks
+	// for replicas. Send writes one Result for each call into results, which has the same
+	// length and is zero. ctx has no deadline and no values, and ends when no caller waits
+	// for any of the calls; Send may block for longer. After Send has returned, the library
+	// may still read the calls without a reply of the server, and no others.
 	Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result)
 }
 
 const (
-	// most is how many calls travel together at most.
-	most = 256
+	// maxBatch is the maximal number of calls in one pipeline.
+	maxBatch = 256
 
-	// fewRiders is how many calls, waiting and under way, are sent as they come. If so
-	// few gathered, client and server would take turns in having nothing to do.
-	fewRiders = 16
+	// fewCalls is the number of queued and sent calls up to which a leader sends at once. If
+	// it waited for more, either the client or the server would be idle at any time.
+	fewCalls = 16
 )
 
-// Combiner makes one pipeline of the calls that several goroutines make at about
-// the same time. Each pipeline is sent by a goroutine of its own, its leader, so
-// that no caller waits for longer than its context, and a pipeline without an
-// answer holds up the next no more than the library does.
+// Combiner combines the calls that several goroutines make at about the same time into one
+// pipeline. Each pipeline is sent by a goroutine of its own, its leader. So no caller waits
+// for longer than its context, and a pipeline without a reply delays the next one only if
+// the library does.
 type Combiner struct {
 	sender   Sender
-	lead     func()    // run, made once: a leader costs no allocation
-	wake     func()    // ring, likewise
-	doubt    func()    // called after calls without an answer; nil for nothing
+	lead     func()    // the method run, stored so that starting a leader does not allocate
+	wake     func()    // the method ring, stored for the same reason
+	suspect  func()    // called after calls without a reply; may be nil
 	requests sync.Pool // of *request
 	batches  sync.Pool // of *batch
 
 	mu         sync.Mutex
-	queue      []*request // no leader has taken them yet
-	collecting bool       // a leader is about to take from the queue
-	underway   int        // calls that were taken and have no answer yet
-	away       []*batch   // their batches
-	started    uint64     // how many batches there were
+	queue      []*request // calls that no leader has taken yet
+	collecting bool       // a leader is about to take calls from the queue
+	inFlight   int        // number of calls that a leader has taken and that have no reply yet
+	sent       []*batch   // the batches of the calls in flight
+	batchCount uint64     // number of all batches until now
 	alarm      alarm
 }
 
@@ -64,29 +63,29 @@ func NewCombiner(s Sender) *Combiner {
 	return c
 }
 
-// DoOne runs a call that asks for no replicas, as redishold.Single says.
+// DoOne is that of redishold.Single, for a call that asks for no replicas.
 func (c *Combiner) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
 	return c.enqueue(ctx, call).wait()
 }
 
-// Begin queues a call that asks for no replicas, as redishold.Beginner says.
+// Begin is that of redishold.Beginner, for a call that asks for no replicas.
 func (c *Combiner) Begin(ctx context.Context, call *redishold.Call) (finish func() redishold.Result) {
 	return c.enqueue(ctx, call).finish
 }
 
-// enqueue queues a call, and starts a leader if none is about to look.
+// enqueue queues a call, and starts a leader if none is about to take from the queue.
 func (c *Combiner) enqueue(ctx context.Context, call *redishold.Call) *request {
 	r := c.requests.Get().(*request)
 	r.call, r.ctx = *call, ctx
 	if d, ok := ctx.(*deadline.Context); ok {
-		r.end = d.Parent().Done()
-		r.at, _ = d.Deadline()
+		r.ctxDone = d.Parent().Done()
+		r.deadline, _ = d.Deadline()
 	} else {
-		r.end = ctx.Done()
+		r.ctxDone = ctx.Done()
 	}
 	c.mu.Lock()
 	c.queue = append(c.queue, r)
-	c.alarm.set(r.at, c.wake)
+	c.alarm.set(r.deadline, c.wake)
 	start := !c.collecting
 	c.collecting = true
 	c.mu.Unlock()
@@ -96,17 +95,18 @@ func (c *Combiner) enqueue(ctx context.Context, call *redishold.Call) *request {
 	return r
 }
 
-// run is a leader.
+// run is the goroutine of a leader: it takes calls from the queue and sends them, until
+// another leader does so.
 func (c *Combiner) run() {
 	p := c.batches.Get().(*batch)
 	defer c.dismiss(p)
 	for lead := true; lead; {
 		c.mu.Lock()
-		crowded := len(c.queue)+c.underway > fewRiders
+		crowded := len(c.queue)+c.inFlight > fewCalls
 		c.mu.Unlock()
 		if crowded {
-			// A goroutine that can run now may have a call to add: those to whom the latest
-			// pipeline brought their answers are ready all at once.
+			// Other goroutines may be about to add calls: the callers of the latest pipeline
+			// all got their replies at the same time.
 			runtime.Gosched()
 		}
 		if c.take(p) {
@@ -115,21 +115,21 @@ func (c *Combiner) run() {
 		lead = false
 		for len(p.requests) > 0 {
 			c.sender.Send(p.context, p.calls, p.results)
-			lead = c.arrive(p)
+			lead = c.deliver(p)
 		}
 	}
 }
 
-// take moves calls from the front of the queue into p, and reports whether some
-// are left for another leader.
+// take moves calls from the front of the queue into p, and reports whether calls are left
+// in the queue for another leader.
 func (c *Combiner) take(p *batch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// A half of all travels together, so that the server is busy with some while the
-	// answers to the others are read and lead to new calls.
-	n := min(len(c.queue), (len(c.queue)+c.underway+1)/2, most)
+	// Half of all calls go into one pipeline. So the server runs one half, while the
+	// callers of the other half read their replies and make new calls.
+	n := min(len(c.queue), (len(c.queue)+c.inFlight+1)/2, maxBatch)
 	for _, r := range c.queue[:n] {
-		if r.over {
+		if r.decided {
 			r.detach()
 			continue
 		}
@@ -141,38 +141,39 @@ func (c *Combiner) take(p *batch) bool {
 	c.queue = c.queue[:left]
 	c.collecting = left > 0
 	if len(p.requests) > 0 {
-		c.underway += len(p.requests)
+		c.inFlight += len(p.requests)
 		p.prepare()
 		p.enter()
 	}
 	return c.collecting
 }
 
-// arrive hands out what Send brought. Calls whose script the server does not know
-// stay in p, to be sent as source; nothing was executed of them. If none stays,
-// arrive reports whether p's leader is to gather the next ones.
-func (c *Combiner) arrive(p *batch) (lead bool) {
-	if c.doubt != nil && doubtful(p.results[0].Err) {
-		c.doubt()
+// deliver gives the results of Send to the callers. Calls whose script the server does not
+// know stay in p, and the leader sends them again with the source of the script; the server
+// has executed nothing of them. If no call stays, deliver reports whether the leader of p
+// must take the next calls from the queue.
+func (c *Combiner) deliver(p *batch) (lead bool) {
+	if c.suspect != nil && suspectsMaster(p.results[0].Err) {
+		c.suspect()
 	}
 	c.mu.Lock()
-	c.underway -= len(p.requests)
+	c.inFlight -= len(p.requests)
 	stay := p.requests[:0]
 	for i, r := range p.requests {
-		if !r.over && !r.call.Source && NoScript(p.results[i].Err) {
+		if !r.decided && !r.call.Source && NoScript(p.results[i].Err) {
 			r.call.Source = true
 			stay = append(stay, r)
 			continue
 		}
-		if !r.over {
-			r.over, r.result = true, p.results[i]
+		if !r.decided {
+			r.decided, r.result = true, p.results[i]
 			p.wake = append(p.wake, r)
 		}
 		r.detach()
 	}
 	clear(p.requests[len(stay):])
 	p.requests = stay
-	c.underway += len(stay)
+	c.inFlight += len(stay)
 	p.prepare()
 	if len(stay) == 0 {
 		p.exit()
@@ -188,19 +189,19 @@ func (c *Combiner) arrive(p *batch) (lead bool) {
 
 var errEnded = errors.New("the client library ended the goroutine that sent the call")
 
-// dismiss lets go of a batch when its leader ends. Where the library has ended the
-// leader, by a panic that is not for us to hide or by runtime.Goexit, those who
-// wait for it learn so.
+// dismiss frees the batch p when its leader ends. If the library ended the goroutine of the
+// leader, by a panic, which we must not hide, or by runtime.Goexit, the callers that wait
+// for p get errEnded.
 func (c *Combiner) dismiss(p *batch) {
 	if len(p.requests) == 0 {
 		c.batches.Put(p)
 		return
 	}
 	for i, r := range p.requests {
-		r.call.Source = true // it is not sent again
+		r.call.Source = true // so that deliver does not keep it to be sent again
 		p.results[i] = redishold.Result{Err: errEnded}
 	}
-	if c.arrive(p) {
+	if c.deliver(p) {
 		go c.lead()
 	}
 }

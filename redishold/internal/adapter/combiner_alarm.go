@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// alarm is one timer for the deadlines of all calls. It is set for the earliest
-// deadline that it is notified of, not set back when that call ends earlier, and rings
-// at most once when there are no calls any more.
+// alarm is one timer for the deadlines of all calls. It is set to the earliest deadline. It
+// stays set if that call ends earlier, so it rings at most once when no calls are left.
 type alarm struct {
 	timer *time.Timer
-	at    time.Time // zero when it is not set
+	at    time.Time // the time for which it is set; zero if it is not set
 }
 
-// set makes the alarm ring at the given time, if it would not ring earlier. The
-// zero time is none.
+// set makes the alarm ring at the given time, unless it will ring earlier. A zero time
+// changes nothing.
 func (a *alarm) set(at time.Time, ring func()) {
 	if at.IsZero() || !a.at.IsZero() && !at.Before(a.at) {
 		return
@@ -27,49 +26,50 @@ func (a *alarm) set(at time.Time, ring func()) {
 	}
 }
 
-// ring ends the calls whose deadline has passed.
+// ring ends the calls whose deadlines have passed.
 func (c *Combiner) ring() {
 	var late []*request
 	c.mu.Lock()
 	c.alarm.at = time.Time{}
 	now := time.Now()
-	look := func(requests []*request) {
+	expire := func(requests []*request) {
 		for _, r := range requests {
 			switch {
-			case r.over:
-			case r.at.IsZero() || r.at.After(now):
-				c.alarm.set(r.at, c.wake)
+			case r.decided:
+			case r.deadline.IsZero() || r.deadline.After(now):
+				c.alarm.set(r.deadline, c.wake)
 			default:
 				r.giveUp(context.DeadlineExceeded)
 				late = append(late, r)
 			}
 		}
 	}
-	look(c.queue)
-	for _, p := range c.away {
-		look(p.requests)
+	expire(c.queue)
+	for _, p := range c.sent {
+		expire(p.requests)
 	}
 	c.mu.Unlock()
-	if len(late) > 0 && c.doubt != nil {
-		c.doubt()
+	if len(late) > 0 && c.suspect != nil {
+		c.suspect()
 	}
 	wake(late)
 }
 
-func (c *Combiner) departures() uint64 {
+// lastBatch returns the number of the batch that was sent last.
+func (c *Combiner) lastBatch() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.started
+	return c.batchCount
 }
 
-// giveUp ends the calls of the first n batches that have no answer: they may have
+// giveUp ends the calls without a reply in the batches up to number n: these calls may have
 // gone to a server that was replaced.
 func (c *Combiner) giveUp(n uint64) {
 	var given []*request
 	c.mu.Lock()
-	for _, p := range c.away {
+	for _, p := range c.sent {
 		for _, r := range p.requests {
-			if p.number <= n && !r.over {
+			if p.number <= n && !r.decided {
 				r.giveUp(errDeposed)
 				given = append(given, r)
 			}

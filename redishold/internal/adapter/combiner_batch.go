@@ -6,75 +6,76 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// batch is what travels together.
+// batch is the calls of one pipeline.
 type batch struct {
 	combiner *Combiner
-	context  *departure
+	context  *batchContext
 
-	// Only for the leader; requests for the alarm too, under the Combiner's mutex.
+	// Only the leader uses these. The alarm also reads requests, under the Combiner's mutex.
 	requests []*request
 	calls    []*redishold.Call
 	results  []redishold.Result
 	wake     []*request
 
 	// Guarded by the Combiner's mutex.
-	place   int    // among the Combiner's batches
-	number  uint64 // among all departures
-	waiting int    // callers
+	index   int    // in Combiner.sent
+	number  uint64 // of Combiner.batchCount
+	callers int    // number of callers that still wait
 }
 
-// departure is the context of Send. It ends when nobody waits for any of the calls. One
-// that has ended stays so, since contexts which were derived from it may ask it later.
-type departure struct {
+// batchContext is the context of Send. It ends when no caller waits for any of the calls. An
+// ended one is not reused, because contexts derived from it may still call its methods.
+type batchContext struct {
 	context.Context // without deadline and values: each caller has its own
 	combiner        *Combiner
 
 	// Guarded by the Combiner's mutex.
 	ended bool
-	done  chan struct{} // nil until somebody asks for it
+	done  chan struct{} // nil before the first call of Done
 }
 
-func newBatch(c *Combiner) *batch { return &batch{combiner: c, context: newDeparture(c)} }
+func newBatch(c *Combiner) *batch { return &batch{combiner: c, context: newBatchContext(c)} }
 
-func newDeparture(c *Combiner) *departure {
-	return &departure{Context: context.Background(), combiner: c}
+func newBatchContext(c *Combiner) *batchContext {
+	return &batchContext{Context: context.Background(), combiner: c}
 }
 
-// prepare readies what Send is given. The Combiner's mutex is held.
+// prepare fills the arguments of Send. The Combiner's mutex is held.
 func (p *batch) prepare() {
 	clear(p.calls)
 	clear(p.results)
-	p.calls, p.results, p.waiting = p.calls[:0], p.results[:0], len(p.requests)
+	p.calls, p.results, p.callers = p.calls[:0], p.results[:0], len(p.requests)
 	for _, r := range p.requests {
 		p.calls = append(p.calls, &r.call)
 		p.results = append(p.results, redishold.Result{})
 	}
 }
 
-// enter puts the batch among the Combiner's. The mutex is held.
+// enter adds the batch to Combiner.sent. The mutex is held.
 func (p *batch) enter() {
 	c := p.combiner
-	c.started++
-	p.number, p.place = c.started, len(c.away)
-	c.away = append(c.away, p)
+	c.batchCount++
+	p.number, p.index = c.batchCount, len(c.sent)
+	c.sent = append(c.sent, p)
 }
 
-// exit takes the batch away again; the last one gets its place. The mutex is held.
+// exit removes the batch from Combiner.sent, where the last one takes its index. The mutex
+// is held.
 func (p *batch) exit() {
 	c := p.combiner
-	left := len(c.away) - 1
-	moved := c.away[left]
-	c.away[p.place], moved.place = moved, p.place
-	c.away[left] = nil
-	c.away = c.away[:left]
+	left := len(c.sent) - 1
+	moved := c.sent[left]
+	c.sent[p.index], moved.index = moved, p.index
+	c.sent[left] = nil
+	c.sent = c.sent[:left]
 	if p.context.ended {
-		p.context = newDeparture(c)
+		p.context = newBatchContext(c)
 	}
 }
 
-// abandon notes that a caller has left. The mutex is held.
+// abandon records that one caller does not wait any more. The mutex is held.
 func (p *batch) abandon() {
-	if p.waiting--; p.waiting > 0 {
+	if p.callers--; p.callers > 0 {
 		return
 	}
 	p.context.ended = true
@@ -83,8 +84,8 @@ func (p *batch) abandon() {
 	}
 }
 
-// Done returns a channel that is closed when nobody waits any more.
-func (d *departure) Done() <-chan struct{} {
+// Done returns a channel that is closed when no caller waits any more.
+func (d *batchContext) Done() <-chan struct{} {
 	d.combiner.mu.Lock()
 	defer d.combiner.mu.Unlock()
 	if d.done == nil {
@@ -96,8 +97,8 @@ func (d *departure) Done() <-chan struct{} {
 	return d.done
 }
 
-// Err returns context.Canceled when nobody waits any more.
-func (d *departure) Err() error {
+// Err returns context.Canceled when no caller waits any more.
+func (d *batchContext) Err() error {
 	d.combiner.mu.Lock()
 	defer d.combiner.mu.Unlock()
 	if d.ended {

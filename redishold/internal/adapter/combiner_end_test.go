@@ -71,9 +71,9 @@ func (k *keeper) Send(ctx context.Context, _ []*redishold.Call, results []redish
 	}
 }
 
-// The context of a departure that has ended stays so: package context asks it for its error
-// some time after it has closed its channel, when the next departure may be under way.
-func TestEndOfADepartureStays(t *testing.T) {
+// The context of a batch that has ended stays so: package context calls its method Err some
+// time after its channel was closed, when the next batch may be in flight.
+func TestEndOfABatchContextStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &keeper{}
 		c := NewCombiner(k)
@@ -84,7 +84,7 @@ func TestEndOfADepartureStays(t *testing.T) {
 			synctest.Wait()
 			for i, kept := range k.contexts {
 				if kept.Err() == nil {
-					t.Errorf("the context of departure %d of %d has no error after its end", i+1, len(k.contexts))
+					t.Errorf("the context of batch %d of %d has no error after its end", i+1, len(k.contexts))
 				}
 			}
 		}

@@ -9,42 +9,41 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// request is one call of a Combiner. It belongs to its caller and, until it has
-// detached, to the queue or to a batch; the last user puts it back
-// into the pool.
+// request is one call of a Combiner. Its caller uses it, and, until it is detached, the
+// queue or a batch. The last of these users returns it to the pool.
 type request struct {
 	combiner *Combiner
-	finish   func() redishold.Result // wait, made once
-	done     chan struct{}           // gets a value when result is there; holds one
+	finish   func() redishold.Result // the method wait, stored so that Begin does not allocate
+	done     chan struct{}           // gets a value when result is set; has room for one
 
-	call redishold.Call
-	ctx  context.Context
-	end  <-chan struct{} // that of ctx; of a deadline.Context, of its parent
-	at   time.Time       // the deadline that the Combiner looks after; zero for none
+	call     redishold.Call
+	ctx      context.Context
+	ctxDone  <-chan struct{} // Done of ctx; if ctx is a deadline.Context, Done of its parent
+	deadline time.Time       // of a deadline.Context, for the alarm; otherwise zero
 
-	// Guarded by the Combiner's mutex. Who receives from done may read result and
-	// late without.
+	// Guarded by the Combiner's mutex. After a receive from done, the caller may read result
+	// and late without it.
 	batch    *batch // nil while it is queued
-	over     bool   // the outcome is decided
-	late     bool   // by giveUp, so that the request may still be under way
-	left     bool   // the caller has let go of it
-	detached bool   // the queue and the batch have
+	decided  bool   // the outcome is decided
+	late     bool   // decided by giveUp, so the call may still be in flight
+	left     bool   // the caller does not use it any more
+	detached bool   // the queue and the batch do not use it any more
 	result   redishold.Result
 }
 
-// wait returns the outcome, and lets go of the request.
+// wait returns the outcome of the call. The caller must not use the request after it.
 func (r *request) wait() redishold.Result {
 	select {
 	case <-r.done:
-	case <-r.end:
-		doubt := r.combiner.doubt
+	case <-r.ctxDone:
+		suspect := r.combiner.suspect
 		if err := r.leave(); err != nil {
-			if doubt != nil {
-				doubt()
+			if suspect != nil {
+				suspect()
 			}
 			return redishold.Result{Err: err}
 		}
-		<-r.done // an answer is worth more than an end; it is here, or will be at once
+		<-r.done // a reply says more than the end of ctx; it is there, or will be at once
 	}
 	return r.outcome()
 }
@@ -62,27 +61,27 @@ func (r *request) outcome() redishold.Result {
 	}
 	r.free()
 	if result.Err != nil && code(result.Err) == "" {
-		result.Err = Classify(ctx, result.Err, false) // it leaves the outcome open, or says that nothing was sent
+		result.Err = Classify(ctx, result.Err, false) // an error that means "not sent" stays so
 	}
 	return result
 }
 
-// leave lets go of the request because its context has ended, and returns the error
-// of the call. It returns nil if there is an outcome.
+// leave ends the request because its context has ended, and returns the error of the call.
+// It returns nil if the call has an outcome.
 func (r *request) leave() error {
 	c := r.combiner
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r.over {
+	if r.decided {
 		return nil
 	}
-	r.over, r.left = true, true
+	r.decided, r.left = true, true
 	return r.abandon(endOf(r.ctx))
 }
 
-// endOf returns why ctx has ended, never nil: that would mean that there is an
-// outcome. The parent of a deadline.Context says so a moment before the Context
-// that was made of it does.
+// endOf returns the error of the ended context ctx. It never returns nil, which would mean
+// to leave that the call has an outcome. The parent of a deadline.Context ends a moment
+// before the deadline.Context does.
 func endOf(ctx context.Context) error {
 	var parent error
 	if d, ok := ctx.(*deadline.Context); ok {
@@ -91,24 +90,24 @@ func endOf(ctx context.Context) error {
 	return cmp.Or(ctx.Err(), parent, context.Canceled)
 }
 
-// abandon notes that nobody waits for the request any more, and returns what to tell
+// abandon records that no caller waits for the request any more, and returns the error for
 // its caller.
 func (r *request) abandon(end error) error {
 	if r.batch == nil {
-		return NotSent(end) // a leader will not take it
+		return NotSent(end) // it is still queued, and a leader drops decided requests
 	}
 	r.batch.abandon()
 	return end
 }
 
-// giveUp ends the call before its answer. The Combiner's mutex is held.
+// giveUp ends the call before its reply. The Combiner's mutex is held.
 func (r *request) giveUp(end error) {
-	r.over, r.late = true, true
+	r.decided, r.late = true, true
 	r.result.Err = r.abandon(end)
 }
 
-// detach lets go of the request for the queue or the batch. The Combiner's mutex is
-// held.
+// detach records that the queue or the batch does not use the request any more. The
+// Combiner's mutex is held.
 func (r *request) detach() {
 	r.detached = true
 	if r.left {
@@ -121,7 +120,7 @@ func (r *request) free() {
 	r.combiner.requests.Put(r)
 }
 
-// wake signals callers that the outcome is there.
+// wake signals the callers of requests that their outcomes are decided.
 func wake(requests []*request) {
 	for _, r := range requests {
 		r.done <- struct{}{}

@@ -80,7 +80,7 @@ func TestCombiningAllocatesNothing(t *testing.T) {
 	}
 }
 
-// silentSender does nothing, which is an answer.
+// silentSender leaves all results zero, which are valid replies.
 type silentSender struct{}
 
 func (silentSender) Send(context.Context, []*redishold.Call, []redishold.Result) {}
@@ -134,7 +134,7 @@ func TestNoPipelineIsTooLong(t *testing.T) {
 		f := &fakeSender{}
 		c := NewCombiner(f)
 		c.pause()
-		for range 3 * most {
+		for range 3 * maxBatch {
 			finish := c.Begin(t.Context(), callFor("k"))
 			defer finish()
 		}
@@ -143,12 +143,12 @@ func TestNoPipelineIsTooLong(t *testing.T) {
 		n := 0
 		for _, trip := range f.trips {
 			keys := len(strings.Fields(trip))
-			if n += keys; keys > most {
+			if n += keys; keys > maxBatch {
 				t.Errorf("a pipeline has %d calls", keys)
 			}
 		}
-		if n != 3*most {
-			t.Errorf("%d calls were sent, want %d", n, 3*most)
+		if n != 3*maxBatch {
+			t.Errorf("%d calls were sent, want %d", n, 3*maxBatch)
 		}
 	})
 }
@@ -372,7 +372,7 @@ func TestAbandonedCallIsNotTouchedWhileTheLibraryHasIt(t *testing.T) {
 	}
 }
 
-// The context of Send ends when nobody waits any more, and not before.
+// The context of Send ends when no caller waits any more, and not before.
 func TestLibraryLearnsThatNobodyWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -454,7 +454,7 @@ func TestNoLeaderStaysBehind(t *testing.T) {
 			c.DoOne(t.Context(), callFor("a"))
 		}
 		synctest.Wait()
-		if c.collecting || c.underway != 0 || len(c.away) != 0 || len(c.queue) != 0 {
+		if c.collecting || c.inFlight != 0 || len(c.sent) != 0 || len(c.queue) != 0 {
 			t.Errorf("got %+v, want nothing under way", c)
 		}
 	}) // which fails if a goroutine is left

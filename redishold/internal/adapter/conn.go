@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Conn is a redishold.Conn over a Client. Where that has a single server, calls that
-// are made one by one travel together.
+// Conn is a redishold.Conn over a Client. If the Client has a single server, calls that are
+// made at about the same time share a pipeline.
 type Conn struct {
 	client   Client
-	pipeline send      // that of client, made once
-	noter    Noter     // nil if nobody wants to know
-	cluster  Cluster   // nil where all keys live on one server
+	pipeline send      // the method Pipeline of client, stored so that a call does not allocate
+	observer Observer  // nil if client is none
+	cluster  Cluster   // nil if all keys are on one server
 	combiner *Combiner // nil for a cluster
-	masters  Masters   // the cluster; nil where calls always go to the same server
+	masters  Masters   // nil if calls always go to the same server
 
 	classic, home, sharded *Hub
 }
@@ -27,43 +27,43 @@ var (
 	_ redishold.Beginner = (*Conn)(nil)
 )
 
-// New returns a Conn over a client for a single server, to which dial leads. As for
-// check, see NewHub.
+// New returns a Conn over a client for a single server. dial makes the links to that
+// server; check is the interval of NewHub.
 func New(client Client, check time.Duration, dial Dial) *Conn {
 	c := newConn(client, check, dial, dial)
 	c.combiner = NewCombiner(noticing{client})
 	if s, ok := client.(Switcher); ok {
-		c.masters = watchServers(s, c.combiner)
+		c.masters = pollMasters(s, c.combiner)
 	}
 	return c
 }
 
-// NewCluster returns a Conn over a client for a cluster.
+// NewCluster returns a Conn over a client for a cluster. check is the interval of NewHub.
 func NewCluster(client Client, check time.Duration, cluster Cluster) *Conn {
-	c := newConn(client, check, &anywhere{nodes: cluster}, cluster)
+	c := newConn(client, check, &stickyRouter{nodes: cluster}, cluster)
 	c.cluster, c.masters = cluster, cluster
 	return c
 }
 
-// newConn returns a Conn whose subscriptions to classic channels go to any one node,
-// apart from those that are to be at home; those go to the node of the channel's slot,
-// as do those to sharded channels.
-func newConn(client Client, check time.Duration, anywhere, home Router) *Conn {
-	c := &Conn{client: client, pipeline: client.Pipeline, classic: NewHub(check, anywhere), home: NewHub(check, home), sharded: NewHub(check, home)}
+// newConn returns a Conn. anyNode routes its subscriptions to classic channels. home routes
+// those to sharded channels and those with redishold.Channel.Home: to the node of the
+// channel's slot.
+func newConn(client Client, check time.Duration, anyNode, home Router) *Conn {
+	c := &Conn{client: client, pipeline: client.Pipeline, classic: NewHub(check, anyNode), home: NewHub(check, home), sharded: NewHub(check, home)}
 	c.sharded.sharded = true
-	c.noter, _ = client.(Noter)
+	c.observer, _ = client.(Observer)
 	return c
 }
 
-// Close ends all subscriptions and waits until their connections are closed. It is no
-// method, as not every Conn of a client library is to have one.
+// Close ends all subscriptions of c and waits until their connections are closed. It is not
+// a method, because package goredisconn embeds a Conn and has no Close.
 func Close(c *Conn) {
 	for _, hub := range []*Hub{c.classic, c.home, c.sharded} {
 		hub.Close()
 	}
 }
 
-// Do runs calls as redishold.Conn says.
+// Do is that of redishold.Conn.
 func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
 	if len(calls) == 1 && c.combines(&calls[0]) {
 		return []redishold.Result{c.DoOne(ctx, &calls[0])}
@@ -72,15 +72,14 @@ func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Resu
 		return Fail(len(calls), err)
 	}
 	results := c.run(ctx, calls)
-	if c.noter != nil {
-		c.noter.Noted(results)
+	if c.observer != nil {
+		c.observer.Observe(results)
 	}
 	return results
 }
 
-// DoOne runs a call as redishold.Single says. Unless the client is for a cluster or
-// the call asks for replicas, it travels in one pipeline with others that are made at
-// about the same time.
+// DoOne is that of redishold.Single. Unless the client is for a cluster or the call asks for
+// replicas, the call shares a pipeline with others that are made at about the same time.
 func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
 	if !c.combines(call) {
 		return c.Do(ctx, *call)[0]
@@ -89,15 +88,15 @@ func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result
 		return redishold.Result{Err: err}
 	}
 	result := c.combiner.DoOne(ctx, call)
-	if c.noter != nil && result.Err != nil {
+	if c.observer != nil && result.Err != nil {
 		results := []redishold.Result{result}
-		c.noter.Noted(results)
+		c.observer.Observe(results)
 		return results[0]
 	}
 	return result
 }
 
-// Begin queues a call as redishold.Beginner says.
+// Begin is that of redishold.Beginner.
 func (c *Conn) Begin(ctx context.Context, call *redishold.Call) (finish func() redishold.Result) {
 	if err := c.refuse(ctx); err != nil {
 		return func() redishold.Result { return redishold.Result{Err: err} }
@@ -110,9 +109,9 @@ func (c *Conn) Begin(ctx context.Context, call *redishold.Call) (finish func() r
 	return func() redishold.Result { return <-answer }
 }
 
-// Subscribe listens on ch over a connection that carries nothing but subscriptions:
-// one for all classic channels but those that are to be at home, and one for all of
-// those and one for all sharded channels of each node. It fails at once if that
+// Subscribe is that of redishold.Conn. It uses a connection for subscriptions only. There is
+// one connection for all classic channels without Channel.Home. For each node there is one
+// for those with Channel.Home, and one for sharded channels. Subscribe fails at once if the
 // connection cannot be made. notify must not close the Subscription.
 func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(redishold.Notice)) (redishold.Subscription, error) {
 	if err := c.client.Refuse(); err != nil {
@@ -128,17 +127,18 @@ func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(
 	return hub.Subscribe(ctx, ch.Name, notify)
 }
 
-// Server asks the server with one INFO. In a cluster it is any one of the nodes.
+// Server is that of redishold.Conn. It sends one INFO, in a cluster to any node.
 func (c *Conn) Server(ctx context.Context) (redishold.ServerInfo, error) {
 	return Server(c.guarded(c.client.Ask)(ctx, "INFO"))
 }
 
-// Servers returns how to ask each server that the client knows, by its address: one,
-// the master with Sentinels ("FailoverClient", as go-redis calls it), every node of a
-// cluster. Whether they answer, it does not say. Package doctor looks at them with it.
+// Servers returns a Question for each server that the client knows, by its address: for a
+// single server, for the master with Sentinels (whose address is "FailoverClient" in
+// go-redis), or for every node of a cluster. It does not find out whether they answer.
+// Package doctor uses it.
 //
-// A question is sent at most once, and returns when its context ends. Its answer is as
-// the server gave it, and may be a map; the error of a Result is as in Do.
+// A Question sends its command at most once, and returns when its context ends. The Value of
+// its Result is the reply of the server, which may be a map; the Err is as in Do.
 func (c *Conn) Servers(ctx context.Context) (map[string]Question, error) {
 	if err := c.refuse(ctx); err != nil {
 		return nil, err
@@ -153,8 +153,8 @@ func (c *Conn) Servers(ctx context.Context) (map[string]Question, error) {
 	return servers, nil
 }
 
-// guarded returns a question that is not asked where no call can be made, and whose
-// context ends it.
+// guarded returns a Question that sends nothing if the Conn refuses calls, and that returns
+// when its context ends.
 func (c *Conn) guarded(ask Question) Question {
 	return func(ctx context.Context, command ...string) redishold.Result {
 		if err := c.refuse(ctx); err != nil {
@@ -166,7 +166,7 @@ func (c *Conn) guarded(ask Question) Question {
 	}
 }
 
-// refuse returns the error of a call that need not be tried.
+// refuse returns the error of a call that must not be sent, or nil.
 func (c *Conn) refuse(ctx context.Context) error {
 	if err := c.client.Refuse(); err != nil {
 		return err
@@ -177,9 +177,8 @@ func (c *Conn) refuse(ctx context.Context) error {
 	return nil
 }
 
-// run runs calls that are not combined. Those to a server that is replaced meanwhile
-// end. In a cluster each node's answers count by themselves: a node that stands still
-// costs the calls that it was sent, not the others.
+// run runs calls that are not combined. If another server replaces their master meanwhile,
+// the calls fail. In a cluster, a node that hangs delays only the calls for that node.
 func (c *Conn) run(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	var results []redishold.Result
 	switch {
@@ -191,16 +190,16 @@ func (c *Conn) run(ctx context.Context, calls []redishold.Call) []redishold.Resu
 		results = c.spread(ctx, calls)
 	}
 	c.client.Notice(ctx, results)
-	if c.masters != nil && slices.ContainsFunc(results, func(r redishold.Result) bool { return doubtful(r.Err) }) {
+	if c.masters != nil && slices.ContainsFunc(results, func(r redishold.Result) bool { return suspectsMaster(r.Err) }) {
 		c.masters.Suspect()
 	}
 	return results
 }
 
-// send sends calls with one home together.
+// send sends calls for one node in one pipeline.
 type send func(ctx context.Context, calls []redishold.Call) []redishold.Result
 
-// atHome runs calls with one home, until another node is found to be their master.
+// atHome runs calls for one node. It gives them up when another node becomes their master.
 func (c *Conn) atHome(ctx context.Context, calls []redishold.Call, send send) []redishold.Result {
 	results, err := whileMaster(ctx, c.masters, calls, func() []redishold.Result { return complete(ctx, calls, send) })
 	if err != nil {
@@ -213,7 +212,8 @@ func (c *Conn) combines(call *redishold.Call) bool {
 	return c.combiner != nil && call.Replicas == 0
 }
 
-// noticing is a Client that notices, of what a Combiner sends, that it is closed.
+// noticing is the Sender of a Combiner: it passes the results of Send to Client.Notice, which
+// finds out whether the program has closed the client.
 type noticing struct{ Client }
 
 func (n noticing) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {

@@ -94,21 +94,21 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// noting is a client that wants to know what callers are notified.
-type noting struct {
+// observing is a client that observes the results of calls.
+type observing struct {
 	*fakeCluster
-	noted []redishold.Result
+	observed []redishold.Result
 }
 
-func (n *noting) Noted(results []redishold.Result) { n.noted = results }
+func (n *observing) Observe(results []redishold.Result) { n.observed = results }
 
-func TestErrorsAreNoted(t *testing.T) {
+func TestErrorsAreObserved(t *testing.T) {
 	for _, way := range []string{"Do", "DoOne"} {
 		for _, replicas := range []int{0, 1} {
-			n := &noting{fakeCluster: &fakeCluster{single: true, fail: io.EOF}}
+			n := &observing{fakeCluster: &fakeCluster{single: true, fail: io.EOF}}
 			ways[way](newConnTo(n), t.Context(), &redishold.Call{Keys: []string{"a1"}, Replicas: replicas})
-			if len(n.noted) != 1 || !errors.Is(n.noted[0].Err, io.EOF) {
-				t.Errorf("%s, replicas %d: got %v, want EOF", way, replicas, n.noted)
+			if len(n.observed) != 1 || !errors.Is(n.observed[0].Err, io.EOF) {
+				t.Errorf("%s, replicas %d: got %v, want EOF", way, replicas, n.observed)
 			}
 		}
 	}

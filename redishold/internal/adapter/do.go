@@ -7,20 +7,20 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Client is a client library as a Conn uses it. Its methods may block for longer than
-// their context, and never repeat what may have been executed.
+// Client is the part of a client library that a Conn uses. Its methods may block for longer
+// than their context, and never repeat a command that may have been executed.
 type Client interface {
-	// Send is what a Combiner needs; it is called only where there is one server.
+	// Sender is for the Combiner of a Conn for one server.
 	Sender
 
-	// Pipeline runs calls in one pipeline, wherever their keys live. In a cluster
-	// it is given only calls that ask for no replicas, and follows redirections.
+	// Pipeline runs calls in one pipeline for each node. In a cluster it gets only calls that
+	// ask for no replicas, and follows redirections.
 	Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result
 
-	// Ask is the Question to a server, any one where there are several.
+	// Ask is the Question for a server, for any one if there are several.
 	Ask(ctx context.Context, command ...string) redishold.Result
 
-	// Servers returns how to ask each server that is known, by its address.
+	// Servers returns a Question for each known server, by its address.
 	Servers(ctx context.Context) (map[string]Question, error)
 
 	// Refuse and Notice are those of End.
@@ -28,37 +28,37 @@ type Client interface {
 	Notice(ctx context.Context, results []redishold.Result)
 }
 
-// Question sends a command to a server and returns what that answers, which may be a
-// map.
+// Question sends a command to one server and returns the reply, which may be a map.
 type Question = func(ctx context.Context, command ...string) redishold.Result
 
-// Noter is a Client that wants to know what callers of Do and DoOne are notified.
-type Noter interface {
-	// Noted is called with the results, unless there is one and that is no error. It may
-	// add to the texts of errors.
-	Noted(results []redishold.Result)
+// Observer is a Client that observes the results of Do and DoOne.
+type Observer interface {
+	// Observe gets the results before the caller does; not those of a single call without an
+	// error. It may add to the texts of errors.
+	Observe(results []redishold.Result)
 }
 
-// Cluster is what a Conn needs beyond that where keys live on several nodes.
+// Cluster is the part of a client library for a cluster that a Conn uses in addition to
+// Client.
 type Cluster interface {
 	Topology
 	Masters
 
-	// At runs calls in one pipeline over one connection to a node, with WAIT behind
-	// them. It follows no redirection.
+	// At runs calls in one pipeline over one connection to a node, with one WAIT after them.
+	// It follows no redirection.
 	At(ctx context.Context, node Destination, calls []redishold.Call) []redishold.Result
 }
 
-// Destination says where to send calls.
+// Destination is the node to which calls are sent.
 type Destination struct {
-	Addr       string // "" where nobody knows: the library finds it by the key
-	Redirected bool   // a node named it in a redirection; otherwise it is what Homes said
-	Asking     bool   // the slot is still on its way there, and each call needs ASKING before it
+	Addr       string // "" if it is unknown: the library finds the node by the key
+	Redirected bool   // the address is from a redirection; otherwise it is from Homes
+	Asking     bool   // the slot is still migrating there, and each call needs ASKING before it
 }
 
-// doubtful reports whether err is what the former master of a slot leaves one
-// with: no answer, or one that only a master need not give.
-func doubtful(err error) bool {
+// suspectsMaster reports whether err is a reason to suspect that the node is not the master
+// of the slot any more: there was no reply, or a reply that the master would not give.
+func suspectsMaster(err error) bool {
 	switch code(err) {
 	case "":
 		return err != nil
@@ -68,8 +68,9 @@ func doubtful(err error) bool {
 	return false
 }
 
-// complete sends calls together, and once more, as source, those whose script the
-// server does not know. That is safe, as nothing was executed of them.
+// complete sends calls in one pipeline. It sends those whose script the server does not know
+// once more, with the source of the script. That is safe, because the server has executed
+// nothing of them.
 func complete(ctx context.Context, calls []redishold.Call, send send) []redishold.Result {
 	results := send(ctx, calls)
 	var at []int

@@ -26,11 +26,11 @@ type fakeCluster struct {
 	fail    error             // what all nodes answer instead of a value
 	moved   map[string]string // where the nodes say that a key is: "MOVED 1 b:1"
 
-	mu      sync.Mutex
-	log     []string // "pipeline a:1 a1 a2"
-	doubts  int
-	changed chan struct{}     // what Changed returns
-	heirs   map[string]string // home by the former home
+	mu         sync.Mutex
+	log        []string // "pipeline a:1 a1 a2"
+	suspicions int
+	changed    chan struct{}     // what Changed returns
+	heirs      map[string]string // home by the former home
 }
 
 // newConnTo returns a Conn over a fakeCluster, or over what has one in it.
@@ -128,7 +128,7 @@ func (f *fakeCluster) At(ctx context.Context, to Destination, calls []redishold.
 func (f *fakeCluster) Suspect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.doubts++
+	f.suspicions++
 }
 
 func (f *fakeCluster) Changed() <-chan struct{} {
@@ -169,13 +169,12 @@ func (f *fakeCluster) answer(call *redishold.Call) redishold.Result {
 	return redishold.Result{Value: home(call)}
 }
 
-// said returns what happened, in no particular order, and how often it raised
-// doubt.
+// said returns the sorted log, and the number of calls of Suspect.
 func (f *fakeCluster) said() ([]string, int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	slices.Sort(f.log)
-	return f.log, f.doubts
+	return f.log, f.suspicions
 }
 
 func callsFor(replicas int, keys ...string) []redishold.Call {
@@ -189,10 +188,10 @@ func callsFor(replicas int, keys ...string) []redishold.Call {
 	return calls
 }
 
-func (f *fakeCluster) expect(t *testing.T, doubts int, want ...string) {
+func (f *fakeCluster) expect(t *testing.T, suspicions int, want ...string) {
 	t.Helper()
-	if got, n := f.said(); !slices.Equal(got, want) || n != doubts {
-		t.Errorf("got %q and %d doubts, want %q and %d", got, n, want, doubts)
+	if got, n := f.said(); !slices.Equal(got, want) || n != suspicions {
+		t.Errorf("got %q and %d calls of Suspect, want %q and %d", got, n, want, suspicions)
 	}
 }
 
@@ -245,8 +244,8 @@ func TestHangingNodeCostsOnlyItsOwnCalls(t *testing.T) {
 				t.Errorf("call %d: got %v, error %v, want %v", i, r[i].Value, r[i].Err, want)
 			}
 		}
-		if _, doubts := f.said(); doubts != 1 {
-			t.Errorf("got %d doubts, want 1", doubts)
+		if _, n := f.said(); n != 1 {
+			t.Errorf("Suspect was called %d times, want 1", n)
 		}
 		start = time.Now()
 		if r := newConnTo(f).Do(t.Context(), callsFor(0, "a1", "c3")...); r[0].Err != nil || time.Since(start) != 0 {
@@ -330,7 +329,7 @@ func TestDoubt(t *testing.T) {
 			f := &fakeCluster{fail: c.err}
 			newConnTo(f).Do(t.Context(), callsFor(0, keys...)...)
 			if _, got := f.said(); got != c.want {
-				t.Errorf("%v, case %d: got %d doubts, want %d", c.err, n, got, c.want)
+				t.Errorf("%v, case %d: Suspect was called %d times, want %d", c.err, n, got, c.want)
 			}
 		}
 	}

@@ -10,16 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// End knows why a client takes no calls any more: mostly because the program has
-// closed it.
+// End has the reason why a client takes no calls any more: usually the program has closed
+// it.
 type End struct {
-	Closed error    // what the library answers of a closed client, and now and then of another
-	Server Question // any
+	Closed error    // the error of the library for a closed client, and sometimes for an open one
+	Server Question // for any server
 
 	reason atomic.Pointer[error]
 }
 
-// Refuse returns why no call can be made, nil if none is known.
+// Refuse returns the error of every call after the end of the client, and nil before it.
 func (e *End) Refuse() error {
 	if reason := e.reason.Load(); reason != nil {
 		return *reason
@@ -27,16 +27,16 @@ func (e *End) Refuse() error {
 	return nil
 }
 
-// Because ends the client for good.
+// Because ends the client: from now on Refuse returns reason.
 func (e *End) Because(reason error) { e.reason.Store(&reason) }
 
-// Close notes that the program has closed the client.
+// Close records that the program has closed the client.
 func (e *End) Close() { e.Because(&closedError{e.Closed}) }
 
-// Notice finds out from results that the program has closed the client. An error alone
-// does not say so, nor that nothing was sent: it is also the answer to a call that was
-// under way, or whose node has left the cluster or is no longer the master. But a
-// client that answers so to the next command as well is closed.
+// Notice finds out from results whether the program has closed the client. The error Closed
+// in one result is not enough, and does not mean that nothing was sent: it is also the
+// result of a call in flight whose node has left the cluster or is not the master any more.
+// If the next command has this error too, the client is closed.
 func (e *End) Notice(ctx context.Context, results []redishold.Result) {
 	closed := func(r redishold.Result) bool { return errors.Is(r.Err, e.Closed) }
 	if !slices.ContainsFunc(results, closed) || e.Refuse() != nil {
@@ -53,7 +53,8 @@ func (e *closedError) Error() string {
 	return e.cause.Error() + ": locks need the client until the last of them is unlocked and Drain has returned"
 }
 
-// Unwrap returns the cause, and what it means for a lock.
+// Unwrap returns the cause, and the errors of package driver that say what it means for a
+// lock.
 func (e *closedError) Unwrap() []error {
 	return []error{e.cause, driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted}
 }

@@ -11,34 +11,34 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Link is one connection that carries subscriptions. The Hub calls its methods
-// from one goroutine, which may block for as long as the link itself lives.
+// Link is one connection for subscriptions. The Hub calls its methods from one goroutine.
+// They may block until the link breaks.
 type Link interface {
-	// Subscribe asks for more channels; the answers come through the Session.
+	// Subscribe subscribes to more channels. It reports the replies of the server to the
+	// Session.
 	Subscribe(names []string)
 
-	// Unsubscribe gives channels up.
+	// Unsubscribe ends the subscriptions to channels.
 	Unsubscribe(names []string)
 
-	// Check is called at regular intervals, if the Hub was made with one, and
-	// returns an error if the link is dead.
+	// Check returns an error if the link is dead. The Hub calls it at the interval of NewHub.
 	Check() error
 
-	// Down receives a value or is closed when the link has broken.
+	// Down returns a channel that gets a value or is closed when the link has broken.
 	Down() <-chan error
 
-	// Close ends the link. Events that still come are ignored.
+	// Close ends the link. The Session ignores what the link reports later.
 	Close()
 }
 
-// Hub fans subscriptions out to any number of listeners, over one connection per
-// node. A connection is opened for the first listener on a channel of its node,
-// restored while there are any, and closed after the last.
+// Hub delivers the messages of channels to any number of listeners, over one connection for
+// each node. It opens the connection for the first listener on a channel of that node,
+// restores it while there are listeners, and closes it after the last one.
 type Hub struct {
 	router  Router
-	sharded bool // the channels are
-	check   time.Duration
-	review  time.Duration // 0 for never
+	sharded bool          // the channels are sharded ones
+	check   time.Duration // interval of Link.Check; 0 for never
+	review  time.Duration // interval of Router.Review; 0 for never
 
 	mu        sync.Mutex
 	topics    map[string]*topic
@@ -46,15 +46,15 @@ type Hub struct {
 	closed    bool
 }
 
-// topic is a channel with listeners. Listeners is never changed in place, so it
-// may be read without the lock once taken.
+// topic is a channel with listeners. The slice listeners is replaced and never changed in
+// place, so a copy of it may be read without the lock.
 type topic struct {
 	listeners []*listener
-	node      *nodeConn // where it is routed
+	node      *nodeConn // to which it is routed
 }
 
-// confirmed returns the listeners that the server has confirmed in this session:
-// mostly all of them. The Hub's lock is held.
+// confirmed returns the listeners whose subscription the server has confirmed in this
+// session: usually all of them. The Hub's lock is held.
 func (t *topic) confirmed() []*listener {
 	waiting := func(l *listener) bool { return !l.confirmed }
 	if !slices.ContainsFunc(t.listeners, waiting) {
@@ -63,7 +63,8 @@ func (t *topic) confirmed() []*listener {
 	return slices.DeleteFunc(slices.Clone(t.listeners), waiting)
 }
 
-// unconfirm has the server confirm the listeners again. The Hub's lock is held.
+// unconfirm records that the server must confirm all listeners again. The Hub's lock is
+// held.
 func (t *topic) unconfirm() {
 	for _, l := range t.listeners {
 		l.confirmed = false
@@ -75,9 +76,9 @@ type listener struct {
 	name   string
 	notify func(redishold.Notice)
 
-	first     chan error // the outcome of the first subscription
-	settled   bool       // first was sent; under Hub.mu
-	confirmed bool       // by the current session; under Hub.mu
+	first     chan error // gets the outcome of Subscribe
+	settled   bool       // first has got it; guarded by Hub.mu
+	confirmed bool       // in the current session; guarded by Hub.mu
 
 	mu     sync.Mutex // held while notify runs, which does not block
 	closed bool
@@ -85,8 +86,8 @@ type listener struct {
 
 var errClosed = errors.New("connection was closed")
 
-// NewHub returns a Hub whose links are made for the nodes of router and checked
-// once per check, or not at all if check is 0.
+// NewHub returns a Hub with links to the nodes of router. It calls Link.Check at the
+// interval check, or never if check is 0.
 func NewHub(check time.Duration, router Router) *Hub {
 	h := &Hub{router: router, check: check, topics: make(map[string]*topic), nodeConns: make(map[string]*nodeConn)}
 	if _, fixed := router.(Dial); !fixed {
@@ -95,8 +96,8 @@ func NewHub(check time.Duration, router Router) *Hub {
 	return h
 }
 
-// Subscribe adds a listener to a channel and returns when the server has
-// confirmed it. It fails at once if there is no connection to be had.
+// Subscribe adds a listener to a channel and returns when the server has confirmed the
+// subscription. It fails at once if no connection can be made.
 func (h *Hub) Subscribe(ctx context.Context, name string, notify func(redishold.Notice)) (redishold.Subscription, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, NotSent(err)
@@ -161,8 +162,8 @@ func (l *listener) settle(err error) {
 	}
 }
 
-// add gives a channel a listener. One that has listeners stays where it is
-// routed.
+// add adds a listener to its channel. A channel that already has listeners stays at its
+// node.
 func (h *Hub) add(l *listener, node Node) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -173,11 +174,11 @@ func (h *Hub) add(l *listener, node Node) error {
 	if t == nil {
 		t = &topic{}
 		h.topics[l.name] = t
-		h.place(l.name, t, node)
+		h.attach(l.name, t, node)
 	}
 	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], l)
-	// A channel that is subscribed already is asked for again: the server's
-	// answer is what shows the newcomer that it misses nothing from now on.
+	// Even if the channel is already subscribed, the Hub subscribes again: with the reply of
+	// the server, the new listener knows that it misses no message from then on.
 	h.ask(l.name, t)
 	return nil
 }
@@ -195,14 +196,14 @@ func (h *Hub) remove(l *listener) {
 	}
 }
 
-// forget ends a topic. The lock is held.
+// forget removes a topic. The lock is held.
 func (h *Hub) forget(name string, t *topic) {
 	delete(h.topics, name)
-	h.displace(name, t)
+	h.detach(name, t)
 }
 
-// drop fails the listeners of a topic that still wait for their first
-// confirmation, and reports whether others are left. The lock is held.
+// drop removes the listeners of a topic that still wait for their first confirmation, with
+// err, and reports whether other listeners are left. The lock is held.
 func (h *Hub) drop(name string, t *topic, err error) bool {
 	var rest []*listener
 	for _, l := range t.listeners {

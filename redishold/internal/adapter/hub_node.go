@@ -6,22 +6,22 @@ import (
 	"slices"
 )
 
-// nodeConn is the way to one node, for as long as channels are routed there. The
-// Hub's lock guards what is not constant.
+// nodeConn is the connection to one node. It exists as long as channels are routed to the
+// node. The Hub's lock guards the fields that change.
 type nodeConn struct {
 	addr string
-	wake chan struct{} // something changed
+	wake chan struct{} // gets a value when something has changed
 
-	dial    Dial
-	topics  map[string]*topic   // those that are routed here
-	changed map[string]struct{} // channels that the link has to be notified of
-	astray  map[string]struct{} // channels that were routed here and that the node does not serve
-	session *Session            // the one that counts, nil between two; a closed link may still have something to tell
-	stopped chan struct{}       // closed when the running goroutine has ended
+	dial      Dial
+	topics    map[string]*topic   // the topics that are routed to the node
+	changed   map[string]struct{} // channels that the link must subscribe or unsubscribe
+	misrouted map[string]struct{} // channels that are routed to the node although it does not serve them
+	session   *Session            // the current one, nil between two; reports of another are ignored
+	stopped   chan struct{}       // closed when the goroutine of Hub.run has ended
 }
 
-// wakeUp wakes the running goroutine, and ends its session if nobody listens any
-// more. The Hub's lock is held.
+// wakeUp wakes the goroutine of Hub.run, and ends its session if no topics are left. The
+// Hub's lock is held.
 func (ln *nodeConn) wakeUp() {
 	if len(ln.topics) == 0 && ln.session != nil {
 		ln.session.cancel()
@@ -32,17 +32,17 @@ func (ln *nodeConn) wakeUp() {
 	}
 }
 
-// place routes a topic to a node. The Hub's lock is held.
-func (h *Hub) place(name string, t *topic, node Node) {
+// attach routes a topic to a node. The Hub's lock is held.
+func (h *Hub) attach(name string, t *topic, node Node) {
 	ln := h.nodeConns[node.Addr]
 	if ln == nil {
 		ln = &nodeConn{
-			addr:    node.Addr,
-			wake:    make(chan struct{}, 1),
-			topics:  make(map[string]*topic),
-			changed: make(map[string]struct{}),
-			astray:  make(map[string]struct{}),
-			stopped: make(chan struct{}),
+			addr:      node.Addr,
+			wake:      make(chan struct{}, 1),
+			topics:    make(map[string]*topic),
+			changed:   make(map[string]struct{}),
+			misrouted: make(map[string]struct{}),
+			stopped:   make(chan struct{}),
 		}
 		h.nodeConns[node.Addr] = ln
 		go h.run(ln)
@@ -53,34 +53,35 @@ func (h *Hub) place(name string, t *topic, node Node) {
 	h.ask(name, t)
 }
 
-// ask has a topic's node connection subscribe it, or unsubscribe it if it is not there any
-// more. The Hub's lock is held.
+// ask makes the node connection of a topic subscribe to its channel, or unsubscribe if the
+// topic is not routed there any more. The Hub's lock is held.
 func (h *Hub) ask(name string, t *topic) {
 	t.node.changed[name] = struct{}{}
 	t.node.wakeUp()
 }
 
-// displace takes a topic from its node connection. The Hub's lock is held.
-func (h *Hub) displace(name string, t *topic) {
+// detach removes a topic from its node connection. The Hub's lock is held.
+func (h *Hub) detach(name string, t *topic) {
 	delete(t.node.topics, name)
-	delete(t.node.astray, name)
+	delete(t.node.misrouted, name)
 	h.ask(name, t)
 }
 
-// lose notes that a topic's node does not serve it. The Hub's lock is held.
-func (h *Hub) lose(name string, t *topic) {
+// misroute records that the node of a topic does not serve the channel. The Hub's lock is
+// held.
+func (h *Hub) misroute(name string, t *topic) {
 	t.unconfirm()
-	t.node.astray[name] = struct{}{}
+	t.node.misrouted[name] = struct{}{}
 	t.node.wakeUp()
 }
 
-// lost takes the channels of a node connection that have to be sought elsewhere, and has
-// the node connection ask again for those that stay.
-func (h *Hub) lost(ln *nodeConn, s *Session) []string {
+// takeMisrouted returns the misrouted channels of a node connection, and clears their list.
+// The node connection subscribes again to those that stay there.
+func (h *Hub) takeMisrouted(ln *nodeConn, s *Session) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	names := slices.Collect(maps.Keys(ln.astray))
-	clear(ln.astray)
+	names := slices.Collect(maps.Keys(ln.misrouted))
+	clear(ln.misrouted)
 	for _, name := range names {
 		delete(s.asked, name)
 		ln.changed[name] = struct{}{}
@@ -94,8 +95,8 @@ func (h *Hub) names(ln *nodeConn) []string {
 	return slices.Collect(maps.Keys(ln.topics))
 }
 
-// reroute asks the Router for channels of a node connection once more and moves those that
-// are elsewhere. Where there is no answer, all stays as it is.
+// reroute asks the Router again for the nodes of channels, and moves those that are not at
+// the node of ln. If the Router returns an error, the remaining channels stay.
 func (h *Hub) reroute(ctx context.Context, ln *nodeConn, names []string) {
 	for _, name := range names {
 		node, err := h.router.Route(ctx, name)
@@ -109,8 +110,8 @@ func (h *Hub) reroute(ctx context.Context, ln *nodeConn, names []string) {
 			ln.dial = node.Dial
 		default:
 			t.unconfirm()
-			h.displace(name, t)
-			h.place(name, t, node)
+			h.detach(name, t)
+			h.attach(name, t, node)
 		}
 		h.mu.Unlock()
 	}

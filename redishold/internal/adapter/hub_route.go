@@ -5,55 +5,56 @@ import (
 	"sync"
 )
 
-// Router knows which node serves a channel.
+// Router finds the node that serves a channel.
 type Router interface {
 	// Route returns the node that serves a channel, as far as is known.
 	Route(ctx context.Context, channel string) (Node, error)
 
-	// Review says that what Route answered has proved wrong, or that the node at failed
-	// ("" for none) has failed: the next answer has to come from the servers. It does
-	// not wait for them.
+	// Review means that a result of Route was wrong, or that the node with the address
+	// failed has failed ("" for none): the next Route must ask the servers. Review does not
+	// wait for them.
 	Review(failed string)
 }
 
-// Node is where channels are served.
+// Node is a server with channels.
 type Node struct {
-	Addr string // distinguishes nodes
-	Key  string // one that the node serves, where the library finds nodes by a key
+	Addr string // identifies the node
+	Key  string // a key of the node, if the library finds nodes by a key
 	Dial Dial
 }
 
-// Dial makes a link to a node. It is also the Router of a client that finds the node
-// by itself.
+// Dial makes a link to a node. It is also the Router of a client that finds its only node by
+// itself.
 type Dial func(ctx context.Context, s *Session) (Link, error)
 
-// Route returns the one node there is.
+// Route returns the only node.
 func (dial Dial) Route(context.Context, string) (Node, error) { return Node{Dial: dial}, nil }
 
 // Review does nothing.
 func (Dial) Review(string) {}
 
-// Topology is the Router of a cluster to the nodes of slots.
+// Topology is the Router of a cluster: it routes a channel to the node of its slot.
 type Topology interface {
 	Router
 
-	// Any returns the node at stay.Addr, if that still has slots, and otherwise a node
-	// that has, another one than that at failed if there is one.
+	// Any returns the node with the address stay.Addr if that node still has slots, otherwise
+	// another node with slots. It returns the node with the address failed only if there is no
+	// other.
 	Any(ctx context.Context, stay Node, failed string) (Node, error)
 }
 
-// anywhere is the Router of channels that each node has: it stays with one node until
-// that fails or leaves the cluster. No library would notice the latter: the connection
-// stays open, and silent.
-type anywhere struct {
+// stickyRouter is the Router of classic channels, whose messages every node has. It stays
+// with one node until that node fails or leaves the cluster. No library would notice the
+// latter: the connection stays open, and gets no messages.
+type stickyRouter struct {
 	nodes Topology
 
 	mu     sync.Mutex
-	chosen Node   // no Addr for none
-	failed string // the latest that did; any other is better
+	chosen Node   // without an Addr if none is chosen
+	failed string // address of the node that failed last; any other node is better
 }
 
-func (a *anywhere) Route(ctx context.Context, _ string) (Node, error) {
+func (a *stickyRouter) Route(ctx context.Context, _ string) (Node, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for {
@@ -64,17 +65,17 @@ func (a *anywhere) Route(ctx context.Context, _ string) (Node, error) {
 		switch {
 		case err != nil:
 			return Node{}, err
-		case node.Addr == a.failed && failed != a.failed: // it failed meanwhile
+		case node.Addr == a.failed && failed != a.failed: // the node failed meanwhile
 			continue
-		case a.chosen.Addr == "" || a.chosen.Addr == before.Addr: // nobody was faster
+		case a.chosen.Addr == "" || a.chosen.Addr == before.Addr: // no other goroutine has chosen meanwhile
 			a.chosen = node
 		}
 		return a.chosen, nil
 	}
 }
 
-// Review has the cluster looked at again, and the next Route leave the node at failed.
-func (a *anywhere) Review(failed string) {
+// Review is that of Router. After it, Route chooses another node than the failed one.
+func (a *stickyRouter) Review(failed string) {
 	a.nodes.Review(failed)
 	if failed == "" {
 		return

@@ -14,14 +14,14 @@ import (
 )
 
 // fakeShards is a Router to fakeServers, which refuse the channels of others as
-// Redis does. Its routes are wrong until somebody doubts them.
+// Redis does. Its routes are wrong until Review is called.
 type fakeShards struct {
-	mu      sync.Mutex
-	nodes   map[string]*fakeNode
-	owner   map[string]string // of channels, as it is
-	known   map[string]string // as Route knows
-	doubted []string
-	mute    error // what Route fails with
+	mu       sync.Mutex
+	nodes    map[string]*fakeNode
+	owner    map[string]string // of channels, as it is
+	known    map[string]string // as Route knows
+	reviewed []string
+	mute     error // what Route fails with
 }
 
 // fakeNode is one of them.
@@ -52,11 +52,11 @@ func (c *fakeShards) Route(_ context.Context, channel string) (Node, error) {
 func (c *fakeShards) Review(addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.doubted = append(c.doubted, addr)
+	c.reviewed = append(c.reviewed, addr)
 	c.known = maps.Clone(c.owner)
 }
 
-// move gives a channel to a node. Nobody is notified.
+// move gives a channel to another node, of which no client is notified.
 func (c *fakeShards) move(channel, addr string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -195,7 +195,8 @@ func TestChannelThatNobodyServes(t *testing.T) {
 	})
 }
 
-// A newcomer on a slot that nobody serves is notified so; who is there already waits.
+// A new listener on a slot that no node serves gets an error; listeners that are already
+// confirmed wait.
 func TestClusterDown(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *fakeShards, h *Hub) {
 		var a counter
@@ -319,8 +320,8 @@ func TestFailedNodeIsDoubted(t *testing.T) {
 			synctest.Wait()
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if !slices.Contains(c.doubted, "n1") {
-				t.Errorf("%s: not doubted", name)
+			if !slices.Contains(c.reviewed, "n1") {
+				t.Errorf("%s: not reviewed", name)
 			}
 		})
 	}

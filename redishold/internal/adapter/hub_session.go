@@ -6,23 +6,23 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Session is the life of one link, and what is done for it before. It is also where the
-// Link reports, from its reading goroutine, what the server says.
+// Session is the time from dialling one link until its end. The Link reports the replies and
+// the messages of the server to its Session, from the goroutine that reads.
 type Session struct {
 	hub       *Hub
 	node      *nodeConn
-	ctx       context.Context // ends when nobody needs the link any more
+	ctx       context.Context // ends when the link is not needed any more
 	cancel    context.CancelFunc
-	asked     map[string]struct{} // what the link subscribes; only for the running goroutine
-	confirmed bool                // the server has confirmed a subscription; under Hub.mu
+	asked     map[string]struct{} // channels that the link subscribes to; only for the goroutine of Hub.run
+	confirmed bool                // the server has confirmed a subscription; guarded by Hub.mu
 }
 
 // Sharded reports whether the channels are sharded ones.
 func (s *Session) Sharded() bool { return s.hub.sharded }
 
-// topic returns a channel's topic, or nil if nobody listens here or the session
-// is over: a newcomer after its last listener must not get its answers. The Hub's
-// lock is held.
+// topic returns the topic of a channel. It returns nil if the channel has no listener, or if
+// the session has ended: a listener that comes after that must not get replies of this
+// session. The Hub's lock is held.
 func (s *Session) topic(name string) *topic {
 	if s.node.session != s || s.ctx.Err() != nil {
 		return nil
@@ -30,7 +30,8 @@ func (s *Session) topic(name string) *topic {
 	return s.node.topics[name]
 }
 
-// Confirmed passes on the server's answer to a command, which names its kind.
+// Confirmed calls Subscribed or Unsubscribed for a reply of the server, whose kind is the
+// name of the command.
 func (s *Session) Confirmed(kind, channel string) {
 	switch kind {
 	case "subscribe", "ssubscribe":
@@ -40,14 +41,14 @@ func (s *Session) Confirmed(kind, channel string) {
 	}
 }
 
-// Subscribed says that the server confirmed a channel.
+// Subscribed reports that the server has confirmed the subscription to a channel.
 func (s *Session) Subscribed(name string) {
 	h := s.hub
 	h.mu.Lock()
 	s.confirmed = true
 	var fresh []*listener
 	if t := s.topic(name); t != nil {
-		delete(s.node.astray, name)
+		delete(s.node.misrouted, name)
 		for _, l := range t.listeners {
 			if !l.confirmed {
 				l.confirmed = true
@@ -62,24 +63,24 @@ func (s *Session) Subscribed(name string) {
 	}
 }
 
-// Unsubscribed says that the server ended a channel's subscription. If that was
-// not asked for, the channel's slot has moved. If it was, its listeners came
-// meanwhile, and asking once more does no harm.
+// Unsubscribed reports that the server has ended the subscription to a channel. If the
+// channel has listeners, either its slot has moved, or the listeners came after the Hub had
+// unsubscribed. In both cases the Hub routes and subscribes again.
 func (s *Session) Unsubscribed(name string) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
 	if t := s.topic(name); t != nil {
-		s.hub.lose(name, t)
+		s.hub.misroute(name, t)
 	}
 }
 
-// Denied says that the server refused a channel. Listeners who were never
-// confirmed get err, unless another node serves the channel; the others stay and
-// are tried with the next link, or at the next node.
+// Denied reports that the server has refused a channel. Listeners that were never confirmed
+// get err, unless another node serves the channel. The other listeners stay, and the next
+// link subscribes them.
 func (s *Session) Denied(name string, err error) {
 	why := code(err)
 	if why == "" {
-		s.hub.router.Review(s.node.addr) // there is no link
+		s.hub.router.Review(s.node.addr) // err is no reply: the link is broken
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
@@ -89,12 +90,12 @@ func (s *Session) Denied(name string, err error) {
 	}
 	switch {
 	case why != "MOVED" && !s.hub.drop(name, t, err):
-	case why == "MOVED", why == "CLUSTERDOWN": // nobody serves it at the moment
-		s.hub.lose(name, t)
+	case why == "MOVED", why == "CLUSTERDOWN": // the latter: no node serves it at the moment
+		s.hub.misroute(name, t)
 	}
 }
 
-// Message passes a message on to the listeners who have been confirmed.
+// Message delivers a message to the confirmed listeners of its channel.
 func (s *Session) Message(name, payload string) {
 	s.hub.mu.Lock()
 	var listeners []*listener

@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Server reads the answer to INFO. A server that refuses INFO or does not know
-// it says nothing of itself, which is no error.
+// Server returns the ServerInfo in the reply to INFO. If the server refuses INFO or does not
+// know it, the ServerInfo is zero, without an error.
 func Server(info redishold.Result) (redishold.ServerInfo, error) {
 	if info.Err != nil && !wire.Means(info.Err, wire.MeansNoRight, wire.MeansNoCommand) {
 		return redishold.ServerInfo{}, info.Err
 	}
-	text, _ := info.Value.(string) // "" of a refusal
+	text, _ := info.Value.(string) // "" after a refusal
 	return parseInfo(text), nil
 }
 

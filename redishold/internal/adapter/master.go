@@ -8,36 +8,36 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// errDeposed is no answer: nobody knows whether the node has run the call.
+// errDeposed leaves the outcome unknown: the node may have run the call.
 var errDeposed = errors.New("the node did not answer, and is not the master of the key any more")
 
-// redirectGrace is how long a call goes on after another node became its master. A
-// slot that moved answers with a redirect, and the client follows it.
+// redirectGrace is how long a call goes on after another node has become its master. If the
+// slot has moved, the former master replies with a redirection, which the client follows.
 const redirectGrace = 100 * time.Millisecond
 
-// Masters knows which servers take calls: those of a Cluster, or the one that
-// Sentinels have named.
+// Masters finds the servers that take calls: the masters of a cluster, or the one master
+// that Sentinels have named.
 type Masters interface {
-	// Homes returns for each call the address of the node that it belongs to, as
-	// far as the library knows, and "" where it does not know.
+	// Homes returns for each call the address of its node, as far as the library knows, and
+	// "" if the library does not know it.
 	Homes(ctx context.Context, calls []redishold.Call) []string
 
-	// Suspect says that a node did not answer as its master should: the library had
-	// better look again where keys live. It does not block.
+	// Suspect reports that a node did not reply as the master of its keys. The library should
+	// find out the masters again. Suspect does not block.
 	Suspect()
 
-	// Changed returns what is closed when other masters are found, and nil where nobody
-	// looks, or where the library ends by itself the calls to a node that is not a master
-	// any more. Homes does not block then.
+	// Changed returns a channel that is closed when other masters are found; Homes does not
+	// block then. Changed returns nil while no poll is planned, and always if the library
+	// itself ends the calls to a former master.
 	Changed() <-chan struct{}
 }
 
-// whileMaster runs calls with one home and returns what came of them, or ctx's error as
-// soon as ctx ends. The masters are nil where there is one forever.
+// whileMaster runs calls for one node and returns their results, or ctx's error as soon as
+// ctx ends. m is nil if the master never changes.
 //
-// It also gives calls up when another node is found to be their master, after
-// redirectGrace: the former one may be gone without a word, and the time that a call
-// has to answer is better spent at the new one.
+// whileMaster also gives the calls up, redirectGrace after another node has become their
+// master. The former master may never reply, and the caller needs the rest of its time to
+// try at the new one.
 func whileMaster(ctx context.Context, m Masters, calls []redishold.Call, run func() []redishold.Result) ([]redishold.Result, error) {
 	var changed <-chan struct{}
 	if m != nil {
@@ -53,7 +53,7 @@ func whileMaster(ctx context.Context, m Masters, calls []redishold.Call, run fun
 		answer <- run()
 	}()
 	first := ""
-	var late <-chan time.Time // when the calls are given up
+	var late <-chan time.Time // fires when the calls are given up; nil while their master is the same
 	for {
 		select {
 		case results := <-answer:

@@ -57,7 +57,7 @@ func TestCallThatIsRedirectedIsAnswered(t *testing.T) {
 	})
 }
 
-// Where nobody knows where a call went, it is not given up.
+// A call whose node is unknown is not given up.
 func TestCallOfUnknownMasterGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeCluster{hang: "", changed: make(chan struct{})}

@@ -7,19 +7,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// longestPause bounds the pause before a broken link is restored, or a channel sought
-// again, which doubles each time and starts again after a success.
+// longestPause is the maximal pause before a broken link is restored, or a misrouted channel
+// is routed again. The pause doubles each time, and is short again after a success.
 const longestPause = time.Second
 
-// reviewEvery is how often a Hub with a Router looks at its routes though
-// nothing seems wrong: a node may leave its cluster without a word to those who
-// listen there.
+// reviewEvery is the interval at which a Hub routes its channels again although nothing
+// seems wrong: a node that leaves its cluster does not close its connections.
 const reviewEvery = 10 * time.Second
 
-// run keeps a node connection's link for as long as channels are routed there.
+// run dials and serves the links of a node connection, as long as channels are routed there.
 func (h *Hub) run(ln *nodeConn) {
 	defer close(ln.stopped)
-	tries := 0 // in a row that came to nothing
+	tries := 0 // in a row, without a confirmation of the server
 	for again := false; ; again = true {
 		s := h.begin(ln)
 		if s == nil {
@@ -39,12 +38,13 @@ func (h *Hub) run(ln *nodeConn) {
 		tries++
 		select {
 		case <-time.After(retry.Delay(tries, longestPause)):
-		case <-ln.wake: // a newcomer shall not wait for the back-off of others
+		case <-ln.wake: // a new listener must not wait for the back-off of others
 		}
 	}
 }
 
-// begin prepares a session, or returns nil if nobody needs one and the node connection is gone.
+// begin returns a new session. If no channels are routed to the node any more, it removes
+// the node connection and returns nil.
 func (h *Hub) begin(ln *nodeConn) *Session {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,7 +53,7 @@ func (h *Hub) begin(ln *nodeConn) *Session {
 		return nil
 	}
 	clear(ln.changed)
-	clear(ln.astray)
+	clear(ln.misrouted)
 	for name, t := range ln.topics {
 		ln.changed[name] = struct{}{}
 		t.unconfirm()
@@ -63,8 +63,8 @@ func (h *Hub) begin(ln *nodeConn) *Session {
 	return ln.session
 }
 
-// end closes a session, and reports whether it was ended on purpose, and whether the
-// server ever confirmed anything.
+// end ends a session, and reports whether the Hub wanted its end, and whether the server had
+// confirmed a subscription.
 func (h *Hub) end(ln *nodeConn, s *Session) (wanted, worked bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -74,7 +74,7 @@ func (h *Hub) end(ln *nodeConn, s *Session) (wanted, worked bool) {
 	return wanted, s.confirmed
 }
 
-// serve runs one link until it breaks or nobody listens.
+// serve dials one link and drives it until it breaks or is not needed any more.
 func (h *Hub) serve(ln *nodeConn, s *Session) {
 	if s.ctx.Err() != nil {
 		return
@@ -94,37 +94,37 @@ func (h *Hub) serve(ln *nodeConn, s *Session) {
 	}
 }
 
-// drive makes a link listen until it breaks, for which it returns
-// true, or nobody listens.
+// drive keeps the subscriptions of a link up to date. It returns true when the link breaks,
+// and false when the link is not needed any more.
 func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	check, review := time.Tick(h.check), time.Tick(h.review) // nil for never
-	var looked <-chan time.Time                              // when the Router had time to look
-	// Channels that the node does not serve are sought after a pause, as those of a slot
-	// are lost one by one, and as other nodes learn a little later who has it.
-	var seek <-chan time.Time // nil while no search is planned
-	searches := 0             // in a row
-	var last time.Time        // when the latest of them began
+	var reviewed <-chan time.Time                            // fires when the review should be done
+	// Misrouted channels are routed again after a pause: the channels of a slot are lost one
+	// by one, and other nodes learn a little later who serves the slot.
+	var retryRoute <-chan time.Time // nil while no attempt is planned
+	attempts := 0                   // in a row
+	var last time.Time              // when the latest attempt began
 	for s.ctx.Err() == nil {
-		if astray := h.tellLink(ln, s, link); astray && seek == nil {
+		if misrouted := h.syncLink(ln, s, link); misrouted && retryRoute == nil {
 			if time.Since(last) > 2*longestPause {
-				searches = 0
+				attempts = 0
 			}
-			searches++
-			seek = time.After(retry.Delay(searches, longestPause))
+			attempts++
+			retryRoute = time.After(retry.Delay(attempts, longestPause))
 		}
 		select {
 		case <-s.ctx.Done():
 		case <-link.Down():
 			return s.ctx.Err() == nil
 		case <-ln.wake:
-		case <-seek:
-			seek, last = nil, time.Now()
+		case <-retryRoute:
+			retryRoute, last = nil, time.Now()
 			h.router.Review("")
-			h.reroute(s.ctx, ln, h.lost(ln, s))
+			h.reroute(s.ctx, ln, h.takeMisrouted(ln, s))
 		case <-review:
 			h.router.Review("")
-			looked = time.After(longestPause)
-		case <-looked:
+			reviewed = time.After(longestPause)
+		case <-reviewed:
 			h.reroute(s.ctx, ln, h.names(ln))
 		case <-check:
 			if link.Check() != nil {
@@ -135,12 +135,12 @@ func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	return false
 }
 
-// tellLink brings the link up to date with the listeners, and reports whether channels
-// have to be sought elsewhere.
-func (h *Hub) tellLink(ln *nodeConn, s *Session, link Link) (astray bool) {
+// syncLink subscribes and unsubscribes the changed channels at the link, and reports whether
+// channels are misrouted.
+func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (misrouted bool) {
 	var add, remove []string
 	h.mu.Lock()
-	if s.ctx.Err() != nil { // the last listener left just now: the link is about to be closed
+	if s.ctx.Err() != nil { // the last listener has just left: the link is about to be closed
 		h.mu.Unlock()
 		return false
 	}
@@ -154,7 +154,7 @@ func (h *Hub) tellLink(ln *nodeConn, s *Session, link Link) (astray bool) {
 		}
 	}
 	clear(ln.changed)
-	astray = len(ln.astray) > 0
+	misrouted = len(ln.misrouted) > 0
 	h.mu.Unlock()
 	if len(remove) > 0 {
 		link.Unsubscribe(remove)
@@ -162,12 +162,12 @@ func (h *Hub) tellLink(ln *nodeConn, s *Session, link Link) (astray bool) {
 	if len(add) > 0 {
 		link.Subscribe(add)
 	}
-	return astray
+	return misrouted
 }
 
-// failFirst answers every waiter for a first confirmation: there is no
-// connection to be had. If the session has ended, the connection was given up because
-// nobody waited any more; a newcomer gets the next.
+// failFirst fails the listeners that wait for their first confirmation with err: the
+// connection could not be made. If the session has ended, err only means that the connection
+// was not needed any more; listeners that came later wait for the next connection.
 func (h *Hub) failFirst(ln *nodeConn, s *Session, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

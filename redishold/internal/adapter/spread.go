@@ -10,21 +10,21 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// kind is what calls that travel together have in common.
+// kind is the common properties of calls in one pipeline.
 type kind struct {
 	home    string
-	keyless bool // rueidis panics if calls with and without a key meet
-	waits   bool // replicas must acknowledge: over one connection, WAIT behind it
+	keyless bool // rueidis panics if a pipeline has calls with a key and calls without
+	waits   bool // replicas must acknowledge: the calls need one connection, and WAIT after them
 }
 
-// spread runs calls on the nodes of a cluster, side by side. Homes may wait for a
-// library that does not honour ctx.
+// spread runs calls on the nodes of a cluster, at the same time.
 func (c *Conn) spread(ctx context.Context, calls []redishold.Call) []redishold.Result {
+	// The library may not honour ctx in Homes.
 	homes, err := Guard(ctx, func() []string { return c.cluster.Homes(ctx, calls) })
 	if err != nil {
 		return Fail(len(calls), err)
 	}
-	groups := make(map[kind][]int) // the places of calls; two or three groups for a node
+	groups := make(map[kind][]int) // the indices of calls; two or three groups for a node
 	for i := range calls {
 		k := kind{home: homes[i], keyless: len(calls[i].Keys) == 0, waits: calls[i].Replicas > 0}
 		groups[k] = append(groups[k], i)
@@ -44,13 +44,13 @@ func (c *Conn) spread(ctx context.Context, calls []redishold.Call) []redishold.R
 	return results
 }
 
-// maxRedirects bounds how often a call is sent on. More than two in a row means
-// that the nodes do not agree yet.
+// maxRedirects is the maximal number of redirections of a call. After more than two in a
+// row, the nodes do not agree yet.
 const maxRedirects = 3
 
-// Follow runs calls at node, and those of which the server says that they belong
-// elsewhere, where it says. Nothing was executed of such a call. What is still
-// redirected in the end keeps that answer: it was not executed.
+// Follow runs calls at node, and follows redirections: the server has executed nothing of a
+// redirected call. The Result of a call that is redirected too often is the redirection,
+// because the call was not executed.
 func Follow(ctx context.Context, cluster Cluster, node Destination, calls []redishold.Call) []redishold.Result {
 	results := cluster.At(ctx, node, calls)
 	for range maxRedirects {
@@ -71,9 +71,9 @@ func Follow(ctx context.Context, cluster Cluster, node Destination, calls []redi
 	return results
 }
 
-// redirection reads the answers MOVED and ASK: "MOVED 3999 127.0.0.1:6381". A
-// server that does not know its own name leaves the host out; it is that of
-// asked, which gave the answer.
+// redirection returns the destination of a reply MOVED or ASK, such as "MOVED 3999
+// 127.0.0.1:6381". A server that does not know its own name leaves out the host. Then it is
+// the host of asked, the node that sent the reply.
 func redirection(err error, asked string) (to Destination, ok bool) {
 	words := strings.Fields(wire.ReplyText(err))
 	if len(words) != 3 || words[0] != "MOVED" && words[0] != "ASK" {
@@ -89,7 +89,7 @@ func redirection(err error, asked string) (to Destination, ok bool) {
 	return Destination{Addr: net.JoinHostPort(host, port), Redirected: true, Asking: words[0] == "ASK"}, true
 }
 
-// splitAddr splits host:port; without a port there is no host either. Redis writes IPv6
+// splitAddr splits host:port, and returns "" for both if there is no port. Redis writes IPv6
 // addresses without brackets.
 func splitAddr(addr string) (host, port string) {
 	i := strings.LastIndexByte(addr, ':')

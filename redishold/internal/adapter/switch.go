@@ -8,40 +8,40 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Switcher is a Client of one server that another one may replace, as Sentinels
-// decide. Its library may leave a call to the former server alone until a timeout:
-// a connection that is being made outlives the reason for it.
+// Switcher is a Client for one master that Sentinels may replace. Its library may leave a
+// call to the former master waiting until a timeout, for example for a connection that is
+// still being made.
 type Switcher interface {
-	// Master returns the address of the server to which calls go now, and "" where
-	// that is the same forever, or not known. It does not block.
+	// Master returns the address of the server to which calls go now. It returns "" if that
+	// server never changes, or is not known. It does not block.
 	Master() string
 }
 
-// How a Switcher is looked at after a call without an answer.
+// A Switcher is polled after a call without a reply.
 const (
-	switchLook  = 50 * time.Millisecond // how often
-	switchLooks = 5 * time.Second       // for how long: longer than the next call may take
+	masterPollEvery = 50 * time.Millisecond // the interval
+	masterPollFor   = 5 * time.Second       // for how long: longer than the next call may take
 )
 
-// servers looks at a Switcher while there is doubt, and ends the calls to a server
-// that was replaced.
+// servers polls a Switcher after a call without a reply, and ends the calls to a replaced
+// server.
 type servers struct {
-	*Watch
+	*Poller
 	switcher Switcher
 	combiner *Combiner
-	master   string // of the latest look
+	master   string // at the latest poll
 }
 
-// watchServers has s looked at after calls of c without an answer. It returns nil
-// where no other server can replace that of s.
-func watchServers(s Switcher, c *Combiner) Masters {
+// pollMasters makes calls of c without a reply start polls of s. It returns nil if no other
+// server can replace the server of s.
+func pollMasters(s Switcher, c *Combiner) Masters {
 	master := s.Master()
 	if master == "" {
 		return nil
 	}
 	w := &servers{switcher: s, combiner: c, master: master}
-	w.Watch = NewWatch(switchLook, switchLooks, w.refresh)
-	c.doubt = w.Suspect
+	w.Poller = NewPoller(masterPollEvery, masterPollFor, w.refresh)
+	c.suspect = w.Suspect
 	return w
 }
 
@@ -49,16 +49,16 @@ func (s *servers) Homes(_ context.Context, calls []redishold.Call) []string {
 	return slices.Repeat([]string{s.switcher.Master()}, len(calls))
 }
 
-// refresh ends the calls of a Combiner that are under way while the server changes. A
-// call that was made a moment later is among them now and then; it has redirectGrace
-// for its answer.
+// refresh finds out whether the master has changed. If so, it ends the calls in flight of
+// the Combiner, after redirectGrace: sometimes the call of a moment later is among them, and
+// needs that time for its reply.
 func (s *servers) refresh() (changed, last bool) {
 	master := s.switcher.Master()
 	if master == s.master {
 		return false, false
 	}
 	s.master = master
-	left := s.combiner.departures()
-	time.AfterFunc(redirectGrace, func() { s.combiner.giveUp(left) })
+	batch := s.combiner.lastBatch()
+	time.AfterFunc(redirectGrace, func() { s.combiner.giveUp(batch) })
 	return true, false
 }

@@ -32,8 +32,8 @@ func (f *fakeSentinels) elect(master string) {
 	f.master = master
 }
 
-// A call to a server that hangs ends soon after the client goes to another, once a
-// call without an answer has given a reason to look.
+// A call to a server that hangs ends soon after the client goes to another server, if an
+// earlier call without a reply has started the polls.
 func TestCallEndsWithItsServer(t *testing.T) {
 	for name, do := range ways {
 		for _, replicas := range []int{0, 1} {
@@ -52,8 +52,8 @@ func TestCallEndsWithItsServer(t *testing.T) {
 				began := time.Now()
 				err := call(30 * time.Second).Err
 				took := time.Since(began)
-				if !errors.Is(err, errDeposed) || errors.Is(err, driver.ErrNotExecuted) || took > time.Second+switchLook+redirectGrace {
-					t.Errorf("%s, replicas %d: got error %v after %v, want %v within %v", name, replicas, err, took, errDeposed, time.Second+switchLook+redirectGrace)
+				if !errors.Is(err, errDeposed) || errors.Is(err, driver.ErrNotExecuted) || took > time.Second+masterPollEvery+redirectGrace {
+					t.Errorf("%s, replicas %d: got error %v after %v, want %v within %v", name, replicas, err, took, errDeposed, time.Second+masterPollEvery+redirectGrace)
 				}
 				time.Sleep(10 * time.Minute) // for what still hangs
 			})
@@ -70,15 +70,15 @@ func TestCallToTheNewServerGoesOn(t *testing.T) {
 		defer cancel()
 		r.DoOne(ctx, callFor("a1"))
 		f.elect("b:1")
-		time.Sleep(switchLook + time.Millisecond)
+		time.Sleep(masterPollEvery + time.Millisecond)
 		if r := r.DoOne(t.Context(), callFor("a1")); r.Err != nil {
 			t.Errorf("got error %v", r.Err)
 		}
 	})
 }
 
-// Nobody looks for long, and nobody where nothing can change.
-func TestLooksEnd(t *testing.T) {
+// Polls end after a while, and do not start if the master cannot change.
+func TestPollsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, master := range []string{"", "a:1"} {
 			f := &fakeSentinels{fakeCluster: &fakeCluster{single: true, fail: errors.New("broken")}, master: master}
@@ -86,16 +86,16 @@ func TestLooksEnd(t *testing.T) {
 			r.DoOne(t.Context(), callFor("a1"))
 			if r.masters == nil {
 				if master != "" {
-					t.Error("nobody looks")
+					t.Error("nothing polls the master")
 				}
 				continue
 			}
 			if r.masters.Changed() == nil {
-				t.Error("nobody looks after a call without an answer")
+				t.Error("no poll is planned after a call without a reply")
 			}
-			time.Sleep(switchLooks + 2*switchLook)
+			time.Sleep(masterPollFor + 2*masterPollEvery)
 			if r.masters.Changed() != nil {
-				t.Error("somebody still looks")
+				t.Error("a poll is still planned")
 			}
 		}
 	})

@@ -19,9 +19,9 @@ func (s scriptedTopology) Review(string) {}
 
 // A node that fails while one that stays with it asks the cluster is left all the same.
 func TestANodeThatFailsMeanwhileIsLeft(t *testing.T) {
-	var a *anywhere
+	var a *stickyRouter
 	asked := 0
-	a = &anywhere{chosen: Node{Addr: "x"}, nodes: scriptedTopology{any: func(stay Node, failed string) string {
+	a = &stickyRouter{chosen: Node{Addr: "x"}, nodes: scriptedTopology{any: func(stay Node, failed string) string {
 		if asked++; asked == 1 {
 			a.Review("x")
 		}

@@ -13,9 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// twoNodes is a cluster of two nodes: the first takes no scripts and hangs with the
-// first that it gets, the second runs them once it is elected. By addr they say who
-// is master of all slots.
+// twoNodes is a cluster of two nodes. The first one is the master of all slots, and hangs at
+// the first script. The second one is the master after it is elected, and runs scripts.
 type twoNodes struct {
 	first, second string
 	elected       atomic.Bool
@@ -57,9 +56,9 @@ func nodeOf(addr string) string {
 	return fmt.Sprintf("*3\r\n%s:%s\r\n%s", bulk(host), port, bulk(addr))
 }
 
-// A call to a node that hangs ends soon after another one has its slots, and the next
-// goes there. By itself rueidis leaves the call alone until the node has not answered
-// a PING, and looks at the slots a second later or two.
+// A call to a node that hangs ends soon after another node has its slots, and the next call
+// goes there. rueidis alone ends the call only after a PING without a reply, and refreshes
+// the slots one or two seconds later.
 func TestCallEndsWithItsNode(t *testing.T) {
 	c := startTwoNodes(t)
 	// One address: of two, rueidis may drop a connection, and a goroutine for 5 s.

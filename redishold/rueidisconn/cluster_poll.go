@@ -1,0 +1,60 @@
+package rueidisconn
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
+)
+
+// The cluster is polled after a call without a reply.
+const (
+	pollEvery = 250 * time.Millisecond // interval of the polls
+	pollFor   = 5 * time.Second        // for how long after such a call: longer than the next call may take
+	divertFor = 5 * time.Second        // for how long after a change calls are diverted: rueidis knows the new slots by then
+)
+
+// Suspect is that of adapter.Masters. It also makes the next Do refresh the slots.
+func (n *nodes) Suspect() {
+	n.stale.Store(true)
+	n.Poller.Suspect()
+}
+
+// poll finds out whether slots have other masters. It is needed because a call that waits for
+// rueidis to connect to a node that hangs does not end when rueidis learns of new masters.
+func (n *nodes) poll() (changed, last bool) {
+	n.stale.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
+	defer cancel()
+	slots := n.slots(ctx)
+	changed = len(slots) > 0 && !slices.Equal(slots, n.polled)
+	if changed {
+		n.polled = slots
+		n.divertUntil.Store(time.Now().Add(divertFor).UnixNano())
+	}
+	return changed, n.library.Refuse() != nil
+}
+
+// divert runs calls at the node of their slots at the latest poll, if the slots have changed
+// within divertFor. It returns false if it did not run them. rueidis itself refreshes its
+// slots up to a second after it has got a reason; it asks one node, which may still return
+// the old masters.
+func (n *nodes) divert(ctx context.Context, calls []redishold.Call) ([]redishold.Result, bool) {
+	if time.Now().UnixNano() >= n.divertUntil.Load() {
+		return nil, false
+	}
+	var home string
+	for i, known := range n.Homes(ctx, calls) {
+		if known == "" || i > 0 && known != home {
+			return nil, false
+		}
+		home = known
+	}
+	node := adapter.Destination{Addr: home}
+	if _, ok := n.client(ctx, node, calls); !ok {
+		return nil, false
+	}
+	return adapter.Follow(ctx, n, node, calls), true
+}
