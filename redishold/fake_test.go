@@ -78,7 +78,7 @@ func granting(call Call) Result {
 		return Result{Value: int64(7)}
 	case "renew", "register":
 		return Result{Value: int64(1)}
-	case "release", "abandon", "break":
+	case "release", "abandon", "force":
 		return Result{Value: int64(1)}
 	case "explain":
 		return Result{Value: []any{int64(0), "", "", int64(1)}}

@@ -35,7 +35,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	ended, err := b.end(ctx, b.forms.oneKey.Break(p, h, why, ttl, publish))
 	if b.forms.own == nil && wire.Means(err, wire.MeansWrongType) {
 		ended, err = b.end(ctx, b.forms.permit.Break(p, h, why, ttl, publish))
-	} else if b.forms.own == nil && err == nil && !ended { // break.lua leaves a read-write lock alone
+	} else if b.forms.own == nil && err == nil && !ended { // force.lua does not end a hold of a read-write lock
 		ended, err = b.end(ctx, b.forms.readWrite.Break(p, h, why, ttl, publish))
 	}
 	switch {

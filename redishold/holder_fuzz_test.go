@@ -60,7 +60,7 @@ func showHolder(t *testing.T, slots *fuzzSlots, protocol Layout, owner, record s
 			return Result{Value: []any{int64(1), owner, "", int64(1)}}
 		case "renew":
 			return Result{Value: int64(0)}
-		case "look":
+		case "redisson": // list_redisson
 			return Result{Value: []any{[]any{"hash", int64(1500), []any{owner, "1"}, int64(1), []any{int64(0)}, int64(0), int64(0)}}}
 		case "plain":
 			return Result{Value: []any{[]any{"string", int64(1500), owner, int64(0)}}}

@@ -83,7 +83,7 @@ func TestLookRefusesAnswersThatCannotBe(t *testing.T) {
 		[]any{[]any{"hash", ints(1), []any{testUUID + ":1", "1"}, ints(1), []any{}, ints(0), ints(0)}},
 		[]any{[]any{"number", ints(1), "5", ints(1), ints(0), []any{"id"}, ints(0), ints(0)}},
 	} {
-		conn := &fakeConn{answer: replying("list_look", value)}
+		conn := &fakeConn{answer: replying("list_redisson", value)}
 		records, err := New(conn, nil).Get(t.Context(), "orders")
 		if err == nil || len(records) != 1 || records[0].Kind != admin.KindUnknown || records[0].Name != "orders" {
 			t.Errorf("%v: got %+v and error %v, want a complaint", value, records, err)
@@ -118,7 +118,7 @@ func TestLookTellsKinds(t *testing.T) {
 	} {
 		for _, value := range values {
 			conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-				"list_look": func(Call) Result { return Result{Value: []any{value}} }, "client": unregistered,
+				"list_redisson": func(Call) Result { return Result{Value: []any{value}} }, "client": unregistered,
 			})}
 			records, err := New(conn, nil).Get(t.Context(), "orders")
 			if err != nil || records[0].Kind != want {
@@ -134,7 +134,7 @@ func TestLookInACluster(t *testing.T) {
 	conn := &fakeConn{
 		server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true, ShardedPS: true}, nil },
 		answer: answering(map[string]func(Call) Result{
-			"list_look": func(c Call) Result {
+			"list_redisson": func(c Call) Result {
 				if c.Keys[0] == "b" {
 					return Result{Err: &ReplyError{Text: "CLUSTERDOWN no"}}
 				}
@@ -160,7 +160,7 @@ func TestLookInACluster(t *testing.T) {
 func TestLookRemembersClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-			"list_look": lookAll,
+			"list_redisson": lookAll,
 			"client": func(Call) Result {
 				return Result{Value: []any{`{"note":"","host":"h\u001b[1m","pid":7,"program":"p","started":"2026-11-21T20:00:00Z"}`, "1763768514123"}}
 			},
@@ -180,7 +180,7 @@ func TestLookRemembersClients(t *testing.T) {
 			t.Errorf("asked for clients %d times, want once", got)
 		}
 		time.Sleep(nameLife)
-		conn.answer = answering(map[string]func(Call) Result{"list_look": lookAll, "client": unregistered})
+		conn.answer = answering(map[string]func(Call) Result{"list_redisson": lookAll, "client": unregistered})
 		for range 2 {
 			if _, err := b.Get(t.Context(), "a"); err != nil || conn.count("client") != 2 {
 				t.Errorf("after %v asked %d times and got error %v, want twice", nameLife, conn.count("client"), err)
@@ -205,7 +205,7 @@ func pages(n int) map[string]func(Call) Result {
 			}
 			return Result{Value: []any{fmt.Sprint(page + 1), []any{fmt.Sprintf("%s%d", c.Keys[0], page), "a}b{", "redisson_lock_queue:{x}"}}}
 		},
-		"list_look": lookAll, "client": unregistered,
+		"list_redisson": lookAll, "client": unregistered,
 	}
 }
 
@@ -353,7 +353,7 @@ func TestForced(t *testing.T) {
 		"holdfast:gone:{b}:" + testUUID + ":2": "forced: ",
 		"holdfast:gone:{c}:" + testUUID + ":3": "abandoned",
 	}
-	conn := &fakeConn{answer: answering(map[string]func(Call) Result{"list_marks": func(c Call) Result {
+	conn := &fakeConn{answer: answering(map[string]func(Call) Result{"list_tombstones": func(c Call) Result {
 		var found []any
 		for _, key := range c.Keys {
 			mark, ok := marks[key]
@@ -365,13 +365,13 @@ func TestForced(t *testing.T) {
 		return Result{Value: found}
 	}})}
 	why, err := New(conn, nil).ForceReasons(t.Context(), ended)
-	if want := []string{"stuck (me@host)", "", ""}; err != nil || !slices.Equal(why, want) || conn.count("list_marks") != 1 {
-		t.Errorf("got %q and error %v with %d calls, want %q", why, err, conn.count("list_marks"), want)
+	if want := []string{"stuck (me@host)", "", ""}; err != nil || !slices.Equal(why, want) || conn.count("list_tombstones") != 1 {
+		t.Errorf("got %q and error %v with %d calls, want %q", why, err, conn.count("list_tombstones"), want)
 	}
 	conn.server = func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: true}, nil }
 	answer := conn.answer
 	conn.answer = func(c Call) Result {
-		if c.Script.Name() == "list_marks" && strings.Contains(c.Keys[0], "{b}") {
+		if c.Script.Name() == "list_tombstones" && strings.Contains(c.Keys[0], "{b}") {
 			return Result{Err: &ReplyError{Text: "CLUSTERDOWN no"}}
 		}
 		return answer(c)
@@ -381,7 +381,7 @@ func TestForced(t *testing.T) {
 		t.Errorf("got %q, want the first", why)
 	}
 	for _, value := range []any{nil, int64(1), []any{"forced: x"}, []any{"", int64(1), ""}} {
-		why, err := New(&fakeConn{answer: replying("list_marks", value)}, nil).ForceReasons(t.Context(), ended)
+		why, err := New(&fakeConn{answer: replying("list_tombstones", value)}, nil).ForceReasons(t.Context(), ended)
 		if err == nil || !slices.Equal(why, []string{"", "", ""}) {
 			t.Errorf("%v: got %q and error %v, want a complaint", value, why, err)
 		}
@@ -407,7 +407,7 @@ func TestLookMeetsClientsBehindAPrefix(t *testing.T) {
 			asked := 0
 			conn := &fakeConn{
 				server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: cluster}, nil },
-				answer: answering(map[string]func(Call) Result{"list_look": lookAll, "client": func(c Call) Result {
+				answer: answering(map[string]func(Call) Result{"list_redisson": lookAll, "client": func(c Call) Result {
 					asked += len(c.Keys)
 					var found []any
 					for _, key := range c.Keys {

@@ -289,7 +289,7 @@ func permitsOut(ids ...string) []any {
 // What is not registered costs no more than the name.
 func TestPermitsWithoutAnAnswer(t *testing.T) {
 	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-		"list_look": func(Call) Result {
+		"list_redisson": func(Call) Result {
 			return Result{Value: []any{[]any{"number", ints(-1), "0", ints(1), ints(0), permitsOut(layout.PermitID(testUUID + ":5")), ints(0), ints(0)}}}
 		},
 		"client": func(Call) Result { return Result{Err: errors.New("reset")} },
@@ -311,7 +311,7 @@ func TestBreakPermit(t *testing.T) {
 		{"a:1", layout.PermitID("a:1"), "holdfast:gone:{pool}:a:1", ""},
 	} {
 		conn := &fakeConn{answer: registered(map[string]func(Call) Result{
-			"break": func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
+			"force": func(Call) Result { return Result{Err: &ReplyError{Text: "WRONGTYPE no"}} },
 		})}
 		err := New(conn, nil).ForceUnlock(t.Context(), "pool", admin.Holder{Owner: c.shown, Holds: 1, Remaining: time.Minute}, "INC-7")
 		if err != nil {
@@ -321,9 +321,9 @@ func TestBreakPermit(t *testing.T) {
 		for _, calls := range conn.sent {
 			for _, call := range calls {
 				switch call.Script.Name() {
-				case "semaphore_break":
+				case "semaphore_force":
 					ended = append(ended, call)
-				case "tell":
+				case "publish":
 					told = append(told, call)
 				}
 			}

@@ -101,7 +101,7 @@ func kindGood(call Call) (Result, bool) {
 		return Result{Value: []any{int64(1), int64(5), int64(3)}}, true
 	case name == "count_replicas":
 		return Result{Value: int64(2)}, true
-	case name == "list_look":
+	case name == "list_redisson":
 		return Result{Value: []any{looked(1)}}, true
 	case name == "client":
 		return unregistered(call), true

@@ -204,7 +204,7 @@ func TestLookTellsSince(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		owner := testUUID + ":1"
 		answers := map[string]func(Call) Result{
-			"list_look": func(Call) Result {
+			"list_redisson": func(Call) Result {
 				return Result{Value: []any{[]any{"hash", ints(9), []any{owner, "1"}, ints(1), []any{ints(0)}, ints(0), ints(-1)}}}
 			},
 			"client": statements(10*time.Second, 42),
@@ -284,7 +284,7 @@ func TestDetailTellsWhoWaits(t *testing.T) {
 		return fmt.Sprintf(`{"at":%d,"note":"n\u001b","pid":7,"program":"p","host":"h","mode":%q,"waited_ms":%d,"count":%d}`, now-ago, mode, waited, count)
 	}
 	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-		"list_look": lookAll, "client": unregistered,
+		"list_redisson": lookAll, "client": unregistered,
 		"list_keys": func(c Call) Result {
 			return Result{Value: slices.Repeat([]any{[]any{"none", ints(-2), ints(0), ""}}, len(c.Keys))}
 		},

@@ -54,7 +54,7 @@ func TestReadWriteLook(t *testing.T) {
 	const one, two = testUUID + ":1", testUUID + ":2"
 	look := func(holds ...any) (admin.Record, []admin.Holder, error) {
 		conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-			"list_look": func(Call) Result {
+			"list_redisson": func(Call) Result {
 				return Result{Value: []any{[]any{"readers", ints(40), holds, ints(len(holds) / 3), ints(0), ints(-1)}}}
 			},
 			"client": unregistered,
@@ -99,7 +99,7 @@ func TestReadWriteLook(t *testing.T) {
 // of the same kind.
 func TestReadWriteBreakOnAReplica(t *testing.T) {
 	conn := &fakeConn{answer: func(call Call) Result {
-		if call.Script.Name() == "break" {
+		if call.Script.Name() == "force" {
 			return Result{Value: int64(0)}
 		}
 		return Result{Err: &ReplyError{Text: "READONLY no"}}

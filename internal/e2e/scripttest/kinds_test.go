@@ -78,7 +78,7 @@ func mutexKind() kind {
 			return script{"abandon", []string{lockKey, fairMark(owner)}, []any{owner, 20000, channel, "PUBLISH"}}
 		},
 		force: func(owner string, holds int) script {
-			return script{"break", []string{lockKey, fairMark(owner)}, []any{owner, holds, "ops", 20000, channel, "PUBLISH"}}
+			return script{"force", []string{lockKey, fairMark(owner)}, []any{owner, holds, "ops", 20000, channel, "PUBLISH"}}
 		},
 	}
 }
@@ -166,7 +166,7 @@ func permitKind() kind {
 			return script{"semaphore_abandon", []string{jobs, jobsPermits, mark(owner)}, []any{id(owner), 20000, jobsChannel, "PUBLISH"}}
 		},
 		force: func(owner string, _ int) script {
-			return script{"semaphore_break", []string{jobs, jobsPermits, mark(owner)}, []any{id(owner), "ops", 20000, jobsChannel, "PUBLISH"}}
+			return script{"semaphore_force", []string{jobs, jobsPermits, mark(owner)}, []any{id(owner), "ops", 20000, jobsChannel, "PUBLISH"}}
 		},
 	}
 }
@@ -194,7 +194,7 @@ func ownKind(name string, keys ...string) kind {
 		},
 		release: func(owner string) script { return end("_release", owner) },
 		abandon: func(owner string) script { return marked(owner, end("_abandon", owner, 20000)) },
-		force:   func(owner string, _ int) script { return marked(owner, end("_break", owner, "ops", 20000)) },
+		force:   func(owner string, _ int) script { return marked(owner, end("_force", owner, "ops", 20000)) },
 	}
 }
 

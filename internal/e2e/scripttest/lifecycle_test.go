@@ -256,7 +256,7 @@ func TestFullServer(t *testing.T) {
 		b.wantCall(n(0), k.abandon("a:1"))
 		b.wantTTL(k.mark("a:1"), 20000)
 		b.wantProbePasses(k.acquire("probe", 1, 1).keys, strings.Fields(k.probed)...)
-		for name, end := range map[string]script{"release": k.release("a:1"), "abandon": k.abandon("a:1"), "break": k.force1("a:1")} {
+		for name, end := range map[string]script{"release": k.release("a:1"), "abandon": k.abandon("a:1"), "force": k.force1("a:1")} {
 			if end.name == "" {
 				continue
 			}

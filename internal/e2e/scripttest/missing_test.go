@@ -211,7 +211,7 @@ func TestSemaphoreMissingRights(t *testing.T) {
 		{"semaphore_renew", keys[1:], []any{idA, 30000}},
 		{"semaphore_release", keys, []any{idA, jobsChannel, "PUBLISH"}},
 		{"semaphore_abandon", jobsKeys[:3], []any{idA, 30000, jobsChannel, "PUBLISH"}},
-		{"semaphore_break", jobsKeys[:3], []any{idA, "why", 30000, jobsChannel, "PUBLISH"}},
+		{"semaphore_force", jobsKeys[:3], []any{idA, "why", 30000, jobsChannel, "PUBLISH"}},
 		{"semaphore_resize", keys, []any{2, jobsChannel, "PUBLISH"}},
 	}
 	states := map[string]func(){

@@ -406,7 +406,7 @@ func TestBreakLeavesAReadWriteLockAlone(t *testing.T) {
 	b := newBench(t)
 	b.read("a:1", 20000, 1)
 	b.read("b:1", 20000, 1)
-	b.want(n(0), "break", rwKeys("a:1")[:2], "a:1", 1, "ops", 20000, channel, "PUBLISH")
+	b.want(n(0), "force", rwKeys("a:1")[:2], "a:1", 1, "ops", 20000, channel, "PUBLISH")
 	b.wantHash(fields{"mode": "read", "a:1": "1", "b:1": "1"})
 }
 
@@ -415,7 +415,7 @@ func TestReadWriteLook(t *testing.T) {
 	look := func() []any {
 		t.Helper()
 		keys := []string{lockKey, "queue", "deadlines", "alive", "permits"}
-		return b.run("list_look", keys, 32, "", rwPrefix, "1", "2", "3", "4").([]any)[0].([]any)
+		return b.run("list_redisson", keys, 32, "", rwPrefix, "1", "2", "3", "4").([]any)[0].([]any)
 	}
 	holds := func() (holders []any) {
 		t.Helper()

@@ -247,29 +247,29 @@ func TestSemaphoreRelease(t *testing.T) {
 func TestSemaphoreBreak(t *testing.T) {
 	b := newBench(t)
 	keys := jobsKeys[:3]
-	b.want(n(0), "semaphore_break", keys, idA, "why", 20000, jobsChannel, "PUBLISH")
+	b.want(n(0), "semaphore_force", keys, idA, "why", 20000, jobsChannel, "PUBLISH")
 	b.grantPermit(idA, 20000, 3)
 	b.grantPermit(idB, 20000, 3)
 	b.grantPermit(idC, 20000, 3)
 	b.out(idC, -1) // what has ended is left to the next acquire
 	heard := b.Listen("*")
-	b.want(n(0), "semaphore_break", keys, idC, "why", 20000, jobsChannel, "PUBLISH")
+	b.want(n(0), "semaphore_force", keys, idC, "why", 20000, jobsChannel, "PUBLISH")
 	b.wantPermits("0", idA, idB, idC)
 	if got := b.Do("EXISTS", jobsMark); got != any(int64(0)) {
 		t.Fatal("a permit that had ended, or never was, left a mark")
 	}
-	b.want(n(2), "semaphore_break", keys, idA, "INC-7", 20000, jobsChannel, "PUBLISH")
+	b.want(n(2), "semaphore_force", keys, idA, "INC-7", 20000, jobsChannel, "PUBLISH")
 	b.wantPermits("1", idB, idC)
 	b.wantTTL(jobsMark, 20000)
 	b.want(list(n(1), "", "forced: INC-7", n(1)), "explain", []string{jobs, jobsMark, counterKey})
 	if got := b.permit(idA, 20000, 3); !reflect.DeepEqual(got, list(n(-2), "forced: INC-7")) {
 		t.Fatalf("got %v, want a late acquire refused", got)
 	}
-	b.want(n(0), "semaphore_break", keys, idA, "again", 20000, jobsChannel, "PUBLISH")
+	b.want(n(0), "semaphore_force", keys, idA, "again", 20000, jobsChannel, "PUBLISH")
 
 	b.Int("ZADD", jobsPermits, neverEnds, idB)
 	b.Int("DEL", jobsMark)
-	b.want(n(2), "semaphore_break", keys[:2], idB, "why", 20000, jobsChannel, "PUBLISH") // an owner who is not known
+	b.want(n(2), "semaphore_force", keys[:2], idB, "why", 20000, jobsChannel, "PUBLISH") // an owner who is not known
 	b.wantPermits("2", idC)
 	if left := b.Keys(); len(left) != 3 {
 		t.Fatalf("got the keys %q, want no mark", left)
@@ -284,10 +284,10 @@ func TestSemaphoreBreakWithoutStock(t *testing.T) {
 	b.String("SET", jobs, "-1")
 	b.out(idA, 20000)
 	b.out(idB, 20000)
-	b.want(n(1), "semaphore_break", jobsKeys[:3], idA, "why", 20000, jobsChannel, "PUBLISH")
+	b.want(n(1), "semaphore_force", jobsKeys[:3], idA, "why", 20000, jobsChannel, "PUBLISH")
 	b.wantPermits("0", idB)
 	b.Int("DEL", jobs)
-	b.want(n(1), "semaphore_break", jobsKeys[:3], idB, "why", 20000, jobsChannel, "PUBLISH")
+	b.want(n(1), "semaphore_force", jobsKeys[:3], idB, "why", 20000, jobsChannel, "PUBLISH")
 	if left := b.Keys(); !slices.Equal(left, []string{jobsMark}) {
 		t.Fatalf("got the keys %q, want the mark alone", left)
 	}

@@ -257,9 +257,9 @@ func TestTimestampBreakAndLook(t *testing.T) {
 		t.Fatalf("look at a lock: got %v, want a:1 and its lease", got)
 	}
 	stamp := b.stamp()
-	b.want(n(0), "timestamp_break", endKeys, "b:1", "ops", 20000, freeChannel, "PUBLISH")
-	b.want(n(0), "timestamp_break", endKeys, fmt.Sprint(stamp), "ops", 20000, freeChannel, "PUBLISH")
-	b.want(n(1), "timestamp_break", endKeys, "a:1", "ops", 20000, freeChannel, "PUBLISH")
+	b.want(n(0), "timestamp_force", endKeys, "b:1", "ops", 20000, freeChannel, "PUBLISH")
+	b.want(n(0), "timestamp_force", endKeys, fmt.Sprint(stamp), "ops", 20000, freeChannel, "PUBLISH")
+	b.want(n(1), "timestamp_force", endKeys, "a:1", "ops", 20000, freeChannel, "PUBLISH")
 	b.want(list(n(0), "", "forced: ops", n(1)), "timestamp_explain", stampKeys)
 	b.Int("DEL", markKey)
 
@@ -275,7 +275,7 @@ func TestTimestampBreakAndLook(t *testing.T) {
 		t.Fatalf("look at an old client's lock: got %v", got)
 	}
 	b.want(list(n(1), "a client that writes timestamps", "", n(1)), "timestamp_explain", stampKeys)
-	b.want(n(1), "timestamp_break", endKeys, old, "ops", 20000, freeChannel, "PUBLISH")
+	b.want(n(1), "timestamp_force", endKeys, old, "ops", 20000, freeChannel, "PUBLISH")
 	look("free")
 	b.String("SET", lockKey, "1000000000")
 	look("free")

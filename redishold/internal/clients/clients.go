@@ -172,7 +172,7 @@ func (s *Clients) Force(ctx context.Context, p layout.Place, owner string) {
 	if uuid := layout.ClientOf(owner); uuid != "" {
 		// Every node of a cluster passes PUBLISH on.
 		args := []string{s.Layout.Client(uuid), owner, "PUBLISH"}
-		calls = append(calls, wire.Call{Script: s.Script("tell"), Args: args})
+		calls = append(calls, wire.Call{Script: s.Script("publish"), Args: args})
 	}
 	if s.Layout.Own == "" {
 		queue, _, _ := s.Layout.Queue(p)

@@ -65,7 +65,7 @@ func (f *semaphore) Break(p layout.Place, h admin.Holder, why, markTTL string, p
 		id, keys = layout.PermitID(h.Owner), append(keys, f.Mark(p, h.Owner))
 	}
 	return wire.Call{
-		Script: f.Get("semaphore_break"),
+		Script: f.Get("semaphore_force"),
 		Keys:   keys,
 		Args:   append([]string{id, why, markTTL, layout.SemaphoreChannel(p)}, publish...),
 	}

@@ -88,7 +88,7 @@ func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, erro
 			continue
 		}
 		if len(calls) == 0 || l.server.Cluster {
-			look, most := "list_look", listShown
+			look, most := "list_redisson", listShown
 			if l.Layout.Own != "" {
 				look, most = "list_"+l.Layout.Own, listValue
 			}

@@ -156,14 +156,14 @@ func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) 
 	if len(keys) == 0 {
 		return why, nil
 	}
-	calls := clients.Paged(l.Script("list_marks"), keys, l.server.Cluster)
+	calls := clients.Paged(l.Script("list_tombstones"), keys, l.server.Cluster)
 	var failed error
 	for i, result := range l.Do(ctx, calls...) {
 		page := asked[:len(calls[i].Keys)]
 		asked = asked[len(page):]
 		marks, ok := wire.Texts(result.Value)
 		if result.Err == nil && (!ok || len(marks) != len(page)) {
-			result.Err = wire.BadReply("list_marks", result.Value)
+			result.Err = wire.BadReply("list_tombstones", result.Value)
 		}
 		if result.Err != nil {
 			failed = cmp.Or(failed, l.Layout.Classify(l.Layout.Locate(ended[page[0]].Name), result.Err))

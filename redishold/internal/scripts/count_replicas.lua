@@ -1,7 +1,7 @@
--- count_replicas: how many replicas the lock's server has.
+-- count_replicas: count the connected replicas of the server that has the lock.
 --
--- KEYS   1 lock, so that a cluster asks the right server
--- Reply  their number
+-- KEYS   1 lock; in a cluster it selects the server
+-- Reply  number of replicas
 
 local info = redis.call('INFO', 'replication')
 return tonumber(string.match(info, 'connected_slaves:(%d+)')) or 0

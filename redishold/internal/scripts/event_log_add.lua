@@ -1,32 +1,32 @@
--- event_log_add: note for people what a client did.
+-- event_log_add: add entries of a client to the event log.
 --
--- KEYS   1 event log: a stream, 2 what of it is rare, once more
--- ARGV   1 how many entries the first keeps, about, 2 the second; 3 ttl in ms, 4 who the
---        client is, in JSON, 5... what happened, in JSON behind a '!' if it is rare, else
---        a '.'
--- Reply  how many were added
+-- KEYS   1 event log: a stream, 2 its rare entries: a second stream
+-- ARGV   1 approximate number of entries that the first stream keeps, 2 the same for the
+--        second, 3 ttl in ms, 4 description of the client in JSON, 5... entries in JSON,
+--        after a '!' if the entry is rare, otherwise after a '.'
+-- Reply  number of added entries
 -- Uses   millis
 
 local now = millis()
 
-local function add(call, key, most, id, what)
-  return call('XADD', key, 'MAXLEN', '~', most, id, 'at', now, 'who', ARGV[4], 'what', what)
+local function add(call, key, limit, id, entry)
+  return call('XADD', key, 'MAXLEN', '~', limit, id, 'at', now, 'who', ARGV[4], 'what', entry)
 end
 
 for i = 5, #ARGV do
-  local what = string.sub(ARGV[i], 2)
-  local id = add(redis.call, KEYS[1], ARGV[1], '*', what)
+  local entry = string.sub(ARGV[i], 2)
+  local id = add(redis.call, KEYS[1], ARGV[1], '*', entry)
   if tonumber(string.match(id, '^%d+')) > tonumber(now) + 60000 then
-    -- Ids never fall: the clock was ahead once. Readers go by the clock, and would see
-    -- nothing until it is there again.
+    -- The ids of a stream never decrease, so the clock of the server was ahead once.
+    -- Readers select by time, and would find no entry until the clock reaches these ids.
     redis.call('DEL', KEYS[1], KEYS[2])
-    id = add(redis.call, KEYS[1], ARGV[1], '*', what)
+    id = add(redis.call, KEYS[1], ARGV[1], '*', entry)
   end
   if string.sub(ARGV[i], 1, 1) == '!' then
-    local same = add(redis.pcall, KEYS[2], ARGV[2], id, what)
-    if type(same) ~= 'string' then -- it has later ids: the first stream alone was deleted
+    local added = add(redis.pcall, KEYS[2], ARGV[2], id, entry)
+    if type(added) ~= 'string' then -- KEYS[2] has later ids, because only KEYS[1] was deleted
       redis.call('DEL', KEYS[2])
-      add(redis.call, KEYS[2], ARGV[2], id, what)
+      add(redis.call, KEYS[2], ARGV[2], id, entry)
     end
   end
 end

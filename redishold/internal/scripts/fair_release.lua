@@ -1,34 +1,33 @@
--- fair_release: end the owner's hold or its place in the queue, and if the lock
--- is free then, give it to who is next, or wake who is next.
+-- fair_release: end the hold of the owner, or remove it from the queue. If the lock is
+-- free then, grant it to the first waiter in the queue, or wake that waiter.
 --
--- A waiter of Holdfast's is given the lock, and notified. Until it has renewed it,
--- it has it for as long as it counts as alive: one that died holds others up no
--- longer than it would have at the head of the queue, and one that does not hear
--- of it finds out with its next try. Others are woken.
+-- A waiter of Holdfast is granted the lock, and notified. Its first lease ends when the
+-- waiter would count as dead. So a waiter that died delays the others no longer than it
+-- would at the head of the queue. If the message is lost, the waiter learns of the grant
+-- with its next try. Redisson's waiters are only woken.
 --
--- With a mark, an acquire that is still under way finds nothing to grant. The
--- lock goes first: if the mark is refused, the lock is free all the same, and
--- the caller repeats.
+-- With the tombstone, an acquire of the owner that arrives later is refused. The lock is
+-- released first: if the server refuses the tombstone, the lock is free, and the caller
+-- repeats the script.
 --
--- KEYS   1 lock, 2 queue, 3 deadlines of the queue, 4 until when Holdfast's own
---        waiters count as alive, 5 token counter, 6 mark of the owner, if it is
---        to be written
--- ARGV   1 owner, 2 ttl of the mark in ms, 3 what a waiter's channel begins
---        with, 4 for how long the next is given the lock at most, in ms; 0: it is
---        only woken, 5... the commands to publish with
+-- KEYS   1 lock, 2 queue, 3 deadlines of the queue, 4 until when Holdfast's waiters count
+--        as alive, 5 token counter, 6 tombstone of the owner, if one must be set
+-- ARGV   1 owner, 2 ttl of the tombstone in ms, 3 prefix of the channels of waiters,
+--        4 maximal first lease of the next waiter in ms; 0 to only wake it, 5... publish
+--        commands
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
 --        0               the owner neither held nor waited
--- Uses   draw, publish, tick, whose, ended, leave_mark
+-- Uses   draw, publish, tick, whose, ended, set_expiring
 
-local lock, queue, deadlines, alive, counter, mark = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local lock, queue, deadlines, alive, counter, tombstone = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local owner, ttl, channel, most = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 local held = redis.call('HDEL', lock, owner) == 1
-if mark then
-  leave_mark(mark, 'abandoned', ttl)
+if tombstone then
+  set_expiring(tombstone, 'abandoned', ttl)
 end
-if not held then -- a holder is in no queue
-  -- All occurrences: a queue that others broke may have several.
+if not held then -- a holder is not in the queue
+  -- All occurrences: another program may have added the owner more than once.
   local waited = redis.call('LREM', queue, '0', owner) > 0
   redis.call('ZREM', deadlines, owner)
   redis.call('ZREM', alive, owner)
@@ -44,9 +43,9 @@ end
 
 local now = math.floor(tick() / 1000)
 
--- front drops the dead at the head of the queue, so that the next is head. It
--- returns until when that one is alive, if it is Holdfast's. One without a
--- deadline is left to the next try.
+-- front removes dead waiters from the head of the queue, and sets head to the first live
+-- one. It returns until when that waiter counts as alive, or nil if it is Redisson's. A
+-- waiter without a deadline stays: the next fair_acquire gives it one.
 local function front()
   while head do
     local lives = redis.call('ZSCORE', alive, head)
@@ -61,17 +60,17 @@ local function front()
   end
 end
 
--- leave takes the head, which holds the lock now, out of the queue.
+-- leave removes the head, which holds the lock now, from the queue.
 local function leave()
   redis.call('LREM', queue, '1', head)
   redis.call('ZREM', deadlines, head)
   redis.call('ZREM', alive, head)
 end
 
--- give gives the free lock to the head, which is alive until then, and returns
--- the message for it: the token, that time, for how long in ms, the length of the
--- lock's key and that key, and whom it is for. What is refused here must not make
--- the release fail; without a lock to give, the message is a wake-up.
+-- give grants the free lock to the head, which counts as alive until lives. It returns
+-- the message for the head: the token, lives, the lease in ms, the length of the lock's
+-- key, that key, and the owner. If the server refuses a command, give does not fail,
+-- because the lock is already released; it returns a wake-up message.
 local function give(lives)
   local drawn, token = pcall(function() return draw(counter, 1) end)
   if not drawn or redis.pcall('HSET', lock, head, '1') ~= 1 then
@@ -90,7 +89,7 @@ local lives = front()
 if not head then
   return ended(0)
 end
-if not lives then -- Redisson's
+if not lives then -- a waiter of Redisson
   return ended(publish(5, channel .. head, '0'))
 end
 return ended(publish(5, channel .. whose(head), most > 0 and give(lives) or '0:0:' .. head))

@@ -1,10 +1,11 @@
--- list_keys: some keys as they are, for people. It writes nothing.
+-- list_keys: read some keys for operators. It writes nothing.
 --
 -- KEYS   1... keys
--- ARGV   1 how many members to show of each, 2 how many bytes of a string
--- Reply  {{type, pttl, how long or how many, value or {member, ...}}, ...}, one for
---        each key; type 'none' if there is no such key. pttl -1: it never expires.
---        Of a hash members are field, value, ...; of a sorted set member, score, ...
+-- ARGV   1 maximal number of members of each key, 2 maximal number of bytes of a string
+-- Reply  {{type, pttl, size, value or {member, ...}}, ...}, one for each key; type 'none'
+--        if the key does not exist; pttl -1: the key never expires. The size is the number
+--        of bytes or of members. The members of a hash are field, value, ...; of a sorted
+--        set member, score, ...
 
 local many, long = ARGV[1], ARGV[2]
 local last = tostring(tonumber(many) - 1)

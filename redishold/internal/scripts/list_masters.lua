@@ -1,6 +1,6 @@
--- list_masters: which masters a cluster has. It writes nothing.
+-- list_masters: list the masters of a cluster. It writes nothing.
 --
--- KEYS   none: any node knows
+-- KEYS   none, because any node knows the masters
 -- Reply  {id, one of its slots, ...}
 
 local masters, known = {}, {}

@@ -1,13 +1,13 @@
--- list_waits: who says that it waits for a lock. It writes nothing.
+-- list_waits: list the clients that report that they wait for a lock. It writes nothing.
 --
--- KEYS   1 waiters for the lock: a hash of client and what it says
--- ARGV   1 how many to show, about
--- Reply  {the server's time in ms, client, what it says in JSON, ...}
+-- KEYS   1 waiters for the lock: a hash of client and report
+-- ARGV   1 approximate number of clients to list
+-- Reply  {server time in ms, client, its report in JSON, ...}
 -- Uses   millis
 
-local said = redis.pcall('HSCAN', KEYS[1], '0', 'COUNT', ARGV[1])
+local reports = redis.pcall('HSCAN', KEYS[1], '0', 'COUNT', ARGV[1])
 local found = {millis()}
-for i, text in ipairs(said.err and {} or said[2]) do
+for i, text in ipairs(reports.err and {} or reports[2]) do
   found[i + 1] = text
 end
 return found

@@ -1,19 +1,19 @@
--- permits_take: take permits of a plain semaphore, if there are enough.
+-- permits_take: take permits of a plain semaphore, if enough are free.
 --
--- A mark per call remembers that it was done, for the layout names no holder. An
--- empty mark proves the right to write it, and says nothing.
+-- The layout does not name the holders, so the idempotency key records that the call was
+-- done. An empty value only proves that the user may write the key.
 --
--- KEYS   1 counter of free permits, 2 mark of the call
--- ARGV   1 how many, 2 ttl of the mark in ms, 3 '1' if an earlier attempt of
---        the call may still arrive: it must find the same answer
+-- KEYS   1 counter of free permits, 2 idempotency key of the call
+-- ARGV   1 number of permits, 2 ttl of the idempotency key in ms, 3 '1' if an earlier
+--        attempt of the call may still arrive, which must get the same reply
 -- Reply  {1, 0}      taken, now or by an earlier attempt
---        {0, free}   not enough
---        {-1, 0}     the key is something else
--- Uses   leave_mark
+--        {0, free}   not enough permits are free
+--        {-1, 0}     the key is no counter
+-- Uses   set_expiring
 
-local counter, mark, wanted, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
+local counter, call_key, wanted, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
-local done = redis.call('GET', mark)
+local done = redis.call('GET', call_key)
 if done and done ~= '' then
   return {tonumber(done), 0}
 end
@@ -23,11 +23,11 @@ if not string.match(value, '^-?%d+$') then
 end
 if tonumber(value) < tonumber(wanted) then
   if ARGV[3] == '1' then
-    leave_mark(mark, '0', ttl)
+    set_expiring(call_key, '0', ttl)
   end
   return {0, tonumber(value)}
 end
-redis.call('SET', mark, '', 'PX', ttl) -- a full server refuses here, before anything was taken
+redis.call('SET', call_key, '', 'PX', ttl) -- a full server refuses here, before anything was taken
 redis.call('INCRBY', counter, '-' .. wanted)
-redis.call('SET', mark, '1', 'PX', ttl)
+redis.call('SET', call_key, '1', 'PX', ttl)
 return {1, 0}

@@ -1,14 +1,14 @@
--- plain_abandon: end a claim of which a plain_acquire may still be under way.
+-- plain_abandon: end a claim whose plain_acquire may still arrive.
 --
--- The mark makes that acquire find nothing to grant. The lock goes first: if
--- the mark is refused, the lock is free all the same, and the caller repeats.
+-- With the tombstone, that acquire is refused. The lock is released first: if the
+-- server refuses the tombstone, the lock is free, and the caller repeats the script.
 --
--- KEYS   1 lock, 2 mark of the owner
--- ARGV   1 owner, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
+-- KEYS   1 lock, 2 tombstone of the owner
+-- ARGV   1 owner, 2 ttl of the tombstone in ms, 3 channel, 4... publish commands
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
 --        0               the owner held nothing
--- Uses   plain_release, leave_mark
+-- Uses   plain_release, set_expiring
 
 local released = plain_release(KEYS[1], ARGV[1], ARGV[3], 4)
-leave_mark(KEYS[2], 'abandoned', ARGV[2])
+set_expiring(KEYS[2], 'abandoned', ARGV[2])
 return released

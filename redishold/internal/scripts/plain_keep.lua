@@ -1,12 +1,13 @@
--- plain_keep: end the owner's hold of a plain lock, and leave it taken for a while.
+-- plain_keep: end the hold of the owner of a plain lock, and keep the lock taken for a
+-- given time.
 --
--- The value that stays is nobody's: no library deletes or extends a lock with the value
--- of another.
+-- The value that stays belongs to no client, and no library deletes or extends a lock with
+-- the value of another client.
 --
--- One key only, so that a cluster slot on the move does not block it.
+-- It has one key only, so that a migrating slot of a cluster does not block it.
 --
 -- KEYS   1 lock
--- ARGV   1 owner, 2 channel, 3 for how long in ms, 4... the commands to publish with
+-- ARGV   1 owner, 2 channel, 3 how long in ms, 4... publish commands
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
 --        0               the lock has another value or none
 -- Uses   publish, ended
@@ -16,6 +17,6 @@ local lock, owner, channel, rest = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 if redis.call('GET', lock) ~= owner then
   return 0
 end
-redis.call('PEXPIRE', lock, rest) -- first: a full server does not refuse it, nor what follows it
+redis.call('PEXPIRE', lock, rest) -- first: a full server refuses neither it nor the writes after it
 redis.call('SET', lock, owner .. '.kept', 'PX', rest)
 return ended(publish(4, channel, '0', '00'))

@@ -1,4 +1,4 @@
--- plain_renew: extend a plain lock that still has its owner's value.
+-- plain_renew: extend a plain lock if it still has the value of its owner.
 --
 -- KEYS   1 lock
 -- ARGV   1 owner, 2 ttl in ms

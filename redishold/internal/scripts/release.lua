@@ -1,9 +1,9 @@
--- release: end the owner's hold and wake the waiters.
+-- release: end the hold of the owner and wake the waiters.
 --
--- One key only, so that a cluster slot on the move does not block it.
+-- It has one key only, so that a migrating slot of a cluster does not block it.
 --
 -- KEYS   1 lock
--- ARGV   1 owner, 2 channel, 3... the commands to publish with
+-- ARGV   1 owner, 2 channel, 3... publish commands
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
 --        0               the owner holds nothing
 -- Uses   release

@@ -1,8 +1,8 @@
--- release_all: release for several locks, each as if it were alone.
+-- release_all: release several locks, each independently of the others.
 --
 -- KEYS   for each: lock
--- ARGV   for each: owner, channel; then the commands to publish with
--- Reply  for each what release.lua answers; {-3, words} where the server refused it
+-- ARGV   for each: owner, channel; then publish commands
+-- Reply  for each the reply of release.lua; {-3, error} if the server refused it
 -- Uses   release, each
 
 return each(#KEYS, function(i)

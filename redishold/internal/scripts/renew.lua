@@ -1,7 +1,7 @@
--- renew: extend a lock that its owner still holds, and record its hold count.
+-- renew: extend a lock if its owner still holds it, and record the hold count.
 --
 -- KEYS   1 lock
--- ARGV   1 owner, 2 ttl in ms, 3 holds
+-- ARGV   1 owner, 2 ttl in ms, 3 hold count
 -- Reply  1   extended
 --        0   the owner holds nothing
 -- Uses   renew

@@ -1,8 +1,8 @@
--- renew_all: renew for several locks, each as if it were alone.
+-- renew_all: renew several locks, each independently of the others.
 --
 -- KEYS   for each: lock
--- ARGV   for each: owner; then ttl in ms, holds
--- Reply  for each what renew.lua answers; {-3, words} where the server refused it
+-- ARGV   for each: owner; then ttl in ms, hold count
+-- Reply  for each the reply of renew.lua; {-3, error} if the server refused it
 -- Uses   renew, each
 
 local ttl, holds = unpack(ARGV, #KEYS + 1)

@@ -1,4 +1,4 @@
--- report: note for people who a client is and what it holds.
+-- report: write the registration of a client with its holds, for operators.
 --
 -- KEYS   1 registration of the client
 -- ARGV   1 description in JSON, an object that is not empty, 2 ttl in ms

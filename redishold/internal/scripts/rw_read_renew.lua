@@ -1,11 +1,10 @@
--- rw_read_renew: extend a read hold that its owner still has, and record its
--- hold count.
+-- rw_read_renew: extend a read hold if its owner still has it, and record the hold count.
 --
--- A timeout key that ended is made again: while the field stayed, no writer can
--- have come in.
+-- It writes the timeout key again if that has expired: as long as the field exists, no
+-- writer was granted the lock.
 --
 -- KEYS   1 lock, 2 timeout key of the owner
--- ARGV   1 owner, 2 ttl in ms, 3 holds
+-- ARGV   1 owner, 2 ttl in ms, 3 hold count
 -- Reply  1   extended
 --        0   the owner holds nothing
 -- Uses   longest
@@ -17,7 +16,7 @@ if not recorded then
   return 0
 end
 
--- PEXPIRE first: a full server does not refuse it, nor what follows it.
+-- PEXPIRE first: a full server refuses neither it nor the writes after it.
 redis.call('PEXPIRE', lock, longest(lock, ttl))
 redis.call('SET', timeout, '1', 'PX', longest(timeout, ttl))
 if recorded ~= holds then

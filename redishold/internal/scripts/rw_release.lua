@@ -1,45 +1,45 @@
--- rw_release: end one hold of a read-write lock, of either side, and wake those
--- who may now come in.
+-- rw_release: end one hold of a read-write lock, of either side, and wake the waiters that
+-- may get the lock now.
 --
--- With a mark it is also what ends a claim of which an acquire may still be under
--- way, or somebody else's hold.
+-- With a tombstone, it also ends a claim whose acquire may still arrive, or the hold of
+-- another client by force.
 --
--- KEYS   1 lock, then the timeout keys of the hold, if it is a reader's; at the end the
---        mark of the owner, if one is to be left
--- ARGV   1 field of the hold; if there is none of that name, its write field
---        2 what timeout keys begin with, 3 channel
---        4 '' or what the hold count must be: else nothing is done, nor marked
---        5 text of the mark, '' if none is to be left, 6 ttl of the mark in ms
---        7... the commands to publish with
+-- KEYS   1 lock, then the timeout keys of the hold of a reader; last the tombstone of the
+--        owner, if one must be set
+-- ARGV   1 field of the hold; if it does not exist, its write field,
+--        2 prefix of timeout keys, 3 channel,
+--        4 '' or the expected hold count: with another one, nothing is changed,
+--        5 text of the tombstone, '' for none, 6 ttl of the tombstone in ms,
+--        7... publish commands
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
---        0               there is no such hold
--- Uses   survey, publish, ended, leave_mark
+--        0               the hold does not exist
+-- Uses   scan_readers, publish, ended, set_expiring
 
 local lock, field, prefix, channel = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-local mark = ARGV[5] ~= '' and KEYS[#KEYS]
+local tombstone = ARGV[5] ~= '' and KEYS[#KEYS]
 
--- leave takes the hold away, and returns what to publish.
-local function leave(mode, writes)
+-- remove removes the hold, and returns the messages to publish.
+local function remove(mode, writes)
   if mode == 'write' and not writes then
-    redis.call('HDEL', lock, field) -- the write hold stays, with all its time
+    redis.call('HDEL', lock, field) -- the write hold stays, with its TTL
     return {}
   end
-  local longest, _, dead, more = survey(lock, prefix, field)
+  local longest, _, dead, more = scan_readers(lock, prefix, field)
   if longest < 0 and not more then
     redis.call('DEL', lock)
-    -- 1 wakes all waiters of a Java program but a thread that was about to
-    -- sleep; 0 is kept for that one.
+    -- '1' wakes all waiters of a Java program, except a thread that is about to sleep.
+    -- Redisson keeps '0' for that thread.
     return writes and {'1', '0'} or {'0'}
   end
   local pttl = redis.call('PTTL', lock)
-  if more then -- nobody knows how long those stay that were not seen
+  if more then -- the leases of the remaining readers are unknown
     longest = math.max(longest, pttl)
   end
   if longest < 0 then
-    longest = 30000 -- and there is no TTL: that gets Redisson's usual one
+    longest = 30000 -- the lock has no TTL: use the default of Redisson
   end
   if writes then
-    -- A full server does not refuse PEXPIRE, nor what follows it.
+    -- PEXPIRE first: a full server refuses neither it nor the writes after it.
     redis.call('PEXPIRE', lock, string.format('%.0f', math.max(longest, pttl, 1)))
     redis.call('HSET', lock, 'mode', 'read')
   end
@@ -63,14 +63,14 @@ end
 
 local payloads = {}
 if held then
-  payloads = leave(mode, writes)
-  for i = 2, writes and 0 or #KEYS - (mark and 1 or 0) do
-    redis.pcall('DEL', KEYS[i]) -- without its field it means nothing, and ends by itself
+  payloads = remove(mode, writes)
+  for i = 2, writes and 0 or #KEYS - (tombstone and 1 or 0) do
+    redis.pcall('DEL', KEYS[i]) -- may fail: without the field it has no effect, and it expires
   end
 end
 
-if mark then
-  leave_mark(mark, ARGV[5], ARGV[6])
+if tombstone then
+  set_expiring(tombstone, ARGV[5], ARGV[6])
 end
 if not held then
   return 0
@@ -78,7 +78,7 @@ end
 
 local receivers = 0
 for _, payload in ipairs(payloads) do
-  local heard = publish(7, channel, payload)
-  receivers = math.min(receivers, heard) < 0 and -1 or receivers + heard
+  local received = publish(7, channel, payload)
+  receivers = math.min(receivers, received) < 0 and -1 or receivers + received
 end
 return ended(receivers)

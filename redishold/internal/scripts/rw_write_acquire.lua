@@ -1,35 +1,35 @@
--- rw_write_acquire: give the write side of a read-write lock to an owner, unless
--- somebody else holds either side.
+-- rw_write_acquire: give the write side of a read-write lock to an owner, unless another
+-- owner holds either side.
 --
--- A reader that died leaves its field in the hash for as long as others read. A
--- field without any live timeout key is removed here, so that a writer comes in
--- once the last live reader has left.
+-- The field of a dead reader stays in the hash as long as there are other readers. This
+-- script removes fields without a live timeout key, so that a writer gets the lock after
+-- the last live reader has released it.
 --
--- KEYS   1 lock, 2 mark of the owner, 3 token counter
--- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve,
---        5 what timeout keys begin with, 6 what registrations begin with, '' if nobody
---        asks for the holder's
+-- KEYS   1 lock, 2 tombstone of the owner, 3 token counter
+-- ARGV   1 owner, 2 ttl in ms, 3 hold count, 4 number of tokens to reserve,
+--        5 prefix of timeout keys, 6 key prefix of registrations, '' if the caller does
+--        not ask who the holder is
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds}   busy; holder is the field of the writer or of a
 --                                   reader, '' if unknown; pttl of the writer, or of
---                                   the reader that stays longest. One element more where
---                                   introduce has something to say
+--                                   the reader with the longest lease. One element more
+--                                   if introduce adds one
 --        {-1}                       the key is another kind of lock
---        {-2, mark}                 the owner was given up or broken
--- Uses   draw, limit, longest, opened, survey, writer, introduce
+--        {-2, tombstone}            the claim was abandoned or forced
+-- Uses   draw, limit, longest, rw_mode, scan_readers, writer, introduce
 --
--- Nothing it writes can stay without a TTL, whatever memory or rights forbid.
+-- It leaves no key without a TTL, even if the server refuses a command.
 
-local lock, mark, counter = KEYS[1], KEYS[2], KEYS[3]
+local lock, tombstone, counter = KEYS[1], KEYS[2], KEYS[3]
 local field, ttl, holds, tokens, prefix = ARGV[1] .. ':write', ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 
-local mode, no = opened(lock, mark)
-if no then
-  return no
+local mode, refusal = rw_mode(lock, tombstone)
+if refusal then
+  return refusal
 end
 
 if mode == 'write' and redis.call('HGET', lock, field) then
-  -- PEXPIRE first: a full server does not refuse it, nor what follows it.
+  -- PEXPIRE first: a full server refuses neither it nor the writes after it.
   redis.call('PEXPIRE', lock, longest(lock, ttl))
   redis.call('HSET', lock, field, holds)
   return draw(counter, tokens)
@@ -40,13 +40,13 @@ if mode == 'write' then
 end
 
 if mode == 'read' then
-  local most, holder, dead, more = survey(lock, prefix)
+  local most, holder, dead, more = scan_readers(lock, prefix)
   if most >= 0 or more then
     if #dead > 0 then
       redis.call('HDEL', lock, unpack(dead))
     end
     if most < 0 then
-      most = 100 -- soon, to look at the others
+      most = 100 -- retry soon, to scan the remaining readers
     end
     return introduce({0, most, holder[1], holder[2]}, ARGV[6])
   end
@@ -54,7 +54,7 @@ end
 
 local first = draw(counter, tokens) -- a full server refuses here, before anything is changed
 if mode then
-  redis.call('DEL', lock) -- only dead readers
+  redis.call('DEL', lock) -- it has only dead readers
 end
 redis.call('HSET', lock, 'mode', 'write', field, holds)
 limit(lock, ttl)

@@ -25,7 +25,7 @@ func LoadLock(kind string) Lock {
 		Renew:   load(kind + "renew"),
 		Release: load(kind + "release"),
 		Abandon: load(kind + "abandon"),
-		Break:   load(kind + "break"),
+		Break:   load(kind + "force"),
 		Explain: load(kind + "explain"),
 	}
 	if kind != "timestamp_" { // others read that layout by the second, and take what has ended

@@ -1,20 +1,20 @@
--- semaphore_abandon: end a claim of which an acquire may still be under way.
+-- semaphore_abandon: end a claim whose acquire may still arrive.
 --
--- The mark makes that acquire find nothing to grant. The permit goes back first:
--- if the mark is refused, it is free all the same, and the caller repeats.
+-- With the tombstone, that acquire is refused. The permit is released first: if the server
+-- refuses the tombstone, the permit is free, and the caller repeats the script.
 --
--- KEYS   1 counter of free permits, 2 permits out, 3 mark of the owner
--- ARGV   1 permit id, 2 ttl of the mark in ms, 3 channel, 4... the commands to publish with
+-- KEYS   1 counter of free permits, 2 held permits, 3 tombstone of the owner
+-- ARGV   1 permit id, 2 ttl of the tombstone in ms, 3 channel, 4... publish commands
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
 --        0               the owner held nothing
--- Uses   publish, ended, take_back, leave_mark
+-- Uses   publish, ended, return_permit, set_expiring
 
-local counter, permits, mark = KEYS[1], KEYS[2], KEYS[3]
+local counter, permits, tombstone = KEYS[1], KEYS[2], KEYS[3]
 local id, ttl, channel = ARGV[1], ARGV[2], ARGV[3]
 
 local own = redis.call('ZSCORE', permits, id)
-local free = own and take_back(counter, permits, id) or 0
+local free = own and return_permit(counter, permits, id) or 0
 
-leave_mark(mark, 'abandoned', ttl)
+set_expiring(tombstone, 'abandoned', ttl)
 
 return own and ended(free > 0 and publish(4, channel, string.format('%.0f', free)) or 0) or 0

@@ -1,29 +1,30 @@
 -- semaphore_acquire: give a permit to an owner, if one is free.
 --
--- The layout is that of Redisson's permit-expirable semaphore: the permits out
--- are a sorted set, permit id -> when it ends in ms of the server's clock.
+-- The layout is that of Redisson's permit-expirable semaphore: the held permits are a
+-- sorted set of permit ids, with their ends in ms of the server's clock as scores.
 --
--- KEYS   1 counter of free permits, 2 permits out, 3 mark of the owner, 4 token counter
--- ARGV   1 permit id, 2 ttl in ms, 3 permits in all if the name is new,
---        4 how many tokens to reserve, 5 channel, 6 what registrations begin with, ''
---        if nobody asks for the holder's, 7... the commands to publish with
+-- KEYS   1 counter of free permits, 2 held permits, 3 tombstone of the owner, 4 token
+--        counter
+-- ARGV   1 permit id, 2 ttl in ms, 3 total number of permits for a new semaphore,
+--        4 number of tokens to reserve, 5 channel, 6 key prefix of registrations, '' if
+--        the caller does not ask who the holder is, 7... publish commands
 -- Reply  first token         granted, now or by an earlier call
---        {2, first token, permits in all}
---                            granted, of another number of permits than ARGV has
---        {0, pttl, id, '1'}  busy; the id of the permit that ends first, and its
---                            pttl, -1 if it never ends; '' if none is out. One
---                            element more where somebody asks, and the answer can be
---                            read: {registration of the holder, '' if there is none,
---                            the server's time in ms, the holder, '' likewise}
---        {-1}                the key is something else
---        {-2, mark}          the owner was given up or broken
+--        {2, first token, total}
+--                            granted; the total number of permits is not that of ARGV
+--        {0, pttl, id, '1'}  busy; the id of the permit that ends first, and its pttl,
+--                            -1 without an end; '' if no permit is held. If the caller
+--                            asks, and the registration can be read, one element more:
+--                            {registration of the holder or '', server time in ms,
+--                            UUID of the holder or ''}
+--        {-1}                the key is no counter
+--        {-2, tombstone}     the claim was abandoned or forced
 -- Uses   draw, publish, millis, tick
 --
--- Whatever right is missing, counter and set agree when the script stops.
+-- If the server refuses a command, the counter and the set are still consistent.
 
-local counter, permits, mark, drawn_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local counter, permits, tombstone, token_counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, ttl, total, tokens = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local channel, begin, chunk, never = ARGV[5], ARGV[6], 1000, 922337203685477
+local channel, prefix, chunk, never = ARGV[5], ARGV[6], 1000, 922337203685477
 
 local now, ends = math.floor(tick() / 1000), math.ceil(tick() / 1000) + ttl
 
@@ -31,29 +32,30 @@ local function text(number)
   return string.format('%.0f', number)
 end
 
--- name says in a busy answer whose permit it names. The registrations are not
--- among KEYS, as nobody knows their names before: only a single server is asked.
-local function name(answer)
-  if not begin or begin == '' or #answer[3] ~= 16 then
-    return answer
+-- add_holder adds the holder of the permit to a busy reply. The registrations are not
+-- among KEYS, because their names are only known here. So the caller asks only on a single
+-- server, not in a cluster.
+local function add_holder(reply)
+  if not prefix or prefix == '' or #reply[3] ~= 16 then
+    return reply
   end
-  local stem = string.gsub(string.sub(answer[3], 1, 10), '.', function(c)
+  local stem = string.gsub(string.sub(reply[3], 1, 10), '.', function(c)
     return string.format('%02x', string.byte(c))
   end)
-  local client = redis.pcall('GET', begin .. stem)
-  local said = client
+  local client = redis.pcall('GET', prefix .. stem)
+  local registration = client
   if type(client) == 'string' then
-    said = #client <= 200 and redis.pcall('GET', begin .. client)
+    registration = #client <= 200 and redis.pcall('GET', prefix .. client)
   end
-  if said == false or type(said) == 'string' then
-    answer[5] = {said or '', millis(), client or ''}
+  if registration == false or type(registration) == 'string' then
+    reply[5] = {registration or '', millis(), client or ''}
   end
-  return answer
+  return reply
 end
 
-local gone = redis.call('GET', mark)
-if gone then
-  return {-2, gone}
+local reason = redis.call('GET', tombstone)
+if reason then
+  return {-2, reason}
 end
 local value = redis.call('GET', counter)
 if value and not string.match(value, '^-?%d+$') then
@@ -62,37 +64,37 @@ end
 
 local own = redis.call('ZSCORE', permits, id)
 if own and tonumber(own) > now then
-  -- ZREM first, of nothing: a full server does not refuse it, nor what follows it.
+  -- ZREM of no member first: a full server refuses neither it nor the writes after it.
   redis.call('ZREM', permits, '')
   if ends > tonumber(own) then
     redis.call('ZADD', permits, text(ends), id)
   end
-  return draw(drawn_key, tokens)
+  return draw(token_counter, tokens)
 end
-if own then -- its own permit has ended: the first to be taken back
+if own then -- the permit of the owner has expired: make it the first of the expired ones
   redis.call('ZADD', permits, '0', id)
 end
 
--- Where the counter was lost, permits that are out still count.
-local out = redis.call('ZCARD', permits)
-local stock = tonumber(value) or total - out
+-- If the counter was lost, the held permits still count.
+local held = redis.call('ZCARD', permits)
+local stock = tonumber(value) or total - held
 local expired = redis.call('ZRANGEBYSCORE', permits, '0', text(now), 'LIMIT', '0', text(chunk))
 local free = stock + #expired
 local first
 if free > 0 then
-  first = draw(drawn_key, tokens) -- a full server refuses here, before anything has changed
+  first = draw(token_counter, tokens) -- a full server refuses here, before anything has changed
 end
 if not value then
   redis.call('SET', counter, text(stock))
 end
 if #expired > 0 then
-  redis.call('ZREM', permits, '') -- proves the right to it, before the counter moves
+  redis.call('ZREM', permits, '') -- proves that the user may run it, before the counter changes
   redis.call('INCRBY', counter, text(#expired))
   redis.call('ZREM', permits, unpack(expired))
 end
 
 if first then
-  redis.call('ZADD', permits, 'XX', '0', '') -- no such member: proves the right to it
+  redis.call('ZADD', permits, 'XX', '0', '') -- changes nothing: proves that the user may run it
   local lives = redis.call('PTTL', counter)
   if lives > 0 then
     redis.call('PEXPIRE', permits, text(lives))
@@ -100,7 +102,7 @@ if first then
   redis.call('INCRBY', counter, '-1')
   redis.call('ZADD', permits, text(ends), id)
   if lives > 0 then
-    redis.call('PEXPIRE', permits, text(lives)) -- the semaphore ends as a whole
+    redis.call('PEXPIRE', permits, text(lives)) -- both keys expire at the same time
   end
   free = free - 1
 end
@@ -108,17 +110,17 @@ end
 if free > 0 and (#expired > 0 or not value) then
   publish(7, channel, text(free))
 end
-if first and stock + out ~= total then
-  return {2, first, stock + out}
+if first and stock + held ~= total then
+  return {2, first, stock + held}
 end
 if first then
   return first
 end
 if #expired == chunk then
-  return {0, 0, '', '1'} -- there may be more to take back
+  return {0, 0, '', '1'} -- more permits may have expired
 end
 local nearest = redis.call('ZRANGEBYSCORE', permits, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
 if not nearest[1] or tonumber(nearest[2]) >= never then
-  return name({0, -1, nearest[1] or '', '1'})
+  return add_holder({0, -1, nearest[1] or '', '1'})
 end
-return name({0, math.ceil(tonumber(nearest[2])) - now, nearest[1], '1'})
+return add_holder({0, math.ceil(tonumber(nearest[2])) - now, nearest[1], '1'})

@@ -1,9 +1,9 @@
--- semaphore_count: how many permits there are. It writes nothing.
+-- semaphore_count: read the numbers of permits. It writes nothing.
 --
--- KEYS   1 counter of free permits, 2 permits out
--- Reply  {1, in all, free}   free counts permits that have ended
---        {0, 0, 0}           nobody has set them yet
---        {-1, 0, 0}          the key is something else
+-- KEYS   1 counter of free permits, 2 held permits
+-- Reply  {1, total, free}   expired permits count as free
+--        {0, 0, 0}          the semaphore does not exist
+--        {-1, 0, 0}         the key is no counter
 -- Uses   tick
 
 local counter, permits = KEYS[1], KEYS[2]

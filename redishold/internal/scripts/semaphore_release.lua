@@ -1,10 +1,10 @@
--- semaphore_release: take a permit back and wake the waiters.
+-- semaphore_release: release a permit and wake the waiters.
 --
--- KEYS   1 counter of free permits, 2 permits out
--- ARGV   1 permit id, 2 channel, 3... the commands to publish with
+-- KEYS   1 counter of free permits, 2 held permits
+-- ARGV   1 permit id, 2 channel, 3... publish commands
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
---        0               the owner held nothing, or its permit had ended
--- Uses   publish, ended, take_back, tick
+--        0               the owner held nothing, or its permit had expired
+-- Uses   publish, ended, return_permit, tick
 
 local counter, permits, id, channel = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
 
@@ -15,7 +15,7 @@ if not own then
   return 0
 end
 
-local free = take_back(counter, permits, id)
+local free = return_permit(counter, permits, id)
 
 local receivers = free > 0 and publish(3, channel, string.format('%.0f', free)) or 0
 if tonumber(own) <= now then

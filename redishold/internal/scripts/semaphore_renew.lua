@@ -1,8 +1,8 @@
--- semaphore_renew: extend a permit that has not ended.
+-- semaphore_renew: extend a permit that has not expired.
 --
--- One that has ended may be promised to somebody else: it is never brought back.
+-- An expired permit counts as free, so it is never extended.
 --
--- KEYS   1 permits out
+-- KEYS   1 held permits
 -- ARGV   1 permit id, 2 ttl in ms
 -- Reply  1   extended
 --        0   the owner holds nothing
@@ -17,7 +17,7 @@ if not own or tonumber(own) <= now then
   return 0
 end
 if ends > tonumber(own) then
-  -- ZREM first, of nothing: a full server does not refuse it, nor what follows it.
+  -- ZREM of no member first: a full server refuses neither it nor the writes after it.
   redis.call('ZREM', permits, '')
   redis.call('ZADD', permits, string.format('%.0f', ends), id)
 end

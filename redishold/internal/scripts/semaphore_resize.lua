@@ -1,10 +1,10 @@
--- semaphore_resize: set how many permits there are in all, those that are out
--- included, and wake the waiters.
+-- semaphore_resize: set the total number of permits, held ones included, and wake the
+-- waiters.
 --
--- KEYS   1 counter of free permits, 2 permits out
--- ARGV   1 permits in all, 2 channel, 3... the commands to publish with
+-- KEYS   1 counter of free permits, 2 held permits
+-- ARGV   1 total number of permits, 2 channel, 3... publish commands
 -- Reply  {1, receivers}   set; -1 receivers: the server refused to publish
---        {-1, 0}          the key is something else
+--        {-1, 0}          the key is no counter
 -- Uses   publish, tick
 
 local counter, permits, total, channel = KEYS[1], KEYS[2], tonumber(ARGV[1]), ARGV[2]
@@ -16,7 +16,7 @@ if value and not string.match(value, '^-?%d+$') then
   return {-1, 0}
 end
 
--- ZREM first, of nothing: it proves the right to it, before the counter moves.
+-- ZREM of no member first: it proves that the user may run it, before the counter changes.
 redis.call('ZREM', permits, '')
 local expired = redis.call('ZRANGEBYSCORE', permits, '0', string.format('%.0f', now), 'LIMIT', '0', '1000')
 local free = total - redis.call('ZCARD', permits)

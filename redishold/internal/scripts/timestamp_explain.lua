@@ -1,10 +1,10 @@
--- timestamp_explain: what became of a timestamp lock that its owner lost. Runs
--- only after a loss.
+-- timestamp_explain: find out why an owner lost a timestamp lock. Called only after a loss.
 --
--- KEYS   1 lock, 2 mark of the owner, 3 token counter, 4 record
--- Reply  {exists, holder, mark, counter exists}, with '' for what there is not
+-- KEYS   1 lock, 2 tombstone of the owner, 3 token counter, 4 record
+-- Reply  {lock exists, holder, tombstone, counter exists}; '' for a holder or a tombstone
+--        that does not exist
 
-local lock, mark, counter, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local lock, tombstone, counter, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 local exists, holder = redis.call('EXISTS', lock), ''
 local other = string.match(redis.call('GET', record) or '', '^%d+ (.*)$')
@@ -13,6 +13,6 @@ if other then
 elseif exists == 1 and redis.call('PTTL', lock) < 0 then
   holder = 'a client that writes timestamps'
 elseif exists == 1 then
-  exists = 0 -- what is left of an owner whose lease is over
+  exists = 0 -- the key of an owner whose lease has ended
 end
-return {exists, holder, redis.call('GET', mark) or '', redis.call('EXISTS', counter)}
+return {exists, holder, redis.call('GET', tombstone) or '', redis.call('EXISTS', counter)}

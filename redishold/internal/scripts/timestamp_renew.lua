@@ -1,10 +1,10 @@
--- timestamp_renew: extend a timestamp lock that its owner still holds.
+-- timestamp_renew: extend a timestamp lock if its owner still holds it.
 --
--- The value need not be the one that the owner wrote. An old client that took an
--- earlier time for past, and lost the race to GETSET, leaves a later time behind:
--- the recipe puts up with that. While the owner's record lasts its own time is
--- not past, so a later time is a loser's. An earlier time can be that of a
--- winner, and is a loss.
+-- The value may differ from the second that the owner wrote. If an old client finds a
+-- lock expired, and loses the race to take it, its GETSET has still written a later second.
+-- As long as the record of the owner exists, the second of the owner is not past, so a later
+-- second is from a client that lost the race. An earlier second may be from a client that
+-- won, so it ends the hold.
 --
 -- KEYS   1 lock, 2 record
 -- ARGV   1 owner, 2 ttl in ms
@@ -21,11 +21,11 @@ wrote = tonumber(wrote)
 
 local stamp = tonumber(redis.call('GET', lock) or '')
 if not (stamp and stamp >= wrote) then
-  redis.call('DEL', record) -- or it would keep others waiting
+  redis.call('DEL', record) -- with it, other clients would wait
   return 0
 end
 
--- PEXPIRE first: a full server does not refuse it, nor what follows it.
+-- PEXPIRE first: a full server refuses neither it nor the writes after it.
 local longest = math.max(redis.call('PTTL', record), tonumber(ARGV[2]))
 redis.call('PEXPIRE', record, string.format('%.0f', longest))
 

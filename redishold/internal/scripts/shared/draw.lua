@@ -1,16 +1,17 @@
--- draw: reserve a block of fencing tokens: larger than all before it, and larger
--- than those that a lost counter gave out.
+-- draw: reserve a block of fencing tokens that are larger than all earlier ones, also than
+-- those of a lost counter.
 --
--- A full server refuses here: call it before anything else is written.
+-- A full server refuses its first write, so call it before all other writes.
 --
--- What is no number, or leaves no room for the block, is put back and is an
--- error: a counter may be ahead of the clock, so to begin again is not safe.
+-- If the counter is not a number, or has no room for the block, draw writes the old value
+-- again and raises an error. To begin again at the clock is not safe, because the counter
+-- may have been ahead of the clock.
 --
--- Takes  the key of the counter, and how many tokens: always the same number
--- Reply  the first of them
+-- Takes  key of the counter, number of tokens: the same in all calls of one script
+-- Reply  first token of the block
 -- Uses   tick
 
-local block -- the end of a block that begins now
+local block -- last token of a block that begins at the clock
 
 local function draw(counter, tokens)
   local now = tick()
@@ -21,9 +22,10 @@ local function draw(counter, tokens)
     return now
   end
 
-  -- The counter is ahead: a block just before, or a clock that was set back.
+  -- The counter is ahead of the clock: after a block of a moment ago, or because the clock
+  -- was set back.
   local first = drawn and math.floor(drawn) + 1
-  if not (drawn and first + tokens < 2 ^ 53) then -- also where it is nan
+  if not (drawn and first + tokens < 2 ^ 53) then -- also if drawn is NaN
     redis.call('SET', counter, before or 0)
     error('token counter ' .. counter .. ' is no number below 2^53')
   end

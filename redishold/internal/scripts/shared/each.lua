@@ -1,20 +1,20 @@
--- each: do the same for several locks. What the server refuses of one of them
--- neither keeps the others from it nor hides what was done for them.
+-- each: call a function for several locks. If the server refuses a command for one lock,
+-- the function is still called for the others.
 --
--- Takes  how many there are, and what to do for the one of a given number
--- Reply  for each what that returned; {-3, words} where the server refused it, with
---        the words that begin with a code
+-- Takes  number of locks, function of the index of a lock
+-- Reply  for each the result of the function; {-3, error} if the server refused a command,
+--        where the error begins with a code
 
 local function each(count, body)
   local replies = {}
   for i = 1, count do
     local ran, reply = pcall(body, i)
     if not ran then
-      local words = tostring(type(reply) == 'table' and reply.err or reply)
-      if not words:find('^%u+ ') then -- not from a command, or Redis 6.2 put the line number first
-        words = 'ERR ' .. words
+      local text = tostring(type(reply) == 'table' and reply.err or reply)
+      if not text:find('^%u+ ') then -- not from a command, or from Redis 6.2, which puts the line number first
+        text = 'ERR ' .. text
       end
-      reply = {-3, words}
+      reply = {-3, text}
     end
     replies[i] = reply
   end

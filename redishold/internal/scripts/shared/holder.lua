@@ -1,12 +1,12 @@
 -- holder: the holder of a lock that is not free.
 --
--- A hash that never ends and whose field names no client is somebody's data: to
--- wait for it would be to wait forever. Every owner has a colon in it, and
--- Redisson's lock on several values, whose fields need none, a TTL.
+-- A hash without a TTL whose field is not an owner is other data, and nobody should wait
+-- for its end. Every owner has a colon. The fields of Redisson's lock on several values may
+-- have none, but that lock always has a TTL.
 --
 -- Takes  the lock, a hash without a mode, and its PTTL
--- Reply  {0, pttl, holder, holds}   holder '' where the hash is too large for a lock
---        {-1}                       it is no lock
+-- Reply  {0, pttl, holder, holds}   holder '' if the hash is too large for a lock
+--        {-1}                       the hash is no lock
 
 local function holder(lock, pttl)
   if redis.call('HLEN', lock) > 4 then

@@ -1,23 +1,24 @@
--- introduce: say in the answer of an acquire that is busy the holder of the lock, so
--- that nobody needs another round trip for that.
+-- introduce: add the registration of the holder to the reply of a busy acquire, so that the
+-- caller needs no second round trip for it.
 --
--- The registration of the holder is not among KEYS: nobody knows its name before. So
--- only a single server is asked. Where it may not be read nothing is said.
+-- The registration is not among KEYS, because its name is only known here. So the caller
+-- asks only on a single server, not in a cluster. If the server refuses to read it, the
+-- reply stays as it is.
 --
--- Takes  the answer, what registrations begin with, '' or nil if nobody asks
--- Reply  the answer; of a busy one with one element more: {registration, '' if there
---        is none, the server's time in ms}
+-- Takes  reply, key prefix of registrations, '' or nil if the caller does not ask
+-- Reply  the reply; if it is busy, with one element more: {registration or '', server time
+--        in ms}
 -- Uses   millis
 
-local function introduce(answer, begin)
-  if not begin or begin == '' or type(answer) ~= 'table' or answer[1] ~= 0 or #answer[3] > 200 then
-    return answer
+local function introduce(reply, prefix)
+  if not prefix or prefix == '' or type(reply) ~= 'table' or reply[1] ~= 0 or #reply[3] > 200 then
+    return reply
   end
-  local field = string.match(answer[3], '^(.+):write$') or answer[3]
+  local field = string.match(reply[3], '^(.+):write$') or reply[3]
   local client = string.match(field, '^(.+):')
-  local said = client and redis.pcall('GET', begin .. client)
-  if said == false or type(said) == 'string' then
-    answer[#answer + 1] = {said or '', millis()}
+  local registration = client and redis.pcall('GET', prefix .. client)
+  if registration == false or type(registration) == 'string' then
+    reply[#reply + 1] = {registration or '', millis()}
   end
-  return answer
+  return reply
 end

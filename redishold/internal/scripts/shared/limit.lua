@@ -1,15 +1,15 @@
--- limit: give a key that was just written its TTL.
+-- limit: set the TTL of a key that the script has just written.
 --
--- Where that is refused, by a right that was taken away, the key must not stay.
--- DEL may be refused as well; SET is not, for the script has drawn a token.
+-- If the server refuses that, because the user has lost the permission, the key must not
+-- stay. The server may refuse DEL, too, but not SET, with which the script has drawn a token.
 --
 -- Takes  the key, and the TTL in ms
 -- Reply  nothing
 
 local function limit(key, ttl)
   if redis.pcall('PEXPIRE', key, ttl) ~= 1 then
-    redis.call('SET', key, '', 'PXAT', '1') -- ends at once
-    redis.call('PEXPIRE', key, '1') -- refused again: it brings the server's words
+    redis.call('SET', key, '', 'PXAT', '1') -- expires at once
+    redis.call('PEXPIRE', key, '1') -- refused again: it raises the error of the server
     error('ttl ' .. ttl .. ' is refused')
   end
 end

@@ -1,15 +1,15 @@
--- listeners: who listens on some channels. Where that may not be asked nothing is said.
+-- listeners: count the listeners on channels. If the server refuses that, it does nothing.
 --
--- Takes  the subcommand of PUBSUB that counts, '' for none; the channels; and what takes
---        the number of a channel and how many listen there
+-- Takes  the subcommand of PUBSUB that counts, '' for none; the channels; a function that
+--        is called with the index of each channel and its number of listeners
 -- Reply  nothing
 
 local function listeners(counting, channels, note)
   if counting == '' or #channels == 0 then
     return
   end
-  local heard = redis.pcall('PUBSUB', counting, unpack(channels))
-  for i = 1, heard.err and 0 or #channels do
-    note(i, heard[2 * i])
+  local counts = redis.pcall('PUBSUB', counting, unpack(channels))
+  for i = 1, counts.err and 0 or #channels do
+    note(i, counts[2 * i])
   end
 end

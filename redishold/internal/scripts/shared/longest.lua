@@ -1,7 +1,7 @@
--- longest: for how long a key is to last, so that nobody is cut short.
+-- longest: the new TTL of a key that must not become shorter.
 --
--- Takes  the key, and a ttl in ms
--- Reply  the ttl, or what the key has left if that is more, as text
+-- Takes  key, ttl in ms
+-- Reply  the longer of the ttl and the remaining TTL of the key, as text
 
 local function longest(key, ttl)
   return string.format('%.0f', math.max(redis.call('PTTL', key), tonumber(ttl)))

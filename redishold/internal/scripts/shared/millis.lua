@@ -1,6 +1,6 @@
--- millis: the server's time in milliseconds since 1970, as text.
+-- millis: the server's time in ms since 1970, as text.
 --
--- Reply  digits: as a number Lua would show it rounded
+-- Reply  digits, because Lua rounds a large number when it becomes text
 
 local function millis()
   local clock = redis.call('TIME')

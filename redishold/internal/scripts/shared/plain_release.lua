@@ -1,8 +1,7 @@
--- plain_release: what plain_release.lua does.
+-- plain_release: release one plain lock, for plain_release.lua and plain_abandon.lua.
 --
--- Takes  lock, owner, channel, and the number of the argument from which the
---        commands to publish with stand
--- Reply  as plain_release.lua's
+-- Takes  lock, owner, channel, index of the first publish command in ARGV
+-- Reply  that of plain_release.lua
 -- Uses   publish, ended
 
 local function plain_release(lock, owner, channel, from)

@@ -1,21 +1,22 @@
--- publish: send a message with each of the commands that the script was given.
+-- publish: publish a message with each publish command in ARGV.
 --
--- It is sent with pcall: a refused message must not hide what was done.
+-- If the server refuses to publish, the script does not fail, because its other writes are
+-- done. So publish uses pcall.
 --
--- ARGV   the commands, from the one of the given number to the last
--- Takes  the number of the first command, the channel, the message; what to send in
---        its place with all commands but the last, nil for the same
--- Reply  how many received it; -1 if the server refused to publish. Clients listen on
---        several channels, so that of two commands the larger number counts
+-- ARGV   publish commands, from the given index to the last argument
+-- Takes  index of the first publish command, channel, message; the message for all commands
+--        but the last, if that is another one
+-- Reply  number of receivers; -1 if the server refused to publish. A client may listen on
+--        the classic and on the sharded channel, so the larger number of two commands counts
 
-local function publish(from, channel, message, before)
+local function publish(from, channel, message, earlier_message)
   local receivers = 0
   for i = from, #ARGV do
-    local heard = redis.pcall(ARGV[i], channel, i < #ARGV and before or message)
-    if type(heard) ~= 'number' or receivers < 0 then
+    local received = redis.pcall(ARGV[i], channel, i < #ARGV and earlier_message or message)
+    if type(received) ~= 'number' or receivers < 0 then
       receivers = -1
     else
-      receivers = math.max(receivers, heard)
+      receivers = math.max(receivers, received)
     end
   end
   return receivers

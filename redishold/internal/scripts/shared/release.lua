@@ -1,15 +1,14 @@
--- release: what release.lua does for one lock.
+-- release: release one lock, for release.lua, release_all.lua and abandon.lua.
 --
--- Takes  lock, owner, channel, and the number of the argument from which the
---        commands to publish with stand
--- Reply  as release.lua's
+-- Takes  lock, owner, channel, index of the first publish command in ARGV
+-- Reply  that of release.lua
 -- Uses   publish, ended
 --
--- 00 is the same number as 0, and so the same message to Redisson. Who listens on the
--- channel of the last command too knows by it that the message comes there as well.
+-- For Redisson, 00 is the same number as 0. A waiter of Holdfast that also listens on the
+-- channel of the last command ignores 00, because that channel has the message, too.
 
 local function release(lock, owner, channel, from)
-  if redis.call('HDEL', lock, owner) == 0 then -- with its last field the hash goes as well
+  if redis.call('HDEL', lock, owner) == 0 then -- Redis deletes a hash with its last field
     return 0
   end
   return ended(publish(from, channel, '0', '00'))

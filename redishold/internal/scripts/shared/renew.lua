@@ -1,7 +1,7 @@
--- renew: what renew.lua does for one lock.
+-- renew: renew one lock, for renew.lua and renew_all.lua.
 --
--- Takes  lock, owner, ttl in ms, holds
--- Reply  as renew.lua's
+-- Takes  lock, owner, ttl in ms, hold count
+-- Reply  that of renew.lua
 
 local function renew(lock, owner, ttl, holds)
   local recorded = redis.call('HGET', lock, owner)
@@ -9,7 +9,7 @@ local function renew(lock, owner, ttl, holds)
     return 0
   end
 
-  -- PEXPIRE first: a full server does not refuse it, nor what follows it.
+  -- PEXPIRE first: a full server refuses neither it nor the writes after it.
   local left = redis.call('PTTL', lock)
   redis.call('PEXPIRE', lock, left > tonumber(ttl) and string.format('%.0f', left) or ttl)
   if recorded ~= holds then

@@ -1,7 +1,7 @@
--- stamped: an object in JSON with the server's time in it, as "at".
+-- stamped: add the server's time to an object in JSON, as "at".
 --
 -- Takes  an object that is not empty
--- Reply  the same with one member more
+-- Reply  the object with "at" in ms
 -- Uses   millis
 
 local function stamped(object)

@@ -1,7 +1,7 @@
--- tick: the server's clock. It is asked once: a script runs at one instant.
+-- tick: the server's clock. It is read once, because a script runs at one instant.
 --
 -- Takes  nothing
--- Reply  the time in microseconds
+-- Reply  time in microseconds
 
 local clock
 

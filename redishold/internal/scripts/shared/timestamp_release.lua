@@ -1,8 +1,8 @@
--- timestamp_release: what timestamp_release.lua does.
+-- timestamp_release: release one timestamp lock, for timestamp_release.lua and
+-- timestamp_abandon.lua.
 --
--- Takes  lock, record, owner, channel, and the number of the argument from which the
---        commands to publish with stand
--- Reply  as timestamp_release.lua's
+-- Takes  lock, record, owner, channel, index of the first publish command in ARGV
+-- Reply  that of timestamp_release.lua
 -- Uses   publish, ended
 
 local function timestamp_release(lock, record, owner, channel, from)
@@ -10,8 +10,8 @@ local function timestamp_release(lock, record, owner, channel, from)
   if holder ~= owner then
     return 0
   end
-  -- A later time than the owner's is that of an old client which lost the race for
-  -- it, see timestamp_renew. Another value is somebody else's, and stays.
+  -- A later second than the owner's is from an old client that lost the race for the lock,
+  -- see timestamp_renew. Any other value belongs to another client, and stays.
   local stamp = tonumber(redis.call('GET', lock) or '')
   local held = stamp and stamp >= tonumber(wrote)
   if held then

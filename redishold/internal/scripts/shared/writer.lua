@@ -1,8 +1,8 @@
--- writer: who writes a read-write lock.
+-- writer: the writer that holds a read-write lock.
 --
 -- Takes  the lock, which is in write mode
--- Reply  the answer of an acquire: {0, pttl, field of the writer, holds}; a field of ''
---        where it is unknown
+-- Reply  the reply of an acquire: {0, pttl, field of the writer, holds}; field '' if it is
+--        unknown
 
 local function writer(lock)
   local pttl = redis.call('PTTL', lock)

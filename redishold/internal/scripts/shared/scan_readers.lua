@@ -1,22 +1,22 @@
--- survey: how long the readers of a read-write lock stay. One call looks at a bounded
--- number of them.
+-- scan_readers: read the leases of the readers of a read-write lock. One call reads a
+-- bounded number of timeout keys.
 --
--- Their timeout keys are not among KEYS: nobody knows their names before. They lie in
--- the slot of the lock, and where that slot is on the move and they cannot be read,
--- their readers count as live.
+-- The timeout keys are not among KEYS, because their names are only known after reading the
+-- lock. They are in the slot of the lock. If that slot is migrating and a timeout key cannot
+-- be read, its reader counts as live.
 --
--- Takes  lock, what timeout keys begin with, a field that is left out if there is one
--- Reply  the longest lease of all others, -1 if there is none; {who has it, its holds}; the
---        fields of readers without a lease; and whether there may be readers beside these
+-- Takes  lock, prefix of timeout keys, a field that is left out, if any
+-- Reply  the longest lease in ms, -1 if there is none; {field of its reader, hold count}; the
+--        fields of readers without a lease; whether there may be more readers
 
-local budget = 2000 -- timeout keys to look at
+local budget = 2000 -- number of timeout keys that may be read
 
 local function timeout_key(prefix, reader, i)
   return prefix .. ':' .. reader .. ':rwlock_timeout:' .. i
 end
 
--- lease returns what is left of a reader's longest lease, -1 if none is live, or
--- nil if that cannot be notified: the budget is used up, or the slot is on the move.
+-- lease returns the longest remaining lease of a reader in ms, -1 if none is live, or nil if
+-- it is unknown: the budget is used up, or the slot is migrating.
 local function lease(prefix, reader, count)
   local most = -1
   for i = 1, count do
@@ -26,14 +26,14 @@ local function lease(prefix, reader, count)
       return nil
     end
     if pttl == -1 then
-      pttl = 86400000 -- without a TTL it does not end by itself; a day will do
+      pttl = 86400000 -- a key without a TTL counts as a lease of a day
     end
     most = math.max(most, pttl)
   end
   return most
 end
 
-local function survey(lock, prefix, but)
+local function scan_readers(lock, prefix, but)
   local most, holder, dead, cursor = -1, {'', '0'}, {}, '0'
   repeat
     local page = redis.call('HSCAN', lock, cursor, 'COUNT', 100)

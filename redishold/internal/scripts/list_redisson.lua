@@ -1,31 +1,34 @@
--- list_look: what is kept under some names. It writes nothing.
+-- list_redisson: read the locks of some names in Redisson's layout. It writes nothing.
 --
--- Of very many holders and waiters it shows some, and says how many there are.
--- The timeout keys of readers are not among KEYS: nobody knows their names before.
+-- If a name has very many holders or waiters, the reply has some of them and the number of
+-- all. The timeout keys of readers are not among KEYS, because their names are only known
+-- after reading the lock.
 --
--- KEYS   of each name five: 1 lock, 2 queue, 3 deadlines of the queue, 4 until when
---        Holdfast's own waiters count as alive, 5 permits out
--- ARGV   1 how many holders and waiters to show of each name, 2 the subcommand of
---        PUBSUB that counts who listens, '' for none; then of each name five:
---        3 what timeout keys begin with, and the channels of 4 locks, 5 read-write
---        locks, 6 semaphores, 7 latches
+-- KEYS   five for each name: 1 lock, 2 queue, 3 deadlines of the queue, 4 until when
+--        Holdfast's waiters count as alive, 5 held permits
+-- ARGV   1 maximal number of holders and of waiters of each name, 2 the subcommand of
+--        PUBSUB that counts listeners, '' for none; then five for each name:
+--        3 prefix of timeout keys, and the channels of 4 locks, 5 read-write locks,
+--        6 semaphores, 7 latches
 -- Reply  {{state, ..., listeners, listeners of a latch}, ...}, one for each name;
 --        -1 listeners: unknown. The state is one of
---          'free'     nothing, or waiters only: pttl, {}, 0, waiters
+--          'free'     no holder: pttl, {}, 0, waiters
 --          'hash'     {field, count, ...} of a lock: pttl, fields, holders, waiters
 --          'readers'  a read-write lock: pttl, {field, count, pttl, ...}, holders
---          'number'   a counter: pttl, number, permits out, expired, {id, ms left, ...}
+--          'number'   a counter: pttl, number, held permits, expired permits,
+--                     {id, remaining ms, ...}
 --          'other'    no lock
---        pttl and ms left are -1 if it never ends. Waiters are {how many, owner, ms
---        until it counts as dead, ...}
--- Uses   tick, looked, listeners
+--        pttl and remaining ms are -1 without an end. Waiters are {number, owner, ms until
+--        it counts as dead, ...}
+-- Uses   tick, allow_wrongtype, listeners
 
 local limit, counting = tonumber(ARGV[1]), ARGV[2]
 local last, never = tostring(limit - 1), 922337203685477
 local now = math.floor(tick() / 1000)
-local today = string.format('%.0f', now)
+local now_text = string.format('%.0f', now)
 
-local function ends(score)
+-- remaining returns the ms from now until score, or -1 for a score without an end.
+local function remaining(score)
   score = tonumber(score)
   if not score or score >= never then
     return -1
@@ -34,14 +37,14 @@ local function ends(score)
 end
 
 local function waiters(queue, deadlines, alive)
-  local owners = looked(redis.pcall('LRANGE', queue, '0', last))
+  local owners = allow_wrongtype(redis.pcall('LRANGE', queue, '0', last))
   if owners.err or #owners == 0 then
     return {0}
   end
   local list = {#owners < limit and #owners or redis.call('LLEN', queue)}
   for _, owner in ipairs(owners) do
     list[#list + 1] = owner
-    list[#list + 1] = ends(redis.call('ZSCORE', alive, owner) or redis.call('ZSCORE', deadlines, owner))
+    list[#list + 1] = remaining(redis.call('ZSCORE', alive, owner) or redis.call('ZSCORE', deadlines, owner))
   end
   return list
 end
@@ -56,7 +59,7 @@ local function readers(lock, prefix, fields, pttl)
     else
       for n = 1, math.min(count, budget) do
         local lease = redis.pcall('PTTL', prefix .. ':' .. field .. ':rwlock_timeout:' .. n)
-        left = math.max(left, type(lease) == 'number' and lease or pttl) -- its slot may be on the move
+        left = math.max(left, type(lease) == 'number' and lease or pttl) -- an error if the slot is migrating
         budget = budget - 1
       end
     end
@@ -70,29 +73,30 @@ local function readers(lock, prefix, fields, pttl)
 end
 
 local function number(lock, permits)
-  local value = looked(redis.pcall('GETRANGE', lock, '0', '31'))
+  local value = allow_wrongtype(redis.pcall('GETRANGE', lock, '0', '31'))
   if type(value) ~= 'string' or not (value == '' or string.match(value, '^-?%d+$')) then
     return {'other'}
   end
-  local out = looked(redis.pcall('ZCOUNT', permits, '(' .. today, '+inf'))
-  if type(out) ~= 'number' then
-    out = 0 -- something of another type
+  local held = allow_wrongtype(redis.pcall('ZCOUNT', permits, '(' .. now_text, '+inf'))
+  if type(held) ~= 'number' then
+    held = 0 -- a key of another type
   end
   local expired, shown = 0, {}
-  if out > 0 or value ~= '' then
-    expired = redis.pcall('ZCOUNT', permits, '0', today)
+  if held > 0 or value ~= '' then
+    expired = redis.pcall('ZCOUNT', permits, '0', now_text)
     expired = type(expired) == 'number' and expired or 0
   end
-  if out > 0 then
-    shown = redis.call('ZRANGEBYSCORE', permits, '(' .. today, '+inf', 'WITHSCORES', 'LIMIT', '0', ARGV[1])
+  if held > 0 then
+    shown = redis.call('ZRANGEBYSCORE', permits, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', '0', ARGV[1])
     for i = 2, #shown, 2 do
-      shown[i] = ends(shown[i])
+      shown[i] = remaining(shown[i])
     end
   end
-  return {'number', redis.call('PTTL', lock), value, out, expired, shown}
+  return {'number', redis.call('PTTL', lock), value, held, expired, shown}
 end
 
--- hash looks at the first fields of a hash, which are all of them but in big ones.
+-- hash reads the lock in a hash. page has the first fields: all of them, unless the hash
+-- is large. The second result is the index of the lock's channel.
 local function hash(at, prefix, page)
   local lock, fields, all, mode = KEYS[at + 1], page[2], #page[2] / 2, nil
   if page[1] ~= '0' then
@@ -102,7 +106,7 @@ local function hash(at, prefix, page)
     if fields[i] == 'mode' then
       mode = fields[i + 1]
     elseif not string.find(fields[i], '-', 1, true) and not string.find(fields[i + 1], '-', 1, true) then
-      return {'other'} -- neither says who
+      return {'other'} -- neither the field nor the value has the id of a client
     end
   end
   local pttl = redis.call('PTTL', lock)
@@ -116,9 +120,9 @@ local function hash(at, prefix, page)
   return {'hash', pttl, shown, all, waiters(KEYS[at + 2], KEYS[at + 3], KEYS[at + 4])}, 4
 end
 
--- look returns what is kept of a name, and which of its channels tell of it.
-local function look(at, prefix)
-  local page = looked(redis.pcall('HSCAN', KEYS[at + 1], '0', 'COUNT', ARGV[1]))
+-- read returns the state of a name, and the indices of its channels.
+local function read(at, prefix)
+  local page = allow_wrongtype(redis.pcall('HSCAN', KEYS[at + 1], '0', 'COUNT', ARGV[1]))
   if page.err then
     return number(KEYS[at + 1], KEYS[at + 5]), 6, 7
   end
@@ -135,14 +139,14 @@ end
 
 local found, channels, asked = {}, {}, {}
 for name = 0, #KEYS / 5 - 1 do
-  local record, first, second = look(5 * name, ARGV[5 * name + 3])
+  local record, first, second = read(5 * name, ARGV[5 * name + 3])
   record[#record + 1] = -1
   record[#record + 1] = -1
   found[name + 1] = record
-  for place, channel in pairs({first, second}) do
+  for i, channel in pairs({first, second}) do
     if record[1] ~= 'other' then
       channels[#channels + 1] = ARGV[5 * name + channel]
-      asked[#asked + 1] = {record, #record - 2 + place}
+      asked[#asked + 1] = {record, #record - 2 + i}
     end
   end
 end

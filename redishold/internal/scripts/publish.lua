@@ -1,0 +1,8 @@
+-- publish: publish a message.
+--
+-- KEYS   none, because a channel belongs to no node
+-- ARGV   1 channel, 2 message, 3... publish commands
+-- Reply  number of receivers; -1: the server refused to publish
+-- Uses   publish
+
+return publish(3, ARGV[1], ARGV[2])
