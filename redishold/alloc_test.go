@@ -85,12 +85,12 @@ func TestAllocations(t *testing.T) {
 
 // A renewal of many costs a few slices for all of them together.
 func TestAllocationsOfRenewals(t *testing.T) {
-	ones := make([]any, togetherMost)
+	ones := make([]any, maxBatch)
 	for i := range ones {
 		ones[i] = int64(1)
 	}
 	b := New(&quickConn{fakeConn: fakeConn{silent: true}, ones: ones}, nil)
-	claims := make([]driver.Claim, 8*togetherMost)
+	claims := make([]driver.Claim, 8*maxBatch)
 	for i := range claims {
 		claims[i] = testClaim(fmt.Sprint("stock:", i))
 	}
@@ -127,7 +127,7 @@ func BenchmarkPlace(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
-			l.Place(names[i%len(names)])
+			l.Keys(names[i%len(names)])
 		}
 	})
 }

@@ -29,46 +29,46 @@ func apartOptions(prefix string) []Options {
 // counter that all names of a slot share is left out.
 func everyKey(b *Backend, name string) map[string]string {
 	keys := map[string]string{}
-	p, c := b.layout.Place(name), fuzzClaim(0, name)
+	k, c := b.layout.Keys(name), fuzzClaim(0, name)
 	add := func(what string, some ...string) {
 		for _, key := range some {
-			if key != p.Counter || b.layout.SharedTokens {
+			if key != k.Counter || b.layout.SharedTokens {
 				keys[key] = what
 			}
 		}
 	}
 	for kind := range uint8(5) {
-		if b.forms.own != nil && kind > 0 {
+		if b.forms.only != nil && kind > 0 {
 			break
 		}
 		c := fuzzClaim(kind, name)
 		f := b.forms.of(c)
-		add("acquire", f.Acquire(kinds.Room{}, p, c, "", nil).Keys...)
-		add("renew", f.Renew(kinds.Room{}, p, c).Keys...)
-		add("release", f.Release(kinds.Room{}, p, c, nil).Keys...)
-		add("abandon", f.Abandon(p, c, nil, minMark).Keys...)
-		add("explain", b.forms.oneKey.Explain(p, c).Keys...)
-		add("look", looksAt(b, p).Keys...)
+		add("acquire", f.Acquire(kinds.Buffers{}, k, c, "", nil).Keys...)
+		add("renew", f.Renew(kinds.Buffers{}, k, c).Keys...)
+		add("release", f.Release(kinds.Buffers{}, k, c, nil).Keys...)
+		add("abandon", f.Abandon(k, c, nil, minTombstoneTTL).Keys...)
+		add("explain", b.forms.oneKey.Explain(k, c).Keys...)
+		add("look", looksAt(b, k).Keys...)
 	}
-	add("who waits", b.layout.Waiting(p))
-	if b.forms.own != nil {
+	add("who waits", b.layout.Waiters(k))
+	if b.forms.only != nil {
 		return keys
 	}
-	add("mark of a call", b.layout.Call(p, "C"))
-	add("lease of a reader", layout.ReadTimeout(p, c.Owner, 1))
-	add("latch of an unlock of Redisson's", "redisson_unlock_latch:"+layout.Tagged(p.Lock)+":9f0c")
+	add("mark of a call", b.layout.CallKey(k, "C"))
+	add("lease of a reader", layout.TimeoutKey(k, c.Owner, 1))
+	add("latch of an unlock of Redisson's", "redisson_unlock_latch:"+layout.Tagged(k.Lock)+":9f0c")
 	return keys
 }
 
 // everyChannel returns the channels of the lock called name. Those of a fair waiter
 // have the UUID of a client in them, which is in nobody's name.
 func everyChannel(b *Backend, name string) map[string]string {
-	p := b.layout.Place(name)
-	if b.forms.own != nil {
-		return map[string]string{p.Channel: "release"}
+	k := b.layout.Keys(name)
+	if b.forms.only != nil {
+		return map[string]string{k.Channel: "release"}
 	}
 	return map[string]string{
-		p.Channel: "release", layout.ReadWriteChannel(p): "read-write lock", layout.SemaphoreChannel(p): "semaphore", layout.LatchChannel(p): "latch",
+		k.Channel: "release", layout.ReadWriteChannel(k): "read-write lock", layout.SemaphoreChannel(k): "semaphore", layout.LatchChannel(k): "latch",
 	}
 }
 
@@ -89,7 +89,7 @@ func wantApart(t *testing.T, b *Backend, names ...string) {
 	}
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		if name != "" && b.layout.Locate(name).Refusal == nil {
+		if name != "" && b.layout.ComputeKeys(name).NameErr == nil {
 			note(keys, "key", name, everyKey(b, name))
 			note(channels, "channel", name, everyChannel(b, name))
 		}
@@ -189,7 +189,7 @@ func TestWhichNamesAreRefused(t *testing.T) {
 		{"holdfast:", "orders", Redisson, ""},
 	} {
 		b := New(&fakeConn{}, &Options{KeyPrefix: c.prefix, Layout: c.protocol})
-		err := b.layout.Place(c.name).Refusal
+		err := b.layout.Keys(c.name).NameErr
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("prefix %q, %s, name %q: got %v, want it to be kept", c.prefix, c.protocol, c.name, err)

@@ -138,7 +138,7 @@ func New(conn Conn, opts *Options) *Backend {
 		log:     log,
 		options: *opts,
 		invalid: opts.check(),
-		layout:  layout.New(opts.KeyPrefix, opts.Layout.own(), opts.SharedTokens),
+		layout:  layout.New(opts.KeyPrefix, opts.Layout.internalName(), opts.SharedTokens),
 		scripts: scripts.LoadLock(""),
 
 		publish: [2]string{"PUBLISH", "SPUBLISH"},
@@ -158,11 +158,11 @@ func New(conn Conn, opts *Options) *Backend {
 	b.topics.Subscribe, b.topics.Poll = b.subscribe, opts.Poll
 	b.store = kinds.Store{
 		Layout: b.layout, Library: &b.library, Topics: &b.topics, Run: b.call,
-		Ready: func(ctx context.Context, name string, k kinds.Kind) (layout.Place, wire.Server, error) {
-			p, info, err := b.ready(ctx, name, k)
-			return p, info.wire(), err
+		Ready: func(ctx context.Context, name string, kind kinds.Kind) (layout.Keys, wire.Server, error) {
+			k, info, err := b.ready(ctx, name, kind)
+			return k, info.wire(), err
 		},
-		Mute: func(script string) { b.warnCannotPublish("refused by " + script) },
+		PublishRefused: func(script string) { b.warnCannotPublish("refused by " + script) },
 	}
 	b.counts = b.store.Counts()
 	return b

@@ -256,7 +256,7 @@ func TestProbeStaysOffTheRealKeys(t *testing.T) {
 			t.Errorf("scratch key %q: want another than %q, with the prefix, in the same slot", key, acquire.Keys)
 		}
 	}
-	if real := b.layout.Place("{t}orders").Channel; probe.Args[0] == real || !strings.HasPrefix(probe.Args[0], "redisson_lock__channel:") {
+	if real := b.layout.Keys("{t}orders").Channel; probe.Args[0] == real || !strings.HasPrefix(probe.Args[0], "redisson_lock__channel:") {
 		t.Errorf("scratch channel %q", probe.Args[0])
 	}
 }
@@ -317,8 +317,8 @@ func TestExplanationsAreBounded(t *testing.T) {
 	for _, r := range mustRenew(t, b, cs...) {
 		wantErrors(t, "lost", r.Err, driver.ErrGone)
 	}
-	if got := conn.count("explain"); got != explainMost {
-		t.Fatalf("looked into %d losses, want %d", got, explainMost)
+	if got := conn.count("explain"); got != maxExplained {
+		t.Fatalf("looked into %d losses, want %d", got, maxExplained)
 	}
 	conn.answer = func(c Call) Result {
 		if c.Script.Name() == "explain" {
@@ -418,7 +418,7 @@ func TestChangeExplainsOtherLossesForAWhile(t *testing.T) {
 				now = c.after
 				lose("at once", "orders", c.reason, c.detail)
 				lose("at once", "stock", c.reason, c.detail)
-				time.Sleep(takerLasts)
+				time.Sleep(keyLossFor)
 				silent = errors.New("no answer")
 				lose("after a while, from a server that does not answer", "orders", c.reason, c.detail)
 				time.Sleep(time.Second)

@@ -50,7 +50,7 @@ func TestWhichClaimsShareACall(t *testing.T) {
 	}{
 		"plain":          {claims: several(5), want: []int{5}},
 		"one":            {claims: several(1), want: []int{1}},
-		"many":           {claims: several(2*togetherMost + 1), want: []int{togetherMost, togetherMost, 1}},
+		"many":           {claims: several(2*maxBatch + 1), want: []int{maxBatch, maxBatch, 1}},
 		"other TTLs":     {claims: in(func(cs []driver.Claim) { cs[1].TTL++; cs[2].TTL++ }), want: []int{1, 2, 2}, release: []int{5}},
 		"other holds":    {claims: in(func(cs []driver.Claim) { cs[4].Count = 2 }), want: []int{4, 1}, release: []int{5}},
 		"other tokens":   {claims: in(func(cs []driver.Claim) { cs[0].Tokens = 64 }), want: []int{1, 4}, release: []int{5}},

@@ -10,7 +10,7 @@ import (
 
 // took returns call, which lies in to, and goes on behind it. A call that needed more
 // than there was has slices of its own, of which the next gets what is left.
-func took(to *kinds.Room, call Call) Call {
+func commit(to *kinds.Buffers, call Call) Call {
 	to.Keys, to.Args = call.Keys[len(call.Keys):], call.Args[len(call.Args):]
 	call.Keys, call.Args = slices.Clip(call.Keys), slices.Clip(call.Args)
 	return call
@@ -18,11 +18,11 @@ func took(to *kinds.Room, call Call) Call {
 
 // callsFor returns n calls, for each of which there is room for so many keys and
 // arguments.
-func callsFor(n, keys, args int, call func(to kinds.Room, i int) wire.Call) []Call {
-	to := kinds.Room{Keys: make([]string, 0, n*keys), Args: make([]string, 0, n*args)}
+func callsFor(n, keys, args int, call func(to kinds.Buffers, i int) wire.Call) []Call {
+	to := kinds.Buffers{Keys: make([]string, 0, n*keys), Args: make([]string, 0, n*args)}
 	calls := make([]Call, n)
 	for i := range calls {
-		calls[i] = took(&to, Call(call(to, i)))
+		calls[i] = commit(&to, Call(call(to, i)))
 	}
 	return calls
 }
@@ -34,7 +34,7 @@ type callBuf struct {
 	args [10]string
 }
 
-func (e *callBuf) room() kinds.Room { return kinds.Room{Keys: e.keys[:0], Args: e.args[:0]} }
+func (e *callBuf) buffers() kinds.Buffers { return kinds.Buffers{Keys: e.keys[:0], Args: e.args[:0]} }
 
 func (b *Backend) one(ctx context.Context, call *Call) Result {
 	if b.single != nil {

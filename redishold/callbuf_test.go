@@ -16,7 +16,7 @@ func TestRenewalsNeedTheKeyOnly(t *testing.T) {
 		for kind := range uint8(5) {
 			c := fuzzClaim(kind, "stock:42")
 			f := b.forms.of(c)
-			got, want := f.Renew(kinds.Room{}, b.layout.Key(c.Name), c), f.Renew(kinds.Room{}, b.layout.Place(c.Name), c)
+			got, want := f.Renew(kinds.Buffers{}, b.layout.LockOnly(c.Name), c), f.Renew(kinds.Buffers{}, b.layout.Keys(c.Name), c)
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%+v, kind %d: got %+v, want %+v", o, kind, got, want)
 			}
@@ -31,8 +31,8 @@ func TestErrandsHaveRoom(t *testing.T) {
 		b := New(&fakeConn{}, &o)
 		for kind := range uint8(5) {
 			c := fuzzClaim(kind, "stock:42")
-			f, p := b.forms.of(c), b.layout.Place(c.Name)
-			for _, call := range []wire.Call{f.Acquire(kinds.Room{}, p, c, "", both), f.Release(kinds.Room{}, p, c, both)} {
+			f, k := b.forms.of(c), b.layout.Keys(c.Name)
+			for _, call := range []wire.Call{f.Acquire(kinds.Buffers{}, k, c, "", both), f.Release(kinds.Buffers{}, k, c, both)} {
 				if len(call.Keys) > len(callBuf{}.keys) || len(call.Args) > len(callBuf{}.args) {
 					t.Errorf("%s: %d keys and %d arguments do not fit", call.Script.Name(), len(call.Keys), len(call.Args))
 				}
@@ -45,7 +45,7 @@ func TestErrandsHaveRoom(t *testing.T) {
 // there is not enough.
 func TestRoomsAreApart(t *testing.T) {
 	for _, most := range []int{0, 1, 2, 3} {
-		calls := callsFor(3, most, most, func(to kinds.Room, i int) wire.Call {
+		calls := callsFor(3, most, most, func(to kinds.Buffers, i int) wire.Call {
 			return wire.Call{
 				Keys: append(to.Keys, fmt.Sprint("key ", i), fmt.Sprint("more ", i)),
 				Args: append(to.Args, fmt.Sprint("a ", i), fmt.Sprint("b ", i)),

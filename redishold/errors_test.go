@@ -56,8 +56,8 @@ func TestServerErrors(t *testing.T) {
 		{"Error compiling script (new function): :33: WRONGTYPE Operation against a key", mismatch, ""},
 	} {
 		b := New(&fakeConn{}, &Options{KeyPrefix: "app:"})
-		p := layout.Place{Name: "stock:42", Lock: "stock:42", Counter: "count", Channel: "redisson_lock__channel:{stock:42}"}
-		err := b.layout.Classify(p, fmt.Errorf("client: %w", &ReplyError{Text: c.text}))
+		k := layout.Keys{Name: "stock:42", Lock: "stock:42", Counter: "count", Channel: "redisson_lock__channel:{stock:42}"}
+		err := b.layout.Classify(k, fmt.Errorf("client: %w", &ReplyError{Text: c.text}))
 		var got []string
 		for _, kind := range []struct {
 			err  error
@@ -84,7 +84,7 @@ func TestServerErrors(t *testing.T) {
 // nothing to the reader.
 func TestMessagesHaveNoFrame(t *testing.T) {
 	b := New(&fakeConn{}, nil)
-	err := b.layout.Classify(layout.Place{Name: "x"}, &ReplyError{Text: "ERR Error running script (call to f_1): @user_script:47: @user_script: 47: -NOREPLICAS Not enough good replicas to write."})
+	err := b.layout.Classify(layout.Keys{Name: "x"}, &ReplyError{Text: "ERR Error running script (call to f_1): @user_script:47: @user_script: 47: -NOREPLICAS Not enough good replicas to write."})
 	if want := `redis refuses "x": NOREPLICAS Not enough good replicas to write.`; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
@@ -93,7 +93,7 @@ func TestMessagesHaveNoFrame(t *testing.T) {
 func TestErrorsOfTheConnectionPassThrough(t *testing.T) {
 	b := New(&fakeConn{}, nil)
 	for _, err := range []error{context.DeadlineExceeded, driver.ErrNotExecuted, errors.New("reset by peer")} {
-		if got := b.layout.Classify(layout.Place{Name: "x"}, err); got != err {
+		if got := b.layout.Classify(layout.Keys{Name: "x"}, err); got != err {
 			t.Errorf("got %v, want %v", got, err)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	explainMost  = 64          // how many losses one call looks into
-	explainLimit = time.Second // how long that may take
+	maxExplained   = 64          // how many losses one call looks into
+	explainTimeout = time.Second // how long that may take
 )
 
 // unexplained is a loss of which no more is known: the server cannot tell a key
@@ -24,8 +24,8 @@ func unexplained() *driver.GoneError {
 }
 
 // lost says why a claim is gone that an earlier call had marked.
-func lost(mark string) *driver.GoneError {
-	if why, ok := strings.CutPrefix(mark, layout.ForcedMark); ok {
+func tombstoneError(mark string) *driver.GoneError {
+	if why, ok := strings.CutPrefix(mark, layout.ForcedPrefix); ok {
 		return &driver.GoneError{Reason: driver.ReasonForced, Detail: "ended by force: " + clients.Printable(why)}
 	}
 	return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "given up before it was granted"}
@@ -33,8 +33,8 @@ func lost(mark string) *driver.GoneError {
 
 // classifyHeld is classify for a claim that was held: where the key has become something
 // else, the lock is gone.
-func (b *Backend) classifyHeld(p layout.Place, err error) error {
-	err = b.layout.Classify(p, err)
+func (b *Backend) classifyHeld(k layout.Keys, err error) error {
+	err = b.layout.Classify(k, err)
 	if errors.Is(err, driver.ErrMismatch) {
 		return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "overwritten: " + err.Error()}
 	}
@@ -50,29 +50,29 @@ type loss struct {
 // explain looks up why claims are gone, as many as is reasonable, and puts the reason
 // into the error. Where it cannot be learnt that stays as it is.
 func (b *Backend) explain(ctx context.Context, info ServerInfo, losses ...loss) {
-	losses = losses[:min(len(losses), explainMost)]
+	losses = losses[:min(len(losses), maxExplained)]
 	if len(losses) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, explainLimit)
+	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
 	calls := make([]Call, len(losses))
 	for i, l := range losses {
-		calls[i] = Call(b.forms.oneKey.Explain(b.layout.Place(l.claim.Name), *l.claim))
+		calls[i] = Call(b.forms.oneKey.Explain(b.layout.Keys(l.claim.Name), *l.claim))
 	}
-	taker := sync.OnceValue(func() *driver.GoneError { return b.taker(ctx, info) })
+	keyLoss := sync.OnceValue(func() *driver.GoneError { return b.keyLoss(ctx, info) })
 	for i, result := range b.do(ctx, calls...) {
 		reply, err := parseExplain(result.Value)
 		switch l := losses[i]; {
 		case result.Err != nil || err != nil:
 			b.log.Debug("redis: look up why a lock is gone", "lock", l.claim.Name, "error", errors.Join(result.Err, err))
-		case reply.mark != "":
-			*l.err = lost(reply.mark)
+		case reply.tombstone != "":
+			*l.err = tombstoneError(reply.tombstone)
 		case reply.holder != "":
-			*l.err = &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: "now held by " + b.clients.Person(ctx, reply.holder)}
+			*l.err = &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: "now held by " + b.clients.DescribeOwner(ctx, reply.holder)}
 		case reply.exists:
-		case taker() != nil:
-			*l.err = taker()
+		case keyLoss() != nil:
+			*l.err = keyLoss()
 		case !reply.counter:
 			*l.err = &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "the server lost its data (flushed or restarted empty)"}
 		default:
@@ -83,7 +83,7 @@ func (b *Backend) explain(ctx context.Context, info ServerInfo, losses ...loss) 
 
 // taker asks the server what may have taken keys away, nil if it knows of nothing. In a
 // cluster the answer would be that of any node, so there it is not asked.
-func (b *Backend) taker(ctx context.Context, info ServerInfo) *driver.GoneError {
+func (b *Backend) keyLoss(ctx context.Context, info ServerInfo) *driver.GoneError {
 	b.clients.Forget() // who we are may be gone as well
 	if info.Cluster {
 		return nil
@@ -91,5 +91,5 @@ func (b *Backend) taker(ctx context.Context, info ServerInfo) *driver.GoneError 
 	if now, err := b.conn.Server(ctx); err == nil {
 		b.server.update(now)
 	}
-	return b.server.lately()
+	return b.server.recentKeyLoss()
 }

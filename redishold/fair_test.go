@@ -85,7 +85,7 @@ func TestPatternsOfKeys(t *testing.T) {
 		{"app:", "orders", "redisson_lock_token:{app:orders}", "redisson_lock_token:*"},
 	} {
 		l := layout.New(c.prefix, "", false)
-		if got := l.Pattern(l.Place(c.name), c.key); got != c.want {
+		if got := l.KeyPattern(l.Keys(c.name), c.key); got != c.want {
 			t.Errorf("%q: got %q, want %q", c.key, got, c.want)
 		}
 	}
@@ -102,14 +102,14 @@ func TestPatternsOfChannels(t *testing.T) {
 		{Plain, "stock:42", "holdfast:free:"},
 		{Timestamp, "a:{t}:b", "holdfast:free:"},
 	} {
-		l := layout.New("app:", c.protocol.own(), false)
-		if got := l.Channels(l.Place(c.name).Channel); got != c.want {
+		l := layout.New("app:", c.protocol.internalName(), false)
+		if got := l.ChannelPrefix(l.Keys(c.name).Channel); got != c.want {
 			t.Errorf("%s, %q: got %q, want %q", c.protocol, c.name, got, c.want)
 		}
 	}
 	l := layout.New("", "", false)
 	for _, want := range []string{"redisson_rwlock:", "redisson_sc:"} {
-		if got := l.Channels(want + "{orders}"); got != want {
+		if got := l.ChannelPrefix(want + "{orders}"); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

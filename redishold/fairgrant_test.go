@@ -253,7 +253,7 @@ func TestFairClaimsThatAreNotGrantedByARelease(t *testing.T) {
 	for replicas, want := range map[int]string{0: "4000", 1: "0", AllReplicas: "0"} {
 		b := New(&fakeConn{}, &Options{Replicas: replicas})
 		c := fairNumber(1)
-		if got := b.forms.of(c).Release(kinds.Room{}, b.layout.Place(c.Name), c, nil).Args[3]; got != want {
+		if got := b.forms.of(c).Release(kinds.Buffers{}, b.layout.Keys(c.Name), c, nil).Args[3]; got != want {
 			t.Errorf("%d replicas: a release gives the lock for %s ms, want %s", replicas, got, want)
 		}
 	}

@@ -17,9 +17,9 @@ import (
 const (
 	takenMessage    = "2"
 	repeatedMessage = "00"
-	turnStep        = time.Millisecond
-	turnMost        = 20 * time.Millisecond
-	othersLast      = time.Second
+	staggerStep     = time.Millisecond
+	staggerMax      = 20 * time.Millisecond
+	rememberFor     = time.Second
 	pollFirst       = time.Millisecond
 	pollMost        = 128 * time.Millisecond
 	subscribeAgain  = time.Second

@@ -19,11 +19,11 @@ import (
 // owner is notified at once if it listens, otherwise at its next renewal or unlock, with
 // the reason. A Redisson client, and a permit without a known holder, get no reason.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
-	p := b.layout.Place(name)
-	if p.Refusal != nil {
-		return p.Refusal
+	k := b.layout.Keys(name)
+	if k.NameErr != nil {
+		return k.NameErr
 	}
-	if id, ok := layout.ShownPermit(h.Owner); ok && b.forms.own == nil { // its holder may have come to be known
+	if id, ok := layout.ShownPermit(h.Owner); ok && b.forms.only == nil { // its holder may have come to be known
 		h.Owner = cmp.Or(b.clients.PermitOwner(ctx, id), h.Owner)
 	}
 	info, err := b.ask(ctx)
@@ -31,20 +31,20 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 		return err
 	}
 	// The owner notices at the latest when its lease ends.
-	ttl, publish := wire.MS(max(h.Remaining, minMark)), b.publishWith(info)
-	ended, err := b.end(ctx, b.forms.oneKey.Break(p, h, why, ttl, publish))
-	if b.forms.own == nil && wire.Means(err, wire.MeansWrongType) {
-		ended, err = b.end(ctx, b.forms.permit.Break(p, h, why, ttl, publish))
-	} else if b.forms.own == nil && err == nil && !ended { // force.lua does not end a hold of a read-write lock
-		ended, err = b.end(ctx, b.forms.readWrite.Break(p, h, why, ttl, publish))
+	ttl, publish := wire.MS(max(h.Remaining, minTombstoneTTL)), b.publishWith(info)
+	ended, err := b.end(ctx, b.forms.oneKey.Force(k, h, why, ttl, publish))
+	if b.forms.only == nil && wire.Means(err, wire.MeansWrongType) {
+		ended, err = b.end(ctx, b.forms.permit.Force(k, h, why, ttl, publish))
+	} else if b.forms.only == nil && err == nil && !ended { // force.lua does not end a hold of a read-write lock
+		ended, err = b.end(ctx, b.forms.readWrite.Force(k, h, why, ttl, publish))
 	}
 	switch {
 	case err != nil:
-		return b.layout.Classify(p, err)
+		return b.layout.Classify(k, err)
 	case !ended:
 		return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "that hold is gone or has changed"}
 	}
-	b.clients.Force(ctx, p, strings.TrimSuffix(h.Owner, layout.WriteField))
+	b.clients.NotifyForced(ctx, k, strings.TrimSuffix(h.Owner, layout.WriteField))
 	return nil
 }
 
@@ -65,7 +65,7 @@ func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint6
 	}
 	attempt, cancel := context.WithTimeout(ctx, waiting.SubscribeLimit)
 	defer cancel()
-	sub, err := b.conn.Subscribe(attempt, Channel{Name: b.layout.Client(client)}, func(n Notice) {
+	sub, err := b.conn.Subscribe(attempt, Channel{Name: b.layout.Registration(client)}, func(n Notice) {
 		if seq, ok := seqOf(client, n.Payload); ok && !n.Subscribed {
 			hint(seq)
 		}

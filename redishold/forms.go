@@ -11,7 +11,7 @@ import (
 
 // forms are how the kinds of lock are kept.
 type forms struct {
-	own       *kinds.Exclusive // of a protocol other than Redisson's, which has no other form; nil for that
+	only      *kinds.Exclusive // of a protocol other than Redisson's, which has no other form; nil for that
 	oneKey    *kinds.Exclusive // that, or exclusive
 	exclusive *kinds.Exclusive
 	fair      *fair.Lock
@@ -34,8 +34,8 @@ func (b *Backend) newForms() forms {
 	}
 	if p := b.options.Layout; p == Plain || p == Timestamp {
 		loaded := scripts.LoadLock(p.String() + "_")
-		f.own = &kinds.Exclusive{Layout: b.layout, Scripts: &loaded}
-		f.oneKey = f.own
+		f.only = &kinds.Exclusive{Layout: b.layout, Scripts: &loaded}
+		f.oneKey = f.only
 	}
 	return f
 }
@@ -43,8 +43,8 @@ func (b *Backend) newForms() forms {
 // of returns how c is kept.
 func (f *forms) of(c driver.Claim) kinds.Form {
 	switch {
-	case f.own != nil:
-		return f.own
+	case f.only != nil:
+		return f.only
 	case c.Mode == driver.Permit:
 		return f.permit
 	case c.ReadWrite:

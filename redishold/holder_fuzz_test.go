@@ -99,7 +99,7 @@ func showHolder(t *testing.T, slots *fuzzSlots, protocol Layout, owner, record s
 	}
 	readable(t, "the reason of a loss", strings.TrimPrefix(renewals[0].Err.Error(), "now held by "))
 
-	lostTo := lost("forced: " + record)
+	lostTo := tombstoneError("forced: " + record)
 	readable(t, "the reason of a break", strings.TrimPrefix(lostTo.Error(), "ended by force: "))
 }
 

@@ -69,7 +69,7 @@ func (p Layout) String() string {
 }
 
 // own is p's name if it is not Redisson's, else "".
-func (p Layout) own() string {
+func (p Layout) internalName() string {
 	if p == Redisson {
 		return ""
 	}
@@ -107,8 +107,8 @@ func (o *Options) check() error {
 }
 
 // unsupported says that the layout has no locks of kind k.
-func (b *Backend) unsupported(k kinds.Kind) error {
-	if b.forms.own == nil || k.Family() == b.forms.own.Family() {
+func (b *Backend) unsupported(kind kinds.Kind) error {
+	if b.forms.only == nil || kind.Family() == b.forms.only.Family() {
 		return nil
 	}
 	return wire.Refused("the layout %s has exclusive locks only: %w", b.options.Layout, errors.ErrUnsupported)

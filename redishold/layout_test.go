@@ -70,7 +70,7 @@ func TestProtocolSendsNoScriptOfAnother(t *testing.T) {
 func TestHoldersOfOtherLibraries(t *testing.T) {
 	b := New(&fakeConn{}, &Options{Layout: Plain})
 	for _, value := range []string{"MTIzNDU2Nzg5MDEyMzQ1Ng==", "host:4121", testUUID, testUUID + ":7"} {
-		if got := b.clients.Person(t.Context(), value); got != value {
+		if got := b.clients.DescribeOwner(t.Context(), value); got != value {
 			t.Errorf("got %q, want the value %q", got, value)
 		}
 	}

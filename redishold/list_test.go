@@ -24,11 +24,11 @@ func looked(thread int) []any {
 }
 
 // looksAt returns the call with which b looks at the lock at p.
-func looksAt(b *Backend, p layout.Place) Call {
+func looksAt(b *Backend, k layout.Keys) Call {
 	conn, was := &fakeConn{}, b.conn
 	b.conn = conn
 	defer func() { b.conn = was }()
-	_, _ = b.Get(context.Background(), p.Name)
+	_, _ = b.Get(context.Background(), k.Name)
 	return conn.sent[0][0]
 }
 
@@ -179,16 +179,16 @@ func TestLookRemembersClients(t *testing.T) {
 		if got := conn.count("client"); got != 1 {
 			t.Errorf("asked for clients %d times, want once", got)
 		}
-		time.Sleep(nameLife)
+		time.Sleep(knownFor)
 		conn.answer = answering(map[string]func(Call) Result{"list_redisson": lookAll, "client": unregistered})
 		for range 2 {
 			if _, err := b.Get(t.Context(), "a"); err != nil || conn.count("client") != 2 {
-				t.Errorf("after %v asked %d times and got error %v, want twice", nameLife, conn.count("client"), err)
+				t.Errorf("after %v asked %d times and got error %v, want twice", knownFor, conn.count("client"), err)
 			}
 		}
-		time.Sleep(unknownLife)
+		time.Sleep(unknownFor)
 		if _, err := b.Get(t.Context(), "a"); err != nil || conn.count("client") != 3 {
-			t.Errorf("after %v asked %d times, want three times", unknownLife, conn.count("client"))
+			t.Errorf("after %v asked %d times, want three times", unknownFor, conn.count("client"))
 		}
 	})
 }

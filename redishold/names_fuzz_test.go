@@ -97,24 +97,24 @@ func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 		}
 	}
 	for _, b := range backends {
-		p := b.layout.Place(name)
+		k := b.layout.Keys(name)
 		for kind := range uint8(5) {
-			if b.forms.own != nil && kind > 0 {
+			if b.forms.only != nil && kind > 0 {
 				break
 			}
 			form++
 			c := fuzzClaim(kind, name)
 			f := b.forms.of(c)
-			add("acquire", f.Acquire(kinds.Room{}, p, c, "", nil).Keys)
-			add("renew", f.Renew(kinds.Room{}, p, c).Keys)
-			add("release", f.Release(kinds.Room{}, p, c, nil).Keys)
-			add("abandon", f.Abandon(p, c, nil, minMark).Keys)
-			add("explain", b.forms.oneKey.Explain(p, c).Keys)
-			add("look", looksAt(b, p).Keys)
-			channels[spot{form, "channel", 0}] = f.Channel(p, c)
+			add("acquire", f.Acquire(kinds.Buffers{}, k, c, "", nil).Keys)
+			add("renew", f.Renew(kinds.Buffers{}, k, c).Keys)
+			add("release", f.Release(kinds.Buffers{}, k, c, nil).Keys)
+			add("abandon", f.Abandon(k, c, nil, minTombstoneTTL).Keys)
+			add("explain", b.forms.oneKey.Explain(k, c).Keys)
+			add("look", looksAt(b, k).Keys)
+			channels[spot{form, "channel", 0}] = f.Channel(k, c)
 		}
 		form++
-		keys[spot{form, "call", 0}] = b.layout.Call(p, "C")
+		keys[spot{form, "call", 0}] = b.layout.CallKey(k, "C")
 	}
 	return keys, channels
 }
@@ -139,7 +139,7 @@ func FuzzKeys(f *testing.F) {
 		}
 		keys, channels := spots(backends, name)
 		apart(t, backends[0].layout, keys, backends, name, other)
-		oneSlot(t, backends[0].layout.Place(name), keys, channels)
+		oneSlot(t, backends[0].layout.Keys(name), keys, channels)
 	})
 }
 
@@ -149,17 +149,17 @@ func apart(t *testing.T, l *layout.Layout, keys map[spot]string, backends []*Bac
 	if name == other {
 		return
 	}
-	p, q := l.Place(name), l.Place(other)
-	if p.Lock == q.Lock {
-		t.Fatalf("%q and %q are the same lock %q", name, other, p.Lock)
+	k, q := l.Keys(name), l.Keys(other)
+	if k.Lock == q.Lock {
+		t.Fatalf("%q and %q are the same lock %q", name, other, k.Lock)
 	}
-	if r, s := l.Record(p), l.Record(q); r == s {
+	if r, s := l.Record(k), l.Record(q); r == s {
 		t.Fatalf("%q and %q have the same record %q", name, other, r)
 	}
-	if name != "" && other != "" && layout.Tagged(p.Lock) == layout.Tagged(q.Lock) && p.Refusal == nil && q.Refusal == nil {
+	if name != "" && other != "" && layout.Tagged(k.Lock) == layout.Tagged(q.Lock) && k.NameErr == nil && q.NameErr == nil {
 		t.Fatalf("%q and %q have the same derived keys, and neither is refused", name, other)
 	}
-	if name == "" || other == "" || p.Refusal != nil || q.Refusal != nil {
+	if name == "" || other == "" || k.NameErr != nil || q.NameErr != nil {
 		return
 	}
 	others, _ := spots(backends, other)
@@ -171,16 +171,16 @@ func apart(t *testing.T, l *layout.Layout, keys map[spot]string, backends []*Bac
 }
 
 // oneSlot fails if a cluster that is given p has to look into two slots.
-func oneSlot(t *testing.T, p layout.Place, keys, channels map[spot]string) {
+func oneSlot(t *testing.T, k layout.Keys, keys, channels map[spot]string) {
 	t.Helper()
-	if p.Lock == "" || layout.Placeable(p) != nil {
+	if k.Lock == "" || layout.CheckSlots(k) != nil {
 		return
 	}
-	slot := keyslot(p.Lock)
+	slot := keyslot(k.Lock)
 	for _, all := range []map[spot]string{keys, channels} {
 		for at, key := range all {
 			if got := keyslot(key); got != slot {
-				t.Errorf("%q lies in slot %d, %q in slot %d: %+v", p.Lock, slot, key, got, at)
+				t.Errorf("%q lies in slot %d, %q in slot %d: %+v", k.Lock, slot, key, got, at)
 			}
 			if got := layout.SlotOf(key); got != keyslot(key) {
 				t.Errorf("slotOf(%q): got %d, the server says %d", key, got, keyslot(key))

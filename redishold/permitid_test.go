@@ -131,10 +131,10 @@ func TestManyPermitsAreIdentified(t *testing.T) {
 			if got := conn.count("client"); got != want || len(conn.sent) != 1 {
 				t.Errorf("in a cluster: %v: asked with %d calls in %d trips, want %d in 1", cluster, got, len(conn.sent), want)
 			}
-			time.Sleep(nameLife)
+			time.Sleep(knownFor)
 			look()
 			if got := conn.count("client"); got != 2*want {
-				t.Errorf("in a cluster: %v: asked with %d calls after %v, want as many again", cluster, got, nameLife)
+				t.Errorf("in a cluster: %v: asked with %d calls after %v, want as many again", cluster, got, knownFor)
 			}
 		}
 	})

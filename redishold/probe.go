@@ -18,56 +18,56 @@ import (
 
 // scratchKeys are those of a claim of kind k on scratch. The counter is shared by all
 // locks of its slot, so another key in that slot is used for it.
-func scratchKeys(k kinds.Kind, scratch layout.Place) []string {
-	lock, ok := k.(kinds.Form)
+func scratchKeys(kind kinds.Kind, scratch layout.Keys) []string {
+	lock, ok := kind.(kinds.Form)
 	if !ok {
-		return []string{scratch.Lock, k.(kinds.Counter).Call(scratch, "probe")}
+		return []string{scratch.Lock, kind.(kinds.Counter).CallKey(scratch, "probe")}
 	}
 	scratch.Counter += ":holdfast-probe:" + rand.Text()
-	return lock.Acquire(kinds.Room{}, scratch, driver.Claim{Owner: "probe", Mode: driver.Shared}, "", nil).Keys
+	return lock.Acquire(kinds.Buffers{}, scratch, driver.Claim{Owner: "probe", Mode: driver.Shared}, "", nil).Keys
 }
 
 // ready returns where the lock called name lives and what the server is, or why
 // it cannot keep that lock. Before the first lock of kind k it proves that the
 // user may run every command of every script. Its errors come before anything
 // was sent for the claim.
-func (b *Backend) ready(ctx context.Context, name string, k kinds.Kind) (layout.Place, ServerInfo, error) {
+func (b *Backend) ready(ctx context.Context, name string, kind kinds.Kind) (layout.Keys, ServerInfo, error) {
 	if name == "" {
-		return layout.Place{}, ServerInfo{}, wire.Refused("a lock needs a name: it is empty")
+		return layout.Keys{}, ServerInfo{}, wire.Refused("a lock needs a name: it is empty")
 	}
-	if err := cmp.Or(b.invalid, b.unsupported(k)); err != nil {
-		return layout.Place{}, ServerInfo{}, err
+	if err := cmp.Or(b.invalid, b.unsupported(kind)); err != nil {
+		return layout.Keys{}, ServerInfo{}, err
 	}
-	p := b.layout.Place(name)
-	if p.Refusal != nil {
-		return layout.Place{}, ServerInfo{}, p.Refusal
+	k := b.layout.Keys(name)
+	if k.NameErr != nil {
+		return layout.Keys{}, ServerInfo{}, k.NameErr
 	}
-	info, err := b.probed(ctx, p, k)
+	info, err := b.probed(ctx, k, kind)
 	if err != nil {
-		return layout.Place{}, ServerInfo{}, wire.NotTried(err)
+		return layout.Keys{}, ServerInfo{}, wire.NotTried(err)
 	}
-	if err := unplaceable(info, p, k); err != nil {
-		return layout.Place{}, ServerInfo{}, wire.Refused("redis cannot place %q: %w", p.Lock, err)
+	if err := slotError(info, k, kind); err != nil {
+		return layout.Keys{}, ServerInfo{}, wire.Refused("redis cannot place %q: %w", k.Lock, err)
 	}
-	return p, info, nil
+	return k, info, nil
 }
 
 // unplaceable says why the server cannot keep the lock p, which is one of kind k, or nil.
-func unplaceable(info ServerInfo, p layout.Place, k kinds.Kind) error {
+func slotError(info ServerInfo, k layout.Keys, kind kinds.Kind) error {
 	if !info.Cluster {
 		return nil
 	}
 	// A latch's channel has braces of its own: Redisson cannot keep such a latch either.
-	if c, ok := k.(kinds.Counter); ok && layout.SlotOf(c.At(p)) != layout.SlotOf(p.Lock) {
+	if c, ok := kind.(kinds.Counter); ok && layout.SlotOf(c.At(k)) != layout.SlotOf(k.Lock) {
 		return errors.New("in a cluster the name of a latch must not have braces")
 	}
-	return layout.Placeable(p)
+	return layout.CheckSlots(k)
 }
 
 // probed returns what the server is once the probe of kind k has passed. Only a pass
 // is remembered: after a failure somebody may grant what was missing.
-func (b *Backend) probed(ctx context.Context, p layout.Place, k kinds.Kind) (ServerInfo, error) {
-	if b.server.passed(k.Family()) {
+func (b *Backend) probed(ctx context.Context, k layout.Keys, kind kinds.Kind) (ServerInfo, error) {
+	if b.server.passed(kind.Family()) {
 		return b.ask(ctx)
 	}
 	if err := b.server.enter(ctx); err != nil {
@@ -75,24 +75,24 @@ func (b *Backend) probed(ctx context.Context, p layout.Place, k kinds.Kind) (Ser
 	}
 	defer b.server.leave()
 
-	info, err := b.askAlone(ctx)
-	if err != nil || b.server.passed(k.Family()) {
+	info, err := b.askEntered(ctx)
+	if err != nil || b.server.passed(kind.Family()) {
 		return info, err
 	}
 	if tooOld(info) {
 		b.server.known.Store(nil) // ask again: it may be upgraded under a running program
 		return ServerInfo{}, wire.Refused("redis %s is too old: holdfast needs 6.2 or newer", info.Version)
 	}
-	if unplaceable(info, p, k) != nil {
+	if slotError(info, k, kind) != nil {
 		return info, nil // the caller refuses the name; another one will be probed
 	}
-	if err := b.proveReplicas(ctx, p); err != nil {
+	if err := b.proveReplicas(ctx, k); err != nil {
 		return ServerInfo{}, err
 	}
-	if err := b.probe(ctx, p, info, k); err != nil {
+	if err := b.probe(ctx, k, info, kind); err != nil {
 		return ServerInfo{}, err
 	}
-	b.server.pass(k.Family())
+	b.server.pass(kind.Family())
 	return info, nil
 }
 
@@ -108,14 +108,14 @@ func tooOld(i ServerInfo) bool {
 // come to need, beside the lock p, on scratch keys in its name space. The commands are
 // read out of the scripts, so that none can be forgotten; docs/adr/0019 says why the
 // scripts are not run instead. Who has to grant what is missing learns of all of it.
-func (b *Backend) probe(ctx context.Context, p layout.Place, info ServerInfo, k kinds.Kind) error {
-	families := []string{k.Family()}
-	if b.forms.own == nil {
+func (b *Backend) probe(ctx context.Context, k layout.Keys, info ServerInfo, kind kinds.Kind) error {
+	families := []string{kind.Family()}
+	if b.forms.only == nil {
 		families = append(families, "") // those are for all kinds
 	}
-	scratch := b.layout.Place(p.Name + ":holdfast-probe:" + rand.Text())
-	keys := scratchKeys(k, scratch)
-	channel := k.Channel(scratch, driver.Claim{Owner: "probe"})
+	scratch := b.layout.Keys(k.Name + ":holdfast-probe:" + rand.Text())
+	keys := scratchKeys(kind, scratch)
+	channel := kind.Channel(scratch, driver.Claim{Owner: "probe"})
 	args := append([]string{channel}, b.publishWith(info)...)
 	call := wire.Call{Script: b.library.Get("probe"), Keys: keys, Args: append(args, scripts.Commands(families...)...)}
 	value, err := b.call(ctx, call)
@@ -140,9 +140,9 @@ func (b *Backend) probe(ctx context.Context, p layout.Place, info ServerInfo, k 
 		}
 		refusals = append(refusals, inside...)
 	case refusals == nil:
-		return b.nameKeys(ctx, p, keys, err)
+		return b.nameKeys(ctx, k, keys, err)
 	}
-	return b.judge(p, channel, refusals)
+	return b.judge(k, channel, refusals)
 }
 
 // lacks reports that a server's error says that the user may not run command, which
@@ -153,26 +153,26 @@ func lacks(text, command string) bool {
 
 // nameKeys finds out which of the probe's keys the user has no access to, if it
 // is that what the server refused: it does not say.
-func (b *Backend) nameKeys(ctx context.Context, p layout.Place, keys []string, err error) error {
+func (b *Backend) nameKeys(ctx context.Context, k layout.Keys, keys []string, err error) error {
 	words := wire.ReplyText(err)
 	if !wire.Means(err, wire.MeansNoRight) || !strings.Contains(words, "key") {
-		return b.layout.Classify(p, err)
+		return b.layout.Classify(k, err)
 	}
 	var missing []string
 	for i, key := range keys {
 		_, err := b.call(ctx, wire.Call{Script: b.library.Get("client"), Keys: keys[i : i+1]})
 		if wire.Means(err, wire.MeansNoRight) {
-			missing = appendNew(missing, "~"+b.layout.Pattern(p, key))
+			missing = appendNew(missing, "~"+b.layout.KeyPattern(k, key))
 		}
 	}
 	if missing == nil {
-		return b.layout.Classify(p, err)
+		return b.layout.Classify(k, err)
 	}
-	return wire.Ungranted(fmt.Sprintf("redis refuses %q", p.Name), words, missing...)
+	return wire.Ungranted(fmt.Sprintf("redis refuses %q", k.Name), words, missing...)
 }
 
 // judge turns what the probe was refused into an error.
-func (b *Backend) judge(p layout.Place, channel string, refusals []probeRefusal) error {
+func (b *Backend) judge(k layout.Keys, channel string, refusals []probeRefusal) error {
 	var commands, lacked, rules []string
 	var cause, lack string // the words of the first
 	for _, r := range refusals {
@@ -185,13 +185,13 @@ func (b *Backend) judge(p layout.Place, channel string, refusals []probeRefusal)
 			lack, lacked = cmp.Or(lack, r.words), appendNew(lacked, command)
 			continue
 		case meaning != wire.MeansNoRight && meaning != wire.MeansNoRightInside && meaning != wire.MeansUnknown:
-			return wire.NotTried(b.layout.Classify(p, &ReplyError{Text: r.words})) // no matter of rights: a replica, a full disk
+			return wire.NotTried(b.layout.Classify(k, &ReplyError{Text: r.words})) // no matter of rights: a replica, a full disk
 		}
 		cause, commands = cmp.Or(cause, r.words), appendNew(commands, command)
-		rules = appendNew(rules, b.layout.Grants(p, channel, r.command, r.words))
+		rules = appendNew(rules, b.layout.Grants(k, channel, r.command, r.words))
 	}
 	does := func(commands []string) string {
-		return fmt.Sprintf("redis refuses %s for %q", strings.Join(commands, ", "), p.Name)
+		return fmt.Sprintf("redis refuses %s for %q", strings.Join(commands, ", "), k.Name)
 	}
 	switch {
 	case lacked != nil:

@@ -151,23 +151,23 @@ func TestPerson(t *testing.T) {
 		}}
 		b := New(conn, nil)
 		for range 3 {
-			if got, want := b.clients.Person(t.Context(), testUUID+":5"), "ci@host:4121[2J"; got != want {
+			if got, want := b.clients.DescribeOwner(t.Context(), testUUID+":5"), "ci@host:4121[2J"; got != want {
 				t.Fatalf("got %q, want %q", got, want)
 			}
 		}
 		if got := conn.count("client"); got != 1 {
 			t.Fatalf("asked %d times, want once", got)
 		}
-		time.Sleep(nameLife)
+		time.Sleep(knownFor)
 		text = ""
-		if got, want := b.clients.Person(t.Context(), testUUID+":5"), "Redisson client 71b96ce8… thread 5"; got != want {
+		if got, want := b.clients.DescribeOwner(t.Context(), testUUID+":5"), "Redisson client 71b96ce8… thread 5"; got != want {
 			t.Fatalf("got %q, want %q", got, want)
 		}
 		for owner, want := range map[string]string{
 			"redlock": "redlock", "": "", "a:b:c": "a:b:c", testUUID + ":5:write": "Redisson client 71b96ce8… thread 5", "x\ny": "xy",
 			strings.Repeat("é", 300): strings.Repeat("é", 100) + "…",
 		} {
-			if got := b.clients.Person(t.Context(), owner); got != want {
+			if got := b.clients.DescribeOwner(t.Context(), owner); got != want {
 				t.Errorf("%q: got %q, want %q", owner, got, want)
 			}
 		}
@@ -198,7 +198,7 @@ func TestAFailureIsNoAnswer(t *testing.T) {
 			if o := mustTry(t, b, testClaim("orders")); o.Holder != want || o.RetryAfter != 20*time.Second {
 				t.Errorf("cluster %v: Try: got %+v, want busy for 20s, held by %q", info.Cluster, o, want)
 			}
-			if got := b.clients.Person(t.Context(), owner); got != want {
+			if got := b.clients.DescribeOwner(t.Context(), owner); got != want {
 				t.Errorf("cluster %v: got %q, want %q", info.Cluster, got, want)
 			}
 			synctest.Wait()
@@ -208,7 +208,7 @@ func TestAFailureIsNoAnswer(t *testing.T) {
 			if o := mustTry(t, b, testClaim("orders")); o.Holder != "ci-7" {
 				t.Errorf("cluster %v: Try: got holder %q once the store answers, want ci-7", info.Cluster, o.Holder)
 			}
-			if got := b.clients.Person(t.Context(), owner); got != "ci-7" {
+			if got := b.clients.DescribeOwner(t.Context(), owner); got != "ci-7" {
 				t.Errorf("cluster %v: got %q once the store answers, want ci-7", info.Cluster, got)
 			}
 		}
@@ -230,7 +230,7 @@ func TestABusyTryIsOneRoundTrip(t *testing.T) {
 					switch name := c.Script.Name(); {
 					case name == "client":
 						if slow && info.Cluster {
-							time.Sleep(asideLimit)
+							time.Sleep(infoTimeout)
 							return Result{Err: context.DeadlineExceeded}
 						}
 						if strings.HasSuffix(c.Keys[0], testStem) {
@@ -253,7 +253,7 @@ func TestABusyTryIsOneRoundTrip(t *testing.T) {
 				}
 				synctest.Wait() // who is asked has not answered yet
 				slow = false
-				time.Sleep(asideLimit)
+				time.Sleep(infoTimeout)
 				synctest.Wait()
 				mustTry(t, b, fuzzClaim(kind, "orders"))
 				synctest.Wait()

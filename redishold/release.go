@@ -14,7 +14,7 @@ import (
 )
 
 // minMark is how long the mark of an owner lasts at least.
-const minMark = 10 * time.Second
+const minTombstoneTTL = 10 * time.Second
 
 // Release ends the claim c. With c.Indeterminate it also ensures that an earlier Try
 // which arrives later is not granted: for the TTL of the claim, and at least for ten
@@ -32,7 +32,7 @@ func (b *Backend) release(ctx context.Context, c driver.Claim) (others int, err 
 		return -1, err
 	}
 	if c.Indeterminate {
-		return -1, b.abandon(ctx, b.layout.Place(c.Name), info, c)
+		return -1, b.abandon(ctx, b.layout.Keys(c.Name), info, c)
 	}
 	r := b.newRelease(ctx, info, c)
 	return r.answered(b.one(ctx, &r.sent.call))
@@ -40,9 +40,9 @@ func (b *Backend) release(ctx context.Context, c driver.Claim) (others int, err 
 
 // releaseAnswer reads the server's answer to a release: whether it ended a hold, and
 // how many received the message of it, -1 if that is not known.
-func (b *Backend) releaseAnswer(p layout.Place, result Result) (bool, int, error) {
+func (b *Backend) releaseAnswer(k layout.Keys, result Result) (bool, int, error) {
 	if result.Err != nil {
-		return false, -1, b.classifyHeld(p, result.Err)
+		return false, -1, b.classifyHeld(k, result.Err)
 	}
 	return b.ended(b.scripts.Release, result.Value)
 }
@@ -78,15 +78,15 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 		return
 	}
 	publish := b.publishWith(info)
-	calls := callsFor(len(at), 1, 3+len(publish), func(to kinds.Room, j int) wire.Call {
+	calls := callsFor(len(at), 1, 3+len(publish), func(to kinds.Buffers, j int) wire.Call {
 		c := cs[at[j]]
-		return b.forms.of(c).Release(to, b.layout.Place(c.Name), c, publish)
+		return b.forms.of(c).Release(to, b.layout.Keys(c.Name), c, publish)
 	})
 	var losses []loss
 	// Replicas need not acknowledge: a release that a failover forgets is a lease that ends by itself.
 	for j, result := range b.doAll(ctx, info, b.doRegistering, calls) {
 		i := at[j]
-		released, _, err := b.releaseAnswer(b.layout.Place(cs[i].Name), result)
+		released, _, err := b.releaseAnswer(b.layout.Keys(cs[i].Name), result)
 		if err == nil && !released {
 			err, losses = unexplained(), append(losses, loss{&cs[i], &errs[i]})
 		}
@@ -97,19 +97,19 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 
 // abandon ends a claim and marks its owner. Until the mark is written nothing is
 // certain, and its errors say no more than that.
-func (b *Backend) abandon(ctx context.Context, p layout.Place, info ServerInfo, c driver.Claim) error {
+func (b *Backend) abandon(ctx context.Context, k layout.Keys, info ServerInfo, c driver.Claim) error {
 	kept := false
 	if c.AtLeast > 0 { // first: while the name stays taken, the Try that may arrive finds it so
 		var err error
-		if kept, err = b.end(ctx, b.forms.of(c).Release(kinds.Room{}, p, c, b.publishWith(info))); err != nil {
-			return b.layout.Classify(p, err)
+		if kept, err = b.end(ctx, b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info))); err != nil {
+			return b.layout.Classify(k, err)
 		}
 		c.AtLeast = 0
 	}
-	released, err := b.end(ctx, b.forms.of(c).Abandon(p, c, b.publishWith(info), max(c.TTL, minMark)))
+	released, err := b.end(ctx, b.forms.of(c).Abandon(k, c, b.publishWith(info), max(c.TTL, minTombstoneTTL)))
 	switch {
 	case err != nil:
-		return b.notMarked(ctx, p, info, c, err)
+		return b.noTombstone(ctx, k, info, c, err)
 	case !released && !kept:
 		return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "nothing was held"}
 	}
@@ -118,17 +118,17 @@ func (b *Backend) abandon(ctx context.Context, p layout.Place, info ServerInfo, 
 
 // notMarked makes the best of an abandon that failed. A slot that is on the move
 // refuses two keys but not one: the lock is freed at once, the mark comes later.
-func (b *Backend) notMarked(ctx context.Context, p layout.Place, info ServerInfo, c driver.Claim, err error) error {
+func (b *Backend) noTombstone(ctx context.Context, k layout.Keys, info ServerInfo, c driver.Claim, err error) error {
 	switch wire.CodeOf(wire.ReplyText(err)) {
 	case "": // no answer of the server
 		return err
 	case "TRYAGAIN", "CROSSSLOT", "ASK":
-		b.do(ctx, Call(b.forms.of(c).Release(kinds.Room{}, p, c, b.publishWith(info)))) // what it does is seen when the mark is written
+		b.do(ctx, Call(b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info)))) // what it does is seen when the mark is written
 	case "OOM", "MISCONF", "WRONGTYPE":
 	default:
-		return b.layout.Classify(p, err)
+		return b.layout.Classify(k, err)
 	}
-	return fmt.Errorf("redis: %q is not yet certain to stay free: %w", p.Name, err)
+	return fmt.Errorf("redis: %q is not yet certain to stay free: %w", k.Name, err)
 }
 
 // end makes a call that ends a hold, and reports whether it did.

@@ -47,8 +47,8 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 
 func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	renewals := make([]driver.Renewal, len(cs))
-	calls := callsFor(len(cs), 1, 3, func(to kinds.Room, i int) wire.Call {
-		return b.forms.of(cs[i]).Renew(to, b.layout.Key(cs[i].Name), cs[i])
+	calls := callsFor(len(cs), 1, 3, func(to kinds.Buffers, i int) wire.Call {
+		return b.forms.of(cs[i]).Renew(to, b.layout.LockOnly(cs[i].Name), cs[i])
 	})
 	for i, result := range b.doAll(ctx, info, b.doReplicated, calls, cs...) {
 		renewals[i] = b.renewal(cs[i], result)
@@ -82,7 +82,7 @@ func (b *Backend) notRenewed(c driver.Claim, err error) error {
 	case errors.Is(err, driver.ErrClosed):
 		return &cutOff{err}
 	}
-	return b.classifyHeld(b.layout.Place(c.Name), err)
+	return b.classifyHeld(b.layout.Keys(c.Name), err)
 }
 
 // cutOff is the end of a claim whose client was closed.

@@ -96,11 +96,11 @@ func connected(r Result) (int, error) {
 
 // proveReplicas proves that the user may ask for acknowledgements at all. How
 // many there are does not matter yet.
-func (b *Backend) proveReplicas(ctx context.Context, p layout.Place) error {
+func (b *Backend) proveReplicas(ctx context.Context, k layout.Keys) error {
 	if b.options.Replicas == 0 || b.server.passed("replicas") {
 		return nil
 	}
-	question := Call{Script: b.library.Get("client"), Keys: []string{p.Lock + ":holdfast-probe"}, Replicas: 1}
+	question := Call{Script: b.library.Get("client"), Keys: []string{k.Lock + ":holdfast-probe"}, Replicas: 1}
 	if b.options.Replicas == AllReplicas {
 		question.Script = b.library.Get("count_replicas")
 	}
@@ -112,7 +112,7 @@ func (b *Backend) proveReplicas(ctx context.Context, p layout.Place) error {
 		result.Err = nil
 	}
 	if result.Err != nil {
-		return refusesInfo(question.Script == b.library.Get("count_replicas"), wire.NotTried(b.layout.Classify(p, result.Err)))
+		return refusesInfo(question.Script == b.library.Get("count_replicas"), wire.NotTried(b.layout.Classify(k, result.Err)))
 	}
 	b.server.pass("replicas")
 	return nil
@@ -138,8 +138,8 @@ func refusesInfo(asked bool, err error) error {
 
 // giveBack releases a claim that was granted on too few replicas, and returns
 // the error of that try. Trying again may help: a failover may be under way.
-func (b *Backend) giveBack(ctx context.Context, t *try, short *tooFew) error {
-	_, err := b.end(ctx, b.forms.of(t.claim).Release(kinds.Room{}, t.place, t.claim, b.publishWith(t.info)))
+func (b *Backend) undoGrant(ctx context.Context, t *try, short *tooFew) error {
+	_, err := b.end(ctx, b.forms.of(t.claim).Release(kinds.Buffers{}, t.keys, t.claim, b.publishWith(t.info)))
 	if err != nil {
 		// Whatever it was, the claim may be held: that must stay unknown.
 		return fmt.Errorf("%w; the lock could not be released again: %v", short, err) //nolint:errorlint // hidden on purpose

@@ -15,13 +15,13 @@ type tryReply struct {
 	token     uint64 // granted; 0 if not
 	permits   int    // granted: of the semaphore in all, if they are not those of the claim
 	otherKind bool   // the key belongs to another kind of lock
-	gone      bool   // the claim was given up or broken: mark says why
-	mark      string
-	remaining time.Duration // busy; negative if the lock never expires
-	owner     string        // busy; "" if unknown
-	alive     int64         // queued: until when the owner counts as alive; 0 if there is no queue
-	others    int64         // queued: how many before it are not Holdfast's
-	identity  *clients.Said // busy: what is registered of the owner; nil if the script has not identity
+	ended     bool   // the claim was given up or broken: mark says why
+	tombstone string
+	remaining time.Duration       // busy; negative if the lock never expires
+	owner     string              // busy; "" if unknown
+	alive     int64               // queued: until when the owner counts as alive; 0 if there is no queue
+	others    int64               // queued: how many before it are not Holdfast's
+	identity  *clients.HolderInfo // busy: what is registered of the owner; nil if the script has not identity
 }
 
 func parseTry(value any) (tryReply, error) {
@@ -49,7 +49,7 @@ func parseTry(value any) (tryReply, error) {
 	case -1:
 		answer = tryReply{otherKind: true}
 	case -2:
-		answer = tryReply{gone: true, mark: r.Text()}
+		answer = tryReply{ended: true, tombstone: r.Text()}
 	default:
 		ok = false
 	}
@@ -60,8 +60,8 @@ func parseTry(value any) (tryReply, error) {
 }
 
 // readIdentity reads what introduce.lua has added to a busy answer, nil if it cannot be that.
-func readIdentity(r wire.Reply) *clients.Said {
-	s := &clients.Said{Card: clients.Card{Text: r.Text()}}
+func readIdentity(r wire.Reply) *clients.HolderInfo {
+	s := &clients.HolderInfo{RegistrationText: clients.RegistrationText{Text: r.Text()}}
 	now, err := strconv.ParseInt(r.Text(), 10, 64)
 	if s.Now = now; r.More() {
 		s.Client = r.Text()
@@ -84,10 +84,10 @@ func parseRenew(value any) (renewed bool, err error) {
 
 // explainReply is what explain.lua answers.
 type explainReply struct {
-	exists  bool   // there is a key of the lock's name
-	holder  string // its holder now; "" if nobody, or it is no lock
-	mark    string // why the owner was given up or broken; "" if it was not
-	counter bool   // the token counter is there
+	exists    bool   // there is a key of the lock's name
+	holder    string // its holder now; "" if nobody, or it is no lock
+	tombstone string // why the owner was given up or broken; "" if it was not
+	counter   bool   // the token counter is there
 }
 
 func parseExplain(value any) (explainReply, error) {
@@ -96,7 +96,7 @@ func parseExplain(value any) (explainReply, error) {
 	if !r.Done() {
 		return explainReply{}, wire.BadReply("explain", value)
 	}
-	return explainReply{exists: exists == 1, holder: holder, mark: mark, counter: counter == 1}, nil
+	return explainReply{exists: exists == 1, holder: holder, tombstone: mark, counter: counter == 1}, nil
 }
 
 // probeRefusal is a command that the server refused, and how.

@@ -15,7 +15,7 @@ func TestParseTry(t *testing.T) {
 		{[]any{int64(0), int64(1500), "a:1", "1"}, tryReply{remaining: 1500 * time.Millisecond, owner: "a:1"}},
 		{[]any{int64(0), int64(-1), "", "0"}, tryReply{remaining: -time.Millisecond}},
 		{[]any{int64(-1)}, tryReply{otherKind: true}},
-		{[]any{int64(-2), "abandoned"}, tryReply{gone: true, mark: "abandoned"}},
+		{[]any{int64(-2), "abandoned"}, tryReply{ended: true, tombstone: "abandoned"}},
 	} {
 		if got, err := parseTry(c.value); err != nil || got != c.want {
 			t.Errorf("%v: got %+v and error %v, want %+v", c.value, got, err, c.want)

@@ -170,17 +170,17 @@ func TestReportOfWaitsInACluster(t *testing.T) {
 		b := New(conn, &Options{KeyPrefix: prefix})
 		mustReport(t, b, waitingFor(names...))
 		for _, name := range names {
-			p := b.layout.Locate(name)
-			key := b.layout.Waiting(p)
+			k := b.layout.ComputeKeys(name)
+			key := b.layout.Waiters(k)
 			sent := slices.Contains(conn.reportCalls(), "report_wait "+key)
-			if layout.Placeable(p) != nil {
+			if layout.CheckSlots(k) != nil {
 				if sent {
-					t.Errorf("%q is reported", p.Lock)
+					t.Errorf("%q is reported", k.Lock)
 				}
-			} else if !sent || layout.SlotOf(key) != layout.SlotOf(p.Lock) {
-				t.Errorf("%q: sent %v to %q, in slot %d, not %d", p.Lock, sent, key, layout.SlotOf(key), layout.SlotOf(p.Lock))
+			} else if !sent || layout.SlotOf(key) != layout.SlotOf(k.Lock) {
+				t.Errorf("%q: sent %v to %q, in slot %d, not %d", k.Lock, sent, key, layout.SlotOf(key), layout.SlotOf(k.Lock))
 			}
-			if !b.layout.IsBeside(key) {
+			if !b.layout.IsAuxiliary(key) {
 				t.Errorf("a List takes %q for a lock", key)
 			}
 		}
@@ -227,7 +227,7 @@ func TestLookTellsSince(t *testing.T) {
 		owner = testUUID + ":2"
 		check(0, 0, 2)
 		check(0, 0, 2)
-		time.Sleep(holdsLife)
+		time.Sleep(newHoldFor)
 		check(0, 0, 3)
 		owner = testUUID + ":1"
 		check(42, 13*time.Second, 3)

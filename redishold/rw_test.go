@@ -29,13 +29,13 @@ func TestMarksAreSentAsSource(t *testing.T) {
 		b := New(&fakeConn{}, &Options{Layout: o})
 		for kind := range uint8(5) {
 			c := fuzzClaim(kind, "orders")
-			f, p := b.forms.of(c), b.layout.Place("orders")
-			if !f.Abandon(p, c, nil, time.Minute).Source || f.Release(kinds.Room{}, p, c, nil).Source {
+			f, k := b.forms.of(c), b.layout.Keys("orders")
+			if !f.Abandon(k, c, nil, time.Minute).Source || f.Release(kinds.Buffers{}, k, c, nil).Source {
 				t.Errorf("%s, kind %d: want the source of what abandons, and of no release", o, kind)
 			}
 		}
 		h := admin.Holder{Owner: testUUID + ":1", Holds: 1}
-		if call := b.forms.readWrite.Break(b.layout.Place("orders"), h, "ops", "10000", nil); o == Redisson && !call.Source {
+		if call := b.forms.readWrite.Force(b.layout.Keys("orders"), h, "ops", "10000", nil); o == Redisson && !call.Source {
 			t.Error("want the source of what breaks")
 		}
 	}

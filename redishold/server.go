@@ -19,16 +19,16 @@ type server struct {
 	known  atomic.Pointer[ServerInfo]
 	proven atomic.Pointer[[]string] // the families of scripts whose probe passed, and "replicas"
 
-	mu    sync.Mutex
-	last  *ServerInfo       // what the latest look showed; nil before the first
-	taker *driver.GoneError // what may have taken keys away, by the latest look that showed a change
-	taken time.Time         // when that look was
+	mu        sync.Mutex
+	last      *ServerInfo       // what the latest look showed; nil before the first
+	keyLoss   *driver.GoneError // what may have taken keys away, by the latest look that showed a change
+	keyLossAt time.Time         // when that look was
 }
 
 // takerLasts is for how long after a change was seen it explains missing locks. The look
 // that saw it was for one of them only: others that it took are missed at their next
 // renewal or release, and a look whose answer came too late is repeated.
-const takerLasts = 10 * time.Second
+const keyLossFor = 10 * time.Second
 
 // ask returns what the server is. It asks once; only a failure is asked again.
 func (b *Backend) ask(ctx context.Context) (ServerInfo, error) {
@@ -39,11 +39,11 @@ func (b *Backend) ask(ctx context.Context) (ServerInfo, error) {
 		return ServerInfo{}, err
 	}
 	defer b.server.leave()
-	return b.askAlone(ctx)
+	return b.askEntered(ctx)
 }
 
 // askAlone is ask for a caller that has entered the gate.
-func (b *Backend) askAlone(ctx context.Context) (ServerInfo, error) {
+func (b *Backend) askEntered(ctx context.Context) (ServerInfo, error) {
 	if info := b.server.known.Load(); info != nil {
 		return *info, nil
 	}
@@ -100,22 +100,22 @@ func (s *server) update(now ServerInfo) {
 	switch {
 	case before == nil:
 	case before.RunID != "" && now.RunID != "" && before.RunID != now.RunID:
-		s.taker = &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "the server lost its data (restarted or replaced)"}
-		s.taken = time.Now()
+		s.keyLoss = &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "the server lost its data (restarted or replaced)"}
+		s.keyLossAt = time.Now()
 	case evicts(now) && now.EvictedKeys > before.EvictedKeys:
-		s.taker = &driver.GoneError{Reason: driver.ReasonEvicted, Detail: "evicted by the server to free memory"}
-		s.taken = time.Now()
+		s.keyLoss = &driver.GoneError{Reason: driver.ReasonEvicted, Detail: "evicted by the server to free memory"}
+		s.keyLossAt = time.Now()
 	}
 }
 
 // lately returns what may have taken keys away recently, nil if nothing is known that did.
-func (s *server) lately() *driver.GoneError {
+func (s *server) recentKeyLoss() *driver.GoneError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.taken) > takerLasts {
+	if time.Since(s.keyLossAt) > keyLossFor {
 		return nil
 	}
-	return s.taker
+	return s.keyLoss
 }
 
 func channels(i ServerInfo, name string) []Channel {

@@ -40,35 +40,35 @@ type release struct {
 
 	ctx    context.Context
 	claim  driver.Claim
-	place  layout.Place
+	keys   layout.Keys
 	info   ServerInfo
 	sent   callBuf
 	answer func() Result
 
 	// This process when the release was made.
-	channel string        // on which all waiters learn of it; "" if there is none
-	turns   bool          // they take turns
-	state   waiting.State // of that channel
+	channel   string        // on which all waiters learn of it; "" if there is none
+	staggered bool          // they take turns
+	state     waiting.State // of that channel
 }
 
 // newRelease returns the release of c, which is not sent yet.
 func (b *Backend) newRelease(ctx context.Context, info ServerInfo, c driver.Claim) *release {
 	r := b.releases.Get().(*release)
 	f := b.forms.of(c)
-	r.ctx, r.info, r.claim, r.place = ctx, info, c, b.layout.Place(c.Name)
+	r.ctx, r.info, r.claim, r.keys = ctx, info, c, b.layout.Keys(c.Name)
 	r.channel = ""
 	if f.ReachesAll() && b.topics.Poll == 0 && !b.cannotListen.Load() {
-		r.channel, r.turns = f.Channel(r.place, c), b.turns(f)
+		r.channel, r.staggered = f.Channel(r.keys, c), b.staggers(f)
 		r.state = b.topics.State(r.channel)
 	}
-	r.sent.call = Call(f.Release(r.sent.room(), r.place, c, b.publishWith(info)))
+	r.sent.call = Call(f.Release(r.sent.buffers(), r.keys, c, b.publishWith(info)))
 	return r
 }
 
 // answered reads the server's answer, and gives r back.
 func (r *release) answered(result Result) (others int, err error) {
 	b, ctx, c, info := r.backend, r.ctx, r.claim, r.info
-	released, receivers, err := b.releaseAnswer(r.place, result)
+	released, receivers, err := b.releaseAnswer(r.keys, result)
 	others = -1
 	if released {
 		others = r.others(receivers)
@@ -103,8 +103,8 @@ func (r *release) others(receivers int) int {
 	if state == waiting.Subscribing || state != r.state || receivers == 0 && r.info.Cluster { // there some may listen at another node
 		receivers = -1
 	}
-	if r.turns {
-		topics.Counted(r.channel, receivers)
+	if r.staggered {
+		topics.SetOthers(r.channel, receivers)
 	}
 	return receivers
 }

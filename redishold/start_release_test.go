@@ -105,7 +105,7 @@ func TestStartReleaseOthers(t *testing.T) {
 				conn := &beginConn{}
 				conn.server = func(context.Context) (ServerInfo, error) { return c.server, nil }
 				b := New(conn, &c.opts)
-				conn.answer = replying(b.forms.of(c.claim).Release(kinds.Room{}, layout.Place{}, c.claim, nil).Script.Name(), c.reply)
+				conn.answer = replying(b.forms.of(c.claim).Release(kinds.Buffers{}, layout.Keys{}, c.claim, nil).Script.Name(), c.reply)
 				held := c.claim
 				held.Indeterminate = false
 				mustTry(t, b, held)

@@ -14,11 +14,11 @@ import (
 // Waiter returns a Waiter for c. All Waiters for one name share a subscription, which
 // ends with the last Waiter.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
-	f, p := b.forms.of(c), b.layout.Place(c.Name)
+	f, k := b.forms.of(c), b.layout.Keys(c.Name)
 	if lock, ok := f.(*fair.Lock); ok && b.topics.Poll == 0 {
-		return lock.Waiter(&b.topics, p, c)
+		return lock.Waiter(&b.topics, k, c)
 	}
-	return b.topics.Waiter(f.Channel(p, c))
+	return b.topics.Waiter(f.Channel(k, c))
 }
 
 // subscribe listens on everything that stands for channel, and returns when the
@@ -30,7 +30,7 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 	}
 	var subs []waiting.Subscription
 	for _, ch := range channels(info, channel) {
-		sub, err := b.conn.Subscribe(ctx, ch, heardAfterFirst(notify))
+		sub, err := b.conn.Subscribe(ctx, ch, skipFirst(notify))
 		if wire.Means(err, wire.MeansNoRight, wire.MeansNoCommand) {
 			b.warnCannotListen(err)
 		}
@@ -49,7 +49,7 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 // heardAfterFirst leaves out the first confirmation of a subscription, which
 // may come after Subscribe has returned: it says nothing new, and would cost
 // every waiter a vain Try.
-func heardAfterFirst(notify func(Notice)) func(Notice) {
+func skipFirst(notify func(Notice)) func(Notice) {
 	var confirmed atomic.Bool
 	return func(n Notice) {
 		if n.Subscribed && confirmed.CompareAndSwap(false, true) {

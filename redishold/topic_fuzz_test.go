@@ -37,7 +37,7 @@ func hear(t *testing.T, slots *fuzzSlots, name, payload string, steps []byte) {
 	b := slots.newBackend(conn, &Options{})
 	w := b.Waiter(testClaim(name))
 	defer w.Close()
-	channel := b.forms.of(testClaim(name)).Channel(b.layout.Place(name), testClaim(name))
+	channel := b.forms.of(testClaim(name)).Channel(b.layout.Keys(name), testClaim(name))
 	own := listen(t, conn, w)
 	stranger := b.Waiter(testClaim(name + "2"))
 	defer stranger.Close()

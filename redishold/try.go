@@ -24,7 +24,7 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 
 func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
 	e := b.callBufs.Get().(*callBuf)
-	e.call = Call(b.acquire(t, e.room(), b.asksFor(t)))
+	e.call = Call(b.acquire(t, e.buffers(), b.registrationPrefix(t)))
 	var result Result
 	if b.options.Replicas == 0 && b.clients.Registered(t.claim) {
 		result = b.one(ctx, &e.call)
@@ -47,12 +47,12 @@ func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attemp
 			attempts[i].Err = err
 			continue
 		}
-		tries, at, ask = append(tries, t), append(at, i), cmp.Or(ask, b.asksFor(&t))
+		tries, at, ask = append(tries, t), append(at, i), cmp.Or(ask, b.registrationPrefix(&t))
 	}
 	if len(at) == 0 {
 		return attempts
 	}
-	calls := callsFor(len(at), 3, kinds.AcquireArgs, func(to kinds.Room, j int) wire.Call { return b.acquire(&tries[j], to, ask) })
+	calls := callsFor(len(at), 3, kinds.AcquireArgs, func(to kinds.Buffers, j int) wire.Call { return b.acquire(&tries[j], to, ask) })
 	for j, result := range b.doAll(ctx, tries[0].info, b.doReplicated, calls, tries[0].claim) {
 		attempts[at[j]].Outcome, attempts[at[j]].Err = b.outcome(ctx, &tries[j], result)
 	}
@@ -62,7 +62,7 @@ func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attemp
 // try is a claim on its way to the server.
 type try struct {
 	claim driver.Claim
-	place layout.Place
+	keys  layout.Keys
 	info  ServerInfo
 
 	// What was received about the claim before: what comes after it is a change.
@@ -73,43 +73,43 @@ type try struct {
 // prepare does what comes before the call. Its errors say that nothing was sent.
 func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	f := b.forms.of(c)
-	p, info, err := b.ready(ctx, c.Name, f)
+	k, info, err := b.ready(ctx, c.Name, f)
 	if err != nil {
 		return try{}, err
 	}
-	channel := f.Channel(p, c)
-	t := try{claim: c, place: p, info: info, ahead: b.topics.Version(channel)}
+	channel := f.Channel(k, c)
+	t := try{claim: c, keys: k, info: info, ahead: b.topics.Version(channel)}
 	if _, ok := f.(*fair.Lock); ok {
-		t.shared = b.topics.Stamp(fair.SharedChannel(channel, c))
+		t.shared = b.topics.LastVersion(fair.SharedChannel(channel, c))
 	}
 	return t, nil
 }
 
 // acquire returns t's call, which lies in to. ask is as asksFor returns it.
-func (b *Backend) acquire(t *try, to kinds.Room, ask string) wire.Call {
+func (b *Backend) acquire(t *try, to kinds.Buffers, ask string) wire.Call {
 	publish := b.publishWith(t.info)
-	call := b.forms.of(t.claim).Acquire(to, t.place, t.claim, ask, publish)
-	if b.tells(t) {
-		call.Args = append(append(call.Args, t.place.Channel), publish[len(publish)-1])
+	call := b.forms.of(t.claim).Acquire(to, t.keys, t.claim, ask, publish)
+	if b.announces(t) {
+		call.Args = append(append(call.Args, t.keys.Channel), publish[len(publish)-1])
 	}
 	return call
 }
 
 // tells reports that others are notified when t is granted. They get it on one channel
 // only, that on which they count releases: messages of two may overtake each other.
-func (b *Backend) tells(t *try) bool {
+func (b *Backend) announces(t *try) bool {
 	return t.ahead != 0 && b.forms.of(t.claim) == b.forms.exclusive
 }
 
 // turns reports that processes that wait for a lock of the form take turns. Those of
 // the other protocols do so as well, but do not hear that a lock is taken.
-func (b *Backend) turns(f kinds.Form) bool { return b.forms.own != nil || f == b.forms.exclusive }
+func (b *Backend) staggers(f kinds.Form) bool { return b.forms.only != nil || f == b.forms.exclusive }
 
 // outcome reads the server's answer.
 func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Outcome, error) {
 	short := shortOf(result)
 	if result.Err != nil && short == nil {
-		return driver.Outcome{}, wire.NotBegun(b.layout.Classify(t.place, result.Err))
+		return driver.Outcome{}, wire.NotBegun(b.layout.Classify(t.keys, result.Err))
 	}
 	reply, err := parseTry(result.Value)
 	if err != nil {
@@ -117,19 +117,19 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	}
 	switch {
 	case reply.token != 0 && short != nil:
-		return driver.Outcome{}, b.giveBack(ctx, t, short)
+		return driver.Outcome{}, b.undoGrant(ctx, t, short)
 	case reply.token != 0:
-		if t.ahead != 0 && b.turns(b.forms.of(t.claim)) {
-			b.topics.Holds(t.place.Channel)
+		if t.ahead != 0 && b.staggers(b.forms.of(t.claim)) {
+			b.topics.Granted(t.keys.Channel)
 		}
 		return driver.Outcome{Granted: true, Token: reply.token, ValidFor: t.claim.TTL, Permits: reply.permits}, nil
 	case reply.otherKind:
-		return driver.Outcome{}, kinds.OtherKind(t.place)
-	case reply.gone:
-		return driver.Outcome{}, lost(reply.mark)
+		return driver.Outcome{}, kinds.OtherKind(t.keys)
+	case reply.ended:
+		return driver.Outcome{}, tombstoneError(reply.tombstone)
 	default:
 		out := driver.Outcome{RetryAfter: retryAfter(reply.remaining)}
-		out.Holder, out.HeldFor = b.clients.Holder(t.place.Lock, t.claim.Mode, reply.owner, reply.identity)
+		out.Holder, out.HeldFor = b.clients.Holder(t.keys.Lock, t.claim.Mode, reply.owner, reply.identity)
 		out.Kept = driver.Kept(reply.owner)
 		if reply.alive > 0 {
 			near := reply.others == 0 && (reply.owner == "" || b.clients.IsHoldfast(reply.owner))
@@ -152,9 +152,9 @@ func retryAfter(left time.Duration) time.Duration {
 
 // asksFor returns what registrations begin with, if the answer to t shall say who
 // holds the lock; "" if not.
-func (b *Backend) asksFor(t *try) string {
-	if t.info.Cluster || b.clients.HolderKnown(t.place.Lock) {
+func (b *Backend) registrationPrefix(t *try) string {
+	if t.info.Cluster || b.clients.HolderKnown(t.keys.Lock) {
 		return ""
 	}
-	return b.layout.Clients
+	return b.layout.ClientPrefix
 }

@@ -146,12 +146,12 @@ func (e *exam) tryMessages(ctx context.Context, scratch string) []Finding {
 		own = "own"
 	}
 	l := layout.New(e.options.Redis.KeyPrefix, own, false)
-	p := l.Locate(scratch + ":" + rand.Text())
-	rights := setUser + "&" + l.Channels(p.Channel) + "* +publish +subscribe +unsubscribe"
-	found := []Finding{e.tryMessage(ctx, "pubsub", p.Lock, "PUBLISH", redishold.Channel{Name: p.Channel}, rights)}
+	k := l.ComputeKeys(scratch + ":" + rand.Text())
+	rights := setUser + "&" + l.ChannelPrefix(k.Channel) + "* +publish +subscribe +unsubscribe"
+	found := []Finding{e.tryMessage(ctx, "pubsub", k.Lock, "PUBLISH", redishold.Channel{Name: k.Channel}, rights)}
 	if e.cluster() && slices.ContainsFunc(e.servers, (*server).shards) {
 		rights += " +spublish +ssubscribe +sunsubscribe"
-		found = append(found, e.tryMessage(ctx, "pubsub-sharded", p.Lock, "SPUBLISH", redishold.Channel{Name: p.Channel, Sharded: true}, rights))
+		found = append(found, e.tryMessage(ctx, "pubsub-sharded", k.Lock, "SPUBLISH", redishold.Channel{Name: k.Channel, Sharded: true}, rights))
 	}
 	return found
 }

@@ -86,7 +86,7 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 // background what it may have taken, for up to a minute; Settle waits for that. If a
 // process ends before that, or while it has permits, these permits are lost forever.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
-	waiter := s.store.Topics.Waiter(layout.SemaphoreChannel(s.store.Place(s.name)))
+	waiter := s.store.Topics.Waiter(layout.SemaphoreChannel(s.store.Keys(s.name)))
 	defer waiter.Close()
 	for {
 		ahead := waiter.Version() // before the try: what comes after it is a change
@@ -115,11 +115,11 @@ func (s *Semaphore) Settle(ctx context.Context) error {
 
 // take makes one attempt to take n permits, and ensures that none is lost
 // where the outcome stays unknown. Each attempt is a call of its own.
-func (s *Semaphore) take(ctx context.Context, n, patience int) (bool, error) {
+func (s *Semaphore) take(ctx context.Context, n, maxFailures int) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, s.explain("acquire", err)
 	}
-	answer, err := s.retry(ctx, &call{what: "acquire", n: n, patience: patience, Step: kinds.Step{Script: "permits_take", MayFail: true, Late: []string{"0"}}})
+	answer, err := s.retry(ctx, &call{what: "acquire", n: n, maxFailures: maxFailures, Step: kinds.Step{Script: "permits_take", MayFail: true, Late: []string{"0"}}})
 	return answer.Yes, err
 }
 
@@ -127,7 +127,7 @@ func (s *Semaphore) take(ctx context.Context, n, patience int) (bool, error) {
 // reports it ends.
 func (s *Semaphore) undo(c *call) {
 	s.undoes.Go(func() {
-		ctx, cancel := context.WithDeadline(context.Background(), c.since.Add(markTTL-markTTL/10))
+		ctx, cancel := context.WithDeadline(context.Background(), c.unknownSince.Add(callTTL-callTTL/10))
 		defer cancel()
 		step := kinds.Step{Script: "permits_undo", ID: c.ID, Publish: true, MayFail: true}
 		if _, err := s.retry(ctx, &call{what: "undo", n: c.n, Step: step}); err != nil {
@@ -147,13 +147,13 @@ func (s *Semaphore) explain(what string, err error) error {
 // call is repeated until its outcome is known.
 type call struct {
 	kinds.Step
-	what     string // it does, for errors
-	n        int
-	signed   bool // n may be negative
-	reads    bool // nothing is written
-	patience int  // how many failures are enough; 0 for no bound
+	what        string // it does, for errors
+	n           int
+	signed      bool // n may be negative
+	reads       bool // nothing is written
+	maxFailures int  // how many failures are enough; 0 for no bound
 
-	since time.Time // when the first attempt began that has no answer; zero if all have one
+	unknownSince time.Time // when the first attempt began that has no answer; zero if all have one
 }
 
 // takes reports that c takes permits. Its script must know of attempts that may still
@@ -161,14 +161,14 @@ type call struct {
 func (c *call) takes() bool { return c.Late != nil }
 
 // indeterminate reports that an attempt may still arrive, or has.
-func (c *call) indeterminate() bool { return !c.since.IsZero() }
+func (c *call) indeterminate() bool { return !c.unknownSince.IsZero() }
 
 // markTTL is how long the mark of a call lasts.
-const markTTL = time.Minute
+const callTTL = time.Minute
 
 // unknownLimit is how long a call is repeated after an attempt without an answer. The
 // mark must still be there for the last repetition.
-const unknownLimit = markTTL / 2
+const unknownLimit = callTTL / 2
 
 // retry makes attempts with the same call id until one has an answer, or its
 // failure is final, or ctx ends.
@@ -180,7 +180,7 @@ func (s *Semaphore) retry(ctx context.Context, c *call) (answer kinds.Answer, er
 		return kinds.Answer{Yes: true}, nil
 	}
 	if !c.reads {
-		c.ID, c.Lasts = cmp.Or(c.ID, rand.Text()), markTTL
+		c.ID, c.CallTTL = cmp.Or(c.ID, rand.Text()), callTTL
 	}
 	if c.takes() || c.Publish {
 		c.Number = []string{strconv.Itoa(c.n)}
@@ -188,19 +188,19 @@ func (s *Semaphore) retry(ctx context.Context, c *call) (answer kinds.Answer, er
 	var loop retry.Loop
 	for loop.Next(ctx) {
 		began := time.Now()
-		if answer, err = s.attempt(ctx, c, retry.Timeout(markTTL, loop.Failures())); err == nil {
+		if answer, err = s.attempt(ctx, c, retry.Timeout(callTTL, loop.Failures())); err == nil {
 			return answer, nil
 		}
 		if !c.reads && !retry.Certain(err) && !c.indeterminate() {
-			c.since = began
+			c.unknownSince = began
 			if c.takes() {
 				c.Late = []string{"1"}
 			}
 		}
 		loop.Failed(err)
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) || retry.Final(err) ||
-			c.patience > 0 && loop.Failures() >= c.patience ||
-			c.indeterminate() && time.Since(c.since) > unknownLimit {
+			c.maxFailures > 0 && loop.Failures() >= c.maxFailures ||
+			c.indeterminate() && time.Since(c.unknownSince) > unknownLimit {
 			return kinds.Answer{}, s.failed(c, err)
 		}
 	}

@@ -93,13 +93,13 @@ func probedKinds() map[string]probed {
 	permit.Mode, permit.Permits = driver.Permit, 2
 	return map[string]probed{
 		"mutex": {
-			scripts: "acquire renew release abandon break explain acquire_all renew_all release_all register client tell report",
+			scripts: "acquire renew release abandon force explain acquire_all renew_all release_all register client publish report",
 			try:     try(claim("stock:42", "1")),
 		},
-		"fair":       {scripts: "fair_acquire fair_release fair_wake renew break explain client", try: try(fair)},
+		"fair":       {scripts: "fair_acquire fair_release fair_wake renew force explain client", try: try(fair)},
 		"read-write": {scripts: "rw_read_acquire rw_read_renew rw_write_acquire rw_release renew client", try: try(read)},
 		"semaphore": {
-			scripts: "semaphore_acquire semaphore_renew semaphore_release semaphore_abandon semaphore_break semaphore_resize semaphore_count client",
+			scripts: "semaphore_acquire semaphore_renew semaphore_release semaphore_abandon semaphore_force semaphore_resize semaphore_count client",
 			try:     try(permit),
 		},
 		"latch": {
@@ -117,12 +117,12 @@ func probedKinds() map[string]probed {
 			},
 		},
 		"plain": {
-			scripts: "plain_acquire plain_renew plain_release plain_abandon plain_break plain_explain",
+			scripts: "plain_acquire plain_renew plain_release plain_abandon plain_force plain_explain",
 			opts:    redishold.Options{Layout: redishold.Plain},
 			try:     try(claim("stock:42", "1")),
 		},
 		"timestamp": {
-			scripts: "timestamp_acquire timestamp_renew timestamp_release timestamp_abandon timestamp_break timestamp_explain",
+			scripts: "timestamp_acquire timestamp_renew timestamp_release timestamp_abandon timestamp_force timestamp_explain",
 			opts:    redishold.Options{Layout: redishold.Timestamp},
 			try:     try(claim("stock:42", "1")),
 		},

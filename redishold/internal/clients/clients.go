@@ -23,7 +23,7 @@ import (
 
 // AsideLimit bounds calls that only add something for people. In a cluster they
 // go to another node than the lock, and its trouble must not become the lock's.
-const AsideLimit = 250 * time.Millisecond
+const InfoTimeout = 250 * time.Millisecond
 
 // Access is what those who serve people need of the rest of a backend.
 type Access struct {
@@ -53,7 +53,7 @@ func New(a Access) *Clients {
 		names:  registrar{written: map[string]*registration{}},
 		stems:  registrar{written: map[string]*registration{}},
 		directory: directory{
-			known: map[string]knownClient{}, asksAgain: map[string]time.Time{}, asked: map[string]bool{},
+			known: map[string]knownClient{}, holderKnownUntil: map[string]time.Time{}, pending: map[string]bool{},
 		},
 	}
 }
@@ -115,7 +115,7 @@ func (s *Clients) describe(owner string, client knownClient, known bool) (who st
 	switch {
 	case name != "":
 		return name, held
-	case err != nil || !layout.IsUUID(uuid) || s.Layout.Own != "":
+	case err != nil || !layout.IsUUID(uuid) || s.Layout.Name != "":
 		return Printable(owner), 0
 	case !known || client.registered():
 		return "client " + uuid[:8] + "…", 0
@@ -166,28 +166,28 @@ func Age(now, then, ms int64) time.Duration {
 // Force notifies the client of owner that its hold was ended, and the first in the queue
 // of a fair lock at p, who has a channel of its own. The hold is over already: where
 // that fails, they look within their usual time.
-func (s *Clients) Force(ctx context.Context, p layout.Place, owner string) {
+func (s *Clients) NotifyForced(ctx context.Context, k layout.Keys, owner string) {
 	server, err := s.Info(ctx)
 	var calls []wire.Call
 	if uuid := layout.ClientOf(owner); uuid != "" {
 		// Every node of a cluster passes PUBLISH on.
-		args := []string{s.Layout.Client(uuid), owner, "PUBLISH"}
+		args := []string{s.Layout.Registration(uuid), owner, "PUBLISH"}
 		calls = append(calls, wire.Call{Script: s.Script("publish"), Args: args})
 	}
-	if s.Layout.Own == "" {
-		queue, _, _ := s.Layout.Queue(p)
-		args := append([]string{p.Channel + ":"}, server.PublishWith()...)
+	if s.Layout.Name == "" {
+		queue, _, _ := s.Layout.Queue(k)
+		args := append([]string{k.Channel + ":"}, server.PublishWith()...)
 		calls = append(calls, wire.Call{Script: s.Script("fair_wake"), Keys: []string{queue}, Args: args})
 	}
 	if len(calls) == 0 || err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, AsideLimit)
+	ctx, cancel := context.WithTimeout(ctx, InfoTimeout)
 	defer cancel()
 	for _, result := range s.Do(ctx, calls...) {
 		err = cmp.Or(err, result.Err)
 	}
 	if err != nil {
-		s.Log.Debug("redis: say that a lock was broken", "name", p.Name, "error", err)
+		s.Log.Debug("redis: say that a lock was broken", "name", k.Name, "error", err)
 	}
 }

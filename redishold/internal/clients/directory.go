@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	nameLife    = 10 * time.Second // how long what a client says of itself is believed without asking again
-	unknownLife = time.Second      // how long a list assumes that there is no registration: it may be about to come
-	maxClients  = 4096             // how many are kept, and locks whose holder is known
-	pageSize    = 200              // registrations that one call reads
+	knownFor   = 10 * time.Second // how long what a client says of itself is believed without asking again
+	unknownFor = time.Second      // how long a list assumes that there is no registration: it may be about to come
+	maxClients = 4096             // how many are kept, and locks whose holder is known
+	pageSize   = 200              // registrations that one call reads
 
 	// holdsLife is for how long a client that did not name a hold is not asked again
 	// for it.
-	holdsLife = 2 * time.Second
+	newHoldFor = 2 * time.Second
 )
 
 // directory remembers who clients are, and which of them permits belong to. A waiter
 // asks for the holder with every try, and a page of locks is looked at each second.
 type directory struct {
-	mu        sync.Mutex
-	known     map[string]knownClient // by client uuid; by stem for its ID alone
-	asksAgain map[string]time.Time   // by lock: until when it need not be asked who has it
-	asked     map[string]bool        // clients and stems that somebody asks for in the background
+	mu               sync.Mutex
+	known            map[string]knownClient // by client uuid; by stem for its ID alone
+	holderKnownUntil map[string]time.Time   // by lock: until when it need not be asked who has it
+	pending          map[string]bool        // clients and stems that somebody asks for in the background
 
 	background background.Group
 }
@@ -41,7 +41,7 @@ type directory struct {
 // registered.
 type knownClient struct {
 	client admin.Client
-	holds  map[string]heldSince // by owner, of holds that are some seconds old
+	holds  map[string]knownHold // by owner, of holds that are some seconds old
 	read   time.Time
 }
 
@@ -53,10 +53,10 @@ func (k knownClient) registered() bool { return k.client.Library == "holdfast" }
 func (k knownClient) fresh(stranger time.Duration, owners ...string) bool {
 	life := stranger
 	if k.registered() {
-		life = nameLife
+		life = knownFor
 		for _, owner := range owners {
 			if _, named := k.holds[owner]; !named {
-				life = holdsLife
+				life = newHoldFor
 			}
 		}
 	}
@@ -86,37 +86,37 @@ func (d *directory) put(id string, known knownClient) knownClient {
 func (s *Clients) HolderKnown(lock string) bool {
 	s.directory.mu.Lock()
 	defer s.directory.mu.Unlock()
-	return time.Now().Before(s.directory.asksAgain[lock])
+	return time.Now().Before(s.directory.holderKnownUntil[lock])
 }
 
-func (d *directory) notify(lock string) {
+func (d *directory) rememberHolder(lock string) {
 	now := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if now.Before(d.asksAgain[lock]) {
+	if now.Before(d.holderKnownUntil[lock]) {
 		return
 	}
-	if len(d.asksAgain) >= maxClients {
-		clear(d.asksAgain)
+	if len(d.holderKnownUntil) >= maxClients {
+		clear(d.holderKnownUntil)
 	}
-	d.asksAgain[strings.Clone(lock)] = now.Add(nameLife)
+	d.holderKnownUntil[strings.Clone(lock)] = now.Add(knownFor)
 }
 
 // inBackground runs fn, which asks for id, unless that is under way.
 func (d *directory) inBackground(id string, fn func(context.Context)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.asked[id] {
+	if d.pending[id] {
 		return
 	}
-	d.asked[id] = true
+	d.pending[id] = true
 	d.background.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), AsideLimit)
+		ctx, cancel := context.WithTimeout(context.Background(), InfoTimeout)
 		defer cancel()
 		fn(ctx)
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		delete(d.asked, id)
+		delete(d.pending, id)
 	})
 }
 
@@ -125,19 +125,19 @@ func (d *directory) inBackground(id string, fn func(context.Context)) {
 func (s *Clients) Drain(ctx context.Context) error { return s.directory.background.Wait(ctx) }
 
 // Card is a registration as it was read.
-type Card struct {
+type RegistrationText struct {
 	Text string // "" if there is none
 	Now  int64  // when that was, by the clock of the server that has it
 }
 
 // cards reads registrations. Those that could not be read are left out: nobody knows,
 // which is not "there is none".
-func (s *Clients) cards(ctx context.Context, cluster bool, keys []string) map[string]Card {
+func (s *Clients) readRegistrations(ctx context.Context, cluster bool, keys []string) map[string]RegistrationText {
 	if len(keys) == 0 {
 		return nil
 	}
 	calls := Paged(s.Script("client"), keys, cluster)
-	read := make(map[string]Card, len(keys))
+	read := make(map[string]RegistrationText, len(keys))
 	for i, result := range s.Do(ctx, calls...) {
 		found, ok := wire.Texts(result.Value)
 		last := len(calls[i].Keys)
@@ -147,7 +147,7 @@ func (s *Clients) cards(ctx context.Context, cluster bool, keys []string) map[st
 		}
 		now, _ := strconv.ParseInt(found[last], 10, 64)
 		for j, key := range calls[i].Keys {
-			read[key] = Card{found[j], now}
+			read[key] = RegistrationText{found[j], now}
 		}
 	}
 	return read
@@ -168,60 +168,60 @@ func Paged(script *wire.Script, keys []string, cluster bool) (calls []wire.Call)
 
 // parse reads the registration under an id. A client without one is Redisson's, where
 // Redisson can be; a stem has the UUID of its client.
-func (s *Clients) parse(id string, read Card) (known knownClient) {
+func (s *Clients) parse(id string, read RegistrationText) (known knownClient) {
 	if len(id) == layout.StemLength && strings.Trim(id, "0123456789abcdef") == "" {
 		if layout.Fits(id, read.Text) {
 			known.client = admin.Client{ID: read.Text, Library: "holdfast"}
 		}
 		return known
 	}
-	var said statement
-	if read.Text != "" && json.Unmarshal([]byte(read.Text), &said) == nil {
-		return knownClient{client: said.Client(id), holds: said.holdsAt(read.Now)}
+	var registered registrationJSON
+	if read.Text != "" && json.Unmarshal([]byte(read.Text), &registered) == nil {
+		return knownClient{client: registered.Client(id), holds: registered.holdsAt(read.Now)}
 	}
 	known.client.ID = id
-	if s.Layout.Own == "" {
+	if s.Layout.Name == "" {
 		known.client.Library = "redisson"
 	}
 	return known
 }
 
 // subject is what a client has to do with, that is looked up.
-type subject struct {
+type lookup struct {
 	name   string   // of a lock; "" for a stem, and for who needs no more than the client's own registration
 	owners []string // of its holds
 }
 
 // lookUp returns what clients and stems say of themselves, as far as it is known, and
 // how many commands that took. In a cluster each is a call of its own.
-func (s *Clients) lookUp(ctx context.Context, cluster bool, about map[string]subject) (clients map[string]knownClient, spent int) {
+func (s *Clients) lookUp(ctx context.Context, cluster bool, about map[string]lookup) (clients map[string]knownClient, spent int) {
 	clients = make(map[string]knownClient, len(about))
 	var asked, keys []string
 	for id, subject := range about {
-		if known, _ := s.directory.get(id); known.fresh(unknownLife, subject.owners...) {
+		if known, _ := s.directory.get(id); known.fresh(unknownFor, subject.owners...) {
 			clients[id] = known
 			continue
 		}
-		asked, keys = append(asked, id), append(keys, s.Layout.Client(id))
+		asked, keys = append(asked, id), append(keys, s.Layout.Registration(id))
 	}
-	ctx, cancel := context.WithTimeout(ctx, AsideLimit)
+	ctx, cancel := context.WithTimeout(ctx, InfoTimeout)
 	defer cancel()
-	home := s.cards(ctx, cluster, keys)
+	home := s.readRegistrations(ctx, cluster, keys)
 
 	// The program of a client may have a longer prefix than this one, which sees its locks
 	// under their whole names. Where that prefix ends nobody knows: the beginnings of the
 	// name are tried.
-	var abroad []string
+	var elsewhere []string
 	for i, id := range asked {
 		if own, read := home[keys[i]]; read && own.Text == "" {
-			for _, begin := range beginnings(about[id].name) {
-				abroad = append(abroad, s.Layout.Prefix+begin+"holdfast:client:"+id)
+			for _, begin := range prefixesOf(about[id].name) {
+				elsewhere = append(elsewhere, s.Layout.Prefix+begin+"holdfast:client:"+id)
 			}
 		}
 	}
-	for key, there := range s.cards(ctx, cluster, abroad) {
+	for key, there := range s.readRegistrations(ctx, cluster, elsewhere) {
 		id := key[strings.LastIndexByte(key, ':')+1:]
-		if own := s.Layout.Client(id); there.Text != "" {
+		if own := s.Layout.Registration(id); there.Text != "" {
 			home[own] = there
 		}
 	}
@@ -230,11 +230,11 @@ func (s *Clients) lookUp(ctx context.Context, cluster bool, about map[string]sub
 			clients[id] = s.directory.put(id, s.parse(id, own))
 		}
 	}
-	return clients, 1 + len(keys) + len(abroad)
+	return clients, 1 + len(keys) + len(elsewhere)
 }
 
 // beginnings returns what a name begins with up to each of its first separators.
-func beginnings(name string) []string {
+func prefixesOf(name string) []string {
 	const most = 3
 	var list []string
 	for i := 0; i+1 < len(name) && len(list) < most; i++ {

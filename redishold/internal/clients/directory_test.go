@@ -26,7 +26,7 @@ func TestTheDirectoryIsBounded(t *testing.T) {
 			},
 		})
 		for i := range 3 * maxClients {
-			c.Person(t.Context(), strconv.Itoa(i)+":1")
+			c.DescribeOwner(t.Context(), strconv.Itoa(i)+":1")
 		}
 		if got := len(c.directory.known); got == 0 || got > maxClients {
 			t.Fatalf("remembers %d clients, want at most %d", got, maxClients)

@@ -16,35 +16,35 @@ import (
 // not become the lock's: it is read in the background, and the next try knows it.
 
 // Said is what introduce.lua adds to the answer of a try.
-type Said struct {
-	Card
+type HolderInfo struct {
+	RegistrationText
 	Client string // of a permit: who is registered for it, "" if nobody is
 }
 
 // Holder says for people who has lock, which a try in some mode found busy, and for how
 // long. What is not known yet is asked for in the background. The reply to a permit has
 // its id for the owner.
-func (s *Clients) Holder(lock string, mode driver.Mode, owner string, said *Said) (who string, held time.Duration) {
+func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *HolderInfo) (who string, held time.Duration) {
 	if mode == driver.Permit && owner != "" {
-		holder, known := s.holderOf(owner, said)
+		holder, known := s.permitHolder(owner, info)
 		if owner = holder; holder == "" {
 			if known {
-				s.directory.notify(lock)
+				s.directory.rememberHolder(lock)
 			}
 			return "", 0
 		}
 	}
-	uuid, ok := s.clientIn(owner)
+	uuid, ok := s.clientOfOwner(owner)
 	if !ok {
 		return Printable(owner), 0
 	}
 	client, known := s.directory.get(uuid)
-	fresh := client.fresh(nameLife)
-	if said != nil && !fresh { // of many locks each may say the same
-		client, known, fresh = s.directory.put(uuid, s.parse(uuid, said.Card)), true, true
+	fresh := client.fresh(knownFor)
+	if info != nil && !fresh { // of many locks each may say the same
+		client, known, fresh = s.directory.put(uuid, s.parse(uuid, info.RegistrationText)), true, true
 	}
 	if known {
-		s.directory.notify(lock)
+		s.directory.rememberHolder(lock)
 	}
 	if !fresh {
 		s.directory.inBackground(uuid, func(ctx context.Context) { s.lookUpClient(ctx, uuid) })
@@ -54,16 +54,16 @@ func (s *Clients) Holder(lock string, mode driver.Mode, owner string, said *Said
 
 // holderOf returns the owner of a permit, "" if nobody is registered for it, or if
 // that is not known yet. Then it is asked for in the background.
-func (s *Clients) holderOf(id string, said *Said) (owner string, known bool) {
+func (s *Clients) permitHolder(id string, info *HolderInfo) (owner string, known bool) {
 	stem, number, ok := layout.CutPermit(id)
 	if !ok {
 		return "", true
 	}
-	if said != nil {
-		s.directory.put(stem, s.parse(stem, Card{Text: said.Client}))
+	if info != nil {
+		s.directory.put(stem, s.parse(stem, RegistrationText{Text: info.Client}))
 	}
 	client, known := s.directory.get(stem)
-	if !client.fresh(unknownLife) {
+	if !client.fresh(unknownFor) {
 		s.directory.inBackground(stem, func(ctx context.Context) {
 			if known, _ := s.lookUpClient(ctx, stem); known.client.ID != "" {
 				s.lookUpClient(ctx, known.client.ID)
@@ -78,20 +78,20 @@ func (s *Clients) holderOf(id string, said *Said) (owner string, known bool) {
 
 // lookUpClient asks who a client is, or whose a stem is.
 func (s *Clients) lookUpClient(ctx context.Context, id string) (known knownClient, ok bool) {
-	found, _ := s.lookUp(ctx, false, map[string]subject{id: {}})
+	found, _ := s.lookUp(ctx, false, map[string]lookup{id: {}})
 	known, ok = found[id]
 	return known, ok
 }
 
 // Person says for people who owner is. It asks the server at most once in a
 // while, and a failure costs only the name.
-func (s *Clients) Person(ctx context.Context, owner string) string {
-	uuid, ok := s.clientIn(owner)
+func (s *Clients) DescribeOwner(ctx context.Context, owner string) string {
+	uuid, ok := s.clientOfOwner(owner)
 	if !ok {
 		return Printable(owner)
 	}
 	client, known := s.directory.get(uuid)
-	if !client.fresh(nameLife) {
+	if !client.fresh(knownFor) {
 		if read, ok := s.lookUpClient(ctx, uuid); ok {
 			client, known = read, true
 		}
@@ -109,16 +109,16 @@ func (s *Clients) IsHoldfast(owner string) bool {
 
 // clientIn returns the client in owner, if it can be one of Holdfast's or
 // Redisson's.
-func (s *Clients) clientIn(owner string) (uuid string, ok bool) {
+func (s *Clients) clientOfOwner(owner string) (uuid string, ok bool) {
 	uuid, _, ok = layout.CutOwner(strings.TrimSuffix(owner, layout.WriteField))
-	return uuid, ok && (s.Layout.Own == "" || layout.IsUUID(uuid))
+	return uuid, ok && (s.Layout.Name == "" || layout.IsUUID(uuid))
 }
 
 // Identify puts owners in place of the ids of permits, as far as clients are
 // registered for them, and returns how many commands that took.
 func (s *Clients) Identify(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
-	stems := map[string]subject{}
-	eachPermit(records, func(_ *admin.Hold, stem, _ string) { stems[stem] = subject{} })
+	stems := map[string]lookup{}
+	eachPermit(records, func(_ *admin.Hold, stem, _ string) { stems[stem] = lookup{} })
 	uuids, spent := s.lookUp(ctx, cluster, stems)
 	eachPermit(records, func(h *admin.Hold, stem, number string) {
 		if uuid := uuids[stem].client.ID; uuid != "" {
@@ -130,12 +130,12 @@ func (s *Clients) Identify(ctx context.Context, cluster bool, records []admin.Re
 
 // Introduce fills in who the owners in records are, and returns how many commands that
 // took. A failure costs only the names.
-func (s *Clients) Introduce(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
+func (s *Clients) AddClients(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
 	spent = s.Identify(ctx, cluster, records)
-	asked := map[string]subject{}
+	asked := map[string]lookup{}
 	ask := func(name, owner string, owners ...string) {
 		if uuid := layout.ClientOf(owner); uuid != "" {
-			asked[uuid] = subject{name, append(asked[uuid].owners, owners...)}
+			asked[uuid] = lookup{name, append(asked[uuid].owners, owners...)}
 		}
 	}
 	for _, r := range records {
@@ -151,22 +151,22 @@ func (s *Clients) Introduce(ctx context.Context, cluster bool, records []admin.R
 		for j := range r.Holds {
 			h := &r.Holds[j]
 			if h.Mode != driver.Permit || layout.ClientOf(h.Owner) != "" {
-				h.Client, h.Note = s.introduce(h.Owner, clients)
-				if said, ok := clients[h.Client.ID].holds[strings.TrimSuffix(h.Owner, layout.WriteField)]; ok {
-					h.Token, h.HeldFor = said.token, max(time.Since(said.since), time.Millisecond)
+				h.Client, h.Note = s.clientOf(h.Owner, clients)
+				if hold, ok := clients[h.Client.ID].holds[strings.TrimSuffix(h.Owner, layout.WriteField)]; ok {
+					h.Token, h.HeldFor = hold.token, max(time.Since(hold.since), time.Millisecond)
 				}
 			}
 		}
 		for j := range r.Waiters {
 			w := &r.Waiters[j]
-			w.Client, w.Note = s.introduce(w.Owner, clients)
+			w.Client, w.Note = s.clientOf(w.Owner, clients)
 		}
 	}
 	return spent + more
 }
 
 // introduce says who owner is, for programs and for people.
-func (s *Clients) introduce(owner string, clients map[string]knownClient) (admin.Client, string) {
+func (s *Clients) clientOf(owner string, clients map[string]knownClient) (admin.Client, string) {
 	uuid := layout.ClientOf(owner)
 	known, ok := clients[uuid]
 	if !ok {

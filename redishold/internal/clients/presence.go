@@ -17,25 +17,25 @@ import (
 
 const (
 	// waitLife is how long a client counts as waiting that does not report.
-	waitLife = 10 * time.Second
+	waitTTL = 10 * time.Second
 	// waitRoom is for how many clients there is room at one lock.
-	waitRoom = 128
+	maxWaits = 128
 	// waitsShown is how many of them are shown.
-	waitsShown = 64
+	maxWaitsShown = 64
 	// LongestReported bounds a text in a report, in bytes; names may be very long.
 	LongestReported = 200
 )
 
 // statement is what a client says of itself and what it holds: its registration.
 // Ages are those when it was written; At is the server's clock then, in ms.
-type statement struct {
+type registrationJSON struct {
 	At int64 `json:"at,omitempty"`
 	Description
-	Holds []heldText `json:"holds,omitempty"`
+	Holds []holdJSON `json:"holds,omitempty"`
 	More  int        `json:"more,omitempty"` // holds that are not listed
 }
 
-type heldText struct {
+type holdJSON struct {
 	Name  string `json:"name"`
 	Owner string `json:"owner"`
 	Kind  string `json:"kind"`
@@ -45,7 +45,7 @@ type heldText struct {
 }
 
 // waitText is what a client says of its goroutines that wait for a name.
-type waitText struct {
+type waitJSON struct {
 	At int64 `json:"at,omitempty"`
 	Description
 	Kind   string `json:"kind"`
@@ -68,7 +68,7 @@ func (s *Clients) Report(ctx context.Context, r driver.Report) error {
 	if registers {
 		calls = append(calls, wire.Call{
 			Script: s.Script("report"),
-			Keys:   []string{s.Layout.Client(r.Client)},
+			Keys:   []string{s.Layout.Registration(r.Client)},
 			Args:   []string{s.statement(r), wire.MS(ttl)},
 		})
 	}
@@ -88,29 +88,29 @@ func (s *Clients) Report(ctx context.Context, r driver.Report) error {
 }
 
 func (s *Clients) statement(r driver.Report) string {
-	said := statement{Description: s.Self(r.Note), More: r.MoreHolds}
+	text := registrationJSON{Description: s.Self(r.Note), More: r.MoreHolds}
 	for _, h := range r.Holds {
-		said.Holds = append(said.Holds, heldText{
+		text.Holds = append(text.Holds, holdJSON{
 			Name: Cut(h.Name, LongestReported), Owner: h.Owner,
 			Kind: string(admin.KindOf(h.Mode, h.ReadWrite, h.Fair)), Mode: h.Mode.String(),
 			Token: h.Token, Held: h.HeldFor.Milliseconds(),
 		})
 	}
-	return JSON(said)
+	return JSON(text)
 }
 
 // reportWaits returns the calls that note for which names r's client waits, and for
 // which it does not any more.
 func (s *Clients) reportWaits(cluster bool, r driver.Report) (calls []wire.Call) {
 	call := func(name, text string) {
-		p := s.Layout.Locate(name)
-		if cluster && layout.Placeable(p) != nil {
+		k := s.Layout.ComputeKeys(name)
+		if cluster && layout.CheckSlots(k) != nil {
 			return // nobody can lock that
 		}
 		calls = append(calls, wire.Call{
 			Script: s.Script("report_wait"),
-			Keys:   []string{s.Layout.Waiting(p)},
-			Args:   []string{r.Client, text, wire.MS(waitLife), strconv.Itoa(waitRoom)},
+			Keys:   []string{s.Layout.Waiters(k)},
+			Args:   []string{r.Client, text, wire.MS(waitTTL), strconv.Itoa(maxWaits)},
 		})
 	}
 	now := make(map[string]bool, len(r.Waits))
@@ -127,22 +127,22 @@ func (s *Clients) reportWaits(cluster bool, r driver.Report) (calls []wire.Call)
 			call(name, "")
 		}
 	}
-	said := make(map[string]bool, len(r.Waits)) // both sides of a read-write lock are one name: the longer wait is shown
+	reported := make(map[string]bool, len(r.Waits)) // both sides of a read-write lock are one name: the longer wait is shown
 	for _, w := range r.Waits {
-		if !said[w.Name] {
-			call(w.Name, JSON(waitText{
+		if !reported[w.Name] {
+			call(w.Name, JSON(waitJSON{
 				Description: s.Self(r.Note), Kind: string(admin.KindOf(w.Mode, w.ReadWrite, false)), Mode: w.Mode.String(),
 				Waited: w.Waited.Milliseconds(), Count: w.Count,
 			}))
 		}
-		said[w.Name] = true
+		reported[w.Name] = true
 	}
 	return calls
 }
 
 // WaitsCall asks who says that it waits for the lock at p.
-func (s *Clients) WaitsCall(p layout.Place) wire.Call {
-	return wire.Call{Script: s.Script("list_waits"), Keys: []string{s.Layout.Waiting(p)}, Args: []string{strconv.Itoa(waitsShown)}}
+func (s *Clients) WaitsCall(k layout.Keys) wire.Call {
+	return wire.Call{Script: s.Script("list_waits"), Keys: []string{s.Layout.Waiters(k)}, Args: []string{strconv.Itoa(maxWaitsShown)}}
 }
 
 // ParseWaits reads the answer to that. Whatever is wrong costs only what is shown.
@@ -153,9 +153,9 @@ func (s *Clients) ParseWaits(r wire.Result) (waits []admin.ClientWait) {
 		return nil
 	}
 	now, _ := strconv.ParseInt(found[0], 10, 64)
-	for i := 1; i < len(found) && len(waits) < waitsShown; i += 2 {
-		var w waitText
-		if !layout.IsUUID(found[i]) || json.Unmarshal([]byte(found[i+1]), &w) != nil || Age(now, w.At, 0) > waitLife {
+	for i := 1; i < len(found) && len(waits) < maxWaitsShown; i += 2 {
+		var w waitJSON
+		if !layout.IsUUID(found[i]) || json.Unmarshal([]byte(found[i+1]), &w) != nil || Age(now, w.At, 0) > waitTTL {
 			continue
 		}
 		waits = append(waits, admin.ClientWait{
@@ -178,21 +178,21 @@ func ModeNamed(name string) driver.Mode {
 	return driver.Exclusive
 }
 
-type heldSince struct {
+type knownHold struct {
 	token uint64
 	since time.Time
 }
 
 // holdsAt returns the holds in s by owner, which was read when the server's clock
 // stood at now, in ms.
-func (s *statement) holdsAt(now int64) map[string]heldSince {
+func (s *registrationJSON) holdsAt(now int64) map[string]knownHold {
 	if s.At == 0 {
 		return nil
 	}
 	read := time.Now()
-	holds := make(map[string]heldSince, len(s.Holds))
+	holds := make(map[string]knownHold, len(s.Holds))
 	for _, h := range s.Holds {
-		holds[h.Owner] = heldSince{token: h.Token, since: read.Add(-Age(now, s.At, h.Held))}
+		holds[h.Owner] = knownHold{token: h.Token, since: read.Add(-Age(now, s.At, h.Held))}
 	}
 	return holds
 }

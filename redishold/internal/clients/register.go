@@ -18,7 +18,7 @@ const (
 	minRegistration = 90 * time.Second
 	// reportAhead is how long before a registration is due a report writes it: so a
 	// try, which would write it without the holds, need not.
-	reportAhead = 10 * time.Second
+	reportBefore = 10 * time.Second
 )
 
 // registrar writes who a client is, once per client and not per lock: it rides
@@ -39,11 +39,11 @@ type registration struct {
 }
 
 // lastsFor is how long the registration that goes with a TTL is to last.
-func lastsFor(ttl time.Duration) time.Duration { return max(minRegistration, 2*ttl) }
+func registrationTTL(ttl time.Duration) time.Duration { return max(minRegistration, 2*ttl) }
 
 // covers reports that it need not be written yet for a claim with a TTL.
 func (r *registration) covers(ttl time.Duration, now time.Time) bool {
-	return r != nil && lastsFor(ttl) <= r.ttl && now.Before(r.due)
+	return r != nil && registrationTTL(ttl) <= r.ttl && now.Before(r.due)
 }
 
 // isWritten reports that c's client is registered and need not be again yet. It
@@ -70,7 +70,7 @@ func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
 	if last == nil {
 		maps.DeleteFunc(r.written, func(_ string, old *registration) bool { return now.After(old.ends) })
 	}
-	return r.write(c.Client, lastsFor(c.TTL), ""), true
+	return r.write(c.Client, registrationTTL(c.TTL), ""), true
 }
 
 // reportDue reports whether the registration of report's client has to be written, and
@@ -87,10 +87,10 @@ func (r *registrar) reportDue(report driver.Report) (ttl time.Duration, ok bool)
 	if last == nil {
 		last = &registration{}
 	}
-	if last.holds == held.String() && (last.holds == "" || last.covers(report.TTL, time.Now().Add(reportAhead))) {
+	if last.holds == held.String() && (last.holds == "" || last.covers(report.TTL, time.Now().Add(reportBefore))) {
 		return 0, false
 	}
-	return r.write(report.Client, lastsFor(report.TTL), held.String()), true
+	return r.write(report.Client, registrationTTL(report.TTL), held.String()), true
 }
 
 // write notes what is written for uuid, and returns for how long: a longer one, written
@@ -144,7 +144,7 @@ func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []
 	add := func(r *registrar, c driver.Claim, key, text string) {
 		if ttl, ok := r.due(c); ok && text != "" {
 			uuids = append(uuids, c.Client)
-			keys, args := []string{s.Layout.Client(key)}, []string{text, wire.MS(ttl)}
+			keys, args := []string{s.Layout.Registration(key)}, []string{text, wire.MS(ttl)}
 			calls = append(calls, wire.Call{Script: s.Script("register"), Keys: keys, Args: args})
 		}
 	}
@@ -158,7 +158,7 @@ func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []
 		}
 		add(&s.names, c, c.Client, JSON(d))
 		switch {
-		case s.Layout.Own != "" || c.Mode != driver.Permit:
+		case s.Layout.Name != "" || c.Mode != driver.Permit:
 		case layout.HasStem(c.Client):
 			add(&s.stems, c, layout.StemOf(c.Client), c.Client)
 		default:

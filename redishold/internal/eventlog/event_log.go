@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	logLength = 10_000
-	logRare   = 10                 // a tenth of that: what is rare is kept longer than the rest
-	logLife   = 7 * 24 * time.Hour // of a log that nobody adds to
-	logPage   = 1000
+	defaultLength = 10_000
+	rareShare     = 10                 // a tenth of that: what is rare is kept longer than the rest
+	logTTL        = 7 * 24 * time.Hour // of a log that nobody adds to
+	defaultPage   = 1000
 
 	// In bytes. A name that is longer is cut off.
 	longestName   = 1000
@@ -32,14 +32,14 @@ const (
 )
 
 // whoText is a client in the event log.
-type whoText struct {
+type clientJSON struct {
 	ID string `json:"id"`
 	clients.Description
 }
 
 // whatText is an entry of the event log. Ago is how long before it was written it
 // happened, in ms.
-type whatText struct {
+type entryJSON struct {
 	Event  string `json:"event"`
 	Ago    int64  `json:"ago_ms"`
 	Name   string `json:"name,omitempty"`
@@ -60,16 +60,16 @@ func Append(ctx context.Context, c *clients.Clients, most int, by admin.Client, 
 	if len(entries) == 0 {
 		return nil
 	}
-	who := whoText{by.ID, c.Self(clients.Cut(by.Note, clients.LongestReported))}
-	most = cmp.Or(most, logLength)
-	args := []string{strconv.Itoa(most), strconv.Itoa(max(1, most/logRare)), strconv.FormatInt(logLife.Milliseconds(), 10), clients.JSON(who)}
+	who := clientJSON{by.ID, c.Self(clients.Cut(by.Note, clients.LongestReported))}
+	most = cmp.Or(most, defaultLength)
+	args := []string{strconv.Itoa(most), strconv.Itoa(max(1, most/rareShare)), strconv.FormatInt(logTTL.Milliseconds(), 10), clients.JSON(who)}
 	now := time.Now()
 	for _, h := range entries {
-		mark := "."
+		prefix := "."
 		if h.Type.Rare() {
-			mark = "!"
+			prefix = "!"
 		}
-		args = append(args, mark+clients.JSON(textOf(h, now)))
+		args = append(args, prefix+clients.JSON(textOf(h, now)))
 	}
 	if _, err := c.Call(ctx, wire.Call{Script: c.Script("event_log_add"), Keys: c.Layout.EventLog(), Args: args}); err != nil {
 		return logError(c, "add to the event log", "+xadd", err)
@@ -77,8 +77,8 @@ func Append(ctx context.Context, c *clients.Clients, most int, by admin.Client, 
 	return nil
 }
 
-func textOf(h admin.Entry, now time.Time) whatText {
-	text := whatText{
+func textOf(h admin.Entry, now time.Time) entryJSON {
+	text := entryJSON{
 		Event: string(h.Type), Ago: max(0, now.Sub(h.At).Milliseconds()), Name: clients.Cut(h.Name, longestName),
 		Kind: string(h.Kind), Token: h.Token,
 		Waited: h.Waited.Milliseconds(), Held: h.HeldFor.Milliseconds(), Left: h.Left.Milliseconds(),
@@ -95,10 +95,10 @@ func textOf(h admin.Entry, now time.Time) whatText {
 
 // Read returns entries, oldest first.
 func Read(ctx context.Context, c *clients.Clients, f admin.LogFilter) ([]admin.Entry, error) {
-	if _, ok := placeOf(f.After); f.After != "" && !ok {
+	if _, ok := parseID(f.After); f.After != "" && !ok {
 		return nil, errors.New("redis: not an ID of the event log")
 	}
-	most := cmp.Or(max(f.Limit, 0), logPage)
+	most := cmp.Or(max(f.Limit, 0), defaultPage)
 	reply, err := c.Call(ctx, wire.Call{
 		Script: c.Script("event_log_read"),
 		Keys:   c.Layout.EventLog(),
@@ -116,7 +116,7 @@ func Read(ctx context.Context, c *clients.Clients, f admin.LogFilter) ([]admin.E
 	}
 	var list []admin.Entry
 	read := time.Now()
-	for _, e := range merged(all, rare, most) {
+	for _, e := range merge(all, rare, most) {
 		list = append(list, e.decode(now, read))
 	}
 	return list, nil
@@ -126,7 +126,7 @@ func Read(ctx context.Context, c *clients.Clients, f admin.LogFilter) ([]admin.E
 func logError(c *clients.Clients, does, right string, err error) error {
 	key := c.Layout.EventLog()[0]
 	var refused *wire.ServerError
-	if !errors.As(c.Layout.Classify(layout.Place{Name: key, Lock: key}, err), &refused) {
+	if !errors.As(c.Layout.Classify(layout.Keys{Name: key, Lock: key}, err), &refused) {
 		return fmt.Errorf("redis: %s: %w", does, err)
 	}
 	refused.Does = fmt.Sprintf("redis: %s at %q", does, key)
@@ -137,15 +137,15 @@ func logError(c *clients.Clients, does, right string, err error) error {
 }
 
 // entry is one of a stream.
-type entry struct {
-	at        [2]uint64
+type streamEntry struct {
+	order     [2]uint64
 	id        string
-	told      string // by the server's clock, in ms; "" of an entry that is somebody else's
+	time      string // by the server's clock, in ms; "" of an entry that is somebody else's
 	who, what string
 }
 
 // placeOf reads an id: a time in ms and a number.
-func placeOf(id string) (at [2]uint64, ok bool) {
+func parseID(id string) (at [2]uint64, ok bool) {
 	ms, number, ok := strings.Cut(id, "-")
 	var bad1, bad2 error
 	at[0], bad1 = strconv.ParseUint(ms, 10, 64)
@@ -153,13 +153,13 @@ func placeOf(id string) (at [2]uint64, ok bool) {
 	return at, ok && bad1 == nil && bad2 == nil
 }
 
-func (e entry) compare(o entry) int { return slices.Compare(e.at[:], o.at[:]) }
+func (e streamEntry) compare(o streamEntry) int { return slices.Compare(e.order[:], o.order[:]) }
 
-func parsePage(fields []string) (page []entry, ok bool) {
+func parsePage(fields []string) (page []streamEntry, ok bool) {
 	ok = len(fields)%4 == 0
 	for ; ok && len(fields) > 0; fields = fields[4:] {
-		e := entry{id: fields[0], told: fields[1], who: fields[2], what: fields[3]}
-		e.at, ok = placeOf(e.id)
+		e := streamEntry{id: fields[0], time: fields[1], who: fields[2], what: fields[3]}
+		e.order, ok = parseID(e.id)
 		page = append(page, e)
 	}
 	return page, ok
@@ -167,12 +167,12 @@ func parsePage(fields []string) (page []entry, ok bool) {
 
 // merged returns the first of two pages of at most so many entries, each once. Where
 // a page is full, what comes after its last entry is not known yet.
-func merged(a, b []entry, most int) []entry {
-	list := slices.SortedFunc(slices.Values(slices.Concat(a, b)), entry.compare)
-	list = slices.CompactFunc(list, func(x, y entry) bool { return x.at == y.at })
-	for _, page := range [][]entry{a, b} {
+func merge(a, b []streamEntry, most int) []streamEntry {
+	list := slices.SortedFunc(slices.Values(slices.Concat(a, b)), streamEntry.compare)
+	list = slices.CompactFunc(list, func(x, y streamEntry) bool { return x.order == y.order })
+	for _, page := range [][]streamEntry{a, b} {
 		if len(page) >= most {
-			i, _ := slices.BinarySearchFunc(list, page[len(page)-1], entry.compare)
+			i, _ := slices.BinarySearchFunc(list, page[len(page)-1], streamEntry.compare)
 			list = list[:min(i+1, len(list))]
 		}
 	}
@@ -181,21 +181,21 @@ func merged(a, b []entry, most int) []entry {
 
 // decode reads an entry, when the server's clock stood at now. What others wrote
 // may be nonsense: it then has no Type, but an ID to go on from.
-func (e entry) decode(now int64, read time.Time) admin.Entry {
+func (e streamEntry) decode(now int64, read time.Time) admin.Entry {
 	h := admin.Entry{ID: e.id}
-	var client whoText
-	var said whatText
-	told, err := strconv.ParseInt(e.told, 10, 64)
+	var client clientJSON
+	var logged entryJSON
+	written, err := strconv.ParseInt(e.time, 10, 64)
 	if err != nil || len(e.who)+len(e.what) > longestEntry ||
-		json.Unmarshal([]byte(e.who), &client) != nil || json.Unmarshal([]byte(e.what), &said) != nil {
+		json.Unmarshal([]byte(e.who), &client) != nil || json.Unmarshal([]byte(e.what), &logged) != nil {
 		return h
 	}
-	h.Type, h.At = admin.EntryType(clients.Printable(said.Event)), read.Add(-clients.Age(now, told, said.Ago))
+	h.Type, h.At = admin.EntryType(clients.Printable(logged.Event)), read.Add(-clients.Age(now, written, logged.Ago))
 	h.Client = client.Client(clients.Printable(client.ID))
 	h.Note = clients.NameOf(h.Client)
-	h.Name = clients.Cut(cmp.Or(said.Name, string(said.Bytes)), longestName+len("…")) // what was cut stays as it is
-	h.Kind, h.Mode, h.Token = admin.Kind(clients.Printable(said.Kind)), clients.ModeNamed(said.Mode), said.Token
-	h.Waited, h.HeldFor, h.Left = clients.Age(said.Waited, 0, 0), clients.Age(said.Held, 0, 0), clients.Age(said.Left, 0, 0)
-	h.Owner, h.Reason, h.Count = clients.Printable(said.Owner), clients.Printable(said.Reason), max(0, said.Count)
+	h.Name = clients.Cut(cmp.Or(logged.Name, string(logged.Bytes)), longestName+len("…")) // what was cut stays as it is
+	h.Kind, h.Mode, h.Token = admin.Kind(clients.Printable(logged.Kind)), clients.ModeNamed(logged.Mode), logged.Token
+	h.Waited, h.HeldFor, h.Left = clients.Age(logged.Waited, 0, 0), clients.Age(logged.Held, 0, 0), clients.Age(logged.Left, 0, 0)
+	h.Owner, h.Reason, h.Count = clients.Printable(logged.Owner), clients.Printable(logged.Reason), max(0, logged.Count)
 	return h
 }

@@ -38,47 +38,47 @@ type Lock struct {
 }
 
 // Acquire takes a place in the queue, unless c asks for none.
-func (f Lock) Acquire(to kinds.Room, p layout.Place, c driver.Claim, ask string, publish []string) wire.Call {
-	queue, deadlines, alive := f.Queue(p)
+func (f Lock) Acquire(to kinds.Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call {
+	queue, deadlines, alive := f.Queue(k)
 	counts := wire.MS(Presence)
 	if c.NoQueue {
 		counts = "-" + counts
 	}
 	return wire.Call{
 		Script: f.Get("fair_acquire"),
-		Keys:   append(to.Keys, p.Lock, f.Mark(p, c.Owner), p.Counter, queue, deadlines, alive),
+		Keys:   append(to.Keys, k.Lock, f.Tombstone(k, c.Owner), k.Counter, queue, deadlines, alive),
 		Args: append(append(to.Args,
-			c.Owner, f.Lease(c.TTL), wire.Count(c.Count), wire.Count(c.Tokens), counts, wire.MS(f.Wait), p.Channel+":", ask,
+			c.Owner, f.Lease(c.TTL), wire.Count(c.Count), wire.Count(c.Tokens), counts, wire.MS(f.Wait), k.Channel+":", ask,
 		), publish...),
 	}
 }
 
 // Release gives the lock to the next, or wakes it.
-func (f Lock) Release(to kinds.Room, p layout.Place, c driver.Claim, publish []string) wire.Call {
-	queue, deadlines, alive := f.Queue(p)
+func (f Lock) Release(to kinds.Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
+	queue, deadlines, alive := f.Queue(k)
 	gives := "0"
 	if f.Gives {
 		gives = wire.MS(Presence)
 	}
 	return wire.Call{
 		Script: f.Get("fair_release"),
-		Keys:   append(to.Keys, p.Lock, queue, deadlines, alive, p.Counter),
-		Args:   append(append(to.Args, c.Owner, "0", p.Channel+":", gives), publish...),
+		Keys:   append(to.Keys, k.Lock, queue, deadlines, alive, k.Counter),
+		Args:   append(append(to.Args, c.Owner, "0", k.Channel+":", gives), publish...),
 	}
 }
 
 // Abandon is Release that leaves a mark.
-func (f Lock) Abandon(p layout.Place, c driver.Claim, publish []string, markTTL time.Duration) wire.Call {
-	call := f.Release(kinds.Room{}, p, c, publish)
+func (f Lock) Abandon(k layout.Keys, c driver.Claim, publish []string, markTTL time.Duration) wire.Call {
+	call := f.Release(kinds.Buffers{}, k, c, publish)
 	call.Source = true // rarely run, and a link that hangs must not bring NOSCRIPT when it is back
-	call.Keys = append(call.Keys, f.Mark(p, c.Owner))
+	call.Keys = append(call.Keys, f.Tombstone(k, c.Owner))
 	call.Args[1] = wire.MS(markTTL)
 	return call
 }
 
 // Channel is the waiter's own, where Redisson wakes the one whose turn it is. See
 // sharedChannel.
-func (f Lock) Channel(p layout.Place, c driver.Claim) string { return p.Channel + ":" + c.Owner }
+func (f Lock) Channel(k layout.Keys, c driver.Claim) string { return k.Channel + ":" + c.Owner }
 
 // ReachesAll is false: a release notifies only the next.
 func (f Lock) ReachesAll() bool { return false }

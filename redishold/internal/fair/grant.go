@@ -67,13 +67,13 @@ type waiter struct {
 }
 
 // Waiter returns a Waiter for c, which waits for the lock at p.
-func (f Lock) Waiter(topics *waiting.Topics, p layout.Place, c driver.Claim) driver.Waiter {
-	own := f.Channel(p, c)
+func (f Lock) Waiter(topics *waiting.Topics, k layout.Keys, c driver.Claim) driver.Waiter {
+	own := f.Channel(k, c)
 	addressee := func(message string) string {
 		owner, _ := parseMessage(message)
 		return owner
 	}
-	return &waiter{lock: p.Lock, grantable: f.Grantable(c), Personal: waiting.Personal{
+	return &waiter{lock: k.Lock, grantable: f.Grantable(c), Personal: waiting.Personal{
 		Topics: topics, Owner: c.Owner, Shared: SharedChannel(own, c), Address: addressee, Own: own,
 	}}
 }

@@ -12,106 +12,105 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Store is what counters need of the rest of a Backend.
+// Store is the parts of a Backend that counters use.
 type Store struct {
 	*layout.Layout
 	*scripts.Library
 	Topics *waiting.Topics
 
-	Ready func(ctx context.Context, name string, k Kind) (layout.Place, wire.Server, error)
+	Ready func(ctx context.Context, name string, kind Kind) (layout.Keys, wire.Server, error)
 	Run   func(context.Context, wire.Call) (any, error)
 
-	// Mute is called when a script was not allowed to publish.
-	Mute func(script string)
+	// PublishRefused is called when the server has refused to publish for a script.
+	PublishRefused func(script string)
 }
 
 // Counts sets and reads the counts of latches and the sizes of semaphores. It is a
 // driver.Latcher and a driver.Resizer.
 type Counts struct{ store *Store }
 
-// Counts returns those of the store.
+// Counts returns the Counts of the store.
 func (s *Store) Counts() Counts { return Counts{s} }
 
-// Counter is a bare counter: a latch, or the permits of a semaphore without leases.
-// Nothing in Redisson's layout says whose a decrement was. So each call leaves a mark
-// for a while, in the same script, and repeated after a lost reply it finds that it
-// was done.
+// Counter is a bare counter: a latch, or the permits of a semaphore without leases. In
+// Redisson's layout a decrement has no owner. So each script that changes the counter also
+// writes an idempotency key, which stays for a while: a call that is repeated after a lost
+// reply finds it, and changes nothing.
 type Counter struct {
 	*layout.Layout
-	Scripts string // what their names begin with
-	At      func(layout.Place) string
+	Scripts string                   // prefix of the names of its scripts
+	At      func(layout.Keys) string // returns the channel
 }
 
-// Family is what the names of its scripts begin with.
+// Family is that of Kind.
 func (c Counter) Family() string { return c.Scripts }
 
-// Channel is where all learn of it.
-func (c Counter) Channel(p layout.Place, _ driver.Claim) string { return c.At(p) }
+// Channel returns the channel of the counter, for all its waiters.
+func (c Counter) Channel(k layout.Keys, _ driver.Claim) string { return c.At(k) }
 
 // Step is one call of a counter.
 type Step struct {
 	Script  string
 	Number  []string      // its first argument, if it has one
-	ID      string        // of the call, for its mark; "" if it changes nothing
-	Lasts   time.Duration // how long the mark lasts
-	Late    []string      // whether an earlier attempt of it may still arrive, if its script asks
-	Publish bool          // it wakes waiters
-	MayFail bool          // its script may have nothing to do: the others always do what they are asked for
+	ID      string        // for its idempotency key; "" if it changes nothing
+	CallTTL time.Duration // TTL of the idempotency key
+	Late    []string      // "1" if an earlier attempt may still arrive, otherwise "0"; nil if the script has no such argument
+	Publish bool          // it notifies waiters
+	MayFail bool          // the script may answer no
 
-	Beside  func(layout.Place) string // its second key, if that is no mark
-	Numbers int                       // how many the answer has, if not one
+	SecondKey func(layout.Keys) string // returns its second key, if that is not an idempotency key
+	Numbers   int                      // how many numbers the answer has, if not one
 }
 
-// Answer is what the scripts of counters answer. The number of a call that publishes
-// is how many heard it.
+// Answer is the answer of a script of a counter.
 type Answer struct {
 	Yes     bool
-	Number  int64
-	Numbers []int64 // with the first
+	Number  int64   // the first number; after a call that publishes, the number of receivers
+	Numbers []int64 // all numbers
 }
 
-// Codes that the scripts of counters begin their replies with.
+// The replies of the scripts of counters begin with one of these codes.
 const (
-	codeOtherKind = -1 // the key is something else
+	codeOtherKind = -1 // the key is not one of this kind
 	codeNo        = 0
 	codeYes       = 1
 )
 
-// Do runs a call of what is kept as k under name.
-func (s *Store) Do(ctx context.Context, name string, k Kind, step Step) (Answer, error) {
-	p, server, err := s.Ready(ctx, name, k)
+// Do runs one call of the counter called name, which is one of the given kind.
+func (s *Store) Do(ctx context.Context, name string, kind Kind, step Step) (Answer, error) {
+	k, server, err := s.Ready(ctx, name, kind)
 	if err != nil {
 		return Answer{}, err
 	}
-	p.Channel = k.Channel(p, driver.Claim{}) // also for what an error says
-	c := wire.Call{Script: s.Get(step.Script), Keys: []string{p.Lock}, Args: step.Number}
+	k.Channel = kind.Channel(k, driver.Claim{}) // also for the text of an error
+	c := wire.Call{Script: s.Get(step.Script), Keys: []string{k.Lock}, Args: step.Number}
 	switch {
 	case step.ID != "":
-		c.Keys, c.Args = append(c.Keys, s.Call(p, step.ID)), append(c.Args, wire.MS(step.Lasts))
-	case step.Beside != nil:
-		c.Keys = append(c.Keys, step.Beside(p))
+		c.Keys, c.Args = append(c.Keys, s.CallKey(k, step.ID)), append(c.Args, wire.MS(step.CallTTL))
+	case step.SecondKey != nil:
+		c.Keys = append(c.Keys, step.SecondKey(k))
 	}
 	c.Args = append(c.Args, step.Late...)
 	if step.Publish {
-		c.Args = append(append(c.Args, p.Channel), server.PublishWith()...)
+		c.Args = append(append(c.Args, k.Channel), server.PublishWith()...)
 	}
 	value, err := s.Run(ctx, c)
 	if err != nil {
-		return Answer{}, wire.NotBegun(s.Classify(p, err))
+		return Answer{}, wire.NotBegun(s.Classify(k, err))
 	}
 	answer, code, err := read(step, value)
 	switch {
 	case err != nil:
 		return Answer{}, err
 	case code == codeOtherKind:
-		return Answer{}, OtherKind(p)
+		return Answer{}, OtherKind(k)
 	case answer.Yes && answer.Number < 0 && step.Publish:
-		s.Mute(step.Script)
+		s.PublishRefused(step.Script)
 	}
 	return answer, nil
 }
 
-// read reads what the script of step answered: a code and numbers.
+// read reads the reply of the script of step: a code and numbers.
 func read(step Step, value any) (answer Answer, code int64, err error) {
 	r := wire.Read(value)
 	code = r.Number()
@@ -127,7 +126,7 @@ func read(step Step, value any) (answer Answer, code int64, err error) {
 	return answer, code, nil
 }
 
-// OtherKind says that p's key belongs to another kind of lock, or is none.
-func OtherKind(p layout.Place) error {
-	return fmt.Errorf("redis key %q belongs to another kind of lock, or to none: %w", p.Lock, driver.ErrMismatch)
+// OtherKind returns the error for a key that belongs to another kind of lock, or to none.
+func OtherKind(k layout.Keys) error {
+	return fmt.Errorf("redis key %q belongs to another kind of lock, or to none: %w", k.Lock, driver.ErrMismatch)
 }

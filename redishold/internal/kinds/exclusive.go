@@ -11,64 +11,65 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Exclusive is a lock of one key: Redisson's RLock, a hash of one field, owner → hold
-// count; with the protocol Plain a string, the owner; with Timestamp a string, the Unix
-// second at which the lock ends, and beside it a record of who wrote that.
+// Exclusive is an exclusive lock. In Redisson's layout it is the RLock: a hash with one
+// field, owner → hold count. In the layout Plain it is a string, the owner. In the layout
+// Timestamp it is a string, the Unix second at which the lock ends, with a record of the
+// owner as a second key.
 type Exclusive struct {
 	*layout.Layout
 	Scripts *scripts.Lock
 }
 
-// Timestamp is the layout whose locks have a record beside them.
+// Timestamp is the name of the layout whose locks have a record.
 const Timestamp = "timestamp"
 
-// Family is that of all scripts of the layout.
-func (f Exclusive) Family() string { return f.Own }
+// Family is that of Kind.
+func (f Exclusive) Family() string { return f.Name }
 
-// noted adds the key of the record to keys, if there is one.
-func (f Exclusive) noted(p layout.Place, keys ...string) []string {
-	if f.Own == Timestamp {
-		keys = append(keys, f.Record(p))
+// withRecord adds the key of the record to keys, if the layout has records.
+func (f Exclusive) withRecord(k layout.Keys, keys ...string) []string {
+	if f.Name == Timestamp {
+		keys = append(keys, f.Record(k))
 	}
 	return keys
 }
 
-// counted adds a hold count to args, if the layout has one.
-func (f Exclusive) counted(holds string, args ...string) []string {
-	if f.Own == "" {
+// withCount adds a hold count to args, if the layout has hold counts.
+func (f Exclusive) withCount(holds string, args ...string) []string {
+	if f.Name == "" {
 		args = append(args, holds)
 	}
 	return args
 }
 
-// AcquireArgs is how many arguments the script acquire has.
+// AcquireArgs is the number of arguments of acquire.lua, without those for a message.
 const AcquireArgs = 5
 
-// Acquire draws tokens.
-func (f Exclusive) Acquire(to Room, p layout.Place, c driver.Claim, ask string, _ []string) wire.Call {
+// Acquire is that of Form.
+func (f Exclusive) Acquire(to Buffers, k layout.Keys, c driver.Claim, ask string, _ []string) wire.Call {
 	return wire.Call{
 		Script: f.Scripts.Acquire,
-		Keys:   f.noted(p, append(to.Keys, p.Lock, f.Mark(p, c.Owner), p.Counter)...),
-		Args:   append(f.counted(wire.Count(c.Count), append(to.Args, c.Owner, f.Lease(c.TTL))...), wire.Count(c.Tokens), ask),
+		Keys:   f.withRecord(k, append(to.Keys, k.Lock, f.Tombstone(k, c.Owner), k.Counter)...),
+		Args:   append(f.withCount(wire.Count(c.Count), append(to.Args, c.Owner, f.Lease(c.TTL))...), wire.Count(c.Tokens), ask),
 	}
 }
 
-// Renew needs the key alone.
-func (f Exclusive) Renew(to Room, p layout.Place, c driver.Claim) wire.Call {
+// Renew is that of Form.
+func (f Exclusive) Renew(to Buffers, k layout.Keys, c driver.Claim) wire.Call {
 	return wire.Call{
 		Script: f.Scripts.Renew,
-		Keys:   f.noted(p, append(to.Keys, p.Lock)...),
-		Args:   f.counted(wire.Count(c.Count), append(to.Args, c.Owner, f.Lease(c.TTL))...),
+		Keys:   f.withRecord(k, append(to.Keys, k.Lock)...),
+		Args:   f.withCount(wire.Count(c.Count), append(to.Args, c.Owner, f.Lease(c.TTL))...),
 	}
 }
 
-// Release of a lock with a record needs two keys, so while a cluster's slot is on the
-// move it waits.
-func (f Exclusive) Release(to Room, p layout.Place, c driver.Claim, publish []string) wire.Call {
+// Release is that of Form. A lock with a record needs two keys, so a migrating slot of a
+// cluster delays its release.
+func (f Exclusive) Release(to Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	call := wire.Call{
 		Script: f.Scripts.Release,
-		Keys:   f.noted(p, append(to.Keys, p.Lock)...),
-		Args:   append(to.Args, c.Owner, p.Channel),
+		Keys:   f.withRecord(k, append(to.Keys, k.Lock)...),
+		Args:   append(to.Args, c.Owner, k.Channel),
 	}
 	if c.AtLeast > 0 {
 		call.Script, call.Args = f.Scripts.Keep, append(call.Args, wire.MS(c.AtLeast))
@@ -77,24 +78,24 @@ func (f Exclusive) Release(to Room, p layout.Place, c driver.Claim, publish []st
 	return call
 }
 
-// Abandon is Release with a mark.
-func (f Exclusive) Abandon(p layout.Place, c driver.Claim, publish []string, markTTL time.Duration) wire.Call {
-	return marking(f.Release(Room{}, p, c, publish), f.Scripts.Abandon, f.Mark(p, c.Owner), wire.MS(markTTL))
+// Abandon is that of Form.
+func (f Exclusive) Abandon(k layout.Keys, c driver.Claim, publish []string, tombstoneTTL time.Duration) wire.Call {
+	return withTombstone(f.Release(Buffers{}, k, c, publish), f.Scripts.Abandon, f.Tombstone(k, c.Owner), wire.MS(tombstoneTTL))
 }
 
-// Break leaves a hold alone whose count has changed.
-func (f Exclusive) Break(p layout.Place, h admin.Holder, why, markTTL string, publish []string) wire.Call {
-	release := f.Release(Room{}, p, driver.Claim{Owner: h.Owner}, publish)
-	return marking(release, f.Scripts.Break, f.Mark(p, h.Owner), append(f.counted(strconv.Itoa(h.Holds)), why, markTTL)...)
+// Force is that of Form. It does not end a hold whose count has changed.
+func (f Exclusive) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL string, publish []string) wire.Call {
+	release := f.Release(Buffers{}, k, driver.Claim{Owner: h.Owner}, publish)
+	return withTombstone(release, f.Scripts.Force, f.Tombstone(k, h.Owner), append(f.withCount(strconv.Itoa(h.Holds)), reason, tombstoneTTL)...)
 }
 
-// Explain looks at what is left of c, after it was lost.
-func (f Exclusive) Explain(p layout.Place, c driver.Claim) wire.Call {
-	return wire.Call{Script: f.Scripts.Explain, Keys: f.noted(p, p.Lock, f.Mark(p, c.Owner), p.Counter)}
+// Explain finds out why c was lost.
+func (f Exclusive) Explain(k layout.Keys, c driver.Claim) wire.Call {
+	return wire.Call{Script: f.Scripts.Explain, Keys: f.withRecord(k, k.Lock, f.Tombstone(k, c.Owner), k.Counter)}
 }
 
-// Channel is that of the name.
-func (f Exclusive) Channel(p layout.Place, _ driver.Claim) string { return p.Channel }
+// Channel is that of Kind.
+func (f Exclusive) Channel(k layout.Keys, _ driver.Claim) string { return k.Channel }
 
-// ReachesAll is true: each waiter has one subscription.
+// ReachesAll returns true, because all waiters of a name have the same channel.
 func (f Exclusive) ReachesAll() bool { return true }

@@ -1,5 +1,5 @@
-// Package kinds has how each kind of lock is kept in Redis: its keys, its scripts and
-// its channel. Fair locks, which have a queue as well, are in package fair.
+// Package kinds has the kinds of lock in Redis: the keys, the scripts and the channel of
+// each. Fair locks, which also have a queue, are in package fair.
 package kinds
 
 import (
@@ -12,57 +12,59 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Kind is what needs rights: a Form, or a Counter.
+// Kind is a kind of lock, or of counter: a Form or a Counter. The permissions of the user are
+// checked for each Kind.
 type Kind interface {
-	// Family is what the names of its scripts begin with, up to an underscore: "fair". It
-	// is "" where they have none.
+	// Family returns the prefix of the names of its scripts up to an underscore, such as
+	// "fair", or "" if their names have no underscore.
 	Family() string
 
-	// Channel is where c hears that it is worth while to try again.
-	Channel(p layout.Place, c driver.Claim) string
+	// Channel returns the channel on which a waiter for c is notified that it should try
+	// again.
+	Channel(k layout.Keys, c driver.Claim) string
 }
 
-// Form is how one kind of lock is kept: its keys, its scripts, its channel. What
-// is the same for all kinds stands outside of it, since all scripts answer alike:
+// Form is one kind of lock: its keys, its scripts and its channel. The code outside of it is
+// the same for all kinds, because their scripts have the same replies:
 //
-//	acquire          first token · {0, pttl, holder, holds} · {-1} another kind · {-2, mark}
+//	acquire          first token · {0, pttl, holder, holds} · {-1} another kind · {-2, tombstone}
 //	renew            1 · 0
 //	release, abandon 1 + receivers · -1 not published · 0
 //
-// Release takes one key where it can, so that a cluster slot on the move does not
-// block it.
+// Release has one key if possible, so that a migrating slot of a cluster does not block it.
 type Form interface {
 	Kind
 
-	// Acquire asks for c. Its call lies in to, as far as that has room, and so do the
-	// next two. ask is what registrations begin with, if a busy answer shall say who
-	// the holder is, or "".
-	Acquire(to Room, p layout.Place, c driver.Claim, ask string, publish []string) wire.Call
-	// Renew extends c.
-	Renew(to Room, p layout.Place, c driver.Claim) wire.Call
-	// Release ends c.
-	Release(to Room, p layout.Place, c driver.Claim, publish []string) wire.Call
+	// Acquire returns the call that acquires c. The call uses the slices of to if they have
+	// room; so do those of Renew and Release. ask is the key prefix of registrations if a busy
+	// reply must have the holder, otherwise "".
+	Acquire(to Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call
+	// Renew returns the call that extends c.
+	Renew(to Buffers, k layout.Keys, c driver.Claim) wire.Call
+	// Release returns the call that ends c.
+	Release(to Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call
 
-	// Abandon is Release for a claim of which an acquire may still be under way:
-	// it leaves a mark that lasts for markTTL.
-	Abandon(p layout.Place, c driver.Claim, publish []string, markTTL time.Duration) wire.Call
+	// Abandon returns the call that ends a claim whose acquire may still arrive: it also sets
+	// a tombstone with the given TTL.
+	Abandon(k layout.Keys, c driver.Claim, publish []string, tombstoneTTL time.Duration) wire.Call
 
-	// Break ends exactly the hold h, as inspection showed it, and leaves others. The
-	// mark of its owner says why.
-	Break(p layout.Place, h admin.Holder, why, markTTL string, publish []string) wire.Call
+	// Force returns the call that ends exactly the hold h, as it was read, and no other. It
+	// also sets a tombstone with the reason for the owner.
+	Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL string, publish []string) wire.Call
 
-	// ReachesAll reports that those who receive the message of a release are all who
-	// wait, each counted once.
+	// ReachesAll reports whether every waiter receives the message of a release, and counts
+	// as one receiver.
 	ReachesAll() bool
 }
 
-// Room is where a call's keys and arguments go: slices of length 0 that a caller
-// uses again, or none.
-type Room struct{ Keys, Args []string }
+// Buffers are slices of length 0 for the keys and arguments of a call, which a caller
+// reuses. They may be nil.
+type Buffers struct{ Keys, Args []string }
 
-// marking is a call of a script that leaves a mark besides: what comes between the
-// owner and the channel says what kind of mark. It is sent as source: it is rarely run,
-// and a link that hangs must not bring NOSCRIPT when it is back.
-func marking(release wire.Call, script *wire.Script, mark string, between ...string) wire.Call {
-	return wire.Call{Script: script, Source: true, Keys: append(release.Keys, mark), Args: slices.Insert(release.Args, 1, between...)}
+// withTombstone returns the call of a script that also sets a tombstone. between are the
+// arguments between the owner and the channel. The call is sent with the source of the
+// script, because it is rare: after a link that hung is back, a reply NOSCRIPT would cost
+// another round trip.
+func withTombstone(release wire.Call, script *wire.Script, tombstone string, between ...string) wire.Call {
+	return wire.Call{Script: script, Source: true, Keys: append(release.Keys, tombstone), Args: slices.Insert(release.Args, 1, between...)}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// latchMark is how long the mark of a call lasts. The core repeats one for as long as
-// its caller waits.
-const latchMark = 5 * time.Minute
+// latchCallTTL is the TTL of an idempotency key. The core repeats a call as long as its caller
+// waits.
+const latchCallTTL = 5 * time.Minute
 
 func (c Counts) latch(ctx context.Context, name string, step Step) (Answer, error) {
 	return c.store.Do(ctx, name, Counter{c.store.Layout, "latch", layout.LatchChannel}, step)
@@ -28,7 +28,7 @@ func (c Counts) SetCount(ctx context.Context, name, call string, n int64) (bool,
 		return false, wire.Refused("a latch cannot be set to %d", n)
 	}
 	number := []string{strconv.FormatInt(n, 10)}
-	answer, err := c.latch(ctx, name, Step{Script: "latch_set", Number: number, ID: call, Lasts: latchMark, Publish: true, MayFail: true})
+	answer, err := c.latch(ctx, name, Step{Script: "latch_set", Number: number, ID: call, CallTTL: latchCallTTL, Publish: true, MayFail: true})
 	return answer.Yes, err
 }
 
@@ -36,7 +36,7 @@ func (c Counts) SetCount(ctx context.Context, name, call string, n int64) (bool,
 // latch stays open. A repeated call counts once, for five minutes. A name that is
 // no latch is driver.ErrMismatch.
 func (c Counts) CountDown(ctx context.Context, name, call string) error {
-	_, err := c.latch(ctx, name, Step{Script: "latch_down", ID: call, Lasts: latchMark, Publish: true})
+	_, err := c.latch(ctx, name, Step{Script: "latch_down", ID: call, CallTTL: latchCallTTL, Publish: true})
 	return err
 }
 
@@ -47,24 +47,24 @@ func (c Counts) Count(ctx context.Context, name string) (int64, error) {
 	return answer.Number, err
 }
 
-// LatchWaiter returns a Waiter that wakes when the latch name may have opened.
-// Its first Wait returns as soon as it listens, and every later one when
-// something was heard since the one before: the caller counts after each.
+// LatchWaiter returns a Waiter that wakes when the latch name may have opened. Its first Wait
+// returns when the server has confirmed the subscription. Every later one returns when a
+// message was received since the last Wait. The caller calls Count after each Wait.
 func (c Counts) LatchWaiter(name string) driver.Waiter {
-	return &latchWaiter{Waiter: c.store.Topics.Waiter(layout.LatchChannel(c.store.Place(name)))}
+	return &latchWaiter{Waiter: c.store.Topics.Waiter(layout.LatchChannel(c.store.Keys(name)))}
 }
 
-// latchWaiter is a waiter that knows itself what it has seen.
+// latchWaiter is a Waiter that itself keeps the version for the next Wait.
 type latchWaiter struct {
 	*waiting.Waiter
 	version uint64
 }
 
-// Wait returns when something was heard since the Wait before.
+// Wait returns when a message was received since the last Wait.
 func (w *latchWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcome, error) {
 	if _, err := w.Waiter.Wait(ctx, driver.Outcome{Ahead: w.version}); err != nil {
 		return driver.Outcome{}, err
 	}
-	w.version = w.Version() // the caller counts after this: it sees at least as much
+	w.version = w.Version() // the caller calls Count after this, so it misses no message
 	return driver.Outcome{}, nil
 }

@@ -12,19 +12,19 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// readWrite is Redisson's read-write lock. Its hash has a field "mode", a field
-// owner → hold count for each reader, and a field owner:write for the writer.
-// Each read hold has a timeout key besides, whose TTL is its lease, so that a
-// reader that died is distinguished from one that lives. Ours have one each, number 1,
-// whatever their count; a Redisson client has one for each of its holds.
+// readWrite is Redisson's read-write lock. Its hash has a field "mode", a field owner → hold
+// count for each reader, and a field owner:write for the writer. Each read hold also has a
+// timeout key, whose TTL is the lease, so that live readers differ from dead ones. An owner of
+// Holdfast has only one timeout key, number 1, for all its holds. A Redisson client has one
+// for each of its holds.
 //
-// Readers are never refused while the lock is in read mode, even if writers
-// wait: the layout has no place where a writer could announce itself.
+// In read mode no reader is refused, even if writers wait: the layout has no key for waiting
+// writers.
 //
-// A writer, and every release, has to look at the timeout keys of all readers,
-// whose names it learns inside the script, so they are not among its keys. They lie in
-// the lock's hash slot, so a cluster allows that. It only reads them: where that is
-// refused, their readers count as live.
+// Every acquire of a writer, and every release, reads the timeout keys of all readers. Their
+// names are only known inside the script, so they are not among its KEYS. A cluster allows
+// that, because they are in the slot of the lock. If the server refuses to read a timeout key,
+// its reader counts as live.
 type readWrite struct {
 	*layout.Layout
 	*scripts.Library
@@ -32,16 +32,16 @@ type readWrite struct {
 	plain Exclusive // renews the write side
 }
 
-// ReadWrite returns how read-write locks are kept, beside plain ones.
+// ReadWrite returns the Form of read-write locks. Their write sides are renewed as plain locks.
 func ReadWrite(plain Exclusive, library *scripts.Library) Form {
 	return &readWrite{plain.Layout, library, plain}
 }
 
-func (f *readWrite) Acquire(to Room, p layout.Place, c driver.Claim, ask string, _ []string) wire.Call {
-	keys := append(to.Keys, p.Lock, f.Mark(p, c.Owner), p.Counter)
+func (f *readWrite) Acquire(to Buffers, k layout.Keys, c driver.Claim, ask string, _ []string) wire.Call {
+	keys := append(to.Keys, k.Lock, f.Tombstone(k, c.Owner), k.Counter)
 	args := append(to.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Count), wire.Count(c.Tokens))
 	if c.Mode != driver.Shared {
-		return wire.Call{Script: f.Get("rw_write_acquire"), Keys: keys, Args: append(args, layout.Tagged(p.Lock), ask)}
+		return wire.Call{Script: f.Get("rw_write_acquire"), Keys: keys, Args: append(args, layout.Tagged(k.Lock), ask)}
 	}
 	beside := ""
 	if c.Beside != "" {
@@ -49,56 +49,58 @@ func (f *readWrite) Acquire(to Room, p layout.Place, c driver.Claim, ask string,
 	}
 	return wire.Call{
 		Script: f.Get("rw_read_acquire"),
-		Keys:   append(keys, layout.ReadTimeout(p, c.Owner, 1)),
+		Keys:   append(keys, layout.TimeoutKey(k, c.Owner, 1)),
 		Args:   append(args, beside, ask),
 	}
 }
 
-func (f *readWrite) Renew(to Room, p layout.Place, c driver.Claim) wire.Call {
+func (f *readWrite) Renew(to Buffers, k layout.Keys, c driver.Claim) wire.Call {
 	if c.Mode != driver.Shared {
 		c.Owner += layout.WriteField
-		return f.plain.Renew(to, p, c)
+		return f.plain.Renew(to, k, c)
 	}
 	return wire.Call{
 		Script: f.Get("rw_read_renew"),
-		Keys:   append(to.Keys, p.Lock, layout.ReadTimeout(p, c.Owner, 1)),
+		Keys:   append(to.Keys, k.Lock, layout.TimeoutKey(k, c.Owner, 1)),
 		Args:   append(to.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Count)),
 	}
 }
 
-func (f *readWrite) Release(to Room, p layout.Place, c driver.Claim, publish []string) wire.Call {
-	return f.end(to, p, field(c), 1, "", "", "", publish)
+func (f *readWrite) Release(to Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
+	return f.end(to, k, field(c), 1, "", "", "", publish)
 }
 
-func (f *readWrite) Abandon(p layout.Place, c driver.Claim, publish []string, markTTL time.Duration) wire.Call {
-	release := f.end(Room{}, p, field(c), 1, "", "abandoned", wire.MS(markTTL), publish)
-	return marking(release, release.Script, f.Mark(p, c.Owner))
+func (f *readWrite) Abandon(k layout.Keys, c driver.Claim, publish []string, tombstoneTTL time.Duration) wire.Call {
+	release := f.end(Buffers{}, k, field(c), 1, "", "abandoned", wire.MS(tombstoneTTL), publish)
+	return withTombstone(release, release.Script, f.Tombstone(k, c.Owner))
 }
 
-func (f *readWrite) Break(p layout.Place, h admin.Holder, why, markTTL string, publish []string) wire.Call {
-	release := f.end(Room{}, p, h.Owner, h.Holds, strconv.Itoa(h.Holds), layout.ForcedMark+why, markTTL, publish)
-	return marking(release, release.Script, f.Mark(p, strings.TrimSuffix(h.Owner, layout.WriteField)))
+func (f *readWrite) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL string, publish []string) wire.Call {
+	release := f.end(Buffers{}, k, h.Owner, h.Holds, strconv.Itoa(h.Holds), layout.ForcedPrefix+reason, tombstoneTTL, publish)
+	return withTombstone(release, release.Script, f.Tombstone(k, strings.TrimSuffix(h.Owner, layout.WriteField)))
 }
 
-// end ends the hold of a field, if it has that count or none is given. A reader's has so
-// many timeout keys.
-func (f *readWrite) end(to Room, p layout.Place, field string, timeouts int, holds, mark, markTTL string, publish []string) wire.Call {
-	keys := append(to.Keys, p.Lock)
+// end returns the call that ends the hold of a field. If holds is not "", the hold must have
+// that count. timeouts is the number of timeout keys of a reader. If tombstone is not "", it
+// is the text of the tombstone that the caller adds.
+func (f *readWrite) end(to Buffers, k layout.Keys, field string, timeouts int, holds, tombstone, tombstoneTTL string, publish []string) wire.Call {
+	keys := append(to.Keys, k.Lock)
 	for i := 1; i <= min(timeouts, 1000) && !strings.HasSuffix(field, layout.WriteField); i++ {
-		keys = append(keys, layout.ReadTimeout(p, field, i))
+		keys = append(keys, layout.TimeoutKey(k, field, i))
 	}
-	args := append(to.Args, field, layout.Tagged(p.Lock), layout.ReadWriteChannel(p), holds, mark, markTTL)
+	args := append(to.Args, field, layout.Tagged(k.Lock), layout.ReadWriteChannel(k), holds, tombstone, tombstoneTTL)
 	return wire.Call{Script: f.Get("rw_release"), Keys: keys, Args: append(args, publish...)}
 }
 
-func (f *readWrite) Channel(p layout.Place, _ driver.Claim) string { return layout.ReadWriteChannel(p) }
+func (f *readWrite) Channel(k layout.Keys, _ driver.Claim) string { return layout.ReadWriteChannel(k) }
 
-// tellsAll: a reader that leaves others behind notifies no client, a writer notifies twice.
+// ReachesAll returns false, because the release of a reader publishes nothing if other readers
+// remain, and the release of a writer may publish two messages.
 func (f *readWrite) ReachesAll() bool { return false }
 
 func (f *readWrite) Family() string { return "rw" }
 
-// field returns the field of c's hold.
+// field returns the field of the hold of c.
 func field(c driver.Claim) string {
 	if c.Mode == driver.Shared {
 		return c.Owner

@@ -12,85 +12,85 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// semaphore is Redisson's permit-expirable semaphore: a counter of free permits,
-// and a sorted set of the ids of those that are out, by the time they end.
+// semaphore is Redisson's permit-expirable semaphore: a counter of free permits, and a sorted
+// set of the ids of held permits, by the time at which they expire.
 //
-// It needs both keys to release a permit, so a cluster slot on the move can hold
-// that up: until the slot has arrived or the permit has ended.
+// A release needs both keys, so a migrating slot of a cluster can delay it, until the slot has
+// migrated or the permit has expired.
 type semaphore struct {
 	*layout.Layout
 	*scripts.Library
 }
 
-// Semaphore returns how semaphores with leased permits are kept.
+// Semaphore returns the Form of semaphores with leased permits.
 func Semaphore(l *layout.Layout, library *scripts.Library) Form { return &semaphore{l, library} }
 
-func (f *semaphore) Acquire(to Room, p layout.Place, c driver.Claim, ask string, publish []string) wire.Call {
+func (f *semaphore) Acquire(to Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call {
 	return wire.Call{
 		Script: f.Get("semaphore_acquire"),
-		Keys:   append(to.Keys, p.Lock, f.Permits(p), f.Mark(p, c.Owner), p.Counter),
-		Args:   append(append(to.Args, layout.PermitID(c.Owner), f.Lease(c.TTL), wire.Count(c.Permits), wire.Count(c.Tokens), f.Channel(p, c), ask), publish...),
+		Keys:   append(to.Keys, k.Lock, f.Permits(k), f.Tombstone(k, c.Owner), k.Counter),
+		Args:   append(append(to.Args, layout.PermitID(c.Owner), f.Lease(c.TTL), wire.Count(c.Permits), wire.Count(c.Tokens), f.Channel(k, c), ask), publish...),
 	}
 }
 
-func (f *semaphore) Renew(to Room, p layout.Place, c driver.Claim) wire.Call {
-	return wire.Call{Script: f.Get("semaphore_renew"), Keys: append(to.Keys, f.Permits(p)), Args: append(to.Args, layout.PermitID(c.Owner), f.Lease(c.TTL))}
+func (f *semaphore) Renew(to Buffers, k layout.Keys, c driver.Claim) wire.Call {
+	return wire.Call{Script: f.Get("semaphore_renew"), Keys: append(to.Keys, f.Permits(k)), Args: append(to.Args, layout.PermitID(c.Owner), f.Lease(c.TTL))}
 }
 
-func (f *semaphore) Release(to Room, p layout.Place, c driver.Claim, publish []string) wire.Call {
+func (f *semaphore) Release(to Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	return wire.Call{
 		Script: f.Get("semaphore_release"),
-		Keys:   append(to.Keys, p.Lock, f.Permits(p)),
-		Args:   append(append(to.Args, layout.PermitID(c.Owner), f.Channel(p, c)), publish...),
+		Keys:   append(to.Keys, k.Lock, f.Permits(k)),
+		Args:   append(append(to.Args, layout.PermitID(c.Owner), f.Channel(k, c)), publish...),
 	}
 }
 
-func (f *semaphore) Abandon(p layout.Place, c driver.Claim, publish []string, markTTL time.Duration) wire.Call {
-	return marking(f.Release(Room{}, p, c, publish), f.Get("semaphore_abandon"), f.Mark(p, c.Owner), wire.MS(markTTL))
+func (f *semaphore) Abandon(k layout.Keys, c driver.Claim, publish []string, tombstoneTTL time.Duration) wire.Call {
+	return withTombstone(f.Release(Buffers{}, k, c, publish), f.Get("semaphore_abandon"), f.Tombstone(k, c.Owner), wire.MS(tombstoneTTL))
 }
 
-// channel is that of all semaphores of the name, with leased permits or not.
-func (f *semaphore) Channel(p layout.Place, _ driver.Claim) string { return layout.SemaphoreChannel(p) }
+// Channel is that of Kind. Semaphores without leases have the same channel.
+func (f *semaphore) Channel(k layout.Keys, _ driver.Claim) string { return layout.SemaphoreChannel(k) }
 
 func (f *semaphore) ReachesAll() bool { return true }
 
 func (f *semaphore) Family() string { return "semaphore" }
 
-// Break ends a permit. An owner who is not known has no mark, and only learns that
-// it is gone.
-func (f *semaphore) Break(p layout.Place, h admin.Holder, why, markTTL string, publish []string) wire.Call {
-	keys := []string{p.Lock, f.Permits(p)}
+// Force is that of Form. If the owner of a permit is not known, there is no tombstone, and the
+// owner does not learn the reason.
+func (f *semaphore) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL string, publish []string) wire.Call {
+	keys := []string{k.Lock, f.Permits(k)}
 	id, hidden := layout.ShownPermit(h.Owner)
 	if !hidden {
-		id, keys = layout.PermitID(h.Owner), append(keys, f.Mark(p, h.Owner))
+		id, keys = layout.PermitID(h.Owner), append(keys, f.Tombstone(k, h.Owner))
 	}
 	return wire.Call{
 		Script: f.Get("semaphore_force"),
 		Keys:   keys,
-		Args:   append([]string{id, why, markTTL, layout.SemaphoreChannel(p)}, publish...),
+		Args:   append([]string{id, reason, tombstoneTTL, layout.SemaphoreChannel(k)}, publish...),
 	}
 }
 
-// Resize sets how many permits the semaphore name has in all, held ones
-// included, and wakes waiters. Below what is held nothing is taken away: no new
-// permit is given out until enough have come back. Repeating it changes nothing.
-// A name that is no semaphore is driver.ErrMismatch.
+// Resize sets the total number of permits of the semaphore name, held ones included, and
+// notifies waiters. It does not end holds: if more permits are held than the new total, no
+// permit is granted until enough are released. A repeated call changes nothing. A name that
+// is no semaphore is driver.ErrMismatch.
 func (c Counts) Resize(ctx context.Context, name string, permits int) error {
 	if permits < 0 {
 		return wire.Refused("a semaphore cannot have %d permits", permits)
 	}
 	f := &semaphore{c.store.Layout, c.store.Library}
-	_, err := c.store.Do(ctx, name, f, Step{Script: "semaphore_resize", Number: []string{strconv.Itoa(permits)}, Beside: f.Permits, Publish: true})
+	_, err := c.store.Do(ctx, name, f, Step{Script: "semaphore_resize", Number: []string{strconv.Itoa(permits)}, SecondKey: f.Permits, Publish: true})
 	return err
 }
 
-// Permits returns how many permits the semaphore name has in all, and how many
-// of them are free, at one instant of the server; both are 0 if it does not know
-// the name. A permit whose lease has ended is free. free is negative after a
-// Resize below what was held. A name that is no semaphore is driver.ErrMismatch.
+// Permits returns the total number of permits of the semaphore name, and the number of free
+// ones, at one instant of the server. Both are 0 if the semaphore does not exist. A permit
+// whose lease has ended is free. free is negative if a Resize has set a total below the
+// number of held permits. A name that is no semaphore is driver.ErrMismatch.
 func (c Counts) Permits(ctx context.Context, name string) (total, free int, err error) {
 	f := &semaphore{c.store.Layout, c.store.Library}
-	answer, err := c.store.Do(ctx, name, f, Step{Script: "semaphore_count", Beside: f.Permits, MayFail: true, Numbers: 2})
+	answer, err := c.store.Do(ctx, name, f, Step{Script: "semaphore_count", SecondKey: f.Permits, MayFail: true, Numbers: 2})
 	if err != nil {
 		return 0, 0, err
 	}

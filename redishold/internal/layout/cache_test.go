@@ -11,44 +11,44 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-func TestPlacesAreBounded(t *testing.T) {
+func TestKeysCacheIsBounded(t *testing.T) {
 	l := New("app:", "", false)
-	l.Place("hot")
-	for i := range 5 * placesKept {
+	l.Keys("hot")
+	for i := range 5 * maxCached {
 		name := fmt.Sprint("stock:", i)
-		if got, want := l.Place(name), l.Locate(name); got != want {
+		if got, want := l.Keys(name), l.ComputeKeys(name); got != want {
 			t.Fatalf("got %+v, want %+v", got, want)
 		}
 		if i%100 == 0 {
-			if _, ok := l.places.find("hot"); !ok {
+			if _, ok := l.keysCache.get("hot"); !ok {
 				t.Fatalf("after %d names: one that is used all the time was forgotten", i)
 			}
 		}
-		if n := len(l.places.young) + len(l.places.old); n > 2*placesKept {
-			t.Fatalf("after %d names: %d are kept, want at most %d", i, n, 2*placesKept)
+		if n := len(l.keysCache.young) + len(l.keysCache.old); n > 2*maxCached {
+			t.Fatalf("after %d names: %d are kept, want at most %d", i, n, 2*maxCached)
 		}
 	}
-	if _, ok := l.places.find("stock:0"); ok {
+	if _, ok := l.keysCache.get("stock:0"); ok {
 		t.Error("a name that was used once is kept forever")
 	}
-	long := strings.Repeat("x", longestKept+1)
-	if got := l.Place(long); got != l.Locate(long) {
+	long := strings.Repeat("x", longestCached+1)
+	if got := l.Keys(long); got != l.ComputeKeys(long) {
 		t.Errorf("got %+v", got)
 	}
-	if _, ok := l.places.find(long); ok {
+	if _, ok := l.keysCache.get(long); ok {
 		t.Error("a very long name is kept")
 	}
 }
 
-func TestPlacesOfManyGoroutines(t *testing.T) {
+func TestKeysOfManyGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New("", "", false)
 		var all sync.WaitGroup
 		for g := range 4 {
 			all.Go(func() {
-				for i := range 2 * placesKept {
+				for i := range 2 * maxCached {
 					name := fmt.Sprint("stock:", (i*(g+1))%1500)
-					if got := l.Place(name); got.Lock != name {
+					if got := l.Keys(name); got.Lock != name {
 						t.Errorf("got %+v for %q", got, name)
 					}
 				}

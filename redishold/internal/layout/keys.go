@@ -1,5 +1,5 @@
-// Package layout says where a lock lives in Redis: the keys, channels and owners that are
-// made from its name, and what a refusal of the server means there.
+// Package layout has the keys, channels and owners that are made from the name of a lock, and
+// the meaning of an error reply for that lock.
 package layout
 
 import (
@@ -14,47 +14,47 @@ import (
 
 // Layout makes keys and channels from names.
 type Layout struct {
-	Prefix       string
-	Own          string                    // which layout it is if it is not Redisson's: "plain"
-	SharedTokens bool                      // Redisson's counters, one per name
-	Clients      string                    // what the registrations of clients begin with
-	Slots        func() *[SlotCount]uint32 // SlotNumbers, found once
-	places       places
-	AllCommands  func() string // that a user of the engine needs, as ACL rules
+	Prefix       string                    // of all keys that are made from names
+	Name         string                    // "plain" or "timestamp"; "" for Redisson's layout
+	SharedTokens bool                      // use Redisson's token counters, one for each name
+	ClientPrefix string                    // of the keys of registrations
+	Slots        func() *[SlotCount]uint32 // SlotNumbers, computed once
+	keysCache    keysCache
+	AllCommands  func() string // the commands that a user needs, as ACL rules
 	lastLease    atomic.Pointer[leaseText]
 }
 
-// New returns Redisson's layout, or the one that own names.
-func New(prefix, own string, sharedTokens bool) *Layout {
-	return &Layout{Prefix: prefix, Own: own, SharedTokens: sharedTokens, Slots: sync.OnceValue(SlotNumbers), Clients: prefix + "holdfast:client:"}
+// New returns Redisson's layout if name is "", otherwise the layout called name.
+func New(prefix, name string, sharedTokens bool) *Layout {
+	return &Layout{Prefix: prefix, Name: name, SharedTokens: sharedTokens, Slots: sync.OnceValue(SlotNumbers), ClientPrefix: prefix + "holdfast:client:"}
 }
 
-// Place is where a lock lives: the keys of one name, all in one hash slot.
-type Place struct {
-	Name    string // as the user knows it
-	Lock    string // Redisson's key: a hash of owner and hold count
-	Channel string // Redisson's channel
-	Counter string // of fencing tokens, shared by all locks of the slot
-	Marks   string // what the marks of its owners begin with
+// Keys are the keys and the channel of one lock, all in one hash slot.
+type Keys struct {
+	Name       string // of the lock, without the prefix
+	Lock       string // the key of the lock itself, which other programs use, too
+	Channel    string // for the messages of releases
+	Counter    string // the counter of fencing tokens, usually for all locks of the slot
+	Tombstones string // prefix of the tombstones of owners
 
-	Refusal error // why the name is not kept apart from others; nil if it is
+	NameErr error // the error for a name that would share keys with another lock; otherwise nil
 }
 
-// Locate works out where the lock called name lives.
-func (l *Layout) Locate(name string) Place {
-	p := l.Key(name)
-	p.Channel = l.releaseChannel(p.Lock)
-	p.Counter = l.counter(p.Lock)
-	p.Marks = l.beside(p.Lock, "gone") + ":"
-	p.Refusal = l.refuse(name, p.Lock)
-	return p
+// ComputeKeys returns the keys of the lock called name. Keys does so from a cache.
+func (l *Layout) ComputeKeys(name string) Keys {
+	k := l.LockOnly(name)
+	k.Channel = l.releaseChannel(k.Lock)
+	k.Counter = l.counter(k.Lock)
+	k.Tombstones = l.auxiliary(k.Lock, "gone") + ":"
+	k.NameErr = l.checkName(name, k.Lock)
+	return k
 }
 
-// Key is place for calls that need no more than the lock's own key.
-func (l *Layout) Key(name string) Place { return Place{Name: name, Lock: l.Prefix + name} }
+// LockOnly is ComputeKeys for calls that need only the key of the lock itself.
+func (l *Layout) LockOnly(name string) Keys { return Keys{Name: name, Lock: l.Prefix + name} }
 
-// counter returns the key of the token counter for the slot of lock. A prefix
-// with a hash tag puts all locks into one slot, and one counter serves them.
+// counter returns the key of the token counter for the slot of lock. A prefix with a hash tag
+// puts all locks into one slot, so they all have one counter.
 func (l *Layout) counter(lock string) string {
 	if l.SharedTokens {
 		return "redisson_lock_token:" + Tagged(lock)
@@ -66,21 +66,21 @@ func (l *Layout) counter(lock string) string {
 	return l.Prefix + "holdfast:token:{" + strconv.FormatUint(uint64(n), 10) + "}"
 }
 
-// Mark returns the key that says that owner was given up or broken.
-func (l *Layout) Mark(p Place, owner string) string { return p.Marks + owner }
+// Tombstone returns the key that exists after the claim of owner was abandoned or forced.
+func (l *Layout) Tombstone(k Keys, owner string) string { return k.Tombstones + owner }
 
-// Waiting returns the key of waiters for the lock at p, for people. Like
-// the marks it lies in the lock's slot.
-func (l *Layout) Waiting(p Place) string { return l.beside(p.Lock, "waiting") }
+// Waiters returns the key of the clients that report that they wait for the lock, for
+// operators. It is in the slot of the lock.
+func (l *Layout) Waiters(k Keys) string { return l.auxiliary(k.Lock, "waiting") }
 
-// leaseText is a TTL and how scripts get it.
+// leaseText is a TTL and its text for scripts.
 type leaseText struct {
 	ttl  time.Duration
 	text string
 }
 
-// Lease is ms for the TTL of a claim, which is nearly always that of the claim
-// before.
+// Lease returns wire.MS of the TTL of a claim. It keeps the last text, because nearly all
+// claims have the same TTL.
 func (l *Layout) Lease(ttl time.Duration) string {
 	if last := l.lastLease.Load(); last != nil && last.ttl == ttl {
 		return last.text
@@ -90,23 +90,23 @@ func (l *Layout) Lease(ttl time.Duration) string {
 	return text
 }
 
-// Pattern returns what an ACL must grant for the lock p so that the user has
-// access to key, which is one of p's or one that the probe made beside it.
-func (l *Layout) Pattern(p Place, key string) string {
+// KeyPattern returns the key pattern of an ACL rule with which the user has access to key,
+// which is a key of the lock, or a scratch key of the probe for it.
+func (l *Layout) KeyPattern(k Keys, key string) string {
 	switch {
-	case strings.HasPrefix(key, p.Lock):
-		return p.Lock + "*"
+	case strings.HasPrefix(key, k.Lock):
+		return k.Lock + "*"
 	case strings.HasPrefix(key, l.Prefix+"holdfast:"):
 		return l.Prefix + "holdfast:*"
-	case strings.HasPrefix(key, "{"+p.Lock): // Redisson's rule for keys that begin with the name
-		return "{" + p.Lock + "*"
+	case strings.HasPrefix(key, "{"+k.Lock): // Redisson's rule for keys that begin with the name
+		return "{" + k.Lock + "*"
 	default:
 		return family(key) + "*"
 	}
 }
 
-// family returns what all of Redisson's keys or channels of one kind begin with:
-// "redisson_lock_queue:" of "redisson_lock_queue:{orders}".
+// family returns the common prefix of Redisson's keys or channels of one kind:
+// "redisson_lock_queue:" for "redisson_lock_queue:{orders}".
 func family(key string) string {
 	if i := strings.IndexAny(key, ":{"); i >= 0 && key[i] == ':' {
 		return key[:i+1]
@@ -116,21 +116,22 @@ func family(key string) string {
 	return key
 }
 
-// Channels returns what all channels begin with that are of the kind of channel. The
-// channels of Plain and Timestamp have two words: one would let the user into those
-// of clients too.
-func (l *Layout) Channels(channel string) string {
+// ChannelPrefix returns the common prefix of all channels of the kind of channel. For Plain
+// and Timestamp it has two words, because the first one is also that of the channels of
+// clients.
+func (l *Layout) ChannelPrefix(channel string) string {
 	if strings.HasPrefix(channel, ownChannel) {
 		return ownChannel
 	}
 	return family(channel)
 }
 
-// Client returns the key of a client's registration.
-func (l *Layout) Client(uuid string) string { return l.Clients + uuid }
+// Registration returns the key of the registration of a client or of a stem. It is also the
+// channel of that client.
+func (l *Layout) Registration(uuid string) string { return l.ClientPrefix + uuid }
 
-// Tagged returns raw so that a key that contains it lies in raw's slot. It is
-// Redisson's rule for keys derived from a name.
+// Tagged returns raw with braces, unless it has a brace: a key that contains the result is in
+// the slot of raw. It is Redisson's rule for keys that are derived from a name.
 func Tagged(raw string) string {
 	if strings.Contains(raw, "{") {
 		return raw
@@ -138,41 +139,42 @@ func Tagged(raw string) string {
 	return "{" + raw + "}"
 }
 
-// Record returns the key of the record.
-func (l *Layout) Record(p Place) string { return l.beside(p.Lock, "ts") }
+// Record returns the key of the record of a lock in the layout Timestamp.
+func (l *Layout) Record(k Keys) string { return l.auxiliary(k.Lock, "ts") }
 
-// Queue returns the keys of p's queue, of its deadlines, and of Holdfast's living.
-func (l *Layout) Queue(p Place) (queue, deadlines, alive string) {
-	return "redisson_lock_queue:" + Tagged(p.Lock), "redisson_lock_timeout:" + Tagged(p.Lock), l.beside(p.Lock, "fair")
+// Queue returns the keys of the queue of a fair lock, of the deadlines of its waiters, and of
+// the times until which Holdfast's waiters count as alive.
+func (l *Layout) Queue(k Keys) (queue, deadlines, alive string) {
+	return "redisson_lock_queue:" + Tagged(k.Lock), "redisson_lock_timeout:" + Tagged(k.Lock), l.auxiliary(k.Lock, "fair")
 }
 
-// Permits is the key of the permits that are out.
-func (l *Layout) Permits(p Place) string { return Tagged(p.Lock) + ":timeout" }
+// Permits returns the key of the held permits of a semaphore.
+func (l *Layout) Permits(k Keys) string { return Tagged(k.Lock) + ":timeout" }
 
-// SemaphoreChannel returns where all waiters for permits learn of them.
-func SemaphoreChannel(p Place) string { return "redisson_sc:" + Tagged(p.Lock) }
+// SemaphoreChannel returns the channel of a semaphore, on which free permits are published.
+func SemaphoreChannel(k Keys) string { return "redisson_sc:" + Tagged(k.Lock) }
 
-// LatchChannel always has braces added, whatever the name has. That is how
-// Redisson does it.
-func LatchChannel(p Place) string { return "redisson_countdownlatch__channel__{" + p.Lock + "}" }
+// LatchChannel returns the channel of a latch. As in Redisson it always adds braces, also to
+// a name with braces.
+func LatchChannel(k Keys) string { return "redisson_countdownlatch__channel__{" + k.Lock + "}" }
 
-// ReadTimeout returns the key whose TTL is the lease of owner's read hold of a number,
-// counted from 1: ours have one each.
-func ReadTimeout(p Place, owner string, number int) string {
-	return Tagged(p.Lock) + ":" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
+// TimeoutKey returns the key whose TTL is the lease of the read hold of owner with the given
+// number, counted from 1. An owner of Holdfast has only number 1.
+func TimeoutKey(k Keys, owner string, number int) string {
+	return Tagged(k.Lock) + ":" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
 }
 
-// ReadWriteChannel returns where both sides learn of releases.
-func ReadWriteChannel(p Place) string { return "redisson_rwlock:" + Tagged(p.Lock) }
+// ReadWriteChannel returns the channel of a read-write lock, for waiters of both sides.
+func ReadWriteChannel(k Keys) string { return "redisson_rwlock:" + Tagged(k.Lock) }
 
-// WriteField ends the field of a writer.
+// WriteField is the suffix of the field of a writer.
 const WriteField = ":write"
 
-// TokenKey is Redisson's counter of fencing tokens.
-func TokenKey(p Place) string { return "redisson_lock_token:" + Tagged(p.Lock) }
+// TokenKey returns the key of the counter of Redisson's RFencedLock.
+func TokenKey(k Keys) string { return "redisson_lock_token:" + Tagged(k.Lock) }
 
-// Call returns the key of the mark that says that a call was done.
-func (l *Layout) Call(p Place, id string) string { return l.beside(p.Lock, "call") + ":" + id }
+// CallKey returns the idempotency key of the call with the given id.
+func (l *Layout) CallKey(k Keys, id string) string { return l.auxiliary(k.Lock, "call") + ":" + id }
 
 // EventLog returns the keys of the event log, which are in one slot.
 func (l *Layout) EventLog() []string {
@@ -183,5 +185,6 @@ func (l *Layout) EventLog() []string {
 	return []string{key, key + ":rare"}
 }
 
-// ForcedMark is what the mark of a broken owner begins with; the reason follows.
-const ForcedMark = "forced: "
+// ForcedPrefix is the prefix of the text in the tombstone of a forced owner. The reason
+// follows.
+const ForcedPrefix = "forced: "

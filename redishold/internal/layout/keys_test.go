@@ -43,7 +43,7 @@ func TestSlotNumbersAreTheSmallest(t *testing.T) {
 	}
 }
 
-func TestPlaceable(t *testing.T) {
+func TestCheckSlots(t *testing.T) {
 	for _, c := range []struct {
 		prefix, name string
 		want         string // part of the error
@@ -64,15 +64,15 @@ func TestPlaceable(t *testing.T) {
 		{"a}", "{b}", "before the first"},
 	} {
 		l := New(c.prefix, "", false)
-		if got := Placeable(l.Place(c.name)); (got == nil) != (c.want == "") || got != nil && !strings.Contains(got.Error(), c.want) {
+		if got := CheckSlots(l.Keys(c.name)); (got == nil) != (c.want == "") || got != nil && !strings.Contains(got.Error(), c.want) {
 			t.Errorf("prefix %q, name %q: got %v, want one with %q", c.prefix, c.name, got, c.want)
 		}
 	}
 }
 
-// FuzzPlaceable shows that a lock that is not refused has all that belongs to it
+// FuzzCheckSlots shows that a lock that is not refused has all its keys
 // in one slot, as the cluster sees it.
-func FuzzPlaceable(f *testing.F) {
+func FuzzCheckSlots(f *testing.F) {
 	for _, name := range []string{"orders", "{t}a", "{a}b{c", "a{}", "}{", "{{a}}", "a}b{c}", ""} {
 		f.Add("", name)
 		f.Add("app:", name)
@@ -88,13 +88,13 @@ func FuzzPlaceable(f *testing.F) {
 			l = New(prefix, "", false)
 			l.Slots = slots.Slots
 		}
-		p := l.Place(name)
-		if Placeable(p) != nil || p.Lock == "" {
+		k := l.Keys(name)
+		if CheckSlots(k) != nil || k.Lock == "" {
 			return
 		}
-		for _, key := range []string{p.Channel, p.Counter, l.Mark(p, "u:1")} {
-			if SlotOf(key) != SlotOf(p.Lock) {
-				t.Errorf("%q lies in slot %d, %q in slot %d", p.Lock, SlotOf(p.Lock), key, SlotOf(key))
+		for _, key := range []string{k.Channel, k.Counter, l.Tombstone(k, "u:1")} {
+			if SlotOf(key) != SlotOf(k.Lock) {
+				t.Errorf("%q lies in slot %d, %q in slot %d", k.Lock, SlotOf(k.Lock), key, SlotOf(key))
 			}
 		}
 	})

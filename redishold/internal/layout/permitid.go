@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	permitSize = 16 // of an id
-	stemSize   = 10 // what of it is the client's
+	permitSize = 16 // bytes of an id
+	stemSize   = 10 // bytes of its stem
 
-	// StemLength is how long a stem is, in hex.
+	// StemLength is the number of hex digits of a stem.
 	StemLength = 2 * stemSize
 )
 
-// PermitID is what stands for an owner in the layout: 16 bytes, as Redisson's ids are, and
-// the same for every try of a claim. Its first ten bytes are the stem of the client, the
-// others the claim's number, so that a reader can ask whose it is. Where more
-// distinguishes claims than the client and the number, the owner is hashed.
+// PermitID returns the permit id for an owner: 16 bytes, as Redisson's ids, and the same for
+// every try of a claim. The first ten bytes are the stem of the client, the others the number
+// of the claim, so that a reader can find the client. If the owner has more than a client and
+// a number, the id is a hash of the owner.
 func PermitID(owner string) string {
 	uuid, number, _ := CutOwner(owner)
 	n, err := strconv.ParseUint(number, 10, 8*(permitSize-stemSize))
@@ -29,12 +29,11 @@ func PermitID(owner string) string {
 	}
 	var id [permitSize]byte
 	binary.BigEndian.PutUint64(id[permitSize-8:], n)
-	_, _ = hex.Decode(id[:stemSize], []byte(StemOf(uuid))) // a UUID has nothing else
+	_, _ = hex.Decode(id[:stemSize], []byte(StemOf(uuid))) // no error: a UUID has only hex digits
 	return string(id[:])
 }
 
-// HasStem reports that uuid is a random one (version 4), as those of Holdfast's
-// clients are.
+// HasStem reports whether uuid is a random UUID (version 4), as those of Holdfast's clients.
 func HasStem(uuid string) bool {
 	return IsUUID(uuid) && uuid[14] == '4' && strings.IndexByte("89ab", uuid[19]) >= 0
 }
@@ -42,12 +41,12 @@ func HasStem(uuid string) bool {
 // StemOf returns the first ten bytes of a UUID that has a stem, in hex.
 func StemOf(uuid string) string { return uuid[:8] + uuid[9:13] + uuid[14:18] + uuid[19:23] }
 
-// Fits reports that uuid may be registered for stem.
+// Fits reports whether stem is the stem of uuid.
 func Fits(stem, uuid string) bool { return HasStem(uuid) && StemOf(uuid) == stem }
 
-// CutPermit returns the stem of the client that made id, in hex, and the number of
-// its owner. An id of Redisson's is random, and looks like that once in 64 times;
-// then nobody is registered for its stem.
+// CutPermit returns the stem of the client in a permit id, in hex, and the number of the
+// claim. An id of Redisson is random, and one of 64 seems to have a stem; but no client is
+// registered for that stem.
 func CutPermit(id string) (stem, number string, ok bool) {
 	if len(id) != permitSize || id[6]>>4 != 4 || id[8]>>6 != 2 {
 		return "", "", false
@@ -58,14 +57,13 @@ func CutPermit(id string) (stem, number string, ok bool) {
 	return hex.EncodeToString([]byte(id[:stemSize])), strconv.FormatUint(n, 10), true
 }
 
-// ShownPermit returns the id that Get and List show in hex in place of an
-// owner who is not known.
+// ShownPermit returns the permit id that Get and List show in hex if its owner is not known.
 func ShownPermit(owner string) (id string, ok bool) {
 	b, err := hex.DecodeString(owner)
 	return string(b), err == nil && len(b) == permitSize
 }
 
-// CutOwner splits "<uuid of the client>:<number>", as the store keeps owners.
+// CutOwner splits an owner, "<UUID of the client>:<number>".
 func CutOwner(owner string) (uuid, number string, ok bool) {
 	i := strings.LastIndexByte(owner, ':')
 	if i <= 0 {
@@ -74,7 +72,7 @@ func CutOwner(owner string) (uuid, number string, ok bool) {
 	return owner[:i], owner[i+1:], true
 }
 
-// IsUUID reports that s looks like 71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11.
+// IsUUID reports whether s has the form 71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11.
 func IsUUID(s string) bool {
 	if len(s) != 36 {
 		return false
@@ -88,8 +86,8 @@ func IsUUID(s string) bool {
 	return true
 }
 
-// ClientOf returns the UUID of the client that an owner of Redisson's layout
-// begins with, "" if it is none.
+// ClientOf returns the UUID with which an owner in Redisson's layout begins, or "" if it does
+// not begin with one.
 func ClientOf(owner string) string {
 	if uuid, rest, _ := strings.Cut(owner, ":"); rest != "" && IsUUID(uuid) {
 		return uuid

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// SlotCount is how many hash slots a Redis Cluster has.
+// SlotCount is the number of hash slots of a Redis Cluster.
 const SlotCount = 16384
 
-// SlotOf returns the hash slot of key: that of its hash tag if it has one.
+// SlotOf returns the hash slot of key, which is the slot of its hash tag if it has one.
 func SlotOf(key string) int {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
@@ -18,7 +18,7 @@ func SlotOf(key string) int {
 	return int(crc16(key)) % SlotCount
 }
 
-// crc16 is CRC-16/XMODEM, as the Redis Cluster specification asks for.
+// crc16 returns the CRC-16/XMODEM of s, as the Redis Cluster specification requires.
 func crc16(s string) uint16 {
 	var crc uint16
 	for i := range len(s) {
@@ -34,14 +34,13 @@ func crc16(s string) uint16 {
 	return crc
 }
 
-// SlotNumbers finds, for every slot, the smallest number whose decimal digits
-// lie in that slot, which takes a few milliseconds. Such a number in braces makes a
-// key for the slot.
+// SlotNumbers returns, for every slot, the smallest number whose decimal digits are in that
+// slot. A key with that number in braces is in the slot, too. It takes a few milliseconds.
 func SlotNumbers() *[SlotCount]uint32 {
 	var numbers [SlotCount]uint32
 	var found [SlotCount]bool
 	var digits [10]byte
-	var steps [256]uint16 // the CRC of each byte: every command pays for this when it starts
+	var steps [256]uint16 // the CRC of each byte, because every start of the command line calls SlotNumbers
 	for i := range steps {
 		steps[i] = crc16(string([]byte{byte(i)}))
 	}

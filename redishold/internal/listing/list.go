@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	listShown = 32  // holders and waiters of each name that are shown
-	listChunk = 40  // names that are read with one call
-	listPage  = 200 // keys that one SCAN looks at
-	listValue = 512 // bytes of a plain lock's value: longer ones are no locks
+	maxShown      = 32  // holders and waiters of each name that are shown
+	namesPerCall  = 40  // names that are read with one call
+	keysPerScan   = 200 // keys that one SCAN looks at
+	maxValueBytes = 512 // bytes of a plain lock's value: longer ones are no locks
 )
 
 // begin returns a lister of the locks of c's store.
-func begin(ctx context.Context, c *clients.Clients) (*lister, error) {
+func newLister(ctx context.Context, c *clients.Clients) (*lister, error) {
 	server, err := c.Info(ctx)
 	return &lister{Clients: c, server: server}, err
 }
@@ -38,12 +38,12 @@ type lister struct {
 // List walks over what is locked, see redishold.Backend.
 func List(ctx context.Context, c *clients.Clients, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
-		l, err := begin(ctx, c)
+		l, err := newLister(ctx, c)
 		if err != nil {
 			yield(admin.Record{}, err)
 			return
 		}
-		w := walk{lister: l, limits: f, yield: yield, budget: budget.New(f), seen: map[string]bool{}}
+		w := scanner{lister: l, limits: f, yield: yield, budget: budget.New(f), seen: map[string]bool{}}
 		if err := w.run(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(admin.Record{}, err)
 		}
@@ -52,7 +52,7 @@ func List(ctx context.Context, c *clients.Clients, f admin.Filter) iter.Seq2[adm
 
 // Get returns what is kept of names, in the same order.
 func Get(ctx context.Context, c *clients.Clients, names ...string) ([]admin.Record, error) {
-	l, err := begin(ctx, c)
+	l, err := newLister(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -63,12 +63,12 @@ func Get(ctx context.Context, c *clients.Clients, names ...string) ([]admin.Reco
 func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error
-	for chunk := range slices.Chunk(names, listChunk) {
+	for chunk := range slices.Chunk(names, namesPerCall) {
 		read, err := l.read(ctx, chunk)
 		failed = cmp.Or(failed, err)
 		records = append(records, read...)
 	}
-	l.spent += l.Introduce(ctx, l.server.Cluster, records)
+	l.spent += l.AddClients(ctx, l.server.Cluster, records)
 	return records, failed
 }
 
@@ -82,21 +82,21 @@ func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, erro
 	var asked [][]int // of each call, the indices of its names
 	for i, name := range names {
 		records[i] = admin.Record{Name: name, Kind: admin.KindUnknown, Listeners: -1}
-		p := l.Layout.Locate(name)
-		if err := layout.Placeable(p); l.server.Cluster && err != nil {
-			failed = cmp.Or(failed, wire.Refused("redis cannot place %q: %w", p.Lock, err))
+		k := l.Layout.ComputeKeys(name)
+		if err := layout.CheckSlots(k); l.server.Cluster && err != nil {
+			failed = cmp.Or(failed, wire.Refused("redis cannot place %q: %w", k.Lock, err))
 			continue
 		}
 		if len(calls) == 0 || l.server.Cluster {
-			look, most := "list_redisson", listShown
-			if l.Layout.Own != "" {
-				look, most = "list_"+l.Layout.Own, listValue
+			look, most := "list_redisson", maxShown
+			if l.Layout.Name != "" {
+				look, most = "list_"+l.Layout.Name, maxValueBytes
 			}
 			calls = append(calls, wire.Call{Script: l.Script(look), Args: []string{strconv.Itoa(most), l.server.Listening()}})
 			asked = append(asked, nil)
 		}
 		last := len(calls) - 1
-		l.addName(&calls[last], p)
+		l.addName(&calls[last], k)
 		asked[last] = append(asked[last], i)
 	}
 	if len(calls) == 0 {
@@ -109,31 +109,31 @@ func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, erro
 }
 
 // addName adds the name that lives at p to a call that looks at names.
-func (l *lister) addName(c *wire.Call, p layout.Place) {
-	if l.Layout.Own != "" {
-		c.Keys, c.Args = append(c.Keys, p.Lock), append(c.Args, p.Channel)
-		if l.Layout.Own == "timestamp" {
-			c.Keys = append(c.Keys, l.Layout.Record(p))
+func (l *lister) addName(c *wire.Call, k layout.Keys) {
+	if l.Layout.Name != "" {
+		c.Keys, c.Args = append(c.Keys, k.Lock), append(c.Args, k.Channel)
+		if l.Layout.Name == "timestamp" {
+			c.Keys = append(c.Keys, l.Layout.Record(k))
 		}
 		return
 	}
-	queue, deadlines, alive := l.Layout.Queue(p)
-	c.Keys = append(c.Keys, p.Lock, queue, deadlines, alive, l.Layout.Permits(p))
-	c.Args = append(c.Args, layout.Tagged(p.Lock), p.Channel, layout.ReadWriteChannel(p), layout.SemaphoreChannel(p), layout.LatchChannel(p))
+	queue, deadlines, alive := l.Layout.Queue(k)
+	c.Keys = append(c.Keys, k.Lock, queue, deadlines, alive, l.Layout.Permits(k))
+	c.Args = append(c.Args, layout.Tagged(k.Lock), k.Channel, layout.ReadWriteChannel(k), layout.SemaphoreChannel(k), layout.LatchChannel(k))
 }
 
 // fill puts the answer about the names of the given indices into records.
 func (l *lister) fill(records []admin.Record, indices []int, script *wire.Script, result wire.Result) error {
 	l.spent += 3
 	if result.Err != nil {
-		return l.Layout.Classify(l.Layout.Locate(records[indices[0]].Name), result.Err)
+		return l.Layout.Classify(l.Layout.ComputeKeys(records[indices[0]].Name), result.Err)
 	}
 	list, _ := result.Value.([]any)
 	if len(list) != len(indices) {
 		return wire.BadReply(script.Name(), result.Value)
 	}
-	parse := parseLooked
-	if l.Layout.Own != "" {
+	parse := parseRedisson
+	if l.Layout.Name != "" {
 		parse = l.parseString
 	}
 	for i, at := range indices {

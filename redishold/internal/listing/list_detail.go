@@ -22,7 +22,7 @@ const (
 
 // Describe returns what Get does of name, and its keys.
 func Describe(ctx context.Context, c *clients.Clients, name string) (d admin.Detail, err error) {
-	l, err := begin(ctx, c)
+	l, err := newLister(ctx, c)
 	if err != nil {
 		return d, err
 	}
@@ -31,16 +31,16 @@ func Describe(ctx context.Context, c *clients.Clients, name string) (d admin.Det
 		return d, err
 	}
 	d.Record = records[0]
-	p := l.Layout.Locate(name)
-	keys := l.detailKeys(p, d.Record)
+	k := l.Layout.ComputeKeys(name)
+	keys := l.detailKeys(k, d.Record)
 	results := l.Do(ctx, wire.Call{
 		Script: l.Script("list_keys"),
 		Keys:   keys,
 		Args:   []string{strconv.Itoa(detailMembers), strconv.Itoa(detailBytes)},
-	}, l.WaitsCall(p))
+	}, l.WaitsCall(k))
 	d.Waits = l.ParseWaits(results[1])
 	if err := results[0].Err; err != nil {
-		return admin.Detail{}, l.Layout.Classify(p, err)
+		return admin.Detail{}, l.Layout.Classify(k, err)
 	}
 	list := wire.Read(results[0].Value)
 	for _, name := range keys {
@@ -51,7 +51,7 @@ func Describe(ctx context.Context, c *clients.Clients, name string) (d admin.Det
 		if key.Name = name; key.Type != "none" {
 			d.Keys = append(d.Keys, key)
 		}
-		if name == layout.TokenKey(p) {
+		if name == layout.TokenKey(k) {
 			d.Token, _ = strconv.ParseUint(key.Value, 10, 64)
 		}
 	}
@@ -62,18 +62,18 @@ func Describe(ctx context.Context, c *clients.Clients, name string) (d admin.Det
 }
 
 // detailKeys returns the keys that the lock r, which lives at p, may have.
-func (l *lister) detailKeys(p layout.Place, r admin.Record) []string {
-	switch l.Layout.Own {
+func (l *lister) detailKeys(k layout.Keys, r admin.Record) []string {
+	switch l.Layout.Name {
 	case "plain":
-		return []string{p.Lock}
+		return []string{k.Lock}
 	case "timestamp":
-		return []string{p.Lock, l.Layout.Record(p)}
+		return []string{k.Lock, l.Layout.Record(k)}
 	default:
-		queue, deadlines, alive := l.Layout.Queue(p)
-		keys := []string{p.Lock, queue, deadlines, alive, l.Layout.Permits(p), layout.TokenKey(p)}
+		queue, deadlines, alive := l.Layout.Queue(k)
+		keys := []string{k.Lock, queue, deadlines, alive, l.Layout.Permits(k), layout.TokenKey(k)}
 		for _, h := range r.Holds {
 			for n := 1; h.Mode == driver.Shared && n <= h.Holds && len(keys) < 2*detailMembers; n++ {
-				keys = append(keys, layout.Tagged(p.Lock)+":"+h.Owner+":rwlock_timeout:"+strconv.Itoa(n))
+				keys = append(keys, layout.Tagged(k.Lock)+":"+h.Owner+":rwlock_timeout:"+strconv.Itoa(n))
 			}
 		}
 		return keys
@@ -87,7 +87,7 @@ func parseKey(value any) (admin.Key, bool) {
 	size := int(r.Number())
 	switch value := r.Take().(type) {
 	case string:
-		key.Value = shown(value)
+		key.Value = printable(value)
 		if len(value) < size {
 			key.Value += fmt.Sprintf("… (%d bytes)", size)
 		}
@@ -96,23 +96,23 @@ func parseKey(value any) (admin.Key, bool) {
 		if !ok {
 			return key, false
 		}
-		key.Value = lines(key.Type, members, size)
+		key.Value = memberLines(key.Type, members, size)
 	default:
 		return key, false
 	}
 	return key, r.Done()
 }
 
-func lines(kind string, members []string, size int) string {
+func memberLines(kind string, members []string, size int) string {
 	step := 2 // field and value, or member and score
 	if kind == "list" {
 		step = 1
 	}
 	var text []string
 	for member := range slices.Chunk(members, step) {
-		line := shown(member[0])
+		line := printable(member[0])
 		if len(member) == 2 {
-			line += " → " + shown(member[1])
+			line += " → " + printable(member[1])
 		}
 		text = append(text, line)
 	}
@@ -124,7 +124,7 @@ func lines(kind string, members []string, size int) string {
 
 // shown returns s as text: what cannot be printed is escaped as in Go, and what
 // is long is cut.
-func shown(s string) string {
+func printable(s string) string {
 	cut := ""
 	if len(s) > detailBytes {
 		s, cut = s[:detailBytes], "…"
@@ -136,22 +136,22 @@ func shown(s string) string {
 // ForceReasons looks for the tombstones that a force unlock leaves to the owners of ended.
 func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) ([]string, error) {
 	why := make([]string, len(ended))
-	l, err := begin(ctx, c)
+	l, err := newLister(ctx, c)
 	if err != nil {
 		return why, err
 	}
 	var keys []string
 	var asked []int // of each key, whose mark it is
 	for i, e := range ended {
-		p := l.Layout.Locate(e.Name)
-		if l.server.Cluster && layout.Placeable(p) != nil {
+		k := l.Layout.ComputeKeys(e.Name)
+		if l.server.Cluster && layout.CheckSlots(k) != nil {
 			continue // nobody can have held that
 		}
 		owner := e.Owner
-		if l.Layout.Own == "" {
+		if l.Layout.Name == "" {
 			owner = strings.TrimSuffix(owner, layout.WriteField) // one mark is for both sides
 		}
-		keys, asked = append(keys, l.Layout.Mark(p, owner)), append(asked, i)
+		keys, asked = append(keys, l.Layout.Tombstone(k, owner)), append(asked, i)
 	}
 	if len(keys) == 0 {
 		return why, nil
@@ -166,11 +166,11 @@ func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) 
 			result.Err = wire.BadReply("list_tombstones", result.Value)
 		}
 		if result.Err != nil {
-			failed = cmp.Or(failed, l.Layout.Classify(l.Layout.Locate(ended[page[0]].Name), result.Err))
+			failed = cmp.Or(failed, l.Layout.Classify(l.Layout.ComputeKeys(ended[page[0]].Name), result.Err))
 			continue
 		}
 		for j, at := range page {
-			if reason, forced := strings.CutPrefix(marks[j], layout.ForcedMark); forced { // else of one that gave up
+			if reason, forced := strings.CutPrefix(marks[j], layout.ForcedPrefix); forced { // else of one that gave up
 				why[at] = reason
 			}
 		}

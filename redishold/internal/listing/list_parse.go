@@ -13,7 +13,7 @@ import (
 
 // parseLooked reads one element of what list_look.lua answers, but for the name
 // and who the owners are.
-func parseLooked(value any) (admin.Record, bool) {
+func parseRedisson(value any) (admin.Record, bool) {
 	r := wire.Read(value)
 	var record admin.Record
 	switch r.Text() {
@@ -95,7 +95,7 @@ func readReaders(r *wire.Reply, record *admin.Record) {
 			record.Holds[i].Owner = owner
 		}
 	}
-	if record.Holders <= listShown {
+	if record.Holders <= maxShown {
 		record.Holders = len(record.Holds) // without readers that died
 	}
 }
@@ -145,7 +145,7 @@ func (l *lister) parseString(value any) (admin.Record, bool) {
 	state, pttl, owner := r.Text(), r.Number(), r.Text()
 	record := admin.Record{Remaining: wire.Remaining(pttl), Listeners: int(r.Number())}
 	kind, left := admin.KindPlain, record.Remaining
-	if l.Layout.Own == "timestamp" {
+	if l.Layout.Name == "timestamp" {
 		kind, left = admin.KindTimestamp, wire.Remaining(r.Number())
 	}
 	switch state {

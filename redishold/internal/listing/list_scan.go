@@ -19,7 +19,7 @@ var errStopped = errors.New("stopped")
 
 // walk is one List: a SCAN of each type of key that a lock can be, on each master,
 // page by page in turn, so that a budget that ends early has seen some of each.
-type walk struct {
+type scanner struct {
 	*lister
 	limits admin.Filter
 	budget *budget.Budget
@@ -35,7 +35,7 @@ type scan struct {
 
 // run walks to the end, or until ctx or the budget ends. The trouble of one master
 // does not keep the others out; it is the error at the end.
-func (w *walk) run(ctx context.Context) error {
+func (w *scanner) run(ctx context.Context) error {
 	routes, err := w.routes(ctx)
 	if err != nil {
 		return err
@@ -59,20 +59,20 @@ func (w *walk) run(ctx context.Context) error {
 }
 
 // routes returns a key for each master: calls with that key go there.
-func (w *walk) routes(ctx context.Context) ([]string, error) {
+func (w *scanner) routes(ctx context.Context) ([]string, error) {
 	if !w.server.Cluster {
 		return []string{w.Layout.Prefix + "holdfast:list"}, nil
 	}
-	p := w.Layout.Locate("holdfast:list")
-	if err := layout.Placeable(p); err != nil {
-		return nil, wire.Refused("redis cannot place %q: %w", p.Lock, err)
+	k := w.Layout.ComputeKeys("holdfast:list")
+	if err := layout.CheckSlots(k); err != nil {
+		return nil, wire.Refused("redis cannot place %q: %w", k.Lock, err)
 	}
 	if strings.Contains(w.Layout.Prefix, "{") {
-		return []string{p.Lock}, nil // everything is in one slot
+		return []string{k.Lock}, nil // everything is in one slot
 	}
 	value, err := w.Call(ctx, wire.Call{Script: w.Script("list_masters")})
 	if err != nil {
-		return nil, w.Layout.Classify(p, err)
+		return nil, w.Layout.Classify(k, err)
 	}
 	var routes []string
 	r := wire.Read(value)
@@ -91,10 +91,10 @@ func (w *walk) routes(ctx context.Context) ([]string, error) {
 	return routes, nil
 }
 
-func (w *walk) scans(route string) []scan {
+func (w *scanner) scans(route string) []scan {
 	begin := literal(w.Layout.Prefix + w.limits.NamePrefix)
 	strs := scan{route: route, kind: "string", pattern: begin + "*", cursor: "0"}
-	if w.Layout.Own != "" {
+	if w.Layout.Name != "" {
 		return []scan{strs}
 	}
 	permits := scan{route: route, kind: "zset", pattern: begin + "*:timeout", cursor: "0"}
@@ -110,9 +110,9 @@ func (w *walk) scans(route string) []scan {
 }
 
 // page reads the next page of s and yields what is locked of it.
-func (w *walk) page(ctx context.Context, s *scan) error {
-	w.count()
-	size, err := w.budget.Page(ctx, listPage)
+func (w *scanner) page(ctx context.Context, s *scan) error {
+	w.spend()
+	size, err := w.budget.Page(ctx, keysPerScan)
 	if err != nil {
 		return err
 	}
@@ -133,28 +133,28 @@ func (w *walk) page(ctx context.Context, s *scan) error {
 	if s.cursor = cursor; cursor == "0" {
 		s.cursor = ""
 	}
-	return w.show(ctx, w.names(s.kind, keys))
+	return w.yieldLocked(ctx, w.names(s.kind, keys))
 }
 
 // refused returns what is wrong where a page of s cannot be had.
-func (w *walk) refused(s *scan, err error) error {
+func (w *scanner) refused(s *scan, err error) error {
 	const does = "redis refuses SCAN, which finds locks"
-	p, words := layout.Place{Name: s.pattern, Lock: s.pattern}, wire.ReplyText(err)
+	k, words := layout.Keys{Name: s.pattern, Lock: s.pattern}, wire.ReplyText(err)
 	switch {
 	case wire.Means(err, wire.MeansNoCommand):
 		lacking := wire.Lacking(does, words)
 		lacking.Advice = wire.NoCommand + "; a lock can be read by its name"
 		return lacking
 	case wire.Means(err, wire.MeansNoRightInside):
-		return wire.Ungranted(does, words, w.Layout.Grants(p, "", "SCAN", words))
+		return wire.Ungranted(does, words, w.Layout.Grants(k, "", "SCAN", words))
 	}
-	return w.Layout.Classify(p, err)
+	return w.Layout.Classify(k, err)
 }
 
 // show looks at names, a few at a time, and yields those that are locked.
-func (w *walk) show(ctx context.Context, names []string) error {
-	for chunk := range slices.Chunk(names, listChunk) {
-		w.count()
+func (w *scanner) yieldLocked(ctx context.Context, names []string) error {
+	for chunk := range slices.Chunk(names, namesPerCall) {
+		w.spend()
 		if err := w.budget.Wait(ctx); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (w *walk) show(ctx context.Context, names []string) error {
 	return nil
 }
 
-func (w *walk) locked(r admin.Record) bool {
+func (w *scanner) locked(r admin.Record) bool {
 	switch r.Kind {
 	case "", admin.KindOther, admin.KindUnknown:
 		return false
@@ -190,21 +190,21 @@ func (w *walk) locked(r admin.Record) bool {
 }
 
 // count counts for the budget what was spent since it did last.
-func (w *walk) count() {
+func (w *scanner) spend() {
 	w.budget.Spent(w.spent)
 	w.spent = 0
 }
 
 // names returns the names that keys of a type may belong to, without those seen
 // before and those of keys that stand beside a lock.
-func (w *walk) names(kind string, keys []string) []string {
+func (w *scanner) names(kind string, keys []string) []string {
 	var names []string
 	add := func(lock string) {
 		name, ok := strings.CutPrefix(lock, w.Layout.Prefix)
-		if !ok || !strings.HasPrefix(name, w.limits.NamePrefix) || name == "" || w.seen[name] || w.Layout.IsBeside(lock) {
+		if !ok || !strings.HasPrefix(name, w.limits.NamePrefix) || name == "" || w.seen[name] || w.Layout.IsAuxiliary(lock) {
 			return
 		}
-		if w.server.Cluster && layout.Placeable(w.Layout.Locate(name)) != nil {
+		if w.server.Cluster && layout.CheckSlots(w.Layout.ComputeKeys(name)) != nil {
 			return // nobody can lock that
 		}
 		names = append(names, name)

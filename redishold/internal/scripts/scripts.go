@@ -1,5 +1,5 @@
-// Package scripts has what runs inside of Redis: one Lua file for each step that must
-// be atomic.
+// Package scripts has the Lua scripts that Redis executes: one file for each operation that
+// must be atomic.
 package scripts
 
 import (
@@ -15,8 +15,8 @@ import (
 //go:embed *.lua shared/*.lua
 var sources embed.FS
 
-// Lock are the scripts of a lock that is one key. Keep is nil where the layout has none.
-type Lock struct{ Acquire, Renew, Release, Keep, Abandon, Break, Explain *wire.Script }
+// Lock is the scripts of an exclusive lock in one layout. Keep is nil if the layout has none.
+type Lock struct{ Acquire, Renew, Release, Keep, Abandon, Force, Explain *wire.Script }
 
 // LoadLock returns the scripts whose names begin with kind.
 func LoadLock(kind string) Lock {
@@ -25,20 +25,19 @@ func LoadLock(kind string) Lock {
 		Renew:   load(kind + "renew"),
 		Release: load(kind + "release"),
 		Abandon: load(kind + "abandon"),
-		Break:   load(kind + "force"),
+		Force:   load(kind + "force"),
 		Explain: load(kind + "explain"),
 	}
-	if kind != "timestamp_" { // others read that layout by the second, and take what has ended
+	if kind != "timestamp_" { // old clients of that layout take a lock by its second, which a kept lock cannot prevent
 		l.Keep = load(kind + "keep")
 	}
 	return l
 }
 
-// Library has the scripts that are loaded when they are first used: most programs use
-// few of them.
+// Library loads each script at its first use, because most programs use few of them.
 type Library struct{ loaded sync.Map } // of *wire.Script, by name: each is written once
 
-// Get returns the script of a name.
+// Get returns the script called name.
 func (l *Library) Get(name string) *wire.Script {
 	s, ok := l.loaded.Load(name)
 	if !ok {
@@ -47,15 +46,15 @@ func (l *Library) Get(name string) *wire.Script {
 	return s.(*wire.Script)
 }
 
-// load returns a script. The functions that its header says it uses, each a file in
-// shared, stand between the header and the rest, and so do those that they use.
+// load returns a script. Between its header and its body it inserts the functions in the line
+// "Uses" of the header, each of which is a file in shared, and the functions that these use.
 func load(name string) *wire.Script {
 	header, body, _ := strings.Cut(source(name), "\n\n")
 	return wire.NewScript(name, header+"\n\n"+shared(header, map[string]bool{})+body)
 }
 
-// shared returns the functions that a header names and that were not added yet, each
-// after those that it uses.
+// shared returns the functions in the line "Uses" of a header that were not added yet, each
+// after the functions that it uses.
 func shared(header string, added map[string]bool) (text string) {
 	_, used, _ := strings.Cut(header, "\n-- Uses   ")
 	used, _, _ = strings.Cut(used, "\n")
@@ -78,9 +77,9 @@ func source(name string) string {
 	return string(text)
 }
 
-// Commands returns those that the scripts of some families call by their names, each
-// once. A family is what names begin with, up to an underscore: "fair"; "" for names
-// without one.
+// Commands returns the Redis commands that the scripts of some families call, each once. The
+// family of a script is the part of its name before an underscore, such as "fair", or "" for
+// a name without one.
 func Commands(families ...string) (names []string) {
 	files, _ := sources.ReadDir(".")
 	called := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
@@ -104,7 +103,7 @@ func Commands(families ...string) (names []string) {
 	return slices.Compact(names)
 }
 
-// AllCommands returns the commands that a user of the engine needs, as ACL rules.
+// AllCommands returns the commands that a user needs for all kinds of lock, as ACL rules.
 func AllCommands() string {
 	used := Commands("", "fair", "rw", "semaphore")
 	return "+eval +evalsha +subscribe +unsubscribe +publish +spublish +" + strings.ToLower(strings.Join(used, " +"))

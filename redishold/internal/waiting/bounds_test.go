@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// How many others want names for which nobody waits is forgotten.
+// The number of other listeners is kept for a bounded number of channels.
 func TestOthersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ts Topics
-		for i := range 3 * othersMost {
-			ts.Counted(strconv.Itoa(i), 1)
+		for i := range 3 * maxRemembered {
+			ts.SetOthers(strconv.Itoa(i), 1)
 		}
-		if got := len(ts.others); got > othersMost {
-			t.Errorf("%d names are remembered, want at most %d", got, othersMost)
+		if got := len(ts.others); got > maxRemembered {
+			t.Errorf("%d names are remembered, want at most %d", got, maxRemembered)
 		}
-		last := strconv.Itoa(3*othersMost - 1)
-		ts.Counted(last, 0)
+		last := strconv.Itoa(3*maxRemembered - 1)
+		ts.SetOthers(last, 0)
 		if _, known := ts.others[last]; known {
 			t.Error("a name that nobody waits for is remembered")
 		}
-		ts.Counted(last, 1)
-		time.Sleep(othersLast + 1)
+		ts.SetOthers(last, 1)
+		time.Sleep(rememberFor + 1)
 		if got := ts.remembered(last); got != 0 {
-			t.Errorf("after %v %d others are remembered", othersLast, got)
+			t.Errorf("after %v %d others are remembered", rememberFor, got)
 		}
 	})
 }
 
-// Messages for those who never wait are forgotten.
+// Messages for owners that never wait are kept up to a bounded number.
 func TestStraysAreBounded(t *testing.T) {
-	var m message
-	m.box("here").waits = true
-	for i := range 3 * straysMost {
+	var m mailboxes
+	m.box("here").waiting = true
+	for i := range 3 * maxUnread {
 		m.deliver("here", uint64(i), "")
 		m.deliver(strconv.Itoa(i/2), uint64(i), "")
 	}
-	if len(m.boxes) > straysMost+1 || len(m.strays) > straysMost || m.boxes["here"] == nil {
-		t.Fatalf("%d mailboxes and %d strays are kept, and %v", len(m.boxes), len(m.strays), m.boxes["here"])
+	if len(m.boxes) > maxUnread+1 || len(m.unread) > maxUnread || m.boxes["here"] == nil {
+		t.Fatalf("%d mailboxes and %d strays are kept, and %v", len(m.boxes), len(m.unread), m.boxes["here"])
 	}
 }

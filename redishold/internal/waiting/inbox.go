@@ -1,25 +1,25 @@
 package waiting
 
-// message are the messages on the channel of a client, which many owners share, by
-// owner. The mutex of topics guards it.
-type message struct {
+// mailboxes are the messages on the channel of a client, by owner: many owners of that client
+// share the channel. The mutex of Topics guards them.
+type mailboxes struct {
 	boxes  map[string]*inbox
-	strays []string // owners with a message for which nobody waits, or did not yet
+	unread []string // owners that got a message while they had no waiter
 }
 
-// inbox is what one owner was notified.
+// inbox is the messages for one owner.
 type inbox struct {
-	waits   bool          // a waiter is there
-	version uint64        // of the last message; 0 before that
+	waiting bool          // the owner has a waiter
+	version uint64        // of the last message; 0 if there was none
 	changed chan struct{} // closed when version changes, and replaced
 	message string        // the last one
 }
 
-// straysMost bounds the messages that are kept for owners who do not wait yet:
-// one may arrive before the answer to the Try that it follows.
-const straysMost = 1024
+// maxUnread is the maximal number of messages that are kept for owners without a waiter. A
+// message may arrive before the reply to the Try after which the owner waits.
+const maxUnread = 1024
 
-func (m *message) box(owner string) *inbox {
+func (m *mailboxes) box(owner string) *inbox {
 	b := m.boxes[owner]
 	if b == nil {
 		b = &inbox{changed: make(chan struct{})}
@@ -31,25 +31,25 @@ func (m *message) box(owner string) *inbox {
 	return b
 }
 
-func (m *message) deliver(owner string, version uint64, message string) {
+func (m *mailboxes) deliver(owner string, version uint64, message string) {
 	b := m.box(owner)
 	b.version, b.message = version, message
 	close(b.changed)
 	b.changed = make(chan struct{})
-	if b.waits {
+	if b.waiting {
 		return
 	}
-	if m.strays = append(m.strays, owner); len(m.strays) > straysMost {
-		if oldest := m.boxes[m.strays[0]]; oldest != nil && !oldest.waits {
-			delete(m.boxes, m.strays[0])
+	if m.unread = append(m.unread, owner); len(m.unread) > maxUnread {
+		if oldest := m.boxes[m.unread[0]]; oldest != nil && !oldest.waiting {
+			delete(m.boxes, m.unread[0])
 		}
-		m.strays = m.strays[1:]
+		m.unread = m.unread[1:]
 	}
 }
 
-// Stamp returns a version that everything heard from now on exceeds, 0 if
-// nothing is heard on channel.
-func (ts *Topics) Stamp(channel string) uint64 {
+// LastVersion returns the latest version of all channels, so that everything received later
+// has a larger one. It returns 0 if there is no subscription to channel.
+func (ts *Topics) LastVersion(channel string) uint64 {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if t := ts.open[channel]; t != nil && t.state == Live {

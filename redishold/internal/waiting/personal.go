@@ -8,23 +8,23 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Personal waits for messages to one owner, on a channel that several owners share,
-// and where it is not the only one that sends it, also on a channel of its own.
+// Personal waits for messages for one owner: on a channel that several owners share, and, if
+// Redisson's clients may send a message, also on a channel of this owner only.
 type Personal struct {
 	Topics *Topics
 	Owner  string
 
-	Shared  string                              // the channel
-	Address func(message string) (owner string) // whose a message on it is, "" if it is everybody's
-	Own     string                              // the other channel
+	Shared  string                              // the channel of several owners
+	Address func(message string) (owner string) // returns the owner of a message on Shared, "" if it is for all
+	Own     string                              // the channel of this owner
 
-	shared, own *topic // nil before they are needed and after Close
-	naps        poller // instead of messages
+	shared, own *topic // nil before the first use and after Close
+	sleeps      poller // for a user who may not subscribe
 }
 
-// Wait returns when something was heard since the Try that saw these versions of the
-// two channels; last is what it answered. alone says that no message comes on the owner's
-// own channel.
+// Wait returns when a message was received after a Try. shared and own are the versions of
+// the two channels before that Try, and last is its Outcome. With alone, no message can come
+// on the owner's own channel.
 func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, last driver.Outcome) error {
 	if w.shared == nil {
 		w.shared = w.join()
@@ -36,15 +36,15 @@ func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, las
 		var others <-chan struct{}
 		var since time.Time
 		var ownErr error
-		if w.own != nil { // before the other, which may be subscribed at once: both begin with the first Wait
-			others, since, ownErr = w.Topics.state(w.own, own)
+		if w.own != nil { // before the shared one, which may already be subscribed, so that both subscriptions begin now
+			others, since, ownErr = w.Topics.retryTime(w.own, own)
 		}
-		all, mine, done, err := w.state(shared)
+		all, mine, done, err := w.ready(shared)
 		if err == nil && !done {
 			done, err = !since.IsZero(), ownErr
 		}
 		if wire.Means(err, wire.MeansNoRight, wire.MeansNoCommand) {
-			return w.naps.wait(ctx, pollMost, last)
+			return w.sleeps.wait(ctx, pollMost, last)
 		}
 		if done || err != nil {
 			return err
@@ -59,20 +59,21 @@ func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, las
 	}
 }
 
-// join is that of topics for one of the owners that share a channel.
+// join adds the waiter to the topic of the shared channel.
 func (w *Personal) join() *topic {
 	t := w.Topics.join(w.Shared)
 	w.Topics.mu.Lock()
 	defer w.Topics.mu.Unlock()
 	t.address = w.Address
-	t.mail.box(w.Owner).waits = true
+	t.mail.box(w.Owner).waiting = true
 	return t
 }
 
-// state is that of topics: mine is closed when the owner got a message, all when
-// everybody may have missed something.
-func (w *Personal) state(ahead uint64) (all, mine <-chan struct{}, done bool, err error) {
-	all, _, err = w.Topics.state(w.shared, ahead)
+// ready reports whether a message was received after version ahead of the shared channel. If
+// not, mine is closed when the owner gets a message, and all is closed when messages may have
+// been missed.
+func (w *Personal) ready(ahead uint64) (all, mine <-chan struct{}, done bool, err error) {
+	all, _, err = w.Topics.retryTime(w.shared, ahead)
 	w.Topics.mu.Lock()
 	defer w.Topics.mu.Unlock()
 	box := w.shared.mail.box(w.Owner)
@@ -80,7 +81,7 @@ func (w *Personal) state(ahead uint64) (all, mine <-chan struct{}, done bool, er
 	return all, box.changed, done, err
 }
 
-// Last returns the last message to the owner, "" if there was none.
+// Last returns the last message for the owner, or "" if there was none.
 func (w *Personal) Last() string {
 	if w.shared == nil {
 		return ""
@@ -90,7 +91,7 @@ func (w *Personal) Last() string {
 	return w.shared.mail.box(w.Owner).message
 }
 
-// Close gives up the waiter's shares of the subscriptions.
+// Close removes the waiter from its topics.
 func (w *Personal) Close() {
 	if w.shared != nil {
 		w.Topics.mu.Lock()

@@ -1,5 +1,5 @@
-// Package waiting has waiters for a lock: the channels on which they learn of
-// releases, and whose turn it is to ask.
+// Package waiting has waiters for a lock: their subscriptions to the messages of releases,
+// and the times at which they try again.
 package waiting
 
 import (
@@ -13,67 +13,67 @@ import (
 )
 
 const (
-	// SubscribeLimit is how long one attempt to subscribe may take.
+	// SubscribeLimit is the maximal time of one attempt to subscribe.
 	SubscribeLimit = 5 * time.Second
-	// subscribeAgain is how long after a failed one the next may begin.
-	subscribeAgain = time.Second
+	// resubscribeAfter is the time between a failed attempt and the next one.
+	resubscribeAfter = time.Second
 )
 
-// Topics are the channels that this process listens on: one topic per lock name,
-// for as long as somebody waits for it.
+// Topics are the channels with waiters: one topic for each channel, as long as it has a
+// waiter.
 type Topics struct {
-	// Subscribe starts to listen on the channels that stand for one name and
-	// returns when all are confirmed.
+	// Subscribe subscribes to a channel, in a cluster to the classic and to the sharded
+	// channel of that name, and returns when the server has confirmed all of them.
 	Subscribe func(ctx context.Context, channel string, notify func(wire.Notice)) ([]Subscription, error)
 
-	// Poll is for how long waiters sleep at most instead of listening; 0: they listen.
+	// Poll is the maximal sleep of waiters that poll. If it is 0, waiters subscribe.
 	Poll time.Duration
 
 	mu   sync.Mutex
-	last uint64            // the latest version given out; never given out twice
+	last uint64            // the latest version; each version is used once
 	open map[string]*topic // by channel; nil before the first
 
-	others map[string]listeners // clients elsewhere that listened on channels on which this process does not
+	others map[string]listeners // by channel, for those without a topic
 }
 
 // Subscription is a running subscription.
 type Subscription interface {
-	// Close stops listening.
+	// Close ends the subscription.
 	Close()
 }
 
-// topic is what is known of one channel. The mutex of topics guards it.
+// topic is the state of one channel. The mutex of Topics guards it.
 type topic struct {
 	channel string
 	waiters int
 	state   State
 	subs    []Subscription
-	cancel  context.CancelFunc // stops an attempt to subscribe
+	cancel  context.CancelFunc // stops the attempt to subscribe; nil if there is none
 
-	// version changes with everything that may mean a release. It is 0 until
-	// the subscription is confirmed: a Try sent before that proves nothing.
+	// version changes with every message or event that may mean a release. It is 0 until the
+	// subscription is confirmed: the release after an earlier Try may have been missed.
 	version uint64
 	changed chan struct{} // closed when version or state changes, and replaced
-	turns
+	stagger
 
-	address func(message string) (owner string) // see Personal.Address; nil if no owners share the channel
-	mail    message                             // for them
+	address func(message string) (owner string) // see Personal.Address; nil if all messages are for all waiters
+	mail    mailboxes                           // the messages for single owners
 
-	err   error     // why the last attempt failed
-	again time.Time // when the next may begin
+	err         error     // of the last attempt to subscribe
+	nextAttempt time.Time // when the next one may begin
 }
 
-// State says whether this process hears what is sent on a channel.
+// State is the state of the subscription to a channel.
 type State int
 
-// The states of a channel.
+// The states of a subscription.
 const (
-	Idle        State = iota // it does not
-	Subscribing              // it is about to
-	Live                     // it does
+	Idle        State = iota // not subscribed
+	Subscribing              // not confirmed yet
+	Live                     // confirmed
 )
 
-// Version returns the present version of a channel, 0 if nobody listens on it.
+// Version returns the current version of a channel, or 0 if it has no waiters.
 func (ts *Topics) Version(channel string) uint64 {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -83,7 +83,7 @@ func (ts *Topics) Version(channel string) uint64 {
 	return 0
 }
 
-// State returns the present state of a channel.
+// State returns the current state of a channel.
 func (ts *Topics) State(channel string) State {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -110,7 +110,7 @@ func (ts *Topics) join(channel string) *topic {
 	return t
 }
 
-// leave takes a waiter away, and with the last one the subscription.
+// leave removes a waiter from a topic. With the last waiter the subscription ends.
 func (ts *Topics) leave(t *topic) {
 	ts.mu.Lock()
 	t.waiters--
@@ -130,28 +130,29 @@ func (ts *Topics) leave(t *topic) {
 	CloseAll(subs)
 }
 
-// state answers whether it is worth while to ask since a Try that saw version
-// ahead: since when, or from when on. The zero time is for not yet; then changed
-// is closed when it may be. It starts a subscription where there is none.
-func (ts *Topics) state(t *topic, ahead uint64) (changed <-chan struct{}, from time.Time, err error) {
+// retryTime returns the time at which a waiter should try again, if the topic has changed
+// since a Try at version ahead. Otherwise it returns the zero time. changed is closed at the
+// next change, after which the caller must call retryTime again. retryTime begins to
+// subscribe if there is no subscription.
+func (ts *Topics) retryTime(t *topic, ahead uint64) (changed <-chan struct{}, at time.Time, err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	switch {
-	case t.state == Live && t.version != ahead && t.version != t.taken:
-		return t.changed, t.until(), nil
+	case t.state == Live && t.version != ahead && t.version != t.takenVersion:
+		return t.changed, t.retryAt(), nil
 	case t.state == Live:
-	case t.state == Idle && time.Now().Before(t.again):
+	case t.state == Idle && time.Now().Before(t.nextAttempt):
 		return nil, time.Time{}, t.err
 	case t.state == Idle:
-		ts.start(t)
+		ts.beginSubscription(t)
 	}
 	return t.changed, time.Time{}, nil
 }
 
-// start begins to subscribe t. The attempt outlives the Wait that needs it,
-// since others share it, and ends with the topic's last waiter: leave cancels
-// it, and does not wait for the network.
-func (ts *Topics) start(t *topic) {
+// beginSubscription starts an attempt to subscribe. The attempt does not end with the Wait
+// that has started it, because other waiters need it, too. It ends with the last waiter of
+// the topic: leave cancels it, and does not wait for the network.
+func (ts *Topics) beginSubscription(t *topic) {
 	ctx, cancel := context.WithTimeout(context.Background(), SubscribeLimit)
 	t.state, t.cancel, t.err = Subscribing, cancel, nil
 	go func() {
@@ -163,14 +164,14 @@ func (ts *Topics) start(t *topic) {
 	}()
 }
 
-// subscribed records how an attempt ended. It returns false if nobody wants the
-// subscription any more.
+// subscribed records the result of an attempt to subscribe. It returns false if the attempt
+// failed, or if the topic has no waiters any more; then the caller must close subs.
 func (ts *Topics) subscribed(t *topic, subs []Subscription, err error) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	t.cancel = nil
 	if err != nil {
-		t.state, t.err, t.again = Idle, err, time.Now().Add(subscribeAgain)
+		t.state, t.err, t.nextAttempt = Idle, err, time.Now().Add(resubscribeAfter)
 	} else if t.waiters > 0 {
 		t.state, t.subs = Live, subs
 		ts.advance(t)
@@ -180,10 +181,9 @@ func (ts *Topics) subscribed(t *topic, subs []Subscription, err error) bool {
 	return false
 }
 
-// notice records what a subscription heard. Until all channels are confirmed
-// there is nothing to record: the version that follows is new to everybody.
-//
-// A message for one of the owners that share the channel is for that one alone.
+// notice records a Notice of a subscription. It ignores all before the topic is Live, because
+// with the change to Live every waiter tries anyway. A message for one owner only wakes the
+// waiter of that owner.
 func (ts *Topics) notice(t *topic, n wire.Notice) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -194,28 +194,29 @@ func (ts *Topics) notice(t *topic, n wire.Notice) {
 	switch {
 	case t.state != Live:
 	case n.Payload == repeatedMessage && len(t.subs) > 1:
-		if time.Since(t.direct) >= directLimit { // a message of the sharded channel may be lost: ask a moment later
+		if time.Since(t.lastRelease) >= repeatedLimit { // the message on the sharded channel may be lost: try, but later
 			ts.advance(t)
-			t.since = t.since.Add(turnMost)
+			t.lastChange = t.lastChange.Add(staggerMax)
 		}
 	case owner != "":
 		ts.last++
 		t.mail.deliver(owner, ts.last, n.Payload)
-	case n.Payload == takenMessage && strings.HasPrefix(t.channel, layout.RedissonChannel): // of semaphores it is a number of permits
-		t.taken = t.version
+	case n.Payload == takenMessage && strings.HasPrefix(t.channel, layout.RedissonChannel): // on the channel of a semaphore it is a number of permits
+		t.takenVersion = t.version
 		t.wake()
 	case n.Subscribed:
 		ts.advance(t)
 	default:
 		t.releases++
-		t.direct = time.Now()
+		t.lastRelease = time.Now()
 		ts.advance(t)
 	}
 }
 
+// advance gives the topic a new version and wakes its waiters.
 func (ts *Topics) advance(t *topic) {
 	ts.last++
-	t.version, t.since = ts.last, time.Now()
+	t.version, t.lastChange = ts.last, time.Now()
 	t.wake()
 }
 

@@ -10,41 +10,41 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Waiter waits for messages about one name. All Waiters for one name share a
-// subscription, which ends with the last of them.
+// Waiter waits for messages on one channel. All Waiters of a channel share a subscription,
+// which ends with the last of them.
 type Waiter struct {
 	topics  *Topics
 	channel string
 	topic   *topic // nil before the first Wait and after Close
-	naps    poller // instead of messages
+	sleeps  poller // for waiters that poll
 }
 
-// Waiter returns one for the name of a channel.
+// Waiter returns a Waiter for a channel.
 func (ts *Topics) Waiter(channel string) *Waiter { return &Waiter{topics: ts, channel: channel} }
 
-// Version returns what a Try is to have seen so that Wait waits for what comes after it.
+// Version returns the current version of the channel. The caller reads it before a Try and
+// puts it into Outcome.Ahead, so that Wait waits for messages after that.
 func (w *Waiter) Version() uint64 { return w.topics.Version(w.channel) }
 
-// Wait returns when something was heard since the Try that last came from, and also
-// when listening began only after that Try.
-//
-// Where there are no messages to be had, it returns after ever longer sleeps.
+// Wait returns when it is time for the next try: after a message since the Try with the
+// Outcome last, and also if the subscription has begun only after that Try. If waiters poll,
+// or the user may not subscribe, Wait returns after a sleep; the sleeps become longer.
 func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if w.topics.Poll > 0 {
-		return driver.Outcome{}, w.naps.wait(ctx, w.topics.Poll, last)
+		return driver.Outcome{}, w.sleeps.wait(ctx, w.topics.Poll, last)
 	}
 	if w.topic == nil {
 		w.topic = w.topics.join(w.channel)
 	}
 	ahead, _ := last.Ahead.(uint64)
 	for {
-		changed, from, err := w.topics.state(w.topic, ahead)
+		changed, at, err := w.topics.retryTime(w.topic, ahead)
 		if wire.Means(err, wire.MeansNoRight, wire.MeansNoCommand) {
-			return driver.Outcome{}, w.naps.wait(ctx, pollMost, last)
+			return driver.Outcome{}, w.sleeps.wait(ctx, pollMost, last)
 		}
 		done := false
 		if err == nil {
-			done, err = until(ctx, from, changed)
+			done, err = waitUntil(ctx, at, changed)
 		}
 		if done || err != nil {
 			return driver.Outcome{}, err
@@ -52,19 +52,19 @@ func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 	}
 }
 
-// until waits until from, if that is not zero, and returns true, unless changed
-// is closed or ctx ends before that.
-func until(ctx context.Context, from time.Time, changed <-chan struct{}) (bool, error) {
-	var turn <-chan time.Time
-	if !from.IsZero() {
-		left := time.Until(from)
+// waitUntil waits until the given time and returns true. It returns false if changed is
+// closed before, and ctx's error if ctx ends before. With a zero time it waits for these two.
+func waitUntil(ctx context.Context, at time.Time, changed <-chan struct{}) (bool, error) {
+	var timer <-chan time.Time
+	if !at.IsZero() {
+		left := time.Until(at)
 		if left <= 0 {
 			return true, nil
 		}
-		turn = time.After(left)
+		timer = time.After(left)
 	}
 	select {
-	case <-turn:
+	case <-timer:
 		return true, nil
 	case <-changed:
 		return false, nil
@@ -73,7 +73,7 @@ func until(ctx context.Context, from time.Time, changed <-chan struct{}) (bool, 
 	}
 }
 
-// Close gives up the waiter's share of the subscription.
+// Close removes the waiter from its topic.
 func (w *Waiter) Close() {
 	if w.topic != nil {
 		w.topics.leave(w.topic)
@@ -83,14 +83,14 @@ func (w *Waiter) Close() {
 
 const (
 	pollFirst = time.Millisecond
-	pollMost  = 128 * time.Millisecond // where the user may not listen; as Redisson's spin lock
+	pollMost  = 128 * time.Millisecond // for a user who may not subscribe; as in Redisson's spin lock
 )
 
-// poller waits by sleeping: a millisecond at first, twice as long each time up to
-// most, with jitter so that waiters do not return together.
+// poller waits by sleeping: for a millisecond at first, then for twice as long each time up to
+// a maximum, with jitter so that waiters do not return at the same time.
 type poller struct{ last time.Duration }
 
-// wait returns nil after the next sleep, or earlier if the holder's lease ends.
+// wait returns nil after the next sleep, which ends earlier if the lease of the holder ends.
 func (w *poller) wait(ctx context.Context, most time.Duration, last driver.Outcome) error {
 	w.last = min(max(2*w.last, pollFirst), most)
 	nap := w.last - rand.N(w.last/4+1) //nolint:gosec // spreads load, protects nothing

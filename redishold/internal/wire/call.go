@@ -1,5 +1,5 @@
-// Package wire has what goes to a Redis server and comes back: calls of scripts, their
-// answers, and what errors mean.
+// Package wire has the calls of scripts, the parts of their replies, and the meanings of error
+// replies.
 package wire
 
 import (
@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Call is what redishold.Call is, for the packages that redishold imports. A conversion
-// makes one of the other.
+// Call has the fields of redishold.Call, for the packages that redishold imports. A conversion
+// makes one from the other.
 type Call struct {
 	Script   *Script
 	Keys     []string
@@ -19,13 +19,13 @@ type Call struct {
 	Replicas int
 }
 
-// Result is what redishold.Result is, as Call is redishold.Call.
+// Result has the fields of redishold.Result, as Call those of redishold.Call.
 type Result struct {
 	Value any
 	Err   error
 }
 
-// Pick returns the elements at some places, of calls for example.
+// Pick returns the elements of all with the indices at.
 func Pick[T any](all []T, at []int) []T {
 	picked := make([]T, len(at))
 	for i, j := range at {
@@ -34,36 +34,37 @@ func Pick[T any](all []T, at []int) []T {
 	return picked
 }
 
-// Scatter puts the results of what Pick returned in their places among all.
+// Scatter writes some, the results for the elements from Pick, into results at their indices
+// at.
 func Scatter[T any](results []T, at []int, some []T) {
 	for i, j := range at {
 		results[j] = some[i]
 	}
 }
 
-// ReplyError is an error that the server answered, as it put it.
+// ReplyError is an error reply of the server.
 type ReplyError struct{ Text string }
 
-// Error returns the server's words.
+// Error returns the text of the reply.
 func (e *ReplyError) Error() string { return e.Text }
 
-// Notice is what a subscription hears.
+// Notice is an event of a subscription.
 type Notice struct {
-	Subscribed bool   // the server (again) confirmed the subscription: messages before it may be lost
-	Payload    string // otherwise a message
+	Subscribed bool   // the server has confirmed the subscription, perhaps again: earlier messages may be lost
+	Payload    string // the message, if Subscribed is false
 }
 
-// Server is what the calls to a server depend on.
+// Server is the properties of a server on which calls depend.
 type Server struct {
 	Cluster   bool // a node of a Redis Cluster
 	ShardedPS bool // it supports SSUBSCRIBE and SPUBLISH
 }
 
-// PublishWith returns the commands that wake waiters.
+// PublishWith returns the publish commands for the server.
 func (s Server) PublishWith() []string { return []string{"PUBLISH", "SPUBLISH"}[:s.Publishing()] }
 
-// Publishing is how many commands it takes to wake waiters. In a cluster with sharded
-// channels, Redisson clients may listen on either kind.
+// Publishing returns the number of publish commands for the server. In a cluster with sharded
+// channels there are two, because Redisson clients may listen on either kind of channel.
 func (s Server) Publishing() int {
 	if s.Cluster && s.ShardedPS {
 		return 2
@@ -71,9 +72,9 @@ func (s Server) Publishing() int {
 	return 1
 }
 
-// Listening returns the subcommand of PUBSUB that counts listeners, "" if there is none.
-// In a cluster a node knows only its own clients, and the clients of a sharded channel are
-// all its own.
+// Listening returns the subcommand of PUBSUB that counts all listeners on a channel, or "" if
+// there is none. A node of a cluster counts only its own clients; only on a sharded channel
+// these are all listeners.
 func (s Server) Listening() string {
 	switch {
 	case !s.Cluster:
@@ -90,7 +91,7 @@ type Script struct{ name, source, sha string }
 
 // NewScript returns a script.
 func NewScript(name, source string) *Script {
-	sum := sha1.Sum([]byte(source)) //nolint:gosec // EVALSHA names scripts by SHA-1; nothing is protected by it
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // EVALSHA identifies scripts by SHA-1; it is not for security
 	return &Script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
 }
 
@@ -100,11 +101,11 @@ func (s *Script) Name() string { return s.name }
 // Source returns the script's text, for EVAL.
 func (s *Script) Source() string { return s.source }
 
-// SHA returns the digest by which EVALSHA names the script, in lower-case hex.
+// SHA returns the digest of the script for EVALSHA, in lower-case hex.
 func (s *Script) SHA() string { return s.sha }
 
-// MS is a duration as an argument of a script: in milliseconds, rounded up. A lease must
-// not end early, and a TTL of 0 would delete the key.
+// MS returns a duration as an argument of a script: in milliseconds, rounded up, at least 1. A
+// lease must not end early, and a TTL of 0 would delete the key.
 func MS(d time.Duration) string {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {
@@ -113,5 +114,5 @@ func MS(d time.Duration) string {
 	return strconv.FormatInt(max(1, ms), 10)
 }
 
-// Count is a number of at least 1 as an argument of a script.
+// Count returns n as an argument of a script, at least 1.
 func Count(n int) string { return strconv.Itoa(max(1, n)) }

@@ -10,32 +10,32 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// ServerError is a server's answer, sorted by what it means for a claim.
+// ServerError is an error reply of the server, with its meaning for a claim.
 type ServerError struct {
 	Does   string // `redis refuses "stock:42"`
 	Cause  *ReplyError
-	Advice string // what to do about it; "" if there is nothing to say
+	Advice string // what the user can do; may be ""
 	Kinds  []error
 }
 
-// Error quotes the server and says what to do.
+// Error returns the error reply and the advice.
 func (e *ServerError) Error() string {
 	text := e.Cause.Text
-	if MeaningOf(text) == MeansWrongType { // the rest is about the script
+	if MeaningOf(text) == MeansWrongType { // the rest of the text is about the script
 		text = "WRONGTYPE"
 	}
-	text = e.Does + ": " + text[max(0, strings.Index(text, CodeOf(text))):] // up to Redis 6.2 the error of a script has more before its code
+	text = e.Does + ": " + text[max(0, strings.Index(text, CodeOf(text))):] // up to Redis 6.2 the error of a script has more text before its code
 	if e.Advice != "" {
 		text += ": " + e.Advice
 	}
 	return text
 }
 
-// Unwrap returns what the answer means, and the answer itself.
+// Unwrap returns the error reply, and the errors of package driver that say what it means.
 func (e *ServerError) Unwrap() []error { return append([]error{e.Cause}, e.Kinds...) }
 
-// Ungranted is the error for a user who lacks rights, as the server put it, before
-// anything was written.
+// Ungranted returns the error for a user without permissions, before anything was written.
+// words is the error reply, and rules are the missing ACL rules.
 func Ungranted(does, words string, rules ...string) *ServerError {
 	return &ServerError{
 		Does:   does,
@@ -45,10 +45,11 @@ func Ungranted(does, words string, rules ...string) *ServerError {
 	}
 }
 
-// NoCommand is what to do about MeansNoCommand.
+// NoCommand is the advice for MeansNoCommand.
 const NoCommand = "the server, or a proxy in front of it, does not have that command"
 
-// Lacking is the error for a server that lacks a command, before anything was written.
+// Lacking returns the error for a server without a command, before anything was written. words
+// is the error reply.
 func Lacking(does, words string) *ServerError {
 	return &ServerError{
 		Does: does, Cause: &ReplyError{Text: words}, Advice: "nothing was written; " + NoCommand,
@@ -56,7 +57,7 @@ func Lacking(does, words string) *ServerError {
 	}
 }
 
-// Classify returns what a server's answer means for a claim, and whose refusal it is.
+// Classify returns an error reply with its meaning for a claim. does is the refused action.
 func Classify(does string, reply *ReplyError) *ServerError {
 	e := &ServerError{Does: does, Cause: reply}
 	switch MeaningOf(reply.Text) {
@@ -69,14 +70,13 @@ func Classify(does string, reply *ReplyError) *ServerError {
 		e.Kinds = []error{driver.ErrRefused, driver.ErrNotExecuted}
 	case MeansWrongType:
 		e.Kinds = []error{driver.ErrMismatch}
-	default: // also where there is no room
+	default: // also meansNoRoom
 		e.Kinds = []error{driver.ErrRefused}
 	}
 	return e
 }
 
-// ClassifyLogin is Classify for an error that came up before the server knew what
-// it was asked for.
+// ClassifyLogin is Classify for an error that came before the first command for a lock.
 func ClassifyLogin(err error) error {
 	var reply *ReplyError
 	if !errors.As(err, &reply) {
@@ -93,23 +93,23 @@ func ClassifyLogin(err error) error {
 	return e
 }
 
-// meaning is what a server's error says about the call that it answers.
+// meaning is the meaning of an error reply for the call.
 type meaning int
 
-// What errors mean.
+// The meanings of error replies.
 const (
-	MeansUnknown       meaning = iota // anything else: refused, perhaps half-way
-	MeansLater                        // nothing was done; try again
-	MeansNever                        // nothing was done; trying again is no use
-	MeansNoRight                      // as MeansNever: the user lacks a right
-	MeansNoRightInside                // a command inside the script lacked it; those before it were run
+	MeansUnknown       meaning = iota // any other error: the server may have done a part of the script
+	MeansLater                        // nothing was done; a later try may succeed
+	MeansNever                        // nothing was done; later tries will fail, too
+	MeansNoRight                      // as MeansNever: the user has no permission
+	MeansNoRightInside                // no permission for a command inside the script; earlier commands of the script were executed
 	MeansNoCommand                    // the server, or a proxy before it, does not have a command
-	MeansNoDatabase                   // as MeansNever: the client's connections are for a database that is not there
-	meansNoRoom                       // the server takes no writes; those that need no memory were run
-	MeansWrongType                    // the key holds something else
+	MeansNoDatabase                   // as MeansNever: the database of the connections does not exist
+	meansNoRoom                       // the server is full; the commands that need no memory were executed
+	MeansWrongType                    // the key has another type
 )
 
-// MeaningOf sorts the text of a server's error.
+// MeaningOf returns the meaning of the text of an error reply.
 func MeaningOf(text string) meaning {
 	// Inside a script a missing right is "ERR The user executing the script
 	// can't run this command", and from Redis 7.2 "ERR ACL failure in script".
@@ -121,7 +121,7 @@ func MeaningOf(text string) meaning {
 	case strings.Contains(text, "max number of clients reached"):
 		return MeansLater
 	case strings.Contains(text, "SELECT is not allowed in cluster mode"), strings.Contains(text, "DB index is out of range"):
-		return MeansNoDatabase // to the SELECT that begins a connection: no script has one
+		return MeansNoDatabase // the reply to the SELECT of a new connection, because no script has a SELECT
 	}
 	switch CodeOf(text) {
 	case "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "MOVED", "ASK", "NOSCRIPT":
@@ -141,17 +141,18 @@ func MeaningOf(text string) meaning {
 	return MeansUnknown
 }
 
-// lacksCommand reports that text, in lower case, says that there is no such command. Redis
-// says it in two ways, to a client and to a script, and proxies in others.
+// lacksCommand reports whether text, in lower case, means that the server does not have a
+// command. Redis has one text for a client and another one for a script, and proxies have
+// others.
 func lacksCommand(text string) bool {
-	said := func(words string) bool { return strings.Contains(text, words) }
-	return said("unknown command") || said("unknown redis command") || said("unsupported command") ||
-		said("command") && said("not support") || said("command") && said("is not allowed") && !said("from script")
+	has := func(words string) bool { return strings.Contains(text, words) }
+	return has("unknown command") || has("unknown redis command") || has("unsupported command") ||
+		has("command") && has("not support") || has("command") && has("is not allowed") && !has("from script")
 }
 
-// CodeOf returns the code that a server's error begins with. Up to Redis 6.2 an
-// error inside a script is "ERR Error running script (…): …: -CODE words", and
-// then that inner code counts. Some clients cut off "ERR".
+// CodeOf returns the code at the beginning of an error reply. Up to Redis 6.2, the error of a
+// command inside a script is "ERR Error running script (…): …: -CODE words"; then CodeOf
+// returns the inner code. Some clients cut off "ERR".
 func CodeOf(text string) string {
 	code, _, _ := strings.Cut(text, " ")
 	if code != "ERR" && code == strings.ToUpper(code) || !strings.Contains(text, "script") {
@@ -166,8 +167,8 @@ func CodeOf(text string) string {
 	return code
 }
 
-// NotBegun adds to an error of acquire that nothing was done, where the order of
-// its writes makes that certain: a server without room refuses the first one.
+// NotBegun adds driver.ErrNotExecuted to an error of acquire from a full server: such a server
+// refuses the first write of the script.
 func NotBegun(err error) error {
 	var e *ServerError
 	if errors.As(err, &e) && MeaningOf(e.Cause.Text) == meansNoRoom {
@@ -176,7 +177,7 @@ func NotBegun(err error) error {
 	return err
 }
 
-// NotTried says of an error that it came up before the claim was sent.
+// NotTried returns err as one that came before the claim was sent: driver.ErrNotExecuted.
 func NotTried(err error) error {
 	if errors.Is(err, driver.ErrNotExecuted) {
 		return err
@@ -184,22 +185,23 @@ func NotTried(err error) error {
 	return unsent.Error(err)
 }
 
-// Refused makes an error of the engine's own, before anything was sent.
+// Refused returns an error of this package for a claim that it refuses before anything is
+// sent.
 func Refused(format string, args ...any) error {
 	return &refusal{fmt.Errorf(format, args...)}
 }
 
-// refusal is an error for which nothing was sent and nothing would help.
+// refusal is an error of Refused.
 type refusal struct{ error }
 
-// Unwrap returns the reason, and what it means for a claim.
+// Unwrap returns the reason, and the errors of package driver that say what it means.
 func (r *refusal) Unwrap() []error {
 	return []error{r.error, driver.ErrRefused, driver.ErrNotExecuted}
 }
 
-// ReplyText returns what the server answered, "" for no error and for others.
+// ReplyText returns the text of an error reply. It returns "" if err is nil or another error.
 func ReplyText(err error) string {
-	if err == nil { // most are, and need no reply on the heap
+	if err == nil { // the usual case, for which reply must not be allocated
 		return ""
 	}
 	var reply *ReplyError
@@ -209,7 +211,7 @@ func ReplyText(err error) string {
 	return reply.Text
 }
 
-// Means reports that err is a server's answer with one of these meanings.
+// Means reports whether err is an error reply with one of the given meanings.
 func Means(err error, any ...meaning) bool {
 	text := ReplyText(err)
 	return text != "" && slices.Contains(any, MeaningOf(text))

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Reply takes the answer of a script apart from its front. Once something is not what
-// it should be, neither it nor the lists in it are ok.
+// Reply reads the elements of a script's reply, from the first to the last. After an element
+// of the wrong type, the Reply and all its nested lists are not ok.
 type Reply struct {
 	list []any
 	ok   *bool
 }
 
-// Read begins with value, which should be a list.
+// Read returns a Reply for value, which should be a list.
 func Read(value any) Reply {
 	ok := true
 	list, _ := value.([]any)
@@ -50,7 +50,7 @@ func (r *Reply) Nested() Reply {
 	return Reply{list, r.ok}
 }
 
-// AtList reports that the next element is a list.
+// AtList reports whether the next element is a list.
 func (r *Reply) AtList() bool {
 	if !r.More() {
 		return false
@@ -66,13 +66,13 @@ func (r *Reply) Texts() []string {
 	return found
 }
 
-// More reports that there is something left, as long as all went well.
+// More reports whether elements are left and the Reply is ok.
 func (r *Reply) More() bool { return *r.ok && len(r.list) > 0 }
 
-// Done reports that nothing is left, and all went well.
+// Done reports whether no elements are left and the Reply is ok.
 func (r *Reply) Done() bool { return *r.ok && len(r.list) == 0 }
 
-// Texts reads a list of strings.
+// Texts returns a list of strings, and false if value is not one.
 func Texts(value any) ([]string, bool) {
 	list, ok := value.([]any)
 	found := make([]string, len(list))
@@ -83,8 +83,8 @@ func Texts(value any) ([]string, bool) {
 	return found, ok
 }
 
-// Fields reads names and values, with a sign in each of them and something between them:
-// those of INFO are lines "field:value".
+// Fields returns the names and values in a text of pairs. between separates two pairs, and
+// sign the name from the value: "\n" and ":" for INFO.
 func Fields(text, between, sign string) map[string]string {
 	fields := map[string]string{}
 	for part := range strings.SplitSeq(text, between) {
@@ -96,14 +96,14 @@ func Fields(text, between, sign string) map[string]string {
 	return fields
 }
 
-// BadReply is the error for a reply that is not exactly what the script can
-// answer: uncertain, nothing is granted.
+// BadReply returns the error for a reply that the script cannot give. The outcome is unknown,
+// and nothing counts as granted.
 func BadReply(script string, value any) error {
 	return fmt.Errorf("redis: script %s answered %#v, which it cannot: is a proxy in between?", script, value)
 }
 
-// Remaining turns PTTL into a duration; -1, no TTL, stays negative. Redis counts
-// further than a Duration does.
+// Remaining returns a PTTL as a duration, at most the longest Duration. A PTTL of -1, for a key
+// without a TTL, becomes a negative one.
 func Remaining(pttl int64) time.Duration {
 	if pttl > int64(math.MaxInt64/time.Millisecond) {
 		return math.MaxInt64

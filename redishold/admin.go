@@ -126,7 +126,7 @@ func (b *Backend) doRegistering(ctx context.Context, info ServerInfo, calls []Ca
 	}
 	results := b.do(ctx, calls...)
 	if len(due) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, clients.AsideLimit)
+		ctx, cancel := context.WithTimeout(ctx, clients.InfoTimeout)
 		defer cancel()
 		b.registered(owners, b.do(ctx, ownCalls(due)...))
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// listening returns a Backend that listens on the channel of "orders", its Waiter
-// and the way to notify it.
+// listening returns a Backend that is subscribed to the channel of "orders", its Waiter, and
+// a function that delivers a message on the channel.
 func listening(t *testing.T, conn *fakeConn) (*Backend, driver.Waiter, func(payload string)) {
 	t.Helper()
 	b := New(conn, nil)
@@ -20,7 +20,7 @@ func listening(t *testing.T, conn *fakeConn) (*Backend, driver.Waiter, func(payl
 	return b, w, func(payload string) { conn.subscriptions()[0].notify(Notice{Payload: payload}) }
 }
 
-// A lock that was released and taken again is not worth a try.
+// A waiter does not try if the lock was taken again after the release.
 func TestTakenMessageIsNoRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w, hear := listening(t, &fakeConn{answer: replying("acquire", busyReply())})
@@ -42,16 +42,17 @@ func TestTakenMessageIsNoRelease(t *testing.T) {
 	})
 }
 
-// Who has been served lately lets the others ask first, each a step later.
-func TestTurns(t *testing.T) {
+// A process that held the lock lately tries after the others, one step later for each of
+// them.
+func TestStagger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answer: replying("acquire", busyReply())}
 		b, w, hear := listening(t, conn)
 		defer w.Close()
-		channel := b.layout.Place("orders").Channel
-		b.topics.Holds(channel)
-		b.topics.Counted(channel, 3)
-		for _, want := range []time.Duration{3 * turnStep, 2 * turnStep, turnStep, 0, 0} {
+		channel := b.layout.Keys("orders").Channel
+		b.topics.Granted(channel)
+		b.topics.SetOthers(channel, 3)
+		for _, want := range []time.Duration{3 * staggerStep, 2 * staggerStep, staggerStep, 0, 0} {
 			last := busyTry(t, b)
 			waiting := begin(t.Context(), w, last)
 			start := time.Now()
@@ -61,7 +62,7 @@ func TestTurns(t *testing.T) {
 			}
 		}
 
-		b.topics.Holds(channel)
+		b.topics.Granted(channel)
 		waiting := begin(t.Context(), w, busyTry(t, b))
 		hear("0")
 		wantWaiting(t, waiting, "for its turn")
@@ -69,17 +70,17 @@ func TestTurns(t *testing.T) {
 		time.Sleep(time.Second)
 		wantWaiting(t, waiting, "when somebody else was faster")
 
-		b.topics.Counted(channel, 1000)
+		b.topics.SetOthers(channel, 1000)
 		start := time.Now()
 		hear("0")
-		if err := <-waiting; err != nil || time.Since(start) != turnMost {
-			t.Errorf("of a thousand: asks after %v (error %v), want at most %v", time.Since(start), err, turnMost)
+		if err := <-waiting; err != nil || time.Since(start) != staggerMax {
+			t.Errorf("of a thousand: asks after %v (error %v), want at most %v", time.Since(start), err, staggerMax)
 		}
 	})
 }
 
-// A process of which nobody waits for a moment knows how many others there are when
-// it is back, and that it was served just now.
+// A process that waits again after a moment still knows the number of other waiting
+// processes, and that it has just held the lock.
 func TestOthersAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answer: func(call Call) Result {
@@ -94,9 +95,9 @@ func TestOthersAreRemembered(t *testing.T) {
 		if others, err := b.StartRelease(t.Context(), claim)(); others != 2 || err != nil {
 			t.Fatalf("got %d others and error %v, want 2", others, err)
 		}
-		for i, want := range []time.Duration{turnStep, turnStep, 0} { // also after it has listened in vain, but not much later
+		for i, want := range []time.Duration{staggerStep, staggerStep, 0} { // the last one after a long time
 			if i == 2 {
-				time.Sleep(2 * othersLast)
+				time.Sleep(2 * rememberFor)
 			}
 			w := b.Waiter(claim)
 			before := len(conn.subscriptions())
@@ -113,8 +114,9 @@ func TestOthersAreRemembered(t *testing.T) {
 	})
 }
 
-// Only a client that listens for others, and so may have others listening, notifies them.
-func TestTakenIsTold(t *testing.T) {
+// Only a client with waiters of its own publishes that the lock is taken: then other clients
+// may wait, too.
+func TestTakenIsPublished(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		server  ServerInfo
@@ -159,8 +161,8 @@ func TestTakenIsTold(t *testing.T) {
 	}
 }
 
-// What says of a lock that it is taken is a number of free permits on the channel
-// of a semaphore.
+// The message that means "taken" for a lock is a number of free permits on the channel of a
+// semaphore.
 func TestTakenMessageOfASemaphoreIsARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answer: replying("semaphore_acquire", busyReply())}
@@ -181,8 +183,8 @@ func TestTakenMessageOfASemaphoreIsARelease(t *testing.T) {
 	})
 }
 
-// In a cluster each release comes on two channels. It counts once, whichever comes
-// first, and still wakes if one of the two is lost.
+// In a cluster each release comes on two channels. It counts once, in any order of the two
+// messages, and still wakes if one of them is lost.
 func TestReleaseOnTwoChannels(t *testing.T) {
 	const late = 50 * time.Millisecond
 	for _, c := range []struct {
@@ -194,7 +196,7 @@ func TestReleaseOnTwoChannels(t *testing.T) {
 		{"sharded first", []string{"0", "00"}, []time.Duration{0}, 1},
 		{"classic first", []string{"00", "0"}, []time.Duration{0}, 1},
 		{"sharded only", []string{"0"}, []time.Duration{0}, 1},
-		{"classic only", []string{"00"}, []time.Duration{turnMost}, 0},
+		{"classic only", []string{"00"}, []time.Duration{staggerMax}, 0},
 		{"classic much later", []string{"0", "", "00"}, []time.Duration{0}, 1},
 		{"two of them", []string{"0", "00", "", "", "", "00", "0"}, []time.Duration{0, 3 * late}, 2},
 	} {
@@ -232,14 +234,14 @@ func TestReleaseOnTwoChannels(t *testing.T) {
 				if !slices.Equal(tries, c.tries) {
 					t.Errorf("asks after %v, want after %v", tries, c.tries)
 				}
-				b.topics.Counted(b.layout.Place("orders").Channel, 10)
+				b.topics.SetOthers(b.layout.Keys("orders").Channel, 10)
 				waiting := begin(t.Context(), w, busyTry(t, b))
 				conn.subscriptions()[1].notify(Notice{Payload: "0"})
 				start = time.Now()
 				if err := <-waiting; err != nil {
 					t.Fatal(err)
 				}
-				if got := 9 - int(time.Since(start)/turnStep); got != c.count {
+				if got := 9 - int(time.Since(start)/staggerStep); got != c.count {
 					t.Errorf("counts %d releases, want %d", got, c.count)
 				}
 			})
@@ -247,7 +249,8 @@ func TestReleaseOnTwoChannels(t *testing.T) {
 	}
 }
 
-// Who hears the classic channel only takes what it says for a release like any.
+// For a client that is only subscribed to the classic channel, each message there is a
+// release.
 func TestReleaseOnTheClassicChannelOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, w, hear := listening(t, &fakeConn{answer: replying("acquire", busyReply())})

@@ -1,0 +1,56 @@
+package layout
+
+import (
+	"strings"
+	"sync"
+)
+
+const (
+	maxCached     = 1024 // in each of two generations
+	longestCached = 256  // bytes of a name
+)
+
+// keysCache has the Keys of the names that were used last, in two generations. When the young
+// one is full, the old one is dropped as a whole.
+type keysCache struct {
+	mu         sync.Mutex
+	young, old map[string]Keys
+}
+
+// get returns the keys of name if the cache has them. The mutex is held.
+func (c *keysCache) get(name string) (Keys, bool) {
+	if k, ok := c.young[name]; ok {
+		return k, true
+	}
+	k, ok := c.old[name]
+	if ok {
+		c.put(k)
+	}
+	return k, ok
+}
+
+// put adds k to the young generation. The mutex is held.
+func (c *keysCache) put(k Keys) {
+	if len(c.young) >= maxCached {
+		c.old, c.young = c.young, nil
+	}
+	if c.young == nil {
+		c.young = map[string]Keys{}
+	}
+	c.young[k.Name] = k
+}
+
+// Keys returns the keys of the lock called name.
+func (l *Layout) Keys(name string) Keys {
+	if len(name) > longestCached {
+		return l.ComputeKeys(name)
+	}
+	l.keysCache.mu.Lock()
+	defer l.keysCache.mu.Unlock()
+	k, ok := l.keysCache.get(name)
+	if !ok {
+		k = l.ComputeKeys(strings.Clone(name)) // name may be part of a large string
+		l.keysCache.put(k)
+	}
+	return k
+}

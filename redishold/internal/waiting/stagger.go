@@ -1,0 +1,109 @@
+package waiting
+
+import "time"
+
+// A release wakes all processes that wait for the lock. If all of them tried at once, all
+// tries but one would fail. So the processes stagger their tries. Each process counts the
+// releases since it last held the lock. A process that has counted as many releases as there
+// are other waiting processes tries at once: it has waited longest. The others try one after
+// the other, each at staggerStep after the one before, unless a message comes first that the
+// lock is taken.
+//
+// This is only for fairness and load. A process that does not know the number of others tries
+// at once, and no process waits longer than staggerMax for others, which may have died.
+
+const (
+	// takenMessage is the message on the channel of a lock that it was granted again.
+	// Redisson knows 0 and 1, and ignores other numbers.
+	takenMessage = "2"
+
+	// repeatedMessage is the message of a release on the classic channel if it is also on the
+	// sharded channel.
+	repeatedMessage = "00"
+	// repeatedLimit is how long after a release on the sharded channel a repeatedMessage is
+	// the message of the same release.
+	repeatedLimit = 100 * time.Millisecond
+
+	// staggerStep is the time between the tries of two processes.
+	staggerStep = time.Millisecond
+	// staggerMax is the maximal time that a process waits before its try.
+	staggerMax = 20 * time.Millisecond
+
+	// maxRemembered is the maximal number of channels without a subscription for which the
+	// number of other listeners is kept.
+	maxRemembered = 1024
+	// rememberFor is how long that number is used.
+	rememberFor = time.Second
+)
+
+// stagger is what a topic knows about the other processes that wait for the same name. The
+// mutex of Topics guards it.
+type stagger struct {
+	others       int       // number of other clients that listen; 0 if it is unknown
+	releases     int       // number of releases since this process held the lock
+	lastChange   time.Time // when the topic got its current version
+	lastRelease  time.Time // when the latest release was received, without repeated messages
+	takenVersion uint64    // the version of the topic when another process got the lock
+}
+
+// retryAt returns when this process should try.
+func (t *stagger) retryAt() time.Time {
+	if t.releases >= t.others {
+		return t.lastChange
+	}
+	return t.lastChange.Add(min(time.Duration(t.others-t.releases)*staggerStep, staggerMax))
+}
+
+// Granted records that this process has got the lock of a channel.
+func (ts *Topics) Granted(channel string) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t := ts.open[channel]; t != nil {
+		t.releases = -1 // it will receive its own release, too
+	}
+}
+
+// SetOthers records how many other clients have received a release.
+func (ts *Topics) SetOthers(channel string, others int) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t := ts.open[channel]; t != nil {
+		t.others = max(others, 0)
+	} else {
+		ts.remember(channel, max(others, 0))
+	}
+}
+
+// remember keeps the number of other clients that listen on a channel to which this process
+// is not subscribed: it may subscribe again soon. The mutex is held.
+func (ts *Topics) remember(channel string, others int) {
+	if others == 0 {
+		delete(ts.others, channel)
+		return
+	}
+	if len(ts.others) >= maxRemembered {
+		clear(ts.others)
+	}
+	if ts.others == nil {
+		ts.others = map[string]listeners{}
+	}
+	ts.others[channel] = listeners{others, time.Now().Add(rememberFor)}
+}
+
+// listeners is the number of other clients that listened on a channel, and how long to use
+// it.
+type listeners struct {
+	others int
+	until  time.Time
+}
+
+// remembered returns the number of other clients that listen on a channel to which this
+// process begins to subscribe, and 0 if it is unknown. The mutex is held.
+func (ts *Topics) remembered(channel string) int {
+	l := ts.others[channel]
+	delete(ts.others, channel)
+	if time.Now().After(l.until) {
+		return 0
+	}
+	return l.others
+}
