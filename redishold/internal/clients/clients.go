@@ -1,5 +1,5 @@
-// Package clients says who the clients of a store are: it registers those of this
-// process, reports what they hold and wait for, and looks others up.
+// Package clients knows the clients of a store: it registers those of this process, reports
+// their holds and waits for operators, and looks up the registrations of others.
 package clients
 
 import (
@@ -21,11 +21,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// AsideLimit bounds calls that only add something for people. In a cluster they
-// go to another node than the lock, and its trouble must not become the lock's.
+// InfoTimeout limits calls that are only for operators. In a cluster they go to another node
+// than the lock, and a failure of that node must not delay the lock.
 const InfoTimeout = 250 * time.Millisecond
 
-// Access is what those who serve people need of the rest of a backend.
+// Access is the parts of a Backend that this package and package listing use.
 type Access struct {
 	Layout *layout.Layout
 	Log    *slog.Logger
@@ -40,12 +40,12 @@ type Clients struct {
 	Access
 
 	self         Description
-	names, stems registrar // stems are those of clients that take permits
-	waits        sync.Map  // by client: the names that it was noted to wait for, a map[string]bool
+	names, stems registrar // stems is for clients that take permits
+	waits        sync.Map  // by client: the names for which its last report has waits, a map[string]bool
 	directory    directory
 }
 
-// New returns the clients of the store that is reached by a.
+// New returns the Clients of the store behind a.
 func New(a Access) *Clients {
 	return &Clients{
 		Access: a,
@@ -58,7 +58,7 @@ func New(a Access) *Clients {
 	}
 }
 
-// Description is what a client says of itself, for operators.
+// Description describes a client for operators. It is a part of the registration.
 type Description struct {
 	Note    string `json:"note"`
 	Host    string `json:"host,omitempty"`
@@ -76,14 +76,14 @@ func describeProcess() Description {
 	return d
 }
 
-// Self describes this process, with a note.
+// Self returns the Description of this process, with a note.
 func (s *Clients) Self(note string) Description {
 	d := s.self
 	d.Note = note
 	return d
 }
 
-// Client is d for programs.
+// Client returns d as an admin.Client with the ID uuid.
 func (d Description) Client(uuid string) admin.Client {
 	started, _ := time.Parse(time.RFC3339, d.Started)
 	return admin.Client{
@@ -93,7 +93,8 @@ func (d Description) Client(uuid string) admin.Client {
 	}
 }
 
-// NameOf is who a client of Holdfast is, for people; "" for another.
+// NameOf returns the text for a client of Holdfast, for operators: its note, or its program,
+// host and process. It returns "" for another client.
 func NameOf(c admin.Client) string {
 	if c.Note != "" || c.Program == "" {
 		return Printable(c.Note)
@@ -101,9 +102,9 @@ func NameOf(c admin.Client) string {
 	return Printable(c.Program + "@" + c.Host + ":" + strconv.Itoa(c.PID))
 }
 
-// describe says for people who owner is, and for how long it has been holding, 0 if
-// it has not said. What a client has begun to hold since it was asked for last is not
-// known yet. Of a client that is not known either no more is said than which it is.
+// describe returns the text for an owner, for operators, and for how long it has held the
+// lock. held is 0 if it is unknown, also for a hold that is newer than the last look-up of the
+// client. known is false if the client was not looked up yet; then the text has only its UUID.
 func (s *Clients) describe(owner string, client knownClient, known bool) (who string, held time.Duration) {
 	owner = strings.TrimSuffix(strings.TrimSuffix(owner, layout.WriteField), driver.KeptOwner)
 	if hold, ok := client.holds[owner]; ok {
@@ -124,7 +125,8 @@ func (s *Clients) describe(owner string, client knownClient, known bool) (who st
 	}
 }
 
-// Printable cuts what another program wrote down to what a terminal can show.
+// Printable returns s, the text of another program, without characters that are not
+// printable, cut to 200 bytes.
 func Printable(s string) string {
 	const limit = 200
 	return Cut(strings.Map(func(r rune) rune {
@@ -135,7 +137,7 @@ func Printable(s string) string {
 	}, s), limit)
 }
 
-// Cut returns s, or its first bytes if it has more than most.
+// Cut returns s, or its first bytes and "…" if it has more than most bytes.
 func Cut(s string, most int) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
@@ -143,7 +145,7 @@ func Cut(s string, most int) string {
 	return s
 }
 
-// JSON returns v as an object.
+// JSON returns v as an object in JSON.
 func JSON(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -152,8 +154,9 @@ func JSON(v any) string {
 	return string(text)
 }
 
-// Age is how old something is that was so many ms old when the server's clock
-// stood at then; now it stands at now. What others wrote may be nonsense.
+// Age returns the age of an event that was ms milliseconds old at the server time then; the
+// server time is now. The result is between 0 and a hundred years for any arguments, because
+// they are from other programs.
 func Age(now, then, ms int64) time.Duration {
 	const most = 100 * 365 * 24 * time.Hour
 	old := float64(now) - float64(then) + float64(ms)
@@ -163,14 +166,14 @@ func Age(now, then, ms int64) time.Duration {
 	return max(0, time.Duration(old)*time.Millisecond)
 }
 
-// Force notifies the client of owner that its hold was ended, and the first in the queue
-// of a fair lock at p, who has a channel of its own. The hold is over already: where
-// that fails, they look within their usual time.
+// NotifyForced notifies the client of owner that its hold was ended. It also wakes the first
+// waiter in the queue of a fair lock, which has a channel of its own. If that fails, both find
+// out at their next renewal or try.
 func (s *Clients) NotifyForced(ctx context.Context, k layout.Keys, owner string) {
 	server, err := s.Info(ctx)
 	var calls []wire.Call
 	if uuid := layout.ClientOf(owner); uuid != "" {
-		// Every node of a cluster passes PUBLISH on.
+		// In a cluster any node passes a PUBLISH on to the others.
 		args := []string{s.Layout.Registration(uuid), owner, "PUBLISH"}
 		calls = append(calls, wire.Call{Script: s.Script("publish"), Args: args})
 	}

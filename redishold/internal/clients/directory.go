@@ -16,51 +16,51 @@ import (
 )
 
 const (
-	knownFor   = 10 * time.Second // how long what a client says of itself is believed without asking again
-	unknownFor = time.Second      // how long a list assumes that there is no registration: it may be about to come
-	maxClients = 4096             // how many are kept, and locks whose holder is known
-	pageSize   = 200              // registrations that one call reads
+	knownFor   = 10 * time.Second // how long a registration is used before it is read again
+	unknownFor = time.Second      // how long a list assumes that a client has no registration: it may come soon
+	maxClients = 4096             // maximal number of kept clients, and of locks with a known holder
+	pageSize   = 200              // number of registrations that one call reads
 
-	// holdsLife is for how long a client that did not name a hold is not asked again
-	// for it.
+	// newHoldFor is how long a registration is used that does not have a hold of its client,
+	// because the hold is new.
 	newHoldFor = 2 * time.Second
 )
 
-// directory remembers who clients are, and which of them permits belong to. A waiter
-// asks for the holder with every try, and a page of locks is looked at each second.
+// directory is a cache of the clients of the store. It is needed because a waiter asks for the
+// holder with every try, and the dashboard reads a page of locks each second.
 type directory struct {
 	mu               sync.Mutex
-	known            map[string]knownClient // by client uuid; by stem for its ID alone
-	holderKnownUntil map[string]time.Time   // by lock: until when it need not be asked who has it
-	pending          map[string]bool        // clients and stems that somebody asks for in the background
+	known            map[string]knownClient // by UUID of the client; by stem, with the ID alone
+	holderKnownUntil map[string]time.Time   // by lock: until when a try need not ask for its holder
+	pending          map[string]bool        // clients and stems with a look-up in the background
 
 	background background.Group
 }
 
-// knownClient is what a client said of itself. Its Library is "holdfast" if it is
-// registered.
+// knownClient is a client with its registration. If it is registered, client.Library is
+// "holdfast".
 type knownClient struct {
 	client admin.Client
-	holds  map[string]knownHold // by owner, of holds that are some seconds old
-	read   time.Time
+	holds  map[string]knownHold // by owner; without holds that are newer than a few seconds
+	read   time.Time            // when the registration was read
 }
 
 func (k knownClient) registered() bool { return k.client.Library == "holdfast" }
 
-// fresh reports that the client was asked for lately: stranger is for how long that
-// counts where there was no registration. One that did not name the hold of one of
-// owners is asked again soon.
-func (k knownClient) fresh(stranger time.Duration, owners ...string) bool {
-	life := stranger
+// fresh reports whether the registration need not be read again yet. unregistered is how long
+// that is for a client without a registration. If the registration does not have the hold of
+// one of owners, it is read again soon.
+func (k knownClient) fresh(unregistered time.Duration, owners ...string) bool {
+	limit := unregistered
 	if k.registered() {
-		life = knownFor
+		limit = knownFor
 		for _, owner := range owners {
 			if _, named := k.holds[owner]; !named {
-				life = newHoldFor
+				limit = newHoldFor
 			}
 		}
 	}
-	return time.Since(k.read) < life
+	return time.Since(k.read) < limit
 }
 
 func (d *directory) get(id string) (known knownClient, ok bool) {
@@ -81,14 +81,15 @@ func (d *directory) put(id string, known knownClient) knownClient {
 	return known
 }
 
-// HolderKnown reports that the holder of lock was known when it was busy last, a short
-// while ago.
+// HolderKnown reports whether the holder of lock was known at the last busy try, within
+// knownFor.
 func (s *Clients) HolderKnown(lock string) bool {
 	s.directory.mu.Lock()
 	defer s.directory.mu.Unlock()
 	return time.Now().Before(s.directory.holderKnownUntil[lock])
 }
 
+// rememberHolder records that the holder of lock is known.
 func (d *directory) rememberHolder(lock string) {
 	now := time.Now()
 	d.mu.Lock()
@@ -102,7 +103,7 @@ func (d *directory) rememberHolder(lock string) {
 	d.holderKnownUntil[strings.Clone(lock)] = now.Add(knownFor)
 }
 
-// inBackground runs fn, which asks for id, unless that is under way.
+// inBackground runs fn, which looks up id, unless another look-up of id is running.
 func (d *directory) inBackground(id string, fn func(context.Context)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,18 +121,17 @@ func (d *directory) inBackground(id string, fn func(context.Context)) {
 	})
 }
 
-// Drain waits for what goes on in the background: who holders are is asked for up to
-// a quarter of a second.
+// Drain waits for the look-ups in the background, which take up to a quarter of a second.
 func (s *Clients) Drain(ctx context.Context) error { return s.directory.background.Wait(ctx) }
 
-// Card is a registration as it was read.
+// RegistrationText is a registration as it was read.
 type RegistrationText struct {
-	Text string // "" if there is none
-	Now  int64  // when that was, by the clock of the server that has it
+	Text string // "" if the registration does not exist
+	Now  int64  // when it was read, by the clock of its server, in ms
 }
 
-// cards reads registrations. Those that could not be read are left out: nobody knows,
-// which is not "there is none".
+// readRegistrations reads registrations by their keys. The result does not have those that
+// could not be read, because it is unknown whether they exist.
 func (s *Clients) readRegistrations(ctx context.Context, cluster bool, keys []string) map[string]RegistrationText {
 	if len(keys) == 0 {
 		return nil
@@ -153,8 +153,8 @@ func (s *Clients) readRegistrations(ctx context.Context, cluster bool, keys []st
 	return read
 }
 
-// Paged returns calls that give a script keys, some at a time; in a cluster, where they
-// are on different nodes, one.
+// Paged returns the calls of a script for many keys: with up to pageSize keys in each call. In
+// a cluster each call has one key, because the keys are on different nodes.
 func Paged(script *wire.Script, keys []string, cluster bool) (calls []wire.Call) {
 	size := pageSize
 	if cluster {
@@ -166,8 +166,9 @@ func Paged(script *wire.Script, keys []string, cluster bool) (calls []wire.Call)
 	return calls
 }
 
-// parse reads the registration under an id. A client without one is Redisson's, where
-// Redisson can be; a stem has the UUID of its client.
+// parse returns the client with a registration. id is its UUID, or a stem, whose registration
+// has the UUID of the client. In Redisson's layout, a client without a registration is one of
+// Redisson.
 func (s *Clients) parse(id string, read RegistrationText) (known knownClient) {
 	if len(id) == layout.StemLength && strings.Trim(id, "0123456789abcdef") == "" {
 		if layout.Fits(id, read.Text) {
@@ -175,9 +176,9 @@ func (s *Clients) parse(id string, read RegistrationText) (known knownClient) {
 		}
 		return known
 	}
-	var registered registrationJSON
-	if read.Text != "" && json.Unmarshal([]byte(read.Text), &registered) == nil {
-		return knownClient{client: registered.Client(id), holds: registered.holdsAt(read.Now)}
+	var r registrationJSON
+	if read.Text != "" && json.Unmarshal([]byte(read.Text), &r) == nil {
+		return knownClient{client: r.Client(id), holds: r.holdsAt(read.Now)}
 	}
 	known.client.ID = id
 	if s.Layout.Name == "" {
@@ -186,19 +187,19 @@ func (s *Clients) parse(id string, read RegistrationText) (known knownClient) {
 	return known
 }
 
-// subject is what a client has to do with, that is looked up.
+// lookup is the part of a look-up of a client that its caller needs.
 type lookup struct {
-	name   string   // of a lock; "" for a stem, and for who needs no more than the client's own registration
-	owners []string // of its holds
+	name   string   // of a lock of the client; "" to search only with the key prefix of this Backend
+	owners []string // the owners of the client whose holds are needed
 }
 
-// lookUp returns what clients and stems say of themselves, as far as it is known, and
-// how many commands that took. In a cluster each is a call of its own.
-func (s *Clients) lookUp(ctx context.Context, cluster bool, about map[string]lookup) (clients map[string]knownClient, spent int) {
-	clients = make(map[string]knownClient, len(about))
+// lookUp returns clients by their UUIDs or stems, without those that could not be looked up,
+// and the number of commands. In a cluster it makes one call for each.
+func (s *Clients) lookUp(ctx context.Context, cluster bool, wanted map[string]lookup) (clients map[string]knownClient, spent int) {
+	clients = make(map[string]knownClient, len(wanted))
 	var asked, keys []string
-	for id, subject := range about {
-		if known, _ := s.directory.get(id); known.fresh(unknownFor, subject.owners...) {
+	for id, want := range wanted {
+		if known, _ := s.directory.get(id); known.fresh(unknownFor, want.owners...) {
 			clients[id] = known
 			continue
 		}
@@ -206,34 +207,34 @@ func (s *Clients) lookUp(ctx context.Context, cluster bool, about map[string]loo
 	}
 	ctx, cancel := context.WithTimeout(ctx, InfoTimeout)
 	defer cancel()
-	home := s.readRegistrations(ctx, cluster, keys)
+	registrations := s.readRegistrations(ctx, cluster, keys)
 
-	// The program of a client may have a longer prefix than this one, which sees its locks
-	// under their whole names. Where that prefix ends nobody knows: the beginnings of the
-	// name are tried.
+	// The program of a client may have a longer key prefix than this Backend, for which the
+	// rest of that prefix is a part of the names. The end of that prefix is unknown, so the
+	// first parts of the name are tried.
 	var elsewhere []string
 	for i, id := range asked {
-		if own, read := home[keys[i]]; read && own.Text == "" {
-			for _, begin := range prefixesOf(about[id].name) {
-				elsewhere = append(elsewhere, s.Layout.Prefix+begin+"holdfast:client:"+id)
+		if r, read := registrations[keys[i]]; read && r.Text == "" {
+			for _, prefix := range prefixesOf(wanted[id].name) {
+				elsewhere = append(elsewhere, s.Layout.Prefix+prefix+"holdfast:client:"+id)
 			}
 		}
 	}
-	for key, there := range s.readRegistrations(ctx, cluster, elsewhere) {
+	for key, r := range s.readRegistrations(ctx, cluster, elsewhere) {
 		id := key[strings.LastIndexByte(key, ':')+1:]
-		if own := s.Layout.Registration(id); there.Text != "" {
-			home[own] = there
+		if own := s.Layout.Registration(id); r.Text != "" {
+			registrations[own] = r
 		}
 	}
 	for i, id := range asked {
-		if own, read := home[keys[i]]; read {
-			clients[id] = s.directory.put(id, s.parse(id, own))
+		if r, read := registrations[keys[i]]; read {
+			clients[id] = s.directory.put(id, s.parse(id, r))
 		}
 	}
 	return clients, 1 + len(keys) + len(elsewhere)
 }
 
-// beginnings returns what a name begins with up to each of its first separators.
+// prefixesOf returns the parts of a name up to each of its first three separators.
 func prefixesOf(name string) []string {
 	const most = 3
 	var list []string
@@ -245,8 +246,8 @@ func prefixesOf(name string) []string {
 	return list
 }
 
-// PermitOwner returns whose permit id is, "" if nobody is registered for it. It
-// asks the server at most once in a while.
+// PermitOwner returns the owner of the permit with the given id, or "" if no client is
+// registered for it. It asks the server if the cache is not fresh.
 func (s *Clients) PermitOwner(ctx context.Context, id string) string {
 	stem, number, ok := layout.CutPermit(id)
 	if !ok {

@@ -10,20 +10,20 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
-// A try that finds the lock busy says its holder, without a round trip of its own.
-// A single server looks that up in the same call, if the holder is not known yet. In
-// a cluster the holder's registration may lie on another node, whose trouble must
-// not become the lock's: it is read in the background, and the next try knows it.
+// A busy try returns the holder without a round trip of its own. On a single server the
+// script of the try also reads the registration of the holder, if it is not known yet. In a
+// cluster the registration may be on another node, and a failure of that node must not delay
+// the lock. So it is read in the background, and the next try has it.
 
-// Said is what introduce.lua adds to the answer of a try.
+// HolderInfo is the element that introduce.lua or semaphore_acquire.lua adds to a busy reply.
 type HolderInfo struct {
 	RegistrationText
-	Client string // of a permit: who is registered for it, "" if nobody is
+	Client string // for a permit: the UUID of its client, "" if no client is registered for it
 }
 
-// Holder says for people who has lock, which a try in some mode found busy, and for how
-// long. What is not known yet is asked for in the background. The reply to a permit has
-// its id for the owner.
+// Holder returns the text for the holder of a busy lock, for operators, and for how long it
+// has held the lock. mode is that of the try; for a permit, owner is the permit id. If the
+// holder is not known yet, Holder looks it up in the background.
 func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *HolderInfo) (who string, held time.Duration) {
 	if mode == driver.Permit && owner != "" {
 		holder, known := s.permitHolder(owner, info)
@@ -40,7 +40,7 @@ func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *Hold
 	}
 	client, known := s.directory.get(uuid)
 	fresh := client.fresh(knownFor)
-	if info != nil && !fresh { // of many locks each may say the same
+	if info != nil && !fresh { // not each time: the replies of many locks may have the same registration
 		client, known, fresh = s.directory.put(uuid, s.parse(uuid, info.RegistrationText)), true, true
 	}
 	if known {
@@ -52,8 +52,9 @@ func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *Hold
 	return s.describe(owner, client, known)
 }
 
-// holderOf returns the owner of a permit, "" if nobody is registered for it, or if
-// that is not known yet. Then it is asked for in the background.
+// permitHolder returns the owner of the permit with the given id. owner is "" if no client is
+// registered for the permit. If that is unknown, known is false, and permitHolder looks it up
+// in the background.
 func (s *Clients) permitHolder(id string, info *HolderInfo) (owner string, known bool) {
 	stem, number, ok := layout.CutPermit(id)
 	if !ok {
@@ -76,15 +77,16 @@ func (s *Clients) permitHolder(id string, info *HolderInfo) (owner string, known
 	return client.client.ID + ":" + number, true
 }
 
-// lookUpClient asks who a client is, or whose a stem is.
+// lookUpClient returns the client with a UUID or a stem, and false if it could not be looked
+// up.
 func (s *Clients) lookUpClient(ctx context.Context, id string) (known knownClient, ok bool) {
 	found, _ := s.lookUp(ctx, false, map[string]lookup{id: {}})
 	known, ok = found[id]
 	return known, ok
 }
 
-// Person says for people who owner is. It asks the server at most once in a
-// while, and a failure costs only the name.
+// DescribeOwner returns the text for an owner, for operators. It asks the server if the cache
+// is not fresh. If that fails, the text has only the UUID of the client.
 func (s *Clients) DescribeOwner(ctx context.Context, owner string) string {
 	uuid, ok := s.clientOfOwner(owner)
 	if !ok {
@@ -100,22 +102,22 @@ func (s *Clients) DescribeOwner(ctx context.Context, owner string) string {
 	return who
 }
 
-// IsHoldfast reports that the client of owner is known to be one of Holdfast's.
+// IsHoldfast reports whether the client of owner is in the cache and registered.
 func (s *Clients) IsHoldfast(owner string) bool {
 	uuid, _, _ := layout.CutOwner(owner)
 	client, _ := s.directory.get(uuid)
 	return client.registered()
 }
 
-// clientIn returns the client in owner, if it can be one of Holdfast's or
-// Redisson's.
+// clientOfOwner returns the client in owner, and false if owner is not from Holdfast or
+// Redisson.
 func (s *Clients) clientOfOwner(owner string) (uuid string, ok bool) {
 	uuid, _, ok = layout.CutOwner(strings.TrimSuffix(owner, layout.WriteField))
 	return uuid, ok && (s.Layout.Name == "" || layout.IsUUID(uuid))
 }
 
-// Identify puts owners in place of the ids of permits, as far as clients are
-// registered for them, and returns how many commands that took.
+// Identify replaces the ids of permits in records with their owners, if clients are
+// registered for them, and returns the number of commands.
 func (s *Clients) Identify(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
 	stems := map[string]lookup{}
 	eachPermit(records, func(_ *admin.Hold, stem, _ string) { stems[stem] = lookup{} })
@@ -128,8 +130,8 @@ func (s *Clients) Identify(ctx context.Context, cluster bool, records []admin.Re
 	return spent
 }
 
-// Introduce fills in who the owners in records are, and returns how many commands that
-// took. A failure costs only the names.
+// AddClients adds the clients and texts of the owners in records, and returns the number of
+// commands. After a failure these are missing.
 func (s *Clients) AddClients(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
 	spent = s.Identify(ctx, cluster, records)
 	asked := map[string]lookup{}
@@ -165,7 +167,7 @@ func (s *Clients) AddClients(ctx context.Context, cluster bool, records []admin.
 	return spent + more
 }
 
-// introduce says who owner is, for programs and for people.
+// clientOf returns the client of owner, and the text for it.
 func (s *Clients) clientOf(owner string, clients map[string]knownClient) (admin.Client, string) {
 	uuid := layout.ClientOf(owner)
 	known, ok := clients[uuid]
@@ -176,7 +178,7 @@ func (s *Clients) clientOf(owner string, clients map[string]knownClient) (admin.
 	return known.client, who
 }
 
-// eachPermit calls fn for each permit in records whose id may be one of Holdfast's.
+// eachPermit calls fn for each permit in records whose id has a stem.
 func eachPermit(records []admin.Record, fn func(h *admin.Hold, stem, number string)) {
 	for _, r := range records {
 		for j := range r.Holds {

@@ -16,23 +16,24 @@ import (
 )
 
 const (
-	// waitLife is how long a client counts as waiting that does not report.
+	// waitTTL is how long a client counts as waiting after its last report.
 	waitTTL = 10 * time.Second
-	// waitRoom is for how many clients there is room at one lock.
+	// maxWaits is the maximal number of waiting clients that are stored for one lock.
 	maxWaits = 128
-	// waitsShown is how many of them are shown.
+	// maxWaitsShown is the maximal number of waiting clients that are returned.
 	maxWaitsShown = 64
-	// LongestReported bounds a text in a report, in bytes; names may be very long.
+	// LongestReported is the maximal number of bytes of a text in a report, because names may
+	// be very long.
 	LongestReported = 200
 )
 
-// statement is what a client says of itself and what it holds: its registration.
-// Ages are those when it was written; At is the server's clock then, in ms.
+// registrationJSON is the registration of a client: its Description and its holds. At is the
+// server time at which it was written, in ms, and the ages are those at that time.
 type registrationJSON struct {
 	At int64 `json:"at,omitempty"`
 	Description
 	Holds []holdJSON `json:"holds,omitempty"`
-	More  int        `json:"more,omitempty"` // holds that are not listed
+	More  int        `json:"more,omitempty"` // number of holds that are not listed
 }
 
 type holdJSON struct {
@@ -44,7 +45,7 @@ type holdJSON struct {
 	Held  int64  `json:"held_ms"`
 }
 
-// waitText is what a client says of its goroutines that wait for a name.
+// waitJSON is the report of a client about its goroutines that wait for a name.
 type waitJSON struct {
 	At int64 `json:"at,omitempty"`
 	Description
@@ -54,10 +55,10 @@ type waitJSON struct {
 	Count  int    `json:"count"`
 }
 
-// Report notes, for people, what a client holds and waits for, in one round trip.
-// Holds stand in its registration, which is written when they change, and before
-// it ends; waiters, in a key beside the lock that ends soon after the last
-// of them reported. The error is the first of the calls'.
+// Report stores the holds and waits of a client for operators, in one round trip. The holds
+// are in its registration, which is written when they change, and before it expires. The
+// waits are in a key for each lock, which expires soon after the last report. The error is
+// that of the first failed call.
 func (s *Clients) Report(ctx context.Context, r driver.Report) error {
 	server, err := s.Info(ctx)
 	if err != nil {
@@ -69,7 +70,7 @@ func (s *Clients) Report(ctx context.Context, r driver.Report) error {
 		calls = append(calls, wire.Call{
 			Script: s.Script("report"),
 			Keys:   []string{s.Layout.Registration(r.Client)},
-			Args:   []string{s.statement(r), wire.MS(ttl)},
+			Args:   []string{s.registrationOf(r), wire.MS(ttl)},
 		})
 	}
 	calls = append(calls, s.reportWaits(server.Cluster, r)...)
@@ -87,7 +88,8 @@ func (s *Clients) Report(ctx context.Context, r driver.Report) error {
 	return err
 }
 
-func (s *Clients) statement(r driver.Report) string {
+// registrationOf returns the registration for a report.
+func (s *Clients) registrationOf(r driver.Report) string {
 	text := registrationJSON{Description: s.Self(r.Note), More: r.MoreHolds}
 	for _, h := range r.Holds {
 		text.Holds = append(text.Holds, holdJSON{
@@ -99,13 +101,13 @@ func (s *Clients) statement(r driver.Report) string {
 	return JSON(text)
 }
 
-// reportWaits returns the calls that note for which names r's client waits, and for
-// which it does not any more.
+// reportWaits returns the calls that store the waits of r, and that remove those of the last
+// report which r does not have any more.
 func (s *Clients) reportWaits(cluster bool, r driver.Report) (calls []wire.Call) {
 	call := func(name, text string) {
 		k := s.Layout.ComputeKeys(name)
 		if cluster && layout.CheckSlots(k) != nil {
-			return // nobody can lock that
+			return // the cluster cannot have this lock
 		}
 		calls = append(calls, wire.Call{
 			Script: s.Script("report_wait"),
@@ -127,7 +129,7 @@ func (s *Clients) reportWaits(cluster bool, r driver.Report) (calls []wire.Call)
 			call(name, "")
 		}
 	}
-	reported := make(map[string]bool, len(r.Waits)) // both sides of a read-write lock are one name: the longer wait is shown
+	reported := make(map[string]bool, len(r.Waits)) // both sides of a read-write lock have one name: only the longer wait, which comes first, is stored
 	for _, w := range r.Waits {
 		if !reported[w.Name] {
 			call(w.Name, JSON(waitJSON{
@@ -140,12 +142,13 @@ func (s *Clients) reportWaits(cluster bool, r driver.Report) (calls []wire.Call)
 	return calls
 }
 
-// WaitsCall asks who says that it waits for the lock at p.
+// WaitsCall returns the call that lists the clients that wait for a lock.
 func (s *Clients) WaitsCall(k layout.Keys) wire.Call {
 	return wire.Call{Script: s.Script("list_waits"), Keys: []string{s.Layout.Waiters(k)}, Args: []string{strconv.Itoa(maxWaitsShown)}}
 }
 
-// ParseWaits reads the answer to that. Whatever is wrong costs only what is shown.
+// ParseWaits returns the waits in the result of that call. It returns nil after an error, and
+// leaves out waits that are not valid.
 func (s *Clients) ParseWaits(r wire.Result) (waits []admin.ClientWait) {
 	found, ok := wire.Texts(r.Value)
 	if r.Err != nil || !ok || len(found)%2 != 1 {
@@ -168,7 +171,7 @@ func (s *Clients) ParseWaits(r wire.Result) (waits []admin.ClientWait) {
 	return waits
 }
 
-// ModeNamed is the Mode that writes itself so.
+// ModeNamed returns the Mode whose String is name; Exclusive if there is none.
 func ModeNamed(name string) driver.Mode {
 	for _, m := range []driver.Mode{driver.Shared, driver.Permit} {
 		if m.String() == name {
@@ -178,13 +181,13 @@ func ModeNamed(name string) driver.Mode {
 	return driver.Exclusive
 }
 
+// knownHold is a hold in a registration.
 type knownHold struct {
 	token uint64
 	since time.Time
 }
 
-// holdsAt returns the holds in s by owner, which was read when the server's clock
-// stood at now, in ms.
+// holdsAt returns the holds in s by owner. now is the server time in ms at which s was read.
 func (s *registrationJSON) holdsAt(now int64) map[string]knownHold {
 	if s.At == 0 {
 		return nil

@@ -14,47 +14,47 @@ import (
 )
 
 const (
-	// minRegistration is how long a registration lasts at least.
+	// minRegistration is the minimal TTL of a registration.
 	minRegistration = 90 * time.Second
-	// reportAhead is how long before a registration is due a report writes it: so a
-	// try, which would write it without the holds, need not.
+	// reportBefore is how long before a registration is due a report writes it. Otherwise a
+	// try would write it, without the holds.
 	reportBefore = 10 * time.Second
 )
 
-// registrar writes who a client is, once per client and not per lock: it rides
-// along with a try or a renewal when it has become due.
+// registrar decides when the registration of a client is written: together with a try or a
+// renewal of any of its locks, when it is due.
 type registrar struct {
-	latest atomic.Pointer[registration] // of the client that was asked for last
+	latest atomic.Pointer[registration] // of the client that was written or checked last
 
 	mu      sync.Mutex
-	written map[string]*registration // by client uuid; never changed once it is there
+	written map[string]*registration // by UUID of the client; values are replaced and never changed
 }
 
-// registration is what was last written for a client.
+// registration is the latest registration that was written for a client.
 type registration struct {
 	uuid      string
 	ttl       time.Duration
 	due, ends time.Time
-	holds     string // what it says of holds; a try or a renewal writes it without
+	holds     string // its holds, as text to compare; "" if a try or a renewal has written it
 }
 
-// lastsFor is how long the registration that goes with a TTL is to last.
+// registrationTTL returns the TTL of the registration for claims with the given TTL.
 func registrationTTL(ttl time.Duration) time.Duration { return max(minRegistration, 2*ttl) }
 
-// covers reports that it need not be written yet for a claim with a TTL.
+// covers reports whether r need not be written again yet, for a claim with the given TTL.
 func (r *registration) covers(ttl time.Duration, now time.Time) bool {
 	return r != nil && registrationTTL(ttl) <= r.ttl && now.Before(r.due)
 }
 
-// isWritten reports that c's client is registered and need not be again yet. It
-// only looks at the latest one: most programs have no other.
+// isWritten reports whether the client of c is registered and need not be registered again
+// yet. It only checks the latest client, because most programs have only one.
 func (r *registrar) isWritten(c driver.Claim) bool {
 	last := r.latest.Load()
 	return last != nil && last.uuid == c.Client && last.covers(c.TTL, time.Now())
 }
 
-// due reports whether c's client has to be registered now, and for how long. It
-// counts as written with that, so that of many calls only one carries it.
+// due reports whether the client of c must be registered now, and with which TTL. Then it
+// records the registration as written, so that only one of many calls writes it.
 func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
 	if c.Client == "" {
 		return 0, false
@@ -73,9 +73,9 @@ func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
 	return r.write(c.Client, registrationTTL(c.TTL), ""), true
 }
 
-// reportDue reports whether the registration of report's client has to be written, and
-// for how long: what it holds is not what was written last, or the registration
-// is due soon. It counts as written with that.
+// reportDue reports whether a report must write the registration of its client, and with which
+// TTL: if the holds have changed since it was written, or if it is due soon. Then it records
+// the registration as written.
 func (r *registrar) reportDue(report driver.Report) (ttl time.Duration, ok bool) {
 	var held strings.Builder
 	for _, h := range report.Holds {
@@ -93,8 +93,8 @@ func (r *registrar) reportDue(report driver.Report) (ttl time.Duration, ok bool)
 	return r.write(report.Client, registrationTTL(report.TTL), held.String()), true
 }
 
-// write notes what is written for uuid, and returns for how long: a longer one, written
-// for a long lease, is not cut short while it lasts.
+// write records a registration as written, and returns its TTL, which is not shorter than the
+// remaining TTL of the last one, which may be for a longer lease.
 func (r *registrar) write(uuid string, ttl time.Duration, holds string) time.Duration {
 	now := time.Now()
 	if last := r.written[uuid]; last != nil {
@@ -106,7 +106,7 @@ func (r *registrar) write(uuid string, ttl time.Duration, holds string) time.Dur
 	return ttl
 }
 
-// forget makes all registrations due again: the server may have lost them.
+// forget makes all registrations due, because the server may have lost them.
 func (r *registrar) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,7 +114,7 @@ func (r *registrar) forget() {
 	r.latest.Store(nil)
 }
 
-// retry makes the registration of uuid due again soon, after it failed.
+// retry makes the registration of uuid due in a second, after a failure.
 func (r *registrar) retry(uuid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,20 +126,21 @@ func (r *registrar) retry(uuid string) {
 	}
 }
 
-// Forget makes this process register its clients again.
+// Forget makes this process register all its clients again.
 func (s *Clients) Forget() {
 	s.names.forget()
 	s.stems.forget()
 }
 
-// Registered reports that c's client need not be registered now, in any way.
+// Registered reports whether the client of c need not be registered now, neither by its UUID
+// nor by its stem.
 func (s *Clients) Registered(c driver.Claim) bool {
 	return s.names.isWritten(c) && (c.Mode != driver.Permit || s.stems.isWritten(c))
 }
 
-// Registrations returns the calls that register the clients of cs, as far as they are
-// due, and the client of each call. Clients that take permits are registered under their stems
-// as well, so that the ids of their permits lead to them.
+// Registrations returns the calls for the registrations of the clients of cs that are due, and
+// the client of each call. A client that takes permits is also registered by its stem, so that
+// it can be found by the ids of its permits.
 func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []string) {
 	add := func(r *registrar, c driver.Claim, key, text string) {
 		if ttl, ok := r.due(c); ok && text != "" {
@@ -150,7 +151,7 @@ func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []
 	}
 	for _, c := range cs {
 		if c.Anonymous && c.Note == "" || s.Registered(c) {
-			continue // there is nothing to know of it, or it is known
+			continue // it has no description, or it is registered
 		}
 		d := s.Self(c.Note)
 		if c.Anonymous {
@@ -162,13 +163,13 @@ func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []
 		case layout.HasStem(c.Client):
 			add(&s.stems, c, layout.StemOf(c.Client), c.Client)
 		default:
-			add(&s.stems, c, "", "") // there is nothing to write
+			add(&s.stems, c, "", "") // no call, but it counts as written
 		}
 	}
 	return calls, uuids
 }
 
-// Unregistered notes that a call of Registrations failed, so that it is made again.
+// Unregistered records that a call of Registrations has failed, so that it is made again.
 func (s *Clients) Unregistered(client string, err error) {
 	s.names.retry(client)
 	s.stems.retry(client)

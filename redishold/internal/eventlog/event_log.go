@@ -1,4 +1,4 @@
-// Package eventlog keeps the event log in Redis.
+// Package eventlog writes and reads the event log in Redis.
 package eventlog
 
 import (
@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	defaultLength = 10_000
-	rareShare     = 10                 // a tenth of that: what is rare is kept longer than the rest
-	logTTL        = 7 * 24 * time.Hour // of a log that nobody adds to
-	defaultPage   = 1000
+	defaultLength = 10_000             // entries
+	rareShare     = 10                 // the stream of rare entries has a tenth of the length
+	logTTL        = 7 * 24 * time.Hour // since the last entry
+	defaultPage   = 1000               // entries
 
-	// In bytes. A name that is longer is cut off.
+	// These are in bytes. A longer name or reason is cut off.
 	longestName   = 1000
 	longestReason = 500
 	longestEntry  = 16_000
 )
 
-// whoText is a client in the event log.
+// clientJSON is a client in the event log.
 type clientJSON struct {
 	ID string `json:"id"`
 	clients.Description
 }
 
-// whatText is an entry of the event log. Ago is how long before it was written it
-// happened, in ms.
+// entryJSON is an entry of the event log. Ago is the age of the event when the entry was
+// written, in ms.
 type entryJSON struct {
 	Event  string `json:"event"`
 	Ago    int64  `json:"ago_ms"`
@@ -55,7 +55,8 @@ type entryJSON struct {
 	Count  int    `json:"count,omitempty"`
 }
 
-// Append adds entries by a client to a log that keeps about so many, 0 for the default.
+// Append adds the entries of a client to the log. most is the approximate length of the log; 0
+// means the default.
 func Append(ctx context.Context, c *clients.Clients, most int, by admin.Client, entries []admin.Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -64,12 +65,12 @@ func Append(ctx context.Context, c *clients.Clients, most int, by admin.Client, 
 	most = cmp.Or(most, defaultLength)
 	args := []string{strconv.Itoa(most), strconv.Itoa(max(1, most/rareShare)), strconv.FormatInt(logTTL.Milliseconds(), 10), clients.JSON(who)}
 	now := time.Now()
-	for _, h := range entries {
+	for _, e := range entries {
 		prefix := "."
-		if h.Type.Rare() {
+		if e.Type.Rare() {
 			prefix = "!"
 		}
-		args = append(args, prefix+clients.JSON(textOf(h, now)))
+		args = append(args, prefix+clients.JSON(textOf(e, now)))
 	}
 	if _, err := c.Call(ctx, wire.Call{Script: c.Script("event_log_add"), Keys: c.Layout.EventLog(), Args: args}); err != nil {
 		return logError(c, "add to the event log", "+xadd", err)
@@ -77,23 +78,23 @@ func Append(ctx context.Context, c *clients.Clients, most int, by admin.Client, 
 	return nil
 }
 
-func textOf(h admin.Entry, now time.Time) entryJSON {
+func textOf(e admin.Entry, now time.Time) entryJSON {
 	text := entryJSON{
-		Event: string(h.Type), Ago: max(0, now.Sub(h.At).Milliseconds()), Name: clients.Cut(h.Name, longestName),
-		Kind: string(h.Kind), Token: h.Token,
-		Waited: h.Waited.Milliseconds(), Held: h.HeldFor.Milliseconds(), Left: h.Left.Milliseconds(),
-		Owner: clients.Cut(h.Owner, clients.LongestReported), Reason: clients.Cut(h.Reason, longestReason), Count: h.Count,
+		Event: string(e.Type), Ago: max(0, now.Sub(e.At).Milliseconds()), Name: clients.Cut(e.Name, longestName),
+		Kind: string(e.Kind), Token: e.Token,
+		Waited: e.Waited.Milliseconds(), Held: e.HeldFor.Milliseconds(), Left: e.Left.Milliseconds(),
+		Owner: clients.Cut(e.Owner, clients.LongestReported), Reason: clients.Cut(e.Reason, longestReason), Count: e.Count,
 	}
-	if h.Kind != "" {
-		text.Mode = h.Mode.String()
+	if e.Kind != "" {
+		text.Mode = e.Mode.String()
 	}
-	if !utf8.ValidString(h.Name) {
-		text.Name, text.Bytes = "", []byte(h.Name[:min(len(h.Name), longestName)])
+	if !utf8.ValidString(e.Name) {
+		text.Name, text.Bytes = "", []byte(e.Name[:min(len(e.Name), longestName)])
 	}
 	return text
 }
 
-// Read returns entries, oldest first.
+// Read returns entries of the log, oldest first.
 func Read(ctx context.Context, c *clients.Clients, f admin.LogFilter) ([]admin.Entry, error) {
 	if _, ok := parseID(f.After); f.After != "" && !ok {
 		return nil, errors.New("redis: not an ID of the event log")
@@ -122,7 +123,8 @@ func Read(ctx context.Context, c *clients.Clients, f admin.LogFilter) ([]admin.E
 	return list, nil
 }
 
-// logError says what failed, and which right it takes if that is missing.
+// logError returns the error of an action on the log, with the permission that is needed if it
+// is missing.
 func logError(c *clients.Clients, does, right string, err error) error {
 	key := c.Layout.EventLog()[0]
 	var refused *wire.ServerError
@@ -136,15 +138,15 @@ func logError(c *clients.Clients, does, right string, err error) error {
 	return refused
 }
 
-// entry is one of a stream.
+// streamEntry is an entry of a stream, as it was read.
 type streamEntry struct {
-	order     [2]uint64
+	order     [2]uint64 // the parts of the id
 	id        string
-	time      string // by the server's clock, in ms; "" of an entry that is somebody else's
+	time      string // by the server's clock, in ms; "" for an entry of another program
 	who, what string
 }
 
-// placeOf reads an id: a time in ms and a number.
+// parseID returns the two parts of an id, by which ids are ordered: a time in ms and a number.
 func parseID(id string) (at [2]uint64, ok bool) {
 	ms, number, ok := strings.Cut(id, "-")
 	var bad1, bad2 error
@@ -165,8 +167,9 @@ func parsePage(fields []string) (page []streamEntry, ok bool) {
 	return page, ok
 }
 
-// merged returns the first of two pages of at most so many entries, each once. Where
-// a page is full, what comes after its last entry is not known yet.
+// merge returns the first entries of two pages, at most most entries, each once. If a page is
+// full, later entries of its stream are unknown, so merge leaves out all entries of the other
+// page that are after the last one of the full page.
 func merge(a, b []streamEntry, most int) []streamEntry {
 	list := slices.SortedFunc(slices.Values(slices.Concat(a, b)), streamEntry.compare)
 	list = slices.CompactFunc(list, func(x, y streamEntry) bool { return x.order == y.order })
@@ -179,23 +182,24 @@ func merge(a, b []streamEntry, most int) []streamEntry {
 	return list[:min(most, len(list))]
 }
 
-// decode reads an entry, when the server's clock stood at now. What others wrote
-// may be nonsense: it then has no Type, but an ID to go on from.
-func (e streamEntry) decode(now int64, read time.Time) admin.Entry {
-	h := admin.Entry{ID: e.id}
+// decode returns the entry of e, which was read at the local time read and the server time now,
+// in ms. If e is not valid, because another program has written it, the result has only an
+// ID, from which the caller can read on.
+func (s streamEntry) decode(now int64, read time.Time) admin.Entry {
+	e := admin.Entry{ID: s.id}
 	var client clientJSON
 	var logged entryJSON
-	written, err := strconv.ParseInt(e.time, 10, 64)
-	if err != nil || len(e.who)+len(e.what) > longestEntry ||
-		json.Unmarshal([]byte(e.who), &client) != nil || json.Unmarshal([]byte(e.what), &logged) != nil {
-		return h
+	written, err := strconv.ParseInt(s.time, 10, 64)
+	if err != nil || len(s.who)+len(s.what) > longestEntry ||
+		json.Unmarshal([]byte(s.who), &client) != nil || json.Unmarshal([]byte(s.what), &logged) != nil {
+		return e
 	}
-	h.Type, h.At = admin.EntryType(clients.Printable(logged.Event)), read.Add(-clients.Age(now, written, logged.Ago))
-	h.Client = client.Client(clients.Printable(client.ID))
-	h.Note = clients.NameOf(h.Client)
-	h.Name = clients.Cut(cmp.Or(logged.Name, string(logged.Bytes)), longestName+len("…")) // what was cut stays as it is
-	h.Kind, h.Mode, h.Token = admin.Kind(clients.Printable(logged.Kind)), clients.ModeNamed(logged.Mode), logged.Token
-	h.Waited, h.HeldFor, h.Left = clients.Age(logged.Waited, 0, 0), clients.Age(logged.Held, 0, 0), clients.Age(logged.Left, 0, 0)
-	h.Owner, h.Reason, h.Count = clients.Printable(logged.Owner), clients.Printable(logged.Reason), max(0, logged.Count)
-	return h
+	e.Type, e.At = admin.EntryType(clients.Printable(logged.Event)), read.Add(-clients.Age(now, written, logged.Ago))
+	e.Client = client.Client(clients.Printable(client.ID))
+	e.Note = clients.NameOf(e.Client)
+	e.Name = clients.Cut(cmp.Or(logged.Name, string(logged.Bytes)), longestName+len("…")) // with room for the "…" of a name that was cut when it was written
+	e.Kind, e.Mode, e.Token = admin.Kind(clients.Printable(logged.Kind)), clients.ModeNamed(logged.Mode), logged.Token
+	e.Waited, e.HeldFor, e.Left = clients.Age(logged.Waited, 0, 0), clients.Age(logged.Held, 0, 0), clients.Age(logged.Left, 0, 0)
+	e.Owner, e.Reason, e.Count = clients.Printable(logged.Owner), clients.Printable(logged.Reason), max(0, logged.Count)
+	return e
 }

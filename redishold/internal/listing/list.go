@@ -1,4 +1,4 @@
-// Package listing looks at the locks of a store, for people.
+// Package listing reads the locks of a store for operators.
 package listing
 
 import (
@@ -17,25 +17,26 @@ import (
 )
 
 const (
-	maxShown      = 32  // holders and waiters of each name that are shown
-	namesPerCall  = 40  // names that are read with one call
-	keysPerScan   = 200 // keys that one SCAN looks at
-	maxValueBytes = 512 // bytes of a plain lock's value: longer ones are no locks
+	maxShown      = 32  // maximal number of holders and of waiters of each name
+	namesPerCall  = 40  // number of names that one call reads
+	keysPerScan   = 200 // number of keys that one SCAN reads
+	maxValueBytes = 512 // of the value of a plain lock: a longer string is no lock
 )
 
-// begin returns a lister of the locks of c's store.
+// newLister returns a lister of the locks in the store of c.
 func newLister(ctx context.Context, c *clients.Clients) (*lister, error) {
 	server, err := c.Info(ctx)
 	return &lister{Clients: c, server: server}, err
 }
 
+// lister reads locks by their names.
 type lister struct {
 	*clients.Clients
 	server wire.Server
-	spent  int // how many commands the server was asked to run, about
+	spent  int // approximate number of commands that were sent
 }
 
-// List walks over what is locked, see redishold.Backend.
+// List returns the locks of a store, see redishold.Backend.
 func List(ctx context.Context, c *clients.Clients, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
 		l, err := newLister(ctx, c)
@@ -43,14 +44,14 @@ func List(ctx context.Context, c *clients.Clients, f admin.Filter) iter.Seq2[adm
 			yield(admin.Record{}, err)
 			return
 		}
-		w := scanner{lister: l, limits: f, yield: yield, budget: budget.New(f), seen: map[string]bool{}}
-		if err := w.run(ctx); err != nil && !errors.Is(err, errStopped) {
+		sc := scanner{lister: l, limits: f, yield: yield, budget: budget.New(f), seen: map[string]bool{}}
+		if err := sc.run(ctx); err != nil && !errors.Is(err, errStopped) {
 			yield(admin.Record{}, err)
 		}
 	}
 }
 
-// Get returns what is kept of names, in the same order.
+// Get returns the Records of names, in the same order.
 func Get(ctx context.Context, c *clients.Clients, names ...string) ([]admin.Record, error) {
 	l, err := newLister(ctx, c)
 	if err != nil {
@@ -59,7 +60,7 @@ func Get(ctx context.Context, c *clients.Clients, names ...string) ([]admin.Reco
 	return l.fetch(ctx, names)
 }
 
-// fetch reads names, one chunk after the other, and who their holders are.
+// fetch reads names with the clients of their holders, one chunk after the other.
 func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error
@@ -72,9 +73,9 @@ func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, err
 	return records, failed
 }
 
-// read reads the names of one chunk: with one call, or in a cluster with one for
-// each name, as they lie in different slots. What could not be read is
-// KindUnknown; the error is the first of those.
+// read reads the names of one chunk: with one call, or in a cluster with one call for each
+// name, because the names are in different slots. The Record of a name that could not be read
+// is KindUnknown; the error is the first one.
 func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, error) {
 	records := make([]admin.Record, len(names))
 	var failed error
@@ -88,11 +89,11 @@ func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, erro
 			continue
 		}
 		if len(calls) == 0 || l.server.Cluster {
-			look, most := "list_redisson", maxShown
+			script, most := "list_redisson", maxShown
 			if l.Layout.Name != "" {
-				look, most = "list_"+l.Layout.Name, maxValueBytes
+				script, most = "list_"+l.Layout.Name, maxValueBytes
 			}
-			calls = append(calls, wire.Call{Script: l.Script(look), Args: []string{strconv.Itoa(most), l.server.Listening()}})
+			calls = append(calls, wire.Call{Script: l.Script(script), Args: []string{strconv.Itoa(most), l.server.Listening()}})
 			asked = append(asked, nil)
 		}
 		last := len(calls) - 1
@@ -108,7 +109,7 @@ func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, erro
 	return records, failed
 }
 
-// addName adds the name that lives at p to a call that looks at names.
+// addName adds a name to a call that reads names.
 func (l *lister) addName(c *wire.Call, k layout.Keys) {
 	if l.Layout.Name != "" {
 		c.Keys, c.Args = append(c.Keys, k.Lock), append(c.Args, k.Channel)
@@ -122,7 +123,7 @@ func (l *lister) addName(c *wire.Call, k layout.Keys) {
 	c.Args = append(c.Args, layout.Tagged(k.Lock), k.Channel, layout.ReadWriteChannel(k), layout.SemaphoreChannel(k), layout.LatchChannel(k))
 }
 
-// fill puts the answer about the names of the given indices into records.
+// fill writes the Records in a result into records, at the given indices.
 func (l *lister) fill(records []admin.Record, indices []int, script *wire.Script, result wire.Result) error {
 	l.spent += 3
 	if result.Err != nil {

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	detailMembers = 64  // of a hash, a list or a sorted set
-	detailBytes   = 512 // of a string, or of one member
+	detailMembers = 64  // maximal number of members of a hash, a list or a sorted set
+	detailBytes   = 512 // maximal number of bytes of a string or a member
 )
 
-// Describe returns what Get does of name, and its keys.
+// Describe returns the Record of name, with its keys.
 func Describe(ctx context.Context, c *clients.Clients, name string) (d admin.Detail, err error) {
 	l, err := newLister(ctx, c)
 	if err != nil {
@@ -61,7 +61,7 @@ func Describe(ctx context.Context, c *clients.Clients, name string) (d admin.Det
 	return d, nil
 }
 
-// detailKeys returns the keys that the lock r, which lives at p, may have.
+// detailKeys returns all keys that the lock r may have.
 func (l *lister) detailKeys(k layout.Keys, r admin.Record) []string {
 	switch l.Layout.Name {
 	case "plain":
@@ -80,7 +80,7 @@ func (l *lister) detailKeys(k layout.Keys, r admin.Record) []string {
 	}
 }
 
-// parseKey reads one element of what list_keys.lua answers, but for the name.
+// parseKey returns the Key in one element of the reply of list_keys.lua, without its name.
 func parseKey(value any) (admin.Key, bool) {
 	r := wire.Read(value)
 	key := admin.Key{Type: r.Text(), Remaining: wire.Remaining(r.Number())}
@@ -103,6 +103,7 @@ func parseKey(value any) (admin.Key, bool) {
 	return key, r.Done()
 }
 
+// memberLines returns the members of a key as text, with one line for each.
 func memberLines(kind string, members []string, size int) string {
 	step := 2 // field and value, or member and score
 	if kind == "list" {
@@ -122,8 +123,8 @@ func memberLines(kind string, members []string, size int) string {
 	return strings.Join(text, "\n")
 }
 
-// shown returns s as text: what cannot be printed is escaped as in Go, and what
-// is long is cut.
+// printable returns s with escape sequences of Go for characters that are not printable, and
+// cut if it is long.
 func printable(s string) string {
 	cut := ""
 	if len(s) > detailBytes {
@@ -133,7 +134,8 @@ func printable(s string) string {
 	return strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(quoted[1:len(quoted)-1]) + cut
 }
 
-// ForceReasons looks for the tombstones that a force unlock leaves to the owners of ended.
+// ForceReasons returns the reasons in the tombstones of the owners of ended, and "" for one
+// without a tombstone of a force unlock.
 func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) ([]string, error) {
 	why := make([]string, len(ended))
 	l, err := newLister(ctx, c)
@@ -141,15 +143,15 @@ func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) 
 		return why, err
 	}
 	var keys []string
-	var asked []int // of each key, whose mark it is
+	var asked []int // the index in ended of each key
 	for i, e := range ended {
 		k := l.Layout.ComputeKeys(e.Name)
 		if l.server.Cluster && layout.CheckSlots(k) != nil {
-			continue // nobody can have held that
+			continue // the cluster cannot have this lock
 		}
 		owner := e.Owner
 		if l.Layout.Name == "" {
-			owner = strings.TrimSuffix(owner, layout.WriteField) // one mark is for both sides
+			owner = strings.TrimSuffix(owner, layout.WriteField) // both sides have one tombstone
 		}
 		keys, asked = append(keys, l.Layout.Tombstone(k, owner)), append(asked, i)
 	}
@@ -170,7 +172,7 @@ func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) 
 			continue
 		}
 		for j, at := range page {
-			if reason, forced := strings.CutPrefix(marks[j], layout.ForcedPrefix); forced { // else of one that gave up
+			if reason, forced := strings.CutPrefix(marks[j], layout.ForcedPrefix); forced { // otherwise the claim was abandoned
 				why[at] = reason
 			}
 		}

@@ -11,16 +11,16 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// parseLooked reads one element of what list_look.lua answers, but for the name
-// and who the owners are.
+// parseRedisson returns the Record in one element of the reply of list_redisson.lua, without
+// its name and the clients of its owners.
 func parseRedisson(value any) (admin.Record, bool) {
 	r := wire.Read(value)
 	var record admin.Record
 	switch r.Text() {
 	case "free":
-		r.Take() // no time
-		r.Take() // no fields
-		r.Take()
+		r.Take() // pttl
+		r.Take() // fields
+		r.Take() // number of holders
 		readWaiters(r.Nested(), &record)
 	case "hash":
 		record.Remaining = wire.Remaining(r.Number())
@@ -45,8 +45,8 @@ func parseRedisson(value any) (admin.Record, bool) {
 	return record, r.Done()
 }
 
-// readHash reads the lock that a hash is, if it is one: a mutex, a fair lock, or
-// Redisson's lock on several values.
+// readHash reads the lock in a hash: a mutex, a fair lock, or Redisson's lock on several
+// values. If the hash is no lock, the Record is KindOther.
 func readHash(r *wire.Reply, record *admin.Record) {
 	fields := r.Nested()
 	record.Holders = int(r.Number())
@@ -69,9 +69,9 @@ func readHash(r *wire.Reply, record *admin.Record) {
 	readWaiters(waiters, record)
 }
 
-// readReaders reads the holds of a read-write lock. A Redisson
-// thread may have both sides under one owner. Then the write hold keeps its field's
-// name, so that ForceUnlock knows which one is meant.
+// readReaders reads the holds of a read-write lock. A thread of Redisson may hold both sides
+// with one owner. Then the write hold has its field as the owner, so that ForceUnlock ends the
+// right one.
 func readReaders(r *wire.Reply, record *admin.Record) {
 	fields := r.Nested()
 	record.Holders = int(r.Number())
@@ -96,29 +96,29 @@ func readReaders(r *wire.Reply, record *admin.Record) {
 		}
 	}
 	if record.Holders <= maxShown {
-		record.Holders = len(record.Holds) // without readers that died
+		record.Holders = len(record.Holds) // without dead readers
 	}
 }
 
-// readCounter reads a number, with the permits that are out beside it.
+// readCounter reads a counter: a semaphore if it has permits, otherwise a bare counter.
 func readCounter(r *wire.Reply, record *admin.Record) {
-	value, out, expired := r.Text(), int(r.Number()), int(r.Number())
+	value, held, expired := r.Text(), int(r.Number()), int(r.Number())
 	permits := r.Nested()
 	count, err := strconv.ParseInt(value, 10, 64)
 	switch {
-	case value == "" && out > 0: // the counter was lost
+	case value == "" && held > 0: // the counter was lost
 	case err != nil:
 		record.Kind = admin.KindOther
 		return
-	case out+expired == 0:
+	case held+expired == 0:
 		record.Kind, record.Count = admin.KindCounter, count
 		return
 	}
-	record.Kind, record.Holders = admin.KindSemaphore, out
+	record.Kind, record.Holders = admin.KindSemaphore, held
 	record.Free = int(count) + expired
-	record.Permits = record.Free + out
+	record.Permits = record.Free + held
 	if value == "" {
-		record.Free, record.Permits = -out, 0
+		record.Free, record.Permits = -held, 0
 	}
 	for permits.More() {
 		owner := hex.EncodeToString([]byte(permits.Text()))
@@ -127,7 +127,7 @@ func readCounter(r *wire.Reply, record *admin.Record) {
 	}
 }
 
-// readWaiters reads a queue. A lock that has one is fair.
+// readWaiters reads a queue. A lock with a queue is a fair lock.
 func readWaiters(queue wire.Reply, record *admin.Record) {
 	record.Waiting = int(queue.Number())
 	for queue.More() {
@@ -139,7 +139,8 @@ func readWaiters(queue wire.Reply, record *admin.Record) {
 	}
 }
 
-// parseString reads one element of what list_plain.lua or list_timestamp.lua answers.
+// parseString returns the Record in one element of the reply of list_plain.lua or
+// list_timestamp.lua, without its name.
 func (l *lister) parseString(value any) (admin.Record, bool) {
 	r := wire.Read(value)
 	state, pttl, owner := r.Text(), r.Number(), r.Text()

@@ -14,37 +14,39 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// errStopped says that the reader has seen enough.
+// errStopped means that the caller has ended the iteration.
 var errStopped = errors.New("stopped")
 
-// walk is one List: a SCAN of each type of key that a lock can be, on each master,
-// page by page in turn, so that a budget that ends early has seen some of each.
+// scanner is one List. On each master it makes a SCAN for each type of key that a lock can
+// have. It reads one page of each type after the other, so that it has found some of each
+// type if the budget ends early.
 type scanner struct {
 	*lister
 	limits admin.Filter
 	budget *budget.Budget
 	yield  func(admin.Record, error) bool
-	seen   map[string]bool // names that were yielded: SCAN may tell them twice
+	seen   map[string]bool // yielded names, because SCAN may return a key twice
 }
 
+// scan is a SCAN for one type of key on one master.
 type scan struct {
-	route         string // a key of the master that is meant
+	route         string // a key that routes the call to the master
 	kind, pattern string
 	cursor        string // "" at the end
 }
 
-// run walks to the end, or until ctx or the budget ends. The trouble of one master
-// does not keep the others out; it is the error at the end.
-func (w *scanner) run(ctx context.Context) error {
-	routes, err := w.routes(ctx)
+// run scans to the end, or until ctx or the budget ends. If a master fails, run scans the
+// others, and returns the error at the end.
+func (sc *scanner) run(ctx context.Context) error {
+	routes, err := sc.routes(ctx)
 	if err != nil {
 		return err
 	}
 	var failed error
 	for _, route := range routes {
-		for scans := w.scans(route); len(scans) > 0; {
+		for scans := sc.scans(route); len(scans) > 0; {
 			for i := range scans {
-				err := w.page(ctx, &scans[i])
+				err := sc.page(ctx, &scans[i])
 				if ctx.Err() != nil || errors.Is(err, errStopped) || errors.Is(err, admin.ErrIncomplete) {
 					return err
 				}
@@ -58,21 +60,21 @@ func (w *scanner) run(ctx context.Context) error {
 	return failed
 }
 
-// routes returns a key for each master: calls with that key go there.
-func (w *scanner) routes(ctx context.Context) ([]string, error) {
-	if !w.server.Cluster {
-		return []string{w.Layout.Prefix + "holdfast:list"}, nil
+// routes returns a key for each master, which routes calls to that master.
+func (sc *scanner) routes(ctx context.Context) ([]string, error) {
+	if !sc.server.Cluster {
+		return []string{sc.Layout.Prefix + "holdfast:list"}, nil
 	}
-	k := w.Layout.ComputeKeys("holdfast:list")
+	k := sc.Layout.ComputeKeys("holdfast:list")
 	if err := layout.CheckSlots(k); err != nil {
 		return nil, wire.Refused("redis cannot place %q: %w", k.Lock, err)
 	}
-	if strings.Contains(w.Layout.Prefix, "{") {
+	if strings.Contains(sc.Layout.Prefix, "{") {
 		return []string{k.Lock}, nil // everything is in one slot
 	}
-	value, err := w.Call(ctx, wire.Call{Script: w.Script("list_masters")})
+	value, err := sc.Call(ctx, wire.Call{Script: sc.Script("list_masters")})
 	if err != nil {
-		return nil, w.Layout.Classify(k, err)
+		return nil, sc.Layout.Classify(k, err)
 	}
 	var routes []string
 	r := wire.Read(value)
@@ -82,8 +84,8 @@ func (w *scanner) routes(ctx context.Context) ([]string, error) {
 		if slot < 0 || slot >= layout.SlotCount {
 			return nil, wire.BadReply("list_masters", value)
 		}
-		number := strconv.FormatUint(uint64(w.Layout.Slots()[slot]), 10)
-		routes = append(routes, w.Layout.Prefix+"holdfast:list:{"+number+"}")
+		number := strconv.FormatUint(uint64(sc.Layout.Slots()[slot]), 10)
+		routes = append(routes, sc.Layout.Prefix+"holdfast:list:{"+number+"}")
 	}
 	if !r.Done() || len(routes) == 0 {
 		return nil, wire.BadReply("list_masters", value)
@@ -91,39 +93,39 @@ func (w *scanner) routes(ctx context.Context) ([]string, error) {
 	return routes, nil
 }
 
-func (w *scanner) scans(route string) []scan {
-	begin := literal(w.Layout.Prefix + w.limits.NamePrefix)
-	strs := scan{route: route, kind: "string", pattern: begin + "*", cursor: "0"}
-	if w.Layout.Name != "" {
+func (sc *scanner) scans(route string) []scan {
+	prefix := literal(sc.Layout.Prefix + sc.limits.NamePrefix)
+	strs := scan{route: route, kind: "string", pattern: prefix + "*", cursor: "0"}
+	if sc.Layout.Name != "" {
 		return []scan{strs}
 	}
-	permits := scan{route: route, kind: "zset", pattern: begin + "*:timeout", cursor: "0"}
-	scans := []scan{{route: route, kind: "hash", pattern: begin + "*", cursor: "0"}, permits}
-	if begin != "" && !strings.Contains(begin, "{") { // one pattern for both would begin with a star, and be slow
+	permits := scan{route: route, kind: "zset", pattern: prefix + "*:timeout", cursor: "0"}
+	scans := []scan{{route: route, kind: "hash", pattern: prefix + "*", cursor: "0"}, permits}
+	if prefix != "" && !strings.Contains(prefix, "{") { // one pattern for both would begin with a star, and be slow
 		permits.pattern = "{" + permits.pattern
 		scans = append(scans, permits)
 	}
-	if w.limits.Counters {
+	if sc.limits.Counters {
 		scans = append(scans, strs)
 	}
 	return scans
 }
 
-// page reads the next page of s and yields what is locked of it.
-func (w *scanner) page(ctx context.Context, s *scan) error {
-	w.spend()
-	size, err := w.budget.Page(ctx, keysPerScan)
+// page reads the next page of s and yields the locks on it.
+func (sc *scanner) page(ctx context.Context, s *scan) error {
+	sc.spend()
+	size, err := sc.budget.Page(ctx, keysPerScan)
 	if err != nil {
 		return err
 	}
-	w.spent++ // SCAN in a script is two
-	value, err := w.Call(ctx, wire.Call{
-		Script: w.Script("list_scan"),
+	sc.spent++ // a SCAN in a script counts as two commands
+	value, err := sc.Call(ctx, wire.Call{
+		Script: sc.Script("list_scan"),
 		Keys:   []string{s.route},
 		Args:   []string{s.cursor, s.pattern, s.kind, strconv.Itoa(size)},
 	})
 	if err != nil {
-		return w.refused(s, err)
+		return sc.refused(s, err)
 	}
 	r := wire.Read(value)
 	cursor, keys := r.Text(), r.Texts()
@@ -133,11 +135,11 @@ func (w *scanner) page(ctx context.Context, s *scan) error {
 	if s.cursor = cursor; cursor == "0" {
 		s.cursor = ""
 	}
-	return w.yieldLocked(ctx, w.names(s.kind, keys))
+	return sc.yieldLocked(ctx, sc.names(s.kind, keys))
 }
 
-// refused returns what is wrong where a page of s cannot be had.
-func (w *scanner) refused(s *scan, err error) error {
+// refused returns the error for a page of s that the server has refused.
+func (sc *scanner) refused(s *scan, err error) error {
 	const does = "redis refuses SCAN, which finds locks"
 	k, words := layout.Keys{Name: s.pattern, Lock: s.pattern}, wire.ReplyText(err)
 	switch {
@@ -146,25 +148,25 @@ func (w *scanner) refused(s *scan, err error) error {
 		lacking.Advice = wire.NoCommand + "; a lock can be read by its name"
 		return lacking
 	case wire.Means(err, wire.MeansNoRightInside):
-		return wire.Ungranted(does, words, w.Layout.Grants(k, "", "SCAN", words))
+		return wire.Ungranted(does, words, sc.Layout.Grants(k, "", "SCAN", words))
 	}
-	return w.Layout.Classify(k, err)
+	return sc.Layout.Classify(k, err)
 }
 
-// show looks at names, a few at a time, and yields those that are locked.
-func (w *scanner) yieldLocked(ctx context.Context, names []string) error {
+// yieldLocked reads names, a few at a time, and yields the locked ones.
+func (sc *scanner) yieldLocked(ctx context.Context, names []string) error {
 	for chunk := range slices.Chunk(names, namesPerCall) {
-		w.spend()
-		if err := w.budget.Wait(ctx); err != nil {
+		sc.spend()
+		if err := sc.budget.Wait(ctx); err != nil {
 			return err
 		}
-		records, err := w.fetch(ctx, chunk)
+		records, err := sc.fetch(ctx, chunk)
 		for _, r := range records {
-			if !w.locked(r) || w.seen[r.Name] {
+			if !sc.locked(r) || sc.seen[r.Name] {
 				continue
 			}
-			w.seen[r.Name] = true
-			if !w.yield(r, nil) {
+			sc.seen[r.Name] = true
+			if !sc.yield(r, nil) {
 				return errStopped
 			}
 		}
@@ -175,37 +177,37 @@ func (w *scanner) yieldLocked(ctx context.Context, names []string) error {
 	return nil
 }
 
-func (w *scanner) locked(r admin.Record) bool {
+func (sc *scanner) locked(r admin.Record) bool {
 	switch r.Kind {
 	case "", admin.KindOther, admin.KindUnknown:
 		return false
 	case admin.KindCounter, admin.KindLatch:
-		return w.limits.Counters
+		return sc.limits.Counters
 	case admin.KindSemaphore:
 		const noKey = -2 * time.Millisecond
-		return r.Remaining != noKey // of "jobs" and "{jobs}", whose permits have one key, it is the other
+		return r.Remaining != noKey // "jobs" and "{jobs}" have the same key of permits: the one without a counter is not locked
 	default:
 		return true
 	}
 }
 
-// count counts for the budget what was spent since it did last.
-func (w *scanner) spend() {
-	w.budget.Spent(w.spent)
-	w.spent = 0
+// spend adds the commands since its last call to the budget.
+func (sc *scanner) spend() {
+	sc.budget.Spent(sc.spent)
+	sc.spent = 0
 }
 
-// names returns the names that keys of a type may belong to, without those seen
-// before and those of keys that stand beside a lock.
-func (w *scanner) names(kind string, keys []string) []string {
+// names returns the names of locks with the given keys, which all have one type. It leaves
+// out names that were yielded, and keys that are not locks.
+func (sc *scanner) names(kind string, keys []string) []string {
 	var names []string
 	add := func(lock string) {
-		name, ok := strings.CutPrefix(lock, w.Layout.Prefix)
-		if !ok || !strings.HasPrefix(name, w.limits.NamePrefix) || name == "" || w.seen[name] || w.Layout.IsAuxiliary(lock) {
+		name, ok := strings.CutPrefix(lock, sc.Layout.Prefix)
+		if !ok || !strings.HasPrefix(name, sc.limits.NamePrefix) || name == "" || sc.seen[name] || sc.Layout.IsAuxiliary(lock) {
 			return
 		}
-		if w.server.Cluster && layout.CheckSlots(w.Layout.ComputeKeys(name)) != nil {
-			return // nobody can lock that
+		if sc.server.Cluster && layout.CheckSlots(sc.Layout.ComputeKeys(name)) != nil {
+			return // the cluster cannot have this lock
 		}
 		names = append(names, name)
 	}
@@ -225,7 +227,7 @@ func (w *scanner) names(kind string, keys []string) []string {
 	return names
 }
 
-// literal returns s so that a pattern matches it as it is.
+// literal returns a pattern that matches exactly s.
 func literal(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `^`, `\^`).Replace(s)
 }
