@@ -19,9 +19,9 @@ var (
 	_ driver.Reporter = (*Backend)(nil)
 )
 
-// List finds the locks with SCAN, on one server or on every master of a cluster. It tells
-// locks from other data by their type and layout. The name of a Record is without
-// Options.KeyPrefix, and keys without that prefix are left out.
+// List finds the locks with SCAN, on one server or on every master of a cluster. It
+// distinguishes locks from other data by their type and layout. The name of a Record is
+// without Options.KeyPrefix, and keys without that prefix are left out.
 //
 // With the layout Plain every short string counts as a lock, with Timestamp every time in
 // seconds. With Redisson's layout, a semaphore is found by its held permits, and a fair
@@ -51,10 +51,10 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 	return listing.Describe(ctx, b.clients, name)
 }
 
-// ForceReasons reads the marks that ForceUnlock leaves for the owners of ended. A mark
-// stays as long as the lease would have, and at least 10 s. A permit without a known
-// owner has no mark. It takes one command for each, up to 200 in a call; in a cluster it
-// takes a call for each.
+// ForceReasons reads the tombstones of the owners of ended, which ForceUnlock has set. A
+// tombstone stays as long as the lease would have, and at least 10 s. A permit without a known
+// owner has no tombstone. ForceReasons takes one command for each, up to 200 in a call; in a
+// cluster it takes a call for each.
 func (b *Backend) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	return listing.ForceReasons(ctx, b.clients, ended)
 }

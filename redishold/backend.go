@@ -83,7 +83,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// A Backend embeds this for its methods: they make it a driver.Latcher and a
+// counts is embedded in Backend for its methods, which make Backend a driver.Latcher and a
 // driver.Resizer.
 type counts = kinds.Counts
 
@@ -94,25 +94,25 @@ type Backend struct {
 	counts
 
 	conn     Conn
-	single   Single   // nil if conn is none
-	beginner Beginner // likewise
+	single   Single   // conn; nil if it is not a Single
+	beginner Beginner // conn; nil if it is not a Beginner
 	log      *slog.Logger
 	options  Options
-	invalid  error // what is wrong with the options: the answer to every claim
+	invalid  error // the error of the options, which every claim gets
 	forms    forms
 	layout   *layout.Layout
 	scripts  scripts.Lock // of an exclusive lock in Redisson's layout
 
 	server  server
-	publish [2]string // both commands that publish
+	publish [2]string // the publish commands
 	clients *clients.Clients
 	library scripts.Library
 	topics  waiting.Topics
 	store   kinds.Store
 
-	callBufs, releases sync.Pool // of *callBuf and *release, to be used again
+	callBufs, releases sync.Pool // of *callBuf and *release
 
-	cannotListen, cannotPublish atomic.Bool // a warning was logged already
+	cannotListen, cannotPublish atomic.Bool // the warning was logged
 }
 
 var (
@@ -168,8 +168,7 @@ func New(conn Conn, opts *Options) *Backend {
 	return b
 }
 
-// maxTTL is ten years: a lease that is meant to be forever should say so by
-// being renewed.
+// maxTTL is ten years. A lease without an end should be renewed instead.
 const maxTTL = 10 * 365 * 24 * time.Hour
 
 // Info describes the store.
@@ -191,7 +190,7 @@ func (b *Backend) PlainSemaphore(name string) *unleased.Semaphore {
 	return unleased.New(&b.store, b.log, name)
 }
 
-// do runs calls and returns a Result for each of them, whatever the Conn does.
+// do runs calls and returns a Result for each of them, even if the Conn returns fewer.
 func (b *Backend) do(ctx context.Context, calls ...Call) []Result {
 	results := b.conn.Do(ctx, calls...)
 	for len(results) < len(calls) {
@@ -205,14 +204,14 @@ func (b *Backend) call(ctx context.Context, c wire.Call) (any, error) {
 	return result.Value, result.Err
 }
 
-// warnCannotPublish says once that waiters are not woken.
+// warnCannotPublish logs once that waiters are not notified.
 func (b *Backend) warnCannotPublish(words string) {
 	if b.cannotPublish.CompareAndSwap(false, true) {
 		b.log.Warn("redis refuses to publish: waiters learn of a release late", "reply", words)
 	}
 }
 
-// warnCannotListen says once that this process is not woken.
+// warnCannotListen logs once that this process is not notified.
 func (b *Backend) warnCannotListen(err error) {
 	if b.cannotListen.CompareAndSwap(false, true) {
 		b.log.Warn("redis refuses to subscribe: waiting polls where it hears nothing", "error", err)

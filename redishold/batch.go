@@ -10,18 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// togetherMost bounds how many locks share one call: while a script runs, the
-// server serves nobody else. Fifty locks take it 0.2 ms, a single one 0.01 ms.
+// maxBatch is the maximal number of locks in one call, because the server runs nothing else
+// during a script. A script for fifty locks takes 0.2 ms, a script for one 0.01 ms.
 const maxBatch = 50
 
-// bundle returns the script that does for many locks what c's does for one, "" if there
-// is none. Its arguments are the first ones of each call, as many as are its own, and
-// then those that all have in common. It answers for each lock what the script for one
-// would, or {-3, words}.
+// batchScript returns the script that does for many locks what the script of c does for one,
+// or "" if there is none. own is the number of arguments of each call that may differ; they
+// come first, and the common arguments of all calls follow. For each lock, the reply has the
+// reply of the script for one, or {-3, error}.
 func (b *Backend) batchScript(c *Call) (script string, own int) {
 	switch c.Script {
 	case b.scripts.Acquire:
-		if len(c.Args) == kinds.AcquireArgs { // it does not have to tell others
+		if len(c.Args) == kinds.AcquireArgs { // without a message that the lock is taken
 			return "acquire_all", 1
 		}
 	case b.scripts.Renew:
@@ -32,15 +32,15 @@ func (b *Backend) batchScript(c *Call) (script string, own int) {
 	return "", 0
 }
 
-// doAll runs calls with do, in one round trip to each server, and returns the
-// answers. register are the claims whose clients are registered on the way.
+// doAll runs calls with do, in one round trip to each server, and returns their results. The
+// clients of the claims in register are registered in the same round trip.
 func (b *Backend) doAll(ctx context.Context, info ServerInfo, do doer, calls []Call, register ...driver.Claim) []Result {
 	keys, args := 0, 0
 	for i := range calls {
 		keys, args = keys+len(calls[i].Keys), args+len(calls[i].Args)
 	}
 	groups, to := b.groups(info, calls), kinds.Buffers{Keys: make([]string, 0, keys), Args: make([]string, 0, args)}
-	combined := make([]Call, len(groups), len(groups)+1) // a registration may come along
+	combined := make([]Call, len(groups), len(groups)+1) // with room for a registration
 	for i, g := range groups {
 		combined[i] = b.combine(&to, calls, g)
 	}
@@ -62,8 +62,8 @@ func (b *Backend) doAll(ctx context.Context, info ServerInfo, do doer, calls []C
 // doer is doReplicated, or a function like it.
 type doer func(context.Context, ServerInfo, []Call, ...driver.Claim) []Result
 
-// groups says which calls become one: those of plain locks with the same arguments,
-// where all of them are on one server and none waits for replicas.
+// groups returns the indices of the calls that become one call: those of plain locks with the
+// same common arguments. In a cluster, or with replicas, each call is a group.
 func (b *Backend) groups(info ServerInfo, calls []Call) [][]int {
 	groups := make([][]int, 0, len(calls)/maxBatch+1)
 	plain, other := make([]int, 0, len(calls)), []int(nil)
@@ -83,13 +83,13 @@ func (b *Backend) groups(info ServerInfo, calls []Call) [][]int {
 	return slices.AppendSeq(groups, slices.Chunk(other, 1))
 }
 
-// alike says that a script of several locks can serve both calls.
+// combinable reports whether both calls can be in one call of a script for several locks.
 func (b *Backend) combinable(x, y *Call) bool {
 	_, own := b.batchScript(x)
 	return x.Script == y.Script && slices.Equal(x.Args[own:], y.Args[own:])
 }
 
-// together returns one call for a group of calls, which lies in to.
+// combine returns one call for a group of calls. It uses the slices of to.
 func (b *Backend) combine(to *kinds.Buffers, calls []Call, group []int) Call {
 	first := &calls[group[0]]
 	if len(group) == 1 {
@@ -105,13 +105,14 @@ func (b *Backend) combine(to *kinds.Buffers, calls []Call, group []int) Call {
 	return commit(to, call)
 }
 
-// refusesAKey reports that the server did not begin r's script, because the user
-// has no access to one of its keys. It may have access to the others.
+// refusesAKey reports whether the server did not begin the script of r because the user has
+// no access to one of its keys. The user may have access to the others.
 func refusesAKey(r Result) bool {
 	text := wire.ReplyText(r.Err)
 	return wire.CodeOf(text) == "NOPERM" && strings.Contains(text, "key")
 }
 
+// distribute writes r, the result of the call for a group, into the results of its calls.
 func distribute(results []Result, group []int, r Result) {
 	if len(group) == 1 {
 		results[group[0]] = r
@@ -130,11 +131,11 @@ func distribute(results []Result, group []int, r Result) {
 	}
 }
 
-// codeRefused begins the answer for a lock of which the server refused something.
+// codeRefused is the first element of a reply for a lock for which the server refused a
+// command.
 const codeRefused = -3
 
-// answer returns v, which a script of several locks answered for one of them, as
-// if that had been alone.
+// single returns the Result for one lock from its element v in the reply for several locks.
 func single(v any) Result {
 	if list, _ := v.([]any); len(list) == 2 && list[0] == any(int64(codeRefused)) {
 		if words, ok := list[1].(string); ok {

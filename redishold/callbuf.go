@@ -8,16 +8,16 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// took returns call, which lies in to, and goes on behind it. A call that needed more
-// than there was has slices of its own, of which the next gets what is left.
+// commit returns call, whose slices are at the beginning of those of to, and cuts them off to.
+// If call needed more room, it has new slices, and to continues with the rest of these.
 func commit(to *kinds.Buffers, call Call) Call {
 	to.Keys, to.Args = call.Keys[len(call.Keys):], call.Args[len(call.Args):]
 	call.Keys, call.Args = slices.Clip(call.Keys), slices.Clip(call.Args)
 	return call
 }
 
-// callsFor returns n calls, for each of which there is room for so many keys and
-// arguments.
+// callsFor returns n calls. Their slices have room for the given number of keys and arguments
+// for each call.
 func callsFor(n, keys, args int, call func(to kinds.Buffers, i int) wire.Call) []Call {
 	to := kinds.Buffers{Keys: make([]string, 0, n*keys), Args: make([]string, 0, n*args)}
 	calls := make([]Call, n)
@@ -27,7 +27,7 @@ func callsFor(n, keys, args int, call func(to kinds.Buffers, i int) wire.Call) [
 	return calls
 }
 
-// callBuf is one call on its way, and room for what no kind of lock exceeds.
+// callBuf is one call in flight, with enough room for a call of any kind of lock.
 type callBuf struct {
 	call Call
 	keys [6]string
@@ -43,9 +43,9 @@ func (b *Backend) one(ctx context.Context, call *Call) Result {
 	return b.do(ctx, *call)[0]
 }
 
-// isAnswer reports that r came from the server: after any other error the Conn may still
-// look at the keys and arguments of the call. An error that only wraps the
-// server's words does not count: it may be about another call.
+// isAnswer reports whether r is a reply of the server. After any other error the Conn may
+// still read the keys and arguments of the call. An error that only wraps a ReplyError does
+// not count, because that reply may be for another call.
 func isAnswer(r Result) bool {
 	_, replied := r.Err.(*ReplyError) //nolint:errorlint // see above
 	return r.Err == nil || replied

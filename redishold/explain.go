@@ -13,26 +13,26 @@ import (
 )
 
 const (
-	maxExplained   = 64          // how many losses one call looks into
-	explainTimeout = time.Second // how long that may take
+	maxExplained   = 64 // losses whose reasons one call finds out
+	explainTimeout = time.Second
 )
 
-// unexplained is a loss of which no more is known: the server cannot tell a key
-// that expired from one that was deleted.
+// unexplained returns the error for a loss without a known reason: the server does not
+// distinguish an expired key from a deleted one.
 func unexplained() *driver.GoneError {
 	return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "deleted or expired on the server"}
 }
 
-// lost says why a claim is gone that an earlier call had marked.
-func tombstoneError(mark string) *driver.GoneError {
-	if why, ok := strings.CutPrefix(mark, layout.ForcedPrefix); ok {
-		return &driver.GoneError{Reason: driver.ReasonForced, Detail: "ended by force: " + clients.Printable(why)}
+// tombstoneError returns the error for a claim with a tombstone that has the given text.
+func tombstoneError(text string) *driver.GoneError {
+	if reason, ok := strings.CutPrefix(text, layout.ForcedPrefix); ok {
+		return &driver.GoneError{Reason: driver.ReasonForced, Detail: "ended by force: " + clients.Printable(reason)}
 	}
 	return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "given up before it was granted"}
 }
 
-// classifyHeld is classify for a claim that was held: where the key has become something
-// else, the lock is gone.
+// classifyHeld is Layout.Classify for a claim that was held: if the key has another type now,
+// the lock is lost.
 func (b *Backend) classifyHeld(k layout.Keys, err error) error {
 	err = b.layout.Classify(k, err)
 	if errors.Is(err, driver.ErrMismatch) {
@@ -41,14 +41,14 @@ func (b *Backend) classifyHeld(k layout.Keys, err error) error {
 	return err
 }
 
-// loss is a claim that is gone, and the error that says so.
+// loss is a lost claim, with its error.
 type loss struct {
 	claim *driver.Claim
 	err   *error
 }
 
-// explain looks up why claims are gone, as many as is reasonable, and puts the reason
-// into the error. Where it cannot be learnt that stays as it is.
+// explain finds out why claims were lost, up to maxExplained of them, and replaces their
+// errors with the reason. If the reason cannot be found, the error stays.
 func (b *Backend) explain(ctx context.Context, info ServerInfo, losses ...loss) {
 	losses = losses[:min(len(losses), maxExplained)]
 	if len(losses) == 0 {
@@ -81,10 +81,10 @@ func (b *Backend) explain(ctx context.Context, info ServerInfo, losses ...loss) 
 	}
 }
 
-// taker asks the server what may have taken keys away, nil if it knows of nothing. In a
-// cluster the answer would be that of any node, so there it is not asked.
+// keyLoss returns the event of the server that may have removed keys, or nil if none is known.
+// In a cluster it returns nil, because any node would reply, and not the node of the key.
 func (b *Backend) keyLoss(ctx context.Context, info ServerInfo) *driver.GoneError {
-	b.clients.Forget() // who we are may be gone as well
+	b.clients.Forget() // the registrations may be lost, too
 	if info.Cluster {
 		return nil
 	}

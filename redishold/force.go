@@ -23,14 +23,14 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	if k.NameErr != nil {
 		return k.NameErr
 	}
-	if id, ok := layout.ShownPermit(h.Owner); ok && b.forms.only == nil { // its holder may have come to be known
+	if id, ok := layout.ShownPermit(h.Owner); ok && b.forms.only == nil { // the client may have been registered since the caller read h
 		h.Owner = cmp.Or(b.clients.PermitOwner(ctx, id), h.Owner)
 	}
 	info, err := b.ask(ctx)
 	if err != nil {
 		return err
 	}
-	// The owner notices at the latest when its lease ends.
+	// The owner reads the tombstone at the latest when its lease ends.
 	ttl, publish := wire.MS(max(h.Remaining, minTombstoneTTL)), b.publishWith(info)
 	ended, err := b.end(ctx, b.forms.oneKey.Force(k, h, why, ttl, publish))
 	if b.forms.only == nil && wire.Means(err, wire.MeansWrongType) {
@@ -48,8 +48,8 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	return nil
 }
 
-// seqOf returns the Claim.Seq in a message to a client, which names an owner of its
-// own: "<client>:<seq>", with more behind a dot where a store wraps this one.
+// seqOf returns the Claim.Seq of the owner in a message to a client: "<client>:<seq>", with
+// more after a dot if another Backend wraps this one.
 func seqOf(client, owner string) (seq uint64, ok bool) {
 	rest, ok := strings.CutPrefix(owner, client+":")
 	number, _, _ := strings.Cut(rest, ".")

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/scripts"
 )
 
-// forms are how the kinds of lock are kept.
+// forms has the Form of each kind of lock.
 type forms struct {
-	only      *kinds.Exclusive // of a protocol other than Redisson's, which has no other form; nil for that
-	oneKey    *kinds.Exclusive // that, or exclusive
+	only      *kinds.Exclusive // the only form of the layouts Plain and Timestamp; nil for Redisson
+	oneKey    *kinds.Exclusive // only, or exclusive if that is nil
 	exclusive *kinds.Exclusive
 	fair      *fair.Lock
 	readWrite kinds.Form
@@ -27,7 +27,7 @@ func (b *Backend) newForms() forms {
 		fair: &fair.Lock{
 			Exclusive: exclusive, Library: &b.library,
 			Wait:  cmp.Or(max(b.options.FairWait, 0), fair.DefaultWait),
-			Gives: b.options.Replicas == 0, // where replicas have to acknowledge what the next one gets, it has to ask
+			Gives: b.options.Replicas == 0, // with replicas the next waiter must try itself, because they must acknowledge its grant
 		},
 		readWrite: kinds.ReadWrite(exclusive, &b.library),
 		permit:    kinds.Semaphore(b.layout, &b.library),
@@ -40,7 +40,7 @@ func (b *Backend) newForms() forms {
 	return f
 }
 
-// of returns how c is kept.
+// of returns the Form of c.
 func (f *forms) of(c driver.Claim) kinds.Form {
 	switch {
 	case f.only != nil:

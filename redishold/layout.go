@@ -68,7 +68,7 @@ func (p Layout) String() string {
 	return fmt.Sprintf("layout %d", uint8(p))
 }
 
-// own is p's name if it is not Redisson's, else "".
+// internalName returns the name for layout.New: "" for Redisson, otherwise that of String.
 func (p Layout) internalName() string {
 	if p == Redisson {
 		return ""
@@ -76,7 +76,7 @@ func (p Layout) internalName() string {
 	return p.String()
 }
 
-// limits takes from info what the layout and the way of waiting do not have.
+// limits returns info without what the layout and the way of waiting do not support.
 func (o *Options) limits(info driver.Info) driver.Info {
 	info.Caps.Wakes = o.Poll == 0
 	if o.Layout != Redisson {
@@ -89,7 +89,7 @@ func (o *Options) limits(info driver.Info) driver.Info {
 	return info
 }
 
-// check returns what is wrong with o, as the error of every lock.
+// check returns the error of invalid options, which every claim gets.
 func (o *Options) check() error {
 	switch {
 	case o.Layout > Timestamp:
@@ -106,7 +106,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// unsupported says that the layout has no locks of kind k.
+// unsupported returns an error if the layout does not have the given kind of lock.
 func (b *Backend) unsupported(kind kinds.Kind) error {
 	if b.forms.only == nil || kind.Family() == b.forms.only.Family() {
 		return nil

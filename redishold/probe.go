@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// scratchKeys are those of a claim of kind k on scratch. The counter is shared by all
-// locks of its slot, so another key in that slot is used for it.
+// scratchKeys returns the keys of a claim of the given kind on scratch. The token counter
+// belongs to all locks of its slot, so scratchKeys has another key of that slot in its place.
 func scratchKeys(kind kinds.Kind, scratch layout.Keys) []string {
 	lock, ok := kind.(kinds.Form)
 	if !ok {
@@ -27,10 +27,10 @@ func scratchKeys(kind kinds.Kind, scratch layout.Keys) []string {
 	return lock.Acquire(kinds.Buffers{}, scratch, driver.Claim{Owner: "probe", Mode: driver.Shared}, "", nil).Keys
 }
 
-// ready returns where the lock called name lives and what the server is, or why
-// it cannot keep that lock. Before the first lock of kind k it proves that the
-// user may run every command of every script. Its errors come before anything
-// was sent for the claim.
+// ready returns the keys of the lock called name, and the server. It returns an error if the
+// store cannot have that lock. Before the first lock of the given kind, it checks that the
+// user may run every command of every script. Its errors come before anything is sent for the
+// claim.
 func (b *Backend) ready(ctx context.Context, name string, kind kinds.Kind) (layout.Keys, ServerInfo, error) {
 	if name == "" {
 		return layout.Keys{}, ServerInfo{}, wire.Refused("a lock needs a name: it is empty")
@@ -52,20 +52,22 @@ func (b *Backend) ready(ctx context.Context, name string, kind kinds.Kind) (layo
 	return k, info, nil
 }
 
-// unplaceable says why the server cannot keep the lock p, which is one of kind k, or nil.
+// slotError returns an error if the server cannot have the lock, which is one of the given
+// kind, because its keys are in different slots.
 func slotError(info ServerInfo, k layout.Keys, kind kinds.Kind) error {
 	if !info.Cluster {
 		return nil
 	}
-	// A latch's channel has braces of its own: Redisson cannot keep such a latch either.
+	// The channel of a latch always has its own braces, so Redisson cannot have such a latch
+	// either.
 	if c, ok := kind.(kinds.Counter); ok && layout.SlotOf(c.At(k)) != layout.SlotOf(k.Lock) {
 		return errors.New("in a cluster the name of a latch must not have braces")
 	}
 	return layout.CheckSlots(k)
 }
 
-// probed returns what the server is once the probe of kind k has passed. Only a pass
-// is remembered: after a failure somebody may grant what was missing.
+// probed returns the server after the probe of the given kind has passed. It remembers only
+// that: after a failure, an operator may grant the missing permissions.
 func (b *Backend) probed(ctx context.Context, k layout.Keys, kind kinds.Kind) (ServerInfo, error) {
 	if b.server.passed(kind.Family()) {
 		return b.ask(ctx)
@@ -80,11 +82,11 @@ func (b *Backend) probed(ctx context.Context, k layout.Keys, kind kinds.Kind) (S
 		return info, err
 	}
 	if tooOld(info) {
-		b.server.known.Store(nil) // ask again: it may be upgraded under a running program
+		b.server.known.Store(nil) // to ask again: the server may be upgraded while the program runs
 		return ServerInfo{}, wire.Refused("redis %s is too old: holdfast needs 6.2 or newer", info.Version)
 	}
 	if slotError(info, k, kind) != nil {
-		return info, nil // the caller refuses the name; another one will be probed
+		return info, nil // the caller refuses the name; the next name is probed
 	}
 	if err := b.proveReplicas(ctx, k); err != nil {
 		return ServerInfo{}, err
@@ -96,22 +98,22 @@ func (b *Backend) probed(ctx context.Context, k layout.Keys, kind kinds.Kind) (S
 	return info, nil
 }
 
-// tooOld reports that a server is older than Redis 6.2. A version that is missing or cannot
-// be read is no reason to refuse.
+// tooOld reports whether a server is older than Redis 6.2. It returns false for an unknown
+// version.
 func tooOld(i ServerInfo) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(i.Version, "%d.%d", &major, &minor)
 	return err == nil && (major < 6 || major == 6 && minor < 2)
 }
 
-// probe has the server try every command of every script that a claim of kind k can
-// come to need, beside the lock p, on scratch keys in its name space. The commands are
-// read out of the scripts, so that none can be forgotten; docs/adr/0019 says why the
-// scripts are not run instead. Who has to grant what is missing learns of all of it.
+// probe makes the server try every command of every script that a claim of the given kind may
+// need, on scratch keys whose names begin with that of the lock. It gets the commands from the
+// text of the scripts, so that none is missing; docs/adr/0019 has the reason why it does not
+// run the scripts. The error has all missing permissions.
 func (b *Backend) probe(ctx context.Context, k layout.Keys, info ServerInfo, kind kinds.Kind) error {
 	families := []string{kind.Family()}
 	if b.forms.only == nil {
-		families = append(families, "") // those are for all kinds
+		families = append(families, "") // the scripts for all kinds
 	}
 	scratch := b.layout.Keys(k.Name + ":holdfast-probe:" + rand.Text())
 	keys := scratchKeys(kind, scratch)
@@ -129,7 +131,7 @@ func (b *Backend) probe(ctx context.Context, k layout.Keys, info ServerInfo, kin
 		if call.Source {
 			break
 		}
-		call.Source = true // what is in the script can still be tried
+		call.Source = true // to try the commands inside the script without EVALSHA
 		value, err = b.call(ctx, call)
 	}
 	switch {
@@ -145,14 +147,14 @@ func (b *Backend) probe(ctx context.Context, k layout.Keys, info ServerInfo, kin
 	return b.judge(k, channel, refusals)
 }
 
-// lacks reports that a server's error says that the user may not run command, which
-// was not inside a script.
+// lacks reports whether an error reply means that the user may not run command, outside of a
+// script.
 func lacks(text, command string) bool {
 	return wire.MeaningOf(text) == wire.MeansNoRight && strings.Contains(text, "'"+strings.ToLower(command)+"'")
 }
 
-// nameKeys finds out which of the probe's keys the user has no access to, if it
-// is that what the server refused: it does not say.
+// nameKeys returns the error for a refused probe. If the server refused access to a key, its
+// reply does not name the key, so nameKeys tries each key alone.
 func (b *Backend) nameKeys(ctx context.Context, k layout.Keys, keys []string, err error) error {
 	words := wire.ReplyText(err)
 	if !wire.Means(err, wire.MeansNoRight) || !strings.Contains(words, "key") {
@@ -171,10 +173,10 @@ func (b *Backend) nameKeys(ctx context.Context, k layout.Keys, keys []string, er
 	return wire.Ungranted(fmt.Sprintf("redis refuses %q", k.Name), words, missing...)
 }
 
-// judge turns what the probe was refused into an error.
+// judge returns the error for the refusals of a probe, or nil.
 func (b *Backend) judge(k layout.Keys, channel string, refusals []probeRefusal) error {
 	var commands, lacked, rules []string
-	var cause, lack string // the words of the first
+	var cause, lack string // the reply for the first of commands, and of lacked
 	for _, r := range refusals {
 		command := strings.ToLower(r.command)
 		switch meaning := wire.MeaningOf(r.words); {
@@ -185,7 +187,7 @@ func (b *Backend) judge(k layout.Keys, channel string, refusals []probeRefusal) 
 			lack, lacked = cmp.Or(lack, r.words), appendNew(lacked, command)
 			continue
 		case meaning != wire.MeansNoRight && meaning != wire.MeansNoRightInside && meaning != wire.MeansUnknown:
-			return wire.NotTried(b.layout.Classify(k, &ReplyError{Text: r.words})) // no matter of rights: a replica, a full disk
+			return wire.NotTried(b.layout.Classify(k, &ReplyError{Text: r.words})) // not about permissions: for example a replica, or a full disk
 		}
 		cause, commands = cmp.Or(cause, r.words), appendNew(commands, command)
 		rules = appendNew(rules, b.layout.Grants(k, channel, r.command, r.words))

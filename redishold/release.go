@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// minMark is how long the mark of an owner lasts at least.
+// minTombstoneTTL is the minimal TTL of a tombstone.
 const minTombstoneTTL = 10 * time.Second
 
 // Release ends the claim c. With c.Indeterminate it also ensures that an earlier Try
@@ -24,7 +24,7 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// release is Release, and returns how many other clients received the message of it,
+// release is Release. It also returns the number of other clients that received the message,
 // as StartRelease does.
 func (b *Backend) release(ctx context.Context, c driver.Claim) (others int, err error) {
 	info, err := b.ask(ctx)
@@ -38,8 +38,8 @@ func (b *Backend) release(ctx context.Context, c driver.Claim) (others int, err 
 	return r.answered(b.one(ctx, &r.sent.call))
 }
 
-// releaseAnswer reads the server's answer to a release: whether it ended a hold, and
-// how many received the message of it, -1 if that is not known.
+// releaseAnswer reads the result of a release: whether it ended a hold, and the number of
+// receivers of the message, -1 if it is unknown.
 func (b *Backend) releaseAnswer(k layout.Keys, result Result) (bool, int, error) {
 	if result.Err != nil {
 		return false, -1, b.classifyHeld(k, result.Err)
@@ -64,8 +64,7 @@ func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return errs
 }
 
-// releaseAll releases the claims of cs at the given places, and puts what came of it
-// into errs.
+// releaseAll releases the claims of cs with the indices at, and writes their errors into errs.
 func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, errs []error) {
 	if len(at) == 0 {
 		return
@@ -83,7 +82,7 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 		return b.forms.of(c).Release(to, b.layout.Keys(c.Name), c, publish)
 	})
 	var losses []loss
-	// Replicas need not acknowledge: a release that a failover forgets is a lease that ends by itself.
+	// Replicas need not acknowledge: if a failover loses the release, the lease expires.
 	for j, result := range b.doAll(ctx, info, b.doRegistering, calls) {
 		i := at[j]
 		released, _, err := b.releaseAnswer(b.layout.Keys(cs[i].Name), result)
@@ -95,11 +94,11 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 	b.explain(ctx, info, losses...)
 }
 
-// abandon ends a claim and marks its owner. Until the mark is written nothing is
-// certain, and its errors say no more than that.
+// abandon ends a claim and sets a tombstone for its owner. Before the tombstone is set, an
+// earlier Try may still be granted, so the errors of abandon leave the outcome unknown.
 func (b *Backend) abandon(ctx context.Context, k layout.Keys, info ServerInfo, c driver.Claim) error {
 	kept := false
-	if c.AtLeast > 0 { // first: while the name stays taken, the Try that may arrive finds it so
+	if c.AtLeast > 0 { // first: while the lock is kept, an earlier Try that arrives finds it busy
 		var err error
 		if kept, err = b.end(ctx, b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info))); err != nil {
 			return b.layout.Classify(k, err)
@@ -116,14 +115,15 @@ func (b *Backend) abandon(ctx context.Context, k layout.Keys, info ServerInfo, c
 	return nil
 }
 
-// notMarked makes the best of an abandon that failed. A slot that is on the move
-// refuses two keys but not one: the lock is freed at once, the mark comes later.
+// noTombstone returns the error of an abandon that failed. A migrating slot refuses a call
+// with two keys, but not one with one key: then noTombstone releases the lock at once, and the
+// caller repeats the abandon for the tombstone.
 func (b *Backend) noTombstone(ctx context.Context, k layout.Keys, info ServerInfo, c driver.Claim, err error) error {
 	switch wire.CodeOf(wire.ReplyText(err)) {
-	case "": // no answer of the server
+	case "": // err is not a reply of the server
 		return err
 	case "TRYAGAIN", "CROSSSLOT", "ASK":
-		b.do(ctx, Call(b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info)))) // what it does is seen when the mark is written
+		b.do(ctx, Call(b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info)))) // the repeated abandon finds out whether it succeeded
 	case "OOM", "MISCONF", "WRONGTYPE":
 	default:
 		return b.layout.Classify(k, err)
@@ -131,7 +131,7 @@ func (b *Backend) noTombstone(ctx context.Context, k layout.Keys, info ServerInf
 	return fmt.Errorf("redis: %q is not yet certain to stay free: %w", k.Name, err)
 }
 
-// end makes a call that ends a hold, and reports whether it did.
+// end makes a call that ends a hold, and reports whether a hold was ended.
 func (b *Backend) end(ctx context.Context, call wire.Call) (ended bool, err error) {
 	value, err := b.call(ctx, call)
 	if err == nil {
@@ -140,8 +140,8 @@ func (b *Backend) end(ctx context.Context, call wire.Call) (ended bool, err erro
 	return ended, err
 }
 
-// ended reads what release, abandon and break answer: whether a hold was ended, and how
-// many received the message of it, -1 if the server refused to publish.
+// ended reads the reply of release, abandon and force: whether a hold was ended, and the
+// number of receivers of the message, -1 if the server refused to publish.
 func (b *Backend) ended(script *Script, value any) (ended bool, receivers int, err error) {
 	code, ok := value.(int64)
 	switch {

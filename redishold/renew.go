@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// renewChunk bounds how many claims share a round trip.
+// renewChunk is the maximal number of claims in one round trip.
 const renewChunk = 500
 
 // Renew extends the claims cs in pipelines. For a claim that is gone, it finds the reason
@@ -58,7 +58,7 @@ func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.C
 
 func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
 	few := shortOf(result)
-	if few == nil && result.Err != nil { // it did not run
+	if few == nil && result.Err != nil { // the script was not executed
 		return driver.Renewal{Err: b.notRenewed(c, result.Err)}
 	}
 	renewed, err := parseRenew(result.Value)
@@ -73,7 +73,7 @@ func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
 	return driver.Renewal{ValidFor: c.TTL}
 }
 
-// notRenewed is the end of a renewal that brought err instead of an answer.
+// notRenewed returns the error of a renewal whose result is err instead of a reply.
 func (b *Backend) notRenewed(c driver.Claim, err error) error {
 	var few *tooFew
 	switch {
@@ -85,10 +85,10 @@ func (b *Backend) notRenewed(c driver.Claim, err error) error {
 	return b.classifyHeld(b.layout.Keys(c.Name), err)
 }
 
-// cutOff is the end of a claim whose client was closed.
+// cutOff is the error of a claim whose client was closed.
 type cutOff struct{ error }
 
-// Unwrap returns what it means for the claim, and the error of the client.
+// Unwrap returns the GoneError for the claim, and the error of the client.
 func (e *cutOff) Unwrap() []error {
 	return []error{&driver.GoneError{Reason: driver.ReasonClosed, Detail: e.Error()}, e.error}
 }

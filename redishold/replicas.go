@@ -17,13 +17,14 @@ import (
 // AllReplicas means every replica of the server, see Options.Replicas.
 const AllReplicas = -1
 
-// tooFew says that fewer replicas have a write than were asked for.
+// tooFew is the error of a write that fewer replicas acknowledged than required.
 type tooFew struct{ words string }
 
 func (e *tooFew) Error() string { return "redis: " + e.words }
 
-// shortOf returns a tooFew if r's script did run, but not on enough replicas. A
-// server's own NOREPLICAS, by min-replicas-to-write, comes instead of a run.
+// shortOf returns a tooFew if the script of r was executed, but too few replicas acknowledged
+// it. If the server itself replies NOREPLICAS, because of min-replicas-to-write, the script
+// was not executed, and shortOf returns nil.
 func shortOf(r Result) *tooFew {
 	words, short := strings.CutPrefix(wire.ReplyText(r.Err), "NOREPLICAS ")
 	if r.Value == nil || !short {
@@ -32,9 +33,9 @@ func shortOf(r Result) *tooFew {
 	return &tooFew{words}
 }
 
-// doReplicated is doRegistering for calls that have to reach the replicas, as
-// far as the options say so. A call for which no replica is connected is not
-// sent; its error is a tooFew.
+// doReplicated is doRegistering for calls that replicas must acknowledge, according to
+// Options.Replicas. With AllReplicas, a call is not sent if its server has no replica; its
+// error is a tooFew.
 func (b *Backend) doReplicated(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
 	if n := b.options.Replicas; n >= 0 {
 		for i := range calls {
@@ -60,9 +61,9 @@ func (b *Backend) doReplicated(ctx context.Context, info ServerInfo, calls []Cal
 	return results
 }
 
-// countReplicas asks how many replicas are connected, for each of calls, or once where
-// all go to one server. It leaves time for the calls themselves: a node of a cluster
-// that does not answer must not use up that of the others.
+// countReplicas asks for the number of connected replicas, for each of calls in a cluster,
+// otherwise once. It uses at most half of the remaining time, because a node of a cluster that
+// does not respond must leave time for the calls to the other nodes.
 func (b *Backend) countReplicas(ctx context.Context, info ServerInfo, calls []Call) []Result {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -79,8 +80,8 @@ func (b *Backend) countReplicas(ctx context.Context, info ServerInfo, calls []Ca
 	return b.do(ctx, questions...)
 }
 
-// connected reads the answer of count_replicas.lua. Without any replica the call must not
-// be sent.
+// connected returns the number in a result of count_replicas.lua, or an error if the call must
+// not be sent, for example because there is no replica.
 func connected(r Result) (int, error) {
 	n, ok := r.Value.(int64)
 	switch {
@@ -94,8 +95,8 @@ func connected(r Result) (int, error) {
 	return int(n), nil
 }
 
-// proveReplicas proves that the user may ask for acknowledgements at all. How
-// many there are does not matter yet.
+// proveReplicas checks that the user may ask for acknowledgements. The number of replicas does
+// not matter yet.
 func (b *Backend) proveReplicas(ctx context.Context, k layout.Keys) error {
 	if b.options.Replicas == 0 || b.server.passed("replicas") {
 		return nil
@@ -118,7 +119,7 @@ func (b *Backend) proveReplicas(ctx context.Context, k layout.Keys) error {
 	return nil
 }
 
-// refusesWait is the error for a server that answers WAIT with words.
+// refusesWait returns the error for a server that replies to WAIT with the error words.
 func refusesWait(words string) error {
 	const does = "redis refuses WAIT, without which replicas cannot acknowledge a lock (Options.Replicas)"
 	if wire.MeaningOf(words) == wire.MeansNoCommand {
@@ -127,36 +128,37 @@ func refusesWait(words string) error {
 	return wire.Ungranted(does, words, "+wait")
 }
 
-// refusesInfo names the right that is missing if count_replicas.lua was what asked.
-func refusesInfo(asked bool, err error) error {
+// refusesInfo returns err, with the missing permission if the refused call was
+// count_replicas.lua.
+func refusesInfo(counting bool, err error) error {
 	words := wire.ReplyText(err)
-	if !asked || !wire.Means(err, wire.MeansNoRightInside) && !strings.Contains(words, "info") {
+	if !counting || !wire.Means(err, wire.MeansNoRightInside) && !strings.Contains(words, "info") {
 		return err
 	}
 	return wire.Ungranted("redis refuses INFO, which tells how many replicas there are (AllReplicas)", words, "+info")
 }
 
-// giveBack releases a claim that was granted on too few replicas, and returns
-// the error of that try. Trying again may help: a failover may be under way.
+// undoGrant releases a claim whose grant too few replicas acknowledged, and returns the error
+// of that try. A later try may succeed, because a failover may be in progress.
 func (b *Backend) undoGrant(ctx context.Context, t *try, short *tooFew) error {
 	_, err := b.end(ctx, b.forms.of(t.claim).Release(kinds.Buffers{}, t.keys, t.claim, b.publishWith(t.info)))
 	if err != nil {
-		// Whatever it was, the claim may be held: that must stay unknown.
+		// The claim may be held, so the error must leave the outcome unknown.
 		return fmt.Errorf("%w; the lock could not be released again: %v", short, err) //nolint:errorlint // hidden on purpose
 	}
 	return fmt.Errorf("%w; the lock was released again: %w", short, driver.ErrNotExecuted)
 }
 
-// unreplicated is the end of a hold whose renewal too few replicas acknowledged.
-// After a failover to one of the others the server would have given the lock to another client, so
-// it ends at once, and is not renewed until the deadline.
+// unreplicated returns the error of a hold whose renewal too few replicas acknowledged. After a
+// failover to one of the other replicas, the server could grant the lock to another client. So
+// the hold ends at once, and not only at the end of its lease.
 func unreplicated(few *tooFew) *driver.GoneError {
 	return &driver.GoneError{Reason: driver.ReasonUnreachable, Detail: "the renewal was not replicated: " + few.words}
 }
 
-// renewFirst renews cs on one server where replicas must acknowledge. Every WAIT
-// that fails takes its time, so the first claim speaks for all: where too few
-// replicas have it, they have none.
+// renewFirst renews cs on one server whose replicas must acknowledge. Every failed WAIT takes
+// until its timeout. So renewFirst first renews one claim alone: if too few replicas
+// acknowledge it, all claims get its error.
 func (b *Backend) renewFirst(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	renewals := b.renewChunk(ctx, info, cs[:1])
 	if err := renewals[0].Err; retry.Gone(err) && retry.ReasonOf(err) == driver.ReasonUnreachable {

@@ -10,18 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// tryReply is what acquire.lua answers.
+// tryReply is the reply of acquire.lua and the like.
 type tryReply struct {
-	token     uint64 // granted; 0 if not
-	permits   int    // granted: of the semaphore in all, if they are not those of the claim
-	otherKind bool   // the key belongs to another kind of lock
-	ended     bool   // the claim was given up or broken: mark says why
-	tombstone string
-	remaining time.Duration       // busy; negative if the lock never expires
-	owner     string              // busy; "" if unknown
-	alive     int64               // queued: until when the owner counts as alive; 0 if there is no queue
-	others    int64               // queued: how many before it are not Holdfast's
-	identity  *clients.HolderInfo // busy: what is registered of the owner; nil if the script has not identity
+	token     uint64              // granted: the first token; otherwise 0
+	permits   int                 // granted: the total number of permits, if it is not that of the claim
+	otherKind bool                // the key belongs to another kind of lock
+	ended     bool                // the claim was abandoned or forced
+	tombstone string              // ended: the text of the tombstone
+	remaining time.Duration       // busy: the remaining lease; negative if the lock never expires
+	owner     string              // busy: the holder; "" if unknown
+	alive     int64               // queued: until when the claim counts as alive; 0 without a queue
+	others    int64               // queued: number of waiters before the claim that are not Holdfast's
+	identity  *clients.HolderInfo // busy: the registration of the holder; nil if the reply does not have it
 }
 
 func parseTry(value any) (tryReply, error) {
@@ -33,7 +33,7 @@ func parseTry(value any) (tryReply, error) {
 	switch r.Number() {
 	case 0:
 		answer = tryReply{remaining: wire.Remaining(r.Number()), owner: r.Text()}
-		r.Take() // how often
+		r.Take() // hold count
 		if r.More() && !r.AtList() {
 			answer.alive, answer.others = r.Number(), r.Number()
 			ok = answer.alive > 0 && answer.others >= 0
@@ -59,7 +59,8 @@ func parseTry(value any) (tryReply, error) {
 	return answer, nil
 }
 
-// readIdentity reads what introduce.lua has added to a busy answer, nil if it cannot be that.
+// readIdentity reads the element that introduce.lua has added to a busy reply. It returns nil
+// if the element is not valid.
 func readIdentity(r wire.Reply) *clients.HolderInfo {
 	s := &clients.HolderInfo{RegistrationText: clients.RegistrationText{Text: r.Text()}}
 	now, err := strconv.ParseInt(r.Text(), 10, 64)
@@ -82,12 +83,12 @@ func parseRenew(value any) (renewed bool, err error) {
 	return code == 1, nil
 }
 
-// explainReply is what explain.lua answers.
+// explainReply is the reply of explain.lua.
 type explainReply struct {
-	exists    bool   // there is a key of the lock's name
-	holder    string // its holder now; "" if nobody, or it is no lock
-	tombstone string // why the owner was given up or broken; "" if it was not
-	counter   bool   // the token counter is there
+	exists    bool   // the key of the lock exists
+	holder    string // the current holder; "" if there is none, or the key is no lock
+	tombstone string // the text of the owner's tombstone; "" if there is none
+	counter   bool   // the token counter exists
 }
 
 func parseExplain(value any) (explainReply, error) {
@@ -99,7 +100,7 @@ func parseExplain(value any) (explainReply, error) {
 	return explainReply{exists: exists == 1, holder: holder, tombstone: mark, counter: counter == 1}, nil
 }
 
-// probeRefusal is a command that the server refused, and how.
+// probeRefusal is a command that the server refused, and its error reply.
 type probeRefusal struct{ command, words string }
 
 func parseProbe(value any) ([]probeRefusal, error) {
@@ -108,7 +109,7 @@ func parseProbe(value any) ([]probeRefusal, error) {
 	var refusals []probeRefusal
 	for r.More() {
 		command, words := r.Text(), r.Text()
-		words = strings.TrimPrefix(words, "-") // Redis 6.2 keeps the sign of an error
+		words = strings.TrimPrefix(words, "-") // the sign of an error, which Redis 6.2 does not remove
 		refusals = append(refusals, probeRefusal{command, words})
 	}
 	if !r.Done() || int64(len(refusals)) != count {

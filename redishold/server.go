@@ -13,24 +13,25 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// server keeps what the engine learnt about its server.
+// server is the state of the server as far as it is known.
 type server struct {
-	gate   chan struct{} // one question at a time; a channel, for a mutex must not be held across I/O
+	gate   chan struct{} // for one call of Conn.Server or one probe at a time; a mutex must not be held across I/O
 	known  atomic.Pointer[ServerInfo]
-	proven atomic.Pointer[[]string] // the families of scripts whose probe passed, and "replicas"
+	proven atomic.Pointer[[]string] // families of scripts whose probe has passed, and "replicas"
 
 	mu        sync.Mutex
-	last      *ServerInfo       // what the latest look showed; nil before the first
-	keyLoss   *driver.GoneError // what may have taken keys away, by the latest look that showed a change
-	keyLossAt time.Time         // when that look was
+	last      *ServerInfo       // at the latest update; nil before the first
+	keyLoss   *driver.GoneError // the latest event that may have removed keys
+	keyLossAt time.Time         // when that event was found
 }
 
-// takerLasts is for how long after a change was seen it explains missing locks. The look
-// that saw it was for one of them only: others that it took are missed at their next
-// renewal or release, and a look whose answer came too late is repeated.
+// keyLossFor is how long after an event that may have removed keys was found it is the reason
+// of losses. The event is found when the first lock is missed. Other locks that it removed are
+// missed later, at their next renewal or release. And a call that finds the event may get its
+// reply too late, and is repeated.
 const keyLossFor = 10 * time.Second
 
-// ask returns what the server is. It asks once; only a failure is asked again.
+// ask returns the server. It asks until it has got one reply, and keeps that.
 func (b *Backend) ask(ctx context.Context) (ServerInfo, error) {
 	if info := b.server.known.Load(); info != nil {
 		return *info, nil
@@ -42,7 +43,7 @@ func (b *Backend) ask(ctx context.Context) (ServerInfo, error) {
 	return b.askEntered(ctx)
 }
 
-// askAlone is ask for a caller that has entered the gate.
+// askEntered is ask for a caller that has entered the gate.
 func (b *Backend) askEntered(ctx context.Context) (ServerInfo, error) {
 	if info := b.server.known.Load(); info != nil {
 		return *info, nil
@@ -76,7 +77,7 @@ func (s *server) enter(ctx context.Context) error {
 
 func (s *server) leave() { <-s.gate }
 
-// passed reports that the probe of something has passed. Every claim asks.
+// passed reports whether the probe of what has passed. Every claim calls it.
 func (s *server) passed(what string) bool {
 	proven := s.proven.Load()
 	return proven != nil && slices.Contains(*proven, what)
@@ -91,7 +92,8 @@ func (s *server) pass(what string) {
 	s.proven.Store(&proven)
 }
 
-// update records what the server says of itself now.
+// update records the current state of the server. It finds out whether keys may have been
+// removed since the last one.
 func (s *server) update(now ServerInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +110,8 @@ func (s *server) update(now ServerInfo) {
 	}
 }
 
-// lately returns what may have taken keys away recently, nil if nothing is known that did.
+// recentKeyLoss returns the event that may have removed keys within the last keyLossFor, or
+// nil.
 func (s *server) recentKeyLoss() *driver.GoneError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,6 +121,7 @@ func (s *server) recentKeyLoss() *driver.GoneError {
 	return s.keyLoss
 }
 
+// channels returns the channels of a server to which a waiter subscribes for a name.
 func channels(i ServerInfo, name string) []Channel {
 	if i.Cluster && i.ShardedPS {
 		return []Channel{{Name: name}, {Name: name, Sharded: true}}
@@ -125,15 +129,15 @@ func channels(i ServerInfo, name string) []Channel {
 	return []Channel{{Name: name, Home: i.Cluster}}
 }
 
-// publishWith is info's, without a slice for each call.
+// publishWith returns the publish commands for a server, without an allocation.
 func (b *Backend) publishWith(info ServerInfo) []string { return b.publish[:info.wire().Publishing()] }
 
-// wire is what the packages below need of info.
+// wire returns the properties of the server for the internal packages.
 func (i ServerInfo) wire() wire.Server {
 	return wire.Server{Cluster: i.Cluster, ShardedPS: i.ShardedPS}
 }
 
-// evicts reports that a server may drop keys to free memory.
+// evicts reports whether a server may evict keys to free memory.
 func evicts(i ServerInfo) bool { return i.EvictionPolicy != "" && i.EvictionPolicy != "noeviction" }
 
 // Incarnation returns the run id of the server, which changes with every start, and its
@@ -152,6 +156,6 @@ func (b *Backend) Incarnation(ctx context.Context) (id string, uptime time.Durat
 	case info.RunID == "":
 		return "", 0, fmt.Errorf("redis: the server does not tell its run id; grant the user +info: %w", driver.ErrRefused)
 	}
-	// Both the time of the start and that of the answer are cut to seconds.
+	// The server cuts both the time of its start and that of the reply to seconds.
 	return info.RunID, max(0, info.Uptime-time.Second), nil
 }

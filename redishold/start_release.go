@@ -27,16 +27,16 @@ func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func
 	return r.finish
 }
 
-// releaseLater is a StartRelease whose call finish makes. It is a function of its own
-// so that only its calls keep a copy of c.
+// releaseLater is StartRelease if finish must send the release. It is a function of its own so
+// that c is only copied to the heap in this case.
 func (b *Backend) releaseLater(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
 	return func() (int, error) { return b.release(ctx, c) }
 }
 
-// release is one on its way.
+// release is a release in flight.
 type release struct {
 	backend *Backend
-	finish  func() (int, error) // made once for all that r is used for
+	finish  func() (int, error) // made once, so that a release does not allocate it
 
 	ctx    context.Context
 	claim  driver.Claim
@@ -45,13 +45,13 @@ type release struct {
 	sent   callBuf
 	answer func() Result
 
-	// This process when the release was made.
-	channel   string        // on which all waiters learn of it; "" if there is none
-	staggered bool          // they take turns
+	// The state of this process before the release.
+	channel   string        // the channel of all waiters; "" if there is none
+	staggered bool          // the waiting processes stagger their tries
 	state     waiting.State // of that channel
 }
 
-// newRelease returns the release of c, which is not sent yet.
+// newRelease returns a release of c that is not sent yet.
 func (b *Backend) newRelease(ctx context.Context, info ServerInfo, c driver.Claim) *release {
 	r := b.releases.Get().(*release)
 	f := b.forms.of(c)
@@ -65,7 +65,7 @@ func (b *Backend) newRelease(ctx context.Context, info ServerInfo, c driver.Clai
 	return r
 }
 
-// answered reads the server's answer, and gives r back.
+// answered reads the result of the release, and returns r to its pool.
 func (r *release) answered(result Result) (others int, err error) {
 	b, ctx, c, info := r.backend, r.ctx, r.claim, r.info
 	released, receivers, err := b.releaseAnswer(r.keys, result)
@@ -74,7 +74,7 @@ func (r *release) answered(result Result) (others int, err error) {
 		others = r.others(receivers)
 	}
 	r.ctx, r.answer = nil, nil
-	if isAnswer(result) { // else the Conn may still look at r
+	if isAnswer(result) { // otherwise the Conn may still read r
 		b.releases.Put(r)
 	}
 	if err != nil || released {
@@ -83,14 +83,15 @@ func (r *release) answered(result Result) (others int, err error) {
 	return others, b.lostBefore(ctx, info, c)
 }
 
-// lostBefore is the error for a claim that is gone when it is released.
+// lostBefore returns the error for a claim that was already lost when it was released.
 func (b *Backend) lostBefore(ctx context.Context, info ServerInfo, c driver.Claim) (err error) {
 	err = unexplained()
 	b.explain(ctx, info, loss{&c, &err})
 	return err
 }
 
-// others is receivers without this process. The channel's topic learns of it.
+// others returns the number of receivers without this process, or -1 if it is unknown. It
+// records the number for the next tries.
 func (r *release) others(receivers int) int {
 	if r.channel == "" || receivers < 0 {
 		return -1
@@ -100,7 +101,7 @@ func (r *release) others(receivers int) int {
 	if state == waiting.Live {
 		receivers = max(0, receivers-1)
 	}
-	if state == waiting.Subscribing || state != r.state || receivers == 0 && r.info.Cluster { // there some may listen at another node
+	if state == waiting.Subscribing || state != r.state || receivers == 0 && r.info.Cluster { // in a cluster, others may listen at another node
 		receivers = -1
 	}
 	if r.staggered {

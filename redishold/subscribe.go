@@ -21,8 +21,8 @@ func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
 	return b.topics.Waiter(f.Channel(k, c))
 }
 
-// subscribe listens on everything that stands for channel, and returns when the
-// server has confirmed it all.
+// subscribe subscribes to the classic and the sharded channel of a name, as far as the server
+// has them, and returns when the server has confirmed both.
 func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Notice)) ([]waiting.Subscription, error) {
 	info, err := b.ask(ctx)
 	if err != nil {
@@ -35,7 +35,7 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 			b.warnCannotListen(err)
 		}
 		if ch.Sharded && (wire.Means(err, wire.MeansNoRight, wire.MeansNoCommand) || errors.Is(err, errors.ErrUnsupported)) {
-			continue // the classic channel hears all but some Redisson versions
+			continue // the classic channel is enough, except for some versions of Redisson
 		}
 		if err != nil {
 			waiting.CloseAll(subs)
@@ -46,9 +46,8 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 	return subs, nil
 }
 
-// heardAfterFirst leaves out the first confirmation of a subscription, which
-// may come after Subscribe has returned: it says nothing new, and would cost
-// every waiter a vain Try.
+// skipFirst returns notify without the first confirmation of a subscription, which may come
+// after Subscribe has returned. It would cause an unnecessary Try of every waiter.
 func skipFirst(notify func(Notice)) func(Notice) {
 	var confirmed atomic.Bool
 	return func(n Notice) {

@@ -59,18 +59,18 @@ func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attemp
 	return attempts
 }
 
-// try is a claim on its way to the server.
+// try is an attempt to acquire a claim.
 type try struct {
 	claim driver.Claim
 	keys  layout.Keys
 	info  ServerInfo
 
-	// What was received about the claim before: what comes after it is a change.
+	// Versions of channels before the attempt, see driver.Outcome.Ahead.
 	ahead  uint64
-	shared uint64 // of a fair claim, see fair.Ahead
+	shared uint64 // only of a fair claim, see fair.Ahead
 }
 
-// prepare does what comes before the call. Its errors say that nothing was sent.
+// prepare returns the try of c, before its call. Its errors mean that nothing was sent for c.
 func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	f := b.forms.of(c)
 	k, info, err := b.ready(ctx, c.Name, f)
@@ -85,7 +85,7 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	return t, nil
 }
 
-// acquire returns t's call, which lies in to. ask is as asksFor returns it.
+// acquire returns the call of t. It uses the slices of to. ask is that of registrationPrefix.
 func (b *Backend) acquire(t *try, to kinds.Buffers, ask string) wire.Call {
 	publish := b.publishWith(t.info)
 	call := b.forms.of(t.claim).Acquire(to, t.keys, t.claim, ask, publish)
@@ -95,17 +95,18 @@ func (b *Backend) acquire(t *try, to kinds.Buffers, ask string) wire.Call {
 	return call
 }
 
-// tells reports that others are notified when t is granted. They get it on one channel
-// only, that on which they count releases: messages of two may overtake each other.
+// announces reports whether the grant of t must be published for other waiting processes. It
+// is published on one channel only, on which they count releases, because messages on two
+// channels may overtake each other.
 func (b *Backend) announces(t *try) bool {
 	return t.ahead != 0 && b.forms.of(t.claim) == b.forms.exclusive
 }
 
-// turns reports that processes that wait for a lock of the form take turns. Those of
-// the other protocols do so as well, but do not hear that a lock is taken.
+// staggers reports whether processes that wait for a lock of the form stagger their tries. In
+// the layouts Plain and Timestamp they do so, too, but do not learn that a lock is taken.
 func (b *Backend) staggers(f kinds.Form) bool { return b.forms.only != nil || f == b.forms.exclusive }
 
-// outcome reads the server's answer.
+// outcome returns the Outcome in the result of t.
 func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Outcome, error) {
 	short := shortOf(result)
 	if result.Err != nil && short == nil {
@@ -141,8 +142,9 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	}
 }
 
-// retryAfter is when a lease with so much left is over. A negative rest says that
-// the key has no TTL, and nothing is known; a rest of 0 is a last moment.
+// retryAfter returns the Outcome.RetryAfter for a remaining lease. It is 0, for unknown, if
+// left is negative, which means that the key has no TTL. If left is 0, the lease ends within a
+// millisecond.
 func retryAfter(left time.Duration) time.Duration {
 	if left < 0 {
 		return 0
@@ -150,8 +152,8 @@ func retryAfter(left time.Duration) time.Duration {
 	return max(left, time.Millisecond)
 }
 
-// asksFor returns what registrations begin with, if the answer to t shall say who
-// holds the lock; "" if not.
+// registrationPrefix returns the key prefix of registrations if the reply to t must have the
+// holder of the lock, otherwise "".
 func (b *Backend) registrationPrefix(t *try) string {
 	if t.info.Cluster || b.clients.HolderKnown(t.keys.Lock) {
 		return ""

@@ -89,7 +89,7 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	waiter := s.store.Topics.Waiter(layout.SemaphoreChannel(s.store.Keys(s.name)))
 	defer waiter.Close()
 	for {
-		ahead := waiter.Version() // before the try: what comes after it is a change
+		ahead := waiter.Version() // before the try, so that Wait returns after any later message
 		taken, err := s.take(ctx, n, 0)
 		if taken || err != nil {
 			return err
@@ -113,8 +113,8 @@ func (s *Semaphore) Settle(ctx context.Context) error {
 	return s.explain("settle", s.undoes.Wait(ctx))
 }
 
-// take makes one attempt to take n permits, and ensures that none is lost
-// where the outcome stays unknown. Each attempt is a call of its own.
+// take makes one attempt to take n permits. If the outcome stays unknown, it releases them in
+// the background. Each attempt has an idempotency key of its own.
 func (s *Semaphore) take(ctx context.Context, n, maxFailures int) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, s.explain("acquire", err)
@@ -123,8 +123,8 @@ func (s *Semaphore) take(ctx context.Context, n, maxFailures int) (bool, error) 
 	return answer.Yes, err
 }
 
-// undo releases in the background what c may have taken, before the mark that
-// reports it ends.
+// undo releases in the background the permits that c may have taken. It must be done before the
+// idempotency key of c expires.
 func (s *Semaphore) undo(c *call) {
 	s.undoes.Go(func() {
 		ctx, cancel := context.WithDeadline(context.Background(), c.unknownSince.Add(callTTL-callTTL/10))
@@ -144,34 +144,35 @@ func (s *Semaphore) explain(what string, err error) error {
 	return fmt.Errorf("%s semaphore %q: %w", what, s.name, err)
 }
 
-// call is repeated until its outcome is known.
+// call is a call that is repeated until its outcome is known.
 type call struct {
 	kinds.Step
-	what        string // it does, for errors
+	what        string // the action, for errors
 	n           int
 	signed      bool // n may be negative
-	reads       bool // nothing is written
-	maxFailures int  // how many failures are enough; 0 for no bound
+	reads       bool // the script writes nothing
+	maxFailures int  // after so many failures the call fails; 0 for no limit
 
-	unknownSince time.Time // when the first attempt began that has no answer; zero if all have one
+	unknownSince time.Time // when the first attempt without an answer began; zero if there is none
 }
 
-// takes reports that c takes permits. Its script must know of attempts that may still
-// arrive.
+// takes reports whether c takes permits. Only then its script must know whether earlier
+// attempts may still arrive.
 func (c *call) takes() bool { return c.Late != nil }
 
-// indeterminate reports that an attempt may still arrive, or has.
+// indeterminate reports whether the outcome of an attempt is unknown: it may have arrived, or
+// may still arrive.
 func (c *call) indeterminate() bool { return !c.unknownSince.IsZero() }
 
-// markTTL is how long the mark of a call lasts.
+// callTTL is the TTL of the idempotency key of a call.
 const callTTL = time.Minute
 
-// unknownLimit is how long a call is repeated after an attempt without an answer. The
-// mark must still be there for the last repetition.
+// unknownLimit is how long a call is repeated after an attempt without an answer. At the last
+// repetition the idempotency key must still exist.
 const unknownLimit = callTTL / 2
 
-// retry makes attempts with the same call id until one has an answer, or its
-// failure is final, or ctx ends.
+// retry makes attempts with the same idempotency key until one has an answer, or a failure is
+// final, or ctx ends.
 func (s *Semaphore) retry(ctx context.Context, c *call) (answer kinds.Answer, err error) {
 	switch {
 	case c.n < 0 && !c.signed:
@@ -213,8 +214,8 @@ func (s *Semaphore) attempt(ctx context.Context, c *call, limit time.Duration) (
 	return s.store.Do(ctx, s.name, kinds.Counter{Layout: s.store.Layout, Scripts: "permits", At: layout.SemaphoreChannel}, c.Step)
 }
 
-// failed returns err, which says nothing of attempts before the last: what those may have
-// taken is released.
+// failed returns the error of c, whose last attempt has failed with err. If an earlier attempt
+// may have taken permits, failed releases them in the background.
 func (s *Semaphore) failed(c *call, err error) error {
 	if c.indeterminate() {
 		err = fmt.Errorf("the store did not answer; it is not known whether it was done: %w", lastOnly{err})
@@ -225,14 +226,14 @@ func (s *Semaphore) failed(c *call, err error) error {
 	return s.explain(c.what, err)
 }
 
-// lastOnly is the error of the last of several attempts. That this one was not
-// sent does not say it of the others.
+// lastOnly is the error of the last one of several attempts. It must not be
+// driver.ErrNotExecuted, because earlier attempts may have been executed.
 type lastOnly struct{ error }
 
-// Is reports what the error is, but for driver.ErrNotExecuted.
+// Is is that of errors.Is, but false for driver.ErrNotExecuted.
 func (e lastOnly) Is(target error) bool {
 	return target != driver.ErrNotExecuted && errors.Is(e.error, target)
 }
 
-// As finds the cause.
+// As is that of errors.As.
 func (e lastOnly) As(target any) bool { return errors.As(e.error, target) }
