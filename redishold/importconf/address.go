@@ -18,11 +18,11 @@ type address struct {
 
 var errFullWidth = errors.New("there is a full-width character, as of a Chinese keyboard: write : and , and digits of ASCII")
 
-// fullWidth reports that c looks like a character of ASCII, and is as wide as a Chinese one.
+// fullWidth reports whether c is the full-width form of a character of ASCII.
 func fullWidth(c rune) bool { return c >= 0xff01 && c <= 0xff5e }
 
-// parseAddress takes an address apart, which may name a database if that is the one
-// given. Errors do not quote the address.
+// parseAddress returns the parts of an address. The address may have a database if that is the
+// given one. Errors do not contain the address.
 func parseAddress(text, database string) (a address, err error) {
 	if strings.HasPrefix(text, "//") { // of Redisson 2
 		text = "redis:" + text
@@ -71,16 +71,16 @@ func parseAddress(text, database string) (a address, err error) {
 	return a, err
 }
 
-// servers fills in the servers that e names, and who may log in according to their
-// addresses. What is missing is missing in section. If addresses name a database, it
-// has to be the one given. Of replicated servers each has a URL.
-func (r *reader) servers(kind Deployment, e, section entry, database string) {
-	s, texts := &r.s, r.list(e)
+// servers sets the servers from the addresses in p, with the user and the password in the
+// addresses. Errors for missing keys are about section. If an address has a database, it must be
+// the given one. For replicated servers, Settings.Nodes gets a URL for each.
+func (r *reader) servers(kind Deployment, p, section property, database string) {
+	s, texts := &r.s, r.list(p)
 	switch {
 	case len(texts) == 0:
 		r.fault(section, "no address is given")
 	case len(texts) > 1 && kind == Single:
-		r.fault(e, "one address is expected here; several servers are those of Sentinels, of a cluster, or replicated ones")
+		r.fault(p, "one address is expected here; several servers are those of Sentinels, of a cluster, or replicated ones")
 	case kind == Sentinel && s.MasterName == "":
 		r.fault(section, "masterName, of Spring sentinel.master is missing: the name by which the Sentinels know the master")
 	}
@@ -92,13 +92,13 @@ func (r *reader) servers(kind Deployment, e, section entry, database string) {
 		a, err := parseAddress(text, database)
 		switch {
 		case err != nil:
-			r.fault(e, "%v", err)
+			r.fault(p, "%v", err)
 		case i > 0 && a.encrypts != encrypts:
-			r.fault(e, "some addresses ask for TLS and others do not")
+			r.fault(p, "some addresses ask for TLS and others do not")
 		case strings.HasPrefix(a.hostport, "/") && (len(texts) > 1 || kind != Single):
-			r.fault(e, "a unix socket is one server, and stands alone")
+			r.fault(p, "a unix socket is one server, and stands alone")
 		case cmp.Or(*password, a.password) != cmp.Or(a.password, *password) || cmp.Or(*user, a.user) != cmp.Or(a.user, *user):
-			r.fault(e, "the user or the password before the host is not that of another address or key; keep one of them")
+			r.fault(p, "the user or the password before the host is not that of another address or key; keep one of them")
 		}
 		*user, *password = cmp.Or(a.user, *user), cmp.Or(a.password, *password)
 		s.Addrs = append(s.Addrs, a.hostport)
@@ -106,7 +106,7 @@ func (r *reader) servers(kind Deployment, e, section entry, database string) {
 	}
 	s.TLS.Enabled, s.Deployment = s.TLS.Enabled || encrypts, kind
 	if kind == Replicated && len(texts) == 1 {
-		s.Deployment = Single // the address of the master, then
+		s.Deployment = Single // the only address is that of the master
 	}
 	if r.err != nil {
 		return

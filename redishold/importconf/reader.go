@@ -15,95 +15,97 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// entry is one key of a file, with what it is set to.
-type entry struct {
-	key     string // as people read it, with what it stands in
-	name    string // as the program does
-	line    int
-	node    *yaml.Node // the value, in YAML
-	class   string     // of Java, that the value says it is
-	values  []string   // one, unless it is a list; none if it is set to nothing
-	odd     bool       // it is neither a value nor a list of values
-	further bool       // it stands behind the first document
+// property is one key of a file, with its value.
+type property struct {
+	key    string // for messages, with its parent keys
+	name   string // in the spelling by which the reader finds it, with its parent keys
+	line   int
+	node   *yaml.Node // the value in YAML
+	class  string     // the Java class that the value names
+	values []string   // the value, or the values of a list; empty if it is set to nothing
+	nested bool       // the value is neither one value nor a list of values
+	later  bool       // it is after the first document
 }
 
-// reader makes settings of the keys of a file. The first fault stays in err; what is
-// read after it does not matter.
+// reader makes Settings from the keys of a file. err keeps the first error; after it the
+// Settings do not matter.
 type reader struct {
-	s        Settings
-	err      error
-	section  string           // what the keys of the servers stand in
-	keys     map[string]entry // all of the file
-	left     map[string]entry // those that were not read
-	minus    bool             // a placeholder's default begins with one
-	lookUp   func(name string) (string, bool)
-	duration func(text string) (time.Duration, bool)
+	s           Settings
+	err         error
+	section     string              // the parent key of the keys for the servers
+	keys        map[string]property // all keys of the file
+	unread      map[string]property // the keys that were not read yet
+	dashDefault bool                // the default of a placeholder begins with a dash, as in ${NAME:-default}
+	lookUp      func(name string) (string, bool)
+	duration    func(text string) (time.Duration, bool)
 }
 
 func newReader(env func(string) (string, bool), duration func(string) (time.Duration, bool)) *reader {
 	if env == nil {
 		env = func(string) (string, bool) { return "", false }
 	}
-	return &reader{keys: make(map[string]entry), lookUp: env, duration: duration}
+	return &reader{keys: make(map[string]property), lookUp: env, duration: duration}
 }
 
-// fault notes an error about e, or about the file. Its caller must not quote a
-// value.
-func (r *reader) fault(e entry, format string, args ...any) {
+// fault records an error about p, or about the file if p is zero. The text must not contain a
+// value of the file.
+func (r *reader) fault(p property, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if e.key != "" {
-		text = e.key + ": " + text
+	if p.key != "" {
+		text = p.key + ": " + text
 	}
-	if e.line != 0 {
-		text = fmt.Sprintf("line %d: %s", e.line, text)
+	if p.line != 0 {
+		text = fmt.Sprintf("line %d: %s", p.line, text)
 	}
 	r.err = cmp.Or(r.err, errors.New(text))
 }
 
-// ignoredKeys has a block for keys that are of no use here: the sections in which they
-// may stand, the keys, and why they are not used. Where anything but one value, or class
-// of Java, has to be dealt with, two lines more have that value, and what to do.
+// ignoredKeys has blocks of keys that Holdfast does not use. The first line of a block has the
+// sections of the keys and the keys, the second one the reason. If only one value, or one Java
+// class, can be ignored, a third line has that value, and a fourth one what to do about others.
 //
 //go:embed ignored.txt
 var ignoredKeys string
 
-// ignoreKnown lists e if ignored.txt has its name in a section.
-func (r *reader) ignoreKnown(e entry, section, name string) bool {
+// ignoreKnown adds p to the ignored keys if ignored.txt has its name in the section, and
+// reports whether it has.
+func (r *reader) ignoreKnown(p property, section, name string) bool {
 	for block := range strings.SplitSeq(strings.TrimSpace(ignoredKeys), "\n\n") {
 		lines := strings.Split(block, "\n")
 		sections, keys, _ := strings.Cut(lines[0], ": ")
 		if !strings.Contains(sections, section) || !slices.Contains(strings.Fields(keys), name) {
 			continue
 		}
-		if len(lines) == 2 || e.class == lines[2] || slices.Equal(e.values, lines[2:3]) {
-			r.ignore(e, lines[1], false)
+		if len(lines) == 2 || p.class == lines[2] || slices.Equal(p.values, lines[2:3]) {
+			r.ignore(p, lines[1], false)
 		} else {
-			r.ignore(e, lines[3], true)
+			r.ignore(p, lines[3], true)
 		}
 		return true
 	}
 	return false
 }
 
-// ignore lists e as not used.
-func (r *reader) ignore(e entry, why string, serious bool) {
-	r.s.Ignored = append(r.s.Ignored, Ignored{Key: e.key, Line: e.line, Why: why, Serious: serious})
+// ignore adds p to the ignored keys.
+func (r *reader) ignore(p property, why string, serious bool) {
+	r.s.Ignored = append(r.s.Ignored, Ignored{Key: p.key, Line: p.line, Why: why, Serious: serious})
 }
 
-// leave lists e, which was not read, by its name in a section.
-func (r *reader) leave(e entry, section, name string) {
+// reportUnused adds p, which was not read, to the ignored keys, or records an error if it must
+// not be ignored. name is its name in the section.
+func (r *reader) reportUnused(p property, section, name string) {
 	switch {
-	case !r.s.TLS.Enabled && r.ignoreKnown(e, "unencrypted", name), r.ignoreKnown(e, section, name):
+	case !r.s.TLS.Enabled && r.ignoreKnown(p, "unencrypted", name), r.ignoreKnown(p, section, name):
 	case strings.HasSuffix(name, "ManagerFactory"):
-		r.fault(e, "a Java class cannot be run here; name PEM files with sslTruststore and sslKeystore instead")
+		r.fault(p, "a Java class cannot be run here; name PEM files with sslTruststore and sslKeystore instead")
 	case strings.HasPrefix(strings.ToLower(name), "ssl"):
-		r.fault(e, "there is no such key here, and nothing that begins with ssl is passed over")
+		r.fault(p, "there is no such key here, and nothing that begins with ssl is passed over")
 	default:
-		r.ignore(e, "there is no such key here: is it misspelt, or does it belong to another part of the file?", true)
+		r.ignore(p, "there is no such key here: is it misspelt, or does it belong to another part of the file?", true)
 	}
 }
 
-// result returns the settings, with what was ignored in the order of the file.
+// result returns the Settings, with the ignored keys in the order of the file.
 func (r *reader) result(of string) (*Settings, error) {
 	if r.err != nil {
 		return nil, fmt.Errorf("configuration of %s: %w", of, r.err)
@@ -114,80 +116,81 @@ func (r *reader) result(of string) (*Settings, error) {
 	return &r.s, nil
 }
 
-// index files keys. One that is there twice is an error: which one counts depends on the
-// library that reads the file.
-func (r *reader) index(entries []entry) {
-	for _, e := range entries {
-		if before, twice := r.keys[e.name]; twice {
-			r.fault(e, "it is given in line %d already", before.line)
+// index fills the maps of keys. A key that is given twice is an error, because it depends on
+// the library of the Java program which one counts.
+func (r *reader) index(properties []property) {
+	for _, p := range properties {
+		if before, twice := r.keys[p.name]; twice {
+			r.fault(p, "it is given in line %d already", before.line)
 		}
-		r.keys[e.name] = e
+		r.keys[p.name] = p
 	}
-	r.left = maps.Clone(r.keys)
+	r.unread = maps.Clone(r.keys)
 }
 
-// get returns the one key of several that is given. The names of those in the section
-// begin with a dot, and such a key goes before one at the top.
-func (r *reader) get(names ...string) (e entry) {
+// get returns the first of several keys that is given, and records the others as read. A name
+// that begins with a dot is in the section of the servers. If two keys of that section are
+// given, it is an error; one at the top of the file is ignored.
+func (r *reader) get(names ...string) (p property) {
 	for _, name := range names {
 		name, inSection := strings.CutPrefix(name, ".")
 		if inSection {
 			name = r.section + "." + name
 		}
-		found, ok := r.left[name]
-		delete(r.left, name)
+		found, ok := r.unread[name]
+		delete(r.unread, name)
 		switch {
 		case !ok:
-		case e.line == 0:
-			e = found
+		case p.line == 0:
+			p = found
 		case inSection:
-			r.fault(found, "line %d has %s already; keep one of them", e.line, e.key)
+			r.fault(found, "line %d has %s already; keep one of them", p.line, p.key)
 		default:
-			r.ignore(found, fmt.Sprintf("line %d says it for the servers", e.line), false)
+			r.ignore(found, fmt.Sprintf("line %d says it for the servers", p.line), false)
 		}
 	}
-	return e
+	return p
 }
 
-// rest returns the keys that were not read, in the order of the file.
-func (r *reader) rest() []entry {
-	return slices.SortedFunc(maps.Values(r.left), func(a, b entry) int { return cmp.Or(a.line-b.line, strings.Compare(a.name, b.name)) })
+// rest returns the keys that were not read yet, in the order of the file.
+func (r *reader) rest() []property {
+	return slices.SortedFunc(maps.Values(r.unread), func(a, b property) int { return cmp.Or(a.line-b.line, strings.Compare(a.name, b.name)) })
 }
 
-// expand returns the values of e, with placeholders replaced.
-func (r *reader) expand(e entry) (values []string) {
+// expand returns the values of p, with the placeholders replaced.
+func (r *reader) expand(p property) (values []string) {
 	placeholder := regexp.MustCompile(`\$\{([^{}:]*)(:[^{}]*)?\}`)
-	for _, text := range e.values {
+	for _, text := range p.values {
 		filled := placeholder.ReplaceAllStringFunc(text, func(found string) string {
 			name, fallback, ok := strings.Cut(found[len("${"):len(found)-len("}")], ":")
 			if value, set := r.lookUp(name); set {
 				return value
 			}
-			if after, minus := strings.CutPrefix(fallback, "-"); r.minus {
+			if after, minus := strings.CutPrefix(fallback, "-"); r.dashDefault {
 				fallback, ok = after, minus && after != "" && !strings.Contains(after, ":-")
 			}
 			if !ok {
-				r.fault(e, "the placeholder %s is not set and has no default: set it in the environment", shown(name))
+				r.fault(p, "the placeholder %s is not set and has no default: set it in the environment", shown(name))
 			}
 			return fallback
 		})
 		if strings.Contains(":"+filled, ":ENC(") || strings.Contains(":"+filled, ":{cipher}") { // of Jasypt and Spring Cloud Config
-			r.fault(e, "it is encrypted, and what decrypts it in Java is not here; put the password itself here, or into the environment")
+			r.fault(p, "it is encrypted, and what decrypts it in Java is not here; put the password itself here, or into the environment")
 		}
 		if strings.Contains(filled, "${") || strings.Contains(text, `\${`) {
-			r.fault(e, "placeholders within each other are not understood, nor is any other ${; set a variable to the value")
+			r.fault(p, "placeholders within each other are not understood, nor is any other ${; set a variable to the value")
 		}
 		values = append(values, filled)
 	}
 	return values
 }
 
-// list returns the values of e; a single one may name several with commas between,
-// unless a comma may be one of a password.
-func (r *reader) list(e entry) []string {
-	values := r.expand(e)
-	if e.odd {
-		r.fault(e, "one value is expected here, or several in a list; put it in quotes")
+// list returns the values of p. A single value may be several values with commas between them,
+// unless it has an "@": then a comma may be a part of a password.
+func (r *reader) list(p property) []string {
+	values := r.expand(p)
+	if p.nested {
+		r.fault(p, "one value is expected here, or several in a list; put it in quotes")
 	}
 	if len(values) != 1 || strings.Contains(values[0], "@") {
 		return values
@@ -196,53 +199,55 @@ func (r *reader) list(e entry) []string {
 	return slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 }
 
-// text returns the one value of e.
-func (r *reader) text(e entry) string {
-	values := append(r.expand(e), "")
-	if e.odd || len(values) > 2 {
-		r.fault(e, "one value is expected here; put it in quotes")
+// text returns the only value of p, or "" if it has none.
+func (r *reader) text(p property) string {
+	values := append(r.expand(p), "")
+	if p.nested || len(values) > 2 {
+		r.fault(p, "one value is expected here; put it in quotes")
 	}
 	return values[0]
 }
 
-// word returns the one value of e in lower case; ok is false if it is set to nothing.
-func (r *reader) word(e entry) (word string, ok bool) {
-	return strings.ToLower(strings.TrimSpace(r.text(e))), len(e.values) > 0
+// word returns the only value of p in lower case; ok is false if p has none.
+func (r *reader) word(p property) (word string, ok bool) {
+	return strings.ToLower(strings.TrimSpace(r.text(p))), len(p.values) > 0
 }
 
-func (r *reader) yes(e entry, otherwise bool) bool {
-	word, ok := r.word(e)
+func (r *reader) yes(p property, otherwise bool) bool {
+	word, ok := r.word(p)
 	yes := slices.Contains([]string{"true", "yes", "on", "1"}, word)
 	if ok && !yes && !slices.Contains([]string{"false", "no", "off", "0"}, word) {
-		r.fault(e, "true or false is expected here")
+		r.fault(p, "true or false is expected here")
 	}
 	return yes || !ok && otherwise
 }
 
-// number reads a number; a pool that has one below 0 has no limit, which is the default.
-func (r *reader) number(e entry) int {
-	word, ok := r.word(e)
+// number returns the number in p, or 0 if p has no value. A negative number for a pool means no
+// limit, which is the default, so number returns 0.
+func (r *reader) number(p property) int {
+	word, ok := r.word(p)
 	n, err := strconv.ParseInt(word, 10, 32)
-	if ok && (err != nil || n < 0 && !strings.Contains(e.name, "pool.")) {
-		r.fault(e, "a number is expected here, 0 or more")
+	if ok && (err != nil || n < 0 && !strings.Contains(p.name, "pool.")) {
+		r.fault(p, "a number is expected here, 0 or more")
 	}
 	return max(int(n), 0)
 }
 
-// time reads a time, which 0 or less may switch off in Java.
-func (r *reader) time(e entry, maybeOff bool) time.Duration {
-	word, given := r.word(e)
+// time returns the duration in p. With maybeOff, 0 or less switches off the limit in Java,
+// which is not possible here.
+func (r *reader) time(p property, maybeOff bool) time.Duration {
+	word, given := r.word(p)
 	d, ok := r.duration(word)
 	if given && ok && d <= 0 && maybeOff {
-		r.ignore(e, "0 or less switches the limit off, which cannot be done here; the default stands", false)
+		r.ignore(p, "0 or less switches the limit off, which cannot be done here; the default stands", false)
 	} else if given && (!ok || d <= 0) {
-		r.fault(e, "a time of more than 0 is expected here, such as 3000, which are milliseconds")
+		r.fault(p, "a time of more than 0 is expected here, such as 3000, which are milliseconds")
 	}
 	return max(d, 0)
 }
 
-// shown returns a key of the file for people. What is no name may be a piece of a
-// value that lost its quotes.
+// shown returns a key of the file for messages. A text that is not a name is not shown, because
+// it may be a part of a value with missing quotes.
 func shown(key string) string {
 	if regexp.MustCompile(`^[\w.\-\[\]]{1,100}$`).MatchString(key) {
 		return key

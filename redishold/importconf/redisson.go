@@ -19,7 +19,7 @@ import (
 // the Java program, env must return them, too. env may be nil.
 func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, error) {
 	r := newReader(env, milliseconds)
-	r.minus = true
+	r.dashDefault = true
 	section := r.sections(file)
 	s, kind, addrs := &r.s, Single, ".address"
 	switch r.section {
@@ -46,11 +46,11 @@ func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, err
 	if _, said := r.keys["checkLockSyncedSlaves"]; !said && r.section != "singleServerConfig" {
 		r.ignore(section, "checkLockSyncedSlaves is missing, so Redisson needs acknowledgements of replicas for each lock: set redishold.Options.Replicas, or --replicas", true)
 	}
-	for _, e := range r.rest() {
-		if _, name, within := strings.Cut(e.name, "."); within {
-			r.leave(e, "servers", name)
+	for _, p := range r.rest() {
+		if _, name, within := strings.Cut(p.name, "."); within {
+			r.reportUnused(p, "servers", name)
 		} else {
-			r.leave(e, "top", e.name)
+			r.reportUnused(p, "top", p.name)
 		}
 	}
 	return r.result("Redisson")
@@ -58,45 +58,46 @@ func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, err
 
 const allSections = "singleServerConfig sentinelServersConfig clusterServersConfig replicatedServersConfig masterSlaveServersConfig"
 
-// sections finds the servers' configuration, and files the keys within it and those
-// beside it.
-func (r *reader) sections(file []byte) (section entry) {
+// sections finds the section of the servers, and indexes the keys in it and at the top of the
+// file.
+func (r *reader) sections(file []byte) (section property) {
 	roots := append(r.documents(file), &yaml.Node{Kind: yaml.MappingNode})
 	if len(roots) > 2 {
-		r.fault(entry{line: roots[1].Line}, "a second document begins; Redisson reads one")
+		r.fault(property{line: roots[1].Line}, "a second document begins; Redisson reads one")
 	}
-	given := r.pairs(roots[0], entry{})
-	for _, e := range given {
+	given := r.pairs(roots[0], property{})
+	for _, p := range given {
 		switch {
-		case !slices.Contains(strings.Fields(allSections), e.name) || empty(e.node):
+		case !slices.Contains(strings.Fields(allSections), p.name) || empty(p.node):
 		case section.line != 0:
-			r.fault(e, "line %d has %s already; a client has one of them", section.line, section.key)
+			r.fault(p, "line %d has %s already; a client has one of them", section.line, section.key)
 		default:
-			section, r.section = e, e.name
-			given = append(given, r.pairs(e.node, e)...)
+			section, r.section = p, p.name
+			given = append(given, r.pairs(p.node, p)...)
 		}
 	}
-	r.index(slices.DeleteFunc(given, func(e entry) bool { return empty(e.node) || e.name == r.section }))
+	r.index(slices.DeleteFunc(given, func(p property) bool { return empty(p.node) || p.name == r.section }))
 	if section.line == 0 {
-		r.fault(entry{}, "no servers are configured, or the file is empty but for comments: write one of %s", strings.ReplaceAll(allSections, " ", ", "))
+		r.fault(property{}, "no servers are configured, or the file is empty but for comments: write one of %s", strings.ReplaceAll(allSections, " ", ", "))
 	}
 	return section
 }
 
-// redissonTLS takes over certificates and what is verified. None of it may get lost.
+// redissonTLS reads the certificates and the verification mode. Each of these keys must be used
+// or cause an error.
 func (r *reader) redissonTLS() {
 	t := &r.s.TLS
 	kind, _ := r.word(r.get(".sslKeystoreType", "sslKeystoreType"))
 	t.CACert, t.Cert = r.keystore("sslTruststore", kind), r.keystore("sslKeystore", kind)
 	t.Key = t.Cert
 	if protocols := r.list(r.get(".sslProtocols", "sslProtocols")); len(protocols) > 0 && !slices.Contains(protocols, "TLSv1.2") {
-		t.MinVersion = tls.VersionTLS13 // nothing older than 1.2 is ever spoken
+		t.MinVersion = tls.VersionTLS13 // the default is 1.2
 	}
 	mode := r.get(".sslVerificationMode", "sslVerificationMode", ".sslEnableEndpointIdentification")
 	word, _ := r.word(mode)
 	off := word == "none" || word == "false"
 	switch {
-	case word == "ca_only", off && t.CACert != "": // Redisson, too, looks at a truststore in any case
+	case word == "ca_only", off && t.CACert != "": // Redisson also verifies against a truststore in this case
 		t.AnyName = true
 	case off:
 		t.Insecure = true
@@ -105,24 +106,24 @@ func (r *reader) redissonTLS() {
 	}
 }
 
-// keystore returns the PEM file that a key names, perhaps with a URL. The keystores of
-// Java cannot be read here.
+// keystore returns the PEM file in a key, which may be a URL of a file. A keystore of Java is an
+// error.
 func (r *reader) keystore(key, kind string) string {
-	e := r.get("."+key, key)
-	text := r.text(e)
+	p := r.get("."+key, key)
+	text := r.text(p)
 	name := regexp.MustCompile(`^file:(//(/))?`).ReplaceAllString(text, "$2")
 	isPEM := slices.Contains([]string{".pem", ".crt", ".cer"}, strings.ToLower(path.Ext(name)))
 	switch {
 	case text == "":
 	case regexp.MustCompile(`^(//|\w{2,}:|$)`).MatchString(name):
-		r.fault(e, "only files can be read here, no class path of Java and no URL but file:/path")
+		r.fault(p, "only files can be read here, no class path of Java and no URL but file:/path")
 	case kind != "pem" && (kind != "" || !isPEM):
-		r.fault(e, "Java's keystores cannot be read here; make PEM files of them with keytool and openssl pkcs12 -nodes, and name those, without sslKeystoreType")
+		r.fault(p, "Java's keystores cannot be read here; make PEM files of them with keytool and openssl pkcs12 -nodes, and name those, without sslKeystoreType")
 	}
 	return name
 }
 
-// milliseconds reads times as Redisson has them.
+// milliseconds parses a time of Redisson.
 func milliseconds(text string) (time.Duration, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	return time.Duration(max(n, -1)) * time.Millisecond, err == nil && n <= int64(time.Hour/time.Millisecond)*24*366

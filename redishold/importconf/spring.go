@@ -31,118 +31,119 @@ func Spring(file []byte, name string, env func(name string) (string, bool)) (*Se
 		}
 		return value, ok
 	}
-	var entries []entry
+	var properties []property
 	switch strings.ToLower(path.Ext(name)) {
 	case ".properties":
-		entries = r.properties(file)
+		properties = r.properties(file)
 	case ".yaml", ".yml":
 		for _, root := range r.documents(file) {
-			entries = append(entries, r.flatten(root, entry{further: len(entries) > 0})...)
+			properties = append(properties, r.flatten(root, property{later: len(properties) > 0})...)
 		}
 	default:
-		r.fault(entry{}, "the name of the file ends neither with .properties nor with .yaml or .yml")
+		r.fault(property{}, "the name of the file ends neither with .properties nor with .yaml or .yml")
 	}
-	r.springSection(entries)
+	r.springSection(properties)
 	s := &r.s
 	s.ClientName = r.text(r.get(".clientname"))
 	s.DialTimeout, s.Timeout = r.time(r.get(".connecttimeout"), true), r.time(r.get(".timeout"), true)
-	pool := func(key string) entry { return r.get(".lettuce.pool."+key, ".jedis.pool."+key) }
+	pool := func(key string) property { return r.get(".lettuce.pool."+key, ".jedis.pool."+key) }
 	s.Pool = Pool{Size: r.number(pool("maxactive")), MinIdle: r.number(pool("minidle")), MaxIdle: r.number(pool("maxidle")), Wait: r.time(pool("maxwait"), true)}
 	ssl, bundle := r.get(".ssl", ".ssl.enabled"), r.get(".ssl.bundle")
-	s.TLS.Enabled = r.yes(ssl, bundle.line != 0) // an empty bundle, too, switches TLS on
+	s.TLS.Enabled = r.yes(ssl, bundle.line != 0) // also an empty bundle enables TLS
 	if bundle.line != 0 {
 		r.ignore(bundle, "the certificates of a bundle are not read: set CACert, Cert and Key of Settings.TLS", s.TLS.Enabled)
 	}
 	r.springServers()
-	for _, e := range r.rest() {
-		name, ours := strings.CutPrefix(e.name, r.section+".")
+	for _, p := range r.rest() {
+		name, ours := strings.CutPrefix(p.name, r.section+".")
 		switch {
-		case e.name == "spring.config.import":
-			r.ignore(e, "other files are not read: what they say of Redis is not here", true)
-		case e.name == "spring.profiles.active", e.name == "spring.profiles.include":
-			r.ignore(e, "files of profiles are not read: what they say of Redis is not here", true)
+		case p.name == "spring.config.import":
+			r.ignore(p, "other files are not read: what they say of Redis is not here", true)
+		case p.name == "spring.profiles.active", p.name == "spring.profiles.include":
+			r.ignore(p, "files of profiles are not read: what they say of Redis is not here", true)
 		case ours:
-			r.leave(e, "spring", name)
-		case ofRedis(e):
-			r.ignore(e, "keys that begin with spring.data.redis are there too, and Spring Boot 3 reads those only", true)
+			r.reportUnused(p, "spring", name)
+		case ofRedis(p):
+			r.ignore(p, "keys that begin with spring.data.redis are there too, and Spring Boot 3 reads those only", true)
 		}
 	}
 	return r.result("Spring")
 }
 
-// forRedisson looks for keys that Redisson reads: those of its starter go before those of
-// Spring, and of others only the program knows what it does with them.
-func (r *reader) forRedisson() {
+// checkRedisson finds keys for Redisson. If the keys of its starter are set, the Java program
+// does not use those of Spring, which is an error. For other keys of Redisson that depends on
+// the program.
+func (r *reader) checkRedisson() {
 	spring := slices.ContainsFunc(r.rest(), ofRedis)
-	for _, e := range r.rest() {
-		starter := strings.HasPrefix(e.name, older+"redisson.") || strings.HasPrefix(e.name, newer+"redisson.")
-		if !starter && !strings.HasPrefix(e.name, "redisson.") && !strings.HasPrefix(e.name, "spring.redisson.") {
+	for _, p := range r.rest() {
+		starter := strings.HasPrefix(p.name, boot2+"redisson.") || strings.HasPrefix(p.name, boot3+"redisson.")
+		if !starter && !strings.HasPrefix(p.name, "redisson.") && !strings.HasPrefix(p.name, "spring.redisson.") {
 			continue
 		}
-		says, remedy := "as this key says", "write it into a file of Redisson, and read that"
-		switch e.name[strings.LastIndexByte(e.name, '.'):] {
+		how, remedy := "as this key says", "write it into a file of Redisson, and read that"
+		switch p.name[strings.LastIndexByte(p.name, '.'):] {
 		case ".file":
-			says, remedy = "as the file says that this key names", "read that file as one of Redisson"
+			how, remedy = "as the file says that this key names", "read that file as one of Redisson"
 		case ".config":
-			says, remedy = "as the text of this key says", "save that text in a file, and read it as one of Redisson"
+			how, remedy = "as the text of this key says", "save that text in a file, and read it as one of Redisson"
 		}
 		if starter || !spring {
-			r.fault(e, "Redisson connects %s: %s", says, remedy)
+			r.fault(p, "Redisson connects %s: %s", how, remedy)
 		} else {
-			r.ignore(e, "a program with Redisson may connect "+says+", and not as the keys that were read: "+remedy, true)
+			r.ignore(p, "a program with Redisson may connect "+how+", and not as the keys that were read: "+remedy, true)
 		}
 		return
 	}
 }
 
 const (
-	newer = "spring.data.redis." // Spring Boot 3 and 4
-	older = "spring.redis."      // Spring Boot 2
+	boot3 = "spring.data.redis." // Spring Boot 3 and 4
+	boot2 = "spring.redis."      // Spring Boot 2
 )
 
-func ofRedis(e entry) bool {
-	return strings.HasPrefix(e.name, newer) || strings.HasPrefix(e.name, older)
+// ofRedis reports whether p is a key of Spring for Redis.
+func ofRedis(p property) bool {
+	return strings.HasPrefix(p.name, boot3) || strings.HasPrefix(p.name, boot2)
 }
 
-// canonical makes one spelling of all that Spring takes for the same key.
+// canonical returns one spelling for all spellings that are the same key for Spring.
 func canonical(key string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key))
 }
 
-// springSection files the keys of the first document, and finds out what those of Redis
-// begin with.
-func (r *reader) springSection(entries []entry) {
-	r.section = strings.TrimSuffix(older, ".")
-	for _, e := range entries {
+// springSection indexes the keys of the first document, and finds the prefix of those for Redis.
+func (r *reader) springSection(properties []property) {
+	r.section = strings.TrimSuffix(boot2, ".")
+	for _, p := range properties {
 		switch {
-		case e.further && ofRedis(e):
-			r.ignore(e, "only the first document of the file is read", true)
-		case e.further:
-		case ofRedis(e) && strings.Contains(e.name, "["):
-			r.fault(e, "elements of a list that have keys of their own are not read; write them behind one key, with commas between")
-		case slices.Contains([]string{"spring.config.activate.onprofile", "spring.config.activate.oncloudplatform", "spring.profiles"}, e.name):
-			r.fault(e, "the document is for a profile, and profiles are not looked at")
-		case strings.HasPrefix(e.name, newer) && e.name != newer+"repositories.enabled": // which Spring Boot 2 has, too
-			r.section = strings.TrimSuffix(newer, ".")
+		case p.later && ofRedis(p):
+			r.ignore(p, "only the first document of the file is read", true)
+		case p.later:
+		case ofRedis(p) && strings.Contains(p.name, "["):
+			r.fault(p, "elements of a list that have keys of their own are not read; write them behind one key, with commas between")
+		case slices.Contains([]string{"spring.config.activate.onprofile", "spring.config.activate.oncloudplatform", "spring.profiles"}, p.name):
+			r.fault(p, "the document is for a profile, and profiles are not looked at")
+		case strings.HasPrefix(p.name, boot3) && p.name != boot3+"repositories.enabled": // which Spring Boot 2 has, too
+			r.section = strings.TrimSuffix(boot3, ".")
 		}
 	}
-	r.index(slices.DeleteFunc(entries, func(e entry) bool { return e.further }))
-	r.forRedisson()
+	r.index(slices.DeleteFunc(properties, func(p property) bool { return p.later }))
+	r.checkRedisson()
 	if !slices.ContainsFunc(r.rest(), ofRedis) {
-		r.fault(entry{}, "no key begins with spring.data.redis or spring.redis")
+		r.fault(property{}, "no key begins with spring.data.redis or spring.redis")
 	}
 }
 
-// springServers finds out where the servers are: nodes, a URL, or host and port.
+// springServers reads the servers: from nodes, from a URL, or from host and port.
 func (r *reader) springServers() {
 	s, kind, database := &r.s, Single, ""
 	for _, key := range []string{".cluster.nodes", ".sentinel.nodes", ".masterreplica.nodes"} {
-		if found, ok := r.left[r.section+key]; ok && !found.odd && len(r.list(found)) == 0 {
+		if found, ok := r.unread[r.section+key]; ok && !found.nested && len(r.list(found)) == 0 {
 			r.fault(found, "no address is given: write host:port, or remove the key")
 		}
 	}
-	e, byURL, master := r.get(".sentinel.nodes", ".cluster.nodes", ".masterreplica.nodes"), r.get(".url"), r.get(".sentinel.master")
-	switch nodes := strings.TrimPrefix(e.name, r.section); nodes {
+	p, byURL, master := r.get(".sentinel.nodes", ".cluster.nodes", ".masterreplica.nodes"), r.get(".url"), r.get(".sentinel.master")
+	switch nodes := strings.TrimPrefix(p.name, r.section); nodes {
 	case ".sentinel.nodes":
 		kind, s.MasterName = Sentinel, r.text(master)
 		s.SentinelUsername, s.SentinelPassword = r.text(r.get(".sentinel.username")), r.text(r.get(".sentinel.password"))
@@ -157,16 +158,16 @@ func (r *reader) springServers() {
 	if kind != Cluster {
 		s.Database = r.number(r.get(".database"))
 	}
-	addrs := r.list(e)
-	switch isURL := len(byURL.values) > 0 || byURL.odd; {
-	case isURL && e.line != 0:
-		r.fault(byURL, "line %d has %s, and versions of Spring differ on which of them counts; keep one of them", e.line, e.key)
+	addrs := r.list(p)
+	switch isURL := len(byURL.values) > 0 || byURL.nested; {
+	case isURL && p.line != 0:
+		r.fault(byURL, "line %d has %s, and versions of Spring differ on which of them counts; keep one of them", p.line, p.key)
 	case isURL:
-		e, database, addrs = byURL, strconv.Itoa(s.Database), []string{r.text(byURL)}
-	case e.line == 0:
+		p, database, addrs = byURL, strconv.Itoa(s.Database), []string{r.text(byURL)}
+	case p.line == 0:
 		host, port := r.get(".host"), r.get(".port")
-		if e = host; host.line == 0 {
-			e = port
+		if p = host; host.line == 0 {
+			p = port
 		}
 		addrs = []string{cmp.Or(r.text(host), "localhost") + ":" + strconv.Itoa(cmp.Or(r.number(port), 6379))}
 	}
@@ -176,11 +177,11 @@ func (r *reader) springServers() {
 			addrs[i] = "redis://" + addr
 		}
 	}
-	e.values, e.odd = addrs, false
-	r.servers(kind, e, e, database)
+	p.values, p.nested = addrs, false
+	r.servers(kind, p, p, database)
 }
 
-// springTime reads 3000, which are milliseconds, 3s and PT3S.
+// springTime parses a time of Spring: 3000, which is in milliseconds, 3s or PT3S.
 func springTime(text string) (time.Duration, bool) {
 	text = strings.ToLower(text)
 	if d, ok := milliseconds(text); ok {
