@@ -106,6 +106,7 @@ func (b *Backend) newClients() *clients.Clients {
 	})
 }
 
+// ownCalls returns calls of the internal packages as Calls.
 func ownCalls(calls []wire.Call) []Call {
 	own := make([]Call, len(calls))
 	for i, c := range calls {
@@ -114,9 +115,9 @@ func ownCalls(calls []wire.Call) []Call {
 	return own
 }
 
-// doRegistering runs calls for cs, and registers the clients of cs that are due. On one
-// server both share the round trip. In a cluster a registration may live on another node,
-// and trouble there must not delay the answers.
+// doRegistering runs calls for cs, and writes the registrations of their clients that are due.
+// On one server they share a round trip. In a cluster a registration may be on another node,
+// and a failure of that node must not delay the results for long.
 func (b *Backend) doRegistering(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
 	due, owners := b.clients.Registrations(cs...)
 	if !info.Cluster {
@@ -133,7 +134,7 @@ func (b *Backend) doRegistering(ctx context.Context, info ServerInfo, calls []Ca
 	return results
 }
 
-// registered reads the results of registrations, each of one client.
+// registered handles the failed ones of the results of registrations. owners are their clients.
 func (b *Backend) registered(owners []string, results []Result) {
 	for i, client := range owners {
 		if err := results[i].Err; err != nil {
