@@ -26,8 +26,8 @@ func (b *Backend) newForms() forms {
 		exclusive: &exclusive,
 		fair: &fair.Lock{
 			Exclusive: exclusive, Library: &b.library,
-			Wait:  cmp.Or(max(b.options.FairWait, 0), fair.DefaultWait),
-			Gives: b.options.Replicas == 0, // with replicas the next waiter must try itself, because they must acknowledge its grant
+			Wait:       cmp.Or(max(b.options.FairWait, 0), fair.DefaultWait),
+			GrantsNext: b.options.Replicas == 0, // with replicas the next waiter must try itself, because they must acknowledge its grant
 		},
 		readWrite: kinds.ReadWrite(exclusive, &b.library),
 		permit:    kinds.Semaphore(b.layout, &b.library),

@@ -13,7 +13,7 @@ func clusterChecks() []check[*server] {
 			return saw(judge(true, assigned != "16384", Danger), "only %s of 16384 slots have a node", assigned)
 		}},
 		{"cluster-migration", func(_ *exam, s *server) Finding {
-			return saw(judge(true, s.slots != slotMoves{}, Warning), "slots are on the move: %d leave it, %d arrive", s.slots.leaving, s.slots.arriving)
+			return saw(judge(true, s.slots != migratingSlots{}, Warning), "slots are on the move: %d leave it, %d arrive", s.slots.leaving, s.slots.arriving)
 		}},
 		{"cluster-coverage", func(_ *exam, s *server) Finding {
 			full, ok := s.config["cluster-require-full-coverage"]
@@ -21,7 +21,7 @@ func clusterChecks() []check[*server] {
 		}},
 		{"cluster-timeout", func(e *exam, s *server) Finding {
 			millis, ok := number(s.config, "cluster-node-timeout")
-			return failOverTime(e, "cluster-node-timeout", millis, ok, 2) // the others agree after up to twice that
+			return failoverTime(e, "cluster-node-timeout", millis, ok, 2) // the other nodes agree after up to twice that time
 		}},
 	}
 }
@@ -40,9 +40,9 @@ func checkClusterState(_ *exam, s *server) Finding {
 	}
 }
 
-// failOverTime judges how long a failover may take, by a setting that counts so many
-// times.
-func failOverTime(e *exam, setting string, millis int64, known bool, times int64) Finding {
+// failoverTime returns a Finding about the longest time of a failover, which is times the given
+// setting.
+func failoverTime(e *exam, setting string, millis int64, known bool, times int64) Finding {
 	takes := time.Duration(times*millis)*time.Millisecond + time.Second // for the election
 	return saw(judge(known, takes > e.options.spare(), Note), "a failover may take %s (%s %d), a lease of %s lasts %s without renewal",
 		short(takes), setting, millis, short(e.options.TTL), short(e.options.spare()))

@@ -32,7 +32,7 @@ func checkReplicas(e *exam, s *server) Finding {
 }
 
 func checkLag(_ *exam, s *server) Finding {
-	const tolerated = 3 // seconds; a replica reports once a second
+	const tolerated = 3 // in seconds; a replica reports once a second
 	status, all := s.info["master_link_status"], s.replicas()
 	switch {
 	case s.role() == "replica" && status != "up":
@@ -41,7 +41,7 @@ func checkLag(_ *exam, s *server) Finding {
 		return Finding{}
 	}
 	inStep := int64(0)
-	for _, value := range s.info { // what has a state and a lag is a replica
+	for _, value := range s.info { // a value with a state and a lag is for a replica
 		fields := wire.Fields(value, ",", "=")
 		if lag, ok := number(fields, "lag"); ok && lag <= tolerated && fields["state"] == "online" {
 			inStep++
@@ -60,7 +60,7 @@ func checkMinReplicas(e *exam, s *server) Finding {
 	case !ok1 || !ok2:
 		return unknown()
 	case (least == 0 || lag == 0) && e.failsOver():
-		f := saw(severe(e.watched()), "it takes writes without any replica (min-replicas-to-write %d, min-replicas-max-lag %d)", least, lag)
+		f := saw(severe(e.hasSentinels()), "it takes writes without any replica (min-replicas-to-write %d, min-replicas-max-lag %d)", least, lag)
 		if e.cluster() {
 			return f.as("cluster")
 		}

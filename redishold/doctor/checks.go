@@ -10,17 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// check is one look at a T: a server, or Sentinels. Its id is in docs/doctor.md as well.
+// check is one check of a T: a server, or the Sentinels. docs/doctor.md lists the ids.
 type check[T any] struct {
-	id   string
-	look func(e *exam, about T) Finding
+	id  string
+	run func(e *exam, about T) Finding
 }
 
-// found returns what checks find. A look that sees nothing does not apply.
+// found returns the findings of checks. A Finding without Saw means that the check does not
+// apply.
 func found[T any](e *exam, about T, checks []check[T]) []Finding {
 	var all []Finding
 	for _, c := range checks {
-		if f := c.look(e, about); f.Saw != "" {
+		if f := c.run(e, about); f.Saw != "" {
 			f.ID = c.id
 			all = append(all, f)
 		}
@@ -30,10 +31,9 @@ func found[T any](e *exam, about T, checks []check[T]) []Finding {
 
 const setUser = "ACL SETUSER <user> "
 
-// findingTexts has a block for each id, and for its special cases, with what a finding
-// says that has no words of its own: of Unknown, what a server lacks the right to tell
-// (lacks, right); of OK, what the check found (fine); of what is worse, why it matters
-// and what to do (why, remedy).
+// findingTexts has a block of default texts for each id, and for its special cases. Unknown:
+// the information that the server does not give, and the permission for it (lacks, right). OK:
+// what the check found (fine). Otherwise: why it matters and what to do (why, remedy).
 //
 //go:embed findings.txt
 var findingTexts string
@@ -47,8 +47,8 @@ func parseTexts() map[string]map[string]string {
 	return all
 }
 
-// complete returns f with the texts of its id, or of what it is of that. absent are the
-// commands that its server does not have, in lower case.
+// complete returns f with the missing texts from the block of its special case or its id.
+// absent has the commands that the server does not have, in lower case.
 func (f Finding) complete(texts map[string]map[string]string, absent map[string]bool) Finding {
 	text := func(name string) string { return cmp.Or(texts[f.ID+"/"+f.special][name], texts[f.ID][name]) }
 	switch {
@@ -66,7 +66,7 @@ func (f Finding) complete(texts map[string]map[string]string, absent map[string]
 	return f
 }
 
-// commandsOf returns those commands of ACL rules that are absent.
+// commandsOf returns the commands in ACL rules that are absent.
 func commandsOf(rules string, absent map[string]bool) string {
 	var names []string
 	for rule := range strings.FieldsSeq(rules) {
@@ -77,20 +77,22 @@ func commandsOf(rules string, absent map[string]bool) string {
 	return strings.Join(names, ", ")
 }
 
-// as says which special case f is: findings.txt has a block of its own for that.
+// as returns f as a special case of its check, for which findings.txt has a block of its own.
 func (f Finding) as(special string) Finding {
 	f.special = special
 	return f
 }
 
+// saw returns a Finding with a formatted text.
 func saw(s Severity, format string, args ...any) Finding {
 	return Finding{Severity: s, Saw: fmt.Sprintf(format, args...)}
 }
 
-// unknown is what a check finds that lacks what it needs.
+// unknown returns the Finding of a check without the information that it needs.
 func unknown() Finding { return saw(Unknown, "nothing") }
 
-// judge is Unknown unless known, and s if that is bad.
+// judge returns Unknown if the information is not known, otherwise s if it is bad, otherwise
+// OK.
 func judge(known, bad bool, s Severity) Severity {
 	switch {
 	case !known:
@@ -108,7 +110,7 @@ func severe(bad bool) Severity {
 	return Note
 }
 
-// checkServer runs the checks of a single server, as far as it shows itself.
+// checkServer runs the checks of one server for which the information is known.
 func checkServer(e *exam, s *server) []Finding {
 	checks := outerChecks()
 	switch {

@@ -57,8 +57,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// spare is how long a renewal may be late at the worst: it is due when a third
-// of the lease has passed.
+// spare returns how late a renewal may be at most before the lease ends. It is due after a
+// third of the lease.
 func (o Options) spare() time.Duration { return max(0, o.TTL-o.TTL/3-o.Margin) }
 
 // Examine asks all servers and returns the findings. It takes a few seconds, and longer
@@ -73,10 +73,10 @@ func Examine(ctx context.Context, conn redishold.Conn, opts *Options) (*Report, 
 		o = *opts
 	}
 	e := &exam{options: o.withDefaults(), conn: conn, texts: parseTexts()}
-	if err := e.visit(ctx); err != nil {
+	if err := e.readServers(ctx); err != nil {
 		return nil, err
 	}
-	e.sentinels = e.visitSentinels(ctx)
+	e.sentinels = e.readSentinels(ctx)
 	for _, s := range e.servers {
 		e.add(s, checkServer(e, s)...)
 	}
@@ -96,7 +96,7 @@ type exam struct {
 	texts     map[string]map[string]string // of findings, by id
 }
 
-// add records findings about s, or about all together, where s has no address.
+// add records findings about s, or about all servers if s has no address.
 func (e *exam) add(s *server, findings ...Finding) {
 	for _, f := range findings {
 		if s.addr != "" && f.Servers == nil {
@@ -108,11 +108,11 @@ func (e *exam) add(s *server, findings ...Finding) {
 
 func (e *exam) cluster() bool { return slices.ContainsFunc(e.servers, (*server).isCluster) }
 
-// watched reports that Sentinels look after the servers.
-func (e *exam) watched() bool {
+// hasSentinels reports whether Sentinels monitor the servers.
+func (e *exam) hasSentinels() bool {
 	return e.options.Sentinels != nil ||
-		slices.ContainsFunc(e.servers, func(s *server) bool { return s.watchers > 0 })
+		slices.ContainsFunc(e.servers, func(s *server) bool { return s.sentinels > 0 })
 }
 
-// failsOver reports that a replica may take over by itself.
-func (e *exam) failsOver() bool { return e.cluster() || e.watched() }
+// failsOver reports whether a replica may become the master without an operator.
+func (e *exam) failsOver() bool { return e.cluster() || e.hasSentinels() }

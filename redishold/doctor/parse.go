@@ -9,10 +9,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// parseInfo reads the lines "field:value" of INFO and CLUSTER INFO.
+// parseInfo returns the fields of INFO and CLUSTER INFO, with lines "field:value".
 func parseInfo(text string) map[string]string { return wire.Fields(text, "\n", ":") }
 
-// pairs reads an answer of names and values: a list of both in turn, or a map.
+// pairs returns the names and values in a reply: a map, or a list of alternating names and
+// values.
 func pairs(answer any) map[string]string {
 	found := map[string]string{}
 	switch answer := answer.(type) {
@@ -32,7 +33,7 @@ func pairs(answer any) map[string]string {
 	return found
 }
 
-// text returns a string or a number as a string, anything else as "".
+// text returns a string or a number as a string, and "" for any other value.
 func text(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -44,13 +45,13 @@ func text(v any) string {
 	}
 }
 
-// number returns a number among fields.
+// number returns the number in a field.
 func number(fields map[string]string, name string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(fields[name], 10, 64)
 	return n, err == nil
 }
 
-// numberIn returns a number of a list, written out or not; 0 if there is none.
+// numberIn returns the number at an index of a list, which may be a string; 0 if there is none.
 func numberIn(list []any, at int) int64 {
 	if at >= len(list) {
 		return 0
@@ -59,13 +60,13 @@ func numberIn(list []any, at int) int64 {
 	return n
 }
 
-// slotMoves are the slots that a node says are on their way to or from it.
-type slotMoves struct{ leaving, arriving int }
+// migratingSlots are the numbers of slots that migrate from a node and to it.
+type migratingSlots struct{ leaving, arriving int }
 
-// parseMoves reads CLUSTER NODES: the node that answers shows in its own line of
-// slots that move, as [93->-target] and [77-<-source].
-func parseMoves(nodes string) slotMoves {
-	var moves slotMoves
+// parseMigrating returns the migrating slots in a reply to CLUSTER NODES. They are in the line
+// of the node that has sent it, as [93->-target] and [77-<-source].
+func parseMigrating(nodes string) migratingSlots {
+	var moves migratingSlots
 	for line := range strings.Lines(nodes) {
 		if words := strings.Fields(line); len(words) > 8 && strings.Contains(words[2], "myself") {
 			slots := strings.Join(words[8:], " ")
@@ -103,8 +104,8 @@ func parseSlowLog(answer any, now time.Time) slowest {
 	return worst
 }
 
-// parseBufferLimit returns the limits for subscribers in the setting
-// client-output-buffer-limit, in bytes; 0 is none.
+// parseBufferLimit returns the limits for subscribers in the setting client-output-buffer-limit,
+// in bytes; 0 means no limit.
 func parseBufferLimit(value string) (hard, soft int64, ok bool) {
 	_, limits, _ := strings.Cut(value, "pubsub ")
 	n, _ := fmt.Sscanf(limits, "%d %d %d", &hard, &soft, new(int64))
@@ -113,7 +114,7 @@ func parseBufferLimit(value string) (hard, soft int64, ok bool) {
 
 type release [3]int
 
-// parseRelease reads "7.0.15"; what follows the numbers does not count.
+// parseRelease returns the numbers of a version such as "7.0.15", without the text after them.
 func parseRelease(version string) (r release, ok bool) {
 	n, _ := fmt.Sscanf(version, "%d.%d.%d", &r[0], &r[1], &r[2])
 	return r, n >= 2
@@ -132,7 +133,7 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[exp])
 }
 
-// short is a duration for people.
+// short returns a duration as a rounded text.
 func short(d time.Duration) string {
 	precision := 10 * time.Microsecond
 	if d.Abs() >= time.Minute {

@@ -117,7 +117,7 @@ func (e *exam) deployment() string {
 	switch {
 	case e.cluster():
 		return "cluster"
-	case e.watched():
+	case e.hasSentinels():
 		return "sentinel"
 	case slices.ContainsFunc(e.servers, func(s *server) bool { return s.replicas() > 0 }):
 		return "replicated"
@@ -125,8 +125,7 @@ func (e *exam) deployment() string {
 	return "standalone"
 }
 
-// merge makes one finding of those that are the same but for their servers, and
-// puts the worst first.
+// merge returns findings with one for all that differ only in their servers, the worst first.
 func merge(findings []Finding) []Finding {
 	var merged []Finding
 	for _, f := range findings {
@@ -143,7 +142,7 @@ func merge(findings []Finding) []Finding {
 	return merged
 }
 
-// plain returns what a server said fit for a terminal.
+// plain returns a text of a server without characters that are not safe for a terminal.
 func plain(s string) string {
 	return clients.Cut(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -12,14 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
+// sentinel is the replies of one Sentinel.
 type sentinel struct {
 	addr   string
-	err    error             // it does not answer, or refuses
-	master map[string]string // SENTINEL MASTER
+	err    error             // of SENTINEL MASTER
+	master map[string]string // the reply to SENTINEL MASTER
 	quorum error             // of SENTINEL CKQUORUM
 }
 
-func (e *exam) visitSentinels(ctx context.Context) []*sentinel {
+func (e *exam) readSentinels(ctx context.Context) []*sentinel {
 	if e.options.Sentinels == nil {
 		return nil
 	}
@@ -27,7 +28,7 @@ func (e *exam) visitSentinels(ctx context.Context) []*sentinel {
 	if err != nil {
 		return []*sentinel{{err: err}}
 	}
-	return sideBySide(asks, func(addr string, ask Ask) *sentinel {
+	return examineAll(asks, func(addr string, ask Ask) *sentinel {
 		ctx, cancel := context.WithTimeout(ctx, 2*askLimit)
 		defer cancel()
 		about := ask(ctx, "SENTINEL", "MASTER", e.options.Master)
@@ -39,11 +40,11 @@ func (e *exam) visitSentinels(ctx context.Context) []*sentinel {
 	})
 }
 
-// checkDeployment runs the checks of what is nobody's alone: the Sentinels.
+// checkDeployment runs the checks that are not about one server: those of the Sentinels.
 func checkDeployment(e *exam) []Finding {
 	switch {
 	case e.options.Sentinels != nil:
-	case !e.cluster() && e.watched():
+	case !e.cluster() && e.hasSentinels():
 		return []Finding{{ID: "sentinel-use", Severity: Warning, Saw: "Sentinels watch the server, but the URL names the server itself"}}
 	default:
 		return nil
@@ -91,17 +92,17 @@ func sentinelChecks() []check[[]*sentinel] {
 		}},
 		{"sentinel-timeout", func(e *exam, sentinels []*sentinel) Finding {
 			slowest := most(sentinels, "down-after-milliseconds")
-			return failOverTime(e, "down-after-milliseconds", slowest, slowest >= 0, 1)
+			return failoverTime(e, "down-after-milliseconds", slowest, slowest >= 0, 1)
 		}},
 	}
 }
 
-// most returns the largest number that a Sentinel shows, -1 if there is none.
+// most returns the largest value of a field at the Sentinels, or -1 if there is none.
 func most(sentinels []*sentinel, field string) int64 {
 	n := int64(-1)
 	for _, s := range sentinels {
-		if told, ok := number(s.master, field); ok {
-			n = max(n, told)
+		if value, ok := number(s.master, field); ok {
+			n = max(n, value)
 		}
 	}
 	return n

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	askLimit   = 2 * time.Second // for one answer
-	tripsLimit = 3 * time.Second // for all round trips that are timed
+	askLimit   = 2 * time.Second // for one reply
+	tripsLimit = 3 * time.Second // for all measured round trips
 )
 
-// server is what one server said of itself.
+// server is the state of one server, as it reports it.
 type server struct {
 	addr string
 	ask  Ask
@@ -29,17 +29,17 @@ type server struct {
 	info    map[string]string // INFO; nil if it does not tell
 	config  map[string]string // CONFIG GET, of what matters
 	cluster map[string]string // CLUSTER INFO
-	slots   slotMoves
+	slots   migratingSlots
 	slow    slowest
 
-	watchers int             // Sentinels that listen, as far as it shows
-	clock    *clock          // nil if it does not tell
-	trips    []time.Duration // sorted
+	sentinels int             // Sentinels that listen, as far as it shows
+	clock     *clock          // nil if it does not tell
+	trips     []time.Duration // sorted
 }
 
-// visit asks all servers, side by side. It fails if none of them answers. That
-// one refuses to tell what it is, is an answer.
-func (e *exam) visit(ctx context.Context) error {
+// readServers asks all servers, at the same time. It fails if no server replies. A refusal
+// counts as a reply.
+func (e *exam) readServers(ctx context.Context) error {
 	var asks map[string]Ask
 	var err error
 	if asker, ok := e.conn.(Asker); ok {
@@ -52,13 +52,13 @@ func (e *exam) visit(ctx context.Context) error {
 		return e.readServerInfo(ctx)
 	}
 	seen := map[string]bool{}
-	for _, s := range sideBySide(asks, func(addr string, ask Ask) *server {
+	for _, s := range examineAll(asks, func(addr string, ask Ask) *server {
 		s := &server{addr: addr, ask: ask}
 		s.examine(ctx, e.options.Trips)
 		return s
 	}) {
 		err = cmp.Or(err, s.err)
-		if id := s.info["run_id"]; id == "" || !seen[id] { // else it is known by two addresses
+		if id := s.info["run_id"]; id == "" || !seen[id] { // otherwise it is the same server at another address
 			seen[id] = true
 			e.servers = append(e.servers, s)
 		}
@@ -69,19 +69,19 @@ func (e *exam) visit(ctx context.Context) error {
 	return err
 }
 
-// sideBySide examines all servers at once, and returns what was learnt by their addresses.
-func sideBySide[T any](asks map[string]Ask, examine func(addr string, ask Ask) T) []T {
+// examineAll examines all servers at the same time, and returns the results, sorted by address.
+func examineAll[T any](asks map[string]Ask, examine func(addr string, ask Ask) T) []T {
 	var all sync.WaitGroup
 	addrs := slices.Sorted(maps.Keys(asks))
-	learnt := make([]T, len(addrs))
+	results := make([]T, len(addrs))
 	for i, addr := range addrs {
-		all.Go(func() { learnt[i] = examine(addr, asks[addr]) })
+		all.Go(func() { results[i] = examine(addr, asks[addr]) })
 	}
 	all.Wait()
-	return learnt
+	return results
 }
 
-// readServerInfo is what a Conn says of a server that cannot be asked directly.
+// readServerInfo reads the ServerInfo of a Conn that is no Asker.
 func (e *exam) readServerInfo(ctx context.Context) error {
 	about, err := e.conn.Server(ctx)
 	s := &server{info: map[string]string{
@@ -105,9 +105,9 @@ func (s *server) examine(ctx context.Context, trips int) {
 		text, _ := s.question(ctx, "CLUSTER", "INFO").(string)
 		s.cluster = parseInfo(text)
 		text, _ = s.question(ctx, "CLUSTER", "NODES").(string)
-		s.slots = parseMoves(text)
+		s.slots = parseMigrating(text)
 	} else if counts, ok := s.question(ctx, "PUBSUB", "NUMSUB", "__sentinel__:hello").([]any); ok {
-		s.watchers = int(numberIn(counts, 1))
+		s.sentinels = int(numberIn(counts, 1))
 	}
 	s.readClock(ctx)
 	now := time.Now()
@@ -118,8 +118,8 @@ func (s *server) examine(ctx context.Context, trips int) {
 	s.timeTrips(ctx, trips)
 }
 
-// question returns nil if there is no answer. A server that
-// refuses is asked the next one; one that is silent is left alone.
+// question sends one command, and returns nil if there is no reply or an error reply. After a
+// missing reply, the server gets no more commands.
 func (s *server) question(ctx context.Context, command ...string) any {
 	if s.err != nil {
 		return nil
@@ -141,8 +141,8 @@ func (s *server) question(ctx context.Context, command ...string) any {
 	return nil
 }
 
-// settings are what CONFIG is asked for, one by one: older servers take no lists,
-// and a pattern could answer with a password.
+// settings returns the names for CONFIG GET. Each is one command, because older servers do not
+// take lists, and the reply to a pattern could have a password.
 func settings() []string {
 	return []string{
 		"appendfsync", "save", "stop-writes-on-bgsave-error",
@@ -157,7 +157,7 @@ func (s *server) readConfig(ctx context.Context) {
 	for _, name := range settings() {
 		answer := s.question(ctx, "CONFIG", "GET", name)
 		if answer == nil {
-			return // a refusal holds for the others too
+			return // the server would refuse the others, too
 		}
 		if value, ok := pairs(answer)[name]; ok {
 			s.config[name] = value
@@ -165,11 +165,11 @@ func (s *server) readConfig(ctx context.Context) {
 	}
 }
 
-// clock is how far a server's clock is ahead, give or take bound.
+// clock is how far the clock of a server is ahead, with an error of at most bound.
 type clock struct{ ahead, bound time.Duration }
 
-// readClock compares the clocks, over the quickest of a few round trips: the
-// server read its clock somewhere between question and answer.
+// readClock compares the clock of the server with the local one, with the shortest of a few
+// round trips: the server has read its clock at some time during the round trip.
 func (s *server) readClock(ctx context.Context) {
 	for range 5 {
 		start := time.Now()
@@ -180,7 +180,7 @@ func (s *server) readClock(ctx context.Context) {
 		}
 		if s.clock == nil || trip/2 < s.clock.bound {
 			theirs := time.Unix(numberIn(answer, 0), numberIn(answer, 1)*1000)
-			// Without Round the difference would be taken of monotonic times too.
+			// Round removes the monotonic time, which Sub would use.
 			s.clock = &clock{theirs.Sub(start.Add(trip / 2).Round(0)), trip / 2}
 		}
 	}
@@ -207,7 +207,7 @@ func (s *server) shards() bool {
 	return ok && r[0] >= 7
 }
 
-// role is "master", "replica", or "" if it is not known.
+// role returns "master", "replica", or "" if it is not known.
 func (s *server) role() string {
 	if s.info["role"] == "slave" {
 		return "replica"

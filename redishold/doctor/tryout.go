@@ -19,15 +19,14 @@ import (
 )
 
 const (
-	tryLimit   = 5 * time.Second // for all scratch locks of a kind
-	scratchTTL = 5 * time.Second // should a scratch lock be left behind
+	tryLimit   = 5 * time.Second // for all test locks of a kind
+	scratchTTL = 5 * time.Second // of a test lock, if it cannot be released
 	listLimit  = 3 * time.Second
 	listShown  = 5
-	tryAgain   = 5
+	maxTries   = 5
 )
 
-// tryOut does what programs do with locks, and says what they would not be able
-// to do.
+// tryOut uses locks as programs do, and returns findings about what is not possible.
 func (e *exam) tryOut(ctx context.Context) []Finding {
 	b := redishold.New(e.conn, &e.options.Redis)
 	scratch := e.options.Name + "holdfast-doctor"
@@ -70,7 +69,7 @@ func (e *exam) tryKinds(ctx context.Context, b *redishold.Backend, name string) 
 		}
 		ctx, cancel := context.WithTimeout(ctx, tryLimit)
 		err := t.try(ctx)
-		for again := 0; again < tryAgain && certain(err); again++ { // another node of a cluster may answer
+		for tries := 0; tries < maxTries && certain(err); tries++ { // another node of a cluster may reply
 			err = t.try(ctx)
 		}
 		found = append(found, judgeTrial(t.id, t.kind, err))
@@ -79,14 +78,13 @@ func (e *exam) tryKinds(ctx context.Context, b *redishold.Backend, name string) 
 	return found
 }
 
-// certain reports that nothing was sent because no connection could be made.
+// certain reports whether nothing was sent because no connection could be made.
 func certain(err error) bool {
 	return errors.Is(err, driver.ErrNotExecuted) && !errors.Is(err, driver.ErrRefused) && !errors.As(err, new(*redishold.ReplyError))
 }
 
-// tryLock takes a scratch lock and releases it. Before the first of a kind the
-// Backend proves the rights for all that goes with it. That another doctor is at
-// it is no failure.
+// tryLock takes a test lock and releases it. Before the first lock of a kind, the Backend checks
+// the permissions for all its commands. It is no failure if another doctor has the lock.
 func tryLock(ctx context.Context, b *redishold.Backend, c driver.Claim) error {
 	c.TTL, c.Count, c.Tokens, c.Note = scratchTTL, 1, 1, "holdfast doctor"
 	_, err := b.Try(ctx, c)
@@ -94,8 +92,8 @@ func tryLock(ctx context.Context, b *redishold.Backend, c driver.Claim) error {
 		return nil
 	}
 	if err == nil || !errors.Is(err, driver.ErrNotExecuted) {
-		// Also where it was not granted: a queue must not keep the claim. ctx may have
-		// ended, and that is no reason to leave something behind.
+		// Also without a grant, because the claim may be in a queue. ctx may have ended, but the
+		// claim must be released.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 		defer cancel()
 		err = errors.Join(err, b.Release(ctx, c))
@@ -103,12 +101,11 @@ func tryLock(ctx context.Context, b *redishold.Backend, c driver.Claim) error {
 	return err
 }
 
-// missing returns the rules that would grant what err, of redishold, says the user
-// may not do; "" if it is not about that, or does not know.
+// missing returns the missing ACL rules in an error of redishold, or "" if it has none.
 func missing(err error) string {
-	for _, begin := range []string{"grant it with: " + setUser, "grant the user "} {
-		_, rules, ok := strings.Cut(err.Error(), begin)
-		rules, _, _ = strings.Cut(rules, "\n") // of errors that were joined
+	for _, prefix := range []string{"grant it with: " + setUser, "grant the user "} {
+		_, rules, ok := strings.Cut(err.Error(), prefix)
+		rules, _, _ = strings.Cut(rules, "\n") // err may be several joined errors
 		if ok && rules != "" && strings.Contains("+~&", rules[:1]) {
 			return rules
 		}
@@ -133,13 +130,13 @@ func judgeTrial(id, kind string, err error) Finding {
 	if rules := missing(err); rules != "" {
 		f.Remedy = setUser + rules
 	}
-	if id == "rights-mutex" { // without it nothing is of use
+	if id == "rights-mutex" { // without it no lock works
 		f.Severity = Danger
 	}
 	return f
 }
 
-// tryMessages sends messages to itself, as a release does to waiters.
+// tryMessages subscribes and publishes messages, as waiters and releases do.
 func (e *exam) tryMessages(ctx context.Context, scratch string) []Finding {
 	own := ""
 	if e.options.Redis.Layout != redishold.Redisson {
@@ -161,7 +158,7 @@ func (e *exam) tryMessage(ctx context.Context, id, key, command string, channel 
 	took, err := e.echo(ctx, key, command, channel)
 	switch {
 	case wire.Means(err, wire.MeansNoCommand):
-		f.Saw = "messages cannot be had: " + err.Error() // no rights help
+		f.Saw = "messages cannot be had: " + err.Error() // no permission would change that
 	case errors.As(err, new(*redishold.ReplyError)):
 		f.Saw, f.Remedy = "messages are refused: "+err.Error(), rights
 	case err != nil:
@@ -177,8 +174,8 @@ func (e *exam) tryMessage(ctx context.Context, id, key, command string, channel 
 //go:embed publish.lua
 var publishSource string
 
-// echo subscribes to channel, sends a message there and returns how long it took
-// to come back.
+// echo subscribes to channel, publishes a message there, and returns the time until it is
+// received.
 func (e *exam) echo(ctx context.Context, key, command string, channel redishold.Channel) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()

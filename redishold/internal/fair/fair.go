@@ -1,5 +1,5 @@
-// Package fair has how a fair lock is kept in Redis, and how waiters for one
-// hear that it is their turn, or that they were given the lock.
+// Package fair has the fair lock in Redis, and its waiters, which are notified when they should
+// try, or when a release has granted them the lock.
 package fair
 
 import (
@@ -13,31 +13,30 @@ import (
 )
 
 const (
-	// Presence is how long a waiter in the queue counts as alive after its
-	// last try. The core tries at least once a second, so one that died delays the
-	// next by no more than this.
+	// Presence is how long a waiter in the queue counts as alive after its last try. The core
+	// tries at least once a second. A dead waiter delays the next one at most by Presence.
 	//
-	// It is also for how long a release gives the lock to a waiter, and counted from
-	// that waiter's last try. All clients of a lock must agree on it.
+	// It is also the first lease of a waiter that a release grants the lock to, counted from
+	// the last try of that waiter. All clients of a lock must have the same value.
 	Presence = 4 * time.Second
 
-	// DefaultWait is how long Redisson waits for its own silent waiters, if nobody
-	// set its fairLockWaitTimeout.
+	// DefaultWait is the default of Redisson's fairLockWaitTimeout: how long Redisson waits for
+	// one of its waiters that does not respond.
 	DefaultWait = 5 * time.Minute
 )
 
-// Lock is Redisson's fair lock: the hash of an RLock, and beside it a list of
-// waiting owners with a sorted set of their deadlines. Each waiter of Redisson's
-// has a channel of its own. What distinguishes a live waiter of Holdfast from a dead one is a sorted
-// set more, of which Redisson knows nothing.
+// Lock is Redisson's fair lock: the hash of an RLock, a list of waiting owners, and a sorted
+// set of their deadlines. Each waiter of Redisson has a channel of its own. A second sorted
+// set, which Redisson does not know, has the times until which Holdfast's waiters count as
+// alive.
 type Lock struct {
 	kinds.Exclusive
 	*scripts.Library
-	Wait  time.Duration // of Redisson's waiters
-	Gives bool          // a release gives the lock to the next; else it only wakes
+	Wait       time.Duration // of Redisson's waiters
+	GrantsNext bool          // a release gives the lock to the next; else it only wakes
 }
 
-// Acquire takes a place in the queue, unless c asks for none.
+// Acquire is that of kinds.Form. A busy try adds c to the queue, unless c has NoQueue.
 func (f Lock) Acquire(to kinds.Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call {
 	queue, deadlines, alive := f.Queue(k)
 	counts := wire.MS(Presence)
@@ -53,11 +52,12 @@ func (f Lock) Acquire(to kinds.Buffers, k layout.Keys, c driver.Claim, ask strin
 	}
 }
 
-// Release gives the lock to the next, or wakes it.
+// Release is that of kinds.Form. It grants the lock to the first waiter in the queue, or wakes
+// that waiter.
 func (f Lock) Release(to kinds.Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	queue, deadlines, alive := f.Queue(k)
 	gives := "0"
-	if f.Gives {
+	if f.GrantsNext {
 		gives = wire.MS(Presence)
 	}
 	return wire.Call{
@@ -67,21 +67,21 @@ func (f Lock) Release(to kinds.Buffers, k layout.Keys, c driver.Claim, publish [
 	}
 }
 
-// Abandon is Release that leaves a mark.
+// Abandon is that of kinds.Form.
 func (f Lock) Abandon(k layout.Keys, c driver.Claim, publish []string, markTTL time.Duration) wire.Call {
 	call := f.Release(kinds.Buffers{}, k, c, publish)
-	call.Source = true // rarely run, and a link that hangs must not bring NOSCRIPT when it is back
+	call.Source = true // see kinds: after a link that hung is back, a NOSCRIPT would cost another round trip
 	call.Keys = append(call.Keys, f.Tombstone(k, c.Owner))
 	call.Args[1] = wire.MS(markTTL)
 	return call
 }
 
-// Channel is the waiter's own, where Redisson wakes the one whose turn it is. See
-// sharedChannel.
+// Channel returns the channel of one waiter, on which Redisson wakes it. Holdfast uses
+// SharedChannel.
 func (f Lock) Channel(k layout.Keys, c driver.Claim) string { return k.Channel + ":" + c.Owner }
 
-// ReachesAll is false: a release notifies only the next.
+// ReachesAll returns false, because a release notifies only the first waiter in the queue.
 func (f Lock) ReachesAll() bool { return false }
 
-// Family is "fair".
+// Family is that of kinds.Kind.
 func (f Lock) Family() string { return "fair" }

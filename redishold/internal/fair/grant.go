@@ -12,25 +12,25 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
 )
 
-// Ahead is Outcome.Ahead of a fair claim that is queued.
+// Ahead is the Outcome.Ahead of a fair claim in the queue.
 type Ahead struct {
 	Shared, Own uint64 // versions of the two channels before the Try
-	Near        bool   // only Holdfast's clients can have the lock before it
-	Alive       int64  // until when that Try lets the claim count as alive, by the server's clock
+	Near        bool   // only Holdfast's clients can get the lock before it
+	Alive       int64  // until when the claim counts as alive after that Try, by the server's clock in ms
 }
 
-// grant is what fair_release sends to an owner to which it gave the lock.
+// grant is the message of fair_release.lua to the owner that it has granted the lock to.
 type grant struct {
 	token uint64
 	alive int64 // until when it counted as alive, by its last Try before that
-	lasts time.Duration
+	lease time.Duration
 	lock  string // the key of the lock
 }
 
-// parseMessage reads what scripts say on the channel of a client, to one of its
-// owners: token:alive:lasts:size:lock:owner, the third in milliseconds, the fourth the
-// size of the lock's key, which may contain anything; or 0:0:owner if it is worth
-// while to try again. The owner is "" if it is none of them.
+// parseMessage parses a message for one owner on the channel of its client. A grant is
+// token:alive:lease:size:lock:owner, with the lease in ms and the size of the lock's key, which
+// may have colons. 0:0:owner only means that the owner should try. For any other message, owner
+// is "".
 func parseMessage(payload string) (owner string, g grant) {
 	if owner, ok := strings.CutPrefix(payload, "0:0:"); ok {
 		return owner, grant{}
@@ -50,23 +50,23 @@ func parseMessage(payload string) (owner string, g grant) {
 	return rest[size+1:], grant{token, alive, time.Duration(lasts) * time.Millisecond, rest[:size]}
 }
 
-// SharedChannel is where all fair claims of c's client for one name learn of
-// Holdfast's releases. Redisson notifies each owner on its own channel.
+// SharedChannel returns the channel for the messages of Holdfast to all fair claims of c's
+// client for one name. own is Lock.Channel.
 func SharedChannel(own string, c driver.Claim) string {
 	return strings.TrimSuffix(own, c.Owner[min(len(c.Client), len(c.Owner)):])
 }
 
-// waiter waits for the turn of one fair claim: on the channel of its client,
-// and where others than Holdfast may have the lock before it, also on the one on
-// which Redisson would tell it.
+// waiter waits for messages for one fair claim: on the channel of its client, and, if a
+// Redisson client may get the lock before it, also on the channel on which Redisson would wake
+// it.
 type waiter struct {
 	waiting.Personal
-	lock      string        // its key
-	grantable time.Duration // for how long a release may give it the lock
-	alive     int64         // of the Outcome that the last Wait was given
+	lock      string        // the key of the lock
+	grantable time.Duration // see Lock.Grantable
+	alive     int64         // Ahead.Alive of the Outcome for the last Wait
 }
 
-// Waiter returns a Waiter for c, which waits for the lock at p.
+// Waiter returns a Waiter for c.
 func (f Lock) Waiter(topics *waiting.Topics, k layout.Keys, c driver.Claim) driver.Waiter {
 	own := f.Channel(k, c)
 	addressee := func(message string) string {
@@ -78,18 +78,18 @@ func (f Lock) Waiter(topics *waiting.Topics, k layout.Keys, c driver.Claim) driv
 	}}
 }
 
-// Grantable is for how long a release may give the lock to c, which waits for it;
-// 0 if c has to try again in any case, for the release would not do all that c
-// asks for.
+// Grantable returns the longest first lease with which a release may grant the lock to the
+// waiting claim c. It is 0 if c must always try itself, because a release does not do all that
+// c needs.
 func (f Lock) Grantable(c driver.Claim) time.Duration {
-	if !f.Gives || c.Tokens > 1 || c.Count > 1 || c.Indeterminate {
+	if !f.GrantsNext || c.Tokens > 1 || c.Count > 1 || c.Indeterminate {
 		return 0
 	}
 	return min(Presence, c.TTL)
 }
 
-// Wait returns when something was heard since the Try that last came from, and the
-// grant if that was one.
+// Wait returns when a message was received after the Try with the Outcome last, with the grant
+// if the message is one.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	seen, _ := last.Ahead.(Ahead)
 	w.alive = seen.Alive
@@ -99,18 +99,17 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 	return w.Granted(), nil
 }
 
-// Granted returns the grant that a release made of the waiting claim since the
-// Try that the last Wait was given; the zero Outcome if there is none.
+// Granted returns the grant by a release after the Try of the last Wait, or the zero Outcome if
+// there is none.
 //
-// A message of an earlier grant may come late, after the lock went to others: it
-// names the time until which an earlier Try let the claim count as alive. No Try
-// that comes after a grant is answered "queued" while that lasts, so a message
-// that names the time of the last one was sent after it. Redis keeps the lock
-// until that time, unless it is released or extended before; if the server's
-// clock was set forward meanwhile, for as long as the message says.
+// The message of an earlier grant may come late, when others have the lock. Then its alive is
+// that of an earlier Try. While a grant lasts, no Try gets the reply "queued". So a message
+// whose alive is that of the last Try was sent after it. Redis keeps the lock until that time,
+// unless it is released or extended before. If the server's clock was set forward meanwhile,
+// Redis keeps the lock for the lease in the message.
 //
-// A message about another lock is none: whatever came to stand in a queue that two
-// locks share, it is no grant of this one.
+// A message about another lock is no grant. Such a message is possible if two locks have the
+// same queue.
 func (w *waiter) Granted() driver.Outcome {
 	if w.grantable <= 0 || w.alive <= 0 {
 		return driver.Outcome{}
@@ -119,5 +118,5 @@ func (w *waiter) Granted() driver.Outcome {
 	if given.token == 0 || given.alive != w.alive || given.lock != w.lock {
 		return driver.Outcome{}
 	}
-	return driver.Outcome{Granted: true, Token: given.token, ValidFor: min(w.grantable, given.lasts)}
+	return driver.Outcome{Granted: true, Token: given.token, ValidFor: min(w.grantable, given.lease)}
 }
