@@ -46,8 +46,8 @@ func quick(call *Call) Result {
 	return Result{Value: int64(7)}
 }
 
-// The path of a lock that is free must not allocate: of a whole pair, what this
-// package adds is the name of the owner's mark.
+// The path of a free lock must not allocate: for a pair of lock and unlock, this package
+// allocates only the name of the tombstone.
 func TestAllocations(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -48,7 +48,7 @@ func everyKey(b *Backend, name string) map[string]string {
 		add("release", f.Release(kinds.Buffers{}, k, c, nil).Keys...)
 		add("abandon", f.Abandon(k, c, nil, minTombstoneTTL).Keys...)
 		add("explain", b.forms.oneKey.Explain(k, c).Keys...)
-		add("look", looksAt(b, k).Keys...)
+		add("look", listCall(b, k).Keys...)
 	}
 	add("who waits", b.layout.Waiters(k))
 	if b.forms.only != nil {
@@ -61,7 +61,7 @@ func everyKey(b *Backend, name string) map[string]string {
 }
 
 // everyChannel returns the channels of the lock called name. Those of a fair waiter
-// have the UUID of a client in them, which is in nobody's name.
+// contain the UUID of a client, which is not in a name.
 func everyChannel(b *Backend, name string) map[string]string {
 	k := b.layout.Keys(name)
 	if b.forms.only != nil {
@@ -126,7 +126,7 @@ func TestNamesAreApart(t *testing.T) {
 	}
 }
 
-// FuzzNamesAreApart looks for names that TestNamesAreApart does not know.
+// FuzzNamesAreApart searches for names that TestNamesAreApart does not have.
 func FuzzNamesAreApart(f *testing.F) {
 	for _, prefix := range apartPrefixes {
 		f.Add(prefix, "orders", "{orders}")
@@ -143,8 +143,8 @@ func FuzzNamesAreApart(f *testing.F) {
 	})
 }
 
-// A name is refused only where that is necessary, and the error says what to use or
-// whose key it is.
+// A name is refused only if that is necessary. The error has another name to use, or the lock
+// to which the key belongs.
 func TestWhichNamesAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		prefix, name string

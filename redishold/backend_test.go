@@ -377,8 +377,8 @@ func TestLossExplained(t *testing.T) {
 	}
 }
 
-// One eviction or restart takes many locks, and only the first look after it sees a
-// change.
+// One eviction or restart removes many locks, and only the first ServerInfo after it differs
+// from the one before.
 func TestChangeExplainsOtherLossesForAWhile(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -143,7 +143,7 @@ func (c *rawConn) Do(ctx context.Context, calls ...Call) []Result {
 	return results
 }
 
-// An answer that does not fit is nobody's.
+// A reply with the wrong number of elements is an error for each lock.
 func TestSeveralWithoutAnAnswerForEach(t *testing.T) {
 	for name, r := range map[string]Result{
 		"none":     {Value: []any{}},
@@ -208,8 +208,8 @@ func TestSeveralOfWhichOneKeyIsForbidden(t *testing.T) {
 	}
 }
 
-// Who has to tell others that a lock is taken does so, and travels alone.
-func TestTellingTravelsAlone(t *testing.T) {
+// A try whose grant must be published for others has a call of its own.
+func TestPublishingTryIsACallOfItsOwn(t *testing.T) {
 	conn := &fakeConn{answer: func(c Call) Result {
 		if c.Script.Name() == "acquire" && c.Args[0] == testUUID+":99" {
 			return Result{Value: busyReply()}

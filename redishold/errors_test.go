@@ -80,8 +80,7 @@ func TestServerErrors(t *testing.T) {
 	}
 }
 
-// TestMessagesHaveNoFrame: what Redis 6.2 puts around the error of a script says
-// nothing to the reader.
+// TestMessagesHaveNoFrame: the text that Redis 6.2 adds to the error of a script is left out.
 func TestMessagesHaveNoFrame(t *testing.T) {
 	b := New(&fakeConn{}, nil)
 	err := b.layout.Classify(layout.Keys{Name: "x"}, &ReplyError{Text: "ERR Error running script (call to f_1): @user_script:47: @user_script: 47: -NOREPLICAS Not enough good replicas to write."})

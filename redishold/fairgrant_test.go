@@ -171,7 +171,8 @@ func TestFairGrantOfSomethingElseIsNone(t *testing.T) {
 	})
 }
 
-// Where Redisson may be before it, a waiter listens where Redisson would tell it.
+// If a Redisson client may be before it, a waiter listens on the channel on which Redisson would
+// wake it.
 func TestFairWaiterHearsRedisson(t *testing.T) {
 	for name, conn := range map[string]*fakeConn{"in the queue": queueConn(1, true), "as the holder": queueConn(0, false)} {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// What the waiting, and those who share a layout, agree on.
+// Constants of package waiting, and of all clients that share a layout.
 const (
 	takenMessage    = "2"
 	repeatedMessage = "00"
@@ -26,8 +26,8 @@ const (
 	presence        = 4 * time.Second
 )
 
-// fakeConn is a Conn whose answers a test decides. Without any it grants,
-// renews and releases everything.
+// fakeConn is a Conn with the replies of a test. By default it grants, renews and releases
+// everything.
 type fakeConn struct {
 	answer    func(Call) Result
 	server    func(context.Context) (ServerInfo, error)
@@ -54,8 +54,7 @@ func (c *fakeConn) Do(_ context.Context, calls ...Call) []Result {
 	return results
 }
 
-// copies returns calls that stay as they are when the engine uses their slices
-// again.
+// copies returns copies of calls, which stay the same when the Backend reuses their slices.
 func copies(calls []Call) []Call {
 	calls = slices.Clone(calls)
 	for i := range calls {
@@ -105,8 +104,8 @@ func (c *fakeConn) reply(call Call) (r Result) {
 	return c.introduced(call, r)
 }
 
-// introduced adds to the busy answer of an acquire what its script would, if the
-// call asks for it: what answer says of the holder's client.
+// introduced adds the registration of the holder to the busy reply of an acquire, as its script
+// does, if the call asks for it. answer returns the registration.
 func (c *fakeConn) introduced(call Call, r Result) Result {
 	list, _ := r.Value.([]any)
 	asks := slices.IndexFunc(call.Args, func(arg string) bool { return strings.HasSuffix(arg, "holdfast:client:") })

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
-// longestName is how long a name for people may become, in bytes.
+// longestName is the maximal number of bytes of a text for a client.
 const longestName = 200 + len("…")
 
 // FuzzHolder shows that nothing that another program wrote into its registration,
@@ -47,7 +47,7 @@ func FuzzHolder(f *testing.F) {
 	})
 }
 
-// showHolder looks at a lock that owner holds, in every way that there is.
+// showHolder reads a lock that owner holds, in every way.
 func showHolder(t *testing.T, slots *fuzzSlots, protocol Layout, owner, record string) {
 	t.Helper()
 	conn := &fakeConn{answer: func(c Call) Result {

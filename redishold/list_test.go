@@ -17,14 +17,14 @@ import (
 
 func ints(n int) int64 { return int64(n) }
 
-// looked is an answer of list_look.lua about a mutex of testUUID.
-func looked(thread int) []any {
+// mutexState is the element of a reply of list_redisson.lua for a mutex of testUUID.
+func mutexState(thread int) []any {
 	fields := []any{fmt.Sprintf("%s:%d", testUUID, thread), "1"}
 	return []any{"hash", ints(30_000), fields, ints(1), []any{ints(0)}, ints(0), ints(-1)}
 }
 
-// looksAt returns the call with which b looks at the lock at p.
-func looksAt(b *Backend, k layout.Keys) Call {
+// listCall returns the call with which b reads a lock.
+func listCall(b *Backend, k layout.Keys) Call {
 	conn, was := &fakeConn{}, b.conn
 	b.conn = conn
 	defer func() { b.conn = was }()
@@ -32,7 +32,7 @@ func looksAt(b *Backend, k layout.Keys) Call {
 	return conn.sent[0][0]
 }
 
-// holdersOf returns the holders of name, as people are shown it.
+// holdersOf returns the holders of name, as Get returns them.
 func holdersOf(ctx context.Context, b *Backend, name string) (holders []admin.Holder, err error) {
 	records, err := b.Get(ctx, name)
 	for _, r := range records {
@@ -53,11 +53,11 @@ func answering(answers map[string]func(Call) Result) func(Call) Result {
 	}
 }
 
-// lookAll answers a list_look for each name that it asks about.
-func lookAll(c Call) Result {
+// listAll is a reply of list_redisson.lua with a mutex for each name of the call.
+func listAll(c Call) Result {
 	var records []any
 	for i := range len(c.Keys) / 5 {
-		records = append(records, looked(i))
+		records = append(records, mutexState(i))
 	}
 	return Result{Value: records}
 }
@@ -66,7 +66,7 @@ func unregistered(c Call) Result {
 	return Result{Value: append(slices.Repeat([]any{""}, len(c.Keys)), "1763768514123")}
 }
 
-func TestLookRefusesAnswersThatCannotBe(t *testing.T) {
+func TestListRefusesInvalidReplies(t *testing.T) {
 	for _, value := range []any{
 		nil, int64(1),
 		[]any{},
@@ -74,9 +74,9 @@ func TestLookRefusesAnswersThatCannotBe(t *testing.T) {
 		[]any{[]any{}},
 		[]any{[]any{"what"}},
 		[]any{[]any{int64(1)}},
-		[]any{looked(1), looked(2)},
-		[]any{append(looked(1), "more")},
-		[]any{looked(1)[:5]},
+		[]any{mutexState(1), mutexState(2)},
+		[]any{append(mutexState(1), "more")},
+		[]any{mutexState(1)[:5]},
 		[]any{[]any{"hash", "x", []any{}, ints(0), []any{ints(0)}, ints(0), ints(0)}},
 		[]any{[]any{"hash", ints(1), []any{testUUID + ":1"}, ints(1), []any{ints(0)}, ints(0), ints(0)}},
 		[]any{[]any{"hash", ints(1), []any{testUUID + ":1", ints(1)}, ints(1), []any{ints(0)}, ints(0), ints(0)}},
@@ -141,7 +141,7 @@ func TestLookInACluster(t *testing.T) {
 				if c.Args[1] != "SHARDNUMSUB" {
 					return Result{Err: errors.New("counts " + c.Args[1])}
 				}
-				return lookAll(c)
+				return listAll(c)
 			}, "client": unregistered,
 		}),
 	}
@@ -156,11 +156,11 @@ func TestLookInACluster(t *testing.T) {
 	}
 }
 
-// Clients are asked for once in a while, not with every look.
-func TestLookRemembersClients(t *testing.T) {
+// Registrations are read once in a while, not with every list.
+func TestListRemembersClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-			"list_redisson": lookAll,
+			"list_redisson": listAll,
 			"client": func(Call) Result {
 				return Result{Value: []any{`{"note":"","host":"h\u001b[1m","pid":7,"program":"p","started":"2026-11-21T20:00:00Z"}`, "1763768514123"}}
 			},
@@ -180,7 +180,7 @@ func TestLookRemembersClients(t *testing.T) {
 			t.Errorf("asked for clients %d times, want once", got)
 		}
 		time.Sleep(knownFor)
-		conn.answer = answering(map[string]func(Call) Result{"list_redisson": lookAll, "client": unregistered})
+		conn.answer = answering(map[string]func(Call) Result{"list_redisson": listAll, "client": unregistered})
 		for range 2 {
 			if _, err := b.Get(t.Context(), "a"); err != nil || conn.count("client") != 2 {
 				t.Errorf("after %v asked %d times and got error %v, want twice", knownFor, conn.count("client"), err)
@@ -205,7 +205,7 @@ func pages(n int) map[string]func(Call) Result {
 			}
 			return Result{Value: []any{fmt.Sprint(page + 1), []any{fmt.Sprintf("%s%d", c.Keys[0], page), "a}b{", "redisson_lock_queue:{x}"}}}
 		},
-		"list_redisson": lookAll, "client": unregistered,
+		"list_redisson": listAll, "client": unregistered,
 	}
 }
 
@@ -407,7 +407,7 @@ func TestLookMeetsClientsBehindAPrefix(t *testing.T) {
 			asked := 0
 			conn := &fakeConn{
 				server: func(context.Context) (ServerInfo, error) { return ServerInfo{Cluster: cluster}, nil },
-				answer: answering(map[string]func(Call) Result{"list_redisson": lookAll, "client": func(c Call) Result {
+				answer: answering(map[string]func(Call) Result{"list_redisson": listAll, "client": func(c Call) Result {
 					asked += len(c.Keys)
 					var found []any
 					for _, key := range c.Keys {

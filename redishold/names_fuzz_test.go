@@ -10,8 +10,8 @@ import (
 )
 
 // keyslot is a second implementation of the cluster's rule, written after the
-// specification and not after slot.go: what the engine takes for one slot must be
-// one for the server.
+// specification and not after slot.go: keys that are in one slot for the Backend must be in one
+// slot for the server.
 func keyslot(key string) int {
 	if _, rest, open := strings.Cut(key, "{"); open {
 		if tag, _, shut := strings.Cut(rest, "}"); shut && tag != "" {
@@ -110,7 +110,7 @@ func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 			add("release", f.Release(kinds.Buffers{}, k, c, nil).Keys)
 			add("abandon", f.Abandon(k, c, nil, minTombstoneTTL).Keys)
 			add("explain", b.forms.oneKey.Explain(k, c).Keys)
-			add("look", looksAt(b, k).Keys)
+			add("look", listCall(b, k).Keys)
 			channels[spot{form, "channel", 0}] = f.Channel(k, c)
 		}
 		form++
@@ -119,9 +119,9 @@ func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 	return keys, channels
 }
 
-// FuzzKeys shows that no two names that are not refused share a lock, a mark, a queue
-// or a record, use for use, and that all that belongs to a name lies in one slot.
-// FuzzNamesAreApart compares all uses with each other.
+// FuzzKeys shows that two names that are not refused do not share a key for the same use, such
+// as a tombstone, a queue or a record, and that all keys of a name are in one slot.
+// FuzzNamesAreApart also compares keys for different uses.
 func FuzzKeys(f *testing.F) {
 	for _, name := range []string{"orders", "Orders", "{t}a", "{a}b{c", "a{}", "}{", "{{a}}", "a}b{c}", "", "\x00", "a\xff", "é", "e\u0301", ":holdfast:ts"} {
 		for _, prefix := range []string{"", "app:", "{app}:", "a{", "}"} {
@@ -170,7 +170,7 @@ func apart(t *testing.T, l *layout.Layout, keys map[spot]string, backends []*Bac
 	}
 }
 
-// oneSlot fails if a cluster that is given p has to look into two slots.
+// oneSlot fails if a cluster accepts k and has its keys in two slots.
 func oneSlot(t *testing.T, k layout.Keys, keys, channels map[spot]string) {
 	t.Helper()
 	if k.Lock == "" || layout.CheckSlots(k) != nil {

@@ -25,8 +25,8 @@ func permitClaim(seq uint64) driver.Claim {
 	return c
 }
 
-// The id of a permit says the client and the number of its owner, and nothing
-// else: what cannot be said is hashed, and no two owners share an id.
+// The id of a permit has the client and the number of its owner, or a hash of an owner that has
+// more. No two owners have the same id.
 func TestPermitIDs(t *testing.T) {
 	seen := map[string]string{}
 	for _, c := range []struct{ owner, want string }{
@@ -80,7 +80,7 @@ func TestPermitIDs(t *testing.T) {
 	}
 }
 
-// A registration that does not fit a stem says nothing of it.
+// A registration of a stem that is not a UUID with that stem is ignored.
 func TestStems(t *testing.T) {
 	for text, want := range map[string]bool{
 		testUUID: true, "": false, "x": false, `{"note":"x"}`: false,
@@ -223,8 +223,7 @@ func TestRegistrationAgain(t *testing.T) {
 	})
 }
 
-// registered answers for one client whose stem is registered, and for no other that
-// fits.
+// registered returns replies with the registrations of one client and its stem, and of no other.
 func registered(answers map[string]func(Call) Result) func(Call) Result {
 	read := func(key string) any {
 		switch key {

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// permitsConn is a fakeConn whose semaphore answers as a test decides, and which
-// remembers the calls.
+// permitsConn returns a fakeConn with the replies of a test for a semaphore, and a function that
+// returns its calls.
 func permitsConn(answer func(n int, c Call) Result) (*fakeConn, func() []Call) {
 	var mu sync.Mutex
 	var calls []Call
@@ -163,8 +163,8 @@ func TestPlainSemaphoreGivesBackWhatACancelledCallTook(t *testing.T) {
 	})
 }
 
-// Once the mark of a call may be gone, it is not repeated any more.
-func TestPlainSemaphoreStopsBeforeItsMarkEnds(t *testing.T) {
+// A call is not repeated any more when its idempotency key may have expired.
+func TestPlainSemaphoreStopsBeforeItsCallExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var began time.Time
 		var last time.Time

@@ -83,7 +83,7 @@ func TestUserWhoMayNotListenPolls(t *testing.T) {
 		if n := len(conn.subscriptions()); n != 1 {
 			t.Errorf("got %d attempts to subscribe in the first second, want 1", n)
 		}
-		fail = nil // somebody grants the right
+		fail = nil // as if an operator granted the permission
 		time.Sleep(subscribeAgain)
 		wantReturned(t, begin(t.Context(), w, busyTry(t, b)), "once subscribed")
 		waiting := begin(t.Context(), w, busyTry(t, b))

@@ -2,5 +2,5 @@
 
 package redishold
 
-// raceDetector says that allocations mean nothing: sync.Pool drops some.
+// raceDetector is true if allocations cannot be counted, because sync.Pool drops some values.
 const raceDetector = true

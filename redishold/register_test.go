@@ -174,8 +174,8 @@ func TestPerson(t *testing.T) {
 	})
 }
 
-// A registration that could not be read is not remembered as one that there is not:
-// as soon as the store answers, people read who the holder is.
+// A registration that could not be read is not remembered as missing: as soon as the store
+// replies, the holder is shown.
 func TestAFailureIsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, info := range []ServerInfo{{}, {Cluster: true}} {
@@ -215,9 +215,9 @@ func TestAFailureIsNoAnswer(t *testing.T) {
 	})
 }
 
-// A try costs one round trip, also where the holder of the lock is not known: with one
-// server the same call says it, in a cluster it is read in the background, and the
-// next try has it. A directory that does not answer holds up nobody.
+// A try takes one round trip, also if the holder of the lock is not known. On one server the same
+// call reads the registration; in a cluster it is read in the background, and the next try has
+// it. A missing reply to that read delays no try.
 func TestABusyTryIsOneRoundTrip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, info := range []ServerInfo{{}, {Cluster: true}} {
@@ -251,7 +251,7 @@ func TestABusyTryIsOneRoundTrip(t *testing.T) {
 				if took := time.Since(began); took > 0 || !info.Cluster && o.Holder != "ci-7" {
 					t.Errorf("cluster %v, kind %d: Try took %v more than its own trip, and got holder %q", info.Cluster, kind, took, o.Holder)
 				}
-				synctest.Wait() // who is asked has not answered yet
+				synctest.Wait() // the node with the registration has not replied yet
 				slow = false
 				time.Sleep(infoTimeout)
 				synctest.Wait()

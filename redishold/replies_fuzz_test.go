@@ -102,7 +102,7 @@ func kindGood(call Call) (Result, bool) {
 	case name == "count_replicas":
 		return Result{Value: int64(2)}, true
 	case name == "list_redisson":
-		return Result{Value: []any{looked(1)}}, true
+		return Result{Value: []any{mutexState(1)}}, true
 	case name == "client":
 		return unregistered(call), true
 	case strings.HasPrefix(name, "latch_"), strings.HasPrefix(name, "permits_"), name == "semaphore_resize":
@@ -183,7 +183,7 @@ func (c *wildConn) seen() int {
 	return len(c.log)
 }
 
-// numbers reports that v is a list of so many integers whose first is code.
+// numbers reports whether v is a list of size integers that begins with code.
 func numbers(v any, size int, code int64) bool {
 	list, _ := v.([]any)
 	for _, n := range list {
@@ -194,9 +194,8 @@ func numbers(v any, size int, code int64) bool {
 	return len(list) == size && list[0] == any(code)
 }
 
-// FuzzReplies lets a server answer anything to any script: nothing panics, and
-// nothing is granted, renewed or released unless the answer is exactly the one
-// that says so.
+// FuzzReplies lets a server reply anything to any script: nothing panics, and nothing is
+// granted, renewed or released unless the reply is exactly the right one.
 func FuzzReplies(f *testing.F) {
 	for kind := range uint8(5) {
 		f.Add(uint8(0), kind, []byte{})
@@ -279,7 +278,7 @@ func (w *wild) claims() {
 	}
 }
 
-// renewed fails if r is a renewal whose outcome is uncertain.
+// renewed fails if r is a renewal without the right reply.
 func (w *wild) renewed(start int, c driver.Claim, r driver.Renewal) {
 	w.Helper()
 	if r.Err != nil {
@@ -296,7 +295,7 @@ func (w *wild) renewed(start int, c driver.Claim, r driver.Renewal) {
 	w.Errorf("Renew: got %+v without an answer", r)
 }
 
-// granted fails if what a try answered is a grant whose outcome is uncertain.
+// granted fails if out is a grant without the right reply.
 func (w *wild) granted(what string, start int, out driver.Outcome, err error) {
 	w.Helper()
 	if err != nil && out != (driver.Outcome{}) {
@@ -314,7 +313,7 @@ func (w *wild) granted(what string, start int, out driver.Outcome, err error) {
 	w.Errorf("%s: got the grant %+v from %+v", what, out, w.conn.since(start, "acquire"))
 }
 
-// ended fails unless an answer since start says that a hold was ended.
+// ended fails unless a reply since start means that a hold was ended.
 func (w *wild) ended(what string, start int, marked bool) {
 	w.Helper()
 	for _, a := range w.conn.since(start, "") {
@@ -383,7 +382,7 @@ func (w *wild) counters() {
 	}
 	_, _ = permits.Drain(w.within())
 	_, _ = permits.Available(w.within())
-	if err := permits.Settle(context.Background()); err != nil { // bounded by its marks
+	if err := permits.Settle(context.Background()); err != nil { // limited by the TTL of idempotency keys
 		w.Errorf("Settle: got %v", err)
 	}
 }

@@ -70,7 +70,7 @@ func TestMalformedRepliesAreErrors(t *testing.T) {
 	}
 }
 
-// isScriptBug reports whether an error says that a script gave an answer that it cannot give.
+// isScriptBug reports whether err is that of wire.BadReply for the script.
 func isScriptBug(err error, script string) bool {
 	return err != nil && strings.Contains(err.Error(), "script "+script+" answered")
 }

@@ -252,8 +252,8 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// Who is refused learns for how long, where the holder has said so.
-func TestBusyTellsHowLong(t *testing.T) {
+// A busy try returns how long the lock has been held, if the holder has reported it.
+func TestBusyHasHeldFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		owner := testUUID + ":1"
 		conn := &fakeConn{answer: func(c Call) Result {
@@ -284,7 +284,7 @@ func TestDetailTellsWhoWaits(t *testing.T) {
 		return fmt.Sprintf(`{"at":%d,"note":"n\u001b","pid":7,"program":"p","host":"h","mode":%q,"waited_ms":%d,"count":%d}`, now-ago, mode, waited, count)
 	}
 	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
-		"list_redisson": lookAll, "client": unregistered,
+		"list_redisson": listAll, "client": unregistered,
 		"list_keys": func(c Call) Result {
 			return Result{Value: slices.Repeat([]any{[]any{"none", ints(-2), ints(0), ""}}, len(c.Keys))}
 		},

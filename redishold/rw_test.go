@@ -22,9 +22,9 @@ func testReader(name string) driver.Claim {
 	return c
 }
 
-// What leaves a mark is sent as source: it is rarely run, and a link that hangs must not
-// bring NOSCRIPT when it is back.
-func TestMarksAreSentAsSource(t *testing.T) {
+// A call that sets a tombstone has the source of its script, because it is rare: after a link that
+// hung is back, a reply NOSCRIPT would cost another round trip.
+func TestTombstonesAreSentAsSource(t *testing.T) {
 	for _, o := range []Layout{Redisson, Plain, Timestamp} {
 		b := New(&fakeConn{}, &Options{Layout: o})
 		for kind := range uint8(5) {

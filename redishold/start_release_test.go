@@ -131,8 +131,8 @@ func TestStartReleaseOthers(t *testing.T) {
 	}
 }
 
-// Whether this process is among those who heard it is not known where it began
-// or ceased to listen while the release was under way.
+// It is unknown whether this process is one of the receivers if its subscription began or ended
+// while the release was in flight.
 func TestStartReleaseOthersWhileListeningBegins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &beginConn{}
@@ -153,8 +153,7 @@ func TestStartReleaseOthersWhileListeningBegins(t *testing.T) {
 	})
 }
 
-// As long as it is not known whether this process listens, it may be one of those who
-// heard it.
+// While this process is subscribing, it may be one of the receivers.
 func TestStartReleaseOthersBeforeItListens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &beginConn{}

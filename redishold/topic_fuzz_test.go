@@ -9,10 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// FuzzMessages shows that a message is a hint and no more: whatever is published,
-// confirmed again or refused on whatever channel, a waiter is woken by each of
-// them, at worst for nothing, and by nothing else. The one that says that somebody
-// else has the lock takes back what was heard before it.
+// FuzzMessages shows that a message is only a hint. A waiter is woken by any message or
+// confirmation on its channel, perhaps without need, and by nothing else. The message that the
+// lock is taken cancels the messages before it.
 func FuzzMessages(f *testing.F) {
 	f.Add("orders", "0", []byte{0, 1, 2, 3})
 	f.Add("{a}\x00", "\xff\x00", []byte{1, 1, 0, 3, 2, 2})
@@ -43,33 +42,33 @@ func hear(t *testing.T, slots *fuzzSlots, name, payload string, steps []byte) {
 	defer stranger.Close()
 	others := listen(t, conn, stranger)
 
-	ahead, told := b.topics.Version(channel), 0
+	ahead, received := b.topics.Version(channel), 0
 	for i, step := range steps {
 		sub := own[int(step)/8%len(own)]
 		switch step % 8 {
 		case 0:
 			sub.notify(Notice{Payload: payload})
-			if told++; payload == takenMessage {
-				told = 0 // nothing that was heard before is worth a try
+			if received++; payload == takenMessage {
+				received = 0 // after the messages before it no try is needed
 			}
 		case 1:
 			sub.notify(Notice{Subscribed: true})
-			told++
+			received++
 		case 2:
 			sub.notify(Notice{})
-			told++
+			received++
 		case 3: // of another name
 			others[0].notify(Notice{Payload: payload})
 		default:
-			wakes(t, i, w, ahead, told > 0)
-			ahead, told = b.topics.Version(channel), 0
+			wakes(t, i, w, ahead, received > 0)
+			ahead, received = b.topics.Version(channel), 0
 		}
 	}
-	wakes(t, len(steps), w, ahead, told > 0)
+	wakes(t, len(steps), w, ahead, received > 0)
 }
 
-// listen waits until w hears, and has heard the confirmations that come late. It
-// returns what w subscribed.
+// listen waits until w is subscribed and has received late confirmations. It returns the
+// subscriptions of w.
 func listen(t *testing.T, conn *fakeConn, w driver.Waiter) []*fakeSub {
 	t.Helper()
 	before := len(conn.subscriptions())
@@ -79,7 +78,7 @@ func listen(t *testing.T, conn *fakeConn, w driver.Waiter) []*fakeSub {
 	own := conn.subscriptions()[before:]
 	if conn.late {
 		for _, s := range own {
-			s.notify(Notice{Subscribed: true}) // the first one, which says nothing new
+			s.notify(Notice{Subscribed: true}) // the first confirmation, which must not wake a waiter
 		}
 	}
 	return own
@@ -95,9 +94,9 @@ func waitFor(w driver.Waiter, ahead uint64) error {
 
 // wakes fails unless a Wait after the version ahead returns if notified, and sleeps
 // if not.
-func wakes(t *testing.T, step int, w driver.Waiter, ahead uint64, told bool) {
+func wakes(t *testing.T, step int, w driver.Waiter, ahead uint64, received bool) {
 	t.Helper()
-	if err := waitFor(w, ahead); (err == nil) != told {
-		t.Fatalf("step %d, told %v: Wait returned %v", step, told, err)
+	if err := waitFor(w, ahead); (err == nil) != received {
+		t.Fatalf("step %d, received %v: Wait returned %v", step, received, err)
 	}
 }

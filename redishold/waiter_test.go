@@ -84,7 +84,7 @@ func TestWaitMissesNothing(t *testing.T) {
 	})
 }
 
-// The confirmation of a new subscription says nothing that its Subscribe did not.
+// The first confirmation of a subscription wakes no waiter, because Subscribe has returned.
 func TestLateConfirmationWakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answer: replying("acquire", busyReply()), late: true}

@@ -9,8 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// fakeConn is a Conn whose locks can always be had, and that lets servers be
-// asked.
+// fakeConn is a Conn that grants all locks. It is also an Asker.
 type fakeConn struct {
 	servers map[string]Ask
 	mute    bool // messages do not arrive

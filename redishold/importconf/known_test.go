@@ -78,9 +78,9 @@ func TestMisspeltKeysAreTold(t *testing.T) {
 	}
 }
 
-// TestReplicasAreTold: what a file says of acknowledgements is serious, unless it
-// asks for none, as Holdfast does by default.
-func TestReplicasAreTold(t *testing.T) {
+// TestReplicasAreReported: a key for acknowledgements of replicas is a serious ignored key,
+// unless it asks for none, as Holdfast does by default.
+func TestReplicasAreReported(t *testing.T) {
 	for text, want := range map[string]bool{
 		"checkLockSyncedSlaves: true":  true,
 		"checkLockSyncedSlaves: false": false,

@@ -111,7 +111,7 @@ func TestSpringTimes(t *testing.T) {
 	}
 }
 
-// TestPoolThatIsOff: what is said of its size counts, and that it is off is listed.
+// TestPoolThatIsOff: the size of the pool is used, and the key that switches it off is listed.
 func TestPoolThatIsOff(t *testing.T) {
 	for enabled, serious := range map[string]bool{"true": false, "false": true} {
 		s, err := importconf.Spring([]byte("spring.redis.jedis.pool.max-active=3\nspring.redis.jedis.pool.enabled="+enabled+"\n"), "a.properties", nil)
@@ -206,7 +206,7 @@ func TestSentinelCredentialsInAddresses(t *testing.T) {
 	}
 }
 
-// TestNearerKeyCounts: what a section says goes before the top of the file.
+// TestNearerKeyCounts: a key in a section has priority over one at the top of the file.
 func TestNearerKeyCounts(t *testing.T) {
 	s, err := importconf.Redisson([]byte("password: far\nsingleServerConfig: {address: 'redis://h:1', password: near}\n"), nil)
 	if err != nil {

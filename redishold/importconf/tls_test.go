@@ -147,8 +147,8 @@ func TestCertificateFiles(t *testing.T) {
 	}
 }
 
-// TestWithoutTLS: what is said of certificates is reported to be of no use, and there
-// is no configuration that could be used by mistake.
+// TestWithoutTLS: keys for certificates are listed as ignored, and there is no TLS configuration
+// that a program could use by mistake.
 func TestWithoutTLS(t *testing.T) {
 	s, err := importconf.Redisson([]byte("singleServerConfig: {address: 'redis://h:1', sslTruststore: 'file:/t.jks', sslTruststorePassword: x}"), nil)
 	if err != nil {

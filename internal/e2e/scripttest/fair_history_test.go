@@ -125,7 +125,7 @@ func (h *history) release(owner string, most, tombstoneTTL int64) {
 // force ends the hold of whoever holds the lock, and wakes the first in the queue.
 func (h *history) force() {
 	if owner, holds := h.state.holder, h.state.holds; owner != "" {
-		h.check("force "+owner, h.state.force(20000), "break", []string{lockKey, fairMark(owner)}, owner, holds, "ops", 20000, channel, "PUBLISH")
+		h.check("force "+owner, h.state.force(20000), "force", []string{lockKey, fairMark(owner)}, owner, holds, "ops", 20000, channel, "PUBLISH")
 	}
 	if len(h.state.queue) > 0 {
 		h.state.wake()

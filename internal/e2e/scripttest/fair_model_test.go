@@ -172,7 +172,7 @@ func (f *fairState) renew(owner string, ttl int64, holds string) any {
 	return n(1)
 }
 
-// force is break. It ends the hold of the holder.
+// force is force.lua. It ends the hold of the holder.
 func (f *fairState) force(tombstoneTTL int64) any {
 	f.tombstones[f.holder] = tombstone{"forced: ops", f.now + tombstoneTTL}
 	f.free()

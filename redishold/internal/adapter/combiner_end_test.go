@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// tardy is a context that has ended and has not said so yet: package context
-// closes the channel of a parent before it ends the children.
+// tardy is a context that has ended, but whose Err is still nil: package context closes the
+// channel of a parent before it ends the children.
 type tardy struct {
 	context.Context
 	done chan struct{}

@@ -338,7 +338,7 @@ func TestUnknownScriptInTheMiddle(t *testing.T) {
 	})
 }
 
-// A request whose caller has left belongs to its leader until the library lets go.
+// A request whose caller has left is not reused before the library has returned.
 func TestAbandonedCallIsNotTouchedWhileTheLibraryHasIt(t *testing.T) {
 	for _, lazy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// scriptedTopology answers Any with what the test says.
+// scriptedTopology has a method Any with the results of a test.
 type scriptedTopology struct {
 	Topology
 	any func(stay Node, failed string) string

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A waiter to whom nothing was said yet was given nothing.
-func TestNothingHeard(t *testing.T) {
+// A waiter without a message has no grant.
+func TestNoMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := waiter{grantable: Presence, alive: 7}
 		if got := w.Granted(); got.Granted {

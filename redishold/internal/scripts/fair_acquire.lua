@@ -1,24 +1,25 @@
--- fair_acquire: give the lock to an owner in its turn, or keep its place in the
+-- fair_acquire: give the lock to an owner if it is first in the queue, or keep it in the
 -- queue.
 --
 -- KEYS   1 lock, 2 tombstone of the owner, 3 token counter, 4 queue, 5 deadlines of the
---        queue, 6 until when the waiters of Holdfast count as alive
--- ARGV   1 owner, 2 ttl in ms, 3 holds, 4 how many tokens to reserve, 5 how long a waiter
---        counts as alive after a try, in ms, negative if the owner does not wait and needs
---        no place, 6 how long a waiter of Redisson may be silent, in ms, 7 what a waiter's
---        channel begins with, 8 what registrations begin with, '' if nobody asks for the
---        holder's, 9... the commands to publish with
+--        queue, 6 until when Holdfast's waiters count as alive
+-- ARGV   1 owner, 2 ttl in ms, 3 hold count, 4 number of tokens to reserve, 5 how long a
+--        waiter counts as alive after a try, in ms, negative if the owner must not be added
+--        to the queue, 6 how long a waiter of Redisson may be silent, in ms, 7 prefix of
+--        the channels of waiters, 8 key prefix of registrations, '' if the caller does not
+--        ask who the holder is, 9... publish commands
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds, alive, strangers}
---                                   queued. pttl of a free lock, which is another waiter's turn, is
---                                   when to try again. alive is until when the owner counts as alive,
---                                   strangers how many waiters before it are not Holdfast's: both are
---                                   missing if the owner does not wait. introduce may add an element
---        {-1}                       the key is another kind of lock, or none
---        {-2, tombstone}            the owner was given up or forced
+--                                   queued. If the lock is free, and another waiter is first, pttl
+--                                   is when to try again. alive is until when the owner counts as
+--                                   alive, strangers the number of waiters before it that are not
+--                                   Holdfast's; both are missing if the owner is not in the queue.
+--                                   One element more if introduce adds one
+--        {-1}                       the key is another kind of lock, or no lock
+--        {-2, tombstone}            the claim was abandoned or forced
 -- Uses   draw, limit, publish, tick, whose, holder, introduce
 --
--- No key that it writes stays without a TTL, even if the server refuses a command.
+-- It leaves no key without a TTL, even if the server refuses a command.
 -- fairState in internal/e2e/scripttest has the same rules in Go.
 
 local lock, tombstone, counter, queue, deadlines, alive = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -36,15 +37,15 @@ if redis.call('EXISTS', lock, tombstone, queue, deadlines, alive) == 0 then
   return grant()
 end
 
-local ended = redis.call('GET', tombstone)
-if ended then
-  return {-2, ended}
+local reason = redis.call('GET', tombstone)
+if reason then
+  return {-2, reason}
 end
 
 local found = redis.call('HMGET', lock, owner, 'mode')
 local pttl = redis.call('PTTL', lock)
-if found[1] then -- also where a release gave it the lock
-  -- PEXPIRE first: a full server does not refuse it, nor what follows it.
+if found[1] then -- also if a release has granted it the lock
+  -- PEXPIRE first: a full server refuses neither it nor the writes after it.
   redis.call('PEXPIRE', lock, string.format('%.0f', math.max(pttl, ttl)))
   redis.call('HSET', lock, owner, holds)
   return draw(counter, tokens)
@@ -61,9 +62,9 @@ local now = math.floor(tick() / 1000)
 
 local function text(number) return string.format('%.0f', number) end
 
--- lasts returns for how long to keep the queue, in ms: until a day after its last deadline,
--- or after the new one. Redisson sets no TTL and extends none, but by then the queue has
--- long become empty.
+-- lasts returns the TTL of the queue in ms: until a day after its last deadline, or after
+-- the new one. Redisson neither sets nor extends a TTL, but long before that time the queue
+-- is empty.
 local function lasts(new)
   local last = tonumber(redis.call('ZRANGE', deadlines, '-1', '-1', 'WITHSCORES')[2] or 0)
   return text(math.max(last, new) - now + day)
@@ -75,9 +76,9 @@ local function expire(left)
   redis.call('PEXPIRE', alive, left)
 end
 
--- front drops the dead at the head of the queue. It returns the head then, its deadline, and
--- whether any was dropped. A waiter of Holdfast lives as long as it tries, whatever Redisson
--- made of its deadline.
+-- front removes dead waiters from the head of the queue. It returns the new head, its deadline,
+-- and whether a waiter was removed. A waiter of Holdfast counts as alive as long as it tries,
+-- even if Redisson has changed its deadline.
 local function front()
   local dropped = false
   while true do
@@ -86,7 +87,7 @@ local function front()
       return head, 0, dropped
     end
     local ends = tonumber(redis.call('ZSCORE', alive, head) or redis.call('ZSCORE', deadlines, head))
-    if not ends then -- it would block the queue forever
+    if not ends then -- without a deadline it would block the queue forever
       ends = now + presence
       local left = lasts(ends)
       expire(left) -- before ZADD, which a full server refuses, but not after a write
@@ -103,15 +104,15 @@ local function front()
   end
 end
 
--- strangers returns how many of the first waiters are not Holdfast's. It is 0 if there are
--- as many live waiters of Holdfast as places. That is wrong while a waiter that Redisson
--- dropped from the queue still counts as alive.
+-- strangers returns how many of the first waiters are not Holdfast's. It returns 0 if
+-- Holdfast has as many live waiters as the queue has entries. That may be wrong while a
+-- waiter that Redisson has removed from the queue still counts as alive.
 local function strangers(first, size)
   local count = 0
   if first == 0 or redis.call('ZCOUNT', alive, '(' .. text(now), '+inf') >= size then
     return count
   end
-  for from = 0, first - 1, 1000 do -- Lua can pass on a few thousand
+  for from = 0, first - 1, 1000 do -- unpack can return a few thousand values
     local some = redis.call('LRANGE', queue, text(from), text(math.min(from + 1000, first) - 1))
     local scores = redis.call('ZMSCORE', alive, unpack(some))
     for i = 1, #some do
@@ -121,36 +122,36 @@ local function strangers(first, size)
   return count
 end
 
--- place keeps the owner's place in the queue, or gives it the last one. It returns until
--- when the owner counts as alive, and how many waiters before it are not Holdfast's;
--- nothing if it does not wait. left is what is left of the holder's lease.
-local function place(left)
+-- enqueue keeps the owner in the queue, or adds it at the end. It returns until when the
+-- owner counts as alive, and the number of waiters before it that are not Holdfast's;
+-- nothing if the owner must not be added. left is the remaining lease of the holder in ms.
+local function enqueue(left)
   if not waits then
     return
   end
   local size, found = redis.call('LLEN', queue), redis.call('LPOS', queue, owner)
   local before = found or size
   local others = strangers(before, size)
-  -- Each waiter of Redisson before the owner will take its own silence off this deadline
-  -- when it goes; a waiter of Holdfast takes nothing off.
+  -- When a waiter of Redisson leaves the queue, Redisson subtracts silence from the deadlines
+  -- of the waiters after it. Holdfast does not do that for its own waiters.
   local ends = now + math.max(left, 0) + presence + others * silence
   local kept = lasts(ends)
 
   if found then
-    -- Entries of waiters that Redisson dropped. This comes first: a full server does not
-    -- refuse it, nor what follows it.
+    -- It removes waiters that Redisson has removed from the queue. It comes first, because a
+    -- full server refuses neither it nor the writes after it.
     redis.call('ZREMRANGEBYSCORE', alive, '-inf', text(now - day))
   end
   local added = redis.call('ZADD', alive, text(now + presence), owner) -- a full server refuses a new waiter here
   if (not found or added > 0) and redis.pcall('PEXPIRE', alive, kept) ~= 1 then
     redis.call('ZREM', alive, owner)
-    redis.call('PEXPIRE', alive, kept) -- refused again: it brings the server's words
+    redis.call('PEXPIRE', alive, kept) -- refused again: it raises the error of the server
   end
   if not found then
     redis.call('RPUSH', queue, owner)
   end
-  -- The first in the queue needs nothing of what others left of its deadline. All others
-  -- never lower theirs.
+  -- The deadline of the first waiter in the queue may become earlier. The deadlines of others
+  -- only become later.
   if before == 0 then
     added = added + redis.call('ZADD', deadlines, text(ends), owner)
   else
@@ -164,14 +165,14 @@ end
 
 if pttl ~= -2 then
   local busy = holder(lock, pttl)
-  if busy[1] == 0 then -- else there is nothing to queue up for
-    busy[5], busy[6] = place(pttl)
+  if busy[1] == 0 then -- otherwise the key is no lock
+    busy[5], busy[6] = enqueue(pttl)
   end
   return introduce(busy, ARGV[8])
 end
 
--- The dead are dropped only when the lock is free. Before that they are in
--- nobody's way, and may be alive behind a server or a link that was down.
+-- Dead waiters are only removed when the lock is free. Before that they delay no other
+-- waiter, and may be alive behind a server or a link that was down.
 local head, ends, dropped = front()
 if not head or head == owner then
   local first = grant()
@@ -181,9 +182,9 @@ if not head or head == owner then
   return first
 end
 
-local lives, others = place(0)
+local lives, others = enqueue(0)
 if dropped then
-  -- It may be Redisson's, which listens on its own channel, or Holdfast's.
+  -- A waiter of Redisson listens on its own channel, one of Holdfast on that of its client.
   publish(9, channel .. head, '0')
   publish(9, channel .. whose(head), '0:0:' .. head)
 end
