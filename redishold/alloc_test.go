@@ -13,7 +13,7 @@ import (
 // quickConn is a Conn that answers without a slice or a copy.
 type quickConn struct {
 	fakeConn
-	ones any // what a script of togetherMost locks answers
+	ones any // the reply of a script for maxBatch locks
 }
 
 // Do answers calls for several locks without more than a Result for each call.

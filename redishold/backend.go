@@ -29,7 +29,7 @@ type Options struct {
 	// a cluster.
 	KeyPrefix string
 
-	// FairWait is the fairLockWaitTimeout of Java programs that wait for the same
+	// FairWait is the "fairLockWaitTimeout" of Java programs that wait for the same
 	// fair locks. If theirs is longer, a waiter of Holdfast may lose its place to
 	// them. Default: 5 minutes, as in Redisson.
 	FairWait time.Duration

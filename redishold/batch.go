@@ -39,10 +39,10 @@ func (b *Backend) doAll(ctx context.Context, info ServerInfo, do doer, calls []C
 	for i := range calls {
 		keys, args = keys+len(calls[i].Keys), args+len(calls[i].Args)
 	}
-	groups, to := b.groups(info, calls), kinds.Buffers{Keys: make([]string, 0, keys), Args: make([]string, 0, args)}
+	groups, buf := b.groups(info, calls), kinds.Buffers{Keys: make([]string, 0, keys), Args: make([]string, 0, args)}
 	combined := make([]Call, len(groups), len(groups)+1) // with room for a registration
 	for i, g := range groups {
-		combined[i] = b.combine(&to, calls, g)
+		combined[i] = b.combine(&buf, calls, g)
 	}
 	results := make([]Result, len(calls))
 	var retry []int
@@ -89,20 +89,20 @@ func (b *Backend) combinable(x, y *Call) bool {
 	return x.Script == y.Script && slices.Equal(x.Args[own:], y.Args[own:])
 }
 
-// combine returns one call for a group of calls. It uses the slices of to.
-func (b *Backend) combine(to *kinds.Buffers, calls []Call, group []int) Call {
+// combine returns one call for a group of calls. It uses the slices of buf.
+func (b *Backend) combine(buf *kinds.Buffers, calls []Call, group []int) Call {
 	first := &calls[group[0]]
 	if len(group) == 1 {
 		return *first
 	}
 	script, own := b.batchScript(first)
-	call := Call{Script: b.library.Get(script), Keys: to.Keys, Args: to.Args}
+	call := Call{Script: b.library.Get(script), Keys: buf.Keys, Args: buf.Args}
 	for _, i := range group {
 		call.Keys = append(call.Keys, calls[i].Keys...)
 		call.Args = append(call.Args, calls[i].Args[:own]...)
 	}
 	call.Args = append(call.Args, first.Args[own:]...)
-	return commit(to, call)
+	return commit(buf, call)
 }
 
 // refusesAKey reports whether the server did not begin the script of r because the user has

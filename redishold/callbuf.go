@@ -8,21 +8,21 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// commit returns call, whose slices are at the beginning of those of to, and cuts them off to.
-// If call needed more room, it has new slices, and to continues with the rest of these.
-func commit(to *kinds.Buffers, call Call) Call {
-	to.Keys, to.Args = call.Keys[len(call.Keys):], call.Args[len(call.Args):]
+// commit returns call, whose slices are at the beginning of those of buf, and removes them from
+// buf. If call needed more room, it has new slices, and buf continues with the rest of these.
+func commit(buf *kinds.Buffers, call Call) Call {
+	buf.Keys, buf.Args = call.Keys[len(call.Keys):], call.Args[len(call.Args):]
 	call.Keys, call.Args = slices.Clip(call.Keys), slices.Clip(call.Args)
 	return call
 }
 
 // callsFor returns n calls. Their slices have room for the given number of keys and arguments
 // for each call.
-func callsFor(n, keys, args int, call func(to kinds.Buffers, i int) wire.Call) []Call {
-	to := kinds.Buffers{Keys: make([]string, 0, n*keys), Args: make([]string, 0, n*args)}
+func callsFor(n, keys, args int, call func(buf kinds.Buffers, i int) wire.Call) []Call {
+	buf := kinds.Buffers{Keys: make([]string, 0, n*keys), Args: make([]string, 0, n*args)}
 	calls := make([]Call, n)
 	for i := range calls {
-		calls[i] = commit(&to, Call(call(to, i)))
+		calls[i] = commit(&buf, Call(call(buf, i)))
 	}
 	return calls
 }

@@ -45,10 +45,10 @@ func TestErrandsHaveRoom(t *testing.T) {
 // there is not enough.
 func TestRoomsAreApart(t *testing.T) {
 	for _, most := range []int{0, 1, 2, 3} {
-		calls := callsFor(3, most, most, func(to kinds.Buffers, i int) wire.Call {
+		calls := callsFor(3, most, most, func(buf kinds.Buffers, i int) wire.Call {
 			return wire.Call{
-				Keys: append(to.Keys, fmt.Sprint("key ", i), fmt.Sprint("more ", i)),
-				Args: append(to.Args, fmt.Sprint("a ", i), fmt.Sprint("b ", i)),
+				Keys: append(buf.Keys, fmt.Sprint("key ", i), fmt.Sprint("more ", i)),
+				Args: append(buf.Args, fmt.Sprint("a ", i), fmt.Sprint("b ", i)),
 			}
 		})
 		for i, call := range calls {

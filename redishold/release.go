@@ -77,9 +77,9 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 		return
 	}
 	publish := b.publishWith(info)
-	calls := callsFor(len(at), 1, 3+len(publish), func(to kinds.Buffers, j int) wire.Call {
+	calls := callsFor(len(at), 1, 3+len(publish), func(buf kinds.Buffers, j int) wire.Call {
 		c := cs[at[j]]
-		return b.forms.of(c).Release(to, b.layout.Keys(c.Name), c, publish)
+		return b.forms.of(c).Release(buf, b.layout.Keys(c.Name), c, publish)
 	})
 	var losses []loss
 	// Replicas need not acknowledge: if a failover loses the release, the lease expires.

@@ -135,7 +135,7 @@ func refusesInfo(counting bool, err error) error {
 	if !counting || !wire.Means(err, wire.MeansNoRightInside) && !strings.Contains(words, "info") {
 		return err
 	}
-	return wire.Ungranted("redis refuses INFO, which tells how many replicas there are (AllReplicas)", words, "+info")
+	return wire.Ungranted("redis refuses INFO, which has the number of replicas (AllReplicas)", words, "+info")
 }
 
 // undoGrant releases a claim whose grant too few replicas acknowledged, and returns the error

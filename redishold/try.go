@@ -52,7 +52,7 @@ func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attemp
 	if len(at) == 0 {
 		return attempts
 	}
-	calls := callsFor(len(at), 3, kinds.AcquireArgs, func(to kinds.Buffers, j int) wire.Call { return b.acquire(&tries[j], to, ask) })
+	calls := callsFor(len(at), 3, kinds.AcquireArgs, func(buf kinds.Buffers, j int) wire.Call { return b.acquire(&tries[j], buf, ask) })
 	for j, result := range b.doAll(ctx, tries[0].info, b.doReplicated, calls, tries[0].claim) {
 		attempts[at[j]].Outcome, attempts[at[j]].Err = b.outcome(ctx, &tries[j], result)
 	}
@@ -85,10 +85,10 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	return t, nil
 }
 
-// acquire returns the call of t. It uses the slices of to. ask is that of registrationPrefix.
-func (b *Backend) acquire(t *try, to kinds.Buffers, ask string) wire.Call {
+// acquire returns the call of t. It uses the slices of buf. ask is that of registrationPrefix.
+func (b *Backend) acquire(t *try, buf kinds.Buffers, ask string) wire.Call {
 	publish := b.publishWith(t.info)
-	call := b.forms.of(t.claim).Acquire(to, t.keys, t.claim, ask, publish)
+	call := b.forms.of(t.claim).Acquire(buf, t.keys, t.claim, ask, publish)
 	if b.announces(t) {
 		call.Args = append(append(call.Args, t.keys.Channel), publish[len(publish)-1])
 	}

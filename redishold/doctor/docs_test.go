@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// docs/doctor.md has a row for each finding, and for no other, and so has findings.txt a
-// block. Ids stand where findings are made, mostly in the tables of checks.
+// Each finding has a row in docs/doctor.md and a block in findings.txt, and there are no others.
+// The ids are in the code that makes findings, mostly in the tables of checks.
 func TestDocs(t *testing.T) {
 	text, err := os.ReadFile("../../docs/doctor.md")
 	if err != nil {

@@ -70,7 +70,7 @@ func (c *nodes) find() ([]string, error) {
 
 // ask makes go-redis ask one of the nodes that it knows, unless too many are without a reply.
 // It returns false if it did not ask. A node that was removed from the cluster replies that
-// there are no masters. go-redis believes it, and then chooses a random node for every key.
+// there are no masters. go-redis uses that reply, and then chooses a random node for every key.
 // If no node replies in time, go-redis returns the masters that it knew before.
 func (c *nodes) ask(ctx context.Context, answers chan<- topology) bool {
 	if c.unanswered.Add(1) > maxUnanswered {

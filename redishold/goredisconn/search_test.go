@@ -89,8 +89,8 @@ func TestReviewOutlastsNodesThatHaveLeft(t *testing.T) {
 	}
 }
 
-// go-redis may first ask the nodes of a lost machine, each for as long as its ReadTimeout.
-// Other nodes are asked meanwhile.
+// If go-redis first asks the nodes of a lost machine, each for as long as its ReadTimeout, other
+// nodes are asked meanwhile.
 func TestPollDoesNotWaitForSilentNodes(t *testing.T) {
 	there, silent := view{masters: mastersAt(t, "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3")}, view{silent: true}
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 // Redisson reads a configuration file of the Java library Redisson: the YAML of versions
-// 3 and 4, as Config.fromYAML does, or the JSON of older versions. Placeholders, ${NAME}
+// 3 and 4, as "Config.fromYAML" does, or the JSON of older versions. Placeholders, ${NAME}
 // and ${NAME:-default}, are replaced with the result of env, which returns the value of
 // an environment variable and whether it is set. If the file uses system properties of
 // the Java program, env must return them, too. env may be nil.

@@ -45,8 +45,8 @@ type Settings struct {
 	Pool         Pool
 	MaxRedirects int // of a cluster, for go-redis
 
-	TTL      time.Duration // holdfast.Options.TTL; lockWatchdogTimeout of Redisson
-	FairWait time.Duration // redishold.Options.FairWait; fairLockWaitTimeout of Redisson
+	TTL      time.Duration // holdfast.Options.TTL; "lockWatchdogTimeout" of Redisson
+	FairWait time.Duration // redishold.Options.FairWait; "fairLockWaitTimeout" of Redisson
 
 	Ignored []Ignored // keys that were not used, in the order of the file
 }

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// rueidis keeps a connection that is made while its client is closed, forever.
+// Close also closes a connection that is made while the client is closed, which rueidis keeps
+// forever.
 func TestCloseEndsConnectionsThatComeLate(t *testing.T) {
 	var slow atomic.Bool
 	greeted, gate := make(chan struct{}), make(chan struct{})

@@ -73,8 +73,8 @@ const (
 	// one. It is more than a second, after which TCP sends a lost packet again.
 	masterDialTimeout = 1500 * time.Millisecond
 
-	// rueidis asks one Sentinel after the other for the master. A Sentinel on a lost machine
-	// must not delay the next one for long.
+	// A Sentinel on a lost machine must not delay the next one for long: rueidis asks one after
+	// the other for the master.
 	sentinelDialTimeout = time.Second
 
 	// A node that hangs or is lost sends no MOVED.
@@ -106,7 +106,7 @@ const (
 //
 // The parameters are client_name, db, dial_timeout, protocol (2 or 3),
 // skip_verify, write_timeout (which is Options.PingTimeout), and for Sentinels
-// master (or master_name, master_set, sentinelMasterId), sentinel_username and
+// master (or "master_name", "master_set", "sentinelMasterId"), sentinel_username and
 // sentinel_password. The user and the password before the hosts are those of the
 // data nodes. Any other parameter is an error.
 //

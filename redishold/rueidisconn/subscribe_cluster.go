@@ -30,7 +30,7 @@ func (n *nodes) Route(ctx context.Context, channel string) (adapter.Node, error)
 	return adapter.Node{Addr: addr, Dial: dial(server)}, nil
 }
 
-// rueidis refreshes its nodes up to a second after it has got a reason.
+// After a nudge, rueidis refreshes its nodes within a second.
 const (
 	nudgeEvery   = 200 * time.Millisecond
 	nudgeTimeout = 2 * time.Second

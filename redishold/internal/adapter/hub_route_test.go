@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// fakeShards is a Router to fakeServers, which refuse the channels of others as
-// Redis does. Its routes are wrong until Review is called.
+// fakeShards is a Router to servers that refuse the channels of others as Redis does. Its
+// routes are wrong until Review is called.
 type fakeShards struct {
 	mu       sync.Mutex
 	nodes    map[string]*fakeNode

@@ -17,8 +17,8 @@ import (
 // shortestPause is the first pause at the longest, see retry.Delay.
 const shortestPause = 10 * time.Millisecond
 
-// fakeServer is the other end of fakeLinks. Tests change its behaviour through
-// set, and read it through get.
+// fakeServer is the other end of a fakeLink. Tests change its behaviour through set, and read it
+// through get.
 type fakeServer struct {
 	mu sync.Mutex
 	behaviour

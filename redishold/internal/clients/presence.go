@@ -152,7 +152,7 @@ func (s *Clients) WaitsCall(k layout.Keys) wire.Call {
 func (s *Clients) ParseWaits(r wire.Result) (waits []admin.ClientWait) {
 	found, ok := wire.Texts(r.Value)
 	if r.Err != nil || !ok || len(found)%2 != 1 {
-		s.Log.Debug("redis: read who waits", "error", r.Err)
+		s.Log.Debug("redis: read the waiters", "error", r.Err)
 		return nil
 	}
 	now, _ := strconv.ParseInt(found[0], 10, 64)

@@ -167,8 +167,8 @@ func parsePage(fields []string) (page []streamEntry, ok bool) {
 	return page, ok
 }
 
-// merge returns the first entries of two pages, at most most entries, each once. If a page is
-// full, later entries of its stream are unknown, so merge leaves out all entries of the other
+// merge returns the first entries of two pages, each once; most is the maximal number. If a page
+// is full, later entries of its stream are unknown, so merge leaves out all entries of the other
 // page that are after the last one of the full page.
 func merge(a, b []streamEntry, most int) []streamEntry {
 	list := slices.SortedFunc(slices.Values(slices.Concat(a, b)), streamEntry.compare)

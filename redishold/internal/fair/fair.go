@@ -20,7 +20,7 @@ const (
 	// the last try of that waiter. All clients of a lock must have the same value.
 	Presence = 4 * time.Second
 
-	// DefaultWait is the default of Redisson's fairLockWaitTimeout: how long Redisson waits for
+	// DefaultWait is Redisson's default for "fairLockWaitTimeout": how long Redisson waits for
 	// one of its waiters that does not respond.
 	DefaultWait = 5 * time.Minute
 )
@@ -37,7 +37,7 @@ type Lock struct {
 }
 
 // Acquire is that of kinds.Form. A busy try adds c to the queue, unless c has NoQueue.
-func (f Lock) Acquire(to kinds.Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call {
+func (f Lock) Acquire(buf kinds.Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call {
 	queue, deadlines, alive := f.Queue(k)
 	counts := wire.MS(Presence)
 	if c.NoQueue {
@@ -45,8 +45,8 @@ func (f Lock) Acquire(to kinds.Buffers, k layout.Keys, c driver.Claim, ask strin
 	}
 	return wire.Call{
 		Script: f.Get("fair_acquire"),
-		Keys:   append(to.Keys, k.Lock, f.Tombstone(k, c.Owner), k.Counter, queue, deadlines, alive),
-		Args: append(append(to.Args,
+		Keys:   append(buf.Keys, k.Lock, f.Tombstone(k, c.Owner), k.Counter, queue, deadlines, alive),
+		Args: append(append(buf.Args,
 			c.Owner, f.Lease(c.TTL), wire.Count(c.Count), wire.Count(c.Tokens), counts, wire.MS(f.Wait), k.Channel+":", ask,
 		), publish...),
 	}
@@ -54,7 +54,7 @@ func (f Lock) Acquire(to kinds.Buffers, k layout.Keys, c driver.Claim, ask strin
 
 // Release is that of kinds.Form. It grants the lock to the first waiter in the queue, or wakes
 // that waiter.
-func (f Lock) Release(to kinds.Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
+func (f Lock) Release(buf kinds.Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	queue, deadlines, alive := f.Queue(k)
 	gives := "0"
 	if f.GrantsNext {
@@ -62,8 +62,8 @@ func (f Lock) Release(to kinds.Buffers, k layout.Keys, c driver.Claim, publish [
 	}
 	return wire.Call{
 		Script: f.Get("fair_release"),
-		Keys:   append(to.Keys, k.Lock, queue, deadlines, alive, k.Counter),
-		Args:   append(append(to.Args, c.Owner, "0", k.Channel+":", gives), publish...),
+		Keys:   append(buf.Keys, k.Lock, queue, deadlines, alive, k.Counter),
+		Args:   append(append(buf.Args, c.Owner, "0", k.Channel+":", gives), publish...),
 	}
 }
 

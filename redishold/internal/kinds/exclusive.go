@@ -46,30 +46,30 @@ func (f Exclusive) withCount(holds string, args ...string) []string {
 const AcquireArgs = 5
 
 // Acquire is that of Form.
-func (f Exclusive) Acquire(to Buffers, k layout.Keys, c driver.Claim, ask string, _ []string) wire.Call {
+func (f Exclusive) Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask string, _ []string) wire.Call {
 	return wire.Call{
 		Script: f.Scripts.Acquire,
-		Keys:   f.withRecord(k, append(to.Keys, k.Lock, f.Tombstone(k, c.Owner), k.Counter)...),
-		Args:   append(f.withCount(wire.Count(c.Count), append(to.Args, c.Owner, f.Lease(c.TTL))...), wire.Count(c.Tokens), ask),
+		Keys:   f.withRecord(k, append(buf.Keys, k.Lock, f.Tombstone(k, c.Owner), k.Counter)...),
+		Args:   append(f.withCount(wire.Count(c.Count), append(buf.Args, c.Owner, f.Lease(c.TTL))...), wire.Count(c.Tokens), ask),
 	}
 }
 
 // Renew is that of Form.
-func (f Exclusive) Renew(to Buffers, k layout.Keys, c driver.Claim) wire.Call {
+func (f Exclusive) Renew(buf Buffers, k layout.Keys, c driver.Claim) wire.Call {
 	return wire.Call{
 		Script: f.Scripts.Renew,
-		Keys:   f.withRecord(k, append(to.Keys, k.Lock)...),
-		Args:   f.withCount(wire.Count(c.Count), append(to.Args, c.Owner, f.Lease(c.TTL))...),
+		Keys:   f.withRecord(k, append(buf.Keys, k.Lock)...),
+		Args:   f.withCount(wire.Count(c.Count), append(buf.Args, c.Owner, f.Lease(c.TTL))...),
 	}
 }
 
 // Release is that of Form. A lock with a record needs two keys, so a migrating slot of a
 // cluster delays its release.
-func (f Exclusive) Release(to Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
+func (f Exclusive) Release(buf Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	call := wire.Call{
 		Script: f.Scripts.Release,
-		Keys:   f.withRecord(k, append(to.Keys, k.Lock)...),
-		Args:   append(to.Args, c.Owner, k.Channel),
+		Keys:   f.withRecord(k, append(buf.Keys, k.Lock)...),
+		Args:   append(buf.Args, c.Owner, k.Channel),
 	}
 	if c.AtLeast > 0 {
 		call.Script, call.Args = f.Scripts.Keep, append(call.Args, wire.MS(c.AtLeast))

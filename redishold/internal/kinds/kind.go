@@ -35,14 +35,14 @@ type Kind interface {
 type Form interface {
 	Kind
 
-	// Acquire returns the call that acquires c. The call uses the slices of to if they have
+	// Acquire returns the call that acquires c. The call uses the slices of buf if they have
 	// room; so do those of Renew and Release. ask is the key prefix of registrations if a busy
 	// reply must have the holder, otherwise "".
-	Acquire(to Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call
+	Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call
 	// Renew returns the call that extends c.
-	Renew(to Buffers, k layout.Keys, c driver.Claim) wire.Call
+	Renew(buf Buffers, k layout.Keys, c driver.Claim) wire.Call
 	// Release returns the call that ends c.
-	Release(to Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call
+	Release(buf Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call
 
 	// Abandon returns the call that ends a claim whose acquire may still arrive: it also sets
 	// a tombstone with the given TTL.

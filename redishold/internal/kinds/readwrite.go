@@ -37,9 +37,9 @@ func ReadWrite(plain Exclusive, library *scripts.Library) Form {
 	return &readWrite{plain.Layout, library, plain}
 }
 
-func (f *readWrite) Acquire(to Buffers, k layout.Keys, c driver.Claim, ask string, _ []string) wire.Call {
-	keys := append(to.Keys, k.Lock, f.Tombstone(k, c.Owner), k.Counter)
-	args := append(to.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Count), wire.Count(c.Tokens))
+func (f *readWrite) Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask string, _ []string) wire.Call {
+	keys := append(buf.Keys, k.Lock, f.Tombstone(k, c.Owner), k.Counter)
+	args := append(buf.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Count), wire.Count(c.Tokens))
 	if c.Mode != driver.Shared {
 		return wire.Call{Script: f.Get("rw_write_acquire"), Keys: keys, Args: append(args, layout.Tagged(k.Lock), ask)}
 	}
@@ -54,20 +54,20 @@ func (f *readWrite) Acquire(to Buffers, k layout.Keys, c driver.Claim, ask strin
 	}
 }
 
-func (f *readWrite) Renew(to Buffers, k layout.Keys, c driver.Claim) wire.Call {
+func (f *readWrite) Renew(buf Buffers, k layout.Keys, c driver.Claim) wire.Call {
 	if c.Mode != driver.Shared {
 		c.Owner += layout.WriteField
-		return f.plain.Renew(to, k, c)
+		return f.plain.Renew(buf, k, c)
 	}
 	return wire.Call{
 		Script: f.Get("rw_read_renew"),
-		Keys:   append(to.Keys, k.Lock, layout.TimeoutKey(k, c.Owner, 1)),
-		Args:   append(to.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Count)),
+		Keys:   append(buf.Keys, k.Lock, layout.TimeoutKey(k, c.Owner, 1)),
+		Args:   append(buf.Args, c.Owner, f.Lease(c.TTL), wire.Count(c.Count)),
 	}
 }
 
-func (f *readWrite) Release(to Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
-	return f.end(to, k, field(c), 1, "", "", "", publish)
+func (f *readWrite) Release(buf Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
+	return f.end(buf, k, field(c), 1, "", "", "", publish)
 }
 
 func (f *readWrite) Abandon(k layout.Keys, c driver.Claim, publish []string, tombstoneTTL time.Duration) wire.Call {
@@ -83,12 +83,12 @@ func (f *readWrite) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL st
 // end returns the call that ends the hold of a field. If holds is not "", the hold must have
 // that count. timeouts is the number of timeout keys of a reader. If tombstone is not "", it
 // is the text of the tombstone that the caller adds.
-func (f *readWrite) end(to Buffers, k layout.Keys, field string, timeouts int, holds, tombstone, tombstoneTTL string, publish []string) wire.Call {
-	keys := append(to.Keys, k.Lock)
+func (f *readWrite) end(buf Buffers, k layout.Keys, field string, timeouts int, holds, tombstone, tombstoneTTL string, publish []string) wire.Call {
+	keys := append(buf.Keys, k.Lock)
 	for i := 1; i <= min(timeouts, 1000) && !strings.HasSuffix(field, layout.WriteField); i++ {
 		keys = append(keys, layout.TimeoutKey(k, field, i))
 	}
-	args := append(to.Args, field, layout.Tagged(k.Lock), layout.ReadWriteChannel(k), holds, tombstone, tombstoneTTL)
+	args := append(buf.Args, field, layout.Tagged(k.Lock), layout.ReadWriteChannel(k), holds, tombstone, tombstoneTTL)
 	return wire.Call{Script: f.Get("rw_release"), Keys: keys, Args: append(args, publish...)}
 }
 

@@ -25,23 +25,23 @@ type semaphore struct {
 // Semaphore returns the Form of semaphores with leased permits.
 func Semaphore(l *layout.Layout, library *scripts.Library) Form { return &semaphore{l, library} }
 
-func (f *semaphore) Acquire(to Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call {
+func (f *semaphore) Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call {
 	return wire.Call{
 		Script: f.Get("semaphore_acquire"),
-		Keys:   append(to.Keys, k.Lock, f.Permits(k), f.Tombstone(k, c.Owner), k.Counter),
-		Args:   append(append(to.Args, layout.PermitID(c.Owner), f.Lease(c.TTL), wire.Count(c.Permits), wire.Count(c.Tokens), f.Channel(k, c), ask), publish...),
+		Keys:   append(buf.Keys, k.Lock, f.Permits(k), f.Tombstone(k, c.Owner), k.Counter),
+		Args:   append(append(buf.Args, layout.PermitID(c.Owner), f.Lease(c.TTL), wire.Count(c.Permits), wire.Count(c.Tokens), f.Channel(k, c), ask), publish...),
 	}
 }
 
-func (f *semaphore) Renew(to Buffers, k layout.Keys, c driver.Claim) wire.Call {
-	return wire.Call{Script: f.Get("semaphore_renew"), Keys: append(to.Keys, f.Permits(k)), Args: append(to.Args, layout.PermitID(c.Owner), f.Lease(c.TTL))}
+func (f *semaphore) Renew(buf Buffers, k layout.Keys, c driver.Claim) wire.Call {
+	return wire.Call{Script: f.Get("semaphore_renew"), Keys: append(buf.Keys, f.Permits(k)), Args: append(buf.Args, layout.PermitID(c.Owner), f.Lease(c.TTL))}
 }
 
-func (f *semaphore) Release(to Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
+func (f *semaphore) Release(buf Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	return wire.Call{
 		Script: f.Get("semaphore_release"),
-		Keys:   append(to.Keys, k.Lock, f.Permits(k)),
-		Args:   append(append(to.Args, layout.PermitID(c.Owner), f.Channel(k, c)), publish...),
+		Keys:   append(buf.Keys, k.Lock, f.Permits(k)),
+		Args:   append(append(buf.Args, layout.PermitID(c.Owner), f.Channel(k, c)), publish...),
 	}
 }
 
