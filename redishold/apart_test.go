@@ -148,7 +148,7 @@ func FuzzNamesAreApart(f *testing.F) {
 func TestWhichNamesAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		prefix, name string
-		protocol     Layout
+		which        Layout
 		want         string // part of the error, "" if there is none
 	}{
 		{"", "orders", Redisson, ""},
@@ -188,14 +188,14 @@ func TestWhichNamesAreRefused(t *testing.T) {
 		{"", "my-holdfast:job", Redisson, ""},
 		{"holdfast:", "orders", Redisson, ""},
 	} {
-		b := New(&fakeConn{}, &Options{KeyPrefix: c.prefix, Layout: c.protocol})
+		b := New(&fakeConn{}, &Options{KeyPrefix: c.prefix, Layout: c.which})
 		err := b.layout.Keys(c.name).NameErr
 		switch {
 		case c.want == "" && err != nil:
-			t.Errorf("prefix %q, %s, name %q: got %v, want it to be kept", c.prefix, c.protocol, c.name, err)
+			t.Errorf("prefix %q, %s, name %q: got %v, want it to be kept", c.prefix, c.which, c.name, err)
 		case c.want == "":
 		case !errors.Is(err, driver.ErrRefused) || !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), c.want):
-			t.Errorf("prefix %q, %s, name %q: got error %v, want a refusal with %s", c.prefix, c.protocol, c.name, err, c.want)
+			t.Errorf("prefix %q, %s, name %q: got error %v, want a refusal with %s", c.prefix, c.which, c.name, err, c.want)
 		}
 	}
 }

@@ -94,7 +94,7 @@ func TestPatternsOfKeys(t *testing.T) {
 // The rule for a channel lets the user into no other kind of channel.
 func TestPatternsOfChannels(t *testing.T) {
 	for _, c := range []struct {
-		protocol   Layout
+		which      Layout
 		name, want string
 	}{
 		{Redisson, "stock:42", "redisson_lock__channel:"},
@@ -102,9 +102,9 @@ func TestPatternsOfChannels(t *testing.T) {
 		{Plain, "stock:42", "holdfast:free:"},
 		{Timestamp, "a:{t}:b", "holdfast:free:"},
 	} {
-		l := layout.New("app:", c.protocol.internalName(), false)
+		l := layout.New("app:", c.which.internalName(), false)
 		if got := l.ChannelPrefix(l.Keys(c.name).Channel); got != c.want {
-			t.Errorf("%s, %q: got %q, want %q", c.protocol, c.name, got, c.want)
+			t.Errorf("%s, %q: got %q, want %q", c.which, c.name, got, c.want)
 		}
 	}
 	l := layout.New("", "", false)

@@ -40,15 +40,15 @@ func FuzzHolder(f *testing.F) {
 			t.Fatalf("a client cannot register with note %q: %v", note, err)
 		}
 		for _, registered := range []string{record, string(own)} {
-			for _, protocol := range []Layout{Redisson, Plain, Timestamp} {
-				showHolder(t, slots, protocol, owner, registered)
+			for _, which := range []Layout{Redisson, Plain, Timestamp} {
+				showHolder(t, slots, which, owner, registered)
 			}
 		}
 	})
 }
 
 // showHolder reads a lock that owner holds, in every way.
-func showHolder(t *testing.T, slots *fuzzSlots, protocol Layout, owner, record string) {
+func showHolder(t *testing.T, slots *fuzzSlots, which Layout, owner, record string) {
 	t.Helper()
 	conn := &fakeConn{answer: func(c Call) Result {
 		switch name := c.Script.Name(); name[strings.LastIndexByte(name, '_')+1:] { // <kind>_<operation>
@@ -70,7 +70,7 @@ func showHolder(t *testing.T, slots *fuzzSlots, protocol Layout, owner, record s
 		return Result{}
 	}}
 	ctx := context.Background()
-	b := slots.newBackend(conn, &Options{Layout: protocol})
+	b := slots.newBackend(conn, &Options{Layout: which})
 	out, err := b.Try(ctx, testClaim("stock:42"))
 	if err != nil || out.Granted {
 		t.Fatalf("held by %q: got %+v and error %v, want busy", owner, out, err)
@@ -83,7 +83,7 @@ func showHolder(t *testing.T, slots *fuzzSlots, protocol Layout, owner, record s
 	switch {
 	case err != nil:
 		t.Fatalf("Get: %v", err)
-	case protocol == Redisson && layout.ClientOf(owner) == "": // no client of this layout wrote that
+	case which == Redisson && layout.ClientOf(owner) == "": // not written by a client of this layout
 		if records[0].Kind == admin.KindMutex {
 			t.Fatalf("Get: got %+v, want no lock of %q", records, owner)
 		}

@@ -11,7 +11,7 @@ import (
 
 func TestOptionsThatCannotBe(t *testing.T) {
 	for name, o := range map[string]*Options{
-		"unknown protocol":            {Layout: 3},
+		"unknown layout":              {Layout: 3},
 		"shared tokens and plain":     {Layout: Plain, SharedTokens: true},
 		"shared tokens and timestamp": {Layout: Timestamp, SharedTokens: true},
 		"fewer than no replicas":      {Replicas: -2},

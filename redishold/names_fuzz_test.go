@@ -86,8 +86,8 @@ type spot struct {
 	at   int
 }
 
-// spots returns the keys and the channels of the lock called name, all kinds and
-// protocols, with everything that is ever asked of it.
+// spots returns the keys and the channels of the lock called name, in all calls of all kinds and
+// layouts.
 func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 	keys, channels = map[spot]string{}, map[spot]string{}
 	form := 0

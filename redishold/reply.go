@@ -93,11 +93,11 @@ type explainReply struct {
 
 func parseExplain(value any) (explainReply, error) {
 	r := wire.Read(value)
-	exists, holder, mark, counter := r.Number(), r.Text(), r.Text(), r.Number()
+	exists, holder, tombstone, counter := r.Number(), r.Text(), r.Text(), r.Number()
 	if !r.Done() {
 		return explainReply{}, wire.BadReply("explain", value)
 	}
-	return explainReply{exists: exists == 1, holder: holder, tombstone: mark, counter: counter == 1}, nil
+	return explainReply{exists: exists == 1, holder: holder, tombstone: tombstone, counter: counter == 1}, nil
 }
 
 // probeRefusal is a command that the server refused, and its error reply.

@@ -76,14 +76,14 @@ func checkRole(e *exam, s *server) Finding {
 }
 
 func checkPersistence(e *exam, s *server) Finding {
-	save, told := s.config["save"]
+	save, reported := s.config["save"]
 	aof, known := s.info["aof_enabled"]
 	switch {
 	case !known:
 		return unknown()
 	case aof == "1":
 		return checkFsync(s)
-	case !told || save != "":
+	case !reported || save != "":
 		return saw(Warning, "no log (appendonly no): a crash forgets every lock granted since the last snapshot")
 	}
 	const saved = "neither a log nor snapshots (appendonly no, save empty): a restart forgets every lock"

@@ -43,7 +43,7 @@ func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, err
 	if s.TLS.Enabled {
 		r.redissonTLS()
 	}
-	if _, said := r.keys["checkLockSyncedSlaves"]; !said && r.section != "singleServerConfig" {
+	if _, given := r.keys["checkLockSyncedSlaves"]; !given && r.section != "singleServerConfig" {
 		r.ignore(section, "checkLockSyncedSlaves is missing, so Redisson needs acknowledgements of replicas for each lock: set redishold.Options.Replicas, or --replicas", true)
 	}
 	for _, p := range r.rest() {

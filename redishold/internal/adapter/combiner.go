@@ -86,10 +86,10 @@ func (c *Combiner) enqueue(ctx context.Context, call *redishold.Call) *request {
 	c.mu.Lock()
 	c.queue = append(c.queue, r)
 	c.alarm.set(r.deadline, c.wake)
-	start := !c.collecting
+	startLeader := !c.collecting
 	c.collecting = true
 	c.mu.Unlock()
-	if start {
+	if startLeader {
 		go c.lead()
 	}
 	return r
@@ -158,11 +158,11 @@ func (c *Combiner) deliver(p *batch) (lead bool) {
 	}
 	c.mu.Lock()
 	c.inFlight -= len(p.requests)
-	stay := p.requests[:0]
+	resend := p.requests[:0]
 	for i, r := range p.requests {
 		if !r.decided && !r.call.Source && NoScript(p.results[i].Err) {
 			r.call.Source = true
-			stay = append(stay, r)
+			resend = append(resend, r)
 			continue
 		}
 		if !r.decided {
@@ -171,11 +171,11 @@ func (c *Combiner) deliver(p *batch) (lead bool) {
 		}
 		r.detach()
 	}
-	clear(p.requests[len(stay):])
-	p.requests = stay
-	c.inFlight += len(stay)
+	clear(p.requests[len(resend):])
+	p.requests = resend
+	c.inFlight += len(resend)
 	p.prepare()
-	if len(stay) == 0 {
+	if len(resend) == 0 {
 		p.exit()
 		lead = !c.collecting
 		c.collecting = true

@@ -33,7 +33,7 @@ type Lock struct {
 	kinds.Exclusive
 	*scripts.Library
 	Wait       time.Duration // of Redisson's waiters
-	GrantsNext bool          // a release gives the lock to the next; else it only wakes
+	GrantsNext bool          // a release lease the lock to the next; else it only wakes
 }
 
 // Acquire is that of kinds.Form. A busy try adds c to the queue, unless c has NoQueue.
@@ -56,23 +56,23 @@ func (f Lock) Acquire(buf kinds.Buffers, k layout.Keys, c driver.Claim, ask stri
 // that waiter.
 func (f Lock) Release(buf kinds.Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	queue, deadlines, alive := f.Queue(k)
-	gives := "0"
+	lease := "0"
 	if f.GrantsNext {
-		gives = wire.MS(Presence)
+		lease = wire.MS(Presence)
 	}
 	return wire.Call{
 		Script: f.Get("fair_release"),
 		Keys:   append(buf.Keys, k.Lock, queue, deadlines, alive, k.Counter),
-		Args:   append(append(buf.Args, c.Owner, "0", k.Channel+":", gives), publish...),
+		Args:   append(append(buf.Args, c.Owner, "0", k.Channel+":", lease), publish...),
 	}
 }
 
 // Abandon is that of kinds.Form.
-func (f Lock) Abandon(k layout.Keys, c driver.Claim, publish []string, markTTL time.Duration) wire.Call {
+func (f Lock) Abandon(k layout.Keys, c driver.Claim, publish []string, tombstoneTTL time.Duration) wire.Call {
 	call := f.Release(kinds.Buffers{}, k, c, publish)
 	call.Source = true // see kinds: after a link that hung is back, a NOSCRIPT would cost another round trip
 	call.Keys = append(call.Keys, f.Tombstone(k, c.Owner))
-	call.Args[1] = wire.MS(markTTL)
+	call.Args[1] = wire.MS(tombstoneTTL)
 	return call
 }
 

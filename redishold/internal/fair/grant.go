@@ -41,13 +41,13 @@ func parseMessage(payload string) (owner string, g grant) {
 	}
 	token, err := strconv.ParseUint(parts[0], 10, 53)
 	alive, err2 := strconv.ParseInt(parts[1], 10, 64)
-	lasts, err3 := strconv.ParseUint(parts[2], 10, 31)
+	lease, err3 := strconv.ParseUint(parts[2], 10, 31)
 	size, err4 := strconv.ParseUint(parts[3], 10, 31)
 	rest := parts[4]
 	if cmp.Or(err, err2, err3, err4) != nil || token == 0 || alive <= 0 || int(size)+1 >= len(rest) || rest[size] != ':' {
 		return "", grant{}
 	}
-	return rest[size+1:], grant{token, alive, time.Duration(lasts) * time.Millisecond, rest[:size]}
+	return rest[size+1:], grant{token, alive, time.Duration(lease) * time.Millisecond, rest[:size]}
 }
 
 // SharedChannel returns the channel for the messages of Holdfast to all fair claims of c's

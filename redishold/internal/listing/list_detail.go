@@ -163,8 +163,8 @@ func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) 
 	for i, result := range l.Do(ctx, calls...) {
 		page := asked[:len(calls[i].Keys)]
 		asked = asked[len(page):]
-		marks, ok := wire.Texts(result.Value)
-		if result.Err == nil && (!ok || len(marks) != len(page)) {
+		tombstones, ok := wire.Texts(result.Value)
+		if result.Err == nil && (!ok || len(tombstones) != len(page)) {
 			result.Err = wire.BadReply("list_tombstones", result.Value)
 		}
 		if result.Err != nil {
@@ -172,7 +172,7 @@ func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) 
 			continue
 		}
 		for j, at := range page {
-			if reason, forced := strings.CutPrefix(marks[j], layout.ForcedPrefix); forced { // otherwise the claim was abandoned
+			if reason, forced := strings.CutPrefix(tombstones[j], layout.ForcedPrefix); forced { // otherwise the claim was abandoned
 				why[at] = reason
 			}
 		}
