@@ -17,6 +17,10 @@ import (
 // maxWait bounds WAIT: a replica that lags by more does not count.
 const maxWait = time.Second
 
+// waitLate is by how much the reply of a WAIT may come after its timeout: a server without
+// other work notices timeouts with its clock, ten times a second.
+const waitLate = 120 * time.Millisecond
+
 // Guard returns the result of call, or ctx's error as soon as ctx ends. No client
 // library honours a context in every state (while it dials for another caller,
 // while its queue is full), so call runs in a goroutine of its own if ctx can
@@ -140,7 +144,8 @@ func Value(v any) (any, error) {
 func WaitMillis(ctx context.Context) int64 {
 	d := maxWait
 	if end, ok := ctx.Deadline(); ok {
-		d = min(d, time.Until(end)*3/4)
+		left := time.Until(end)
+		d = min(d, max(left/4, left-max(left/3, waitLate)))
 	}
 	return max(1, d.Milliseconds()) // 0 would wait forever
 }

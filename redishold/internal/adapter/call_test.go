@@ -99,17 +99,21 @@ func TestWaitMillis(t *testing.T) {
 	if got := WaitMillis(context.Background()); got != 1000 {
 		t.Errorf("without a deadline: got %d, want 1000", got)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
-		defer cancel()
-		if got := WaitMillis(ctx); got != 300 {
-			t.Errorf("400 ms left: got %d, want 300", got)
-		}
-		time.Sleep(time.Second)
-		if got := WaitMillis(ctx); got != 1 {
-			t.Errorf("none left: got %d, want 1, as 0 would be forever", got)
-		}
-	})
+	for left, want := range map[time.Duration]int64{
+		3 * time.Second:        1000,
+		600 * time.Millisecond: 400,
+		300 * time.Millisecond: 180, // the reply comes up to 100 ms after that
+		60 * time.Millisecond:  15,
+		0:                      1, // 0 would wait forever
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), left)
+			defer cancel()
+			if got := WaitMillis(ctx); got != want {
+				t.Errorf("%v left: got %d, want %d", left, got, want)
+			}
+		})
+	}
 }
 
 func TestValueRefusesOtherTypes(t *testing.T) {
