@@ -78,16 +78,43 @@ func arrows() []arrow {
 	}
 }
 
+// commandArrows are the arrows within the module of the command. Its rooms store, supervise
+// and demo stand beside each other: the commands of cli connect them.
+func commandArrows() []arrow {
+	return []arrow{
+		{"internal/config", nil},
+		{"internal/console", nil},
+		{"internal/examine", nil},
+		{"internal/guard", nil},
+		{"internal/output", nil},
+		{"internal/standin", nil},
+		{"internal/access", []string{"internal/config"}},
+		{"internal/open", []string{"internal/access", "internal/examine"}},
+		{"internal/procgroup", []string{"internal/guard"}},
+		{"internal/demo", []string{"internal/access", "internal/open", "internal/standin"}},
+		{".", []string{
+			"internal/access", "internal/config", "internal/demo", "internal/examine", "internal/open", "internal/output", "internal/procgroup",
+		}},
+	}
+}
+
 type arrow struct {
 	from string
 	to   []string
 }
 
 // importsPointDown checks the arrows. Stores work without the core, the core does not know
-// the packages for operators, and no package below the root knows the root.
+// the packages for operators, and no package below the root knows the root. In the
+// command, no room imports another of its floor.
 func importsPointDown(t *testing.T, r *repository) {
+	pointDown(t, r, ".", arrows())
+	pointDown(t, r, "cmd/holdfast", commandArrows())
+}
+
+// pointDown compares the imports within a module with its arrows.
+func pointDown(t *testing.T, r *repository, module string, list []arrow) {
 	allowed, seen := map[string][]string{}, []string{}
-	for _, a := range arrows() {
+	for _, a := range list {
 		for _, to := range a.to {
 			if !slices.Contains(seen, to) {
 				t.Errorf("arrows: %s may import %s, which does not stand above it", a.from, to)
@@ -96,19 +123,19 @@ func importsPointDown(t *testing.T, r *repository) {
 		allowed[a.from], seen = a.to, append(seen, a.from)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.code)) {
-		from := path.Dir(name)
-		if strings.HasSuffix(name, "_test.go") || r.moduleOf(name) != "." {
+		if strings.HasSuffix(name, "_test.go") || r.moduleOf(name) != module {
 			continue
 		}
-		may, known := allowed[from]
+		folder, _ := within(path.Dir(name), module)
+		may, known := allowed[folder]
 		if !known {
-			t.Errorf("%s: package %s has no place in arrows", name, from)
+			t.Errorf("%s: package %s has no place in arrows", name, folder)
 			continue
 		}
 		for _, spec := range r.code[name].Imports {
 			to, _ := strconv.Unquote(spec.Path.Value)
-			if to, ours := within(to, r.modules["."].path); ours && !slices.Contains(may, to) {
-				t.Errorf("%s imports %s, which is not among the arrows of %s", name, to, from)
+			if to, ours := within(to, r.modules[module].path); ours && !slices.Contains(may, to) {
+				t.Errorf("%s imports %s, which is not among the arrows of %s", name, to, folder)
 			}
 		}
 	}
@@ -116,8 +143,11 @@ func importsPointDown(t *testing.T, r *repository) {
 
 // within returns the folder of a package of a module, "." for its root.
 func within(pkg, module string) (folder string, ours bool) {
-	if pkg == module {
+	switch module {
+	case pkg:
 		return ".", true
+	case ".":
+		return pkg, true
 	}
 	return strings.CutPrefix(pkg, module+"/")
 }

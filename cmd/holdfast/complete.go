@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 const (
@@ -18,12 +19,12 @@ const (
 
 // completeNames gives shells the names of locks. A store that does not answer soon costs
 // only the completion.
-func completeNames(env environment, o *readOptions) cobra.CompletionFunc {
+func completeNames(env output.Environment, o *readOptions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		env.stderr = io.Discard // the person is typing
+		env.Stderr = io.Discard // the person is typing
 		o.completing = true
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeLimit)
 		defer cancel()
@@ -33,7 +34,7 @@ func completeNames(env environment, o *readOptions) cobra.CompletionFunc {
 				if err != nil || len(names) == completeMost {
 					break
 				}
-				if r.Name == clean(r.Name) {
+				if r.Name == output.Clean(r.Name) {
 					names = append(names, r.Name)
 				}
 			}
@@ -45,7 +46,7 @@ func completeNames(env environment, o *readOptions) cobra.CompletionFunc {
 
 // completeLock completes NAME of a command that takes a lock. What follows is CMD, and
 // the shell knows its files.
-func completeLock(env environment, o *lockOptions) cobra.CompletionFunc {
+func completeLock(env output.Environment, o *lockOptions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -101,7 +102,7 @@ func TestFoundConfigurationIsNoAuthority(t *testing.T) {
 			write(t, "truststore.yaml", "singleServerConfig:\n  address: rediss://"+v.addr+"\n  sslTruststore: file:"+filepath.Join(home, "key")+"\n  sslKeystoreType: PEM\n")
 		}
 		got := call(t, environ, "run", "job", "true")
-		got.want(t, exitUsage, want)
+		got.want(t, output.ExitUsage, want)
 		if strings.Contains(got.stderr, "s3cret") {
 			t.Errorf("%s: got a secret in %s", content, got.stderr)
 		}
@@ -171,7 +172,7 @@ func TestFoundConfigurationOfServe(t *testing.T) {
 	for _, serve := range []string{"listen: '0.0.0.0:0'", "auth: {token_file: tokens}", "auth: {header: X, trusted: [0.0.0.0/0]}", "allow_unlock: true", "hosts: [evil.example]"} {
 		found(t, "serve: {"+serve+"}\n")
 		write(t, "tokens", "evil 0123456789abcdef\n")
-		s.run("serve").want(t, exitUsage, "name it with --config")
+		s.run("serve").want(t, output.ExitUsage, "name it with --config")
 	}
 	if got := s.run("ls"); got.code != 0 {
 		t.Errorf("got %+v, want that other commands do not mind", got)
@@ -184,11 +185,11 @@ func TestFilesOfSecrets(t *testing.T) {
 	for _, args := range []string{
 		"serve --token-file /dev/zero", "serve --basic-file /dev/zero", "ls --cacert /dev/zero", "ls --cert /dev/zero --key /dev/zero",
 	} {
-		s.run(strings.Fields(args)...).want(t, exitUsage, "too long")
+		s.run(strings.Fields(args)...).want(t, output.ExitUsage, "too long")
 	}
-	call(t, append(s.environ, "HOLDFAST_PASSWORD_FILE=/dev/zero"), "ls").want(t, exitUsage, "too long")
-	call(t, bare(), "ls", "--config", configure(t, "holdfast.yaml", "redisson: /dev/zero\n")).want(t, exitUsage, "too long")
-	call(t, bare(), "ls", "--config", "/dev/zero").want(t, exitUsage, "too long")
+	call(t, append(s.environ, "HOLDFAST_PASSWORD_FILE=/dev/zero"), "ls").want(t, output.ExitUsage, "too long")
+	call(t, bare(), "ls", "--config", configure(t, "holdfast.yaml", "redisson: /dev/zero\n")).want(t, output.ExitUsage, "too long")
+	call(t, bare(), "ls", "--config", "/dev/zero").want(t, output.ExitUsage, "too long")
 
 	password := configure(t, "password", "x\n")
 	config := configure(t, "holdfast.yaml", "url: "+s.url+"\nredis: {password_file: "+password+"}\n")
@@ -227,9 +228,9 @@ func TestFilesOfSecrets(t *testing.T) {
 	}
 	o := serveOptions{basicFile: users, listen: "127.0.0.1:0"}
 	var stderr buffer
-	env := environment{environ: bare(), stderr: &stderr}
+	env := output.Environment{Environ: bare(), Stderr: &stderr}
 	cmd := newServeCommand(env)
-	if _, err := o.complete(context.Background(), cmd.Flags(), env, newReporter(env, false)); err != nil || !strings.Contains(stderr.String(), "other users can read "+users) {
+	if _, err := o.complete(context.Background(), cmd.Flags(), env, output.NewReporter(env, false)); err != nil || !strings.Contains(stderr.String(), "other users can read "+users) {
 		t.Errorf("got %q, %v, want a warning", stderr.String(), err)
 	}
 }

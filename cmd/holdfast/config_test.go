@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // configure writes a configuration and returns its name.
@@ -278,7 +279,7 @@ func TestEveryFlagHasAKey(t *testing.T) {
 	for _, names := range forOneCall() {
 		oneCall = append(oneCall, names...)
 	}
-	for _, cmd := range newRootCommand(environment{}).Commands() {
+	for _, cmd := range newRootCommand(output.Environment{}).Commands() {
 		if !documented(cmd) || slices.Contains([]string{"demo", "version", "completion", "configuration", "urls"}, cmd.Name()) {
 			continue // which have no store, or one of their own
 		}
@@ -303,7 +304,7 @@ func unset(t *testing.T, name, file string) (flags []*pflag.Flag) {
 	t.Helper()
 	var last error
 	for _, words := range [][]string{{"job", "true"}, {"job"}, {"job", "3"}, nil} { // whatever the command wants
-		env := environment{stdin: strings.NewReader(""), stdout: io.Discard, stderr: io.Discard, environ: bare()}
+		env := output.Environment{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Environ: bare()}
 		root := newRootCommand(env)
 		cmd, _, err := root.Find([]string{name})
 		if err != nil {
@@ -317,8 +318,8 @@ func unset(t *testing.T, name, file string) (flags []*pflag.Flag) {
 			}
 		}
 		root.SetArgs(append(args, words...))
-		var ended *exitError
-		if last = root.ExecuteContext(t.Context()); !errors.As(last, &ended) || ended.code != exitUnreachable {
+		var ended *output.ExitError
+		if last = root.ExecuteContext(t.Context()); !errors.As(last, &ended) || ended.Code != output.ExitUnreachable {
 			continue
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -344,7 +345,7 @@ func TestExampleOfTheConfiguration(t *testing.T) {
 		}
 	}
 	got := call(t, bare("PASSWORD=x", "REDIS_PASSWORD=x"), "serve", "--config", filepath.Join(dir, "holdfast.yaml"))
-	got.want(t, exitUsage, "--cacert", "ca.pem") // the first file that the example does not come with
+	got.want(t, output.ExitUsage, "--cacert", "ca.pem") // the first file that the example does not come with
 }
 
 // What a configuration can say is in help configuration, by its last word.

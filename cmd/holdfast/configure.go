@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
@@ -41,7 +42,7 @@ func lockSettings() []setting {
 }
 
 // configure reads the configuration and fills in the flags that were not given.
-func (o *connectOptions) configure(f *pflag.FlagSet, env environment, report *reporter, settings []setting) error {
+func (o *connectOptions) configure(f *pflag.FlagSet, env output.Environment, report *output.Reporter, settings []setting) error {
 	if err := o.prepare(env, report); err != nil {
 		return err
 	}
@@ -64,15 +65,15 @@ func (o *connectOptions) configure(f *pflag.FlagSet, env environment, report *re
 
 // fillIn sets a flag that was not given to what the environment says, else to what
 // the configuration does.
-func (o *connectOptions) fillIn(flag *pflag.Flag, s setting, env environment) error {
+func (o *connectOptions) fillIn(flag *pflag.Flag, s setting, env output.Environment) error {
 	source := s.variable
-	text, ok := env.lookup(s.variable)
+	text, ok := env.Lookup(s.variable)
 	if !ok {
 		if text, ok = o.config.Lookup(s.key); !ok {
 			return nil
 		}
 		if o.config.Found() && strings.HasPrefix(s.key, "serve.") {
-			return usageError("%s: a configuration that was found in this folder does not decide who may look, and where; name it with --config", o.config.Where(s.key))
+			return output.UsageError("%s: a configuration that was found in this folder does not decide who may look, and where; name it with --config", o.config.Where(s.key))
 		}
 		source = o.config.Where(s.key)
 		if several, can := flag.Value.(pflag.SliceValue); can {
@@ -80,7 +81,7 @@ func (o *connectOptions) fillIn(flag *pflag.Flag, s setting, env environment) er
 		}
 	}
 	if err := flag.Value.Set(text); err != nil {
-		return usageError("%s=%q: %w; see --%s", source, text, err, s.flag)
+		return output.UsageError("%s=%q: %w; see --%s", source, text, err, s.flag)
 	}
 	return nil
 }
@@ -94,7 +95,7 @@ func (o *connectOptions) given(f *pflag.FlagSet, flag, key string) bool {
 
 // prepare reads the configuration file, the first time, and what it names. The
 // file of a Java program is not needed where the store is named otherwise.
-func (o *connectOptions) prepare(env environment, report *reporter) error {
+func (o *connectOptions) prepare(env output.Environment, report *output.Reporter) error {
 	if o.config != nil {
 		return nil
 	}
@@ -108,10 +109,10 @@ func (o *connectOptions) prepare(env environment, report *reporter) error {
 }
 
 // load reads the configuration file.
-func (o *connectOptions) load(env environment, report *reporter) error {
+func (o *connectOptions) load(env output.Environment, report *output.Reporter) error {
 	name := o.configName
 	if name == "" {
-		name, _ = env.lookup("HOLDFAST_CONFIG")
+		name, _ = env.Lookup("HOLDFAST_CONFIG")
 	}
 	find := config.Find
 	if o.completing {
@@ -120,32 +121,32 @@ func (o *connectOptions) load(env environment, report *reporter) error {
 	if name != "" {
 		find = func(env func(string) (string, bool)) (*config.File, error) { return config.Read(name, env) }
 	}
-	file, err := find(env.lookup)
+	file, err := find(env.Lookup)
 	if err != nil {
-		return usageError("configuration: %w", err)
+		return output.UsageError("configuration: %w", err)
 	}
 	o.config = file
 	switch {
 	case file.Found():
-		report.warn("settings are those of ./%s in this folder", file.Name())
+		report.Warn("settings are those of ./%s in this folder", file.Name())
 	case file.Name() != "":
-		report.detail("settings are those of %s", file.Name())
+		report.Detail("settings are those of %s", file.Name())
 	}
-	report.exposed(file.Exposed())
+	report.Exposed(file.Exposed())
 	return nil
 }
 
 // variables returns what looks up the variables of a file that the configuration names.
-func (o *connectOptions) variables(env environment) func(string) (string, bool) {
+func (o *connectOptions) variables(env output.Environment) func(string) (string, bool) {
 	if o.config.Found() {
 		return func(string) (string, bool) { return "", false }
 	}
-	return env.lookup
+	return env.Lookup
 }
 
 // importJava reads the file of a Java program that the configuration names, if it
 // names one.
-func (o *connectOptions) importJava(env environment, report *reporter) error {
+func (o *connectOptions) importJava(env output.Environment, report *output.Reporter) error {
 	var err error
 	for _, read := range []struct {
 		key  string
@@ -164,18 +165,18 @@ func (o *connectOptions) importJava(env environment, report *reporter) error {
 		}
 		var text []byte
 		if text, err = config.ReadFile(name, maxLines); err != nil {
-			return usageError("%s: %w", o.config.Where(read.key), err)
+			return output.UsageError("%s: %w", o.config.Where(read.key), err)
 		}
 		if o.imported, err = read.file(name, text); err != nil && o.config.Found() {
-			return usageError("%s: %s, %w (it has no variables, because nobody has named %s: do so with --config)", o.config.Where(read.key), name, err, o.config.Name())
+			return output.UsageError("%s: %s, %w (it has no variables, because nobody has named %s: do so with --config)", o.config.Where(read.key), name, err, o.config.Name())
 		} else if err != nil {
-			return usageError("%s: %s, %w", o.config.Where(read.key), name, err)
+			return output.UsageError("%s: %s, %w", o.config.Where(read.key), name, err)
 		}
 		for _, ignored := range o.imported.Ignored {
 			if ignored.Serious && !o.decides(ignored) {
-				report.warn("%s, %s", name, ignored)
+				report.Warn("%s, %s", name, ignored)
 			} else {
-				report.detail("%s, %s", name, ignored)
+				report.Detail("%s, %s", name, ignored)
 			}
 		}
 	}
@@ -216,7 +217,7 @@ func (o *connectOptions) usesConfiguredURL(address string) bool {
 
 // fromConfig completes a with what the configuration says of its store, and
 // returns the password that it has.
-func (o *connectOptions) fromConfig(a *access.Access, report *reporter) (password string, err error) {
+func (o *connectOptions) fromConfig(a *access.Access, report *output.Reporter) (password string, err error) {
 	if !o.usesConfiguredURL(a.URL) {
 		return "", nil
 	}
@@ -247,7 +248,7 @@ func (o *connectOptions) engine() (*redishold.Options, error) {
 	case "timestamp":
 		options.Layout = redishold.Timestamp
 	default:
-		return nil, usageError("--layout %q: use redisson, plain or timestamp", o.layout)
+		return nil, output.UsageError("--layout %q: use redisson, plain or timestamp", o.layout)
 	}
 	if length, ok := o.config.Lookup("event_log.stream_maxlen"); ok {
 		options.LogLength, _ = strconv.Atoi(length) // the configuration was checked
@@ -256,7 +257,7 @@ func (o *connectOptions) engine() (*redishold.Options, error) {
 	case o.replicas == "all":
 		options.Replicas = redishold.AllReplicas
 	case err != nil:
-		return nil, usageError("--replicas %q: use a number, or all", o.replicas)
+		return nil, output.UsageError("--replicas %q: use a number, or all", o.replicas)
 	default:
 		options.Replicas = int(n)
 	}

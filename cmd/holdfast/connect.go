@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
@@ -71,7 +72,7 @@ func (o *connectOptions) addEventLogTo(f *pflag.FlagSet) {
 }
 
 // access completes what the flags say of the store at address.
-func (o *connectOptions) access(ctx context.Context, address string, env environment, report *reporter) (access.Access, error) {
+func (o *connectOptions) access(ctx context.Context, address string, env output.Environment, report *output.Reporter) (access.Access, error) {
 	kind := storeKind(address)
 	a := access.Access{
 		URL: address, Username: o.user, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure,
@@ -82,7 +83,7 @@ func (o *connectOptions) access(ctx context.Context, address string, env environ
 		return a, err
 	}
 	if _, err := a.TLS(); err != nil {
-		return a, usageError("%w", err)
+		return a, output.UsageError("%w", err)
 	}
 	own, _ := redisurl.Passwords(address)
 	switch {
@@ -90,7 +91,7 @@ func (o *connectOptions) access(ctx context.Context, address string, env environ
 		a.Password, err = askPassword(ctx, env)
 	case a.Found:
 		if name := passwordVariable(env, kind); name != "" && !own && password == "" {
-			report.once(slog.LevelWarn, fmt.Sprintf("%s is not used: nobody has named %s, which names the store; do so with --config", name, o.config.Name()))
+			report.Once(slog.LevelWarn, fmt.Sprintf("%s is not used: nobody has named %s, which names the store; do so with --config", name, o.config.Name()))
 		}
 		a.Password = password
 	case !own:
@@ -98,36 +99,36 @@ func (o *connectOptions) access(ctx context.Context, address string, env environ
 		a.Password = cmp.Or(a.Password, password)
 	}
 	if err == nil && endsLine(a.Password) {
-		return a, usageError("the password ends with the end of a line, and nobody types one: remove it (echo adds one where printf does not)")
+		return a, output.UsageError("the password ends with the end of a line, and nobody types one: remove it (echo adds one where printf does not)")
 	}
 	return a, err
 }
 
 // warn says what is dangerous about the flags. A password on the command line is
 // obeyed: everybody on the machine can read it.
-func (o *connectOptions) warn(report *reporter, addresses ...string) {
+func (o *connectOptions) warn(report *output.Reporter, addresses ...string) {
 	inURL := func(address string) bool {
 		_, anyPassword := redisurl.Passwords(address)
 		return anyPassword
 	}
 	if o.url != "" && slices.ContainsFunc(addresses, inURL) {
-		report.once(slog.LevelWarn, "every user of this machine can read the password in --url; use HOLDFAST_URL, REDISCLI_AUTH, HOLDFAST_PASSWORD_FILE or --askpass")
+		report.Once(slog.LevelWarn, "every user of this machine can read the password in --url; use HOLDFAST_URL, REDISCLI_AUTH, HOLDFAST_PASSWORD_FILE or --askpass")
 	}
 	if o.insecure {
-		report.once(slog.LevelWarn, "--insecure: certificates are not verified; anybody between here and the store can read the password and change the locks")
+		report.Once(slog.LevelWarn, "--insecure: certificates are not verified; anybody between here and the store can read the password and change the locks")
 	}
 }
 
 // address returns the URL of the store and where it was found.
-func (o *connectOptions) address(env environment) (address, source string, err error) {
+func (o *connectOptions) address(env output.Environment) (address, source string, err error) {
 	address, source = o.url, "--url"
 	if address == "" {
 		source, _ = o.named(env)
-		address, _ = env.lookup(source)
+		address, _ = env.Lookup(source)
 		address = open.Complete(address)
 	}
 	if address == "" {
-		if err := o.prepare(env, newReporter(env, false)); err != nil {
+		if err := o.prepare(env, output.NewReporter(env, false)); err != nil {
 			return "", "", err
 		}
 		address, source = o.configuredURL()
@@ -136,9 +137,9 @@ func (o *connectOptions) address(env environment) (address, source string, err e
 	case address == "" && o.imported != nil:
 		return "", source, nil // several servers, of which one is the master
 	case address == "" && len(o.config.List("redlock")) > 0:
-		return "", "", usageError("%s: only run, hold and elect can lock on several servers at once; name one of them with --url", o.config.Where("redlock"))
+		return "", "", output.UsageError("%s: only run, hold and elect can lock on several servers at once; name one of them with --url", o.config.Where("redlock"))
 	case address == "":
-		return "", "", usageError("no store named; use --url redis://host:6379/0, or set HOLDFAST_URL")
+		return "", "", output.UsageError("no store named; use --url redis://host:6379/0, or set HOLDFAST_URL")
 	}
 	return address, source, checkURL(address, source)
 }
@@ -146,14 +147,14 @@ func (o *connectOptions) address(env environment) (address, source string, err e
 // checkURL refuses what is no URL of a store.
 func checkURL(address, source string) error {
 	if end := strings.TrimRight(address, " \t\r\n"); end != address {
-		return usageError("%s ends with a space or the end of a line: remove it (echo adds one where printf does not)", source)
+		return output.UsageError("%s ends with a space or the end of a line: remove it (echo adds one where printf does not)", source)
 	}
 	if _, err := open.KindOf(address); err != nil {
-		return usageError("%s %w", source, err)
+		return output.UsageError("%s %w", source, err)
 	}
 	if u, _, err := redisurl.Parse(address); err == nil { // else opening it says what is wrong
 		if password, _ := u.User.Password(); endsLine(password) {
-			return usageError("the password in %s ends with %%0A, the end of a line: remove it", source)
+			return output.UsageError("the password in %s ends with %%0A, the end of a line: remove it", source)
 		}
 	}
 	return nil
@@ -173,9 +174,9 @@ func storeKind(address string) open.Kind {
 
 // named returns which variable, if any, names the store; ok says that the command
 // line or the environment does.
-func (o *connectOptions) named(env environment) (variable string, ok bool) {
+func (o *connectOptions) named(env output.Environment) (variable string, ok bool) {
 	for _, name := range []string{"HOLDFAST_URL", "REDIS_URL"} {
-		if _, set := env.lookup(name); set {
+		if _, set := env.Lookup(name); set {
 			return name, true
 		}
 	}
@@ -183,9 +184,9 @@ func (o *connectOptions) named(env environment) (variable string, ok bool) {
 }
 
 // passwordVariable returns which variable has the password for a store of that kind.
-func passwordVariable(env environment, kind open.Kind) string {
+func passwordVariable(env output.Environment, kind open.Kind) string {
 	for _, name := range []string{"REDISCLI_AUTH", "HOLDFAST_PASSWORD_FILE"} {
-		if _, ok := env.lookup(name); ok && (kind == open.Redis || name != "REDISCLI_AUTH") {
+		if _, ok := env.Lookup(name); ok && (kind == open.Redis || name != "REDISCLI_AUTH") {
 			return name
 		}
 	}
@@ -193,9 +194,9 @@ func passwordVariable(env environment, kind open.Kind) string {
 }
 
 // storePassword returns the password that the environment has for a store of that kind.
-func storePassword(env environment, kind open.Kind, report *reporter) (string, error) {
+func storePassword(env output.Environment, kind open.Kind, report *output.Reporter) (string, error) {
 	name := passwordVariable(env, kind)
-	text, _ := env.lookup(name)
+	text, _ := env.Lookup(name)
 	if name != "HOLDFAST_PASSWORD_FILE" {
 		return text, nil
 	}
@@ -208,33 +209,33 @@ const (
 )
 
 // readPassword returns the password in a file, which source names.
-func readPassword(source, file string, report *reporter) (string, error) {
+func readPassword(source, file string, report *output.Reporter) (string, error) {
 	text, err := config.ReadFile(file, maxPassword)
 	if err != nil {
-		return "", usageError("%s: %w", source, err)
+		return "", output.UsageError("%s: %w", source, err)
 	}
-	report.exposed(config.Exposed(file))
+	report.Exposed(config.Exposed(file))
 	password := strings.TrimRight(string(text), "\r\n")
 	if password == "" {
-		return "", usageError("%s: there is no password in %s", source, file)
+		return "", output.UsageError("%s: there is no password in %s", source, file)
 	}
 	return password, nil
 }
 
 // askPassword reads a password from the terminal, which does not show it. If ctx
 // ends, so does the asking; what is typed then, the program has no use for.
-func askPassword(ctx context.Context, env environment) (string, error) {
-	file, ok := env.stdin.(*os.File)
+func askPassword(ctx context.Context, env output.Environment) (string, error) {
+	file, ok := env.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return "", usageError("--askpass: standard input is no terminal; use REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")
+		return "", output.UsageError("--askpass: standard input is no terminal; use REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")
 	}
 	fd := int(file.Fd())
 	before, err := term.GetState(fd)
 	if err != nil {
 		return "", fmt.Errorf("--askpass: %w", err)
 	}
-	fmt.Fprint(env.stderr, "Password of the store: ")
-	defer fmt.Fprintln(env.stderr)
+	fmt.Fprint(env.Stderr, "Password of the store: ")
+	defer fmt.Fprintln(env.Stderr)
 	type typed struct {
 		text []byte
 		err  error
@@ -250,7 +251,7 @@ func askPassword(ctx context.Context, env environment) (string, error) {
 			a.err = errors.New("no password was typed")
 		}
 		if a.err != nil {
-			return "", usageError("--askpass: %w", a.err)
+			return "", output.UsageError("--askpass: %w", a.err)
 		}
 		return string(a.text), nil
 	case <-ctx.Done():

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/console"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
 
@@ -28,18 +29,18 @@ func TestConsoleProgress(t *testing.T) {
 		return s.locker("ci-runner-7@build:4121").TryLock(t.Context(), "deploy/prod")
 	})
 	c := s.onConsole(200, "run", "deploy/prod", "--", "echo", "mine")
-	c.Await(eraseLine + `waiting for lock "deploy/prod": held, lease `)
+	c.Await(output.EraseLine + `waiting for lock "deploy/prod": held, lease `)
 	c.Await("; by ")
 	c.Await("ci-runner-7@build:4121")
 	c.Await(`s for lock "deploy/prod": held `)
 	c.Await("s+, lease ends in ") // since when, as seen from here
 	c.Resize(30)
-	c.Await(eraseLine)
-	line := c.Await(eraseLine)
-	line = strings.TrimSuffix(line, eraseLine)
+	c.Await(output.EraseLine)
+	line := c.Await(output.EraseLine)
+	line = strings.TrimSuffix(line, output.EraseLine)
 	if n := len([]rune(line)); n > 29 {
-		c.Await(eraseLine) // it was being drawn when the window shrank
-		line = strings.TrimSuffix(c.Await(eraseLine), eraseLine)
+		c.Await(output.EraseLine) // it was being drawn when the window shrank
+		line = strings.TrimSuffix(c.Await(output.EraseLine), output.EraseLine)
 		if n = len([]rune(line)); n > 29 {
 			t.Errorf("%d characters on a line of 30: %q", n, line)
 		}
@@ -48,7 +49,7 @@ func TestConsoleProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := c.Await("mine\r\n")
-	if !strings.HasSuffix(shown, eraseLine+"mine\r\n") {
+	if !strings.HasSuffix(shown, output.EraseLine+"mine\r\n") {
 		t.Errorf("got %q, want the line erased before the command writes", shown)
 	}
 	c.Await("status 0")
@@ -80,7 +81,7 @@ func TestConsoleInterruptErasesTheLine(t *testing.T) {
 	c := s.onConsole(200, "run", "job", "--", "echo", "ran")
 	c.Await("; by ")
 	c.Press("\x03")
-	if shown := c.Await("status 130"); !strings.HasSuffix(shown, eraseLine+"status 130") {
+	if shown := c.Await("status 130"); !strings.HasSuffix(shown, output.EraseLine+"status 130") {
 		t.Errorf("got %q, want the line erased at the end", shown)
 	}
 	if after := s.server.Dump(); lockOf(after) != lockOf(before) {

@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-func newDemoCommand(env environment) *cobra.Command {
+func newDemoCommand(env output.Environment) *cobra.Command {
 	var c connectOptions
-	o := demo.Options{Out: env.stdout, Env: env.environ}
+	o := demo.Options{Out: env.Stdout, Env: env.Environ}
 	var web webOptions
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -51,7 +51,7 @@ The exit status is 0 if all results are as the demo says, else 1.`,
 				return serveDemo(cmd, env, c, web)
 			}
 			if len(web.more) > 0 || cmd.Flags().Changed("listen") || web.noAuth {
-				return usageError("--listen, --insecure-no-auth, and more than one --url, belong to --serve")
+				return output.UsageError("--listen, --insecure-no-auth, and more than one --url, belong to --serve")
 			}
 			if !cmd.Flags().Changed("look") {
 				o.Look = defaultLook(o.Out)
@@ -72,27 +72,29 @@ The exit status is 0 if all results are as the demo says, else 1.`,
 }
 
 // newDemoWorkerCommand is one of the demo's processes.
-func newDemoWorkerCommand(env environment) *cobra.Command {
+func newDemoWorkerCommand(env output.Environment) *cobra.Command {
 	return &cobra.Command{
 		Use:    "worker",
 		Hidden: true,
 		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return demo.Work(cmd.Context(), env.stdin, env.stdout)
+			return demo.Work(cmd.Context(), env.Stdin, env.Stdout)
 		},
 	}
 }
 
 // runDemo runs the demo until it ends or the user has seen enough.
-func runDemo(ctx context.Context, env environment, c connectOptions, o demo.Options) error {
+func runDemo(ctx context.Context, env output.Environment, c connectOptions, o demo.Options) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	o.Worker = []string{self, "demo", "worker"}
-	o.Terminal, o.Color = screenOf(env)
+	o.Terminal = env.LiveTerminal(env.Stdout)
+	_, plain := env.Lookup("NO_COLOR") // it is about colours only (no-color.org)
+	o.Color = o.Terminal && !plain
 	if err := o.Check(); err != nil {
-		return usageError("%w", err)
+		return output.UsageError("%w", err)
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -102,7 +104,7 @@ func runDemo(ctx context.Context, env environment, c connectOptions, o demo.Opti
 
 	switch {
 	case c.url == "" && c != connectOptions{}:
-		return usageError("the stand-in needs no password and no certificates: give --url with them")
+		return output.UsageError("the stand-in needs no password and no certificates: give --url with them")
 	case c.url != "":
 		if storeKind(c.url) == open.Redis {
 			o.Access, err = reachDemoStore(ctx, c, env)
@@ -111,27 +113,27 @@ func runDemo(ctx context.Context, env environment, c connectOptions, o demo.Opti
 		}
 		if err != nil {
 			if i := interruptOf(ctx); i != nil {
-				return &exitError{code: i.status(), err: err}
+				return &output.ExitError{Code: i.status(), Err: err}
 			}
 			return err
 		}
 	}
 	err = demo.Run(ctx, o)
 	if i := interruptOf(ctx); i != nil && err != nil {
-		return &exitError{code: i.status(), err: err}
+		return &output.ExitError{Code: i.status(), Err: err}
 	}
 	return err
 }
 
 // reachDemoStore finds out whether the Redis that the flags name answers.
-func reachDemoStore(ctx context.Context, o connectOptions, env environment) (access.Access, error) {
-	report := newReporter(env, false)
+func reachDemoStore(ctx context.Context, o connectOptions, env output.Environment) (access.Access, error) {
+	report := output.NewReporter(env, false)
 	address, source, err := o.address(env)
 	if err != nil {
 		return access.Access{}, err
 	}
 	if err := demo.CheckURL(address); err != nil {
-		return access.Access{}, usageError("%s: %w", source, err)
+		return access.Access{}, output.UsageError("%s: %w", source, err)
 	}
 	a, err := o.access(ctx, address, env, report)
 	if err != nil {
@@ -148,8 +150,8 @@ func reachDemoStore(ctx context.Context, o connectOptions, env environment) (acc
 
 // reachDemoLocks finds out whether locks can be had in the store that the flags name,
 // which is no Redis.
-func reachDemoLocks(ctx context.Context, o connectOptions, env environment) (access.Access, error) {
-	report := newReporter(env, false)
+func reachDemoLocks(ctx context.Context, o connectOptions, env output.Environment) (access.Access, error) {
+	report := output.NewReporter(env, false)
 	address, source, err := o.address(env)
 	if err != nil {
 		return access.Access{}, err
@@ -160,14 +162,14 @@ func reachDemoLocks(ctx context.Context, o connectOptions, env environment) (acc
 	}
 	target, err := open.Parse(open.Request{Access: a})
 	if err != nil {
-		return access.Access{}, usageError("%s: %w", source, err)
+		return access.Access{}, output.UsageError("%s: %w", source, err)
 	}
 	if !target.Info().Caps.Fencing {
 		return access.Access{}, lacks(target, "has no fencing tokens in that layout, and the demo is about them")
 	}
 	o.warn(report, address)
 	if err := demo.Try(ctx, target); err != nil {
-		return access.Access{}, storeError(failureOf(target.Kind, err))
+		return access.Access{}, output.StoreError(failureOf(target.Kind, err))
 	}
 	return a, nil
 }
@@ -175,22 +177,8 @@ func reachDemoLocks(ctx context.Context, o connectOptions, env environment) (acc
 // defaultLook gives a person the time to type a command into another terminal,
 // and nobody else.
 func defaultLook(out io.Writer) time.Duration {
-	if isTerminal(out) {
+	if output.IsTerminal(out) {
 		return 3 * time.Second
 	}
 	return 1500 * time.Millisecond
-}
-
-// screenOf says what the output can do. NO_COLOR is about colours only
-// (no-color.org); a dumb terminal cannot go back in its line either.
-func screenOf(env environment) (live, color bool) {
-	kind, _ := env.lookup("TERM")
-	live = isTerminal(env.stdout) && kind != "dumb"
-	_, plain := env.lookup("NO_COLOR")
-	return live, live && !plain
-}
-
-func isTerminal(out io.Writer) bool {
-	f, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // webOptions are the flags of demo --serve.
@@ -51,17 +52,17 @@ func (s *severalURLs) Set(text string) error {
 
 // serveDemo keeps the pages up until a signal comes, which is how it is meant
 // to end: that is no failure.
-func serveDemo(cmd *cobra.Command, env environment, c connectOptions, web webOptions) error {
+func serveDemo(cmd *cobra.Command, env output.Environment, c connectOptions, web webOptions) error {
 	for _, name := range []string{"buyers", "items", "processes", "timeout", "look"} {
 		if cmd.Flags().Changed(name) {
-			return usageError("--%s is not for --serve: the page asks for it", name)
+			return output.UsageError("--%s is not for --serve: the page asks for it", name)
 		}
 	}
 	switch private, err := loopback(cmd.Context(), web.listen); {
 	case err != nil:
-		return usageError("--listen %s: %w", web.listen, err)
+		return output.UsageError("--listen %s: %w", web.listen, err)
 	case !private && !web.noAuth:
-		return usageError("--listen %s can be reached from elsewhere, and everybody could use the page, which asks for no password: "+
+		return output.UsageError("--listen %s can be reached from elsewhere, and everybody could use the page, which asks for no password: "+
 			"listen on 127.0.0.1, or give --insecure-no-auth if that is meant", web.listen)
 	}
 	self, err := os.Executable()
@@ -74,12 +75,12 @@ func serveDemo(cmd *cobra.Command, env environment, c connectOptions, web webOpt
 	ctx, stop := interruptible(cmd.Context(), signals)
 	defer stop()
 
-	o := demo.PageOptions{Listen: web.listen, Out: env.stdout, Worker: []string{self, "demo", "worker"}, Env: env.environ}
+	o := demo.PageOptions{Listen: web.listen, Out: env.Stdout, Worker: []string{self, "demo", "worker"}, Env: env.Environ}
 	if o.Access, err = demoStores(ctx, c, web.more, env); err != nil {
 		return err
 	}
 	if err := o.Check(); err != nil {
-		return usageError("%w", err)
+		return output.UsageError("%w", err)
 	}
 	err = demo.Serve(ctx, o)
 	var listening *net.OpError
@@ -94,15 +95,15 @@ func serveDemo(cmd *cobra.Command, env environment, c connectOptions, web webOpt
 
 // demoStores returns how to reach the stores that the flags name; none means
 // stand-ins. All get the same user, password and certificates.
-func demoStores(ctx context.Context, c connectOptions, more []string, env environment) ([]access.Access, error) {
+func demoStores(ctx context.Context, c connectOptions, more []string, env output.Environment) ([]access.Access, error) {
 	if c.url == "" {
 		if (c != connectOptions{}) {
-			return nil, usageError("the stand-in needs no password and no certificates: give --url with them")
+			return nil, output.UsageError("the stand-in needs no password and no certificates: give --url with them")
 		}
 		return nil, nil
 	}
 	if kind := storeKind(c.url); kind != open.Redis {
-		return nil, usageError("--url: the page of --serve is about Redis, and not about %s; without --serve the demo locks there too", kind.Title())
+		return nil, output.UsageError("--url: the page of --serve is about Redis, and not about %s; without --serve the demo locks there too", kind.Title())
 	}
-	return accessesOf(ctx, c, "--url", slices.Concat([]string{c.url}, more), env, newReporter(env, false))
+	return accessesOf(ctx, c, "--url", slices.Concat([]string{c.url}, more), env, output.NewReporter(env, false))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 )
 
@@ -42,8 +43,8 @@ func TestDemoServeUsage(t *testing.T) {
 		{"--url", "redis://127.0.0.1:1", "--url", "redis://127.0.0.1:2"},
 		{"--listen", "127.0.0.1:0"},
 	} {
-		if status, stderr := runDemoWith(t.Context(), io.Discard, args...); status != exitUsage {
-			t.Errorf("%q: got status %d, want %d\n%s", args, status, exitUsage, stderr)
+		if status, stderr := runDemoWith(t.Context(), io.Discard, args...); status != output.ExitUsage {
+			t.Errorf("%q: got status %d, want %d\n%s", args, status, output.ExitUsage, stderr)
 		}
 	}
 }
@@ -54,15 +55,15 @@ func TestDemoServeCannot(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	if status, stderr := runDemoWith(t.Context(), io.Discard, "--serve", "--listen", taken.Addr().String()); status != exitFailure || !strings.Contains(stderr, "--listen") {
-		t.Errorf("a port in use: got status %d and %q, want %d", status, stderr, exitFailure)
+	if status, stderr := runDemoWith(t.Context(), io.Discard, "--serve", "--listen", taken.Addr().String()); status != output.ExitFailure || !strings.Contains(stderr, "--listen") {
+		t.Errorf("a port in use: got status %d and %q, want %d", status, stderr, output.ExitFailure)
 	}
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	closed.Close()
-	if status, stderr := runDemoWith(t.Context(), io.Discard, "--serve", "--listen", "127.0.0.1:0", "--url", "redis://:secret@"+closed.Addr().String()); status != exitUnreachable || strings.Contains(stderr, "secret") {
-		t.Errorf("no server: got status %d and %q, want %d", status, stderr, exitUnreachable)
+	if status, stderr := runDemoWith(t.Context(), io.Discard, "--serve", "--listen", "127.0.0.1:0", "--url", "redis://:secret@"+closed.Addr().String()); status != output.ExitUnreachable || strings.Contains(stderr, "secret") {
+		t.Errorf("no server: got status %d and %q, want %d", status, stderr, output.ExitUnreachable)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 )
 
@@ -55,15 +56,15 @@ func TestDemoUsage(t *testing.T) {
 		{"--no-such-flag"},
 		{"surplus"},
 	} {
-		if status, stderr := runDemoWith(t.Context(), io.Discard, args...); status != exitUsage {
-			t.Errorf("%q: got status %d, want %d\n%s", args, status, exitUsage, stderr)
+		if status, stderr := runDemoWith(t.Context(), io.Discard, args...); status != output.ExitUsage {
+			t.Errorf("%q: got status %d, want %d\n%s", args, status, output.ExitUsage, stderr)
 		}
 	}
 }
 
 func TestDemoWorkerByHand(t *testing.T) {
-	if status, stderr := runDemoWith(t.Context(), io.Discard, "worker"); status != exitFailure || !strings.Contains(stderr, "started by the demo") {
-		t.Errorf("got status %d and %q, want %d and an explanation", status, stderr, exitFailure)
+	if status, stderr := runDemoWith(t.Context(), io.Discard, "worker"); status != output.ExitFailure || !strings.Contains(stderr, "started by the demo") {
+		t.Errorf("got status %d and %q, want %d and an explanation", status, stderr, output.ExitFailure)
 	}
 }
 

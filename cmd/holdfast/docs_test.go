@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 var update = flag.Bool("update", false, "write docs/cli.md again")
@@ -18,7 +20,7 @@ const docsFile = "../../docs/cli.md"
 //
 //	go test ./cmd/holdfast -run TestDocs -update
 func TestDocs(t *testing.T) {
-	root := newRootCommand(environment{})
+	root := newRootCommand(output.Environment{})
 	root.InitDefaultCompletionCmd()
 	var text strings.Builder
 	text.WriteString("# The command line\n\nMade from the commands by `go test ./cmd/holdfast -run TestDocs -update`; do not edit.\n\n" + root.Long + "\n\n")
@@ -106,7 +108,7 @@ func paragraphs(out *strings.Builder, text string) {
 func TestHelpOfEventLog(t *testing.T) {
 	said := map[string]string{}
 	for _, name := range []string{"run", "force-unlock", "serve"} {
-		cmd, _, err := newRootCommand(environment{}).Find([]string{name})
+		cmd, _, err := newRootCommand(output.Environment{}).Find([]string{name})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
@@ -28,7 +29,7 @@ type doctorOptions struct {
 	fails doctor.Severity // failOn, parsed
 }
 
-func newDoctorCommand(env environment) *cobra.Command {
+func newDoctorCommand(env output.Environment) *cobra.Command {
 	o := &doctorOptions{}
 	cmd := &cobra.Command{
 		Use:   "doctor",
@@ -46,7 +47,7 @@ the servers cannot be reached, 77 if they refuse the user.`,
     jq -r '.findings[] | select(.severity == "danger") | .remedy'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.configure(cmd.Flags(), env, newReporter(env, o.verbose), leaseSettings()); err != nil {
+			if err := o.configure(cmd.Flags(), env, output.NewReporter(env, o.verbose), leaseSettings()); err != nil {
 				return err
 			}
 			if err := o.complete(cmd.Flags()); err != nil {
@@ -85,18 +86,18 @@ func (o *doctorOptions) complete(f *pflag.FlagSet) error {
 	}
 	switch {
 	case o.ttl < minTTL:
-		return usageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
+		return output.UsageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
 	case o.margin <= 0 || o.margin >= o.ttl/2:
-		return usageError("--margin %s makes no sense with --ttl %s; use less than half of it", o.margin, o.ttl)
+		return output.UsageError("--margin %s makes no sense with --ttl %s; use less than half of it", o.margin, o.ttl)
 	case o.keys < 0:
-		return usageError("--keys %d is negative", o.keys)
+		return output.UsageError("--keys %d is negative", o.keys)
 	case o.failOn == "never":
 		o.fails = doctor.Danger + 1
 		return nil
 	}
 	var err error
 	if o.fails, err = doctor.ParseSeverity(o.failOn); err != nil || o.fails < doctor.Note {
-		return usageError("--fail-on %q; use note, warning, danger or never", o.failOn)
+		return output.UsageError("--fail-on %q; use note, warning, danger or never", o.failOn)
 	}
 	return nil
 }
@@ -108,12 +109,12 @@ func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
 		return err
 	}
 	if o.json {
-		err = printReportJSON(l.env.stdout, report)
+		err = output.PrintReportJSON(l.env.Stdout, report)
 	} else {
-		err = printReport(l.env.stdout, report, o.verbose)
+		err = output.PrintReport(l.env.Stdout, report, o.verbose)
 	}
 	if err == nil && report.Worst >= o.fails {
-		return exit(exitFailure)
+		return output.Exit(output.ExitFailure)
 	}
 	return err
 }
@@ -131,7 +132,7 @@ func (o *doctorOptions) ask(ctx context.Context, l *reader) (*doctor.Report, err
 }
 
 // options are what the examination of a Redis needs to know.
-func (o *doctorOptions) options(env environment) (*doctor.Options, error) {
+func (o *doctorOptions) options(env output.Environment) (*doctor.Options, error) {
 	engine, err := o.engine()
 	if err != nil {
 		return nil, err
@@ -150,18 +151,18 @@ func (o *doctorOptions) options(env environment) (*doctor.Options, error) {
 
 // sentinels returns those that the URL or the configuration names, nil if there
 // are none. They have passwords of their own.
-func (o *connectOptions) sentinels(env environment) (*rueidisconn.Sentinels, error) {
+func (o *connectOptions) sentinels(env output.Environment) (*rueidisconn.Sentinels, error) {
 	address, source, err := o.address(env)
 	if err != nil || address == "" {
 		return nil, err
 	}
 	a := access.Access{URL: address, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure}
-	if _, err := o.fromConfig(&a, silent()); err != nil {
+	if _, err := o.fromConfig(&a, output.Silent()); err != nil {
 		return nil, err
 	}
 	tls, err := a.TLS()
 	if err != nil {
-		return nil, usageError("%w", err)
+		return nil, output.UsageError("%w", err)
 	}
 	options := &rueidisconn.Options{TLS: tls, DialTimeout: o.config.Duration("redis.dial_timeout")}
 	if i := a.Imported; i != nil {
@@ -169,7 +170,7 @@ func (o *connectOptions) sentinels(env environment) (*rueidisconn.Sentinels, err
 	}
 	sentinels, err := rueidisconn.NewSentinels(address, options)
 	if err != nil {
-		return nil, usageError("%s: %w", source, err)
+		return nil, output.UsageError("%s: %w", source, err)
 	}
 	return sentinels, nil
 }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
@@ -31,13 +31,13 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("got %q, %q on standard error", asJSON.stderr, short.stderr)
 	}
 	never := s.run("doctor", "--fail-on", "never")
-	if never.code != exitOK {
+	if never.code != output.ExitOK {
 		t.Errorf("got status %d with --fail-on never", never.code)
 	}
 	for _, fails := range []doctor.Severity{doctor.Note, doctor.Warning, doctor.Danger} {
-		want := exitOK
+		want := output.ExitOK
 		if r.Worst >= fails {
-			want = exitFailure
+			want = output.ExitFailure
 		}
 		if got := s.run("doctor", "--fail-on", fails.String()); got.code != want {
 			t.Errorf("got status %d with --fail-on %s and a %s, want %d", got.code, fails, r.Worst, want)
@@ -52,65 +52,26 @@ func TestDoctorRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"doctor", "x"}, exitUsage, "takes no arguments"},
-		{[]string{"doctor", "--ttl", "1ms"}, exitUsage, "--ttl"},
-		{[]string{"doctor", "--ttl", "10s", "--margin", "6s"}, exitUsage, "--margin"},
-		{[]string{"doctor", "--replicas", "many"}, exitUsage, "--replicas"},
-		{[]string{"doctor", "--keys", "-1"}, exitUsage, "--keys"},
-		{[]string{"doctor", "--fail-on", "ok"}, exitUsage, "--fail-on"},
-		{[]string{"doctor", "--fail-on", "bad"}, exitUsage, "--fail-on"},
-		{[]string{"doctor", "-u", "nonsense"}, exitUsage, "--url"},
-		{[]string{"doctor", "-u", "redis://127.0.0.1:1"}, exitUnreachable, "127.0.0.1:1"},
+		{[]string{"doctor", "x"}, output.ExitUsage, "takes no arguments"},
+		{[]string{"doctor", "--ttl", "1ms"}, output.ExitUsage, "--ttl"},
+		{[]string{"doctor", "--ttl", "10s", "--margin", "6s"}, output.ExitUsage, "--margin"},
+		{[]string{"doctor", "--replicas", "many"}, output.ExitUsage, "--replicas"},
+		{[]string{"doctor", "--keys", "-1"}, output.ExitUsage, "--keys"},
+		{[]string{"doctor", "--fail-on", "ok"}, output.ExitUsage, "--fail-on"},
+		{[]string{"doctor", "--fail-on", "bad"}, output.ExitUsage, "--fail-on"},
+		{[]string{"doctor", "-u", "nonsense"}, output.ExitUsage, "--url"},
+		{[]string{"doctor", "-u", "redis://127.0.0.1:1"}, output.ExitUnreachable, "127.0.0.1:1"},
 	} {
 		if got := s.run(test.args...); got.code != test.code || !strings.Contains(got.stderr, test.want) || got.stdout != "" {
 			t.Errorf("%q: got %+v, want status %d and %q", test.args, got, test.code, test.want)
 		}
 	}
 	s.server.RequireAuth("s3cret")
-	if got := s.run("doctor"); got.code != exitRefused {
-		t.Errorf("got %+v without the password, want status %d", got, exitRefused)
+	if got := s.run("doctor"); got.code != output.ExitRefused {
+		t.Errorf("got %+v without the password, want status %d", got, output.ExitRefused)
 	}
 	got := call(t, append(s.environ, "REDISCLI_AUTH=s3cret"), "doctor", "-v", "--json")
 	if strings.Contains(got.stdout+got.stderr, "s3cret") {
 		t.Errorf("the password is shown: %+v", got)
-	}
-}
-
-// A report is readable whatever is in it.
-func TestPrintReport(t *testing.T) {
-	r := &doctor.Report{
-		Deployment: "cluster", TTL: 30 * time.Second, Worst: doctor.Danger,
-		Servers: []doctor.Server{
-			{Address: "a:1", Version: "Redis 7.0.15", Role: "master"},
-			{Address: "b:1", Version: "Redis 7.0.15", Role: "master"},
-			{Address: "c:1", Version: "Redis 7.2.4", Role: "replica"},
-			{Address: "d:1", Role: "replica"},
-			{Address: "e:1"},
-		},
-		Findings: []doctor.Finding{
-			{ID: "eviction", Severity: doctor.Danger, Servers: []string{"a:1"}, Saw: "saw", Why: "why", Remedy: "do"},
-			{ID: "lag", Severity: doctor.Warning, Servers: []string{"a:1", "b:1", "c:1", "d:1"}, Saw: "late"},
-			{ID: "clock", Severity: doctor.OK, Servers: []string{"a:1", "b:1", "c:1", "d:1", "e:1"}, Saw: "right"},
-		},
-	}
-	var text strings.Builder
-	if err := printReport(&text, r, true); err != nil {
-		t.Fatal(err)
-	}
-	const want = `cluster, 2 masters, 2 replicas, Redis 7.0.15, Redis 7.2.4, judged for a lease of 30s
-
-danger   eviction  (a:1)
-         saw
-         why
-         -> do
-
-warning  lag  (a:1, b:1, c:1 and 1 more)
-         late
-
-ok       clock: right
-1 danger, 1 warning, 1 in order
-`
-	if text.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
 	"github.com/holdfast-go/holdfast/elect"
 )
@@ -49,7 +50,7 @@ type electOptions struct {
 	backoff time.Duration
 }
 
-func newElectCommand(env environment) *cobra.Command {
+func newElectCommand(env output.Environment) *cobra.Command {
 	o := &electOptions{}
 	cmd := &cobra.Command{
 		Use:                   "elect [flags] NAME [flags] [--] CMD [ARG...]",
@@ -63,10 +64,10 @@ func newElectCommand(env environment) *cobra.Command {
 				return err
 			}
 			if o.backoff < 0 || o.backoff > maxBackoff {
-				return usageError("--backoff %s: use 0s to %s", o.backoff, maxBackoff)
+				return output.UsageError("--backoff %s: use 0s to %s", o.backoff, maxBackoff)
 			}
 			o.campaigns = !o.once
-			r := &runner{runOptions: &o.runOptions, env: env, report: newReporter(env, o.verbose)}
+			r := &runner{runOptions: &o.runOptions, env: env, report: output.NewReporter(env, o.verbose)}
 			return r.within(cmd.Context(), func(locker *holdfast.Locker) error {
 				return (&candidate{runner: r, once: o.once, backoff: o.backoff}).campaign(cmd.Context(), locker)
 			})
@@ -74,7 +75,7 @@ func newElectCommand(env environment) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(f)
-	addExitCode(f, &o.lostCode, "lost-exit-code", "", exitLost, 1, "with --once: status if leadership was lost, or reached --max-hold")
+	addExitCode(f, &o.lostCode, "lost-exit-code", "", output.ExitLost, 1, "with --once: status if leadership was lost, or reached --max-hold")
 	f.BoolVar(&o.once, "once", false, "end after the first term")
 	f.DurationVar(&o.backoff, "backoff", time.Second, "how long to wait after a short term, before it is doubled")
 	return cmd
@@ -84,7 +85,7 @@ func newElectCommand(env environment) *cobra.Command {
 func (o *electOptions) addTo(f *pflag.FlagSet) {
 	o.lockOptions.addTo(f)
 	o.addCommandTo(f)
-	o.conflictCode = exitBusy
+	o.conflictCode = output.ExitBusy
 }
 
 // candidate campaigns for leadership.
@@ -130,7 +131,7 @@ func (c *candidate) term(ctx context.Context, election *elect.Election) (lasted 
 			granted()
 			done()
 			if interrupt := interruptOf(waiting); interrupt != nil {
-				err = exit(interrupt.status())
+				err = output.Exit(interrupt.status())
 				return c.unlock(lock)
 			}
 			begun := time.Now()
@@ -148,20 +149,20 @@ func (c *candidate) term(ctx context.Context, election *elect.Election) (lasted 
 // account says how a term ended. What would end the next one in the same way is
 // returned: a command that cannot be started.
 func (c *candidate) account(err error, lasted time.Duration) error {
-	var ended *exitError
+	var ended *output.ExitError
 	switch {
 	case err == nil:
-		c.report.line(levelNotice, "the command ended with status 0 after "+coarse(lasted).String()+"; campaigning again")
+		c.report.Line(output.LevelNotice, "the command ended with status 0 after "+output.Coarse(lasted).String()+"; campaigning again")
 	case !errors.As(err, &ended):
 		return err
-	case ended.err != nil && ended.code != c.lostCode:
+	case ended.Err != nil && ended.Code != c.lostCode:
 		return err
-	case ended.err != nil:
-		c.report.warn("%v; campaigning again", ended.err)
-	case ended.code == c.lostCode:
-		c.report.warn("the term is over after %s; campaigning again", coarse(lasted))
+	case ended.Err != nil:
+		c.report.Warn("%v; campaigning again", ended.Err)
+	case ended.Code == c.lostCode:
+		c.report.Warn("the term is over after %s; campaigning again", output.Coarse(lasted))
 	default:
-		c.report.warn("the command ended with status %d after %s; campaigning again", ended.code, coarse(lasted))
+		c.report.Warn("the command ended with status %d after %s; campaigning again", ended.Code, output.Coarse(lasted))
 	}
 	return nil
 }
@@ -182,7 +183,7 @@ func (c *candidate) rest(ctx context.Context, pause time.Duration) error {
 			return nil // the next campaign says so
 		case sig := <-c.signals:
 			if sig != procgroup.Suspending() && procgroup.Ends(sig) {
-				return exit((&interruption{signal: sig}).status())
+				return output.Exit((&interruption{signal: sig}).status())
 			}
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // etcdFace is as much of an etcd as is needed to log in and to tell its version.
@@ -150,9 +152,9 @@ func TestEtcdLogin(t *testing.T) {
 		}
 	}
 	got := call(t, bare("HOLDFAST_URL=etcds://app:wr0ng@"+addr), "run", "--cacert", cert, "job", "true")
-	got.want(t, exitRefused, "etcd at "+addr, "authentication failed")
+	got.want(t, output.ExitRefused, "etcd at "+addr, "authentication failed")
 	if strings.Contains(got.stderr, "wr0ng") {
 		t.Errorf("the password was printed: %s", got.stderr)
 	}
-	call(t, bare("HOLDFAST_URL=etcds://app:s3%2Fcret@"+addr), "run", "--cacert", cert, "--user", "other", "job", "true").want(t, exitRefused, "authentication failed")
+	call(t, bare("HOLDFAST_URL=etcds://app:s3%2Fcret@"+addr), "run", "--cacert", cert, "--user", "other", "job", "true").want(t, output.ExitRefused, "authentication failed")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -23,7 +24,7 @@ func TestEveryExitCodeIsChecked(t *testing.T) {
 	s := newSite(t)
 	s.hold("job")
 	checked := 0
-	for _, cmd := range newRootCommand(environment{}).Commands() {
+	for _, cmd := range newRootCommand(output.Environment{}).Commands() {
 		for _, flag := range exitCodeFlags(cmd) {
 			for _, code := range []string{"-1", "256", "512", "1000"} {
 				args := []string{cmd.Name(), "--" + flag + "=" + code, "job"}
@@ -33,7 +34,7 @@ func TestEveryExitCodeIsChecked(t *testing.T) {
 				if cmd.Name() != "hold" {
 					args = append(args, "true")
 				}
-				s.run(args...).want(t, exitUsage, "--"+flag)
+				s.run(args...).want(t, output.ExitUsage, "--"+flag)
 			}
 			checked++
 		}
@@ -70,30 +71,30 @@ func TestStatusOfWhatCameTogether(t *testing.T) {
 		{"busy", []error{busy}, 5},
 		{"busy, out of time", []error{busy, late}, 5},
 		{"out of time, busy", []error{late, busy}, 5},
-		{"out of time", []error{late}, exitUnreachable},
-		{"no answer", []error{driver.ErrNotExecuted, late}, exitUnreachable},
+		{"out of time", []error{late}, output.ExitUnreachable},
+		{"no answer", []error{driver.ErrNotExecuted, late}, output.ExitUnreachable},
 		{"busy, no answer", []error{busy, driver.ErrNotExecuted}, 5},
-		{"rights", []error{noPerm}, exitRefused},
-		{"busy, rights", []error{busy, noPerm}, exitRefused},
-		{"rights, busy, out of time", []error{noPerm, busy, late}, exitRefused},
-		{"busy, password", []error{busy, noAuth}, exitRefused},
-		{"out of time, password", []error{late, noAuth}, exitRefused},
-		{"busy, a name that cannot be kept", []error{busy, driver.ErrRefused}, exitUsage},
-		{"another kind", []error{holdfast.ErrMismatch}, exitUsage},
-		{"busy, another kind", []error{busy, holdfast.ErrMismatch}, exitUsage},
-		{"another kind, out of time", []error{holdfast.ErrMismatch, late}, exitUsage},
-		{"rights, another kind", []error{noPerm, holdfast.ErrMismatch}, exitUsage},
-		{"busy, not supported", []error{busy, errors.ErrUnsupported}, exitOwnFailure},
-		{"busy, waits for itself", []error{busy, holdfast.ErrDeadlock}, exitOwnFailure},
+		{"rights", []error{noPerm}, output.ExitRefused},
+		{"busy, rights", []error{busy, noPerm}, output.ExitRefused},
+		{"rights, busy, out of time", []error{noPerm, busy, late}, output.ExitRefused},
+		{"busy, password", []error{busy, noAuth}, output.ExitRefused},
+		{"out of time, password", []error{late, noAuth}, output.ExitRefused},
+		{"busy, a name that cannot be kept", []error{busy, driver.ErrRefused}, output.ExitUsage},
+		{"another kind", []error{holdfast.ErrMismatch}, output.ExitUsage},
+		{"busy, another kind", []error{busy, holdfast.ErrMismatch}, output.ExitUsage},
+		{"another kind, out of time", []error{holdfast.ErrMismatch, late}, output.ExitUsage},
+		{"rights, another kind", []error{noPerm, holdfast.ErrMismatch}, output.ExitUsage},
+		{"busy, not supported", []error{busy, errors.ErrUnsupported}, output.ExitOwnFailure},
+		{"busy, waits for itself", []error{busy, holdfast.ErrDeadlock}, output.ExitOwnFailure},
 	} {
 		o := &lockOptions{conflictCode: 5, skipOK: true}
 		err := o.notAcquired(t.Context(), fmt.Errorf("lock %q: %w", "job", errors.Join(test.errs...)))
-		var ended *exitError
-		if !errors.As(err, &ended) || ended.code != test.want || ended.err == nil {
+		var ended *output.ExitError
+		if !errors.As(err, &ended) || ended.Code != test.want || ended.Err == nil {
 			t.Errorf("%s: got %v, want status %d and what happened", test.name, err, test.want)
 			continue
 		}
-		r := &runner{runOptions: &runOptions{lockOptions: *o}, report: newReporter(environment{stderr: io.Discard}, false)}
+		r := &runner{runOptions: &runOptions{lockOptions: *o}, report: output.NewReporter(output.Environment{Stderr: io.Discard}, false)}
 		if skipped := r.skipped(err) == nil; skipped != (test.want == 5) {
 			t.Errorf("%s: got skipped %v, want that of busy locks only", test.name, skipped)
 		}
@@ -109,8 +110,8 @@ func TestStatusOfASignalComesFirst(t *testing.T) {
 	<-ctx.Done()
 	o := &lockOptions{conflictCode: 5}
 	err := o.notAcquired(ctx, errors.Join(&holdfast.BusyError{}, driver.ErrRefused, ctx.Err()))
-	var ended *exitError
-	if !errors.As(err, &ended) || ended.code != 130 || ended.err != nil {
+	var ended *output.ExitError
+	if !errors.As(err, &ended) || ended.Code != 130 || ended.Err != nil {
 		t.Errorf("got %v, want status 130 and no message", err)
 	}
 }
@@ -118,9 +119,9 @@ func TestStatusOfASignalComesFirst(t *testing.T) {
 // Windows has neither run nor elect: one sentence says so, and what there is.
 func TestSystemsWithoutProcessGroups(t *testing.T) {
 	err := checkSystem("elect", false)
-	var exit *exitError
-	if !errors.As(err, &exit) || exit.code != exitUsage || !strings.Contains(err.Error(), "elect is not available on this system") {
-		t.Errorf("got %v, want status %d and a sentence that says so", err, exitUsage)
+	var exit *output.ExitError
+	if !errors.As(err, &exit) || exit.Code != output.ExitUsage || !strings.Contains(err.Error(), "elect is not available on this system") {
+		t.Errorf("got %v, want status %d and a sentence that says so", err, output.ExitUsage)
 	}
 	if err := checkSystem("run", true); err != nil {
 		t.Errorf("got %v for a system that has them", err)

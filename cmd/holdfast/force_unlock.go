@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -52,7 +52,7 @@ type forceOptions struct {
 	ask    bool // before anything is done
 }
 
-func newForceUnlockCommand(env environment) *cobra.Command {
+func newForceUnlockCommand(env output.Environment) *cobra.Command {
 	o := &forceOptions{}
 	cmd := &cobra.Command{
 		Use:                   "force-unlock [flags] NAME",
@@ -89,26 +89,21 @@ func newForceUnlockCommand(env environment) *cobra.Command {
 	return cmd
 }
 
-func (o *forceOptions) complete(f *pflag.FlagSet, env environment) error {
+func (o *forceOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 	o.reason = strings.TrimSpace(o.reason)
 	chosen := f.Changed("holder") || f.Changed("token")
 	switch {
 	case o.reason == "":
-		return usageError("--reason is missing: the holder, and whoever asks later, will want to know")
+		return output.UsageError("--reason is missing: the holder, and whoever asks later, will want to know")
 	case f.Changed("holder") && o.holder == "", f.Changed("token") && o.token == 0: // such as of a variable that is not set
-		return usageError("an empty --holder, or --token 0, names nobody; give them as inspect shows them")
+		return output.UsageError("an empty --holder, or --token 0, names nobody; give them as inspect shows them")
 	case o.yes && !chosen:
-		return usageError("--yes does not say whose hold to end: give --holder or --token, as inspect shows them")
-	case !chosen && !isTerminalInput(env.stdin):
-		return usageError("standard input is no terminal to ask on: say whose hold to end with --holder or --token, as inspect shows them")
+		return output.UsageError("--yes does not say whose hold to end: give --holder or --token, as inspect shows them")
+	case !chosen && !output.IsTerminal(env.Stdin):
+		return output.UsageError("standard input is no terminal to ask on: say whose hold to end with --holder or --token, as inspect shows them")
 	}
-	o.ask = !o.yes && isTerminalInput(env.stdin)
+	o.ask = !o.yes && output.IsTerminal(env.Stdin)
 	return nil
-}
-
-func isTerminalInput(in io.Reader) bool {
-	file, ok := in.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // unlocker runs a force-unlock.
@@ -146,7 +141,7 @@ func (c *unlocker) end(ctx context.Context, hold admin.Hold, seen time.Time) err
 	reason := c.reason + c.signature()
 	err := c.console.ForceUnlock(ctx, c.name, h, reason)
 	if errors.Is(err, driver.ErrGone) {
-		return &exitError{code: exitFailure, err: fmt.Errorf("nothing was done: %w", err)}
+		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("nothing was done: %w", err)}
 	}
 	if source, ok := c.store.Backend.(admin.Source); ok && err == nil && c.eventLog {
 		log := audit.New(source, &audit.Options{Logger: c.logger})
@@ -181,7 +176,7 @@ func (c *unlocker) choose(ctx context.Context) (admin.Record, admin.Hold, error)
 		return r, admin.Hold{}, c.no("nobody holds %q", c.name)
 	}
 	if c.token != 0 && !tellsTokens(r) {
-		return r, admin.Hold{}, usageError("the token of that hold is not known (or not yet: clients say it after a few seconds): give --holder, as inspect shows it")
+		return r, admin.Hold{}, output.UsageError("the token of that hold is not known (or not yet: clients say it after a few seconds): give --holder, as inspect shows it")
 	}
 	var found []admin.Hold
 	for _, h := range r.Holds {
@@ -193,9 +188,9 @@ func (c *unlocker) choose(ctx context.Context) (admin.Record, admin.Hold, error)
 	case 1:
 		return r, found[0], nil
 	case 0:
-		return r, admin.Hold{}, c.no("that holder has no hold of %q any more; now: %s", c.name, people(r))
+		return r, admin.Hold{}, c.no("that holder has no hold of %q any more; now: %s", c.name, output.People(r))
 	default:
-		return r, admin.Hold{}, usageError("%q has %d holders: give the --holder that is meant, as inspect shows it", c.name, r.Holders)
+		return r, admin.Hold{}, output.UsageError("%q has %d holders: give the --holder that is meant, as inspect shows it", c.name, r.Holders)
 	}
 }
 
@@ -210,35 +205,35 @@ func tellsTokens(r admin.Record) bool {
 
 // no is the end without success.
 func (c *unlocker) no(format string, args ...any) error {
-	return &exitError{code: exitFailure, err: fmt.Errorf("nothing was done: "+format, args...)}
+	return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("nothing was done: "+format, args...)}
 }
 
 // confirm shows what is to be ended, and wants the name of the lock typed.
 func (c *unlocker) confirm(ctx context.Context, r admin.Record, h admin.Hold) error {
-	var p page
-	p.line("name", "%s", clean(r.Name))
-	p.line("kind", "%s", r.Kind)
+	var p output.Page
+	p.Line("name", "%s", output.Clean(r.Name))
+	p.Line("kind", "%s", r.Kind)
 	shown := r
 	shown.Holds, shown.Holders = []admin.Hold{h}, 1
-	p.holds(shown)
-	p.waiters(r)
-	p.line("", "")
+	p.Holds(shown)
+	p.Waiters(r)
+	p.Line("", "")
 	if !h.Kept() {
 		fmt.Fprintln(&p, "The holder is not stopped by this. Only fencing tokens protect the data until it notices.")
 	}
 	if !h.Kept() && h.Remaining >= 0 && h.Remaining < 10*time.Second {
-		fmt.Fprintf(&p, "Its lease ends in %s unless it is renewed: if the holder is dead, waiting is safer.\n", coarse(h.Remaining))
+		fmt.Fprintf(&p, "Its lease ends in %s unless it is renewed: if the holder is dead, waiting is safer.\n", output.Coarse(h.Remaining))
 	}
 	fmt.Fprint(&p, "Type the name of the lock to end this hold: ")
-	if _, err := io.WriteString(c.env.stderr, p.String()); err != nil {
+	if _, err := io.WriteString(c.env.Stderr, p.String()); err != nil {
 		return err
 	}
-	answer, err := readLine(ctx, c.env.stdin)
+	answer, err := readLine(ctx, c.env.Stdin)
 	if err != nil {
-		fmt.Fprintln(c.env.stderr)
+		fmt.Fprintln(c.env.Stderr)
 		return err
 	}
-	if answer != c.name && answer != clean(c.name) {
+	if answer != c.name && answer != output.Clean(c.name) {
 		return c.no("that is not %q", c.name)
 	}
 	return nil
@@ -269,18 +264,18 @@ func readLine(ctx context.Context, in io.Reader) (string, error) {
 
 // forcedJSON is what force-unlock --json prints.
 type forcedJSON struct {
-	Version int       `json:"version"`
-	Event   string    `json:"event"` // forced
-	Name    string    `json:"name"`
-	Reason  string    `json:"reason"`
-	At      time.Time `json:"at"`
-	Hold    holdJSON  `json:"hold"`
+	Version int         `json:"version"`
+	Event   string      `json:"event"` // forced
+	Name    string      `json:"name"`
+	Reason  string      `json:"reason"`
+	At      time.Time   `json:"at"`
+	Hold    output.Hold `json:"hold"`
 }
 
 func (c *unlocker) print(r admin.Record, h admin.Hold) error {
 	if c.json {
-		return jsonTo(c.env.stdout).Encode(forcedJSON{jsonVersion, "forced", r.Name, c.reason, time.Now(), holdOf(h)})
+		return output.JSONTo(c.env.Stdout).Encode(forcedJSON{output.JSONVersion, "forced", r.Name, c.reason, time.Now(), output.HoldOf(h)})
 	}
-	_, err := fmt.Fprintf(c.env.stdout, "ended the hold of %s on %q\n", person(h.Owner, h.Note, h.Client), r.Name)
+	_, err := fmt.Fprintf(c.env.Stdout, "ended the hold of %s on %q\n", output.Person(h.Owner, h.Note, h.Client), r.Name)
 	return err
 }

@@ -3,12 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // helpWidth is that of help which does not go to a terminal.
@@ -53,7 +53,7 @@ func setHelp(root *cobra.Command) {
 			usual(cmd, args)
 			return
 		}
-		writeHelp(cmd.OutOrStdout(), cmd, widthOf(cmd.OutOrStdout()))
+		writeHelp(cmd.OutOrStdout(), cmd, output.WidthOf(cmd.OutOrStdout(), helpWidth))
 	})
 }
 
@@ -63,10 +63,10 @@ func writeHelp(w io.Writer, cmd *cobra.Command, width int) {
 		long = cmd.Short + "."
 	}
 	if !cmd.Runnable() { // a topic
-		fmt.Fprintln(w, wrap(long, width))
+		fmt.Fprintln(w, output.Wrap(long, width))
 		return
 	}
-	first, rest, _ := strings.Cut(wrap(long, width), "\n\n")
+	first, rest, _ := strings.Cut(output.Wrap(long, width), "\n\n")
 	fmt.Fprintf(w, "%s\n\nUsage:\n  %s\n", first, cmd.UseLine())
 	if cmd.Example != "" {
 		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
@@ -96,14 +96,4 @@ func flagUsages(cmd *cobra.Command, width int) (own, connection string) {
 		}
 	})
 	return mine.FlagUsagesWrapped(width), others.FlagUsagesWrapped(width)
-}
-
-// widthOf returns the width of a terminal, or helpWidth.
-func widthOf(w io.Writer) int {
-	if file, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width >= 40 {
-			return width
-		}
-	}
-	return helpWidth
 }

@@ -7,12 +7,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // On a terminal of 80 columns no line of a help is longer, so the terminal breaks no word;
 // on a narrow one, no line of prose. No word is lost, and the lines of tables are whole.
 func TestHelpFitsTheTerminal(t *testing.T) {
-	root := newRootCommand(environment{})
+	root := newRootCommand(output.Environment{})
 	root.InitDefaultHelpFlag()
 	for _, cmd := range root.Commands() {
 		if !documented(cmd) || cmd.Name() == "completion" {
@@ -44,15 +46,4 @@ func helpOf(cmd *cobra.Command, width int) string {
 	var out bytes.Buffer
 	writeHelp(&out, cmd, width)
 	return out.String()
-}
-
-func TestWrap(t *testing.T) {
-	const text = "one two\nthree four five\n\n  a table   of words\n  and more\nsix seven"
-	const want = "one two three\nfour five\n\n  a table   of words\n  and more\nsix seven"
-	if got := wrap(text, 13); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got := wrap("a verylongwordindeed b", 8); got != "a\nverylongwordindeed\nb" {
-		t.Errorf("got %q, want the long word on a line of its own", got)
-	}
 }

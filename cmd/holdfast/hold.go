@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -44,7 +45,7 @@ type holdOptions struct {
 	json        bool
 }
 
-func newHoldCommand(env environment) *cobra.Command {
+func newHoldCommand(env output.Environment) *cobra.Command {
 	o := &holdOptions{}
 	cmd := &cobra.Command{
 		Use:                   "hold [flags] NAME",
@@ -56,7 +57,7 @@ func newHoldCommand(env environment) *cobra.Command {
 		Args:                  oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
-			report := newReporter(env, o.verbose)
+			report := output.NewReporter(env, o.verbose)
 			f := cmd.Flags()
 			if err := o.configure(f, env, report, lockSettings()); err != nil {
 				return err
@@ -65,7 +66,7 @@ func newHoldCommand(env environment) *cobra.Command {
 				return err
 			}
 			if o.period < 0 {
-				return usageError("--for %s is negative", o.period)
+				return output.UsageError("--for %s is negative", o.period)
 			}
 			return (&manualHold{holdOptions: o, env: env, report: report}).run(cmd.Context())
 		},
@@ -77,7 +78,7 @@ func newHoldCommand(env environment) *cobra.Command {
 	o.addKindTo(f)
 	f.DurationVar(&o.period, "for", 0, "release the lock after this; 0 never does")
 	f.BoolVar(&o.ignoreInput, "ignore-stdin", false, "go on when standard input is closed")
-	addExitCode(f, &o.conflictCode, "conflict-exit-code", "E", exitBusy, 0, "status if the lock is held by another")
+	addExitCode(f, &o.conflictCode, "conflict-exit-code", "E", output.ExitBusy, 0, "status if the lock is held by another")
 	f.BoolVar(&o.json, "json", false, "print JSON: an object when the lock is held, and one at the end")
 	return cmd
 }
@@ -85,7 +86,7 @@ func newHoldCommand(env environment) *cobra.Command {
 // oneName wants the name of a lock, and nothing else.
 func oneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
-		return usageError("one name of a lock is expected; use: %s", cmd.UseLine())
+		return output.UsageError("one name of a lock is expected; use: %s", cmd.UseLine())
 	}
 	return nil
 }
@@ -93,8 +94,8 @@ func oneName(cmd *cobra.Command, args []string) error {
 // manualHold is a hold of the command hold.
 type manualHold struct {
 	*holdOptions
-	env     environment
-	report  *reporter
+	env     output.Environment
+	report  *output.Reporter
 	signals chan os.Signal
 	holder  string
 }
@@ -120,7 +121,7 @@ func (h *manualHold) run(ctx context.Context) error {
 func (h *manualHold) granted(ctx context.Context, lock *holdfast.Lock, interrupt *interruption) error {
 	if interrupt != nil {
 		_ = h.unlock(lock)
-		return exit(interrupt.status())
+		return output.Exit(interrupt.status())
 	}
 	if err := h.print("held", lock, ""); err != nil {
 		_ = h.unlock(lock)
@@ -150,7 +151,7 @@ func (h *manualHold) keep(ctx context.Context, lock *holdfast.Lock) string {
 		case sig := <-h.signals:
 			switch {
 			case sig == procgroup.Suspending():
-				h.report.warn("a lock cannot be held by a program that is suspended; it goes on")
+				h.report.Warn("a lock cannot be held by a program that is suspended; it goes on")
 			case procgroup.Ends(sig):
 				return "interrupted"
 			}
@@ -162,7 +163,7 @@ func (h *manualHold) keep(ctx context.Context, lock *holdfast.Lock) string {
 // means nothing: a terminal is not read, and /dev/null is always at its end. What
 // reads it ends with the program: a read of a pipe cannot be given up.
 func (h *manualHold) inputEnds() <-chan struct{} {
-	if file, ok := h.env.stdin.(*os.File); ok {
+	if file, ok := h.env.Stdin.(*os.File); ok {
 		info, err := file.Stat()
 		if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
 			return nil
@@ -174,7 +175,7 @@ func (h *manualHold) inputEnds() <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(io.Discard, h.env.stdin)
+		_, _ = io.Copy(io.Discard, h.env.Stdin)
 	}()
 	return ended
 }
@@ -182,10 +183,10 @@ func (h *manualHold) inputEnds() <-chan struct{} {
 func (h *manualHold) release(lock *holdfast.Lock, why string) error {
 	err := h.unlock(lock)
 	if errors.Is(err, holdfast.ErrLost) {
-		return &exitError{code: exitLost, err: errors.Join(err, h.print("lost", lock, err.Error()))}
+		return &output.ExitError{Code: output.ExitLost, Err: errors.Join(err, h.print("lost", lock, err.Error()))}
 	}
 	if err != nil {
-		h.report.warn("%v", err)
+		h.report.Warn("%v", err)
 	}
 	return h.print("released", lock, why)
 }
@@ -203,14 +204,14 @@ type heldLine struct {
 
 func (h *manualHold) print(event string, lock *holdfast.Lock, why string) error {
 	if h.json {
-		return jsonTo(h.env.stdout).Encode(heldLine{1, event, lock.Name(), lock.Token(), h.holder, time.Now(), why})
+		return output.JSONTo(h.env.Stdout).Encode(heldLine{1, event, lock.Name(), lock.Token(), h.holder, time.Now(), why})
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %q", event, lock.Name())
 	switch event {
 	case "held":
-		fmt.Fprintf(&text, ", token %d, as %s", lock.Token(), clean(h.holder))
-		if isTerminal(h.env.stdout) {
+		fmt.Fprintf(&text, ", token %d, as %s", lock.Token(), output.Clean(h.holder))
+		if output.IsTerminal(h.env.Stdout) {
 			text.WriteString("; Ctrl-C releases it")
 		}
 	case "released":
@@ -218,6 +219,6 @@ func (h *manualHold) print(event string, lock *holdfast.Lock, why string) error 
 	default:
 		return nil // an error says so
 	}
-	_, err := fmt.Fprintln(h.env.stdout, text.String())
+	_, err := fmt.Fprintln(h.env.Stdout, text.String())
 	return err
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -86,9 +87,9 @@ func TestHoldInterruptedByTheGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	h := &manualHold{holdOptions: &holdOptions{}, env: environment{stdout: &out}}
-	var ended *exitError
-	if err := h.granted(t.Context(), lock, &interruption{signal: syscall.SIGTERM}); !errors.As(err, &ended) || ended.code != 143 || out.Len() != 0 {
+	h := &manualHold{holdOptions: &holdOptions{}, env: output.Environment{Stdout: &out}}
+	var ended *output.ExitError
+	if err := h.granted(t.Context(), lock, &interruption{signal: syscall.SIGTERM}); !errors.As(err, &ended) || ended.Code != 143 || out.Len() != 0 {
 		t.Errorf("got %v and %q, want status 143 and no word", err, out.String())
 	}
 	if records, err := store.Get(t.Context(), "job"); err != nil || records[0].Holders != 0 {

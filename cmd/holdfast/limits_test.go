@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -37,7 +38,7 @@ func TestLimits(t *testing.T) {
 		if want == "" {
 			got.want(t, 0)
 		} else {
-			got.want(t, exitUsage, want)
+			got.want(t, output.ExitUsage, want)
 		}
 		if strings.Contains(got.stderr, "less than -") {
 			t.Errorf("%s: got %q, a negative duration", line, got.stderr)
@@ -57,8 +58,8 @@ func TestLongNames(t *testing.T) {
 				words := strings.Fields(strings.Replace(command, "NAME", strings.Repeat("n", n), 1))
 				return s.run(append([]string{words[0], "-u", url}, words[1:]...)...)
 			}
-			with(limit).want(t, exitUnreachable, "cannot connect")
-			with(limit+1).want(t, exitUsage, fmt.Sprintf(`the name "nnnnnnnnnnnnnnnnnnnn"… has %d bytes`, limit+1), fmt.Sprint("takes at most ", limit))
+			with(limit).want(t, output.ExitUnreachable, "cannot connect")
+			with(limit+1).want(t, output.ExitUsage, fmt.Sprintf(`the name "nnnnnnnnnnnnnnnnnnnn"… has %d bytes`, limit+1), fmt.Sprint("takes at most ", limit))
 		}
 	}
 }
@@ -76,8 +77,8 @@ func TestMismatchWithOtherData(t *testing.T) {
 	s := newSite(t)
 	o := &lockOptions{name: "job", console: admin.New(otherData{s.backend()})}
 	err := o.explainMismatch(fmt.Errorf("lock: %w", holdfast.ErrMismatch))
-	var own *exitError
-	if !errors.As(err, &own) || own.code != exitUsage || !strings.Contains(err.Error(), "something under that name which is no lock") {
+	var own *output.ExitError
+	if !errors.As(err, &own) || own.Code != output.ExitUsage || !strings.Contains(err.Error(), "something under that name which is no lock") {
 		t.Errorf("got %v", err)
 	}
 }

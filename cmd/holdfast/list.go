@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 const listLong = `Ls lists locked names of all programs: Redisson's locks of all kinds too, held by Java or
@@ -64,7 +65,7 @@ type listOptions struct {
 	watch    time.Duration
 }
 
-func newListCommand(env environment) *cobra.Command {
+func newListCommand(env output.Environment) *cobra.Command {
 	o := &listOptions{}
 	cmd := &cobra.Command{
 		Use:                   "ls [flags] [PATTERN]",
@@ -83,7 +84,7 @@ func newListCommand(env environment) *cobra.Command {
 				if o.watch > 0 {
 					return o.again(ctx, l)
 				}
-				return (&lister{listOptions: o, reader: l, out: env.stdout}).run(ctx)
+				return (&lister{listOptions: o, reader: l, out: env.Stdout}).run(ctx)
 			})
 		},
 	}
@@ -108,28 +109,28 @@ func (o *listOptions) addTo(f *pflag.FlagSet) {
 
 func (o *listOptions) complete(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usageError("one pattern at most; put it in quotes, else the shell replaces it by names of files; use: %s", cmd.UseLine())
+		return output.UsageError("one pattern at most; put it in quotes, else the shell replaces it by names of files; use: %s", cmd.UseLine())
 	}
 	if len(args) == 1 {
 		o.pattern = args[0]
 	}
 	if _, err := path.Match(o.pattern, ""); err != nil {
-		return usageError("the pattern %q is not complete: [ without ], or \\ at the end", o.pattern)
+		return output.UsageError("the pattern %q is not complete: [ without ], or \\ at the end", o.pattern)
 	}
 	if o.limit < 0 || o.keys < 0 || o.pace < 0 || o.timeout < 0 {
-		return usageError("--limit, --keys, --pace and --timeout cannot be negative")
+		return output.UsageError("--limit, --keys, --pace and --timeout cannot be negative")
 	}
 	if err := o.completeOutput(); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("watch") && (o.watch < 100*time.Millisecond || o.json) {
-		return usageError("--watch is at least 100ms, and not for --json: use tail, which prints what changes")
+		return output.UsageError("--watch is at least 100ms, and not for --json: use tail, which prints what changes")
 	}
 	if o.sort == "" && o.output != "jsonl" {
 		o.sort = "name"
 	}
 	if _, ok := orders()[o.sort]; !ok && o.sort != "" {
-		return usageError("--sort %q: use name, kind, holder, lease or waiters", o.sort)
+		return output.UsageError("--sort %q: use name, kind, holder, lease or waiters", o.sort)
 	}
 	return nil
 }
@@ -149,9 +150,9 @@ func (o *listOptions) completeOutput() error {
 	objects := o.output == "json" || o.output == "jsonl"
 	switch {
 	case !objects && o.output != "table" && o.output != "wide":
-		return usageError("--output %q: use table, wide, json or jsonl", o.output)
+		return output.UsageError("--output %q: use table, wide, json or jsonl", o.output)
 	case o.json && o.output != "jsonl", o.wide && !o.json && o.output != "wide":
-		return usageError("--output %s contradicts --json or --wide; give one of them", o.output)
+		return output.UsageError("--output %s contradicts --json or --wide; give one of them", o.output)
 	}
 	o.json, o.wide = objects, o.output == "wide"
 	return nil
@@ -162,14 +163,11 @@ func orders() map[string]func(a, b admin.Record) int {
 	return map[string]func(a, b admin.Record) int{
 		"name":    func(admin.Record, admin.Record) int { return 0 },
 		"kind":    func(a, b admin.Record) int { return cmp.Compare(a.Kind, b.Kind) },
-		"holder":  func(a, b admin.Record) int { return cmp.Compare(people(a), people(b)) },
-		"lease":   func(a, b admin.Record) int { return cmp.Compare(uint64(lease(a)), uint64(lease(b))) }, // negative is forever
-		"waiters": func(a, b admin.Record) int { return cmp.Compare(waiters(b), waiters(a)) },
+		"holder":  func(a, b admin.Record) int { return cmp.Compare(output.People(a), output.People(b)) },
+		"lease":   func(a, b admin.Record) int { return cmp.Compare(uint64(output.Lease(a)), uint64(output.Lease(b))) }, // negative is forever
+		"waiters": func(a, b admin.Record) int { return cmp.Compare(output.Waiters(b), output.Waiters(a)) },
 	}
 }
-
-// waiters is how many wait, as far as the store shows.
-func waiters(r admin.Record) int { return max(r.Waiting, r.Listeners, 0) }
 
 // beginning returns what all names that match a pattern begin with. A pattern
 // without special characters is a beginning itself.
@@ -224,10 +222,10 @@ func (o *listOptions) again(ctx context.Context, l *reader) error {
 			fmt.Fprintf(&text, "as of %s\n", time.Now().Format(time.TimeOnly))
 		}
 		home := ""
-		if isTerminal(l.env.stdout) {
+		if output.IsTerminal(l.env.Stdout) {
 			home = "\x1b[H\x1b[J"
 		}
-		if _, err := io.WriteString(l.env.stdout, home+text.String()); err != nil {
+		if _, err := io.WriteString(l.env.Stdout, home+text.String()); err != nil {
 			return err
 		}
 		timer.Reset(o.watch)
@@ -255,7 +253,7 @@ func (l *lister) run(ctx context.Context) error {
 			continue
 		}
 		if l.limit > 0 && l.shown == l.limit {
-			l.report.line(levelNotice, fmt.Sprintf("there are more; --limit is %d", l.limit))
+			l.report.Line(output.LevelNotice, fmt.Sprintf("there are more; --limit is %d", l.limit))
 			break
 		}
 		l.shown++
@@ -272,7 +270,7 @@ func (l *lister) run(ctx context.Context) error {
 }
 
 func (l *lister) wanted(r admin.Record) bool {
-	return matches(l.pattern, r.Name) && (!l.held || r.Holders > 0) && (!l.waiting || waiters(r) > 0)
+	return matches(l.pattern, r.Name) && (!l.held || r.Holders > 0) && (!l.waiting || output.Waiters(r) > 0)
 }
 
 // incomplete says why there may be more than was printed.
@@ -290,11 +288,11 @@ func (l *lister) incomplete(ctx context.Context) error {
 	default:
 		err = fmt.Errorf("incomplete: %w", err)
 	}
-	return &exitError{code: exitFailure, err: err}
+	return &output.ExitError{Code: output.ExitFailure, Err: err}
 }
 
 func (l *lister) print(r admin.Record) error {
-	return jsonTo(l.out).Encode(recordOf(r))
+	return output.JSONTo(l.out).Encode(output.RecordOf(r))
 }
 
 func (l *lister) printSorted() error {
@@ -305,7 +303,7 @@ func (l *lister) printSorted() error {
 	shown := l.kept
 	if l.limit > 0 && len(shown) > l.limit {
 		if l.watch == 0 {
-			l.report.line(levelNotice, fmt.Sprintf("there are %d more; --limit is %d", len(shown)-l.limit, l.limit))
+			l.report.Line(output.LevelNotice, fmt.Sprintf("there are %d more; --limit is %d", len(shown)-l.limit, l.limit))
 		}
 		shown = shown[:l.limit]
 	}
@@ -320,7 +318,10 @@ func (l *lister) printSorted() error {
 		}
 		return nil
 	}
-	if len(shown) == 0 && l.failed == nil {
+	if len(shown) == 0 && l.failed != nil {
+		return nil
+	}
+	if len(shown) == 0 {
 		text := "nothing is locked"
 		if l.pattern != "" {
 			text = fmt.Sprintf("no locked name matches %q", l.pattern)
@@ -329,16 +330,21 @@ func (l *lister) printSorted() error {
 			_, err := fmt.Fprintln(l.out, text)
 			return err
 		}
-		l.report.line(levelNotice, text)
+		l.report.Line(output.LevelNotice, text)
 		return nil
 	}
-	return l.table(shown)
+	width := 0
+	if !l.wide && output.IsTerminal(l.env.Stdout) {
+		width = output.WidthOf(l.env.Stdout, helpWidth)
+	}
+	_, err := io.WriteString(l.out, output.Table(shown, l.wide, width))
+	return err
 }
 
 func (l *lister) printArray(records []admin.Record) error {
-	list := make([]recordJSON, len(records))
+	list := make([]output.Record, len(records))
 	for i, r := range records {
-		list[i] = recordOf(r)
+		list[i] = output.RecordOf(r)
 	}
-	return jsonTo(l.out).Encode(list)
+	return output.JSONTo(l.out).Encode(list)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 const (
@@ -94,26 +95,26 @@ func (o *lockOptions) complete(f *pflag.FlagSet) error {
 		o.ttl = o.imported.TTL
 	}
 	if o.name == "" {
-		return usageError("the name of the lock is empty")
+		return output.UsageError("the name of the lock is empty")
 	}
 	if o.ttl < minTTL {
-		return usageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
+		return output.UsageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
 	}
 	if o.ttl > maxTTL {
-		return usageError("--ttl %s is too long; use at most %s", o.ttl, maxTTL)
+		return output.UsageError("--ttl %s is too long; use at most %s", o.ttl, maxTTL)
 	}
 	if o.wait < 0 {
-		return usageError("--wait %s is negative", o.wait)
+		return output.UsageError("--wait %s is negative", o.wait)
 	}
 	if o.nonblock && f.Changed("wait") {
-		return usageError("--nonblock does not wait and --wait does; give one of them")
+		return output.UsageError("--nonblock does not wait and --wait does; give one of them")
 	}
 	if m := o.config.Duration("lock.margin"); m < 0 || m >= o.ttl/2 {
-		return usageError("%s of %s does not fit a --ttl of %s: it must be less than half of it", o.config.Where("lock.margin"), m, o.ttl)
+		return output.UsageError("%s of %s does not fit a --ttl of %s: it must be less than half of it", o.config.Where("lock.margin"), m, o.ttl)
 	}
 	for _, label := range o.labels {
 		if key, _, ok := strings.Cut(label, "="); !ok || key == "" {
-			return usageError("--label %q: use key=value", label)
+			return output.UsageError("--label %q: use key=value", label)
 		}
 	}
 	return o.checkKind(f)
@@ -131,11 +132,11 @@ func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
 	}
 	switch {
 	case kinds > 1:
-		return usageError("--fair, --shared, --exclusive and --permits are different kinds of lock; give one of them")
+		return output.UsageError("--fair, --shared, --exclusive and --permits are different kinds of lock; give one of them")
 	case f.Changed("permits") && o.permits < 1:
-		return usageError("--permits %d makes no semaphore; use 1 or more", o.permits)
+		return output.UsageError("--permits %d makes no semaphore; use 1 or more", o.permits)
 	case o.permits > maxPermits:
-		return usageError("--permits %d are too many; use at most %d", o.permits, maxPermits)
+		return output.UsageError("--permits %d are too many; use at most %d", o.permits, maxPermits)
 	}
 	return nil
 }

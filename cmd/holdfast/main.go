@@ -6,9 +6,10 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 func main() {
@@ -19,43 +20,24 @@ func main() {
 // run is the program without its process: tests call it. It returns the status
 // to exit with.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	env := environment{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ}
+	env := output.Environment{Stdin: stdin, Stdout: stdout, Stderr: stderr, Environ: environ}
 	root := newRootCommand(env)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitOK
+		return output.ExitOK
 	}
-	var exit *exitError
+	var exit *output.ExitError
 	if !errors.As(err, &exit) {
-		exit = &exitError{code: exitFailure, err: err}
+		exit = &output.ExitError{Code: output.ExitFailure, Err: err}
 	}
-	if exit.err != nil {
-		newReporter(env, false).failure(exit.err)
+	if exit.Err != nil {
+		output.NewReporter(env, false).Failure(exit.Err)
 	}
-	return exit.code
+	return exit.Code
 }
 
-// environment is what a command has of its process. Commands use nothing else
-// of it.
-type environment struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-	environ        []string // "NAME=value"
-}
-
-// lookup returns the value of an environment variable, and whether it is set to
-// something. As with the shell's ${NAME:-…}, an empty value counts as unset.
-func (e environment) lookup(name string) (string, bool) {
-	for i := len(e.environ) - 1; i >= 0; i-- {
-		if key, value, _ := strings.Cut(e.environ[i], "="); key == name {
-			return value, value != ""
-		}
-	}
-	return "", false
-}
-
-func newRootCommand(env environment) *cobra.Command {
+func newRootCommand(env output.Environment) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "holdfast",
 		Short: "Run commands under a distributed lock",
@@ -76,11 +58,11 @@ Name the store with --url, HOLDFAST_URL, REDIS_URL or a configuration file; see
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.Flags().Bool("version", false, "print the version of this program") // without cobra's -v, which is --verbose
-	root.SetIn(env.stdin)
-	root.SetOut(env.stdout)
-	root.SetErr(env.stderr)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError("%w; see %q", err, cmd.CommandPath()+" --help")
+		return output.UsageError("%w; see %q", err, cmd.CommandPath()+" --help")
 	})
 	root.AddGroup(groups()...)
 	root.AddCommand(grouped("run", newRunCommand(env), newHoldCommand(env), newElectCommand(env))...)
@@ -100,7 +82,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	}
 	message := "no command %q; see %q"
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return usageError(message+"; did you mean %q?", args[0], cmd.CommandPath()+" --help", near[0])
+		return output.UsageError(message+"; did you mean %q?", args[0], cmd.CommandPath()+" --help", near[0])
 	}
-	return usageError(message, args[0], cmd.CommandPath()+" --help")
+	return output.UsageError(message, args[0], cmd.CommandPath()+" --help")
 }

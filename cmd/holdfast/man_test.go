@@ -8,11 +8,13 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // Each command has a page. make dist has this test write them into HOLDFAST_MAN.
 func TestManPages(t *testing.T) {
-	root := newRootCommand(environment{})
+	root := newRootCommand(output.Environment{})
 	pages := map[string]string{"holdfast": manPage(root, "holdfast")}
 	for _, cmd := range root.Commands() {
 		if documented(cmd) && cmd.Name() != "completion" {

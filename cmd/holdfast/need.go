@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // need says what a command needs of a store: nil if the store has it. It is asked before
@@ -14,7 +15,7 @@ type need func(*open.Target) error
 // lacks is the error of a store that does not have what is needed.
 func lacks(t *open.Target, format string, args ...any) error {
 	err := fmt.Errorf("%s %s: %w", t.Kind.Title(), fmt.Sprintf(format, args...), errors.ErrUnsupported)
-	return &exitError{code: exitOwnFailure, err: err}
+	return &output.ExitError{Code: output.ExitOwnFailure, Err: err}
 }
 
 // needSizes is that of a command which changes how many may hold a semaphore.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -16,8 +17,8 @@ import (
 const ownersVariable = "HOLDFAST_OWNERS"
 
 // outerOwners returns the owners of the locks that the program runs under.
-func outerOwners(env environment) []string {
-	all, _ := env.lookup(ownersVariable)
+func outerOwners(env output.Environment) []string {
+	all, _ := env.Lookup(ownersVariable)
 	return strings.Fields(all)
 }
 
@@ -61,5 +62,5 @@ func inTheWay(r admin.Record, outer []string, shared bool) error {
 	if len(own) == 0 || r.Kind == admin.KindSemaphore && len(own) < r.Holders {
 		return nil
 	}
-	return &nestedError{name: r.Name, holder: person(own[0].Owner, own[0].Note, own[0].Client)}
+	return &nestedError{name: r.Name, holder: output.Person(own[0].Owner, own[0].Note, own[0].Client)}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -37,7 +38,7 @@ func TestNestedRun(t *testing.T) {
 			"election":  {"run", "job", self, "elect", "job", "true"},
 		} {
 			got := s.run(test...)
-			got.want(t, exitOwnFailure, "is held by ", ", which runs this command and waits for its end")
+			got.want(t, output.ExitOwnFailure, "is held by ", ", which runs this command and waits for its end")
 			if t.Failed() {
 				t.Fatalf("%s: got %+v", name, got)
 			}
@@ -45,7 +46,7 @@ func TestNestedRun(t *testing.T) {
 		s.run("run", "job", self, "run", "other", "true").want(t, 0)
 		s.run("run", "--shared", "rw", self, "run", "--shared", "rw", "true").want(t, 0)
 		s.run("run", "--permits", "2", "two", self, "run", "--permits", "2", "two", "true").want(t, 0)
-		s.run("run", "job", self, "run", "-n", "job", "true").want(t, exitBusy, "is held by ")
+		s.run("run", "job", self, "run", "-n", "job", "true").want(t, output.ExitBusy, "is held by ")
 	})
 }
 
@@ -54,7 +55,7 @@ func TestNestedRunAsksTheStore(t *testing.T) {
 	s := newSite(t)
 	s.hold("job")
 	s.environ = append(s.environ, ownersVariable+"=somebody:1 else:2")
-	s.run("run", "-w", "500ms", "job", "true").want(t, exitBusy, "is held by ")
+	s.run("run", "-w", "500ms", "job", "true").want(t, output.ExitBusy, "is held by ")
 }
 
 func TestInTheWay(t *testing.T) {

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 const (
@@ -30,7 +29,7 @@ type progress struct {
 	attempts  *attempts
 	diagnose  func(context.Context) error // open.Store.Trouble; may be nil
 	name      string
-	report    *reporter
+	report    *output.Reporter
 	quiet     bool     // nothing is printed
 	screen    *os.File // nil: no terminal
 	begun     time.Time
@@ -48,16 +47,16 @@ type progress struct {
 
 // startProgress starts to show what an acquire waits for. It may end the context of the
 // acquire with giveUp.
-func (o *lockOptions) startProgress(ctx context.Context, giveUp context.CancelCauseFunc, env environment, report *reporter) *progress {
+func (o *lockOptions) startProgress(ctx context.Context, giveUp context.CancelCauseFunc, env output.Environment, report *output.Reporter) *progress {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &progress{
 		console: o.console, attempts: o.attempts, diagnose: o.diagnose, name: o.name, report: report, begun: time.Now(),
-		quiet: o.skipOK && !isTerminal(env.stderr), // which is to leave no word in the mail of cron
+		quiet: o.skipOK && !output.IsTerminal(env.Stderr), // which is to leave no word in the mail of cron
 		outer: outerOwners(env), shared: o.shared, giveUp: giveUp,
 		stop: cancel, done: make(chan struct{}),
 	}
-	if kind, _ := env.lookup("TERM"); kind != "dumb" && isTerminal(env.stderr) && report.json == nil {
-		p.screen, _ = env.stderr.(*os.File)
+	if env.LiveTerminal(env.Stderr) && !env.JSONMessages() {
+		p.screen, _ = env.Stderr.(*os.File)
 	}
 	o.attempts.begin()
 	go p.run(ctx)
@@ -69,9 +68,9 @@ func (o *lockOptions) startProgress(ctx context.Context, giveUp context.CancelCa
 func (p *progress) end(acquired bool) {
 	p.stop()
 	<-p.done
-	p.report.erase()
+	p.report.Erase()
 	if p.printed && acquired {
-		p.report.line(levelNotice, fmt.Sprintf("got lock %q after %s", p.name, coarse(time.Since(p.begun))))
+		p.report.Line(output.LevelNotice, fmt.Sprintf("got lock %q after %s", p.name, output.Coarse(time.Since(p.begun))))
 	}
 }
 
@@ -127,10 +126,10 @@ func (p *progress) show(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case p.screen != nil:
-			p.report.draw(fit(text, p.screen))
+			p.report.Draw(output.Cut(text, columnsOf(p.screen)-1))
 		default:
 			p.printed = true
-			p.report.line(levelNotice, text)
+			p.report.Line(output.LevelNotice, text)
 		}
 	}
 	p.troubled = trouble
@@ -150,7 +149,7 @@ func (p *progress) read(ctx context.Context) string {
 		reason = p.diagnose(ctx)
 	}
 	if reason != nil {
-		return text + "; the store does not grant it: " + clean(oneLine(reason))
+		return text + "; the store does not grant it: " + output.Clean(output.OneLine(reason))
 	}
 	if silent {
 		return text + p.silence()
@@ -171,11 +170,8 @@ func (p *progress) silence() string {
 	if p.silent.IsZero() {
 		p.silent = time.Now().Add(-progressLimit)
 	}
-	return fmt.Sprintf("; the store has not answered for %s", coarse(time.Since(p.silent)))
+	return fmt.Sprintf("; the store has not answered for %s", output.Coarse(time.Since(p.silent)))
 }
-
-// oneLine is the text of an error on one line.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // describe says since when the lock is held, as far as it was seen, until when, who
 // else waits, and its holder. What may be long stands last: the line is cut where
@@ -186,7 +182,7 @@ func (p *progress) describe(r admin.Record) string {
 	}
 	first := r.Holds[0]
 	if first.Kept() {
-		return ": " + people(r)
+		return ": " + output.People(r)
 	}
 	if owner := first.Owner; owner != p.holder {
 		p.holder, p.sameSince = owner, time.Now().Add(-first.HeldFor)
@@ -195,8 +191,8 @@ func (p *progress) describe(r admin.Record) string {
 	if held := time.Since(p.sameSince); held >= 2*time.Second {
 		text += " " + held.Truncate(time.Second).String() + "+" // it may have held it before the first answer, too
 	}
-	if ends := lease(r); ends >= 0 {
-		text += ", lease ends in " + coarse(ends).String()
+	if ends := output.Lease(r); ends >= 0 {
+		text += ", lease ends in " + output.Coarse(ends).String()
 	}
 	switch ahead, queued := p.ahead(r); {
 	case queued && ahead > 0:
@@ -208,7 +204,7 @@ func (p *progress) describe(r admin.Record) string {
 	case r.Waiting == 0 && r.Listeners > 2:
 		text += fmt.Sprintf(", %d others wait", r.Listeners-1)
 	}
-	return text + "; by " + people(r)
+	return text + "; by " + output.People(r)
 }
 
 // ahead returns how many stand in the queue before this process.
@@ -222,32 +218,11 @@ func (p *progress) ahead(r admin.Record) (ahead int, queued bool) {
 	return 0, false
 }
 
-// fit cuts text to one line of the terminal.
-func fit(text string, screen *os.File) string {
+// columnsOf returns how many columns a terminal has.
+func columnsOf(screen *os.File) int {
 	width, _, err := term.GetSize(int(screen.Fd()))
 	if err != nil || width < 2 {
-		width = 80
+		return 80
 	}
-	return cut(text, width-1)
-}
-
-// cut shortens text to so many characters.
-func cut(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	runes := []rune(text)
-	return string(runes[:max(0, most-1)]) + "…"
-}
-
-// coarse rounds a duration to what a person wants to read.
-func coarse(d time.Duration) time.Duration {
-	switch {
-	case d >= 10*time.Second:
-		return d.Round(time.Second)
-	case d >= time.Second:
-		return d.Round(100 * time.Millisecond)
-	default:
-		return d.Round(time.Millisecond)
-	}
+	return width
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // A terminal of 80 columns shows all numbers: what is cut off is the holder of the lock,
@@ -38,7 +39,7 @@ func TestProgressShowsNumbersFirst(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}
-		line := cut(`waiting 12s for lock "deploy/prod"`+got, 79)
+		line := output.Cut(`waiting 12s for lock "deploy/prod"`+got, 79)
 		if numbers, _, _ := strings.Cut(test.want, ";"); !strings.Contains(line, numbers) {
 			t.Errorf("%s: got %q on 80 columns, want %q in it", test.name, line, numbers)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -43,21 +44,21 @@ func (o *readOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
 // reader is an open store that the command only reads.
 type reader struct {
 	options *readOptions
-	env     environment
-	report  *reporter
+	env     output.Environment
+	report  *output.Reporter
 	store   *store
 	console *admin.Console
 	logger  *slog.Logger // of the library
 }
 
 // read opens the store and calls work. A signal ends its context.
-func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env environment, work func(context.Context, *reader) error) error {
-	report := newReporter(env, o.verbose)
+func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env output.Environment, work func(context.Context, *reader) error) error {
+	report := output.NewReporter(env, o.verbose)
 	if err := o.configure(f, env, report, storeSettings()); err != nil {
 		return err
 	}
 	if o.timeout < 0 {
-		return usageError("--timeout %s is negative", o.timeout)
+		return output.UsageError("--timeout %s is negative", o.timeout)
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -67,13 +68,13 @@ func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env environmen
 
 	err := o.within(interruptible, env, report, work)
 	if i := interruptOf(interruptible); i != nil && errors.Is(err, context.Canceled) {
-		return exit(i.status())
+		return output.Exit(i.status())
 	}
 	return storeFailure(err)
 }
 
-func (o *readOptions) within(ctx context.Context, env environment, report *reporter, work func(context.Context, *reader) error) error {
-	logger, err := libraryLogger(env, report)
+func (o *readOptions) within(ctx context.Context, env output.Environment, report *output.Reporter, work func(context.Context, *reader) error) error {
+	logger, err := report.LibraryLogger(env)
 	if err != nil {
 		return err
 	}
@@ -111,13 +112,13 @@ func (o *readOptions) unlessInTrouble(work func(context.Context, *reader) error)
 			switch err := l.lastingTrouble(ctx); {
 			case err == nil:
 			case o.goesOn:
-				l.report.once(levelNotice, err.Error())
+				l.report.Once(output.LevelNotice, err.Error())
 			default:
-				cancel(&exitError{code: exitUnreachable, err: err})
+				cancel(&output.ExitError{Code: output.ExitUnreachable, Err: err})
 			}
 		}()
 		err := work(ctx, l)
-		var why *exitError
+		var why *output.ExitError
 		if err != nil && errors.As(context.Cause(ctx), &why) {
 			err = why
 		}
@@ -151,7 +152,7 @@ func (l *reader) troubleNow(ctx context.Context) error {
 		return nil
 	}
 	if err == nil && limited.Err() != nil && ctx.Err() == nil {
-		l.report.once(levelNotice, "the store does not answer")
+		l.report.Once(output.LevelNotice, "the store does not answer")
 	}
 	return err
 }
@@ -163,8 +164,8 @@ func storeFailure(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.EPIPE):
-		return exit(128 + int(syscall.SIGPIPE)) // as of "| head"
+		return output.Exit(128 + int(syscall.SIGPIPE)) // as of "| head"
 	default:
-		return storeError(err)
+		return output.StoreError(err)
 	}
 }

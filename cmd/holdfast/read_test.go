@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
@@ -176,26 +177,6 @@ func TestLeaseOfASemaphore(t *testing.T) {
 			t.Errorf("got %s, want first that a permit is free", got.stdout)
 		}
 	})
-}
-
-func TestLease(t *testing.T) {
-	hold := func(d time.Duration) admin.Hold { return admin.Hold{Holder: admin.Holder{Remaining: d}} }
-	for _, test := range []struct {
-		record time.Duration
-		holds  []admin.Hold
-		want   time.Duration
-	}{
-		{-1, nil, -1},
-		{9, nil, 9},
-		{-1, []admin.Hold{hold(5), hold(3)}, 3},
-		{7, []admin.Hold{hold(-1), hold(3)}, 3},
-		{7, []admin.Hold{hold(3), hold(-1)}, 3},
-		{7, []admin.Hold{hold(-1)}, -1},
-	} {
-		if got := lease(admin.Record{Remaining: test.record, Holds: test.holds}); got != test.want {
-			t.Errorf("%+v: got %v, want %v", test, got, test.want)
-		}
-	}
 }
 
 func TestListSaysThatItIsIncomplete(t *testing.T) {
@@ -367,10 +348,10 @@ func TestStatus(t *testing.T) {
 			t.Errorf("got %v", o)
 		}
 		s.run("status", "job").want(t, 0)
-		if got := endText(admin.RemainingUnknown); got != "unknown" || leaseText(admin.RemainingUnknown) != "unknown" {
+		if got := output.EndText(admin.RemainingUnknown); got != "unknown" || output.LeaseText(admin.RemainingUnknown) != "unknown" {
 			t.Errorf("got %q of a lease whose end is not told", got)
 		}
-		if got := endText(-1); got != "never ends" {
+		if got := output.EndText(-1); got != "never ends" {
 			t.Errorf("got %q", got)
 		}
 		s.hold("job")
@@ -575,10 +556,10 @@ func TestKeptName(t *testing.T) {
 				t.Errorf("%s: got %s, want no hold", command, got.stdout)
 			}
 		}
-		if got := s.run("status", "job"); got.code != exitBusy || !strings.Contains(got.stdout, "job: taken until ") {
+		if got := s.run("status", "job"); got.code != output.ExitBusy || !strings.Contains(got.stdout, "job: taken until ") {
 			t.Errorf("status: got %d, %s", got.code, got.stdout)
 		}
-		s.run("run", "-n", "job", "true").want(t, exitBusy, `lock "job" is taken until `, " (kept by true@")
+		s.run("run", "-n", "job", "true").want(t, output.ExitBusy, `lock "job" is taken until `, " (kept by true@")
 		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
 		s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--owner", owner).want(t, 0)
 		s.run("run", "-n", "job", "true").want(t, 0)

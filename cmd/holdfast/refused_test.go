@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // A store that refuses is not unreachable: the status says so, also where the
@@ -32,7 +34,7 @@ func TestRefusalAfterTheWait(t *testing.T) {
 				var got result
 				for begun := time.Now(); time.Since(begun) < 20*time.Second; {
 					got = s.run(args...)
-					if got.code != exitUnreachable {
+					if got.code != output.ExitUnreachable {
 						break
 					}
 				}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 const resizeLong = `Resize sets the number of permits of the semaphore NAME to PERMITS, held ones included,
@@ -24,7 +25,7 @@ as run, 64 also for a name that is another kind of lock.`
 
 const resizeExample = `  holdfast resize backups 3`
 
-func newResizeCommand(env environment) *cobra.Command {
+func newResizeCommand(env output.Environment) *cobra.Command {
 	o := &readOptions{need: needSizes}
 	cmd := &cobra.Command{
 		Use:                   "resize [flags] NAME PERMITS",
@@ -37,7 +38,7 @@ func newResizeCommand(env environment) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			permits, err := strconv.Atoi(args[1])
 			if err != nil || permits < 1 || permits > maxPermits {
-				return usageError("%q is no number of permits; use 1 to %d", args[1], maxPermits)
+				return output.UsageError("%q is no number of permits; use 1 to %d", args[1], maxPermits)
 			}
 			o.name = args[0]
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
@@ -51,7 +52,7 @@ func newResizeCommand(env environment) *cobra.Command {
 
 func nameAndPermits(cmd *cobra.Command, args []string) error {
 	if len(args) != 2 || args[0] == "" {
-		return usageError("the name of a semaphore and a number are expected; use: %s", cmd.UseLine())
+		return output.UsageError("the name of a semaphore and a number are expected; use: %s", cmd.UseLine())
 	}
 	return nil
 }
@@ -74,7 +75,7 @@ func (l *reader) resize(ctx context.Context, name string, permits int) error {
 		return err
 	}
 	if before == 0 && free == 0 {
-		return &exitError{code: exitFailure, err: fmt.Errorf("there is no semaphore %q: the first to use it says how many permits it has, as with: holdfast hold --permits %d %s", name, permits, name)}
+		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("there is no semaphore %q: the first to use it says how many permits it has, as with: holdfast hold --permits %d %s", name, permits, name)}
 	}
 	if err := s.Resize(ctx, permits); err != nil {
 		return err
@@ -84,12 +85,12 @@ func (l *reader) resize(ctx context.Context, name string, permits int) error {
 		return err
 	}
 	if l.options.json {
-		return jsonTo(l.env.stdout).Encode(resized{name, before, now, free})
+		return output.JSONTo(l.env.Stdout).Encode(resized{name, before, now, free})
 	}
 	busy := ""
 	if free < 0 {
 		busy = fmt.Sprintf("; %d more are held, until they come back", -free)
 	}
-	_, err = fmt.Fprintf(l.env.stdout, "semaphore %s: %s, %d before, %d free%s\n", clean(name), plural(now, "permit"), before, max(0, free), busy)
+	_, err = fmt.Fprintf(l.env.Stdout, "semaphore %s: %s, %d before, %d free%s\n", output.Clean(name), output.Plural(now, "permit"), before, max(0, free), busy)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -67,7 +68,7 @@ const runExample = `  # a cron job on many machines: one of them runs it, the ot
   # the token keeps a machine that was suspended from writing late
   holdfast run stock --shell 'psql -v token="$HOLDFAST_TOKEN" -f ship.sql'`
 
-func newRunCommand(env environment) *cobra.Command {
+func newRunCommand(env output.Environment) *cobra.Command {
 	o := &runOptions{}
 	cmd := &cobra.Command{
 		Use:                   "run [flags] NAME [flags] [--] CMD [ARG...]",
@@ -80,7 +81,7 @@ func newRunCommand(env environment) *cobra.Command {
 			if helped, err := o.read(cmd, args, env); helped || err != nil {
 				return err
 			}
-			r := &runner{runOptions: o, env: env, report: newReporter(env, o.verbose)}
+			r := &runner{runOptions: o, env: env, report: output.NewReporter(env, o.verbose)}
 			return r.run(cmd.Context())
 		},
 	}
@@ -91,8 +92,8 @@ func newRunCommand(env environment) *cobra.Command {
 // runner runs commands under a lock.
 type runner struct {
 	*runOptions
-	env     environment
-	report  *reporter
+	env     output.Environment
+	report  *output.Reporter
 	signals chan os.Signal
 
 	path     string // of the command
@@ -114,7 +115,7 @@ func (r *runner) run(ctx context.Context) error {
 		done()
 		if interrupt := interruptOf(waiting); interrupt != nil {
 			_ = r.unlock(lock)
-			return exit(interrupt.status())
+			return output.Exit(interrupt.status())
 		}
 		return r.hold(ctx, lock)
 	})
@@ -123,7 +124,7 @@ func (r *runner) run(ctx context.Context) error {
 // within finds the command, and does work with an open store.
 func (r *runner) within(ctx context.Context, work func(*holdfast.Locker) error) (err error) {
 	if r.path, err = procgroup.Find(r.command[0]); err != nil {
-		return &exitError{code: procgroup.StartCode(err), err: err}
+		return &output.ExitError{Code: procgroup.StartCode(err), Err: err}
 	}
 	r.signals = make(chan os.Signal, 16)
 	listen(r.signals)
@@ -143,16 +144,16 @@ func (r *runner) leaveAtLeast(store driver.Backend) {
 	case store.Info().Caps.AtLeast && !r.fair && !r.shared && !r.exclusive && r.permits == 0:
 		r.keep = r.atLeast
 	default:
-		r.report.detail("this lock cannot stay taken after its release: with --at-least, run waits after its command")
+		r.report.Detail("this lock cannot stay taken after its release: with --at-least, run waits after its command")
 	}
 }
 
 // skipped makes a success of a lock that is held, where the flags say so.
 func (r *runner) skipped(err error) error {
-	if !r.skipOK || statusOf(err) != exitBusy {
+	if !r.skipOK || output.StatusOf(err) != output.ExitBusy {
 		return err
 	}
-	r.report.detail("%v; skipped", err)
+	r.report.Detail("%v; skipped", err)
 	return nil
 }
 
@@ -173,24 +174,24 @@ func listen(signals chan os.Signal) {
 // hold runs the command and releases the lock when nothing of it is left.
 func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	r.acquired = time.Now()
-	r.report.detail("lock %q acquired, token %d", lock.Name(), lock.Token())
+	r.report.Detail("lock %q acquired, token %d", lock.Name(), lock.Token())
 	if err := lock.Err(); errors.Is(err, holdfast.ErrLost) {
-		return r.release(lock, exitOK, nil)
+		return r.release(lock, output.ExitOK, nil)
 	}
 	lease := r.leaseOf(lock.Remaining())
 	if r.grace = r.graceFor(lease); r.killChosen && r.grace < r.killAfter {
-		r.report.warn("--kill-after %s is too long for the lease of %s: the command has %s to end", r.killAfter, coarse(lease), coarse(r.grace))
+		r.report.Warn("--kill-after %s is too long for the lease of %s: the command has %s to end", r.killAfter, output.Coarse(lease), output.Coarse(r.grace))
 	}
 	group, err := procgroup.Start(procgroup.Command{
-		Path: r.path, Args: r.command, Env: slices.Concat(r.env.environ, r.variables(lock)),
-		Stdin: r.env.stdin, Stdout: r.env.stdout, Stderr: r.env.stderr,
+		Path: r.path, Args: r.command, Env: slices.Concat(r.env.Environ, r.variables(lock)),
+		Stdin: r.env.Stdin, Stdout: r.env.Stdout, Stderr: r.env.Stderr,
 		StopSignal: r.stop, KillAfter: r.grace,
 		KillBy:    time.Now().Add(lock.Remaining()),
 		Suspended: r.refuseToStop, Stopped: r.stoppedBehind,
 	})
 	if err != nil {
 		_ = r.unlock(lock)
-		return &exitError{code: procgroup.StartCode(err), err: err}
+		return &output.ExitError{Code: procgroup.StartCode(err), Err: err}
 	}
 	s := newSupervisor(r, lock, group)
 	stopped := s.watch(ctx)
@@ -207,15 +208,15 @@ func (r *runner) release(lock *holdfast.Lock, status int, stopped error) error {
 	err := r.unlock(lock)
 	switch {
 	case stopped != nil:
-		return exit(r.lostCode) // and said why when it happened
+		return output.Exit(r.lostCode) // and said why when it happened
 	case errors.Is(err, holdfast.ErrLost):
-		return &exitError{code: r.lostCode, err: err}
+		return &output.ExitError{Code: r.lostCode, Err: err}
 	case err != nil:
-		r.report.warn("%v", err)
+		r.report.Warn("%v", err)
 	default:
-		r.report.detail("lock %q released", lock.Name())
+		r.report.Detail("lock %q released", lock.Name())
 	}
-	return exit(status)
+	return output.Exit(status)
 }
 
 // variables are what the command learns of its lock.
@@ -232,10 +233,10 @@ func (r *runner) variables(lock *holdfast.Lock) []string {
 }
 
 func (r *runner) stoppedBehind() {
-	r.report.warn("the command has stopped, and holds the lock: it wants to use the terminal, which it cannot in the background; " +
+	r.report.Warn("the command has stopped, and holds the lock: it wants to use the terminal, which it cannot in the background; " +
 		"bring it to the foreground (fg), or give it other input (</dev/null)")
 }
 
 func (r *runner) refuseToStop() {
-	r.report.warn("a command cannot be suspended while it holds a lock; it goes on")
+	r.report.Warn("a command cannot be suspended while it holds a lock; it goes on")
 }

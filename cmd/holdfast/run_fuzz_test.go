@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // nobody is a store that refuses connections.
@@ -35,7 +37,7 @@ func harmless(args []string) bool {
 			return false
 		}
 	}
-	cmd, _, _ := newRootCommand(environment{}).Find(args)
+	cmd, _, _ := newRootCommand(output.Environment{}).Find(args)
 	return cmd == nil || !slices.Contains([]string{"demo", "worker", "serve", "elect"}, cmd.Name())
 }
 
@@ -110,11 +112,11 @@ func FuzzArguments(f *testing.F) {
 		environ := append(settingsOnly(words(variables)), "HOLDFAST_URL="+nobody)
 		got := call(t, environ, args...)
 		switch got.code {
-		case exitOK:
+		case output.ExitOK:
 			if got.stdout == "" && got.stderr == "" {
 				t.Errorf("%q: status 0, and not a word", args)
 			}
-		case exitFailure, exitUsage, exitUnreachable, 126, 127:
+		case output.ExitFailure, output.ExitUsage, output.ExitUnreachable, 126, 127:
 			if got.stderr == "" {
 				t.Errorf("%q: status %d, and nobody knows why", args, got.code)
 			}
@@ -167,7 +169,7 @@ func FuzzCommand(f *testing.F) {
 func judgeRun(t *testing.T, args, ran []string, got result) {
 	t.Helper()
 	if plainly := len(args) > 3 && args[0] == "run" && args[1] != "" && args[1][0] != '-' && args[2] == "--" && args[3] == "witness"; plainly {
-		if !slices.Equal(ran, args[3:]) || got.code != exitOK {
+		if !slices.Equal(ran, args[3:]) || got.code != output.ExitOK {
 			t.Errorf("%q: ran %q with status %d: %s", args, ran, got.code, got.stderr)
 		}
 		return

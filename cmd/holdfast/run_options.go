@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
 )
 
@@ -35,8 +36,8 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 	o.addKindTo(f)
 	f.BoolVar(&o.noRenew, "no-renew", false, "hold the lock for --ttl at most, and stop the command then")
 	f.DurationVar(&o.atLeast, "at-least", 0, "leave the name taken for at least this, even if the command ends sooner; run waits for that only where the store cannot keep it")
-	addExitCode(f, &o.conflictCode, "conflict-exit-code", "E", exitBusy, 0, "status if the lock is held by another")
-	addExitCode(f, &o.lostCode, "lost-exit-code", "", exitLost, 1, "status if the lock was lost, or reached --max-hold")
+	addExitCode(f, &o.conflictCode, "conflict-exit-code", "E", output.ExitBusy, 0, "status if the lock is held by another")
+	addExitCode(f, &o.lostCode, "lost-exit-code", "", output.ExitLost, 1, "status if the lock was lost, or reached --max-hold")
 	f.BoolVar(&o.skipOK, "skip-ok", false, "if the lock is held: status 0 and no message")
 	o.addCommandTo(f)
 }
@@ -53,7 +54,7 @@ func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 
 // read reads the command line, the environment and the configuration. It reports
 // whether help was all that was asked for, which it has given.
-func (o *runOptions) read(cmd *cobra.Command, args []string, env environment) (helped bool, err error) {
+func (o *runOptions) read(cmd *cobra.Command, args []string, env output.Environment) (helped bool, err error) {
 	o.verb = cmd.Name()
 	if err := o.parse(cmd, args); err != nil {
 		return false, err
@@ -72,7 +73,7 @@ func checkSystem(verb string, supported bool) error {
 	if supported {
 		return nil
 	}
-	return usageError("%s is not available on this system, because it has no process groups; \"holdfast hold\" takes a lock here", verb)
+	return output.UsageError("%s is not available on this system, because it has no process groups; \"holdfast hold\" takes a lock here", verb)
 }
 
 // parse takes NAME and the command from args. Flags may stand before and after
@@ -80,7 +81,7 @@ func checkSystem(verb string, supported bool) error {
 // one "--".
 func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usageError("no lock named; use: %s", cmd.UseLine())
+		return output.UsageError("no lock named; use: %s", cmd.UseLine())
 	}
 	o.name, args = args[0], args[1:]
 	if len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "--" {
@@ -101,8 +102,8 @@ func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 }
 
 // complete fills in what comes from elsewhere, and checks the whole.
-func (o *runOptions) complete(f *pflag.FlagSet, env environment) error {
-	if err := o.configure(f, env, newReporter(env, o.verbose), lockSettings()); err != nil {
+func (o *runOptions) complete(f *pflag.FlagSet, env output.Environment) error {
+	if err := o.configure(f, env, output.NewReporter(env, o.verbose), lockSettings()); err != nil {
 		return err
 	}
 	if err := o.lockOptions.complete(f); err != nil {
@@ -118,7 +119,7 @@ func (o *runOptions) complete(f *pflag.FlagSet, env environment) error {
 	}
 	var err error
 	if o.stop, err = procgroup.ParseSignal(o.signal); err != nil {
-		return usageError("--signal: %w", err)
+		return output.UsageError("--signal: %w", err)
 	}
 	return nil
 }
@@ -126,9 +127,9 @@ func (o *runOptions) complete(f *pflag.FlagSet, env environment) error {
 func (o *runOptions) checkCommand(*pflag.FlagSet) error {
 	switch {
 	case len(o.command) == 0 || o.command[0] == "":
-		return usageError("no command to run while %q is held; use: holdfast %s NAME -- CMD [ARG...]", o.name, o.verb)
+		return output.UsageError("no command to run while %q is held; use: holdfast %s NAME -- CMD [ARG...]", o.name, o.verb)
 	case o.shell && len(o.command) > 1:
-		return usageError("--shell takes the whole script as one argument; put it in quotes")
+		return output.UsageError("--shell takes the whole script as one argument; put it in quotes")
 	}
 	if o.shell {
 		o.command = []string{"sh", "-c", o.command[0]}
@@ -144,21 +145,21 @@ func (o *runOptions) checkDurations(*pflag.FlagSet) error {
 		{"max-hold", o.maxHold}, {"at-least", o.atLeast}, {"kill-after", o.killAfter},
 	} {
 		if d.value < 0 {
-			return usageError("--%s %s is negative", d.flag, d.value)
+			return output.UsageError("--%s %s is negative", d.flag, d.value)
 		}
 	}
 	switch held := o.maxHold - o.maxHoldMargin(); {
 	case o.maxHold != 0 && (o.maxHold < minTTL || o.maxHold > maxTTL):
-		return usageError("--max-hold %s: use %s to %s", o.maxHold, minTTL, maxTTL)
+		return output.UsageError("--max-hold %s: use %s to %s", o.maxHold, minTTL, maxTTL)
 	case o.maxHold > 0 && o.atLeast > held:
-		return usageError("--max-hold %s holds the lock for %s, less than --at-least %s", o.maxHold, held, o.atLeast)
+		return output.UsageError("--max-hold %s holds the lock for %s, less than --at-least %s", o.maxHold, held, o.atLeast)
 	}
 	return nil
 }
 
 func (o *runOptions) checkCodes(f *pflag.FlagSet) error {
 	if o.skipOK && f.Changed("conflict-exit-code") {
-		return usageError("--skip-ok means a conflict exit code of 0; give one of --skip-ok and --conflict-exit-code")
+		return output.UsageError("--skip-ok means a conflict exit code of 0; give one of --skip-ok and --conflict-exit-code")
 	}
 	return nil
 }
@@ -166,7 +167,7 @@ func (o *runOptions) checkCodes(f *pflag.FlagSet) error {
 // checkLease refuses times that contradict the lease.
 func (o *runOptions) checkLease(f *pflag.FlagSet) error {
 	if most := o.maxKillAfter(o.ttl); o.killAfter >= most {
-		return usageError("--kill-after %s is too long for --ttl %s: the command would be stopped before the lock "+
+		return output.UsageError("--kill-after %s is too long for --ttl %s: the command would be stopped before the lock "+
 			"is due to be renewed; use less than %s, or a longer --ttl", o.killAfter, o.ttl, most)
 	}
 	if !o.noRenew {
@@ -174,9 +175,9 @@ func (o *runOptions) checkLease(f *pflag.FlagSet) error {
 	}
 	switch held := o.ttl - o.margin(); {
 	case o.atLeast > held:
-		return usageError("--no-renew holds the lock for %s, less than --at-least %s; use a longer --ttl", held, o.atLeast)
+		return output.UsageError("--no-renew holds the lock for %s, less than --at-least %s; use a longer --ttl", held, o.atLeast)
 	case o.maxHold > held:
-		return usageError("--no-renew holds the lock for %s, less than --max-hold %s; use a longer --ttl", held, o.maxHold)
+		return output.UsageError("--no-renew holds the lock for %s, less than --max-hold %s; use a longer --ttl", held, o.maxHold)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 const serveLong = `Serve shows in a browser the locked names with their holders, leases and waiters, a page
@@ -74,7 +75,7 @@ type serveOptions struct {
 	onlyViewed  bool
 }
 
-func newServeCommand(env environment) *cobra.Command {
+func newServeCommand(env output.Environment) *cobra.Command {
 	o := &serveOptions{}
 	cmd := &cobra.Command{
 		Use:     "serve",
@@ -83,7 +84,7 @@ func newServeCommand(env environment) *cobra.Command {
 		Example: serveExample,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g, err := o.complete(cmd.Context(), cmd.Flags(), env, newReporter(env, o.verbose))
+			g, err := o.complete(cmd.Context(), cmd.Flags(), env, output.NewReporter(env, o.verbose))
 			if err != nil {
 				return err
 			}
@@ -146,53 +147,53 @@ func serveSettings() []setting {
 
 // complete fills in what the configuration says, and refuses what would let
 // somebody in whom nobody has thought of.
-func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env environment, report *reporter) (*authenticator, error) {
+func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env output.Environment, report *output.Reporter) (*authenticator, error) {
 	if err := o.configure(f, env, report, serveSettings()); err != nil {
 		return nil, err
 	}
-	g, err := o.authenticator(auditLogger(env))
+	g, err := o.authenticator(output.AuditLogger(env))
 	if err != nil {
 		return nil, err
 	}
 	if o.private, err = loopback(ctx, o.listen); err != nil {
-		return nil, usageError("--listen %s: %w", o.listen, err)
+		return nil, output.UsageError("--listen %s: %w", o.listen, err)
 	}
 	g.onlyHosts = g.open() && o.private || g.header != "" || len(g.hosts) > 0
 	switch {
 	case (o.tlsCert == "") != (o.tlsKey == ""):
-		return nil, usageError("--tls-cert and --tls-key belong together")
+		return nil, output.UsageError("--tls-cert and --tls-key belong together")
 	case strings.ContainsAny(o.basePath, "?#\\") || strings.Contains(o.basePath, ".."):
-		return nil, usageError("--base-path %q is no path", o.basePath)
+		return nil, output.UsageError("--base-path %q is no path", o.basePath)
 	case g.open() && !o.private && !o.noAuth:
-		return nil, usageError("--listen %s can be reached from elsewhere, and everybody could look: "+
+		return nil, output.UsageError("--listen %s can be reached from elsewhere, and everybody could look: "+
 			"give --basic-file, --token-file or --auth-header, or --insecure-no-auth if that is meant", o.listen)
 	case o.allowUnlock && !g.open() && len(o.operators) == 0:
-		return nil, usageError("--allow-unlock: name those who may with --operator, or operators below \"serve\" in the configuration")
+		return nil, output.UsageError("--allow-unlock: name those who may with --operator, or operators below \"serve\" in the configuration")
 	case o.allowUnlock && g.open() && !o.private:
-		return nil, usageError("--allow-unlock without authentication would let everybody end locks: listen on 127.0.0.1, or authenticate")
+		return nil, output.UsageError("--allow-unlock without authentication would let everybody end locks: listen on 127.0.0.1, or authenticate")
 	case !o.allowUnlock && (f.Changed("operator") || len(o.operators) > 0 && !f.Changed("allow-unlock")):
-		return nil, usageError("--operator means nothing without --allow-unlock")
+		return nil, output.UsageError("--operator means nothing without --allow-unlock")
 	}
 	o.warnOfHeader(g, report)
 	for _, file := range []string{o.basicFile, o.tokenFile} {
-		report.exposed(config.Exposed(file))
+		report.Exposed(config.Exposed(file))
 	}
 	if !o.private && o.tlsCert == "" && (o.basicFile != "" || o.tokenFile != "") {
-		report.warn("--listen %s without --tls-cert: passwords can be read on the way, unless a proxy with TLS stands in front", o.listen)
+		report.Warn("--listen %s without --tls-cert: passwords can be read on the way, unless a proxy with TLS stands in front", o.listen)
 	}
 	return g, nil
 }
 
 // warnOfHeader says what a header that names the user does not prove.
-func (o *serveOptions) warnOfHeader(g *authenticator, report *reporter) {
+func (o *serveOptions) warnOfHeader(g *authenticator, report *output.Reporter) {
 	if g.header == "" {
 		return
 	}
 	if g.proxy(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || g.proxy(netip.IPv6Loopback()) {
-		report.warn("--trusted has this machine: every program and every user on it can send %s, and be anybody", g.header)
+		report.Warn("--trusted has this machine: every program and every user on it can send %s, and be anybody", g.header)
 	}
 	if len(g.hosts) == 0 {
-		report.warn("--auth-header without --host: requests must name this server by its address or as localhost; give the name that browsers use with --host")
+		report.Warn("--auth-header without --host: requests must name this server by its address or as localhost; give the name that browsers use with --host")
 	}
 }
 

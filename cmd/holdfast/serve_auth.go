@@ -16,6 +16,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/dash"
 )
 
@@ -56,7 +57,7 @@ func (o *serveOptions) authenticator(log *slog.Logger) (*authenticator, error) {
 	var err error
 	if o.basicFile != "" {
 		if g.users, err = readUsers(o.basicFile); err != nil {
-			return nil, usageError("--basic-file: %w", err)
+			return nil, output.UsageError("--basic-file: %w", err)
 		}
 		for _, hash := range g.users {
 			cost, _ := bcrypt.Cost(hash) // checked when it was read
@@ -65,11 +66,11 @@ func (o *serveOptions) authenticator(log *slog.Logger) (*authenticator, error) {
 	}
 	if o.tokenFile != "" {
 		if g.tokens, err = readTokens(o.tokenFile); err != nil {
-			return nil, usageError("--token-file: %w", err)
+			return nil, output.UsageError("--token-file: %w", err)
 		}
 	}
 	if (o.header == "") != (len(o.trusted) == 0) {
-		return nil, usageError("--auth-header and --trusted belong together: anybody can send a header")
+		return nil, output.UsageError("--auth-header and --trusted belong together: anybody can send a header")
 	}
 	for _, text := range o.trusted {
 		text = strings.TrimSpace(text)
@@ -78,7 +79,7 @@ func (o *serveOptions) authenticator(log *slog.Logger) (*authenticator, error) {
 			prefix, err = ip.Prefix(ip.BitLen())
 		}
 		if err != nil {
-			return nil, usageError("--trusted %q is no address, as 10.0.0.1 or 10.0.0.0/8", text)
+			return nil, output.UsageError("--trusted %q is no address, as 10.0.0.1 or 10.0.0.0/8", text)
 		}
 		g.trusted = append(g.trusted, prefix)
 	}

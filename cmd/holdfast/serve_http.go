@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/promhold"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -41,7 +42,7 @@ func serve(ctx context.Context, o *serveOptions, g *authenticator, l *reader) er
 	}
 	dashboard := dash.Handler(l.console, &dash.Options{
 		BasePath: o.basePath, Store: l.store.where, Authorize: g.role, User: requester, AllowUnlock: o.allowUnlock, Forced: forced,
-		Findings: l.findings, NamePrefix: o.names, Counters: o.counters, Logger: auditLogger(l.env),
+		Findings: l.findings, NamePrefix: o.names, Counters: o.counters, Logger: output.AuditLogger(l.env),
 	})
 	defer dashboard.Close()
 
@@ -58,7 +59,7 @@ func serve(ctx context.Context, o *serveOptions, g *authenticator, l *reader) er
 		apart.Handle("/metrics", numbers)
 		apart.HandleFunc("/healthz", healthy)
 		servers = append(servers, &webServer{address: o.metricsListen, handler: apart, most: g.mostConns, ready: func(address string) {
-			l.report.warn("metrics at http://%s/metrics", address)
+			l.report.Warn("metrics at http://%s/metrics", address)
 		}})
 	}
 	watching, stop := context.WithCancel(ctx)
@@ -90,7 +91,7 @@ func (o *serveOptions) announce(g *authenticator, address string, l *reader) {
 	if path != "" {
 		path += "/"
 	}
-	l.report.line(slog.LevelInfo, fmt.Sprintf("the locks of %s are at %s://%s/%s (%s)", l.store.where, scheme, address, path, what))
+	l.report.Line(slog.LevelInfo, fmt.Sprintf("the locks of %s are at %s://%s/%s (%s)", l.store.where, scheme, address, path, what))
 }
 
 // findings examines the store as the command doctor does, but does not look for
@@ -128,14 +129,6 @@ func severity(s doctor.Severity) dash.Severity {
 	default:
 		return dash.Danger
 	}
-}
-
-// auditLogger writes down who forced what, always.
-func auditLogger(env environment) *slog.Logger {
-	if format, _ := env.lookup("HOLDFAST_LOG_FORMAT"); format == "json" {
-		return slog.New(slog.NewJSONHandler(printableJSON{env.stderr}, nil))
-	}
-	return slog.New(slog.NewTextHandler(env.stderr, nil))
 }
 
 // metricsHandler has what this process does, and what the dashboard sees.
@@ -233,9 +226,9 @@ func runServers(ctx context.Context, list []*webServer, closing func()) error {
 // listens on, may be over soon.
 func cannotListen(address string, err error) error {
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
-		return &exitError{code: exitFailure, err: fmt.Errorf("listen on %s: %w", address, err)}
+		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("listen on %s: %w", address, err)}
 	}
-	return usageError("listen on %s: %w", address, err)
+	return output.UsageError("listen on %s: %w", address, err)
 }
 
 func (s *webServer) serve(server *http.Server, listener net.Listener) error {
@@ -247,7 +240,7 @@ func (s *webServer) serve(server *http.Server, listener net.Listener) error {
 	}
 	if err != nil && !errors.Is(err, http.ErrServerClosed) {
 		listener.Close()
-		return usageError("serve on %s: %w", s.address, err)
+		return output.UsageError("serve on %s: %w", s.address, err)
 	}
 	return err
 }

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/crypto/bcrypt"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
 
@@ -203,8 +204,8 @@ func TestServeRefusesToBeOpen(t *testing.T) {
 		{"--base-path /a/../b", "is no path"},
 	} {
 		r := call(t, bare("HOLDFAST_URL="+s.url), append([]string{"serve"}, strings.Fields(test.args)...)...)
-		if r.code != exitUsage || !strings.Contains(r.stderr, test.want) {
-			t.Errorf("%s: got status %d: %s; want %d with %q", test.args, r.code, r.stderr, exitUsage, test.want)
+		if r.code != output.ExitUsage || !strings.Contains(r.stderr, test.want) {
+			t.Errorf("%s: got status %d: %s; want %d with %q", test.args, r.code, r.stderr, output.ExitUsage, test.want)
 		}
 		if strings.Contains(r.stderr, "lovelace") || strings.Contains(r.stderr, "short\n") {
 			t.Errorf("%s: the message shows a secret: %s", test.args, r.stderr)
@@ -395,11 +396,11 @@ func TestServePortInUse(t *testing.T) {
 	}
 	defer taken.Close()
 	r := call(t, bare("HOLDFAST_URL="+s.url), "serve", "--listen", taken.Addr().String())
-	if r.code != exitFailure || !strings.Contains(r.stderr, "in use") {
+	if r.code != output.ExitFailure || !strings.Contains(r.stderr, "in use") {
 		t.Errorf("got status %d: %s", r.code, r.stderr)
 	}
 	r = call(t, bare("HOLDFAST_URL="+s.url), "serve", "--listen", "127.0.0.1:99999")
-	if r.code != exitUsage || !strings.Contains(r.stderr, "99999") {
+	if r.code != output.ExitUsage || !strings.Contains(r.stderr, "99999") {
 		t.Errorf("got status %d: %s", r.code, r.stderr)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/quorum"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -58,7 +59,7 @@ const (
 
 // openBackend opens the store that the flags name: one, or several servers of
 // which a majority has to agree on each lock.
-func (o *lockOptions) openBackend(ctx context.Context, env environment, report *reporter, logger *slog.Logger) (driver.Backend, func(), error) {
+func (o *lockOptions) openBackend(ctx context.Context, env output.Environment, report *output.Reporter, logger *slog.Logger) (driver.Backend, func(), error) {
 	if err := o.prepare(env, report); err != nil {
 		return nil, nil, err
 	}
@@ -72,7 +73,7 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 		return s.Backend, s.Close, nil
 	}
 	if o.eventLog {
-		return nil, nil, usageError("several servers have no event log: leave out --event-log, or say --event-log=false where the configuration has it")
+		return nil, nil, output.UsageError("several servers have no event log: leave out --event-log, or say --event-log=false where the configuration has it")
 	}
 	accesses, err := accessesOf(ctx, o.connectOptions, source, urls, env, report)
 	if err != nil {
@@ -96,7 +97,7 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 	}
 	backend, err := quorum.Of(members...)
 	if err != nil {
-		return nil, nil, usageError("%s: %w", source, err)
+		return nil, nil, output.UsageError("%s: %w", source, err)
 	}
 	if err := checkLimits(o.name, o.ttl, backend.Info()); err != nil {
 		return nil, nil, err
@@ -110,7 +111,7 @@ func (o *lockOptions) openBackend(ctx context.Context, env environment, report *
 
 // servers returns the URLs of the servers that are one store together, and where
 // they were found; none if there is one store.
-func (o *lockOptions) servers(env environment) (urls []string, source string) {
+func (o *lockOptions) servers(env output.Environment) (urls []string, source string) {
 	if len(o.more) > 0 {
 		return slices.Concat([]string{o.url}, o.more), "--url"
 	}
@@ -122,7 +123,7 @@ func (o *lockOptions) servers(env environment) (urls []string, source string) {
 
 // meet connects to all servers. One that is unreachable is left for later, with a
 // warning, as the others may be enough. What waiting does not fix is an error.
-func meet(ctx context.Context, source string, conns []*lateConn, report *reporter) error {
+func meet(ctx context.Context, source string, conns []*lateConn, report *output.Reporter) error {
 	first, cancel := context.WithTimeout(ctx, introduction)
 	defer cancel()
 	errs := make([]error, len(conns))
@@ -142,18 +143,18 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *reporte
 			continue
 		}
 		where := placeOf(conns[i].access)
-		var own *exitError
-		if errors.As(openError(first, open.Redis, source, err), &own) && own.code != exitUnreachable {
-			return &exitError{code: own.code, err: fmt.Errorf("%s: %w", where, own.err)}
+		var own *output.ExitError
+		if errors.As(openError(first, open.Redis, source, err), &own) && own.Code != output.ExitUnreachable {
+			return &output.ExitError{Code: own.Code, Err: fmt.Errorf("%s: %w", where, own.Err)}
 		}
-		report.warn("%s is unreachable, the others have to agree: %v", where, err)
+		report.Warn("%s is unreachable, the others have to agree: %v", where, err)
 	}
 	return nil
 }
 
 // accessesOf returns how to reach the servers at urls, which came from source. All
 // get the same user, password and certificates; a password is asked for once.
-func accessesOf(ctx context.Context, c connectOptions, source string, urls []string, env environment, report *reporter) ([]access.Access, error) {
+func accessesOf(ctx context.Context, c connectOptions, source string, urls []string, env output.Environment, report *output.Reporter) ([]access.Access, error) {
 	var all []access.Access
 	typed := false
 	for _, address := range urls {
@@ -161,7 +162,7 @@ func accessesOf(ctx context.Context, c connectOptions, source string, urls []str
 			return nil, err
 		}
 		if kind := storeKind(address); kind != open.Redis {
-			return nil, usageError("%s: only servers of Redis can be several stores that have to agree; of %s name one, or all members of a cluster in one URL", source, kind.Title())
+			return nil, output.UsageError("%s: only servers of Redis can be several stores that have to agree; of %s name one, or all members of a cluster in one URL", source, kind.Title())
 		}
 		a, err := c.access(ctx, address, env, report)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
 
@@ -78,7 +79,7 @@ func TestSilentServerIsNotWaitedFor(t *testing.T) {
 	}
 	var said bytes.Buffer
 	began := await.NewWatch(t)
-	err = meet(t.Context(), "--url", conns, newReporter(environment{stderr: &said}, false))
+	err = meet(t.Context(), "--url", conns, output.NewReporter(output.Environment{Stderr: &said}, false))
 	if took := began.Took(); err != nil || took > introduction*3/4 {
 		t.Errorf("got %v after %v, want nothing wrong after about %v", err, took, stragglers)
 	}

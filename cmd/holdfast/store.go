@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -39,7 +40,7 @@ type storeOptions struct {
 }
 
 // openStore opens the store that the flags or the environment name.
-func openStore(ctx context.Context, o storeOptions, env environment, report *reporter) (*store, error) {
+func openStore(ctx context.Context, o storeOptions, env output.Environment, report *output.Reporter) (*store, error) {
 	if err := o.prepare(env, report); err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 	}
 	target, err := open.Parse(open.Request{Access: a, TTL: o.ttl, Redis: engine, Logger: o.logger})
 	if err != nil {
-		return nil, usageError("%s: %w", source, err)
+		return nil, output.UsageError("%s: %w", source, err)
 	}
 	if err := checkLimits(o.name, o.ttl, target.Info()); err != nil {
 		return nil, err
@@ -68,7 +69,7 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 	}
 	o.warn(report, address)
 	slow := time.AfterFunc(openPatience, func() {
-		report.once(levelNotice, fmt.Sprintf("waiting for an answer of %s at %s", target.Kind.Title(), placeOf(a)))
+		report.Once(output.LevelNotice, fmt.Sprintf("waiting for an answer of %s at %s", target.Kind.Title(), placeOf(a)))
 	})
 	s, err := target.Open(ctx)
 	slow.Stop()
@@ -86,9 +87,9 @@ func openStore(ctx context.Context, o storeOptions, env environment, report *rep
 func checkLimits(name string, ttl time.Duration, info driver.Info) error {
 	switch {
 	case info.MaxName > 0 && len(name) > info.MaxName:
-		return usageError("the name %.20q… has %d bytes; %s takes at most %d", name, len(name), info.Name, info.MaxName)
+		return output.UsageError("the name %.20q… has %d bytes; %s takes at most %d", name, len(name), info.Name, info.MaxName)
 	case info.MaxTTL > 0 && ttl > info.MaxTTL:
-		return usageError("--ttl %s is too long for %s; use at most %s", ttl, info.Name, info.MaxTTL)
+		return output.UsageError("--ttl %s is too long for %s; use at most %s", ttl, info.Name, info.MaxTTL)
 	}
 	return nil
 }
@@ -111,17 +112,17 @@ func (o storeOptions) onlyForRedis(t *open.Target) error {
 	title, info := t.Kind.Title(), t.Info()
 	switch {
 	case o.redisFlag != "":
-		return usageError("--%s is for Redis, and not for %s", o.redisFlag, title)
+		return output.UsageError("--%s is for Redis, and not for %s", o.redisFlag, title)
 	case o.prefix != "":
-		return usageError("--prefix, which may be from HOLDFAST_PREFIX or the configuration, is for Redis: %s keeps a lock under its own name; begin that with %q", title, o.prefix)
+		return output.UsageError("--prefix, which may be from HOLDFAST_PREFIX or the configuration, is for Redis: %s keeps a lock under its own name; begin that with %q", title, o.prefix)
 	case o.eventLog:
-		return usageError("%s has no event log: leave out --event-log, or say --event-log=false where the configuration has it", title)
+		return output.UsageError("%s has no event log: leave out --event-log, or say --event-log=false where the configuration has it", title)
 	case o.ttl == 0:
 		return nil
 	case info.SessionTTL > 0 && o.ttl != info.SessionTTL:
-		return usageError("--ttl %s: %s keeps leases of whole seconds; use %s", o.ttl, title, info.SessionTTL)
+		return output.UsageError("--ttl %s: %s keeps leases of whole seconds; use %s", o.ttl, title, info.SessionTTL)
 	case o.ttl < info.MinTTL:
-		return usageError("--ttl %s is too short for %s; use at least %s", o.ttl, title, info.MinTTL)
+		return output.UsageError("--ttl %s is too short for %s; use at least %s", o.ttl, title, info.MinTTL)
 	}
 	return nil
 }
@@ -132,32 +133,32 @@ func openError(ctx context.Context, kind open.Kind, source string, err error) er
 	var reply *redishold.ReplyError
 	if !errors.As(err, &reply) {
 		if ctx.Err() == nil && !errors.Is(err, driver.ErrNotExecuted) {
-			return usageError("%s: %w", source, err)
+			return output.UsageError("%s: %w", source, err)
 		}
-		return storeError(failureOf(kind, err))
+		return output.StoreError(failureOf(kind, err))
 	}
 	switch {
 	case strings.HasPrefix(reply.Text, "NOAUTH"):
-		return &exitError{code: exitRefused, err: errors.New("the Redis asks for a password (NOAUTH): give it with --askpass, REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")}
+		return &output.ExitError{Code: output.ExitRefused, Err: errors.New("the Redis asks for a password (NOAUTH): give it with --askpass, REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")}
 	case strings.Contains(reply.Text, "DB index is out of range"), strings.Contains(reply.Text, "SELECT is not allowed"):
-		return usageError("%s: %w", source, err)
+		return output.UsageError("%s: %w", source, err)
 	}
-	return storeError(failureOf(kind, err))
+	return output.StoreError(failureOf(kind, err))
 }
 
 // failureOf gives an error of a store that is no Redis its status where the store has
-// refused: what a Redis says, storeError knows. A table that is not there has a remedy.
+// refused: what a Redis says, output.StoreError knows. A table that is not there has a remedy.
 func failureOf(kind open.Kind, err error) error {
-	var own *exitError
+	var own *output.ExitError
 	switch {
 	case kind == "" || kind == open.Redis || !errors.Is(err, driver.ErrRefused) || errors.As(err, &own):
 		return err
 	case open.Unfit(err): // refused by this program, and not by the server
-		return &exitError{code: exitUsage, err: err}
+		return &output.ExitError{Code: output.ExitUsage, Err: err}
 	case open.NoTable(err):
 		err = fmt.Errorf("%w\n  or have holdfast make it, once: add create=true to the parameters of the URL", err)
 	}
-	return &exitError{code: exitRefused, err: err}
+	return &output.ExitError{Code: output.ExitRefused, Err: err}
 }
 
 // placeOf says where a store is, without what is secret.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -76,17 +77,17 @@ func TestWhatAStoreDoesNotHave(t *testing.T) {
 
 // The password of a Redis goes to no other store, and no error shows one.
 func TestPasswordsOfOtherStores(t *testing.T) {
-	env := environment{environ: bare("REDISCLI_AUTH=s3cret")}
+	env := output.Environment{Environ: bare("REDISCLI_AUTH=s3cret")}
 	for _, kind := range open.Kinds() {
-		got, err := storePassword(env, kind, silent())
+		got, err := storePassword(env, kind, output.Silent())
 		if want := kind == open.Redis; err != nil || (got == "s3cret") != want {
 			t.Errorf("%s: got the password of a Redis: %v, %v", kind, got != "", err)
 		}
 	}
 	file := configure(t, "password", "s3cret\n")
-	env.environ = bare("HOLDFAST_PASSWORD_FILE=" + file)
+	env.Environ = bare("HOLDFAST_PASSWORD_FILE=" + file)
 	for _, kind := range open.Kinds() {
-		if got, err := storePassword(env, kind, silent()); got != "s3cret" || err != nil {
+		if got, err := storePassword(env, kind, output.Silent()); got != "s3cret" || err != nil {
 			t.Errorf("%s: got a password of %d bytes, %v, want that of the file", kind, len(got), err)
 		}
 	}
@@ -113,12 +114,12 @@ func TestConfigurationOfOtherStores(t *testing.T) {
 	for url, section := range map[string]string{"etcds://h": "etcd", "zks://h:2281,i/locks": "zookeeper", "postgres://h/d": "postgres", "mysql://h/d": "mysql"} {
 		file := configure(t, "holdfast.yaml", "url: "+url+"\nredis: {user: red, password: wrong}\n"+section+": {user: app, password: s3cret, dial_timeout: 7s, tls: {server_name: n}}\n")
 		o := connectOptions{configName: file}
-		env := environment{environ: bare()}
+		env := output.Environment{Environ: bare()}
 		address, _, err := o.address(env)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := o.access(t.Context(), address, env, silent())
+		a, err := o.access(t.Context(), address, env, output.Silent())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +127,7 @@ func TestConfigurationOfOtherStores(t *testing.T) {
 			t.Errorf("%s: got user %q, name %q, %v, want what the section %s says", url, a.Username, a.ServerName, a.DialTimeout, section)
 		}
 		o.url = "etcds://elsewhere"
-		if a, err = o.access(t.Context(), o.url, env, silent()); err != nil || a.Username != "" || a.Password != "" || a.ServerName != "" {
+		if a, err = o.access(t.Context(), o.url, env, output.Silent()); err != nil || a.Username != "" || a.Password != "" || a.ServerName != "" {
 			t.Errorf("got user %q and a password for another store: %v", a.Username, err)
 		}
 	}
@@ -140,7 +141,7 @@ func TestEverySchemeIsInTheHelp(t *testing.T) {
 			t.Errorf("%s:// is not in the help of run", scheme)
 		}
 	}
-	root := newRootCommand(environment{})
+	root := newRootCommand(output.Environment{})
 	for _, name := range []string{"run", "hold", "elect", "ls", "status", "tail"} {
 		cmd, _, err := root.Find([]string{name})
 		if err != nil {

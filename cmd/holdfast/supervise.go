@@ -105,7 +105,7 @@ func (s *supervisor) check() time.Duration {
 func (s *supervisor) stop(why error) {
 	if s.stopped == nil {
 		s.stopped = why
-		s.report.failure(why)
+		s.report.Failure(why)
 	}
 	s.group.Stop(s.runner.stop, s.killAt())
 }
@@ -126,7 +126,7 @@ func (s *supervisor) waitAtLeast(ctx context.Context) {
 	if left <= 0 {
 		return
 	}
-	s.report.detail("the command has ended; keeping the lock for another %s (--at-least)", left.Round(time.Millisecond))
+	s.report.Detail("the command has ended; keeping the lock for another %s (--at-least)", left.Round(time.Millisecond))
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	over := s.lock.Context(ctx)

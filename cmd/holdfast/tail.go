@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/admin/observe"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -54,7 +55,7 @@ type tailOptions struct {
 	since   time.Duration
 }
 
-func newTailCommand(env environment) *cobra.Command {
+func newTailCommand(env output.Environment) *cobra.Command {
 	o := &tailOptions{}
 	cmd := &cobra.Command{
 		Use:                   "tail [flags] [PATTERN]",
@@ -86,16 +87,16 @@ func newTailCommand(env environment) *cobra.Command {
 
 func (o *tailOptions) complete(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usageError("one pattern at most; put it in quotes, else the shell replaces it by names of files; use: %s", cmd.UseLine())
+		return output.UsageError("one pattern at most; put it in quotes, else the shell replaces it by names of files; use: %s", cmd.UseLine())
 	}
 	if len(args) == 1 {
 		o.pattern = args[0]
 	}
 	if _, err := path.Match(o.pattern, ""); err != nil {
-		return usageError("the pattern %q is not complete: [ without ], or \\ at the end", o.pattern)
+		return output.UsageError("the pattern %q is not complete: [ without ], or \\ at the end", o.pattern)
 	}
 	if o.every < 100*time.Millisecond || o.scan < 0 || o.period < 0 || o.count < 0 || o.pace < 0 || o.since < 0 {
-		return usageError("--every is at least 100ms, and --since, --scan, --for, --count and --pace cannot be negative")
+		return output.UsageError("--every is at least 100ms, and --since, --scan, --for, --count and --pace cannot be negative")
 	}
 	return nil
 }
@@ -167,7 +168,7 @@ func (t *tailer) recall(ctx context.Context) error {
 		return err
 	}
 	if t.since > 0 && t.lines == 0 {
-		t.report.line(levelNotice, "the event log has nothing of that time: programs write it with --event-log, or package audit")
+		t.report.Line(output.LevelNotice, "the event log has nothing of that time: programs write it with --event-log, or package audit")
 	}
 	return nil
 }
@@ -235,7 +236,7 @@ func (t *tailer) listen(ctx context.Context) {
 		limited, cancel := context.WithTimeout(ctx, progressLimit)
 		var err error
 		if more, err = t.observer.ReadLog(limited, max(t.since, observe.Past)); err != nil {
-			t.report.detail("the event log is not shown for now: %v", err)
+			t.report.Detail("the event log is not shown for now: %v", err)
 		}
 		cancel()
 	}
@@ -270,7 +271,7 @@ func (t *tailer) note(ctx context.Context, failed error) error {
 	case failed == nil || t.failing || ctx.Err() != nil:
 		return nil
 	}
-	if storeErr := (*exitError)(nil); errors.As(storeError(failed), &storeErr) && storeErr.code != exitUnreachable {
+	if storeErr := (*output.ExitError)(nil); errors.As(output.StoreError(failed), &storeErr) && storeErr.Code != output.ExitUnreachable {
 		return failed
 	}
 	t.failing = true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/admin/observe"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // change is a line of tail.
@@ -41,20 +42,20 @@ func changeOf(c observe.Change) change {
 		l.Waiting = &c.Waiting
 		return l
 	}
-	if l.Who = person(c.Owner, c.Note, c.Client); c.Kind != "" {
+	if l.Who = output.Person(c.Owner, c.Note, c.Client); c.Kind != "" {
 		l.Mode = c.Mode.String()
 	}
 	return l
 }
 
 func (t *tailer) print(c change) error {
-	c.Version = jsonVersion
+	c.Version = output.JSONVersion
 	c.At = cmp.Or(c.At, time.Now())
 	var err error
 	if t.json {
-		err = jsonTo(t.env.stdout).Encode(c)
+		err = output.JSONTo(t.env.Stdout).Encode(c)
 	} else {
-		_, err = fmt.Fprintln(t.env.stdout, c)
+		_, err = fmt.Fprintln(t.env.Stdout, c)
 	}
 	if t.lines++; err == nil && t.lines == t.count {
 		return errEnough
@@ -66,14 +67,14 @@ func (t *tailer) print(c change) error {
 func (c change) String() string {
 	text := fmt.Sprintf("%s  %-12s", timeText(c.At, time.Now()), c.Event)
 	if c.Name != "" {
-		text += " " + clean(c.Name)
+		text += " " + output.Clean(c.Name)
 	}
 	return text + c.details()
 }
 
 // details is what follows the name.
 func (c change) details() string {
-	ms := func(n int64) time.Duration { return coarse(time.Duration(n) * time.Millisecond) }
+	ms := func(n int64) time.Duration { return output.Coarse(time.Duration(n) * time.Millisecond) }
 	held := fmt.Sprintf(", seen for %s", ms(c.HeldMS))
 	if c.Reported && c.HeldMS > 0 {
 		held = fmt.Sprintf(", held for %s", ms(c.HeldMS))
@@ -81,7 +82,7 @@ func (c change) details() string {
 		held = ""
 	}
 	if c.Reason != "" {
-		held += ": " + clean(c.Reason)
+		held += ": " + output.Clean(c.Reason)
 	}
 	switch {
 	case c.Waiting != nil:

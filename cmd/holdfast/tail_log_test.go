@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
 
@@ -93,7 +94,7 @@ func TestEventLogOfTheConfiguration(t *testing.T) {
 		t.Errorf("got %s, want %s", events(t, got), want)
 	}
 	o := connectOptions{configName: file}
-	if err := o.load(environment{}, silent()); err != nil {
+	if err := o.load(output.Environment{}, output.Silent()); err != nil {
 		t.Fatal(err)
 	}
 	if engine, err := o.engine(); err != nil || engine.LogLength != 50 {

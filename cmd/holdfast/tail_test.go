@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/admin/observe"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -61,7 +62,7 @@ func TestTailUsesWhatWasRead(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		test.store.Backend = memhold.New()
-		l := &reader{options: &readOptions{}, env: environment{stdout: &out}, console: admin.New(&test.store)}
+		l := &reader{options: &readOptions{}, env: output.Environment{Stdout: &out}, console: admin.New(&test.store)}
 		tail := newTailer(&tailOptions{every: time.Second}, l)
 		for _, name := range test.known {
 			tail.observer.Poll(t.Context(), time.Now(), admin.Record{Name: name, Kind: admin.KindMutex, Holders: 1, Holds: []admin.Hold{

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -55,10 +56,10 @@ func (o *lockOptions) drain(locker *holdfast.Locker) bool {
 
 // open opens the store, unless a signal comes first, and closes it when work is
 // done. What work holds is shown to others with note.
-func (o *lockOptions) open(ctx context.Context, env environment, report *reporter, signals <-chan os.Signal,
+func (o *lockOptions) open(ctx context.Context, env output.Environment, report *output.Reporter, signals <-chan os.Signal,
 	note string, work func(driver.Backend, *holdfast.Locker) error,
 ) error {
-	logger, err := libraryLogger(env, report)
+	logger, err := report.LibraryLogger(env)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (o *lockOptions) open(ctx context.Context, env environment, report *reporte
 	}()
 	done()
 	if interrupt := interruptOf(opening); interrupt != nil {
-		return exit(interrupt.status())
+		return output.Exit(interrupt.status())
 	}
 	o.attempts = newAttempts()
 	observers := []observer{o.attempts.observe, o.warnOfPermits(report)}
@@ -117,19 +118,19 @@ func flush(log *audit.Writer) {
 
 // warnOfPermits says if the semaphore has another number of permits than the command
 // line: people may have changed that, and wait for it to have an effect.
-func (o *lockOptions) warnOfPermits(report *reporter) observer {
+func (o *lockOptions) warnOfPermits(report *output.Reporter) observer {
 	if o.permits == 0 {
 		return nil
 	}
 	return func(_ context.Context, e holdfast.Event) {
 		if e.Type == holdfast.EventAcquire && e.Permits != 0 {
-			report.warn("semaphore %q has %s, not %d, and goes on with that; to change it: holdfast resize %[1]s %[3]d", clean(e.Name), plural(e.Permits, "permit"), o.permits)
+			report.Warn("semaphore %q has %s, not %d, and goes on with that; to change it: holdfast resize %[1]s %[3]d", output.Clean(e.Name), output.Plural(e.Permits, "permit"), o.permits)
 		}
 	}
 }
 
 // acquire takes the lock as the flags say.
-func (o *lockOptions) acquire(ctx context.Context, locker *holdfast.Locker, env environment, report *reporter) (lock *holdfast.Lock, err error) {
+func (o *lockOptions) acquire(ctx context.Context, locker *holdfast.Locker, env output.Environment, report *output.Reporter) (lock *holdfast.Lock, err error) {
 	err = o.ask(ctx, env, report, func(ctx context.Context, _ func()) error {
 		lock, err = o.take(ctx, locker)
 		return err
@@ -139,8 +140,8 @@ func (o *lockOptions) acquire(ctx context.Context, locker *holdfast.Locker, env 
 
 // ask calls request, which asks for the lock. While it waits, people see for whom: until it
 // calls granted or returns.
-func (o *lockOptions) ask(ctx context.Context, env environment, report *reporter, request func(ctx context.Context, granted func()) error) error {
-	report.detail("asking for lock %q", o.name)
+func (o *lockOptions) ask(ctx context.Context, env output.Environment, report *output.Reporter, request func(ctx context.Context, granted func()) error) error {
+	report.Detail("asking for lock %q", o.name)
 	o.leaseEnd = time.Time{}
 	if o.nonblock {
 		return request(ctx, func() {})
@@ -212,21 +213,21 @@ func (o *lockOptions) mutex(locker *holdfast.Locker) *holdfast.Mutex {
 // notAcquired turns the error of an acquire into the end of the program.
 func (o *lockOptions) notAcquired(ctx context.Context, err error) error {
 	err = o.explainMismatch(failureOf(o.kind, err))
-	var own *exitError
+	var own *output.ExitError
 	if interrupt := interruptOf(ctx); interrupt != nil {
-		return exit(interrupt.status())
+		return output.Exit(interrupt.status())
 	}
 	switch {
 	case errors.As(err, &own):
 		return err
 	case ctx.Err() != nil:
-		return exit(128 + int(syscall.SIGTERM))
-	case statusOf(err) == exitBusy:
-		return &exitError{code: o.conflictCode, err: err}
-	case o.diagnose != nil && statusOf(err) == exitUnreachable:
+		return output.Exit(128 + int(syscall.SIGTERM))
+	case output.StatusOf(err) == output.ExitBusy:
+		return &output.ExitError{Code: o.conflictCode, Err: err}
+	case o.diagnose != nil && output.StatusOf(err) == output.ExitUnreachable:
 		if why := o.diagnose(ctx); why != nil {
 			err = fmt.Errorf("%w\n  %w", err, why)
 		}
 	}
-	return storeError(err)
+	return output.StoreError(err)
 }

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // A counter of tokens that somebody has changed is refused with what to do about it, and
@@ -37,7 +39,7 @@ func TestTokenCounterThatWasChanged(t *testing.T) {
 			t.Fatalf("got counters %q, want that of job and that of doctor", names)
 		}
 		got := s.run(token...)
-		got.want(t, exitRefused, "redis refuses \"job\"", "is no number below 2^53", "delete \"holdfast:token:{")
+		got.want(t, output.ExitRefused, "redis refuses \"job\"", "is no number below 2^53", "delete \"holdfast:token:{")
 		if text := s.run("doctor", "--json").stdout; !strings.Contains(text, "token-counter") || !strings.Contains(text, "delete the key that the message names") {
 			t.Errorf("%s: got %s, want a finding", value, text)
 		}

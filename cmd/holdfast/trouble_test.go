@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
@@ -97,7 +98,7 @@ func TestNoMajority(t *testing.T) {
 				t.Parallel()
 				c := begin(t, t.Context(), strings.NewReader(""), bare("HOLDFAST_URL="+url), strings.Fields(line)...)
 				c.says(want)
-				c.wait().want(t, exitUnreachable, want)
+				c.wait().want(t, output.ExitUnreachable, want)
 			})
 		}
 		t.Run(url[:4]+"run", func(t *testing.T) {
@@ -131,11 +132,11 @@ func TestStatusOfAReplica(t *testing.T) {
 	tell(t, strings.TrimPrefix(s.url, "unix://"), "REPLICAOF 127.0.0.1 1")
 	const want = "the server is read-only, so no lock can be taken there: it is a replica"
 	got := s.run("status")
-	got.want(t, exitUnreachable, want)
+	got.want(t, output.ExitUnreachable, want)
 	if !strings.Contains(got.stdout, "role        slave") {
 		t.Errorf("got %q, want what is known of the server too", got.stdout)
 	}
-	s.run("run", "-w", "1s", "job", "true").want(t, exitUnreachable, want)
+	s.run("run", "-w", "1s", "job", "true").want(t, output.ExitUnreachable, want)
 	s.run("ls").want(t, 0, "nothing is locked")
 	s.run("status", "job").want(t, 0)
 	begun := time.Now()
@@ -167,7 +168,7 @@ func TestFirstAnswerIsWaitedFor(t *testing.T) {
 func TestWarningsAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	got := call(t, bare(), "run", "--insecure", "-w", "1s", "-u", "rediss://u:s3cret@127.0.0.1:1", "job", "true")
-	got.want(t, exitUnreachable, "connection refused")
+	got.want(t, output.ExitUnreachable, "connection refused")
 	for _, warning := range []string{"can read the password in --url", "--insecure: certificates are not verified"} {
 		if n := strings.Count(got.stderr, warning); n != 1 {
 			t.Errorf("it said %q %d times, want once: %s", warning, n, got.stderr)

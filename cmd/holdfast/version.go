@@ -7,15 +7,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-func newVersionCommand(env environment) *cobra.Command {
+func newVersionCommand(env output.Environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintln(env.stdout, versionLine())
+			_, err := fmt.Fprintln(env.Stdout, versionLine())
 			return err
 		},
 	}
@@ -51,7 +53,7 @@ func versionOf(info *debug.BuildInfo) string {
 
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageError("%s takes no arguments; see %q", cmd.CommandPath(), cmd.CommandPath()+" --help")
+		return output.UsageError("%s takes no arguments; see %q", cmd.CommandPath(), cmd.CommandPath()+" --help")
 	}
 	return nil
 }

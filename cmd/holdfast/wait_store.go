@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -20,20 +21,20 @@ const (
 
 // openWaiting is openBackend, again and again while the store cannot be reached: for as
 // long as --wait says, which this takes its time from, or until ctx ends for a candidate.
-func (o *lockOptions) openWaiting(ctx context.Context, env environment, report *reporter, logger *slog.Logger) (driver.Backend, func(), error) {
+func (o *lockOptions) openWaiting(ctx context.Context, env output.Environment, report *output.Reporter, logger *slog.Logger) (driver.Backend, func(), error) {
 	began := time.Now()
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
 		store, shut, err := o.openBackend(ctx, env, report, logger)
 		waited := time.Since(began)
-		var exit *exitError
-		if !errors.As(err, &exit) || exit.code != exitUnreachable || !o.campaigns && waited >= o.wait {
+		var exit *output.ExitError
+		if !errors.As(err, &exit) || exit.Code != output.ExitUnreachable || !o.campaigns && waited >= o.wait {
 			if o.wait > 0 {
 				o.wait = max(o.wait-waited, time.Millisecond)
 			}
 			return store, shut, err
 		}
 		if pause == reopenFirst {
-			report.line(levelNotice, fmt.Sprintf("waiting for the store: %v", err))
+			report.Line(output.LevelNotice, fmt.Sprintf("waiting for the store: %v", err))
 		}
 		if !o.campaigns {
 			pause = min(pause, o.wait-waited)
@@ -57,18 +58,18 @@ func (o *lockOptions) explainMismatch(err error) error {
 	found, unknown := o.console.Describe(ctx, o.name)
 	switch {
 	case unknown != nil || found.Kind == "":
-		return &exitError{code: exitUsage, err: err}
+		return &output.ExitError{Code: output.ExitUsage, Err: err}
 	case found.Kind == admin.KindOther && len(found.Keys) > 0:
 		advice := "choose another name"
 		if found.Keys[0].Type == "string" {
 			advice += ", or --layout plain if another program has a lock there"
 		}
-		return usageError("lock %q: the store has a %s under that name, which is no lock of this layout; %s", o.name, found.Keys[0].Type, advice)
+		return output.UsageError("lock %q: the store has a %s under that name, which is no lock of this layout; %s", o.name, found.Keys[0].Type, advice)
 	}
 	if found.Kind == admin.KindOther {
-		return usageError("lock %q: the store has something under that name which is no lock; choose another name", o.name)
+		return output.UsageError("lock %q: the store has something under that name which is no lock; choose another name", o.name)
 	}
-	return usageError("lock %q is in use as a %s, and not as a %s: use the kind that the other programs use", o.name, nounOf(found.Kind), nounOf(o.kindName()))
+	return output.UsageError("lock %q is in use as a %s, and not as a %s: use the kind that the other programs use", o.name, nounOf(found.Kind), nounOf(o.kindName()))
 }
 
 // nounOf names a kind of lock in a sentence.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
 
@@ -20,13 +21,13 @@ func TestStoreIsDownAtStart(t *testing.T) {
 	const nowhere = "127.0.0.1:1"
 	for _, command := range []string{"run -n", "run", "elect --once"} {
 		got := call(t, environ, append(strings.Fields(command), "-u", nowhere, "job", "--", "true")...)
-		got.want(t, exitUnreachable, "cannot connect to "+nowhere+": connection refused")
+		got.want(t, output.ExitUnreachable, "cannot connect to "+nowhere+": connection refused")
 		if strings.Contains(got.stderr, "waiting") || strings.Contains(got.stderr, "not executed") {
 			t.Errorf("%s: got %q, want the reason alone", command, got.stderr)
 		}
 	}
 	began := time.Now()
-	call(t, environ, "run", "-w", "600ms", "-u", nowhere, "job", "--", "true").want(t, exitUnreachable, "waiting for the store")
+	call(t, environ, "run", "-w", "600ms", "-u", nowhere, "job", "--", "true").want(t, output.ExitUnreachable, "waiting for the store")
 	if took := time.Since(began); took < 600*time.Millisecond {
 		t.Errorf("run -w 600ms ended after %v", took)
 	}

@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"encoding/json"
@@ -8,16 +8,16 @@ import (
 	"unicode/utf16"
 )
 
-// jsonTo returns an encoder that writes only what can be printed.
-func jsonTo(w io.Writer) *json.Encoder { return json.NewEncoder(printableJSON{w}) }
+// JSONTo returns an encoder that writes only what can be printed.
+func JSONTo(w io.Writer) *json.Encoder { return json.NewEncoder(PrintableJSON{w}) }
 
-// printableJSON escapes what cannot be printed in JSON that is written to it: names come
+// PrintableJSON escapes what cannot be printed in JSON that is written to it: names come
 // from other programs, and a terminal obeys control characters and turns text around.
 // encoding/json escapes only those of ASCII, but for DEL. A write has whole characters.
-type printableJSON struct{ w io.Writer }
+type PrintableJSON struct{ w io.Writer }
 
 // Write writes text, escaped.
-func (p printableJSON) Write(text []byte) (int, error) {
+func (p PrintableJSON) Write(text []byte) (int, error) {
 	var out []byte
 	for _, r := range string(text) {
 		switch {

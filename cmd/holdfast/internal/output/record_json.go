@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"time"
@@ -9,19 +9,19 @@ import (
 
 // jsonVersion is raised when a field changes its meaning or goes away, not when
 // one is added.
-const jsonVersion = 1
+const JSONVersion = 1
 
-// recordJSON is a admin.Record as programs read it. Times are milliseconds; a
+// Record is an admin.Record as programs read it. Times are milliseconds; a
 // lease that does not end is -1. The lease of a name is that of its holds, of
 // several the one that ends first; where there is none, it is for how long the
 // store keeps the name.
-type recordJSON struct {
+type Record struct {
 	Version   int          `json:"version"`
 	Name      string       `json:"name"`
 	NameBytes []byte       `json:"name_base64,omitempty"` // where it is no UTF-8
 	Kind      string       `json:"kind"`                  // "" for a name that is free
 	Holders   int          `json:"holders"`
-	Holds     []holdJSON   `json:"holds"`
+	Holds     []Hold       `json:"holds"`
 	Waiting   int          `json:"waiting"` // how many wait, as far as the store shows
 	Waiters   []waiterJSON `json:"waiters"` // those of them that it names; inspect and status name more
 	Permits   *int         `json:"permits,omitempty"`
@@ -30,7 +30,8 @@ type recordJSON struct {
 	LeaseMS   int64        `json:"remaining_ms"`
 }
 
-type holdJSON struct {
+// Hold is an admin.Hold as programs read it.
+type Hold struct {
 	Owner   string     `json:"owner"`
 	Holder  string     `json:"holder"` // its name, for people
 	Note    string     `json:"note,omitempty"`
@@ -56,11 +57,11 @@ type waiterJSON struct {
 	Client   clientJSON `json:"client"`
 }
 
-// with adds waiters without a place in the queue.
-func (j recordJSON) with(waits []admin.ClientWait) recordJSON {
+// With adds waiters without a place in the queue.
+func (j Record) With(waits []admin.ClientWait) Record {
 	for _, w := range waits {
 		j.Waiters = append(j.Waiters, waiterJSON{
-			Waiter: person("", w.Client.Note, w.Client), Mode: w.Mode.String(),
+			Waiter: Person("", w.Client.Note, w.Client), Mode: w.Mode.String(),
 			WaitedMS: w.Waited.Milliseconds(), Count: w.Count, Client: clientOf(w.Client),
 		})
 	}
@@ -78,10 +79,11 @@ type clientJSON struct {
 	Started *time.Time `json:"started,omitempty"`
 }
 
-func recordOf(r admin.Record) recordJSON {
-	j := recordJSON{
-		Version: jsonVersion, Name: r.Name, Kind: string(r.Kind), Holders: r.Holders, Waiting: waiters(r),
-		Holds: []holdJSON{}, Waiters: []waiterJSON{}, LeaseMS: leaseOf(lease(r)),
+// RecordOf returns r as programs read it.
+func RecordOf(r admin.Record) Record {
+	j := Record{
+		Version: JSONVersion, Name: r.Name, Kind: string(r.Kind), Holders: r.Holders, Waiting: Waiters(r),
+		Holds: []Hold{}, Waiters: []waiterJSON{}, LeaseMS: leaseOf(Lease(r)),
 	}
 	if !utf8.ValidString(r.Name) {
 		j.NameBytes = []byte(r.Name)
@@ -93,21 +95,21 @@ func recordOf(r admin.Record) recordJSON {
 		j.Count = &r.Count
 	}
 	for _, h := range r.Holds {
-		j.Holds = append(j.Holds, holdOf(h))
+		j.Holds = append(j.Holds, HoldOf(h))
 	}
 	for i, w := range r.Waiters {
 		left := leaseOf(w.Remaining)
 		j.Waiters = append(j.Waiters, waiterJSON{
-			Waiter: person(w.Owner, w.Note, w.Client), Place: i + 1, Owner: w.Owner, Mode: w.Mode.String(),
+			Waiter: Person(w.Owner, w.Note, w.Client), Place: i + 1, Owner: w.Owner, Mode: w.Mode.String(),
 			LeaseMS: &left, Client: clientOf(w.Client),
 		})
 	}
 	return j
 }
 
-// lease returns when the first hold of r ends, negative if none does. A name that
+// Lease returns when the first hold of r ends, negative if none does. A name that
 // nobody holds is kept for so long.
-func lease(r admin.Record) time.Duration {
+func Lease(r admin.Record) time.Duration {
 	if len(r.Holds) == 0 {
 		return r.Remaining
 	}
@@ -120,9 +122,10 @@ func lease(r admin.Record) time.Duration {
 	return first
 }
 
-func holdOf(h admin.Hold) holdJSON {
-	return holdJSON{
-		Owner: h.Owner, Holder: person(h.Owner, h.Note, h.Client), Note: h.Note, Mode: h.Mode.String(),
+// HoldOf returns h as programs read it.
+func HoldOf(h admin.Hold) Hold {
+	return Hold{
+		Owner: h.Owner, Holder: Person(h.Owner, h.Note, h.Client), Note: h.Note, Mode: h.Mode.String(),
 		Count: h.Holds, Token: h.Token, LeaseMS: leaseOf(h.Remaining), HeldMS: h.HeldFor.Milliseconds(), Kept: h.Kept(),
 		Client: clientOf(h.Client),
 	}
@@ -143,3 +146,29 @@ func leaseOf(d time.Duration) int64 {
 	}
 	return d.Milliseconds()
 }
+
+// Detail is an admin.Detail as programs read it.
+type Detail struct {
+	Record
+	Token uint64    `json:"token,omitempty"`
+	Keys  []keyJSON `json:"keys"`
+}
+
+type keyJSON struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"`
+	LeaseMS int64  `json:"remaining_ms"`
+	Value   string `json:"value"`
+}
+
+// DetailOf returns d as programs read it.
+func DetailOf(d admin.Detail) Detail {
+	j := Detail{Record: RecordOf(d.Record).With(d.Waits), Token: d.Token, Keys: []keyJSON{}}
+	for _, k := range d.Keys {
+		j.Keys = append(j.Keys, keyJSON{k.Name, k.Type, leaseOf(k.Remaining), k.Value})
+	}
+	return j
+}
+
+// Waiters is how many wait, as far as the store shows.
+func Waiters(r admin.Record) int { return max(r.Waiting, r.Listeners, 0) }

@@ -1,9 +1,8 @@
-package main
+package output
 
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -14,45 +13,38 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// table prints records for people.
-func (l *lister) table(records []admin.Record) error {
-	if len(records) == 0 {
-		return nil
-	}
+// Table returns records as lines for people, for a terminal of a width; 0 has no end.
+// Details gives each holder a line with its token and its id.
+func Table(records []admin.Record, details bool, width int) string {
 	header := []string{"NAME", "KIND", "HOLDER", "COUNT", "HELD", "LEASE", "WAITERS"}
-	if l.wide {
+	if details {
 		header = append(header, "TOKEN", "OWNER")
 	}
 	rows := [][]string{header}
 	for _, r := range records {
-		rows = append(rows, l.rows(r)...)
-	}
-	width := 0
-	if !l.wide && isTerminal(l.env.stdout) {
-		width = widthOf(l.env.stdout)
-	}
-	_, err := io.WriteString(l.out, columns(rows, width))
-	return err
-}
-
-// rows are the lines of r: one, or one for each holder.
-func (l *lister) rows(r admin.Record) (rows [][]string) {
-	name := clean(r.Name)
-	if !l.wide || len(r.Holds) == 0 {
-		row := []string{name, kindOf(r), cmp.Or(people(r), "-"), countOf(r), heldText(r.Holds), leaseText(lease(r)), waitersOf(r)}
-		if l.wide {
+		if details && len(r.Holds) > 0 {
+			rows = append(rows, holdRows(r)...)
+			continue
+		}
+		row := []string{Clean(r.Name), kindOf(r), cmp.Or(People(r), "-"), countOf(r), heldText(r.Holds), LeaseText(Lease(r)), waitersOf(r)}
+		if details {
 			row = append(row, "-", "-")
 		}
-		return append(rows, row)
+		rows = append(rows, row)
 	}
+	return columns(rows, width)
+}
+
+// holdRows are the rows of r, one for each holder.
+func holdRows(r admin.Record) (rows [][]string) {
 	for i, h := range r.Holds {
 		token := "-"
 		if h.Token != 0 {
 			token = strconv.FormatUint(h.Token, 10)
 		}
 		rows = append(rows, []string{
-			name, kindOf(r), holderOf(h), strconv.Itoa(h.Holds), heldText(r.Holds[i : i+1]),
-			leaseText(h.Remaining), waitersOf(r), token, clean(h.Owner),
+			Clean(r.Name), kindOf(r), holderOf(h), strconv.Itoa(h.Holds), heldText(r.Holds[i : i+1]),
+			LeaseText(h.Remaining), waitersOf(r), token, Clean(h.Owner),
 		})
 	}
 	return rows
@@ -89,7 +81,7 @@ func columns(rows [][]string, width int) string {
 		}
 		line := ""
 		for i, cell := range row {
-			cell = cut(cell, widths[i])
+			cell = Cut(cell, widths[i])
 			line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
 		}
 		out.WriteString(strings.TrimRight(line, " ") + "\n")
@@ -114,7 +106,7 @@ func heldText(holds []admin.Hold) string {
 	if len(holds) == 0 || holds[0].HeldFor < time.Second {
 		return "-"
 	}
-	return coarse(holds[0].HeldFor).String()
+	return Coarse(holds[0].HeldFor).String()
 }
 
 // kindOf is the kind, with the side of a read-write lock that is held.
@@ -144,15 +136,15 @@ func countOf(r admin.Record) string {
 	}
 }
 
-// leaseText is a lease for people.
-func leaseText(d time.Duration) string {
+// LeaseText is a lease for people.
+func LeaseText(d time.Duration) string {
 	switch {
 	case d == admin.RemainingUnknown:
 		return "unknown"
 	case d < 0:
 		return "forever"
 	}
-	return coarse(d).String()
+	return Coarse(d).String()
 }
 
 // waitersOf says how many wait: those in a queue are known, others only by the

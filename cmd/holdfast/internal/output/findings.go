@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"fmt"
@@ -10,17 +10,17 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// printReportJSON prints a report for programs; its fields are those of
+// PrintReportJSON prints a report for programs; its fields are those of
 // doctor.Report.
-func printReportJSON(w io.Writer, r *doctor.Report) error {
-	encoder := jsonTo(w)
+func PrintReportJSON(w io.Writer, r *doctor.Report) error {
+	encoder := JSONTo(w)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(r)
 }
 
-// printReport prints a report for people: what was found, the worst first, and
+// PrintReport prints a report for people: what was found, the worst first, and
 // how much was in order.
-func printReport(w io.Writer, r *doctor.Report, everything bool) error {
+func PrintReport(w io.Writer, r *doctor.Report, everything bool) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, judged for a lease of %s\n\n", describeServers(r), r.TTL)
 	counts := map[doctor.Severity]int{}

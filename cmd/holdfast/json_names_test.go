@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -36,19 +34,4 @@ func TestJSONHasOnlyWhatCanBePrinted(t *testing.T) {
 	if strings.ContainsFunc(strings.TrimSpace(got.stderr), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
 		t.Errorf("got %q, want only what can be printed", got.stderr)
 	}
-}
-
-// What is escaped is the same for a program.
-func FuzzPrintableJSON(f *testing.F) {
-	f.Add(unprintable)
-	f.Fuzz(func(t *testing.T, text string) {
-		var plain, escaped bytes.Buffer
-		if json.NewEncoder(&plain).Encode(text) != nil || jsonTo(&escaped).Encode(text) != nil {
-			t.Fatal("not encoded")
-		}
-		var a, b string
-		if json.Unmarshal(plain.Bytes(), &a) != nil || json.Unmarshal(escaped.Bytes(), &b) != nil || a != b {
-			t.Errorf("%q: got %q, want %q", text, b, a)
-		}
-	})
 }

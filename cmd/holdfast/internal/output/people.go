@@ -1,4 +1,4 @@
-package main
+package output
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// people names in a few words the holder that r is about.
-func people(r admin.Record) string {
+// People names in a few words the holder that r is about.
+func People(r admin.Record) string {
 	switch {
 	case len(r.Holds) == 0:
 		return ""
@@ -25,22 +25,22 @@ func people(r admin.Record) string {
 
 // holderOf names the holder, or says until when a name is taken that nobody holds.
 func holderOf(h admin.Hold) string {
-	who := person(h.Owner, h.Note, h.Client)
+	who := Person(h.Owner, h.Note, h.Client)
 	if h.Kept() {
 		return clock.TakenUntil(time.Now().Add(max(h.Remaining, 0))) + " (kept by " + who + ")"
 	}
 	return who
 }
 
-// person names an owner: "program@host:pid" with its reason and labels, or the client and
+// Person names an owner: "program@host:pid" with its reason and labels, or the client and
 // the thread of a Redisson program.
-func person(owner, note string, c admin.Client) string {
-	return clean(observe.Describe(c, owner, note).String())
+func Person(owner, note string, c admin.Client) string {
+	return Clean(observe.Describe(c, owner, note).String())
 }
 
-// clean makes what others wrote harmless for a terminal: one line, and nothing
+// Clean makes what others wrote harmless for a terminal: one line, and nothing
 // that moves the cursor.
-func clean(s string) string {
+func Clean(s string) string {
 	for _, r := range s {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
 			quoted := strconv.Quote(s)

@@ -1,0 +1,57 @@
+package output
+
+import (
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// Environment is what a command has of its process. Commands use nothing else
+// of it.
+type Environment struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Environ        []string // "NAME=value"
+}
+
+// Lookup returns the value of an environment variable, and whether it is set to
+// something. As with the shell's ${NAME:-…}, an empty value counts as unset.
+func (e Environment) Lookup(name string) (string, bool) {
+	for i := len(e.Environ) - 1; i >= 0; i-- {
+		if key, value, _ := strings.Cut(e.Environ[i], "="); key == name {
+			return value, value != ""
+		}
+	}
+	return "", false
+}
+
+// JSONMessages reports that messages are to be lines of JSON.
+func (e Environment) JSONMessages() bool {
+	format, _ := e.Lookup("HOLDFAST_LOG_FORMAT")
+	return format == "json"
+}
+
+// LiveTerminal reports whether w is a terminal on which a line can be drawn again.
+func (e Environment) LiveTerminal(w io.Writer) bool {
+	kind, _ := e.Lookup("TERM")
+	return kind != "dumb" && IsTerminal(w)
+}
+
+// IsTerminal reports whether a standard stream is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// WidthOf returns how many columns a terminal has. Of anything else, and of a terminal
+// that is too narrow for a text, it is usual.
+func WidthOf(w io.Writer, usual int) int {
+	if file, ok := w.(*os.File); ok {
+		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width >= 40 {
+			return width
+		}
+	}
+	return usual
+}

@@ -1,0 +1,138 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Page is text for people, a name and a value on each line.
+type Page struct{ strings.Builder }
+
+// Line adds a name and a value.
+func (p *Page) Line(name, format string, args ...any) {
+	fmt.Fprintf(p, "%-12s%s\n", name, fmt.Sprintf(format, args...))
+}
+
+// PrintDetail prints all that is known of a lock, for people.
+func PrintDetail(w io.Writer, d admin.Detail) error {
+	var p Page
+	p.Line("name", "%s", Clean(d.Name))
+	switch d.Kind {
+	case "":
+		p.Line("state", "free")
+	case admin.KindOther:
+		p.Line("state", "in use for something that is no lock")
+	default:
+		p.Line("kind", "%s", d.Kind)
+		p.state(d)
+	}
+	p.Holds(d.Record)
+	p.Waiters(d.Record)
+	p.waits(d.Waits)
+	if d.Listeners >= 0 {
+		p.Line("listening", "%s", Plural(d.Listeners, "client"))
+	}
+	p.keys(d.Keys)
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+func (p *Page) state(d admin.Detail) {
+	switch d.Kind {
+	case admin.KindSemaphore:
+		if d.Permits == 0 {
+			p.Line("permits", "unknown")
+			break
+		}
+		p.Line("permits", "%d, %d of them free", d.Permits, d.Free)
+	case admin.KindCounter, admin.KindLatch:
+		p.Line("count", "%d", d.Count)
+	}
+	if d.Token > 0 {
+		p.Line("token", "%d, the last one that was drawn", d.Token)
+	}
+	if d.Holders != 1 || len(d.Holds) != 1 {
+		p.Line("holders", "%d", d.Holders)
+	}
+}
+
+// Holds adds the holders of r.
+func (p *Page) Holds(r admin.Record) {
+	for _, h := range r.Holds {
+		label := "held by"
+		if h.Kept() {
+			label = "state"
+		}
+		p.Line(label, "%s", holderOf(h))
+		p.Line("  owner", "%s", Clean(h.Owner))
+		if h.Client.Program != "" {
+			p.Line("  process", "%s on %s, pid %d%s", Clean(h.Client.Program), Clean(h.Client.Host), h.Client.PID, startedText(h.Client.Started))
+		}
+		if h.Mode != driver.Exclusive {
+			p.Line("  mode", "%s", h.Mode)
+		}
+		if h.Token > 0 {
+			p.Line("  token", "%d", h.Token)
+		}
+		if h.HeldFor > 0 {
+			p.Line("  held for", "%s", Coarse(h.HeldFor))
+		}
+		p.Line("  count", "%d", h.Holds)
+		p.Line("  lease", "%s", LeaseText(h.Remaining))
+	}
+	if more := r.Holders - len(r.Holds); more > 0 && len(r.Holds) > 0 {
+		p.Line("", "and %d more", more)
+	}
+}
+
+func startedText(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return ", started " + at.Local().Format(time.DateTime)
+}
+
+// Waiters adds the waiters of r with a place in the queue.
+func (p *Page) Waiters(r admin.Record) {
+	for i, w := range r.Waiters {
+		p.Line("waiter "+strconv.Itoa(i+1), "%s, %s left in its place", Person(w.Owner, w.Note, w.Client), LeaseText(w.Remaining))
+	}
+	if more := r.Waiting - len(r.Waiters); more > 0 {
+		p.Line("", "and %d more", more)
+	}
+}
+
+// waits names the waiters without a place in a queue.
+func (p *Page) waits(waits []admin.ClientWait) {
+	for _, w := range waits {
+		p.Line("waiting", "%s", WaitText(w))
+	}
+}
+
+// WaitText is a client that waits, for people.
+func WaitText(w admin.ClientWait) string {
+	text := Person("", w.Client.Note, w.Client) + " for " + Coarse(w.Waited).String()
+	if w.Count > 1 {
+		text += ", " + Plural(w.Count, "goroutine")
+	}
+	if w.Mode == driver.Shared {
+		text += ", to read"
+	}
+	return text
+}
+
+// keys prints keys as they are; the values come escaped.
+func (p *Page) keys(keys []admin.Key) {
+	for _, k := range keys {
+		p.Line("key", "%s (%s, %s)", Clean(k.Name), Clean(k.Type), LeaseText(k.Remaining))
+		for line := range strings.Lines(k.Value) {
+			p.Line("", "  %s", Clean(strings.TrimSuffix(line, "\n")))
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+)
+
+// IsHeld reports that a name cannot be taken at once: of a semaphore, that no
+// permit is free.
+func IsHeld(r admin.Record) bool {
+	switch r.Kind {
+	case admin.KindSemaphore:
+		return r.Free <= 0
+	case admin.KindMulti:
+		return true
+	case admin.KindCounter, admin.KindLatch:
+		return r.Count <= 0
+	default:
+		return r.Holders+len(r.Holds) > 0
+	}
+}
+
+// StateText names the holder, and of a semaphore says first whether a permit is free.
+func StateText(r admin.Record) string {
+	held := fmt.Sprintf("held by %s%s, lease %s", People(r), heldFor(r), EndText(Lease(r)))
+	permits := Plural(r.Free, "permit") + " free"
+	switch free := r.Kind == admin.KindSemaphore && r.Free > 0; {
+	case r.Kind == admin.KindOther:
+		return "in use for something that is no lock"
+	case free && r.Holders > 0:
+		return fmt.Sprintf("%s, %d %s", permits, r.Holders, held)
+	case free:
+		return permits
+	case r.Holders > 0:
+		return held
+	case len(r.Holds) > 0:
+		return People(r)
+	case r.Kind != "":
+		return string(r.Kind) + ", held by nobody"
+	}
+	return "free"
+}
+
+// EndText says when a lease ends.
+func EndText(d time.Duration) string {
+	switch {
+	case d == admin.RemainingUnknown:
+		return "unknown"
+	case d < 0:
+		return "never ends"
+	}
+	return "ends in " + LeaseText(d)
+}
+
+// heldFor says for how long the holder of r has held it, if that is known.
+func heldFor(r admin.Record) string {
+	if held := heldText(r.Holds); r.Holders == 1 && held != "-" {
+		return " for " + held
+	}
+	return ""
+}
+
+// ServerStatus is the status of a server as programs read it.
+type ServerStatus struct {
+	Version   int     `json:"version"`
+	URL       string  `json:"url"` // without passwords
+	Config    string  `json:"config,omitempty"`
+	Store     string  `json:"store"` // redis, etcd, zookeeper, postgres or mysql
+	Title     string  `json:"-"`     // the name of the product
+	Server    string  `json:"server"`
+	Mode      string  `json:"mode,omitempty"`
+	Role      string  `json:"role,omitempty"`
+	Replicas  int     `json:"replicas"`
+	UptimeS   int64   `json:"uptime_s,omitempty"`
+	Eviction  string  `json:"eviction,omitempty"`
+	Evicted   int64   `json:"evicted_keys"`
+	LatencyMS float64 `json:"latency_ms"`
+	Layout    string  `json:"layout,omitempty"` // of a Redis: redisson, plain or timestamp; of a table: lease or shedlock
+	Prefix    string  `json:"prefix"`
+	Confirms  string  `json:"confirmed_by,omitempty"` // how many replicas confirm each lock
+}
+
+// Print prints s for people.
+func (s ServerStatus) Print(w io.Writer) error {
+	var p Page
+	p.Line("store", "%s", Clean(s.URL))
+	if s.Config != "" {
+		p.Line("config", "%s", s.Config)
+	}
+	p.Line("server", "%s", s.serverText())
+	if s.Role != "" {
+		p.Line("role", "%s, %s connected", s.Role, Plural(s.Replicas, "replica"))
+	}
+	if s.Eviction != "" {
+		warning := ""
+		if s.Eviction != "noeviction" {
+			warning = ": held locks may be dropped to free memory"
+		}
+		p.Line("eviction", "%s, %s so far%s", s.Eviction, Plural(s.Evicted, "key"), warning)
+	}
+	p.Line("latency", "%.2f ms", s.LatencyMS)
+	if s.Layout != "" {
+		p.Line("layout", "%s", s.Layout)
+	}
+	if s.Prefix != "" {
+		p.Line("prefix", "%s", Clean(s.Prefix))
+	}
+	if n, err := strconv.Atoi(s.Confirms); err == nil && n > 0 {
+		p.Line("confirmed", "by %s", Plural(n, "replica"))
+	} else if err != nil && s.Confirms != "" {
+		p.Line("confirmed", "by %s replicas", s.Confirms)
+	}
+	_, err := io.WriteString(w, p.String())
+	return err
+}
+
+func (s ServerStatus) serverText() string {
+	text := orUnknown(s.Server)
+	if s.Mode != "" {
+		return text + ", " + s.Mode + upText(s.UptimeS)
+	}
+	return s.Title + " " + text
+}
+
+func orUnknown(version string) string {
+	if version == "" {
+		return "unknown version"
+	}
+	return "version " + version
+}
+
+func upText(seconds int64) string {
+	if seconds == 0 {
+		return ""
+	}
+	return ", up for " + (time.Duration(seconds) * time.Second).String()
+}
