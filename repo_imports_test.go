@@ -91,9 +91,10 @@ func commandArrows() []arrow {
 		{"internal/access", []string{"internal/config"}},
 		{"internal/open", []string{"internal/access", "internal/examine"}},
 		{"internal/procgroup", []string{"internal/guard"}},
+		{"internal/store", []string{"internal/access", "internal/config", "internal/examine", "internal/open", "internal/output"}},
 		{"internal/demo", []string{"internal/access", "internal/open", "internal/standin"}},
 		{".", []string{
-			"internal/access", "internal/config", "internal/demo", "internal/examine", "internal/open", "internal/output", "internal/procgroup",
+			"internal/access", "internal/config", "internal/demo", "internal/examine", "internal/open", "internal/output", "internal/procgroup", "internal/store",
 		}},
 	}
 }

@@ -25,7 +25,7 @@ func completeNames(env output.Environment, o *readOptions) cobra.CompletionFunc 
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		env.Stderr = io.Discard // the person is typing
-		o.completing = true
+		o.Completing = true
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeLimit)
 		defer cancel()
 		var names []cobra.Completion
@@ -51,7 +51,7 @@ func completeLock(env output.Environment, o *lockOptions) cobra.CompletionFunc {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveDefault
 		}
-		return completeNames(env, &readOptions{connectOptions: o.connectOptions, prefix: o.prefix})(cmd, args, begin)
+		return completeNames(env, &readOptions{Connection: o.Connection})(cmd, args, begin)
 	}
 }
 

@@ -14,10 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 func newDemoCommand(env output.Environment) *cobra.Command {
-	var c connectOptions
+	var c store.Connection
 	o := demo.Options{Out: env.Stdout, Env: env.Environ}
 	var web webOptions
 	cmd := &cobra.Command{
@@ -60,7 +61,7 @@ The exit status is 0 if all results are as the demo says, else 1.`,
 		},
 	}
 	flags := cmd.Flags()
-	c.addTo(flags, "default: an in-process stand-in")
+	c.AddTo(flags, "default: an in-process stand-in")
 	web.addTo(flags)
 	flags.IntVar(&o.Buyers, "buyers", 60, "number of buyers")
 	flags.IntVar(&o.Items, "items", 10, "number of items, less than --buyers")
@@ -84,7 +85,7 @@ func newDemoWorkerCommand(env output.Environment) *cobra.Command {
 }
 
 // runDemo runs the demo until it ends or the user has seen enough.
-func runDemo(ctx context.Context, env output.Environment, c connectOptions, o demo.Options) error {
+func runDemo(ctx context.Context, env output.Environment, c store.Connection, o demo.Options) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -103,10 +104,10 @@ func runDemo(ctx context.Context, env output.Environment, c connectOptions, o de
 	defer stop()
 
 	switch {
-	case c.url == "" && c != connectOptions{}:
+	case c.URL == "" && !c.OnlyURL():
 		return output.UsageError("the stand-in needs no password and no certificates: give --url with them")
-	case c.url != "":
-		if storeKind(c.url) == open.Redis {
+	case c.URL != "":
+		if store.KindOf(c.URL) == open.Redis {
 			o.Access, err = reachDemoStore(ctx, c, env)
 		} else {
 			o.Locks, err = reachDemoLocks(ctx, c, env)
@@ -126,23 +127,23 @@ func runDemo(ctx context.Context, env output.Environment, c connectOptions, o de
 }
 
 // reachDemoStore finds out whether the Redis that the flags name answers.
-func reachDemoStore(ctx context.Context, o connectOptions, env output.Environment) (access.Access, error) {
+func reachDemoStore(ctx context.Context, o store.Connection, env output.Environment) (access.Access, error) {
 	report := output.NewReporter(env, false)
-	address, source, err := o.address(env)
+	address, source, err := o.Address(env)
 	if err != nil {
 		return access.Access{}, err
 	}
 	if err := demo.CheckURL(address); err != nil {
 		return access.Access{}, output.UsageError("%s: %w", source, err)
 	}
-	a, err := o.access(ctx, address, env, report)
+	a, err := o.Access(ctx, address, env, report)
 	if err != nil {
 		return access.Access{}, err
 	}
-	o.warn(report, address)
+	o.Warn(report, address)
 	conn, err := a.Open(ctx)
 	if err != nil {
-		return access.Access{}, openError(ctx, open.Redis, source, err)
+		return access.Access{}, store.OpenError(ctx, open.Redis, source, err)
 	}
 	conn.Close()
 	return a, nil
@@ -150,13 +151,13 @@ func reachDemoStore(ctx context.Context, o connectOptions, env output.Environmen
 
 // reachDemoLocks finds out whether locks can be had in the store that the flags name,
 // which is no Redis.
-func reachDemoLocks(ctx context.Context, o connectOptions, env output.Environment) (access.Access, error) {
+func reachDemoLocks(ctx context.Context, o store.Connection, env output.Environment) (access.Access, error) {
 	report := output.NewReporter(env, false)
-	address, source, err := o.address(env)
+	address, source, err := o.Address(env)
 	if err != nil {
 		return access.Access{}, err
 	}
-	a, err := o.access(ctx, address, env, report)
+	a, err := o.Access(ctx, address, env, report)
 	if err != nil {
 		return access.Access{}, err
 	}
@@ -165,11 +166,11 @@ func reachDemoLocks(ctx context.Context, o connectOptions, env output.Environmen
 		return access.Access{}, output.UsageError("%s: %w", source, err)
 	}
 	if !target.Info().Caps.Fencing {
-		return access.Access{}, lacks(target, "has no fencing tokens in that layout, and the demo is about them")
+		return access.Access{}, store.Lacks(target, "has no fencing tokens in that layout, and the demo is about them")
 	}
-	o.warn(report, address)
+	o.Warn(report, address)
 	if err := demo.Try(ctx, target); err != nil {
-		return access.Access{}, output.StoreError(failureOf(target.Kind, err))
+		return access.Access{}, output.StoreError(store.Failure(target.Kind, err))
 	}
 	return a, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 // webOptions are the flags of demo --serve.
@@ -52,7 +53,7 @@ func (s *severalURLs) Set(text string) error {
 
 // serveDemo keeps the pages up until a signal comes, which is how it is meant
 // to end: that is no failure.
-func serveDemo(cmd *cobra.Command, env output.Environment, c connectOptions, web webOptions) error {
+func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, web webOptions) error {
 	for _, name := range []string{"buyers", "items", "processes", "timeout", "look"} {
 		if cmd.Flags().Changed(name) {
 			return output.UsageError("--%s is not for --serve: the page asks for it", name)
@@ -90,20 +91,20 @@ func serveDemo(cmd *cobra.Command, env output.Environment, c connectOptions, web
 	case errors.As(err, &listening) && listening.Op == "listen":
 		return err
 	}
-	return openError(ctx, open.Redis, "--url", err)
+	return store.OpenError(ctx, open.Redis, "--url", err)
 }
 
 // demoStores returns how to reach the stores that the flags name; none means
 // stand-ins. All get the same user, password and certificates.
-func demoStores(ctx context.Context, c connectOptions, more []string, env output.Environment) ([]access.Access, error) {
-	if c.url == "" {
-		if (c != connectOptions{}) {
+func demoStores(ctx context.Context, c store.Connection, more []string, env output.Environment) ([]access.Access, error) {
+	if c.URL == "" {
+		if !c.OnlyURL() {
 			return nil, output.UsageError("the stand-in needs no password and no certificates: give --url with them")
 		}
 		return nil, nil
 	}
-	if kind := storeKind(c.url); kind != open.Redis {
+	if kind := store.KindOf(c.URL); kind != open.Redis {
 		return nil, output.UsageError("--url: the page of --serve is about Redis, and not about %s; without --serve the demo locks there too", kind.Title())
 	}
-	return accessesOf(ctx, c, "--url", slices.Concat([]string{c.url}, more), env, output.NewReporter(env, false))
+	return store.Accesses(ctx, c, "--url", slices.Concat([]string{c.URL}, more), env, output.NewReporter(env, false))
 }

@@ -7,11 +7,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
-	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
 // doctorLimit bounds a whole examination.
@@ -47,7 +46,7 @@ the servers cannot be reached, 77 if they refuse the user.`,
     jq -r '.findings[] | select(.severity == "danger") | .remedy'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.configure(cmd.Flags(), env, output.NewReporter(env, o.verbose), leaseSettings()); err != nil {
+			if err := o.Configure(cmd.Flags(), env, output.NewReporter(env, o.verbose), leaseSettings()...); err != nil {
 				return err
 			}
 			if err := o.complete(cmd.Flags()); err != nil {
@@ -75,13 +74,13 @@ func (o *doctorOptions) addTo(f *pflag.FlagSet) {
 }
 
 // leaseSettings are the settings that say how long a lease is.
-func leaseSettings() []setting {
-	return []setting{{"ttl", "HOLDFAST_TTL", "lock.ttl"}, {"margin", "", "lock.margin"}}
+func leaseSettings() []store.Setting {
+	return []store.Setting{{Flag: "ttl", Variable: "HOLDFAST_TTL", Key: "lock.ttl"}, {Flag: "margin", Key: "lock.margin"}}
 }
 
 // complete checks the command line.
 func (o *doctorOptions) complete(f *pflag.FlagSet) error {
-	if !o.given(f, "margin", "lock.margin") {
+	if !o.Given(f, "margin", "lock.margin") {
 		o.margin = o.ttl / 10
 	}
 	switch {
@@ -104,7 +103,7 @@ func (o *doctorOptions) complete(f *pflag.FlagSet) error {
 
 // examine looks, prints what was found, and says by the status how bad it is.
 func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
-	report, err := o.ask(ctx, l)
+	report, err := l.examine(ctx, examine.Options{TTL: o.ttl, Margin: o.margin, Name: o.name}, o.keys)
 	if err != nil {
 		return err
 	}
@@ -117,60 +116,4 @@ func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
 		return output.Exit(output.ExitFailure)
 	}
 	return err
-}
-
-// ask examines the store, whichever it is.
-func (o *doctorOptions) ask(ctx context.Context, l *reader) (*doctor.Report, error) {
-	if l.store.Redis == nil {
-		return examine.Store(ctx, l.store.Backend, l.store.Ask, examine.Options{TTL: o.ttl, Margin: o.margin, Name: o.name})
-	}
-	options, err := o.options(l.env)
-	if err != nil {
-		return nil, err
-	}
-	return doctor.Examine(ctx, l.store.Redis, options)
-}
-
-// options are what the examination of a Redis needs to know.
-func (o *doctorOptions) options(env output.Environment) (*doctor.Options, error) {
-	engine, err := o.engine()
-	if err != nil {
-		return nil, err
-	}
-	engine.KeyPrefix = o.prefix
-	options := &doctor.Options{TTL: o.ttl, Margin: o.margin, Redis: *engine, Name: o.name, Keys: o.keys}
-	if o.keys == 0 {
-		options.Keys = -1
-	}
-	sentinels, err := o.sentinels(env)
-	if err == nil && sentinels != nil {
-		options.Sentinels, options.Master = sentinels, sentinels.Master()
-	}
-	return options, err
-}
-
-// sentinels returns those that the URL or the configuration names, nil if there
-// are none. They have passwords of their own.
-func (o *connectOptions) sentinels(env output.Environment) (*rueidisconn.Sentinels, error) {
-	address, source, err := o.address(env)
-	if err != nil || address == "" {
-		return nil, err
-	}
-	a := access.Access{URL: address, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure}
-	if _, err := o.fromConfig(&a, output.Silent()); err != nil {
-		return nil, err
-	}
-	tls, err := a.TLS()
-	if err != nil {
-		return nil, output.UsageError("%w", err)
-	}
-	options := &rueidisconn.Options{TLS: tls, DialTimeout: o.config.Duration("redis.dial_timeout")}
-	if i := a.Imported; i != nil {
-		options.SentinelUsername, options.SentinelPassword = i.SentinelUsername, i.SentinelPassword
-	}
-	sentinels, err := rueidisconn.NewSentinels(address, options)
-	if err != nil {
-		return nil, output.UsageError("%s: %w", source, err)
-	}
-	return sentinels, nil
 }

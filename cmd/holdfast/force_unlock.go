@@ -77,7 +77,7 @@ func newForceUnlockCommand(env output.Environment) *cobra.Command {
 	f.StringVar(&o.reason, "reason", "", "why: the holder gets it; required")
 	f.StringVar(&o.holder, "holder", "", "the id of the holder whose hold to end, as inspect shows it")
 	f.Uint64Var(&o.token, "token", 0, "the fencing token of the hold to end")
-	o.addEventLogTo(f)
+	o.AddEventLogTo(f)
 	f.Lookup("event-log").Usage = "record in Redis that the hold was ended, and why, for tail --since and the dashboard"
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask on a terminal; only with --holder or --token")
 	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
@@ -143,7 +143,7 @@ func (c *unlocker) end(ctx context.Context, hold admin.Hold, seen time.Time) err
 	if errors.Is(err, driver.ErrGone) {
 		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("nothing was done: %w", err)}
 	}
-	if source, ok := c.store.Backend.(admin.Source); ok && err == nil && c.eventLog {
+	if source, ok := c.store.Backend.(admin.Source); ok && err == nil && c.EventLog {
 		log := audit.New(source, &audit.Options{Logger: c.logger})
 		log.Forced(c.name, h, reason)
 		flush(log)

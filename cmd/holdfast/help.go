@@ -9,22 +9,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 // helpWidth is that of help which does not go to a terminal.
 const helpWidth = 90
-
-// connectionGroup marks the flags that say where the store is and how to reach it.
-const connectionGroup = "holdfast_connection"
-
-// markConnection puts flags last in the help, under a heading of their own.
-func markConnection(f *pflag.FlagSet, names ...string) {
-	for _, name := range names {
-		if err := f.SetAnnotation(name, connectionGroup, []string{"true"}); err != nil {
-			panic(err) // there is no such flag: a mistake in the program
-		}
-	}
-}
 
 // groups are the headings of the list of commands.
 func groups() []*cobra.Group {
@@ -89,7 +78,7 @@ func flagUsages(cmd *cobra.Command, width int) (own, connection string) {
 	mine, others := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	mine.SortFlags, others.SortFlags = false, false
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Annotations[connectionGroup] != nil {
+		if f.Annotations[store.ConnectionGroup] != nil {
 			others.AddFlag(f)
 		} else {
 			mine.AddFlag(f)

@@ -59,7 +59,7 @@ func newHoldCommand(env output.Environment) *cobra.Command {
 			o.name = args[0]
 			report := output.NewReporter(env, o.verbose)
 			f := cmd.Flags()
-			if err := o.configure(f, env, report, lockSettings()); err != nil {
+			if err := o.Configure(f, env, report, lockSettings()...); err != nil {
 				return err
 			}
 			if err := o.complete(f); err != nil {

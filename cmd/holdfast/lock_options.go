@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 const (
@@ -23,9 +23,7 @@ const (
 
 // lockOptions are the flags of commands that take a lock.
 type lockOptions struct {
-	connectOptions
-	more   []string // URLs of further servers: a majority of all has to agree on each lock
-	prefix string
+	store.Connection
 
 	nonblock bool
 	wait     time.Duration
@@ -51,27 +49,33 @@ type lockOptions struct {
 
 	campaigns bool // it waits for a store that cannot be reached, however long
 
-	kind        open.Kind                   // of the store that was opened; "" of several
-	console     *admin.Console              // of that store
-	diagnose    func(context.Context) error // open.Store.Trouble; nil of several
-	attempts    *attempts                   // to get the lock
-	leaseEnd    time.Time                   // of the lock, when it was released; zero before
-	unconfirmed bool                        // its release was not answered in time
+	store       *store.Store   // nil before it was opened
+	console     *admin.Console // of that store
+	attempts    *attempts      // to get the lock
+	leaseEnd    time.Time      // of the lock, when it was released; zero before
+	unconfirmed bool           // its release was not answered in time
 }
 
 // addTo adds the flags that say which lock, and what holding it means.
 func (o *lockOptions) addTo(f *pflag.FlagSet) {
-	o.addStoreTo(f)
-	url := f.Lookup("url")
-	url.Value = &urlFlag{first: &o.url, more: &o.more}
-	url.Usage += "; given several times: independent servers, of which a majority must agree"
-	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store (default $HOLDFAST_PREFIX)")
-	markConnection(f, "prefix")
+	o.AddStoreTo(f)
+	o.AddSeveralTo(f)
 	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; default also $HOLDFAST_TTL")
 	f.StringVar(&o.reason, "reason", "", "shown to waiters for the lock")
-	o.addEventLogTo(f)
+	o.AddEventLogTo(f)
 	f.StringArrayVar(&o.labels, "label", nil, "key=value, shown beside the reason; may be repeated")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
+}
+
+// lockSettings are those of commands that take a lock.
+func lockSettings() []store.Setting {
+	return []store.Setting{
+		{Flag: "ttl", Variable: "HOLDFAST_TTL", Key: "lock.ttl"},
+		{Flag: "wait", Key: "lock.wait"},
+		{Flag: "max-hold", Key: "lock.max_hold"},
+		{Flag: "kill-after", Key: "lock.kill_after"},
+		{Flag: "fair", Key: "lock.fair"},
+	}
 }
 
 // addWaitTo adds the flags that say how to wait.
@@ -91,8 +95,8 @@ func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 
 // complete checks what is common, after the flags were filled in.
 func (o *lockOptions) complete(f *pflag.FlagSet) error {
-	if !o.given(f, "ttl", "lock.ttl") && o.imported != nil && o.imported.TTL > 0 {
-		o.ttl = o.imported.TTL
+	if !o.Given(f, "ttl", "lock.ttl") && o.Imported != nil && o.Imported.TTL > 0 {
+		o.ttl = o.Imported.TTL
 	}
 	if o.name == "" {
 		return output.UsageError("the name of the lock is empty")
@@ -109,8 +113,8 @@ func (o *lockOptions) complete(f *pflag.FlagSet) error {
 	if o.nonblock && f.Changed("wait") {
 		return output.UsageError("--nonblock does not wait and --wait does; give one of them")
 	}
-	if m := o.config.Duration("lock.margin"); m < 0 || m >= o.ttl/2 {
-		return output.UsageError("%s of %s does not fit a --ttl of %s: it must be less than half of it", o.config.Where("lock.margin"), m, o.ttl)
+	if m := o.Config.Duration("lock.margin"); m < 0 || m >= o.ttl/2 {
+		return output.UsageError("%s of %s does not fit a --ttl of %s: it must be less than half of it", o.Config.Where("lock.margin"), m, o.ttl)
 	}
 	for _, label := range o.labels {
 		if key, _, ok := strings.Cut(label, "="); !ok || key == "" {
@@ -148,7 +152,7 @@ func (o *lockOptions) margin() time.Duration { return o.marginOf(o.ttl) }
 func (o *lockOptions) maxHoldMargin() time.Duration { return min(o.margin(), o.maxHold/10) }
 
 func (o *lockOptions) marginOf(lease time.Duration) time.Duration {
-	if m := o.config.Duration("lock.margin"); m > 0 {
+	if m := o.Config.Duration("lock.margin"); m > 0 {
 		return m
 	}
 	return lease / 10
@@ -168,4 +172,20 @@ func (o *lockOptions) noteOf(program string) string {
 		note += " " + label
 	}
 	return note
+}
+
+// needs is what the lock that the flags describe needs.
+func (o *lockOptions) needs(t *open.Target) error {
+	if t.Kind == open.Redis {
+		return nil // where it depends on the layout, the library says so
+	}
+	switch caps := t.Info().Caps; {
+	case o.fair && !caps.Fair:
+		return store.Lacks(t, "has no fair locks (--fair)")
+	case (o.shared || o.exclusive) && !caps.Shared:
+		return store.Lacks(t, "has no read-write locks (--shared, --exclusive)")
+	case o.permits > 0 && !caps.Permits:
+		return store.Lacks(t, "has no semaphores (--permits)")
+	}
+	return nil
 }

@@ -50,7 +50,7 @@ type progress struct {
 func (o *lockOptions) startProgress(ctx context.Context, giveUp context.CancelCauseFunc, env output.Environment, report *output.Reporter) *progress {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &progress{
-		console: o.console, attempts: o.attempts, diagnose: o.diagnose, name: o.name, report: report, begun: time.Now(),
+		console: o.console, attempts: o.attempts, diagnose: o.store.Trouble, name: o.name, report: report, begun: time.Now(),
 		quiet: o.skipOK && !output.IsTerminal(env.Stderr), // which is to leave no word in the mail of cron
 		outer: outerOwners(env), shared: o.shared, giveUp: giveUp,
 		stop: cancel, done: make(chan struct{}),

@@ -12,28 +12,26 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/admin"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/internal/retry"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
 // readOptions are the flags of commands that look at locks.
 type readOptions struct {
-	connectOptions
+	store.Connection
 	name    string // of the lock; "" means no lock, or many
-	prefix  string
 	json    bool
 	verbose bool
 	timeout time.Duration
 	goesOn  bool // the command does not end because the store is in trouble, which is printed
-	need    need
+	need    store.Need
 }
 
 func (o *readOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
 	f.SortFlags = false
-	o.addStoreTo(f)
-	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store, and left out of the names (default $HOLDFAST_PREFIX)")
-	markConnection(f, "prefix")
+	o.AddStoreTo(f)
 	f.BoolVar(&o.json, "json", false, "print JSON, an object on each line")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
 	if timeout > 0 {
@@ -46,7 +44,7 @@ type reader struct {
 	options *readOptions
 	env     output.Environment
 	report  *output.Reporter
-	store   *store
+	store   *store.Store
 	console *admin.Console
 	logger  *slog.Logger // of the library
 }
@@ -54,7 +52,7 @@ type reader struct {
 // read opens the store and calls work. A signal ends its context.
 func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env output.Environment, work func(context.Context, *reader) error) error {
 	report := output.NewReporter(env, o.verbose)
-	if err := o.configure(f, env, report, storeSettings()); err != nil {
+	if err := o.Configure(f, env, report); err != nil {
 		return err
 	}
 	if o.timeout < 0 {
@@ -78,83 +76,24 @@ func (o *readOptions) within(ctx context.Context, env output.Environment, report
 	if err != nil {
 		return err
 	}
-	store, err := openStore(ctx, storeOptions{o.connectOptions, o.name, o.prefix, 0, o.need, logger}, env, report)
+	s, err := o.Open(ctx, store.Request{Name: o.name, Need: o.need, Logger: logger}, env, report)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
+	defer s.Close()
 	if o.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	work = o.unlessInTrouble(work)
-	return failureOf(store.Kind, work(ctx, &reader{
-		options: o, env: env, report: report, store: store, console: admin.New(store.Backend), logger: logger,
-	}))
+	l := &reader{options: o, env: env, report: report, store: s, console: admin.New(s.Backend), logger: logger}
+	err = s.UnlessInTrouble(ctx, report, o.goesOn, func(ctx context.Context) error { return work(ctx, l) })
+	return store.Failure(s.Kind, err)
 }
 
-// A store that has not answered so long after it was connected to is asked what is wrong,
-// and once more where it says so: a leader may just be elected.
-const (
-	answerGrace   = 800 * time.Millisecond
-	electionGrace = 600 * time.Millisecond
-)
-
-// unlessInTrouble makes work end once the servers have said why they cannot answer, or, if
-// it goes on, prints the reason. A store that says nothing at all is waited for.
-func (o *readOptions) unlessInTrouble(work func(context.Context, *reader) error) func(context.Context, *reader) error {
-	return func(ctx context.Context, l *reader) error {
-		ctx, cancel := context.WithCancelCause(ctx)
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			switch err := l.lastingTrouble(ctx); {
-			case err == nil:
-			case o.goesOn:
-				l.report.Once(output.LevelNotice, err.Error())
-			default:
-				cancel(&output.ExitError{Code: output.ExitUnreachable, Err: err})
-			}
-		}()
-		err := work(ctx, l)
-		var why *output.ExitError
-		if err != nil && errors.As(context.Cause(ctx), &why) {
-			err = why
-		}
-		cancel(nil)
-		<-done
-		return err
-	}
-}
-
-// lastingTrouble returns why the store does not answer, nil if it is not known, or if ctx
-// ended first. It says so where it is not known.
-func (l *reader) lastingTrouble(ctx context.Context) error {
-	if !retry.Sleep(ctx, answerGrace) {
-		return nil
-	}
-	if l.troubleNow(ctx) == nil {
-		return nil
-	}
-	if !retry.Sleep(ctx, electionGrace) {
-		return nil
-	}
-	return l.troubleNow(ctx)
-}
-
-// troubleNow is one attempt of lastingTrouble.
-func (l *reader) troubleNow(ctx context.Context) error {
-	limited, cancel := context.WithTimeout(ctx, electionGrace/2)
-	defer cancel()
-	err := l.store.Trouble(limited)
-	if errors.Is(err, open.ErrReadOnly) { // to look at locks is possible
-		return nil
-	}
-	if err == nil && limited.Err() != nil && ctx.Err() == nil {
-		l.report.Once(output.LevelNotice, "the store does not answer")
-	}
-	return err
+// examine examines the store, as the command doctor does.
+func (l *reader) examine(ctx context.Context, how examine.Options, keys int) (*doctor.Report, error) {
+	return l.options.Connection.Examine(ctx, l.store, how, keys, l.env)
 }
 
 // storeFailure gives an error of the store its status; what is no error of the

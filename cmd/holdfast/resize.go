@@ -8,7 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 const resizeLong = `Resize sets the number of permits of the semaphore NAME to PERMITS, held ones included,
@@ -55,6 +57,14 @@ func nameAndPermits(cmd *cobra.Command, args []string) error {
 		return output.UsageError("the name of a semaphore and a number are expected; use: %s", cmd.UseLine())
 	}
 	return nil
+}
+
+// needSizes is that of a command which changes how many may hold a semaphore.
+func needSizes(t *open.Target) error {
+	if t.Kind == open.Redis || t.Resizes() {
+		return nil
+	}
+	return store.Lacks(t, "cannot change how many permits a semaphore has")
 }
 
 // resized is what resize has done, for programs.

@@ -103,13 +103,13 @@ func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 
 // complete fills in what comes from elsewhere, and checks the whole.
 func (o *runOptions) complete(f *pflag.FlagSet, env output.Environment) error {
-	if err := o.configure(f, env, output.NewReporter(env, o.verbose), lockSettings()); err != nil {
+	if err := o.Configure(f, env, output.NewReporter(env, o.verbose), lockSettings()...); err != nil {
 		return err
 	}
 	if err := o.lockOptions.complete(f); err != nil {
 		return err
 	}
-	if o.killChosen = o.given(f, "kill-after", "lock.kill_after"); !o.killChosen {
+	if o.killChosen = o.Given(f, "kill-after", "lock.kill_after"); !o.killChosen {
 		o.killAfter = min(defaultKillAfter, o.ttl/3)
 	}
 	for _, check := range []func(*pflag.FlagSet) error{o.checkCommand, o.checkDurations, o.checkCodes, o.checkLease} {
@@ -191,7 +191,7 @@ func (o *runOptions) maxKillAfter(lease time.Duration) time.Duration {
 // leaseOf is the lease of a lock that was just granted and counts as lost when left is over.
 // The store may have granted less than --ttl.
 func (o *runOptions) leaseOf(left time.Duration) time.Duration {
-	if m := o.config.Duration("lock.margin"); m > 0 {
+	if m := o.Config.Duration("lock.margin"); m > 0 {
 		return min(o.ttl, left+m)
 	}
 	return min(o.ttl, left+left/9)

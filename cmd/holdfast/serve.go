@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 const serveLong = `Serve shows in a browser the locked names with their holders, leases and waiters, a page
@@ -100,9 +101,7 @@ func newServeCommand(env output.Environment) *cobra.Command {
 
 func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.SortFlags = false
-	o.addStoreTo(f)
-	f.StringVar(&o.prefix, "prefix", "", "put before the keys in the store, and left out of the names (default $HOLDFAST_PREFIX)")
-	markConnection(f, "prefix")
+	o.AddStoreTo(f)
 	f.StringVarP(&o.listen, "listen", "l", "127.0.0.1:7070", "address to listen on")
 	f.StringVar(&o.basePath, "base-path", "/", "path of the pages")
 	f.StringVar(&o.tlsCert, "tls-cert", "", "PEM file of the certificate that browsers see")
@@ -114,7 +113,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.hosts, "host", nil, "name by which browsers reach the pages, behind a proxy with --auth-header")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody look who reaches --listen")
 	f.BoolVar(&o.allowUnlock, "allow-unlock", false, "let operators end holds by force")
-	o.addEventLogTo(f)
+	o.AddEventLogTo(f)
 	f.Lookup("event-log").Usage = "record in Redis which holds operators end here, for tail --since and other dashboards"
 	f.StringSliceVar(&o.operators, "operator", nil, "user who is an operator")
 	f.StringVar(&o.names, "names", "", "show only names that begin with this")
@@ -125,30 +124,30 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 }
 
 // serveSettings are where values come from that were not given.
-func serveSettings() []setting {
-	return []setting{
-		{"listen", "", "serve.listen"},
-		{"metrics-listen", "", "serve.metrics_listen"},
-		{"base-path", "", "serve.base_path"},
-		{"tls-cert", "", "serve.tls.cert"},
-		{"tls-key", "", "serve.tls.key"},
-		{"basic-file", "", "serve.auth.basic_file"},
-		{"token-file", "", "serve.auth.token_file"},
-		{"auth-header", "", "serve.auth.header"},
-		{"trusted", "", "serve.auth.trusted"},
-		{"host", "", "serve.hosts"},
-		{"allow-unlock", "", "serve.allow_unlock"},
-		{"operator", "", "serve.operators"},
-		{"names", "", "serve.names"},
-		{"counters", "", "serve.counters"},
-		{"only-while-viewed", "", "serve.only_while_viewed"},
+func serveSettings() []store.Setting {
+	return []store.Setting{
+		{Flag: "listen", Key: "serve.listen"},
+		{Flag: "metrics-listen", Key: "serve.metrics_listen"},
+		{Flag: "base-path", Key: "serve.base_path"},
+		{Flag: "tls-cert", Key: "serve.tls.cert"},
+		{Flag: "tls-key", Key: "serve.tls.key"},
+		{Flag: "basic-file", Key: "serve.auth.basic_file"},
+		{Flag: "token-file", Key: "serve.auth.token_file"},
+		{Flag: "auth-header", Key: "serve.auth.header"},
+		{Flag: "trusted", Key: "serve.auth.trusted"},
+		{Flag: "host", Key: "serve.hosts"},
+		{Flag: "allow-unlock", Key: "serve.allow_unlock"},
+		{Flag: "operator", Key: "serve.operators"},
+		{Flag: "names", Key: "serve.names"},
+		{Flag: "counters", Key: "serve.counters"},
+		{Flag: "only-while-viewed", Key: "serve.only_while_viewed"},
 	}
 }
 
 // complete fills in what the configuration says, and refuses what would let
 // somebody in whom nobody has thought of.
 func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env output.Environment, report *output.Reporter) (*authenticator, error) {
-	if err := o.configure(f, env, report, serveSettings()); err != nil {
+	if err := o.Configure(f, env, report, serveSettings()...); err != nil {
 		return nil, err
 	}
 	g, err := o.authenticator(output.AuditLogger(env))

@@ -20,7 +20,10 @@ import (
 	"github.com/holdfast-go/holdfast/dash"
 )
 
-const minToken = 16 // characters
+const (
+	minToken = 16      // characters
+	maxLines = 1 << 20 // bytes of a file of users or of tokens
+)
 
 // authenticator says who may look, and who may more.
 type authenticator struct {

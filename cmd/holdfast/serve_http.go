@@ -35,13 +35,13 @@ const (
 func serve(ctx context.Context, o *serveOptions, g *authenticator, l *reader) error {
 	metrics := promhold.New(nil)
 	var forced func(name string, h admin.Holder, reason string)
-	if source, ok := l.store.Backend.(admin.Source); ok && o.eventLog {
+	if source, ok := l.store.Backend.(admin.Source); ok && o.EventLog {
 		log := audit.New(source, &audit.Options{Note: "holdfast serve", Logger: l.logger})
 		defer flush(log)
 		forced = log.Forced
 	}
 	dashboard := dash.Handler(l.console, &dash.Options{
-		BasePath: o.basePath, Store: l.store.where, Authorize: g.role, User: requester, AllowUnlock: o.allowUnlock, Forced: forced,
+		BasePath: o.basePath, Store: l.store.Where, Authorize: g.role, User: requester, AllowUnlock: o.allowUnlock, Forced: forced,
 		Findings: l.findings, NamePrefix: o.names, Counters: o.counters, Logger: output.AuditLogger(l.env),
 	})
 	defer dashboard.Close()
@@ -91,13 +91,13 @@ func (o *serveOptions) announce(g *authenticator, address string, l *reader) {
 	if path != "" {
 		path += "/"
 	}
-	l.report.Line(slog.LevelInfo, fmt.Sprintf("the locks of %s are at %s://%s/%s (%s)", l.store.where, scheme, address, path, what))
+	l.report.Line(slog.LevelInfo, fmt.Sprintf("the locks of %s are at %s://%s/%s (%s)", l.store.Where, scheme, address, path, what))
 }
 
 // findings examines the store as the command doctor does, but does not look for
 // locks without an end: that is a walk over all keys.
 func (l *reader) findings(ctx context.Context) []dash.Finding {
-	report, err := l.examine(ctx)
+	report, err := l.examine(ctx, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10}, 0)
 	if err != nil {
 		return []dash.Finding{{Severity: dash.Danger, Title: "examination", Text: err.Error()}}
 	}
@@ -243,24 +243,4 @@ func (s *webServer) serve(server *http.Server, listener net.Listener) error {
 		return output.UsageError("serve on %s: %w", s.address, err)
 	}
 	return err
-}
-
-func (l *reader) examine(ctx context.Context) (*doctor.Report, error) {
-	if l.store.Redis == nil {
-		return examine.Store(ctx, l.store.Backend, l.store.Ask, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10})
-	}
-	engine, err := l.options.engine()
-	if err != nil {
-		return nil, err
-	}
-	engine.KeyPrefix = l.options.prefix
-	options := &doctor.Options{Redis: *engine, Keys: -1}
-	sentinels, err := l.options.sentinels(l.env)
-	if err != nil {
-		return nil, err
-	}
-	if sentinels != nil {
-		options.Sentinels, options.Master = sentinels, sentinels.Master()
-	}
-	return doctor.Examine(ctx, l.store.Redis, options)
 }

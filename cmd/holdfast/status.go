@@ -121,7 +121,7 @@ func (l *reader) serverStatus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Version, s.URL, s.Config, s.Store, s.Title = output.JSONVersion, l.store.where, l.options.config.Name(), string(l.store.Kind), l.store.Kind.Title()
+	s.Version, s.URL, s.Config, s.Store, s.Title = output.JSONVersion, l.store.Where, l.options.Config.Name(), string(l.store.Kind), l.store.Kind.Title()
 	print := s.Print
 	if l.options.json {
 		print = func(w io.Writer) error { return output.JSONTo(w).Encode(s) }
@@ -150,7 +150,7 @@ func (l *reader) aboutRedis(ctx context.Context) (output.ServerStatus, error) {
 	return output.ServerStatus{
 		Server: info.Version, Mode: modeOf(info), Role: info.Role, Replicas: info.Replicas,
 		UptimeS: int64(info.Uptime.Seconds()), Eviction: info.EvictionPolicy, Evicted: info.EvictedKeys,
-		LatencyMS: latency, Layout: l.store.layout, Prefix: l.options.prefix, Confirms: l.options.replicas,
+		LatencyMS: latency, Layout: l.store.Layout, Prefix: l.options.Prefix, Confirms: l.options.Replicas,
 	}, err
 }
 

@@ -75,22 +75,8 @@ func TestWhatAStoreDoesNotHave(t *testing.T) {
 	call(t, bare("HOLDFAST_URL="+etcd, "HOLDFAST_PREFIX=p:"), "run", "job", "true").want(t, 64, "begin that with \"p:\"")
 }
 
-// The password of a Redis goes to no other store, and no error shows one.
+// No error of a store shows its password.
 func TestPasswordsOfOtherStores(t *testing.T) {
-	env := output.Environment{Environ: bare("REDISCLI_AUTH=s3cret")}
-	for _, kind := range open.Kinds() {
-		got, err := storePassword(env, kind, output.Silent())
-		if want := kind == open.Redis; err != nil || (got == "s3cret") != want {
-			t.Errorf("%s: got the password of a Redis: %v, %v", kind, got != "", err)
-		}
-	}
-	file := configure(t, "password", "s3cret\n")
-	env.Environ = bare("HOLDFAST_PASSWORD_FILE=" + file)
-	for _, kind := range open.Kinds() {
-		if got, err := storePassword(env, kind, output.Silent()); got != "s3cret" || err != nil {
-			t.Errorf("%s: got a password of %d bytes, %v, want that of the file", kind, len(got), err)
-		}
-	}
 	gone := "127.0.0.1:1"
 	for _, url := range []string{"etcd://u:s3cret@" + gone, "zk://u:s3cret@" + gone, "postgres://u:s3cret@" + gone + "/d", "postgres://u@" + gone + "/d?password=s3cret", "mysql://u:s3cret@" + gone + "/d"} {
 		got := call(t, bare("HOLDFAST_LOG_LEVEL=debug"), "run", "-v", "-u", url, "job", "true")
@@ -101,7 +87,7 @@ func TestPasswordsOfOtherStores(t *testing.T) {
 	}
 }
 
-// Each store has a section of the configuration, for the URL of the configuration.
+// Each store has a section of the configuration.
 func TestConfigurationOfOtherStores(t *testing.T) {
 	for _, kind := range open.Kinds() {
 		if !slices.Contains(config.Keys(), string(kind)+".password_file") {
@@ -109,26 +95,6 @@ func TestConfigurationOfOtherStores(t *testing.T) {
 		}
 		if !strings.Contains(configurationLong, "\n  "+string(kind)+":") {
 			t.Errorf("the section %s is not in: holdfast help configuration", kind)
-		}
-	}
-	for url, section := range map[string]string{"etcds://h": "etcd", "zks://h:2281,i/locks": "zookeeper", "postgres://h/d": "postgres", "mysql://h/d": "mysql"} {
-		file := configure(t, "holdfast.yaml", "url: "+url+"\nredis: {user: red, password: wrong}\n"+section+": {user: app, password: s3cret, dial_timeout: 7s, tls: {server_name: n}}\n")
-		o := connectOptions{configName: file}
-		env := output.Environment{Environ: bare()}
-		address, _, err := o.address(env)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := o.access(t.Context(), address, env, output.Silent())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if a.Username != "app" || a.Password != "s3cret" || a.DialTimeout.String() != "7s" || a.ServerName != "n" {
-			t.Errorf("%s: got user %q, name %q, %v, want what the section %s says", url, a.Username, a.ServerName, a.DialTimeout, section)
-		}
-		o.url = "etcds://elsewhere"
-		if a, err = o.access(t.Context(), o.url, env, output.Silent()); err != nil || a.Username != "" || a.Password != "" || a.ServerName != "" {
-			t.Errorf("got user %q and a password for another store: %v", a.Username, err)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
 
@@ -85,20 +84,13 @@ func TestTailPrintsALoss(t *testing.T) {
 
 func TestEventLogOfTheConfiguration(t *testing.T) {
 	s := newSite(t)
-	file := configure(t, "holdfast.yaml", "url: "+s.url+"\nevent_log: {enabled: true, stream_maxlen: 50}\n")
+	file := configure(t, "holdfast.yaml", "url: "+s.url+"\nevent_log: {enabled: true}\n")
 	s.environ = bare("HOLDFAST_CONFIG=" + file)
 	s.run("run", "job", "--", "true").want(t, 0)
 	s.run("run", "quiet", "--event-log=false", "--", "true").want(t, 0)
 	got := s.run("tail", "--since", "1m", "--json", "--for", "100ms")
 	if want := "acquired job!, released job!"; events(t, got) != want {
 		t.Errorf("got %s, want %s", events(t, got), want)
-	}
-	o := connectOptions{configName: file}
-	if err := o.load(output.Environment{}, output.Silent()); err != nil {
-		t.Fatal(err)
-	}
-	if engine, err := o.engine(); err != nil || engine.LogLength != 50 {
-		t.Errorf("got %+v and error %v, want a length of 50", engine, err)
 	}
 	call(t, s.environ, "run", "job", "--event-log", "--url", s.url, "--url", "redis://127.0.0.1:1", "--url", "redis://127.0.0.1:2", "--", "true").
 		want(t, 64, "several servers have no event log")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"slices"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -65,23 +67,23 @@ func (o *lockOptions) open(ctx context.Context, env output.Environment, report *
 	}
 	opening, done := interruptible(ctx, signals)
 	defer done()
-	store, shut, err := o.openWaiting(opening, env, report, logger)
-	if err != nil {
+	if err := o.openStore(opening, env, report, logger); err != nil {
 		return o.notAcquired(opening, err)
 	}
 	answers := true
 	defer func() {
 		if answers { // else closing takes as long as the store is waited for, and the end of the program does it
-			shut()
+			o.store.Close()
 		}
 	}()
 	done()
 	if interrupt := interruptOf(opening); interrupt != nil {
 		return output.Exit(interrupt.status())
 	}
+	backend := o.store.Backend
 	o.attempts = newAttempts()
 	observers := []observer{o.attempts.observe, o.warnOfPermits(report)}
-	if source, ok := store.(admin.Source); ok && o.eventLog {
+	if source, ok := backend.(admin.Source); ok && o.EventLog {
 		log := audit.New(source, &audit.Options{Logger: logger})
 		defer func() {
 			if answers {
@@ -90,10 +92,23 @@ func (o *lockOptions) open(ctx context.Context, env output.Environment, report *
 		}()
 		observers = append(observers, log.Observe)
 	}
-	o.console = admin.New(store)
-	locker := holdfast.New(store, &holdfast.Options{TTL: o.ttl, Margin: o.config.Duration("lock.margin"), Note: note, Logger: logger, Observe: all(observers)})
+	o.console = admin.New(backend)
+	locker := holdfast.New(backend, &holdfast.Options{TTL: o.ttl, Margin: o.Config.Duration("lock.margin"), Note: note, Logger: logger, Observe: all(observers)})
 	defer func() { answers = o.drain(locker) }()
-	return work(store, locker)
+	return work(backend, locker)
+}
+
+// openStore opens the store, for which --wait waits too, and a candidate however long.
+func (o *lockOptions) openStore(ctx context.Context, env output.Environment, report *output.Reporter, logger *slog.Logger) (err error) {
+	limit, began := o.wait, time.Now()
+	if o.campaigns {
+		limit = store.Forever
+	}
+	o.store, err = o.OpenWaiting(ctx, store.Request{Name: o.name, TTL: o.ttl, Need: o.needs, Logger: logger}, limit, env, report)
+	if o.wait > 0 {
+		o.wait = max(o.wait-time.Since(began), time.Millisecond)
+	}
+	return err
 }
 
 // observer is a holdfast.Options.Observe; it may be nil.
@@ -212,7 +227,10 @@ func (o *lockOptions) mutex(locker *holdfast.Locker) *holdfast.Mutex {
 
 // notAcquired turns the error of an acquire into the end of the program.
 func (o *lockOptions) notAcquired(ctx context.Context, err error) error {
-	err = o.explainMismatch(failureOf(o.kind, err))
+	if o.store != nil {
+		err = store.Failure(o.store.Kind, err)
+	}
+	err = o.explainMismatch(err)
 	var own *output.ExitError
 	if interrupt := interruptOf(ctx); interrupt != nil {
 		return output.Exit(interrupt.status())
@@ -224,8 +242,8 @@ func (o *lockOptions) notAcquired(ctx context.Context, err error) error {
 		return output.Exit(128 + int(syscall.SIGTERM))
 	case output.StatusOf(err) == output.ExitBusy:
 		return &output.ExitError{Code: o.conflictCode, Err: err}
-	case o.diagnose != nil && output.StatusOf(err) == output.ExitUnreachable:
-		if why := o.diagnose(ctx); why != nil {
+	case o.store != nil && output.StatusOf(err) == output.ExitUnreachable:
+		if why := o.store.Trouble(ctx); why != nil {
 			err = fmt.Errorf("%w\n  %w", err, why)
 		}
 	}

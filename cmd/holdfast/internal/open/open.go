@@ -204,7 +204,7 @@ type Store struct {
 	Kind    Kind
 	Backend driver.Backend
 	Redis   *rueidisconn.Conn // nil for any other store
-	Layout  string            // of the table of a database, as in its URL; "" for any other store
+	Layout  string            // of a table or a Redis; "" of any other store
 
 	// Ask asks the servers what endangers locks; nil for a Redis, which doctor examines.
 	Ask examine.Ask
@@ -213,6 +213,12 @@ type Store struct {
 	ping    func(ctx context.Context) (version string, err error)
 	trouble func(ctx context.Context) error // why no lock can be taken; nil if nothing is wrong
 	close   func()
+}
+
+// Several returns the store that b makes of several servers, of which no single one can be
+// asked what is wrong. Its Close calls shut.
+func Several(b driver.Backend, shut func()) *Store {
+	return &Store{Backend: b, close: shut}
 }
 
 // Ping asks the store for its version, which is one round trip.

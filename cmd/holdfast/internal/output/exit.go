@@ -23,7 +23,7 @@ const (
 	ExitOwnFailure  = 125 // of this program; or the store lacks what is asked for
 )
 
-// ExitError ends the program with a status, and with a message if err is set.
+// ExitError ends the program with a status, and with a message if Err is set.
 type ExitError struct {
 	Code int
 	Err  error

@@ -1,10 +1,9 @@
-package main
+package store
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,38 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// urlFlag is --url. Where it may be given several times, it names independent
-// servers that are one store together.
-type urlFlag struct {
-	first *string
-	more  *[]string // nil where one is all there can be
-}
-
-// String implements pflag.Value.
-func (u *urlFlag) String() string {
-	if u.first == nil {
-		return ""
-	}
-	return *u.first
-}
-
-// Type implements pflag.Value.
-func (u *urlFlag) Type() string { return "string" }
-
-// Set implements pflag.Value.
-func (u *urlFlag) Set(text string) error {
-	text = open.Complete(text)
-	switch {
-	case *u.first == "":
-		*u.first = text
-	case u.more == nil:
-		return errors.New("it is given twice; only run, hold and elect can lock on several servers at once")
-	default:
-		*u.more = append(*u.more, text)
-	}
-	return nil
-}
-
 // How long the program waits for servers of a quorum before it goes on without
 // those that have not answered, for now.
 const (
@@ -57,68 +24,62 @@ const (
 	stragglers   = 300 * time.Millisecond // after a majority has: some round trips to another region
 )
 
-// openBackend opens the store that the flags name: one, or several servers of
-// which a majority has to agree on each lock.
-func (o *lockOptions) openBackend(ctx context.Context, env output.Environment, report *output.Reporter, logger *slog.Logger) (driver.Backend, func(), error) {
+// openLocks opens the store that the flags name: one, or several servers of which a
+// majority has to agree on each lock.
+func (o *Connection) openLocks(ctx context.Context, r Request, env output.Environment, report *output.Reporter) (*Store, error) {
 	if err := o.prepare(env, report); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	urls, source := o.servers(env)
 	if len(urls) == 0 {
-		s, err := openStore(ctx, storeOptions{o.connectOptions, o.name, o.prefix, o.ttl, o.needs, logger}, env, report)
-		if err != nil {
-			return nil, nil, err
-		}
-		o.kind, o.diagnose = s.Kind, s.Trouble
-		return s.Backend, s.Close, nil
+		return o.Open(ctx, r, env, report)
 	}
-	if o.eventLog {
-		return nil, nil, output.UsageError("several servers have no event log: leave out --event-log, or say --event-log=false where the configuration has it")
+	if o.EventLog {
+		return nil, output.UsageError("several servers have no event log: leave out --event-log, or say --event-log=false where the configuration has it")
 	}
-	accesses, err := accessesOf(ctx, o.connectOptions, source, urls, env, report)
+	accesses, err := Accesses(ctx, *o, source, urls, env, report)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	engine, err := o.engine()
+	engine, err := o.engine(r.Logger)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	engine.KeyPrefix, engine.Logger = o.prefix, logger
 	conns := make([]*lateConn, len(accesses))
 	members := make([]driver.Backend, len(accesses))
 	for i, a := range accesses {
 		conns[i] = newLateConn(a)
 		members[i] = redishold.New(conns[i], engine)
 	}
-	shut := func() {
+	backend, err := quorum.Of(members...)
+	if err != nil {
+		return nil, output.UsageError("%s: %w", source, err)
+	}
+	if err := checkLimits(r, backend.Info()); err != nil {
+		return nil, err
+	}
+	opened := open.Several(backend, func() {
 		for _, c := range conns {
 			c.close()
 		}
-	}
-	backend, err := quorum.Of(members...)
-	if err != nil {
-		return nil, nil, output.UsageError("%s: %w", source, err)
-	}
-	if err := checkLimits(o.name, o.ttl, backend.Info()); err != nil {
-		return nil, nil, err
-	}
+	})
 	if err := meet(ctx, source, conns, report); err != nil {
-		shut()
-		return nil, nil, err
+		opened.Close()
+		return nil, err
 	}
-	return backend, shut, nil
+	return &Store{Store: opened}, nil
 }
 
 // servers returns the URLs of the servers that are one store together, and where
 // they were found; none if there is one store.
-func (o *lockOptions) servers(env output.Environment) (urls []string, source string) {
+func (o *Connection) servers(env output.Environment) (urls []string, source string) {
 	if len(o.more) > 0 {
-		return slices.Concat([]string{o.url}, o.more), "--url"
+		return slices.Concat([]string{o.URL}, o.more), "--url"
 	}
 	if _, elsewhere := o.named(env); elsewhere {
 		return nil, ""
 	}
-	return o.config.List("redlock"), o.config.Where("redlock")
+	return o.Config.List("redlock"), o.Config.Where("redlock")
 }
 
 // meet connects to all servers. One that is unreachable is left for later, with a
@@ -144,7 +105,7 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *output.
 		}
 		where := placeOf(conns[i].access)
 		var own *output.ExitError
-		if errors.As(openError(first, open.Redis, source, err), &own) && own.Code != output.ExitUnreachable {
+		if errors.As(OpenError(first, open.Redis, source, err), &own) && own.Code != output.ExitUnreachable {
 			return &output.ExitError{Code: own.Code, Err: fmt.Errorf("%s: %w", where, own.Err)}
 		}
 		report.Warn("%s is unreachable, the others have to agree: %v", where, err)
@@ -152,19 +113,19 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *output.
 	return nil
 }
 
-// accessesOf returns how to reach the servers at urls, which came from source. All
+// Accesses returns how to reach the servers at urls, which came from source. All
 // get the same user, password and certificates; a password is asked for once.
-func accessesOf(ctx context.Context, c connectOptions, source string, urls []string, env output.Environment, report *output.Reporter) ([]access.Access, error) {
+func Accesses(ctx context.Context, c Connection, source string, urls []string, env output.Environment, report *output.Reporter) ([]access.Access, error) {
 	var all []access.Access
 	typed := false
 	for _, address := range urls {
 		if err := checkURL(address, source); err != nil {
 			return nil, err
 		}
-		if kind := storeKind(address); kind != open.Redis {
+		if kind := KindOf(address); kind != open.Redis {
 			return nil, output.UsageError("%s: only servers of Redis can be several stores that have to agree; of %s name one, or all members of a cluster in one URL", source, kind.Title())
 		}
-		a, err := c.access(ctx, address, env, report)
+		a, err := c.Access(ctx, address, env, report)
 		if err != nil {
 			return nil, err
 		}
@@ -174,6 +135,6 @@ func accessesOf(ctx context.Context, c connectOptions, source string, urls []str
 		typed, c.askpass = typed || c.askpass, false
 		all = append(all, a)
 	}
-	c.warn(report, urls...)
+	c.Warn(report, urls...)
 	return all, nil
 }

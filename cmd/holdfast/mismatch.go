@@ -3,49 +3,16 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 const (
-	reopenFirst = 250 * time.Millisecond // the pause after the first attempt to reach a store
-	reopenMost  = 2 * time.Second
-	explainFor  = 2 * time.Second // how long the store may take to say what a name is
+	explainFor = 2 * time.Second // how long the store may take to say what a name is
 )
-
-// openWaiting is openBackend, again and again while the store cannot be reached: for as
-// long as --wait says, which this takes its time from, or until ctx ends for a candidate.
-func (o *lockOptions) openWaiting(ctx context.Context, env output.Environment, report *output.Reporter, logger *slog.Logger) (driver.Backend, func(), error) {
-	began := time.Now()
-	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
-		store, shut, err := o.openBackend(ctx, env, report, logger)
-		waited := time.Since(began)
-		var exit *output.ExitError
-		if !errors.As(err, &exit) || exit.Code != output.ExitUnreachable || !o.campaigns && waited >= o.wait {
-			if o.wait > 0 {
-				o.wait = max(o.wait-waited, time.Millisecond)
-			}
-			return store, shut, err
-		}
-		if pause == reopenFirst {
-			report.Line(output.LevelNotice, fmt.Sprintf("waiting for the store: %v", err))
-		}
-		if !o.campaigns {
-			pause = min(pause, o.wait-waited)
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return nil, nil, err
-		}
-	}
-}
 
 // explainMismatch says what a name is that is in use for something else than the lock
 // that the flags describe.

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
+)
+
+// Examine returns what endangers the locks of s. It reads so many keys of a Redis in search
+// of locks without an end.
+func (o *Connection) Examine(ctx context.Context, s *Store, how examine.Options, keys int, env output.Environment) (*doctor.Report, error) {
+	if s.Redis == nil {
+		return examine.Store(ctx, s.Backend, s.Ask, how)
+	}
+	engine, err := o.engine(nil)
+	if err != nil {
+		return nil, err
+	}
+	options := &doctor.Options{TTL: how.TTL, Margin: how.Margin, Redis: *engine, Name: how.Name, Keys: keys}
+	if keys == 0 {
+		options.Keys = -1
+	}
+	sentinels, err := o.sentinels(env)
+	if err != nil {
+		return nil, err
+	}
+	if sentinels != nil {
+		options.Sentinels, options.Master = sentinels, sentinels.Master()
+	}
+	return doctor.Examine(ctx, s.Redis, options)
+}
+
+// sentinels returns those that the URL or the configuration names, nil if there
+// are none. They have passwords of their own.
+func (o *Connection) sentinels(env output.Environment) (*rueidisconn.Sentinels, error) {
+	address, source, err := o.Address(env)
+	if err != nil || address == "" {
+		return nil, err
+	}
+	a := access.Access{URL: address, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure}
+	if _, err := o.fromConfig(&a, output.Silent()); err != nil {
+		return nil, err
+	}
+	tls, err := a.TLS()
+	if err != nil {
+		return nil, output.UsageError("%w", err)
+	}
+	options := &rueidisconn.Options{TLS: tls, DialTimeout: o.Config.Duration("redis.dial_timeout")}
+	if i := a.Imported; i != nil {
+		options.SentinelUsername, options.SentinelPassword = i.SentinelUsername, i.SentinelPassword
+	}
+	sentinels, err := rueidisconn.NewSentinels(address, options)
+	if err != nil {
+		return nil, output.UsageError("%s: %w", source, err)
+	}
+	return sentinels, nil
+}

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+// passwordVariable returns which variable has the password for a store of that kind.
+func passwordVariable(env output.Environment, kind open.Kind) string {
+	for _, name := range []string{"REDISCLI_AUTH", "HOLDFAST_PASSWORD_FILE"} {
+		if _, ok := env.Lookup(name); ok && (kind == open.Redis || name != "REDISCLI_AUTH") {
+			return name
+		}
+	}
+	return ""
+}
+
+// storePassword returns the password that the environment has for a store of that kind.
+func storePassword(env output.Environment, kind open.Kind, report *output.Reporter) (string, error) {
+	name := passwordVariable(env, kind)
+	text, _ := env.Lookup(name)
+	if name != "HOLDFAST_PASSWORD_FILE" {
+		return text, nil
+	}
+	return readPassword(name, text, report)
+}
+
+const (
+	maxPassword = 64 << 10 // bytes of a file of a password
+	maxJava     = 1 << 20  // of one of a Java program
+)
+
+// readPassword returns the password in a file, which source names.
+func readPassword(source, file string, report *output.Reporter) (string, error) {
+	text, err := config.ReadFile(file, maxPassword)
+	if err != nil {
+		return "", output.UsageError("%s: %w", source, err)
+	}
+	report.Exposed(config.Exposed(file))
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", output.UsageError("%s: there is no password in %s", source, file)
+	}
+	return password, nil
+}
+
+// askPassword reads a password from the terminal, which does not show it. If ctx
+// ends, so does the asking; what is typed then, the program has no use for.
+func askPassword(ctx context.Context, env output.Environment) (string, error) {
+	file, ok := env.Stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return "", output.UsageError("--askpass: standard input is no terminal; use REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")
+	}
+	fd := int(file.Fd())
+	before, err := term.GetState(fd)
+	if err != nil {
+		return "", fmt.Errorf("--askpass: %w", err)
+	}
+	fmt.Fprint(env.Stderr, "Password of the store: ")
+	defer fmt.Fprintln(env.Stderr)
+	type typed struct {
+		text []byte
+		err  error
+	}
+	answer := make(chan typed, 1)
+	go func() { // a read of a terminal cannot be ended: it stays until a line is typed, or the program ends
+		text, err := term.ReadPassword(fd)
+		answer <- typed{text, err}
+	}()
+	select {
+	case a := <-answer:
+		if a.err == nil && len(a.text) == 0 {
+			a.err = errors.New("no password was typed")
+		}
+		if a.err != nil {
+			return "", output.UsageError("--askpass: %w", a.err)
+		}
+		return string(a.text), nil
+	case <-ctx.Done():
+		_ = term.Restore(fd, before) // else the terminal would go on hiding what is typed
+		return "", context.Cause(ctx)
+	}
+}
