@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 )
 
 func newDemoCommand(env output.Environment) *cobra.Command {
@@ -100,7 +101,7 @@ func runDemo(ctx context.Context, env output.Environment, c store.Connection, o 
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	ctx, stop := interruptible(ctx, signals)
+	ctx, stop := supervise.Interruptible(ctx, signals)
 	defer stop()
 
 	switch {
@@ -113,15 +114,15 @@ func runDemo(ctx context.Context, env output.Environment, c store.Connection, o 
 			o.Locks, err = reachDemoLocks(ctx, c, env)
 		}
 		if err != nil {
-			if i := interruptOf(ctx); i != nil {
-				return &output.ExitError{Code: i.status(), Err: err}
+			if i := supervise.InterruptOf(ctx); i != nil {
+				return &output.ExitError{Code: i.Status(), Err: err}
 			}
 			return err
 		}
 	}
 	err = demo.Run(ctx, o)
-	if i := interruptOf(ctx); i != nil && err != nil {
-		return &output.ExitError{Code: i.status(), Err: err}
+	if i := supervise.InterruptOf(ctx); i != nil && err != nil {
+		return &output.ExitError{Code: i.Status(), Err: err}
 	}
 	return err
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 )
 
 // webOptions are the flags of demo --serve.
@@ -73,7 +74,7 @@ func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, w
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	ctx, stop := interruptible(cmd.Context(), signals)
+	ctx, stop := supervise.Interruptible(cmd.Context(), signals)
 	defer stop()
 
 	o := demo.PageOptions{Listen: web.listen, Out: env.Stdout, Worker: []string{self, "demo", "worker"}, Env: env.Environ}
@@ -86,7 +87,7 @@ func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, w
 	err = demo.Serve(ctx, o)
 	var listening *net.OpError
 	switch {
-	case err == nil, interruptOf(ctx) != nil:
+	case err == nil, supervise.InterruptOf(ctx) != nil:
 		return nil
 	case errors.As(err, &listening) && listening.Op == "listen":
 		return err

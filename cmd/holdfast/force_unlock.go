@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -146,7 +147,7 @@ func (c *unlocker) end(ctx context.Context, hold admin.Hold, seen time.Time) err
 	if source, ok := c.store.Backend.(admin.Source); ok && err == nil && c.EventLog {
 		log := audit.New(source, &audit.Options{Logger: c.logger})
 		log.Forced(c.name, h, reason)
-		flush(log)
+		supervise.Flush(log)
 	}
 	return err
 }

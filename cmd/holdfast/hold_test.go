@@ -4,8 +4,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,10 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/await"
-	"github.com/holdfast-go/holdfast/memhold"
 )
 
 func TestHoldUntilInputEnds(t *testing.T) {
@@ -76,25 +71,6 @@ func TestHoldEndsWithASignal(t *testing.T) {
 		t.Errorf("got status %d, want 0", got)
 	}
 	s.mustBeFree("job")
-}
-
-// A signal that comes as the lock is granted ends it before any report.
-func TestHoldInterruptedByTheGrant(t *testing.T) {
-	store := memhold.New()
-	locker := holdfast.New(store, nil)
-	lock, err := locker.TryLock(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	h := &manualHold{holdOptions: &holdOptions{}, env: output.Environment{Stdout: &out}}
-	var ended *output.ExitError
-	if err := h.granted(t.Context(), lock, &interruption{signal: syscall.SIGTERM}); !errors.As(err, &ended) || ended.Code != 143 || out.Len() != 0 {
-		t.Errorf("got %v and %q, want status 143 and no word", err, out.String())
-	}
-	if records, err := store.Get(t.Context(), "job"); err != nil || records[0].Holders != 0 {
-		t.Errorf("got %v, %v", records, err)
-	}
 }
 
 func TestHoldUsage(t *testing.T) {

@@ -1,16 +1,11 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // Each limit is named by status 64 on its far side, and keeps nobody out on the near one.
@@ -61,24 +56,5 @@ func TestLongNames(t *testing.T) {
 			with(limit).want(t, output.ExitUnreachable, "cannot connect")
 			with(limit+1).want(t, output.ExitUsage, fmt.Sprintf(`the name "nnnnnnnnnnnnnnnnnnnn"… has %d bytes`, limit+1), fmt.Sprint("takes at most ", limit))
 		}
-	}
-}
-
-// otherData is a store that has something else of each name.
-type otherData struct{ *redishold.Backend }
-
-// Describe implements admin.Source.
-func (otherData) Describe(_ context.Context, name string) (admin.Detail, error) {
-	return admin.Detail{Record: admin.Record{Name: name, Kind: admin.KindOther}}, nil
-}
-
-// A name that has other data is no kind of lock that programs use.
-func TestMismatchWithOtherData(t *testing.T) {
-	s := newSite(t)
-	o := &lockOptions{name: "job", console: admin.New(otherData{s.backend()})}
-	err := o.explainMismatch(fmt.Errorf("lock: %w", holdfast.ErrMismatch))
-	var own *output.ExitError
-	if !errors.As(err, &own) || own.Code != output.ExitUsage || !strings.Contains(err.Error(), "something under that name which is no lock") {
-		t.Errorf("got %v", err)
 	}
 }

@@ -15,8 +15,12 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
+
+// progressLimit bounds a question whose answer is shown among others.
+const progressLimit = 900 * time.Millisecond
 
 // readOptions are the flags of commands that look at locks.
 type readOptions struct {
@@ -61,12 +65,12 @@ func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env output.Env
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	interruptible, done := interruptible(ctx, signals)
+	interruptible, done := supervise.Interruptible(ctx, signals)
 	defer done()
 
 	err := o.within(interruptible, env, report, work)
-	if i := interruptOf(interruptible); i != nil && errors.Is(err, context.Canceled) {
-		return output.Exit(i.status())
+	if i := supervise.InterruptOf(interruptible); i != nil && errors.Is(err, context.Canceled) {
+		return output.Exit(i.Status())
 	}
 	return storeFailure(err)
 }

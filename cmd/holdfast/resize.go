@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 )
 
 const resizeLong = `Resize sets the number of permits of the semaphore NAME to PERMITS, held ones included,
@@ -78,7 +79,7 @@ type resized struct {
 // resize sets the number of permits and says what has become of it.
 func (l *reader) resize(ctx context.Context, name string, permits int) error {
 	locker := holdfast.New(l.store.Backend, &holdfast.Options{Logger: l.logger})
-	defer drain(locker)
+	defer supervise.Drain(locker)
 	s := locker.Semaphore(name, permits)
 	before, free, err := s.Permits(ctx)
 	if err != nil {

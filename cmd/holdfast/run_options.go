@@ -2,7 +2,6 @@ package main
 
 import (
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 )
 
 const defaultKillAfter = 10 * time.Second
@@ -17,28 +17,21 @@ const defaultKillAfter = 10 * time.Second
 // runOptions is the command line of run.
 type runOptions struct {
 	lockOptions
-
-	atLeast time.Duration
-
-	killAfter  time.Duration
-	killChosen bool // killAfter is not the default
-	signal     string
-	stop       syscall.Signal // signal, parsed
-	shell      bool
-
-	command []string
-	verb    string // run, or elect
+	supervise.Command
+	signal string // Command.Stop, before it is parsed
+	shell  bool
+	verb   string // run, or elect
 }
 
 func (o *runOptions) addTo(f *pflag.FlagSet) {
 	o.lockOptions.addTo(f)
 	o.addWaitTo(f)
 	o.addKindTo(f)
-	f.BoolVar(&o.noRenew, "no-renew", false, "hold the lock for --ttl at most, and stop the command then")
-	f.DurationVar(&o.atLeast, "at-least", 0, "leave the name taken for at least this, even if the command ends sooner; run waits for that only where the store cannot keep it")
-	addExitCode(f, &o.conflictCode, "conflict-exit-code", "E", output.ExitBusy, 0, "status if the lock is held by another")
-	addExitCode(f, &o.lostCode, "lost-exit-code", "", output.ExitLost, 1, "status if the lock was lost, or reached --max-hold")
-	f.BoolVar(&o.skipOK, "skip-ok", false, "if the lock is held: status 0 and no message")
+	f.BoolVar(&o.NoRenew, "no-renew", false, "hold the lock for --ttl at most, and stop the command then")
+	f.DurationVar(&o.AtLeast, "at-least", 0, "leave the name taken for at least this, even if the command ends sooner; run waits for that only where the store cannot keep it")
+	addExitCode(f, &o.ConflictCode, "conflict-exit-code", "E", output.ExitBusy, 0, "status if the lock is held by another")
+	addExitCode(f, &o.LostCode, "lost-exit-code", "", output.ExitLost, 1, "status if the lock was lost, or reached --max-hold")
+	f.BoolVar(&o.SkipOK, "skip-ok", false, "if the lock is held: status 0 and no message")
 	o.addCommandTo(f)
 }
 
@@ -46,8 +39,8 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.SetInterspersed(false) // the command keeps its own flags
 	f.SortFlags = false
-	f.DurationVar(&o.maxHold, "max-hold", 0, "hold the lock for this at most, and stop the command --kill-after before; 0 sets no limit")
-	f.DurationVar(&o.killAfter, "kill-after", defaultKillAfter, "time for the command to end between --signal and SIGKILL; by default at most a third of --ttl")
+	f.DurationVar(&o.MaxHold, "max-hold", 0, "hold the lock for this at most, and stop the command --kill-after before; 0 sets no limit")
+	f.DurationVar(&o.KillAfter, "kill-after", defaultKillAfter, "time for the command to end between --signal and SIGKILL; by default at most a third of --ttl")
 	f.StringVar(&o.signal, "signal", "TERM", "the signal that asks the command to end")
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
 }
@@ -83,7 +76,7 @@ func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return output.UsageError("no lock named; use: %s", cmd.UseLine())
 	}
-	o.name, args = args[0], args[1:]
+	o.Name, args = args[0], args[1:]
 	if len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "--" {
 		f := cmd.Flags()
 		if err := f.Parse(args); err != nil {
@@ -97,7 +90,7 @@ func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]
 	}
-	o.command = args
+	o.Args = args
 	return nil
 }
 
@@ -109,8 +102,8 @@ func (o *runOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 	if err := o.lockOptions.complete(f); err != nil {
 		return err
 	}
-	if o.killChosen = o.Given(f, "kill-after", "lock.kill_after"); !o.killChosen {
-		o.killAfter = min(defaultKillAfter, o.ttl/3)
+	if o.KillChosen = o.Given(f, "kill-after", "lock.kill_after"); !o.KillChosen {
+		o.KillAfter = min(defaultKillAfter, o.TTL/3)
 	}
 	for _, check := range []func(*pflag.FlagSet) error{o.checkCommand, o.checkDurations, o.checkCodes, o.checkLease} {
 		if err := check(f); err != nil {
@@ -118,7 +111,7 @@ func (o *runOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 		}
 	}
 	var err error
-	if o.stop, err = procgroup.ParseSignal(o.signal); err != nil {
+	if o.Stop, err = procgroup.ParseSignal(o.signal); err != nil {
 		return output.UsageError("--signal: %w", err)
 	}
 	return nil
@@ -126,13 +119,13 @@ func (o *runOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 
 func (o *runOptions) checkCommand(*pflag.FlagSet) error {
 	switch {
-	case len(o.command) == 0 || o.command[0] == "":
-		return output.UsageError("no command to run while %q is held; use: holdfast %s NAME -- CMD [ARG...]", o.name, o.verb)
-	case o.shell && len(o.command) > 1:
+	case len(o.Args) == 0 || o.Args[0] == "":
+		return output.UsageError("no command to run while %q is held; use: holdfast %s NAME -- CMD [ARG...]", o.Name, o.verb)
+	case o.shell && len(o.Args) > 1:
 		return output.UsageError("--shell takes the whole script as one argument; put it in quotes")
 	}
 	if o.shell {
-		o.command = []string{"sh", "-c", o.command[0]}
+		o.Args = []string{"sh", "-c", o.Args[0]}
 	}
 	return nil
 }
@@ -142,23 +135,23 @@ func (o *runOptions) checkDurations(*pflag.FlagSet) error {
 		flag  string
 		value time.Duration
 	}{
-		{"max-hold", o.maxHold}, {"at-least", o.atLeast}, {"kill-after", o.killAfter},
+		{"max-hold", o.MaxHold}, {"at-least", o.AtLeast}, {"kill-after", o.KillAfter},
 	} {
 		if d.value < 0 {
 			return output.UsageError("--%s %s is negative", d.flag, d.value)
 		}
 	}
-	switch held := o.maxHold - o.maxHoldMargin(); {
-	case o.maxHold != 0 && (o.maxHold < minTTL || o.maxHold > maxTTL):
-		return output.UsageError("--max-hold %s: use %s to %s", o.maxHold, minTTL, maxTTL)
-	case o.maxHold > 0 && o.atLeast > held:
-		return output.UsageError("--max-hold %s holds the lock for %s, less than --at-least %s", o.maxHold, held, o.atLeast)
+	switch held := o.MaxHold - o.MaxHoldMargin(); {
+	case o.MaxHold != 0 && (o.MaxHold < minTTL || o.MaxHold > maxTTL):
+		return output.UsageError("--max-hold %s: use %s to %s", o.MaxHold, minTTL, maxTTL)
+	case o.MaxHold > 0 && o.AtLeast > held:
+		return output.UsageError("--max-hold %s holds the lock for %s, less than --at-least %s", o.MaxHold, held, o.AtLeast)
 	}
 	return nil
 }
 
 func (o *runOptions) checkCodes(f *pflag.FlagSet) error {
-	if o.skipOK && f.Changed("conflict-exit-code") {
+	if o.SkipOK && f.Changed("conflict-exit-code") {
 		return output.UsageError("--skip-ok means a conflict exit code of 0; give one of --skip-ok and --conflict-exit-code")
 	}
 	return nil
@@ -166,47 +159,18 @@ func (o *runOptions) checkCodes(f *pflag.FlagSet) error {
 
 // checkLease refuses times that contradict the lease.
 func (o *runOptions) checkLease(f *pflag.FlagSet) error {
-	if most := o.maxKillAfter(o.ttl); o.killAfter >= most {
+	if most := o.MaxKillAfter(o.TTL); o.KillAfter >= most {
 		return output.UsageError("--kill-after %s is too long for --ttl %s: the command would be stopped before the lock "+
-			"is due to be renewed; use less than %s, or a longer --ttl", o.killAfter, o.ttl, most)
+			"is due to be renewed; use less than %s, or a longer --ttl", o.KillAfter, o.TTL, most)
 	}
-	if !o.noRenew {
+	if !o.NoRenew {
 		return nil
 	}
-	switch held := o.ttl - o.margin(); {
-	case o.atLeast > held:
-		return output.UsageError("--no-renew holds the lock for %s, less than --at-least %s; use a longer --ttl", held, o.atLeast)
-	case o.maxHold > held:
-		return output.UsageError("--no-renew holds the lock for %s, less than --max-hold %s; use a longer --ttl", held, o.maxHold)
+	switch held := o.TTL - o.MarginOf(o.TTL); {
+	case o.AtLeast > held:
+		return output.UsageError("--no-renew holds the lock for %s, less than --at-least %s; use a longer --ttl", held, o.AtLeast)
+	case o.MaxHold > held:
+		return output.UsageError("--no-renew holds the lock for %s, less than --max-hold %s; use a longer --ttl", held, o.MaxHold)
 	}
 	return nil
-}
-
-// maxKillAfter is what is left of a lease when a renewal is due, after a third
-// of it: sooner there is no reason to stop the command.
-func (o *runOptions) maxKillAfter(lease time.Duration) time.Duration {
-	return lease - lease/3 - o.marginOf(lease)
-}
-
-// leaseOf is the lease of a lock that was just granted and counts as lost when left is over.
-// The store may have granted less than --ttl.
-func (o *runOptions) leaseOf(left time.Duration) time.Duration {
-	if m := o.Config.Duration("lock.margin"); m > 0 {
-		return min(o.ttl, left+m)
-	}
-	return min(o.ttl, left+left/9)
-}
-
-// graceFor is how long a command under such a lease has to end: kill-after, but no more than
-// a third of the lease, so that a renewal may be late.
-func (o *runOptions) graceFor(lease time.Duration) time.Duration {
-	if o.killChosen && o.killAfter < o.maxKillAfter(lease) {
-		return o.killAfter
-	}
-	return min(o.killAfter, lease/3)
-}
-
-// note is what others see of the holder.
-func (o *runOptions) note() string {
-	return o.noteOf(o.command[0][strings.LastIndexByte(o.command[0], '/')+1:])
 }

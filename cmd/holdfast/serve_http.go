@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/promhold"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -37,7 +38,7 @@ func serve(ctx context.Context, o *serveOptions, g *authenticator, l *reader) er
 	var forced func(name string, h admin.Holder, reason string)
 	if source, ok := l.store.Backend.(admin.Source); ok && o.EventLog {
 		log := audit.New(source, &audit.Options{Note: "holdfast serve", Logger: l.logger})
-		defer flush(log)
+		defer supervise.Flush(log)
 		forced = log.Forced
 	}
 	dashboard := dash.Handler(l.console, &dash.Options{

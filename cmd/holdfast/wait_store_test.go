@@ -48,14 +48,6 @@ func TestStoreIsDownAtStart(t *testing.T) {
 	}
 }
 
-// The progress line says that the store does not answer, and for how long.
-func TestProgressOfASilentStore(t *testing.T) {
-	p := &progress{silent: time.Now().Add(-3 * time.Second)}
-	if got := p.silence(); !strings.Contains(got, "the store has not answered for 3s") {
-		t.Errorf("got %q", got)
-	}
-}
-
 // freeAddress returns an address at which nothing listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()

@@ -15,24 +15,21 @@ const (
 	reopenMost  = 2 * time.Second
 )
 
-// Forever is a limit of OpenWaiting that is never over.
-const Forever time.Duration = -1
-
 // OpenWaiting is openLocks, again and again while the store cannot be reached: until limit
-// is over, or ctx ends.
+// is over, however long if that is negative, or until ctx ends.
 func (o *Connection) OpenWaiting(ctx context.Context, r Request, limit time.Duration, env output.Environment, report *output.Reporter) (*Store, error) {
 	began := time.Now()
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
 		s, err := o.openLocks(ctx, r, env, report)
 		left := limit - time.Since(began)
 		var exit *output.ExitError
-		if !errors.As(err, &exit) || exit.Code != output.ExitUnreachable || limit != Forever && left <= 0 {
+		if !errors.As(err, &exit) || exit.Code != output.ExitUnreachable || limit >= 0 && left <= 0 {
 			return s, err
 		}
 		if pause == reopenFirst {
 			report.Line(output.LevelNotice, fmt.Sprintf("waiting for the store: %v", err))
 		}
-		if limit != Forever {
+		if limit >= 0 {
 			pause = min(pause, left)
 		}
 		if !retry.Sleep(ctx, pause) {

@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"context"
@@ -25,11 +25,7 @@ const (
 // that is drawn again each second and erased at the end, elsewhere with a message
 // at the beginning and one at the end.
 type progress struct {
-	console   *admin.Console
-	attempts  *attempts
-	diagnose  func(context.Context) error // open.Store.Trouble; may be nil
-	name      string
-	report    *output.Reporter
+	*session
 	quiet     bool     // nothing is printed
 	screen    *os.File // nil: no terminal
 	begun     time.Time
@@ -38,7 +34,6 @@ type progress struct {
 	printed   bool
 	troubled  bool                    // so it was when show was last called
 	outer     []string                // outerOwners
-	shared    bool                    // the lock is asked for to read
 	giveUp    context.CancelCauseFunc // ends the acquire
 	holder    string                  // as seen last
 	sameSince time.Time               // since when it is the same
@@ -47,18 +42,16 @@ type progress struct {
 
 // startProgress starts to show what an acquire waits for. It may end the context of the
 // acquire with giveUp.
-func (o *lockOptions) startProgress(ctx context.Context, giveUp context.CancelCauseFunc, env output.Environment, report *output.Reporter) *progress {
+func (s *session) startProgress(ctx context.Context, giveUp context.CancelCauseFunc) *progress {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &progress{
-		console: o.console, attempts: o.attempts, diagnose: o.store.Trouble, name: o.name, report: report, begun: time.Now(),
-		quiet: o.skipOK && !output.IsTerminal(env.Stderr), // which is to leave no word in the mail of cron
-		outer: outerOwners(env), shared: o.shared, giveUp: giveUp,
-		stop: cancel, done: make(chan struct{}),
+		session: s, begun: time.Now(), outer: outerOwners(s.Env), giveUp: giveUp, stop: cancel, done: make(chan struct{}),
+		quiet: s.SkipOK && !output.IsTerminal(s.Env.Stderr), // which is to leave no word in the mail of cron
 	}
-	if env.LiveTerminal(env.Stderr) && !env.JSONMessages() {
-		p.screen, _ = env.Stderr.(*os.File)
+	if s.Env.LiveTerminal(s.Env.Stderr) && !s.Env.JSONMessages() {
+		p.screen, _ = s.Env.Stderr.(*os.File)
 	}
-	o.attempts.begin()
+	s.attempts.begin()
 	go p.run(ctx)
 	return p
 }
@@ -68,9 +61,9 @@ func (o *lockOptions) startProgress(ctx context.Context, giveUp context.CancelCa
 func (p *progress) end(acquired bool) {
 	p.stop()
 	<-p.done
-	p.report.Erase()
+	p.Report.Erase()
 	if p.printed && acquired {
-		p.report.Line(output.LevelNotice, fmt.Sprintf("got lock %q after %s", p.name, output.Coarse(time.Since(p.begun))))
+		p.Report.Line(output.LevelNotice, fmt.Sprintf("got lock %q after %s", p.Name, output.Coarse(time.Since(p.begun))))
 	}
 }
 
@@ -126,10 +119,10 @@ func (p *progress) show(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case p.screen != nil:
-			p.report.Draw(output.Cut(text, columnsOf(p.screen)-1))
+			p.Report.Draw(output.Cut(text, columnsOf(p.screen)-1))
 		default:
 			p.printed = true
-			p.report.Line(output.LevelNotice, text)
+			p.Report.Line(output.LevelNotice, text)
 		}
 	}
 	p.troubled = trouble
@@ -143,10 +136,10 @@ func (p *progress) read(ctx context.Context) string {
 	if d := time.Since(p.begun); d >= 2*time.Second {
 		waited = d.Truncate(time.Second).String() + " "
 	}
-	text := fmt.Sprintf("waiting %sfor lock %q", waited, p.name)
+	text := fmt.Sprintf("waiting %sfor lock %q", waited, p.Name)
 	reason, silent := p.attempts.trouble()
-	if silent && p.diagnose != nil {
-		reason = p.diagnose(ctx)
+	if silent {
+		reason = p.store.Trouble(ctx)
 	}
 	if reason != nil {
 		return text + "; the store does not grant it: " + output.Clean(output.OneLine(reason))
@@ -154,7 +147,7 @@ func (p *progress) read(ctx context.Context) string {
 	if silent {
 		return text + p.silence()
 	}
-	records, err := p.console.Get(ctx, p.name)
+	records, err := p.console.Get(ctx, p.Name)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return text + p.silence()

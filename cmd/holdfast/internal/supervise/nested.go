@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"context"
@@ -42,11 +42,11 @@ func (p *progress) nested(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, progressLimit)
 	defer cancel()
-	records, err := p.console.Get(ctx, p.name)
+	records, err := p.console.Get(ctx, p.Name)
 	if err != nil || len(records) != 1 {
 		return nil // without an answer the wait goes on
 	}
-	return inTheWay(records[0], p.outer, p.shared)
+	return inTheWay(records[0], p.outer, p.Shared)
 }
 
 // inTheWay is nested for what the store says of a lock. A semaphore becomes free before, if

@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"os"
@@ -19,7 +19,7 @@ func TestProgressShowsNumbersFirst(t *testing.T) {
 	}
 	us := admin.Waiter{Client: admin.Client{Host: host, PID: os.Getpid()}}
 	owner := admin.Holder{Owner: "a", Holds: 1, Remaining: 25 * time.Second, Note: "sleep@vm:3036 (INC-1 nightly) team=core"}
-	p := &progress{name: "deploy/prod", holder: "a", sameSince: time.Now().Add(-12 * time.Second)}
+	p := &progress{holder: "a", sameSince: time.Now().Add(-12 * time.Second)}
 	for _, test := range []struct {
 		name      string
 		waiters   []admin.Waiter
@@ -43,5 +43,13 @@ func TestProgressShowsNumbersFirst(t *testing.T) {
 		if numbers, _, _ := strings.Cut(test.want, ";"); !strings.Contains(line, numbers) {
 			t.Errorf("%s: got %q on 80 columns, want %q in it", test.name, line, numbers)
 		}
+	}
+}
+
+// The progress line says that the store does not answer, and for how long.
+func TestProgressOfASilentStore(t *testing.T) {
+	p := &progress{silent: time.Now().Add(-3 * time.Second)}
+	if got := p.silence(); !strings.Contains(got, "the store has not answered for 3s") {
+		t.Errorf("got %q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"testing"
@@ -21,9 +21,9 @@ func TestGraceOfWhatTheStoreGrants(t *testing.T) {
 		{"chosen, fits", 30 * time.Second, 18 * time.Second, 8 * time.Second, true, 8 * time.Second},
 		{"chosen, too long", 30 * time.Second, 6 * time.Second, 10 * time.Second, true, 20 * time.Second / 9},
 	} {
-		o := &runOptions{killChosen: test.chosen, killAfter: test.killAfter}
-		if o.ttl = test.ttl; !test.chosen {
-			o.killAfter = min(defaultKillAfter, test.ttl/3)
+		o := &runner{session: session{Lock: &Lock{TTL: test.ttl}}, Command: &Command{KillChosen: test.chosen, KillAfter: test.killAfter}}
+		if !test.chosen {
+			o.KillAfter = min(10*time.Second, test.ttl/3)
 		}
 		lease := o.leaseOf(test.left)
 		got := o.graceFor(lease)

@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"context"
@@ -10,19 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-const (
-	explainFor = 2 * time.Second // how long the store may take to say what a name is
-)
+// explainFor is how long the store may take to say what a name is.
+const explainFor = 2 * time.Second
 
 // explainMismatch says what a name is that is in use for something else than the lock
 // that the flags describe.
-func (o *lockOptions) explainMismatch(err error) error {
-	if !errors.Is(err, holdfast.ErrMismatch) || o.console == nil {
+func (s *session) explainMismatch(err error) error {
+	if !errors.Is(err, holdfast.ErrMismatch) || s.console == nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), explainFor)
 	defer cancel()
-	found, unknown := o.console.Describe(ctx, o.name)
+	found, unknown := s.console.Describe(ctx, s.Name)
 	switch {
 	case unknown != nil || found.Kind == "":
 		return &output.ExitError{Code: output.ExitUsage, Err: err}
@@ -31,12 +30,12 @@ func (o *lockOptions) explainMismatch(err error) error {
 		if found.Keys[0].Type == "string" {
 			advice += ", or --layout plain if another program has a lock there"
 		}
-		return output.UsageError("lock %q: the store has a %s under that name, which is no lock of this layout; %s", o.name, found.Keys[0].Type, advice)
+		return output.UsageError("lock %q: the store has a %s under that name, which is no lock of this layout; %s", s.Name, found.Keys[0].Type, advice)
 	}
 	if found.Kind == admin.KindOther {
-		return output.UsageError("lock %q: the store has something under that name which is no lock; choose another name", o.name)
+		return output.UsageError("lock %q: the store has something under that name which is no lock; choose another name", s.Name)
 	}
-	return output.UsageError("lock %q is in use as a %s, and not as a %s: use the kind that the other programs use", o.name, nounOf(found.Kind), nounOf(o.kindName()))
+	return output.UsageError("lock %q is in use as a %s, and not as a %s: use the kind that the other programs use", s.Name, nounOf(found.Kind), nounOf(s.kind()))
 }
 
 // nounOf names a kind of lock in a sentence.
@@ -47,17 +46,4 @@ func nounOf(k admin.Kind) string {
 	default:
 		return string(k)
 	}
-}
-
-// kindName is what the flags ask for.
-func (o *lockOptions) kindName() admin.Kind {
-	switch {
-	case o.permits > 0:
-		return admin.KindSemaphore
-	case o.shared, o.exclusive:
-		return admin.KindReadWrite
-	case o.fair:
-		return admin.KindFair
-	}
-	return admin.KindMutex
 }

@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"context"
@@ -53,7 +53,7 @@ func (s *supervisor) watch(ctx context.Context) error {
 		case <-ended:
 			ended = nil
 			if ctx.Err() != nil {
-				s.group.Stop(s.runner.stop, s.killAt())
+				s.group.Stop(s.Stop, s.killAt())
 			} else {
 				s.check()
 			}
@@ -80,7 +80,7 @@ func (s *supervisor) check() time.Duration {
 	left, err := s.lock.Remaining(), s.lock.Err()
 	if errors.Is(err, holdfast.ErrLost) {
 		s.unheld = true
-		s.stop(fmt.Errorf("%w; stopping the command", err))
+		s.halt(fmt.Errorf("%w; stopping the command", err))
 		return 0
 	}
 	s.deadline = time.Now().Add(left)
@@ -90,24 +90,24 @@ func (s *supervisor) check() time.Duration {
 	}
 	s.unheld = true
 	why := "was not renewed in time"
-	switch end := s.acquired.Add(s.maxHold); {
-	case s.maxHold > 0 && s.deadline.Add(s.maxHoldMargin()+s.ttl/3).After(end): // no renewal moves it
-		why = fmt.Sprintf("is about to reach --max-hold %s", s.maxHold)
-	case s.noRenew:
+	switch end := s.acquired.Add(s.MaxHold); {
+	case s.MaxHold > 0 && s.deadline.Add(s.MaxHoldMargin()+s.TTL/3).After(end): // no renewal moves it
+		why = fmt.Sprintf("is about to reach --max-hold %s", s.MaxHold)
+	case s.NoRenew:
 		why = "is about to end and is not renewed"
 	}
-	s.stop(fmt.Errorf("lock %q %s, %s before it counts as lost; stopping the command",
+	s.halt(fmt.Errorf("lock %q %s, %s before it counts as lost; stopping the command",
 		s.lock.Name(), why, left.Round(time.Millisecond)))
 	return 0
 }
 
-// stop asks the command to end, and says why the first time.
-func (s *supervisor) stop(why error) {
+// halt asks the command to end, and says why the first time.
+func (s *supervisor) halt(why error) {
 	if s.stopped == nil {
 		s.stopped = why
-		s.report.Failure(why)
+		s.Report.Failure(why)
 	}
-	s.group.Stop(s.runner.stop, s.killAt())
+	s.group.Stop(s.Stop, s.killAt())
 }
 
 // killAt is when a command that is asked to stop now has to be gone.
@@ -122,11 +122,11 @@ func (s *supervisor) killAt() time.Time {
 // waitAtLeast keeps the lock for as long as --at-least says. A signal, or the
 // loss of the lock, ends it.
 func (s *supervisor) waitAtLeast(ctx context.Context) {
-	left := time.Until(s.acquired.Add(s.atLeast))
+	left := time.Until(s.acquired.Add(s.AtLeast))
 	if left <= 0 {
 		return
 	}
-	s.report.Detail("the command has ended; keeping the lock for another %s (--at-least)", left.Round(time.Millisecond))
+	s.Report.Detail("the command has ended; keeping the lock for another %s (--at-least)", left.Round(time.Millisecond))
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	over := s.lock.Context(ctx)

@@ -1,4 +1,4 @@
-package main
+package supervise
 
 import (
 	"context"
@@ -10,21 +10,22 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
 )
 
-// interruption is the cause of a context that a signal ended.
-type interruption struct{ signal os.Signal }
+// Interruption is the cause of a context that a signal ended.
+type Interruption struct{ signal os.Signal }
 
-func (i *interruption) Error() string { return "interrupted by " + i.signal.String() }
+// Error implements error.
+func (i *Interruption) Error() string { return "interrupted by " + i.signal.String() }
 
-// status is what shells report of a program that the signal ended.
-func (i *interruption) status() int {
+// Status is what shells report of a program that the signal ended.
+func (i *Interruption) Status() int {
 	number, _ := i.signal.(syscall.Signal)
 	return 128 + int(number)
 }
 
-// interruptible returns a context that ends with ctx or when a signal comes that
+// Interruptible returns a context that ends with ctx or when a signal comes that
 // ends programs; others are dropped. The function that it returns gives the
 // signals back to the caller, and does nothing the second time.
-func interruptible(ctx context.Context, signals <-chan os.Signal) (context.Context, func()) {
+func Interruptible(ctx context.Context, signals <-chan os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	enough, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -33,7 +34,7 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (context.Conte
 			select {
 			case sig := <-signals:
 				if procgroup.Ends(sig) && sig != procgroup.Suspending() {
-					cancel(&interruption{signal: sig})
+					cancel(&Interruption{signal: sig})
 					return
 				}
 			case <-enough:
@@ -48,9 +49,9 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (context.Conte
 	})
 }
 
-// interruptOf returns the signal that ended ctx, nil if none did.
-func interruptOf(ctx context.Context) *interruption {
-	var i *interruption
+// InterruptOf returns the signal that ended ctx, nil if none did.
+func InterruptOf(ctx context.Context) *Interruption {
+	var i *Interruption
 	if errors.As(context.Cause(ctx), &i) {
 		return i
 	}

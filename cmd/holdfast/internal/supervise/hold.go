@@ -1,0 +1,153 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+)
+
+// Hold is a hold without a command.
+type Hold struct {
+	Period      time.Duration // it ends after this; 0 never does
+	IgnoreInput bool          // it goes on when standard input is closed
+	JSON        bool
+}
+
+// manualHold is a hold of the command hold.
+type manualHold struct {
+	session
+	Hold
+	holder string
+}
+
+// Keep takes the lock, says so on standard output, and holds it until how says, a signal, or
+// the end of standard input. The error has the status to exit with.
+func Keep(ctx context.Context, p Program, l *Lock, how Hold) error {
+	s, done := newSession(p, l)
+	defer done()
+	h := &manualHold{session: s, Hold: how, holder: l.note("holdfast")}
+	return h.withStore(ctx, h.holder, func(locker *holdfast.Locker) error {
+		waiting, done := Interruptible(ctx, h.signals)
+		defer done()
+		lock, err := h.acquire(waiting, locker)
+		if err != nil {
+			return h.notAcquired(waiting, err)
+		}
+		done()
+		return h.granted(ctx, lock, InterruptOf(waiting))
+	})
+}
+
+// granted keeps the lock, unless a signal came while it was granted.
+func (h *manualHold) granted(ctx context.Context, lock *holdfast.Lock, interrupt *Interruption) error {
+	if interrupt != nil {
+		_ = h.unlock(lock)
+		return output.Exit(interrupt.Status())
+	}
+	if err := h.print("held", lock, ""); err != nil {
+		_ = h.unlock(lock)
+		return fmt.Errorf("standard output: %w", err)
+	}
+	return h.release(lock, h.keep(ctx, lock))
+}
+
+// keep returns when the lock is to be released, or was lost: why.
+func (h *manualHold) keep(ctx context.Context, lock *holdfast.Lock) string {
+	var over <-chan time.Time
+	if h.Period > 0 {
+		timer := time.NewTimer(h.Period)
+		defer timer.Stop()
+		over = timer.C
+	}
+	held := lock.Context(ctx)
+	input := h.inputEnds()
+	for {
+		select {
+		case <-over:
+			return "--for is over"
+		case <-input:
+			return "standard input was closed"
+		case <-held.Done():
+			return "lost"
+		case sig := <-h.signals:
+			switch {
+			case sig == procgroup.Suspending():
+				h.Report.Warn("a lock cannot be held by a program that is suspended; it goes on")
+			case procgroup.Ends(sig):
+				return "interrupted"
+			}
+		}
+	}
+}
+
+// inputEnds returns a channel that is closed when standard input is, nil if that
+// means nothing: a terminal is not read, and /dev/null is always at its end. What
+// reads it ends with the program: a read of a pipe cannot be given up.
+func (h *manualHold) inputEnds() <-chan struct{} {
+	if file, ok := h.Env.Stdin.(*os.File); ok {
+		info, err := file.Stat()
+		if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
+			return nil
+		}
+	}
+	if h.IgnoreInput {
+		return nil
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, h.Env.Stdin)
+	}()
+	return ended
+}
+
+func (h *manualHold) release(lock *holdfast.Lock, why string) error {
+	err := h.unlock(lock)
+	if errors.Is(err, holdfast.ErrLost) {
+		return &output.ExitError{Code: output.ExitLost, Err: errors.Join(err, h.print("lost", lock, err.Error()))}
+	}
+	if err != nil {
+		h.Report.Warn("%v", err)
+	}
+	return h.print("released", lock, why)
+}
+
+// heldLine is a line of hold --json.
+type heldLine struct {
+	Version int       `json:"version"`
+	Event   string    `json:"event"` // held, released or lost
+	Name    string    `json:"name"`
+	Token   uint64    `json:"token"`
+	Holder  string    `json:"holder"`
+	At      time.Time `json:"at"`
+	Why     string    `json:"reason,omitempty"`
+}
+
+func (h *manualHold) print(event string, lock *holdfast.Lock, why string) error {
+	if h.JSON {
+		return output.JSONTo(h.Env.Stdout).Encode(heldLine{1, event, lock.Name(), lock.Token(), h.holder, time.Now(), why})
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %q", event, lock.Name())
+	switch event {
+	case "held":
+		fmt.Fprintf(&text, ", token %d, as %s", lock.Token(), output.Clean(h.holder))
+		if output.IsTerminal(h.Env.Stdout) {
+			text.WriteString("; Ctrl-C releases it")
+		}
+	case "released":
+		text.WriteString(": " + why)
+	default:
+		return nil // an error says so
+	}
+	_, err := fmt.Fprintln(h.Env.Stdout, text.String())
+	return err
+}

@@ -1,0 +1,257 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// drainWait is how long the program stays to see its claims confirmed as gone.
+	drainWait = 3 * time.Second
+	// drainAfter is how long it stays after the end of its lock's lease. What is
+	// left then are renewals that the store has not answered.
+	drainAfter = 300 * time.Millisecond
+)
+
+// Program is the process of a command, and the store of its lock.
+type Program struct {
+	Env      output.Environment
+	Report   *output.Reporter
+	Logger   *slog.Logger // of the library; nil is silent
+	EventLog bool         // what happens to the lock is recorded in the store
+
+	// Open opens the store. It waits for one that cannot be reached until limit is over,
+	// however long if that is negative, or until ctx ends.
+	Open func(ctx context.Context, limit time.Duration) (*Store, error)
+}
+
+// Store is an open store.
+type Store struct {
+	Backend driver.Backend
+	Close   func()
+	Trouble func(context.Context) error // why no lock can be taken; nil if nothing is known
+	Failure func(error) error           // gives an error its status where the store has refused
+}
+
+// session is a command that asks for a lock in a store.
+type session struct {
+	*Lock
+	Program
+	signals chan os.Signal
+	patient bool // it waits for a store that cannot be reached, however long
+
+	store       *Store         // nil before it was opened
+	console     *admin.Console // of that store
+	attempts    *attempts      // to get the lock
+	leaseEnd    time.Time      // of the lock, when it was released; zero before
+	unconfirmed bool           // its release was not answered in time
+}
+
+// newSession returns a session, and what the caller has to call at its end.
+func newSession(p Program, l *Lock) (s session, done func()) {
+	s = session{Lock: l, Program: p, signals: make(chan os.Signal, 16)}
+	listen(s.signals)
+	return s, func() { signal.Stop(s.signals) }
+}
+
+// Drain lets the library finish its clean-up: a lock that was left behind would
+// block others until its lease ends.
+func Drain(locker *holdfast.Locker) { drainFor(locker, drainWait) }
+
+// drainFor is Drain within wait, and says whether all was confirmed. What was not,
+// the lease ends.
+func drainFor(locker *holdfast.Locker, wait time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
+	defer cancel()
+	return locker.Drain(ctx) == nil
+}
+
+// unlock releases the lock, and remembers when its lease ends at the latest.
+func (s *session) unlock(lock *holdfast.Lock) error {
+	s.leaseEnd = time.Now().Add(lock.Remaining())
+	err := lock.Unlock()
+	s.unconfirmed = err != nil && !errors.Is(err, holdfast.ErrLost)
+	return err
+}
+
+// drain is Drain for the lock that unlock released, if it did. It says whether the
+// store has answered all that it was asked.
+func (s *session) drain(locker *holdfast.Locker) bool {
+	wait := drainWait
+	if !s.leaseEnd.IsZero() {
+		wait = min(wait, max(time.Until(s.leaseEnd), 0)+drainAfter)
+	}
+	return drainFor(locker, wait) && !s.unconfirmed
+}
+
+// withStore opens the store, unless a signal comes first, and closes it when work is
+// done. What work holds is shown to others with note.
+func (s *session) withStore(ctx context.Context, note string, work func(*holdfast.Locker) error) error {
+	opening, done := Interruptible(ctx, s.signals)
+	defer done()
+	if err := s.open(opening); err != nil {
+		return s.notAcquired(opening, err)
+	}
+	answers := true
+	defer func() {
+		if answers { // else closing takes as long as the store is waited for, and the end of the program does it
+			s.store.Close()
+		}
+	}()
+	done()
+	if interrupt := InterruptOf(opening); interrupt != nil {
+		return output.Exit(interrupt.Status())
+	}
+	s.attempts = newAttempts()
+	observers := []observer{s.attempts.observe, s.warnOfPermits()}
+	if source, ok := s.store.Backend.(admin.Source); ok && s.EventLog {
+		log := audit.New(source, &audit.Options{Logger: s.Logger})
+		defer func() {
+			if answers {
+				Flush(log)
+			}
+		}()
+		observers = append(observers, log.Observe)
+	}
+	s.console = admin.New(s.store.Backend)
+	locker := holdfast.New(s.store.Backend, &holdfast.Options{TTL: s.TTL, Margin: s.Margin, Note: note, Logger: s.Logger, Observe: all(observers)})
+	defer func() { answers = s.drain(locker) }()
+	return work(locker)
+}
+
+// open opens the store, for which Wait waits too, and a candidate however long.
+func (s *session) open(ctx context.Context) (err error) {
+	limit, began := s.Wait, time.Now()
+	if s.patient {
+		limit = -1
+	}
+	s.store, err = s.Open(ctx, limit)
+	if s.Wait > 0 {
+		s.Wait = max(s.Wait-time.Since(began), time.Millisecond)
+	}
+	return err
+}
+
+// observer is a holdfast.Options.Observe; it may be nil.
+type observer = func(context.Context, holdfast.Event)
+
+// all calls each of the observers.
+func all(observers []observer) observer {
+	observers = slices.DeleteFunc(observers, func(o observer) bool { return o == nil })
+	return func(ctx context.Context, e holdfast.Event) {
+		for _, observe := range observers {
+			observe(ctx, e)
+		}
+	}
+}
+
+// Flush writes what has been taken in for the event log.
+func Flush(log *audit.Writer) {
+	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
+	defer cancel()
+	_ = log.Flush(ctx) // the log says what is missing
+}
+
+// warnOfPermits says if the semaphore has another number of permits than the command
+// line: people may have changed that, and wait for it to have an effect.
+func (s *session) warnOfPermits() observer {
+	if s.Permits == 0 {
+		return nil
+	}
+	return func(_ context.Context, e holdfast.Event) {
+		if e.Type == holdfast.EventAcquire && e.Permits != 0 {
+			s.Report.Warn("semaphore %q has %s, not %d, and goes on with that; to change it: holdfast resize %[1]s %[3]d", output.Clean(e.Name), output.Plural(e.Permits, "permit"), s.Permits)
+		}
+	}
+}
+
+// acquire takes the lock as the flags say.
+func (s *session) acquire(ctx context.Context, locker *holdfast.Locker) (lock *holdfast.Lock, err error) {
+	err = s.ask(ctx, func(ctx context.Context, _ func()) error {
+		lock, err = s.take(ctx, locker)
+		return err
+	})
+	return lock, err
+}
+
+// ask calls request, which asks for the lock. While it waits, people see for whom: until it
+// calls granted or returns.
+func (s *session) ask(ctx context.Context, request func(ctx context.Context, granted func()) error) error {
+	s.Report.Detail("asking for lock %q", s.Name)
+	s.leaseEnd = time.Time{}
+	if s.Nonblock {
+		return request(ctx, func() {})
+	}
+	waiting, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	p := s.startProgress(ctx, giveUp)
+	ended := false
+	err := request(waiting, func() {
+		p.end(true)
+		ended = true
+	})
+	if !ended {
+		p.end(err == nil)
+	}
+	var nested *nestedError
+	if err != nil && errors.As(context.Cause(waiting), &nested) {
+		err = nested
+	}
+	return err
+}
+
+func (s *session) take(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
+	options := s.options()
+	if s.Wait > 0 {
+		options = append(options, holdfast.Wait(s.Wait))
+	}
+	try := s.Nonblock || s.Wait > 0
+	switch {
+	case s.Permits > 0 && try:
+		return locker.Semaphore(s.Name, s.Permits).TryAcquire(ctx, options...)
+	case s.Permits > 0:
+		return locker.Semaphore(s.Name, s.Permits).Acquire(ctx, options...)
+	case try:
+		return s.mutex(locker).TryLock(ctx, options...)
+	default:
+		return s.mutex(locker).Lock(ctx, options...)
+	}
+}
+
+// notAcquired turns the error of an acquire into the end of the program.
+func (s *session) notAcquired(ctx context.Context, err error) error {
+	if s.store != nil {
+		err = s.store.Failure(err)
+	}
+	err = s.explainMismatch(err)
+	var own *output.ExitError
+	if interrupt := InterruptOf(ctx); interrupt != nil {
+		return output.Exit(interrupt.Status())
+	}
+	switch {
+	case errors.As(err, &own):
+		return err
+	case ctx.Err() != nil:
+		return output.Exit(128 + int(syscall.SIGTERM))
+	case output.StatusOf(err) == output.ExitBusy:
+		return &output.ExitError{Code: s.ConflictCode, Err: err}
+	case s.store != nil && output.StatusOf(err) == output.ExitUnreachable:
+		if why := s.store.Trouble(ctx); why != nil {
+			err = fmt.Errorf("%w\n  %w", err, why)
+		}
+	}
+	return output.StoreError(err)
+}

@@ -1,0 +1,116 @@
+package supervise
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memhold"
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// What a wait cannot fix counts for more than that the lock was busy meanwhile,
+// and both for more than that the time was over.
+func TestStatusOfWhatCameTogether(t *testing.T) {
+	busy := &holdfast.BusyError{Name: "job", Holder: "somebody"}
+	noPerm := fmt.Errorf("%w: %w", driver.ErrRefused, &redishold.ReplyError{Text: "NOPERM this user has no permissions"})
+	noAuth := &redishold.ReplyError{Text: "NOAUTH Authentication required."}
+	late := context.DeadlineExceeded
+	for _, test := range []struct {
+		name string
+		errs []error
+		want int
+	}{
+		{"busy", []error{busy}, 5},
+		{"busy, out of time", []error{busy, late}, 5},
+		{"out of time, busy", []error{late, busy}, 5},
+		{"out of time", []error{late}, output.ExitUnreachable},
+		{"no answer", []error{driver.ErrNotExecuted, late}, output.ExitUnreachable},
+		{"busy, no answer", []error{busy, driver.ErrNotExecuted}, 5},
+		{"rights", []error{noPerm}, output.ExitRefused},
+		{"busy, rights", []error{busy, noPerm}, output.ExitRefused},
+		{"rights, busy, out of time", []error{noPerm, busy, late}, output.ExitRefused},
+		{"busy, password", []error{busy, noAuth}, output.ExitRefused},
+		{"out of time, password", []error{late, noAuth}, output.ExitRefused},
+		{"busy, a name that cannot be kept", []error{busy, driver.ErrRefused}, output.ExitUsage},
+		{"another kind", []error{holdfast.ErrMismatch}, output.ExitUsage},
+		{"busy, another kind", []error{busy, holdfast.ErrMismatch}, output.ExitUsage},
+		{"another kind, out of time", []error{holdfast.ErrMismatch, late}, output.ExitUsage},
+		{"rights, another kind", []error{noPerm, holdfast.ErrMismatch}, output.ExitUsage},
+		{"busy, not supported", []error{busy, errors.ErrUnsupported}, output.ExitOwnFailure},
+		{"busy, waits for itself", []error{busy, holdfast.ErrDeadlock}, output.ExitOwnFailure},
+	} {
+		s := session{Lock: &Lock{ConflictCode: 5, SkipOK: true}, Program: Program{Report: output.Silent()}}
+		err := s.notAcquired(t.Context(), fmt.Errorf("lock %q: %w", "job", errors.Join(test.errs...)))
+		var ended *output.ExitError
+		if !errors.As(err, &ended) || ended.Code != test.want || ended.Err == nil {
+			t.Errorf("%s: got %v, want status %d and what happened", test.name, err, test.want)
+			continue
+		}
+		r := &runner{session: s}
+		if skipped := r.skipped(err) == nil; skipped != (test.want == 5) {
+			t.Errorf("%s: got skipped %v, want that of busy locks only", test.name, skipped)
+		}
+	}
+}
+
+// Who ends the program need not read what the store said meanwhile.
+func TestStatusOfASignalComesFirst(t *testing.T) {
+	signals := make(chan os.Signal, 1)
+	signals <- syscall.SIGINT
+	ctx, done := Interruptible(t.Context(), signals)
+	defer done()
+	<-ctx.Done()
+	s := session{Lock: &Lock{ConflictCode: 5}}
+	err := s.notAcquired(ctx, errors.Join(&holdfast.BusyError{}, driver.ErrRefused, ctx.Err()))
+	var ended *output.ExitError
+	if !errors.As(err, &ended) || ended.Code != 130 || ended.Err != nil {
+		t.Errorf("got %v, want status 130 and no message", err)
+	}
+}
+
+// otherData is a store that has something else of each name.
+type otherData struct{ *memhold.Backend }
+
+// Describe implements admin.Source.
+func (otherData) Describe(_ context.Context, name string) (admin.Detail, error) {
+	return admin.Detail{Record: admin.Record{Name: name, Kind: admin.KindOther}}, nil
+}
+
+// A name that has other data is no kind of lock that programs use.
+func TestMismatchWithOtherData(t *testing.T) {
+	s := session{Lock: &Lock{Name: "job"}, console: admin.New(otherData{memhold.New()})}
+	err := s.explainMismatch(fmt.Errorf("lock: %w", holdfast.ErrMismatch))
+	var own *output.ExitError
+	if !errors.As(err, &own) || own.Code != output.ExitUsage || !strings.Contains(err.Error(), "something under that name which is no lock") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A signal that comes as the lock is granted ends it before any report.
+func TestHoldInterruptedByTheGrant(t *testing.T) {
+	store := memhold.New()
+	locker := holdfast.New(store, nil)
+	lock, err := locker.TryLock(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	h := &manualHold{session: session{Lock: &Lock{}, Program: Program{Env: output.Environment{Stdout: &out}}}}
+	var ended *output.ExitError
+	if err := h.granted(t.Context(), lock, &Interruption{signal: syscall.SIGTERM}); !errors.As(err, &ended) || ended.Code != 143 || out.Len() != 0 {
+		t.Errorf("got %v and %q, want status 143 and no word", err, out.String())
+	}
+	if records, err := store.Get(t.Context(), "job"); err != nil || records[0].Holders != 0 {
+		t.Errorf("got %v, %v", records, err)
+	}
+}
