@@ -92,10 +92,11 @@ func commandArrows() []arrow {
 		{"internal/open", []string{"internal/access", "internal/examine"}},
 		{"internal/procgroup", []string{"internal/guard"}},
 		{"internal/store", []string{"internal/access", "internal/config", "internal/examine", "internal/open", "internal/output"}},
+		{"internal/serve", []string{"internal/config", "internal/output"}},
 		{"internal/supervise", []string{"internal/output", "internal/procgroup"}},
 		{"internal/demo", []string{"internal/access", "internal/open", "internal/standin"}},
 		{".", []string{
-			"internal/access", "internal/config", "internal/demo", "internal/examine", "internal/open", "internal/output", "internal/procgroup", "internal/store", "internal/supervise",
+			"internal/access", "internal/config", "internal/demo", "internal/examine", "internal/open", "internal/output", "internal/procgroup", "internal/serve", "internal/store", "internal/supervise",
 		}},
 	}
 }

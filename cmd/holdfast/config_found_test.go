@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/serve"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -226,7 +227,7 @@ func TestFilesOfSecrets(t *testing.T) {
 	if err := os.Chmod(users, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	o := serveOptions{basicFile: users, listen: "127.0.0.1:0"}
+	o := serveOptions{Options: serve.Options{BasicFile: users, Listen: "127.0.0.1:0"}}
 	var stderr buffer
 	env := output.Environment{Environ: bare(), Stderr: &stderr}
 	cmd := newServeCommand(env)

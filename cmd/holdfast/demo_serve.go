@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/serve"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 )
@@ -60,7 +61,7 @@ func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, w
 			return output.UsageError("--%s is not for --serve: the page asks for it", name)
 		}
 	}
-	switch private, err := loopback(cmd.Context(), web.listen); {
+	switch private, err := serve.Loopback(cmd.Context(), web.listen); {
 	case err != nil:
 		return output.UsageError("--listen %s: %w", web.listen, err)
 	case !private && !web.noAuth:

@@ -32,7 +32,7 @@ func TestRefusalAfterTheWait(t *testing.T) {
 			tell(t, strings.TrimPrefix(s.url, "unix://"), test.command)
 			for _, args := range [][]string{{"run", "--wait", "1ns", "job", "true"}, {"hold", "--wait", "1ns", "job"}} {
 				var got result
-				for begun := time.Now(); time.Since(begun) < 20*time.Second; {
+				for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 					got = s.run(args...)
 					if got.code != output.ExitUnreachable {
 						break

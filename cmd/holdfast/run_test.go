@@ -15,6 +15,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
@@ -459,10 +460,10 @@ func TestRunMaxHold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, began := newSite(t), time.Now()
+			s, began := newSite(t), await.NewWatch(t)
 			args := append(append([]string{"run"}, strings.Fields(test.flags)...), "job", "--", "sleep", "100")
 			s.run(args...).want(t, test.code, "is about to reach "+strings.Join(args[1:3], " "), "stopping the command")
-			if took := time.Since(began); took < test.least || took > 60*time.Second {
+			if took := began.Took(); time.Now().Before(began.Began.Add(test.least)) || took > 60*time.Second {
 				t.Errorf("the command was stopped after %v, want %v at least", took, test.least)
 			}
 			s.mustBeFree("job")
@@ -472,20 +473,20 @@ func TestRunMaxHold(t *testing.T) {
 
 func TestRunNoRenewStopsTheCommandBeforeTheLeaseEnds(t *testing.T) {
 	s := newSite(t)
-	began := time.Now()
+	began := await.NewWatch(t)
 	s.run("run", "-t", "3s", "--no-renew", "job", "--", "sleep", "100").want(t, 79, "not renewed")
-	if took := time.Since(began); took > 10*time.Second {
+	if took := began.Took(); took > 10*time.Second {
 		t.Errorf("the command ended after %s", took)
 	}
 }
 
 func TestRunKillsWhatIgnoresTheSignalBeforeTheLeaseEnds(t *testing.T) {
 	s := newSite(t)
-	began := time.Now()
+	began := await.NewWatch(t)
 	s.run("run", "-t", "3s", "--no-renew", "job", "--", "sh", "-c", `trap "" TERM; while :; do sleep 0.01; done`).
 		want(t, 79, "not renewed")
 	// That the lease runs until then, a real server shows: see internal/e2e.
-	if took := time.Since(began); took < 800*time.Millisecond || took > 10*time.Second {
+	if took := began.Took(); time.Now().Before(began.Began.Add(800*time.Millisecond)) || took > 10*time.Second {
 		t.Errorf("the command ended after %s, want 810ms, when the lock counts as lost", took)
 	}
 }
@@ -496,13 +497,13 @@ func TestRunAtLeast(t *testing.T) {
 	began := time.Now()
 	s.run("run", "--at-least", "1h", "job", "--", "sh", "-c", "exit 3").want(t, 3)
 	s.run("run", "-n", "job", "--", "true").want(t, 75, "taken until")
-	if ttl := s.server.TTL("job"); ttl > time.Hour || ttl < time.Hour-time.Since(began)-time.Second {
+	if ttl := s.server.TTL("job"); ttl > time.Hour || time.Now().Add(ttl).Before(began.Add(time.Hour-time.Second)) {
 		t.Errorf("the name stays taken for %v, want an hour from the grant", ttl)
 	}
 	began = time.Now()
 	s.run("run", "-v", "--fair", "--at-least", "400ms", "fair", "--", "sh", "-c", "exit 3").want(t, 3, "run waits after its command")
-	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("released after %s, want 400ms", took)
+	if released := time.Now(); released.Before(began.Add(400 * time.Millisecond)) {
+		t.Errorf("released after %s, want 400ms", released.Sub(began))
 	}
 	s.mustBeFree("fair")
 }

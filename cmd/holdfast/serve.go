@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
-	"net"
-	"net/netip"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/serve"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
 const serveLong = `Serve shows in a browser the locked names with their holders, leases and waiters, a page
@@ -55,25 +59,8 @@ const serveExample = `  holdfast serve --url redis://localhost:6379
 // serveOptions is the command line of serve.
 type serveOptions struct {
 	readOptions
-	listen        string
-	metricsListen string
-	basePath      string
-	tlsCert       string
-	tlsKey        string
-
-	basicFile string
-	tokenFile string
-	header    string
-	trusted   []string
-	hosts     []string
-	noAuth    bool
-	private   bool // only this machine reaches listen
-
-	allowUnlock bool
-	operators   []string
-	names       string
-	counters    bool
-	onlyViewed  bool
+	serve.Options
+	noAuth bool
 }
 
 func newServeCommand(env output.Environment) *cobra.Command {
@@ -91,7 +78,7 @@ func newServeCommand(env output.Environment) *cobra.Command {
 			}
 			o.goesOn = true
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				return serve(ctx, o, g, l)
+				return o.serve(ctx, g, l)
 			})
 		},
 	}
@@ -102,24 +89,24 @@ func newServeCommand(env output.Environment) *cobra.Command {
 func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.SortFlags = false
 	o.AddStoreTo(f)
-	f.StringVarP(&o.listen, "listen", "l", "127.0.0.1:7070", "address to listen on")
-	f.StringVar(&o.basePath, "base-path", "/", "path of the pages")
-	f.StringVar(&o.tlsCert, "tls-cert", "", "PEM file of the certificate that browsers see")
-	f.StringVar(&o.tlsKey, "tls-key", "", "PEM file of the key of --tls-cert")
-	f.StringVar(&o.basicFile, "basic-file", "", "file of users and their passwords")
-	f.StringVar(&o.tokenFile, "token-file", "", "file of names and tokens")
-	f.StringVar(&o.header, "auth-header", "", "header in which a proxy names the user")
-	f.StringSliceVar(&o.trusted, "trusted", nil, "addresses of trusted proxies for --auth-header, as 10.0.0.0/8")
-	f.StringSliceVar(&o.hosts, "host", nil, "name by which browsers reach the pages, behind a proxy with --auth-header")
+	f.StringVarP(&o.Listen, "listen", "l", "127.0.0.1:7070", "address to listen on")
+	f.StringVar(&o.BasePath, "base-path", "/", "path of the pages")
+	f.StringVar(&o.TLSCert, "tls-cert", "", "PEM file of the certificate that browsers see")
+	f.StringVar(&o.TLSKey, "tls-key", "", "PEM file of the key of --tls-cert")
+	f.StringVar(&o.BasicFile, "basic-file", "", "file of users and their passwords")
+	f.StringVar(&o.TokenFile, "token-file", "", "file of names and tokens")
+	f.StringVar(&o.Header, "auth-header", "", "header in which a proxy names the user")
+	f.StringSliceVar(&o.Trusted, "trusted", nil, "addresses of trusted proxies for --auth-header, as 10.0.0.0/8")
+	f.StringSliceVar(&o.Hosts, "host", nil, "name by which browsers reach the pages, behind a proxy with --auth-header")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody look who reaches --listen")
-	f.BoolVar(&o.allowUnlock, "allow-unlock", false, "let operators end holds by force")
+	f.BoolVar(&o.AllowUnlock, "allow-unlock", false, "let operators end holds by force")
 	o.AddEventLogTo(f)
 	f.Lookup("event-log").Usage = "record in Redis which holds operators end here, for tail --since and other dashboards"
-	f.StringSliceVar(&o.operators, "operator", nil, "user who is an operator")
-	f.StringVar(&o.names, "names", "", "show only names that begin with this")
-	f.BoolVar(&o.counters, "counters", false, "also show bare numbers, which may be latches")
-	f.BoolVar(&o.onlyViewed, "only-while-viewed", false, "poll only while a page is open: fewer events")
-	f.StringVar(&o.metricsListen, "metrics-listen", "", "another address for /metrics and /healthz, without authentication")
+	f.StringSliceVar(&o.Operators, "operator", nil, "user who is an operator")
+	f.StringVar(&o.Names, "names", "", "show only names that begin with this")
+	f.BoolVar(&o.Counters, "counters", false, "also show bare numbers, which may be latches")
+	f.BoolVar(&o.OnlyViewed, "only-while-viewed", false, "poll only while a page is open: fewer events")
+	f.StringVar(&o.MetricsListen, "metrics-listen", "", "another address for /metrics and /healthz, without authentication")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
 }
 
@@ -146,76 +133,54 @@ func serveSettings() []store.Setting {
 
 // complete fills in what the configuration says, and refuses what would let
 // somebody in whom nobody has thought of.
-func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env output.Environment, report *output.Reporter) (*authenticator, error) {
+func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env output.Environment, report *output.Reporter) (*serve.Authenticator, error) {
 	if err := o.Configure(f, env, report, serveSettings()...); err != nil {
 		return nil, err
 	}
-	g, err := o.authenticator(output.AuditLogger(env))
+	var err error
+	if o.Private, err = serve.Loopback(ctx, o.Listen); err != nil {
+		return nil, output.UsageError("--listen %s: %w", o.Listen, err)
+	}
+	g, err := serve.NewAuthenticator(&o.Options, output.AuditLogger(env))
 	if err != nil {
 		return nil, err
 	}
-	if o.private, err = loopback(ctx, o.listen); err != nil {
-		return nil, output.UsageError("--listen %s: %w", o.listen, err)
-	}
-	g.onlyHosts = g.open() && o.private || g.header != "" || len(g.hosts) > 0
 	switch {
-	case (o.tlsCert == "") != (o.tlsKey == ""):
+	case (o.TLSCert == "") != (o.TLSKey == ""):
 		return nil, output.UsageError("--tls-cert and --tls-key belong together")
-	case strings.ContainsAny(o.basePath, "?#\\") || strings.Contains(o.basePath, ".."):
-		return nil, output.UsageError("--base-path %q is no path", o.basePath)
-	case g.open() && !o.private && !o.noAuth:
+	case strings.ContainsAny(o.BasePath, "?#\\") || strings.Contains(o.BasePath, ".."):
+		return nil, output.UsageError("--base-path %q is no path", o.BasePath)
+	case g.Open() && !o.Private && !o.noAuth:
 		return nil, output.UsageError("--listen %s can be reached from elsewhere, and everybody could look: "+
-			"give --basic-file, --token-file or --auth-header, or --insecure-no-auth if that is meant", o.listen)
-	case o.allowUnlock && !g.open() && len(o.operators) == 0:
+			"give --basic-file, --token-file or --auth-header, or --insecure-no-auth if that is meant", o.Listen)
+	case o.AllowUnlock && !g.Open() && len(o.Operators) == 0:
 		return nil, output.UsageError("--allow-unlock: name those who may with --operator, or operators below \"serve\" in the configuration")
-	case o.allowUnlock && g.open() && !o.private:
+	case o.AllowUnlock && g.Open() && !o.Private:
 		return nil, output.UsageError("--allow-unlock without authentication would let everybody end locks: listen on 127.0.0.1, or authenticate")
-	case !o.allowUnlock && (f.Changed("operator") || len(o.operators) > 0 && !f.Changed("allow-unlock")):
+	case !o.AllowUnlock && (f.Changed("operator") || len(o.Operators) > 0 && !f.Changed("allow-unlock")):
 		return nil, output.UsageError("--operator means nothing without --allow-unlock")
 	}
-	o.warnOfHeader(g, report)
-	for _, file := range []string{o.basicFile, o.tokenFile} {
+	g.WarnOfHeader(report)
+	for _, file := range []string{o.BasicFile, o.TokenFile} {
 		report.Exposed(config.Exposed(file))
 	}
-	if !o.private && o.tlsCert == "" && (o.basicFile != "" || o.tokenFile != "") {
-		report.Warn("--listen %s without --tls-cert: passwords can be read on the way, unless a proxy with TLS stands in front", o.listen)
+	if !o.Private && o.TLSCert == "" && (o.BasicFile != "" || o.TokenFile != "") {
+		report.Warn("--listen %s without --tls-cert: passwords can be read on the way, unless a proxy with TLS stands in front", o.Listen)
 	}
 	return g, nil
 }
 
-// warnOfHeader says what a header that names the user does not prove.
-func (o *serveOptions) warnOfHeader(g *authenticator, report *output.Reporter) {
-	if g.header == "" {
-		return
+// serve shows the store until ctx ends. The findings are without locks that have no end:
+// to look for these reads all keys.
+func (o *serveOptions) serve(ctx context.Context, g *serve.Authenticator, l *reader) error {
+	s := serve.Store{Console: l.console, Where: l.store.Where, Log: output.AuditLogger(l.env), Report: l.report}
+	s.Examine = func(ctx context.Context) (*doctor.Report, error) {
+		return l.examine(ctx, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10}, 0)
 	}
-	if g.proxy(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || g.proxy(netip.IPv6Loopback()) {
-		report.Warn("--trusted has this machine: every program and every user on it can send %s, and be anybody", g.header)
+	if source, ok := l.store.Backend.(admin.Source); ok && o.EventLog {
+		log := audit.New(source, &audit.Options{Note: "holdfast serve", Logger: l.logger})
+		defer supervise.Flush(log)
+		s.Forced = log.Forced
 	}
-	if len(g.hosts) == 0 {
-		report.Warn("--auth-header without --host: requests must name this server by its address or as localhost; give the name that browsers use with --host")
-	}
-}
-
-// loopback reports that an address can be reached from this machine only.
-func loopback(ctx context.Context, address string) (bool, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false, err
-	}
-	if host == "" {
-		return false, nil
-	}
-	if ip, err := netip.ParseAddr(host); err == nil {
-		return ip.Unmap().IsLoopback(), nil
-	}
-	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return false, err
-	}
-	for _, ip := range addresses {
-		if !ip.Unmap().IsLoopback() {
-			return false, nil
-		}
-	}
-	return true, nil
+	return serve.Serve(ctx, &o.Options, g, s)
 }

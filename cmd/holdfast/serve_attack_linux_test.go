@@ -18,6 +18,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/await"
 )
 
+// What serve allows one address.
+const (
+	ofAddress = 128 // connections
+	guesses   = 10  // wrong passwords at once, and one each second
+)
+
 // besieged is a server with one lock, and its owner, whose page is loaded all the time.
 type besieged struct {
 	*served
@@ -54,16 +60,16 @@ func besiege(t *testing.T) *besieged {
 // second, or the lock is not held at the end.
 func (b *besieged) endure(d time.Duration) {
 	b.Helper()
-	for began := time.Now(); time.Since(began) < d; time.Sleep(20 * time.Millisecond) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(d); time.Now().Before(end); <-tick.C {
 		for _, path := range []string{"", "lock?name=job", "healthz"} {
-			asked := time.Now()
-			stolen := await.Starved(func() {
-				if code, body := b.get(path, b.owner); code != 200 {
-					b.Fatalf("/%s: got status %d: %s", path, code, body)
-				}
-			})
-			if took := time.Since(asked); took-stolen > time.Second {
-				b.Fatalf("/%s took %v, of which the machine took %v", path, took, stolen)
+			asked := await.NewWatch(b)
+			if code, body := b.get(path, b.owner); code != 200 {
+				b.Fatalf("/%s: got status %d: %s", path, code, body)
+			}
+			if took := asked.Took(); took > time.Second {
+				b.Fatalf("/%s took %v, beside %v in which the machine stood still", path, took, asked.Late())
 			}
 		}
 	}
@@ -115,7 +121,7 @@ func TestServeOutlastsClientsThatNeverRead(t *testing.T) {
 			closed.Add(1)
 		})
 	}
-	await.Until(t, 5*time.Second, "no more connections stay than an address may have", func() bool { return closed.Load() >= 300-mostOfAddress })
+	await.Until(t, 5*time.Second, "no more connections stay than an address may have", func() bool { return closed.Load() >= 300-ofAddress })
 	for _, c := range silent {
 		c.Close()
 	}
@@ -154,7 +160,7 @@ func TestServeOutlastsWrongLogins(t *testing.T) {
 			}
 		})
 	}
-	began := time.Now()
+	began := await.NewWatch(b)
 	b.endure(1500 * time.Millisecond)
 	await.Until(t, 10*time.Second, "twenty guesses are refused unread", func() bool {
 		mu.Lock()
@@ -163,10 +169,11 @@ func TestServeOutlastsWrongLogins(t *testing.T) {
 	})
 	close(stop)
 	guessers.Wait()
-	if most := 2 * (guessBurst + 2 + int(time.Since(began)/guessEvery)); counts[401] > most {
+	lasted := began.Took() + began.Late() // the server counts all of it
+	if most := 2 * (guesses + 2 + int(lasted/time.Second)); counts[401] > most {
 		t.Errorf("got %v, want 401 for the first ones only", counts)
 	}
-	if lines := strings.Count(b.stderr.String(), "login failed"); lines < 1 || lines > 1+int(time.Since(began)/logEvery)+1 {
+	if lines := strings.Count(b.stderr.String(), "login failed"); lines < 1 || lines > 1+int(lasted/(10*time.Second))+1 {
 		t.Errorf("got %d lines of failed logins, want few: %s", lines, b.stderr)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -25,8 +25,8 @@ const (
 	maxLines = 1 << 20 // bytes of a file of users or of tokens
 )
 
-// authenticator says who may look, and who may more.
-type authenticator struct {
+// Authenticator says who may look, and who may more.
+type Authenticator struct {
 	users     map[string][]byte   // by name: the bcrypt hash of the password
 	tokens    map[string][32]byte // by name: the digest of the token
 	header    string
@@ -47,19 +47,19 @@ type authenticator struct {
 // userKey is where a request's context has its user.
 type userKey struct{}
 
-// authenticator reads the files that say who may look.
-func (o *serveOptions) authenticator(log *slog.Logger) (*authenticator, error) {
-	g := &authenticator{
-		header: o.header, operators: o.operators, compare: bcrypt.CompareHashAndPassword, turns: make(chan struct{}, 2), log: log,
+// NewAuthenticator reads the files that say who may look.
+func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
+	g := &Authenticator{
+		header: o.Header, operators: o.Operators, compare: bcrypt.CompareHashAndPassword, turns: make(chan struct{}, 2), log: log,
 	}
 	g.proved.init()
 	g.failed.init()
-	for _, host := range o.hosts {
+	for _, host := range o.Hosts {
 		g.hosts = append(g.hosts, hostOf(host))
 	}
 	var err error
-	if o.basicFile != "" {
-		if g.users, err = readUsers(o.basicFile); err != nil {
+	if o.BasicFile != "" {
+		if g.users, err = readUsers(o.BasicFile); err != nil {
 			return nil, output.UsageError("--basic-file: %w", err)
 		}
 		for _, hash := range g.users {
@@ -67,15 +67,15 @@ func (o *serveOptions) authenticator(log *slog.Logger) (*authenticator, error) {
 			g.cost = max(g.cost, cost)
 		}
 	}
-	if o.tokenFile != "" {
-		if g.tokens, err = readTokens(o.tokenFile); err != nil {
+	if o.TokenFile != "" {
+		if g.tokens, err = readTokens(o.TokenFile); err != nil {
 			return nil, output.UsageError("--token-file: %w", err)
 		}
 	}
-	if (o.header == "") != (len(o.trusted) == 0) {
+	if (o.Header == "") != (len(o.Trusted) == 0) {
 		return nil, output.UsageError("--auth-header and --trusted belong together: anybody can send a header")
 	}
-	for _, text := range o.trusted {
+	for _, text := range o.Trusted {
 		text = strings.TrimSpace(text)
 		prefix, err := netip.ParsePrefix(text)
 		if ip, ipErr := netip.ParseAddr(text); ipErr == nil {
@@ -86,22 +86,23 @@ func (o *serveOptions) authenticator(log *slog.Logger) (*authenticator, error) {
 		}
 		g.trusted = append(g.trusted, prefix)
 	}
+	g.onlyHosts = g.Open() && o.Private || g.header != "" || len(g.hosts) > 0
 	return g, nil
 }
 
-// open reports that nobody is asked who he is.
-func (g *authenticator) open() bool { return g.users == nil && g.tokens == nil && g.header == "" }
+// Open reports that nobody is asked who he is.
+func (g *Authenticator) Open() bool { return g.users == nil && g.tokens == nil && g.header == "" }
 
 // guard lets those through to next who may look. It ends the connection of others: a
 // stranger sends one request for each, and not thousands without reading an answer.
-func (g *authenticator) guard(next http.Handler) http.Handler {
+func (g *Authenticator) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.onlyHosts && !ownHost(r.Host) && !g.named(r.Host) {
 			w.Header().Set("Connection", "close")
 			http.Error(w, "This server does not go by that name: use its address, or start it with --host and the name.", http.StatusForbidden)
 			return
 		}
-		if g.open() {
+		if g.Open() {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -123,7 +124,7 @@ func (g *authenticator) guard(next http.Handler) http.Handler {
 }
 
 // unknown says what to do to somebody who is not known.
-func (g *authenticator) unknown() string {
+func (g *Authenticator) unknown() string {
 	if g.users == nil && g.tokens == nil {
 		return "Only a proxy names users here: open the address of the proxy, and sign in there."
 	}
@@ -142,10 +143,10 @@ func ownHost(host string) bool {
 
 // named reports that a request names this server as its owner does. Where users are
 // known, an address is as good: it leads nowhere else.
-func (g *authenticator) named(host string) bool {
+func (g *Authenticator) named(host string) bool {
 	host = hostOf(host)
 	_, err := netip.ParseAddr(host)
-	return err == nil && !g.open() || slices.Contains(g.hosts, host)
+	return err == nil && !g.Open() || slices.Contains(g.hosts, host)
 }
 
 // hostOf returns the host of "host:port", to be compared.
@@ -158,7 +159,7 @@ func hostOf(host string) string {
 
 // identify returns who made r, and the status of the answer: 200, 401, or 429 for an
 // address from which too many wrong passwords came.
-func (g *authenticator) identify(r *http.Request) (user string, status int) {
+func (g *Authenticator) identify(r *http.Request) (user string, status int) {
 	if g.header != "" && g.trusts(r.RemoteAddr) {
 		if names := r.Header.Values(g.header); len(names) == 1 && names[0] != "" {
 			return names[0], http.StatusOK
@@ -180,25 +181,25 @@ func (g *authenticator) identify(r *http.Request) (user string, status int) {
 	return "", http.StatusUnauthorized
 }
 
-func (g *authenticator) trusts(remote string) bool {
+func (g *Authenticator) trusts(remote string) bool {
 	peer, err := netip.ParseAddrPort(remote)
 	return err == nil && g.proxy(peer.Addr().Unmap())
 }
 
 // proxy reports that ip is that of a trusted proxy.
-func (g *authenticator) proxy(ip netip.Addr) bool {
+func (g *Authenticator) proxy(ip netip.Addr) bool {
 	return slices.ContainsFunc(g.trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
 // mostConns is how many connections an address may have.
-func (g *authenticator) mostConns(peer netip.Addr) int {
+func (g *Authenticator) mostConns(peer netip.Addr) int {
 	if g.proxy(peer) {
 		return mostOfProxy
 	}
 	return mostOfAddress
 }
 
-func (g *authenticator) bearer(token string) (name string, ok bool) {
+func (g *Authenticator) bearer(token string) (name string, ok bool) {
 	for user, digest := range g.tokens { // all of them, however early one fits
 		if same(digest, token) {
 			name, ok = user, true
@@ -219,8 +220,8 @@ func requester(r *http.Request) string {
 }
 
 // role says what somebody may who came through the authenticator.
-func (g *authenticator) role(r *http.Request) dash.Role {
-	if g.open() || slices.Contains(g.operators, requester(r)) {
+func (g *Authenticator) role(r *http.Request) dash.Role {
+	if g.Open() || slices.Contains(g.operators, requester(r)) {
 		return dash.Operator
 	}
 	return dash.Viewer

@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 
 // login lets somebody in whose secret was right a short while ago, or is by check. Who
 // was let in has no part in what others at the same address guess.
-func (g *authenticator) login(r *http.Request, name, secret string, check func() (user string, ok bool)) (user string, status int) {
+func (g *Authenticator) login(r *http.Request, name, secret string, check func() (user string, ok bool)) (user string, status int) {
 	if user, ok := g.proved.of(name, secret); ok {
 		return user, http.StatusOK
 	}
@@ -49,7 +49,7 @@ func (g *authenticator) login(r *http.Request, name, secret string, check func()
 
 // right reports that the password of a user is right. That takes the same time for every
 // name: as long as the most expensive hash.
-func (g *authenticator) right(ctx context.Context, name, password string) bool {
+func (g *Authenticator) right(ctx context.Context, name, password string) bool {
 	select {
 	case g.turns <- struct{}{}:
 		defer func() { <-g.turns }()
@@ -73,7 +73,7 @@ func decoy(cost int) []byte { return fmt.Appendf(nil, "$2y$%02d$%s", cost, strin
 
 // logFailure writes a line, but not for each of many. A name that is no user's may be a
 // password in the wrong field.
-func (g *authenticator) logFailure(r *http.Request, name string) {
+func (g *Authenticator) logFailure(r *http.Request, name string) {
 	before, due := g.failed.line()
 	if !due {
 		return

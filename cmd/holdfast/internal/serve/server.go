@@ -1,4 +1,4 @@
-package main
+package serve
 
 import (
 	"context"
@@ -18,10 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/holdfast-go/holdfast/admin"
-	"github.com/holdfast-go/holdfast/audit"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/promhold"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -32,18 +29,44 @@ const (
 	writeLimit = 30 * time.Second // for an answer; a stream has one for each piece
 )
 
-// serve answers browsers until ctx ends.
-func serve(ctx context.Context, o *serveOptions, g *authenticator, l *reader) error {
+// Options say what is served, where, and to whom.
+type Options struct {
+	Listen        string
+	MetricsListen string // another address for numbers, without authentication; "" for none
+	BasePath      string
+	TLSCert       string
+	TLSKey        string
+	Private       bool // only this machine reaches Listen
+
+	BasicFile string
+	TokenFile string
+	Header    string
+	Trusted   []string
+	Hosts     []string
+
+	AllowUnlock bool
+	Operators   []string
+	Names       string // only names that begin with this
+	Counters    bool
+	OnlyViewed  bool // the store is polled only while a page is open
+}
+
+// Store is what the pages show.
+type Store struct {
+	Console *admin.Console
+	Where   string                                        // for people
+	Forced  func(name string, h admin.Holder, why string) // records a forced unlock; nil does not
+	Examine func(context.Context) (*doctor.Report, error)
+	Log     *slog.Logger // of what users do
+	Report  *output.Reporter
+}
+
+// Serve answers browsers until ctx ends.
+func Serve(ctx context.Context, o *Options, g *Authenticator, s Store) error {
 	metrics := promhold.New(nil)
-	var forced func(name string, h admin.Holder, reason string)
-	if source, ok := l.store.Backend.(admin.Source); ok && o.EventLog {
-		log := audit.New(source, &audit.Options{Note: "holdfast serve", Logger: l.logger})
-		defer supervise.Flush(log)
-		forced = log.Forced
-	}
-	dashboard := dash.Handler(l.console, &dash.Options{
-		BasePath: o.basePath, Store: l.store.Where, Authorize: g.role, User: requester, AllowUnlock: o.allowUnlock, Forced: forced,
-		Findings: l.findings, NamePrefix: o.names, Counters: o.counters, Logger: output.AuditLogger(l.env),
+	dashboard := dash.Handler(s.Console, &dash.Options{
+		BasePath: o.BasePath, Store: s.Where, Authorize: g.role, User: requester, AllowUnlock: o.AllowUnlock, Forced: s.Forced,
+		Findings: s.findings, NamePrefix: o.Names, Counters: o.Counters, Logger: s.Log,
 	})
 	defer dashboard.Close()
 
@@ -52,22 +75,22 @@ func serve(ctx context.Context, o *serveOptions, g *authenticator, l *reader) er
 	pages.Handle("/", g.guard(dashboard))
 	pages.Handle("/metrics", g.guard(numbers))
 	pages.HandleFunc("/healthz", healthy)
-	front := &webServer{address: o.listen, handler: pages, cert: o.tlsCert, key: o.tlsKey, most: g.mostConns}
-	front.ready = func(address string) { o.announce(g, address, l) }
+	front := &webServer{address: o.Listen, handler: pages, cert: o.TLSCert, key: o.TLSKey, most: g.mostConns}
+	front.ready = func(address string) { o.announce(g, address, s) }
 	servers := []*webServer{front}
-	if o.metricsListen != "" {
+	if o.MetricsListen != "" {
 		apart := http.NewServeMux()
 		apart.Handle("/metrics", numbers)
 		apart.HandleFunc("/healthz", healthy)
-		servers = append(servers, &webServer{address: o.metricsListen, handler: apart, most: g.mostConns, ready: func(address string) {
-			l.report.Warn("metrics at http://%s/metrics", address)
+		servers = append(servers, &webServer{address: o.MetricsListen, handler: apart, most: g.mostConns, ready: func(address string) {
+			s.Report.Warn("metrics at http://%s/metrics", address)
 		}})
 	}
 	watching, stop := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		if !o.onlyViewed {
+		if !o.OnlyViewed {
 			_ = dashboard.Watch(watching)
 		}
 	}()
@@ -76,60 +99,23 @@ func serve(ctx context.Context, o *serveOptions, g *authenticator, l *reader) er
 }
 
 // announce says where the pages are.
-func (o *serveOptions) announce(g *authenticator, address string, l *reader) {
+func (o *Options) announce(g *Authenticator, address string, s Store) {
 	scheme := "http"
-	if o.tlsCert != "" {
+	if o.TLSCert != "" {
 		scheme = "https"
 	}
 	what := "read-only"
-	if o.allowUnlock {
+	if o.AllowUnlock {
 		what = "operators may end locks"
 	}
-	if g.open() && !o.private {
+	if g.Open() && !o.Private {
 		what += ", open to everybody"
 	}
-	path := strings.Trim(o.basePath, "/")
+	path := strings.Trim(o.BasePath, "/")
 	if path != "" {
 		path += "/"
 	}
-	l.report.Line(slog.LevelInfo, fmt.Sprintf("the locks of %s are at %s://%s/%s (%s)", l.store.Where, scheme, address, path, what))
-}
-
-// findings examines the store as the command doctor does, but does not look for
-// locks without an end: that is a walk over all keys.
-func (l *reader) findings(ctx context.Context) []dash.Finding {
-	report, err := l.examine(ctx, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10}, 0)
-	if err != nil {
-		return []dash.Finding{{Severity: dash.Danger, Title: "examination", Text: err.Error()}}
-	}
-	var list []dash.Finding
-	for _, f := range report.Findings {
-		title := f.ID
-		if len(f.Servers) > 0 && len(report.Servers) > 1 {
-			title += " (" + strings.Join(f.Servers, ", ") + ")"
-		}
-		text := f.Saw
-		if f.Why != "" {
-			text += ". " + f.Why
-		}
-		list = append(list, dash.Finding{Severity: severity(f.Severity), Title: title, Text: text, Remedy: f.Remedy})
-	}
-	return list
-}
-
-func severity(s doctor.Severity) dash.Severity {
-	switch s {
-	case doctor.OK:
-		return dash.Good
-	case doctor.Unknown:
-		return dash.Unknown
-	case doctor.Note:
-		return dash.Note
-	case doctor.Warning:
-		return dash.Warning
-	default:
-		return dash.Danger
-	}
+	s.Report.Line(slog.LevelInfo, fmt.Sprintf("the locks of %s are at %s://%s/%s (%s)", s.Where, scheme, address, path, what))
 }
 
 // metricsHandler has what this process does, and what the dashboard sees.

@@ -1,0 +1,3 @@
+// Package serve answers browsers: it serves the dashboard and the metrics to the users that
+// may see them, within bounds for each address.
+package serve
