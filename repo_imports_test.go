@@ -95,9 +95,11 @@ func commandArrows() []arrow {
 		{"internal/serve", []string{"internal/config", "internal/output"}},
 		{"internal/supervise", []string{"internal/output", "internal/procgroup"}},
 		{"internal/demo", []string{"internal/access", "internal/open", "internal/standin"}},
-		{".", []string{
-			"internal/access", "internal/config", "internal/demo", "internal/examine", "internal/open", "internal/output", "internal/procgroup", "internal/serve", "internal/store", "internal/supervise",
+		{"internal/cli", []string{
+			"internal/access", "internal/config", "internal/demo", "internal/examine", "internal/open", "internal/output", "internal/procgroup",
+			"internal/serve", "internal/store", "internal/supervise",
 		}},
+		{".", []string{"internal/cli"}},
 	}
 }
 

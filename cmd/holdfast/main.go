@@ -2,87 +2,9 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"io"
 	"os"
 
-	"github.com/spf13/cobra"
-
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/cli"
 )
 
-func main() {
-	args := ownArguments()
-	os.Exit(run(context.Background(), args, os.Stdin, os.Stdout, os.Stderr, os.Environ()))
-}
-
-// run is the program without its process: tests call it. It returns the status
-// to exit with.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	env := output.Environment{Stdin: stdin, Stdout: stdout, Stderr: stderr, Environ: environ}
-	root := newRootCommand(env)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return output.ExitOK
-	}
-	var exit *output.ExitError
-	if !errors.As(err, &exit) {
-		exit = &output.ExitError{Code: output.ExitFailure, Err: err}
-	}
-	if exit.Err != nil {
-		output.NewReporter(env, false).Failure(exit.Err)
-	}
-	return exit.Code
-}
-
-func newRootCommand(env output.Environment) *cobra.Command {
-	root := &cobra.Command{
-		Use:   "holdfast",
-		Short: "Run commands under a distributed lock",
-		Long: `Holdfast runs commands under a lock that all machines share in Redis, etcd, ZooKeeper,
-PostgreSQL or MySQL. In Redis it has the layout of Redisson, so that Go and
-Java programs exclude each other; in etcd that of "etcdctl lock"; in ZooKeeper that of
-Curator.
-
-Name the store with --url, HOLDFAST_URL, REDIS_URL or a configuration file; see
-"holdfast help urls".`,
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          noSuchCommand,
-		Version:       versionLine(),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-
-		SuggestionsMinimumDistance: 2,
-	}
-	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().Bool("version", false, "print the version of this program") // without cobra's -v, which is --verbose
-	root.SetIn(env.Stdin)
-	root.SetOut(env.Stdout)
-	root.SetErr(env.Stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return output.UsageError("%w; see %q", err, cmd.CommandPath()+" --help")
-	})
-	root.AddGroup(groups()...)
-	root.AddCommand(grouped("run", newRunCommand(env), newHoldCommand(env), newElectCommand(env))...)
-	root.AddCommand(grouped("look", newListCommand(env), newInspectCommand(env), newTailCommand(env), newStatusCommand(env))...)
-	root.AddCommand(grouped("repair", newForceUnlockCommand(env), newResizeCommand(env), newDoctorCommand(env))...)
-	root.AddCommand(grouped("serve", newServeCommand(env), newDemoCommand(env))...)
-	root.AddCommand(newVersionCommand(env), newConfigurationTopic(), newURLsTopic())
-	setHelp(root)
-	refuseOtherShells(root)
-	completeValues(root)
-	return root
-}
-
-func noSuchCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	message := "no command %q; see %q"
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return output.UsageError(message+"; did you mean %q?", args[0], cmd.CommandPath()+" --help", near[0])
-	}
-	return output.UsageError(message, args[0], cmd.CommandPath()+" --help")
-}
+func main() { os.Exit(cli.Main()) }

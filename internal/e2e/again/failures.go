@@ -38,7 +38,7 @@ func failures(output string) (failed []failure, err error) {
 	failedTest, failedPackage := regexp.MustCompile(`^ *--- FAIL: (\S+) \(`), regexp.MustCompile(`^FAIL\t(\S+)(?:\s|$)`)
 	passedPackage := regexp.MustCompile(`^(?:ok  |\?   )\t\S`)
 	message := regexp.MustCompile(`^ +\w+\.go:\d+: |VIOLATION|WARNING: DATA RACE|^(?:panic|fatal error): `)
-	servers := regexp.MustCompile(`^` + module + `/(?:internal/e2e/|redishold/|cmd/holdfast$)`)
+	servers := regexp.MustCompile(`^` + module + `/(?:internal/e2e/|redishold/|cmd/holdfast/internal/cli$)`)
 	if found := forbids(output); found != "" {
 		err = fmt.Errorf("the output has %q", found)
 	}

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"os"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/redisurl"
+)
+
+// ownArguments returns the arguments of the program. Where the system shows them
+// to every user of the machine, passwords in URLs are blotted out there: only the
+// copy that is returned has them.
+func ownArguments() []string {
+	args := make([]string, 0, len(os.Args))
+	for _, arg := range os.Args[min(1, len(os.Args)):] {
+		args = append(args, strings.Clone(arg))
+		for _, span := range redisurl.Secrets(arg) {
+			blot(arg[span.From:span.To])
+		}
+	}
+	return args
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+const (
+	completeLimit = 2 * time.Second
+	completeKeys  = 10000
+	completeMost  = 200
+)
+
+// completeNames gives shells the names of locks. A store that does not answer soon costs
+// only the completion.
+func completeNames(env output.Environment, o *readOptions) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		env.Stderr = io.Discard // the person is typing
+		o.Completing = true
+		ctx, cancel := context.WithTimeout(cmd.Context(), completeLimit)
+		defer cancel()
+		var names []cobra.Completion
+		_ = o.read(ctx, cmd.Flags(), env, func(ctx context.Context, l *reader) error {
+			for r, err := range l.console.List(ctx, admin.Filter{NamePrefix: begin, Keys: completeKeys}) {
+				if err != nil || len(names) == completeMost {
+					break
+				}
+				if r.Name == output.Clean(r.Name) {
+					names = append(names, r.Name)
+				}
+			}
+			return nil
+		})
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// completeLock completes NAME of a command that takes a lock. What follows is CMD, and
+// the shell knows its files.
+func completeLock(env output.Environment, o *lockOptions) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return completeNames(env, &readOptions{Connection: o.Connection})(cmd, args, begin)
+	}
+}
+
+// completeValues gives shells what the flags of the commands below root can be, where
+// that is one of a few words.
+func completeValues(root *cobra.Command) {
+	values := map[string][]cobra.Completion{
+		"fail-on": {"note", "warning", "danger", "never"},
+		"output":  {"table", "wide", "json", "jsonl"},
+		"sort":    {"name", "kind", "holder", "lease", "waiters"},
+		"layout":  {"redisson", "plain", "timestamp"},
+		"signal":  {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"},
+	}
+	for _, cmd := range root.Commands() {
+		for name, list := range values {
+			if cmd.Flags().Lookup(name) != nil {
+				complete := cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder)
+				_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails for a flag that there is not
+			}
+		}
+	}
+}
+
+// refuseOtherShells makes completion for a shell that is not known an error: cobra
+// would print the help as if all was well.
+func refuseOtherShells(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Args = noSuchCommand
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+}

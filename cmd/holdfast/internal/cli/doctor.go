@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+)
+
+// doctorLimit bounds a whole examination.
+const doctorLimit = time.Minute
+
+// doctorOptions is the command line of doctor.
+type doctorOptions struct {
+	readOptions
+	name   string
+	ttl    time.Duration
+	margin time.Duration
+	keys   int
+	failOn string
+
+	fails doctor.Severity // failOn, parsed
+}
+
+func newDoctorCommand(env output.Environment) *cobra.Command {
+	o := &doctorOptions{}
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Report what endangers the locks of a store",
+		Long: `Doctor checks the servers and reports what endangers their locks: settings that let a
+server forget or remove locks, a deployment without failover, missing permissions,
+connections that are too slow for the lease. Each finding has a remedy. Doctor changes
+no setting. It takes test locks with the name holdfast-doctor, and releases them. --keys
+is for Redis only.
+
+Exit status: 1 if a finding has the severity of --fail-on or a higher one, else 0; 69 if
+the servers cannot be reached, 77 if they refuse the user.`,
+		Example: `  holdfast doctor --url redis://localhost:6379
+  holdfast doctor --ttl 10s --json |
+    jq -r '.findings[] | select(.severity == "danger") | .remedy'`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.Configure(cmd.Flags(), env, output.NewReporter(env, o.verbose), leaseSettings()...); err != nil {
+				return err
+			}
+			if err := o.complete(cmd.Flags()); err != nil {
+				return err
+			}
+			o.goesOn = true // what is wrong is what it looks for
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
+				return o.examine(ctx, l)
+			})
+		},
+	}
+	o.addTo(cmd.Flags())
+	return cmd
+}
+
+func (o *doctorOptions) addTo(f *pflag.FlagSet) {
+	o.readOptions.addTo(f, doctorLimit)
+	f.Lookup("json").Usage = "print the report as JSON"
+	f.Lookup("verbose").Usage = "also show checks without a problem"
+	f.StringVar(&o.name, "name", "", "the prefix of lock names, if the user has permissions only for these")
+	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "the lease of the programs; default also $HOLDFAST_TTL")
+	f.DurationVar(&o.margin, "margin", 0, "how long before the end of its lease a lock counts as lost (default a tenth of --ttl)")
+	f.IntVar(&o.keys, "keys", 20000, "how many keys to read in search of locks without an end; 0 for none")
+	f.StringVar(&o.failOn, "fail-on", "warning", "the lowest severity with status 1: note, warning, danger or never")
+}
+
+// leaseSettings are the settings that say how long a lease is.
+func leaseSettings() []store.Setting {
+	return []store.Setting{{Flag: "ttl", Variable: "HOLDFAST_TTL", Key: "lock.ttl"}, {Flag: "margin", Key: "lock.margin"}}
+}
+
+// complete checks the command line.
+func (o *doctorOptions) complete(f *pflag.FlagSet) error {
+	if !o.Given(f, "margin", "lock.margin") {
+		o.margin = o.ttl / 10
+	}
+	switch {
+	case o.ttl < minTTL:
+		return output.UsageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
+	case o.margin <= 0 || o.margin >= o.ttl/2:
+		return output.UsageError("--margin %s makes no sense with --ttl %s; use less than half of it", o.margin, o.ttl)
+	case o.keys < 0:
+		return output.UsageError("--keys %d is negative", o.keys)
+	case o.failOn == "never":
+		o.fails = doctor.Danger + 1
+		return nil
+	}
+	var err error
+	if o.fails, err = doctor.ParseSeverity(o.failOn); err != nil || o.fails < doctor.Note {
+		return output.UsageError("--fail-on %q; use note, warning, danger or never", o.failOn)
+	}
+	return nil
+}
+
+// examine looks, prints what was found, and says by the status how bad it is.
+func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
+	report, err := l.examine(ctx, examine.Options{TTL: o.ttl, Margin: o.margin, Name: o.name}, o.keys)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		err = output.PrintReportJSON(l.env.Stdout, report)
+	} else {
+		err = output.PrintReport(l.env.Stdout, report, o.verbose)
+	}
+	if err == nil && report.Worst >= o.fails {
+		return output.Exit(output.ExitFailure)
+	}
+	return err
+}

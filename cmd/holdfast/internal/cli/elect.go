@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
+)
+
+const electLong = `Elect is a candidate for the lock NAME, and runs CMD while it is the leader. When CMD
+ends, or leadership is lost, it releases the lock and campaigns again, until a signal
+ends it. After each term it waits: first for --backoff, then longer each time, up to a
+minute, as long as terms are shorter than a minute. A store that cannot be reached at the
+start is waited for.
+
+When leadership is lost, CMD gets --signal and then SIGKILL, before another client can
+become the leader. "holdfast run --help" describes CMD, its environment and signals. A
+signal that ends CMD ends the campaign too.
+
+Windows has no elect; see "holdfast run --help".
+
+With --once there is one term, and the exit status is that of run.
+
+Exit status without --once: that of CMD if a signal ended the leader; 128+n if signal n
+ended a candidate; 69, 77, 125, 126 and 127 as run.`
+
+const electExample = `  # on each machine: one of them works, another takes over when it is gone
+  holdfast elect billing -- ./billing-daemon
+
+  # leadership for a day at most
+  holdfast elect report --max-hold 24h -- ./report-server`
+
+// electOptions is the command line of elect.
+type electOptions struct {
+	runOptions
+	campaign supervise.Campaign
+}
+
+func newElectCommand(env output.Environment) *cobra.Command {
+	o := &electOptions{}
+	cmd := &cobra.Command{
+		Use:                   "elect [flags] NAME [flags] [--] CMD [ARG...]",
+		Short:                 "Run a command as the leader, and campaign again",
+		Long:                  electLong,
+		Example:               electExample,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     completeLock(env, &o.lockOptions),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if helped, err := o.read(cmd, args, env); helped || err != nil {
+				return err
+			}
+			if b := o.campaign.Backoff; b < 0 || b > supervise.MaxBackoff {
+				return output.UsageError("--backoff %s: use 0s to %s", b, supervise.MaxBackoff)
+			}
+			p, err := o.program(env)
+			if err != nil {
+				return err
+			}
+			return supervise.Elect(cmd.Context(), p, &o.Lock, &o.Command, o.campaign)
+		},
+	}
+	f := cmd.Flags()
+	o.addTo(f)
+	addExitCode(f, &o.LostCode, "lost-exit-code", "", output.ExitLost, 1, "with --once: status if leadership was lost, or reached --max-hold")
+	f.BoolVar(&o.campaign.Once, "once", false, "end after the first term")
+	f.DurationVar(&o.campaign.Backoff, "backoff", time.Second, "how long to wait after a short term, before it is doubled")
+	return cmd
+}
+
+// addTo adds the flags of elect: those of run that are about leaders.
+func (o *electOptions) addTo(f *pflag.FlagSet) {
+	o.lockOptions.addTo(f)
+	o.addCommandTo(f)
+	o.ConflictCode = output.ExitBusy
+}

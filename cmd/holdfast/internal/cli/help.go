@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+)
+
+// helpWidth is that of help which does not go to a terminal.
+const helpWidth = 90
+
+// groups are the headings of the list of commands.
+func groups() []*cobra.Group {
+	return []*cobra.Group{
+		{ID: "run", Title: "Run under a lock:"},
+		{ID: "look", Title: "Look at locks:"},
+		{ID: "repair", Title: "Repair:"},
+		{ID: "serve", Title: "Serve and learn:"},
+	}
+}
+
+// grouped puts commands under the heading with an id.
+func grouped(id string, cmds ...*cobra.Command) []*cobra.Command {
+	for _, cmd := range cmds {
+		cmd.GroupID = id
+	}
+	return cmds
+}
+
+// setHelp gives the commands below root a help that begins with what most readers want:
+// what the command does, how it is called, examples, and its own flags.
+func setHelp(root *cobra.Command) {
+	usual := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if cmd == root || cmd.HasAvailableSubCommands() {
+			usual(cmd, args)
+			return
+		}
+		writeHelp(cmd.OutOrStdout(), cmd, output.WidthOf(cmd.OutOrStdout(), helpWidth))
+	})
+}
+
+func writeHelp(w io.Writer, cmd *cobra.Command, width int) {
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short + "."
+	}
+	if !cmd.Runnable() { // a topic
+		fmt.Fprintln(w, output.Wrap(long, width))
+		return
+	}
+	first, rest, _ := strings.Cut(output.Wrap(long, width), "\n\n")
+	fmt.Fprintf(w, "%s\n\nUsage:\n  %s\n", first, cmd.UseLine())
+	if cmd.Example != "" {
+		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
+	}
+	if rest != "" {
+		fmt.Fprintf(w, "\n%s\n", rest)
+	}
+	own, connection := flagUsages(cmd, width)
+	if own != "" {
+		fmt.Fprintf(w, "\nFlags:\n%s", own)
+	}
+	if connection != "" {
+		fmt.Fprintf(w, "\nConnection flags:\n%s", connection)
+	}
+}
+
+// flagUsages describes the flags of a command in lines of a width: its own, and those
+// that say where the store is.
+func flagUsages(cmd *cobra.Command, width int) (own, connection string) {
+	mine, others := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	mine.SortFlags, others.SortFlags = false, false
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[store.ConnectionGroup] != nil {
+			others.AddFlag(f)
+		} else {
+			mine.AddFlag(f)
+		}
+	})
+	return mine.FlagUsagesWrapped(width), others.FlagUsagesWrapped(width)
+}

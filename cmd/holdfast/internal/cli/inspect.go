@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+const inspectLong = `Inspect shows all that the store keeps of the lock NAME: its kind, its holder with the
+reentry count and the hold time, its waiters, and its keys.
+
+Clients of Holdfast publish their fencing token, hold time and waits after a few
+seconds; other clients do not.
+
+Exit status: 0, also if the name is free; 64, 69, 77 as run.`
+
+// lookLimit bounds commands that ask one question.
+const lookLimit = 10 * time.Second
+
+func newInspectCommand(env output.Environment) *cobra.Command {
+	o := &readOptions{}
+	cmd := &cobra.Command{
+		Use:                   "inspect [flags] NAME",
+		Short:                 "Show everything about a lock",
+		Long:                  inspectLong,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     completeNames(env, o),
+		Args:                  oneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.name = args[0]
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
+				detail, err := l.console.Describe(ctx, o.name)
+				if err != nil {
+					return err
+				}
+				if l.options.json {
+					return output.JSONTo(env.Stdout).Encode(output.DetailOf(detail))
+				}
+				return output.PrintDetail(env.Stdout, detail)
+			})
+		},
+	}
+	o.addTo(cmd.Flags(), lookLimit)
+	return cmd
+}

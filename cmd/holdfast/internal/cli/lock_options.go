@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
+)
+
+const (
+	defaultTTL = 30 * time.Second
+	minTTL     = 100 * time.Millisecond // less is no time to start and stop a command
+	maxTTL     = 100 * 365 * 24 * time.Hour
+	maxPermits = 1<<31 - 1 // what a semaphore of Java can have
+)
+
+// lockOptions are the flags of commands that take a lock.
+type lockOptions struct {
+	store.Connection
+	supervise.Lock
+	verbose bool
+}
+
+// addTo adds the flags that say which lock, and what holding it means.
+func (o *lockOptions) addTo(f *pflag.FlagSet) {
+	o.AddStoreTo(f)
+	o.AddSeveralTo(f)
+	f.DurationVarP(&o.TTL, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; default also $HOLDFAST_TTL")
+	f.StringVar(&o.Reason, "reason", "", "shown to waiters for the lock")
+	o.AddEventLogTo(f)
+	f.StringArrayVar(&o.Labels, "label", nil, "key=value, shown beside the reason; may be repeated")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
+}
+
+// lockSettings are those of commands that take a lock.
+func lockSettings() []store.Setting {
+	return []store.Setting{
+		{Flag: "ttl", Variable: "HOLDFAST_TTL", Key: "lock.ttl"},
+		{Flag: "wait", Key: "lock.wait"},
+		{Flag: "max-hold", Key: "lock.max_hold"},
+		{Flag: "kill-after", Key: "lock.kill_after"},
+		{Flag: "fair", Key: "lock.fair"},
+	}
+}
+
+// addWaitTo adds the flags that say how to wait.
+func (o *lockOptions) addWaitTo(f *pflag.FlagSet) {
+	f.BoolVarP(&o.Nonblock, "nonblock", "n", false, "do not wait if the lock is held")
+	f.DurationVarP(&o.Wait, "wait", "w", 0, "wait no longer than this; 0 waits forever")
+}
+
+// addKindTo adds the flags that say what kind of lock it is. All who use a name
+// have to agree on that.
+func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
+	f.BoolVar(&o.Fair, "fair", false, "first come, first served; every client of the lock must use it")
+	f.BoolVar(&o.Shared, "shared", false, "the read side of a read-write lock: many clients can hold it at once")
+	f.BoolVar(&o.Exclusive, "exclusive", false, "the write side of a read-write lock, which excludes --shared")
+	f.IntVar(&o.Permits, "permits", 0, "a semaphore: this many clients can hold the lock at once; the number is stored when the semaphore is new")
+}
+
+// complete checks what is common, after the flags were filled in.
+func (o *lockOptions) complete(f *pflag.FlagSet) error {
+	if !o.Given(f, "ttl", "lock.ttl") && o.Imported != nil && o.Imported.TTL > 0 {
+		o.TTL = o.Imported.TTL
+	}
+	if o.Name == "" {
+		return output.UsageError("the name of the lock is empty")
+	}
+	if o.TTL < minTTL {
+		return output.UsageError("--ttl %s is too short; use at least %s", o.TTL, minTTL)
+	}
+	if o.TTL > maxTTL {
+		return output.UsageError("--ttl %s is too long; use at most %s", o.TTL, maxTTL)
+	}
+	if o.Wait < 0 {
+		return output.UsageError("--wait %s is negative", o.Wait)
+	}
+	if o.Nonblock && f.Changed("wait") {
+		return output.UsageError("--nonblock does not wait and --wait does; give one of them")
+	}
+	if o.Margin = o.Config.Duration("lock.margin"); o.Margin < 0 || o.Margin >= o.TTL/2 {
+		return output.UsageError("%s of %s does not fit a --ttl of %s: it must be less than half of it", o.Config.Where("lock.margin"), o.Margin, o.TTL)
+	}
+	for _, label := range o.Labels {
+		if key, _, ok := strings.Cut(label, "="); !ok || key == "" {
+			return output.UsageError("--label %q: use key=value", label)
+		}
+	}
+	return o.checkKind(f)
+}
+
+func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
+	if (o.Shared || o.Exclusive || o.Permits != 0) && !f.Changed("fair") {
+		o.Fair = false // of the configuration: it is about plain locks
+	}
+	kinds := 0
+	for _, chosen := range []bool{o.Fair, o.Shared, o.Exclusive, o.Permits != 0} {
+		if chosen {
+			kinds++
+		}
+	}
+	switch {
+	case kinds > 1:
+		return output.UsageError("--fair, --shared, --exclusive and --permits are different kinds of lock; give one of them")
+	case f.Changed("permits") && o.Permits < 1:
+		return output.UsageError("--permits %d makes no semaphore; use 1 or more", o.Permits)
+	case o.Permits > maxPermits:
+		return output.UsageError("--permits %d are too many; use at most %d", o.Permits, maxPermits)
+	}
+	return nil
+}
+
+// needs is what the lock that the flags describe needs.
+func (o *lockOptions) needs(t *open.Target) error {
+	if t.Kind == open.Redis {
+		return nil // where it depends on the layout, the library says so
+	}
+	switch caps := t.Info().Caps; {
+	case o.Fair && !caps.Fair:
+		return store.Lacks(t, "has no fair locks (--fair)")
+	case (o.Shared || o.Exclusive) && !caps.Shared:
+		return store.Lacks(t, "has no read-write locks (--shared, --exclusive)")
+	case o.Permits > 0 && !caps.Permits:
+		return store.Lacks(t, "has no semaphores (--permits)")
+	}
+	return nil
+}
+
+// program returns what takes the lock, for this process.
+func (o *lockOptions) program(env output.Environment) (supervise.Program, error) {
+	report := output.NewReporter(env, o.verbose)
+	logger, err := report.LibraryLogger(env)
+	if err != nil {
+		return supervise.Program{}, err
+	}
+	request := store.Request{Name: o.Name, TTL: o.TTL, Need: o.needs, Logger: logger}
+	open := func(ctx context.Context, limit time.Duration) (*supervise.Store, error) {
+		s, err := o.OpenWaiting(ctx, request, limit, env, report)
+		if err != nil {
+			return nil, err
+		}
+		failure := func(err error) error { return store.Failure(s.Kind, err) }
+		return &supervise.Store{Backend: s.Backend, Close: s.Close, Trouble: s.Trouble, Failure: failure}, nil
+	}
+	return supervise.Program{Env: env, Report: report, Logger: logger, EventLog: o.EventLog, Open: open}, nil
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+)
+
+// progressLimit bounds a question whose answer is shown among others.
+const progressLimit = 900 * time.Millisecond
+
+// readOptions are the flags of commands that look at locks.
+type readOptions struct {
+	store.Connection
+	name    string // of the lock; "" means no lock, or many
+	json    bool
+	verbose bool
+	timeout time.Duration
+	goesOn  bool // the command does not end because the store is in trouble, which is printed
+	need    store.Need
+}
+
+func (o *readOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
+	f.SortFlags = false
+	o.AddStoreTo(f)
+	f.BoolVar(&o.json, "json", false, "print JSON, an object on each line")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
+	if timeout > 0 {
+		f.DurationVar(&o.timeout, "timeout", timeout, "give up after this; 0 never does")
+	}
+}
+
+// reader is an open store that the command only reads.
+type reader struct {
+	options *readOptions
+	env     output.Environment
+	report  *output.Reporter
+	store   *store.Store
+	console *admin.Console
+	logger  *slog.Logger // of the library
+}
+
+// read opens the store and calls work. A signal ends its context.
+func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env output.Environment, work func(context.Context, *reader) error) error {
+	report := output.NewReporter(env, o.verbose)
+	if err := o.Configure(f, env, report); err != nil {
+		return err
+	}
+	if o.timeout < 0 {
+		return output.UsageError("--timeout %s is negative", o.timeout)
+	}
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(signals)
+	interruptible, done := supervise.Interruptible(ctx, signals)
+	defer done()
+
+	err := o.within(interruptible, env, report, work)
+	if i := supervise.InterruptOf(interruptible); i != nil && errors.Is(err, context.Canceled) {
+		return output.Exit(i.Status())
+	}
+	return storeFailure(err)
+}
+
+func (o *readOptions) within(ctx context.Context, env output.Environment, report *output.Reporter, work func(context.Context, *reader) error) error {
+	logger, err := report.LibraryLogger(env)
+	if err != nil {
+		return err
+	}
+	s, err := o.Open(ctx, store.Request{Name: o.name, Need: o.need, Logger: logger}, env, report)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if o.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.timeout)
+		defer cancel()
+	}
+	l := &reader{options: o, env: env, report: report, store: s, console: admin.New(s.Backend), logger: logger}
+	err = s.UnlessInTrouble(ctx, report, o.goesOn, func(ctx context.Context) error { return work(ctx, l) })
+	return store.Failure(s.Kind, err)
+}
+
+// examine examines the store, as the command doctor does.
+func (l *reader) examine(ctx context.Context, how examine.Options, keys int) (*doctor.Report, error) {
+	return l.options.Connection.Examine(ctx, l.store, how, keys, l.env)
+}
+
+// storeFailure gives an error of the store its status; what is no error of the
+// store has one, or is a pipe that nobody reads any more.
+func storeFailure(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.EPIPE):
+		return output.Exit(128 + int(syscall.SIGPIPE)) // as of "| head"
+	default:
+		return output.StoreError(err)
+	}
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
+)
+
+const resizeLong = `Resize sets the number of permits of the semaphore NAME to PERMITS, held ones included,
+and wakes waiters. Repeating it changes nothing.
+
+A semaphore keeps the number of its first "run --permits" or "hold --permits"; later
+commands with another number print a warning and use the number of the semaphore. If more
+permits are held than there are now, their holders go on, and no client gets a permit
+until enough are released.
+
+Resize does not create a semaphore: the exit status is 1 then. Exit status: 0 if the
+semaphore has that many permits now; 1 if there is none of that name; 64, 69, 77 and 125
+as run, 64 also for a name that is another kind of lock.`
+
+const resizeExample = `  holdfast resize backups 3`
+
+func newResizeCommand(env output.Environment) *cobra.Command {
+	o := &readOptions{need: needSizes}
+	cmd := &cobra.Command{
+		Use:                   "resize [flags] NAME PERMITS",
+		Short:                 "Change the number of permits of a semaphore",
+		Long:                  resizeLong,
+		Example:               resizeExample,
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction:     completeNames(env, o),
+		Args:                  nameAndPermits,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			permits, err := strconv.Atoi(args[1])
+			if err != nil || permits < 1 || permits > maxPermits {
+				return output.UsageError("%q is no number of permits; use 1 to %d", args[1], maxPermits)
+			}
+			o.name = args[0]
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
+				return l.resize(ctx, o.name, permits)
+			})
+		},
+	}
+	o.addTo(cmd.Flags(), lookLimit)
+	return cmd
+}
+
+func nameAndPermits(cmd *cobra.Command, args []string) error {
+	if len(args) != 2 || args[0] == "" {
+		return output.UsageError("the name of a semaphore and a number are expected; use: %s", cmd.UseLine())
+	}
+	return nil
+}
+
+// needSizes is that of a command which changes how many may hold a semaphore.
+func needSizes(t *open.Target) error {
+	if t.Kind == open.Redis || t.Resizes() {
+		return nil
+	}
+	return store.Lacks(t, "cannot change how many permits a semaphore has")
+}
+
+// resized is what resize has done, for programs.
+type resized struct {
+	Name    string `json:"name"`
+	Before  int    `json:"before"`
+	Permits int    `json:"permits"`
+	Free    int    `json:"free"`
+}
+
+// resize sets the number of permits and says what has become of it.
+func (l *reader) resize(ctx context.Context, name string, permits int) error {
+	locker := holdfast.New(l.store.Backend, &holdfast.Options{Logger: l.logger})
+	defer supervise.Drain(locker)
+	s := locker.Semaphore(name, permits)
+	before, free, err := s.Permits(ctx)
+	if err != nil {
+		return err
+	}
+	if before == 0 && free == 0 {
+		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("there is no semaphore %q: the first to use it says how many permits it has, as with: holdfast hold --permits %d %s", name, permits, name)}
+	}
+	if err := s.Resize(ctx, permits); err != nil {
+		return err
+	}
+	now, free, err := s.Permits(ctx)
+	if err != nil {
+		return err
+	}
+	if l.options.json {
+		return output.JSONTo(l.env.Stdout).Encode(resized{name, before, now, free})
+	}
+	busy := ""
+	if free < 0 {
+		busy = fmt.Sprintf("; %d more are held, until they come back", -free)
+	}
+	_, err = fmt.Fprintf(l.env.Stdout, "semaphore %s: %s, %d before, %d free%s\n", output.Clean(name), output.Plural(now, "permit"), before, max(0, free), busy)
+	return err
+}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/serve"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+)
+
+const serveLong = `Serve shows in a browser the locked names with their holders, leases and waiters, a page
+for each lock with its events, and the findings of doctor.
+
+It listens on this machine only, and changes nothing, unless flags allow more. To listen
+for other machines it needs users:
+  --basic-file    users and passwords, as htpasswd -B writes them: name:$2y$...
+  --token-file    lines of a name and a token, for "Authorization: Bearer" of
+                  programs; a browser gives both as user and password
+  --auth-header   a header in which a proxy names the user, such as
+                  X-Forwarded-User; accepted only from --trusted, and only for a
+                  --host, an address or localhost: any web site can have a name
+                  of its own lead here, and then send the header
+Several may be given. Without TLS a network can read passwords: give a certificate with
+--tls-cert and --tls-key, or put a proxy with TLS in front.
+
+With --allow-unlock the users of --operator may force-unlock: they type the name of the
+lock and a reason, and a lock that has changed since then stays as it is. Every
+attempt is a line on standard error.
+
+It reads the event log of the last hour at the start. It polls continuously, with less
+than 200 commands per second, to cover clients without --event-log; with
+--only-while-viewed it polls only while a page is open. /healthz answers "ok" to
+everybody. /metrics has numbers for Prometheus, with the same authentication as the
+pages, or without at --metrics-listen.
+
+All flags but --insecure-no-auth can be in the configuration, below "serve"; see
+"holdfast help configuration".
+
+SIGTERM and SIGINT end it, with status 0. The status is 1 if the system does not let it
+listen; 64, 69, 77 as run.`
+
+const serveExample = `  holdfast serve --url redis://localhost:6379
+  holdfast serve --listen :7070 --basic-file users \
+    --tls-cert cert.pem --tls-key key.pem
+  holdfast serve --listen :7070 \
+    --auth-header X-Forwarded-User --trusted 10.0.0.0/8 --host locks.example \
+    --base-path /locks/ --allow-unlock --operator ada --operator grace`
+
+// serveOptions is the command line of serve.
+type serveOptions struct {
+	readOptions
+	serve.Options
+	noAuth bool
+}
+
+func newServeCommand(env output.Environment) *cobra.Command {
+	o := &serveOptions{}
+	cmd := &cobra.Command{
+		Use:     "serve",
+		Short:   "Show the locks in a browser",
+		Long:    serveLong,
+		Example: serveExample,
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			g, err := o.complete(cmd.Context(), cmd.Flags(), env, output.NewReporter(env, o.verbose))
+			if err != nil {
+				return err
+			}
+			o.goesOn = true
+			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
+				return o.serve(ctx, g, l)
+			})
+		},
+	}
+	o.addTo(cmd.Flags())
+	return cmd
+}
+
+func (o *serveOptions) addTo(f *pflag.FlagSet) {
+	f.SortFlags = false
+	o.AddStoreTo(f)
+	f.StringVarP(&o.Listen, "listen", "l", "127.0.0.1:7070", "address to listen on")
+	f.StringVar(&o.BasePath, "base-path", "/", "path of the pages")
+	f.StringVar(&o.TLSCert, "tls-cert", "", "PEM file of the certificate that browsers see")
+	f.StringVar(&o.TLSKey, "tls-key", "", "PEM file of the key of --tls-cert")
+	f.StringVar(&o.BasicFile, "basic-file", "", "file of users and their passwords")
+	f.StringVar(&o.TokenFile, "token-file", "", "file of names and tokens")
+	f.StringVar(&o.Header, "auth-header", "", "header in which a proxy names the user")
+	f.StringSliceVar(&o.Trusted, "trusted", nil, "addresses of trusted proxies for --auth-header, as 10.0.0.0/8")
+	f.StringSliceVar(&o.Hosts, "host", nil, "name by which browsers reach the pages, behind a proxy with --auth-header")
+	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody look who reaches --listen")
+	f.BoolVar(&o.AllowUnlock, "allow-unlock", false, "let operators end holds by force")
+	o.AddEventLogTo(f)
+	f.Lookup("event-log").Usage = "record in Redis which holds operators end here, for tail --since and other dashboards"
+	f.StringSliceVar(&o.Operators, "operator", nil, "user who is an operator")
+	f.StringVar(&o.Names, "names", "", "show only names that begin with this")
+	f.BoolVar(&o.Counters, "counters", false, "also show bare numbers, which may be latches")
+	f.BoolVar(&o.OnlyViewed, "only-while-viewed", false, "poll only while a page is open: fewer events")
+	f.StringVar(&o.MetricsListen, "metrics-listen", "", "another address for /metrics and /healthz, without authentication")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
+}
+
+// serveSettings are where values come from that were not given.
+func serveSettings() []store.Setting {
+	return []store.Setting{
+		{Flag: "listen", Key: "serve.listen"},
+		{Flag: "metrics-listen", Key: "serve.metrics_listen"},
+		{Flag: "base-path", Key: "serve.base_path"},
+		{Flag: "tls-cert", Key: "serve.tls.cert"},
+		{Flag: "tls-key", Key: "serve.tls.key"},
+		{Flag: "basic-file", Key: "serve.auth.basic_file"},
+		{Flag: "token-file", Key: "serve.auth.token_file"},
+		{Flag: "auth-header", Key: "serve.auth.header"},
+		{Flag: "trusted", Key: "serve.auth.trusted"},
+		{Flag: "host", Key: "serve.hosts"},
+		{Flag: "allow-unlock", Key: "serve.allow_unlock"},
+		{Flag: "operator", Key: "serve.operators"},
+		{Flag: "names", Key: "serve.names"},
+		{Flag: "counters", Key: "serve.counters"},
+		{Flag: "only-while-viewed", Key: "serve.only_while_viewed"},
+	}
+}
+
+// complete fills in what the configuration says, and refuses what would let
+// somebody in whom nobody has thought of.
+func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env output.Environment, report *output.Reporter) (*serve.Authenticator, error) {
+	if err := o.Configure(f, env, report, serveSettings()...); err != nil {
+		return nil, err
+	}
+	var err error
+	if o.Private, err = serve.Loopback(ctx, o.Listen); err != nil {
+		return nil, output.UsageError("--listen %s: %w", o.Listen, err)
+	}
+	g, err := serve.NewAuthenticator(&o.Options, output.AuditLogger(env))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case (o.TLSCert == "") != (o.TLSKey == ""):
+		return nil, output.UsageError("--tls-cert and --tls-key belong together")
+	case strings.ContainsAny(o.BasePath, "?#\\") || strings.Contains(o.BasePath, ".."):
+		return nil, output.UsageError("--base-path %q is no path", o.BasePath)
+	case g.Open() && !o.Private && !o.noAuth:
+		return nil, output.UsageError("--listen %s can be reached from elsewhere, and everybody could look: "+
+			"give --basic-file, --token-file or --auth-header, or --insecure-no-auth if that is meant", o.Listen)
+	case o.AllowUnlock && !g.Open() && len(o.Operators) == 0:
+		return nil, output.UsageError("--allow-unlock: name those who may with --operator, or operators below \"serve\" in the configuration")
+	case o.AllowUnlock && g.Open() && !o.Private:
+		return nil, output.UsageError("--allow-unlock without authentication would let everybody end locks: listen on 127.0.0.1, or authenticate")
+	case !o.AllowUnlock && (f.Changed("operator") || len(o.Operators) > 0 && !f.Changed("allow-unlock")):
+		return nil, output.UsageError("--operator means nothing without --allow-unlock")
+	}
+	g.WarnOfHeader(report)
+	for _, file := range []string{o.BasicFile, o.TokenFile} {
+		report.Exposed(config.Exposed(file))
+	}
+	if !o.Private && o.TLSCert == "" && (o.BasicFile != "" || o.TokenFile != "") {
+		report.Warn("--listen %s without --tls-cert: passwords can be read on the way, unless a proxy with TLS stands in front", o.Listen)
+	}
+	return g, nil
+}
+
+// serve shows the store until ctx ends. The findings are without locks that have no end:
+// to look for these reads all keys.
+func (o *serveOptions) serve(ctx context.Context, g *serve.Authenticator, l *reader) error {
+	s := serve.Store{Console: l.console, Where: l.store.Where, Log: output.AuditLogger(l.env), Report: l.report}
+	s.Examine = func(ctx context.Context) (*doctor.Report, error) {
+		return l.examine(ctx, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10}, 0)
+	}
+	if source, ok := l.store.Backend.(admin.Source); ok && o.EventLog {
+		log := audit.New(source, &audit.Options{Note: "holdfast serve", Logger: l.logger})
+		defer supervise.Flush(log)
+		s.Forced = log.Forced
+	}
+	return serve.Serve(ctx, &o.Options, g, s)
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+// change is a line of tail.
+type change struct {
+	Version  int       `json:"version"`
+	At       time.Time `json:"at"`
+	Event    string    `json:"event"`              // that of observe.Change, or unreachable, back
+	Reported bool      `json:"reported,omitempty"` // by the program itself; all other events come from polling
+	ID       string    `json:"id,omitempty"`       // reported: names the event
+	Name     string    `json:"name,omitempty"`
+	Kind     string    `json:"kind,omitempty"`
+	Who      string    `json:"holder,omitempty"`
+	Owner    string    `json:"owner,omitempty"`
+	Mode     string    `json:"mode,omitempty"`
+	Token    uint64    `json:"token,omitempty"` // where it is known
+	Count    int       `json:"count,omitempty"`
+	Waiting  *int      `json:"waiting,omitempty"`
+	WaitMS   int64     `json:"waited_ms,omitempty"`    // acquired, gave-up, where it was reported
+	HeldMS   int64     `json:"held_ms,omitempty"`      // released, expired, forced, lost: for how long it was held, or seen
+	Reason   string    `json:"reason,omitempty"`       // forced: why, and who did it; lost, released: why
+	LeaseMS  int64     `json:"remaining_ms,omitempty"` // renewed-late: what was left of the lease
+	Error    string    `json:"error,omitempty"`
+}
+
+func changeOf(c observe.Change) change {
+	l := change{
+		At: c.At, Event: string(c.Type), Reported: c.Reported, ID: c.ID, Name: c.Name, Kind: string(c.Kind),
+		Owner: c.Owner, Token: c.Token, Count: c.Count, WaitMS: c.Waited.Milliseconds(), HeldMS: c.HeldFor.Milliseconds(),
+		Reason: c.Reason, LeaseMS: c.Left.Milliseconds(),
+	}
+	if c.Type == admin.EntryWaiting && !c.Reported {
+		l.Waiting = &c.Waiting
+		return l
+	}
+	if l.Who = output.Person(c.Owner, c.Note, c.Client); c.Kind != "" {
+		l.Mode = c.Mode.String()
+	}
+	return l
+}
+
+func (t *tailer) print(c change) error {
+	c.Version = output.JSONVersion
+	c.At = cmp.Or(c.At, time.Now())
+	var err error
+	if t.json {
+		err = output.JSONTo(t.env.Stdout).Encode(c)
+	} else {
+		_, err = fmt.Fprintln(t.env.Stdout, c)
+	}
+	if t.lines++; err == nil && t.lines == t.count {
+		return errEnough
+	}
+	return err
+}
+
+// String is the line for people.
+func (c change) String() string {
+	text := fmt.Sprintf("%s  %-12s", timeText(c.At, time.Now()), c.Event)
+	if c.Name != "" {
+		text += " " + output.Clean(c.Name)
+	}
+	return text + c.details()
+}
+
+// details is what follows the name.
+func (c change) details() string {
+	ms := func(n int64) time.Duration { return output.Coarse(time.Duration(n) * time.Millisecond) }
+	held := fmt.Sprintf(", seen for %s", ms(c.HeldMS))
+	if c.Reported && c.HeldMS > 0 {
+		held = fmt.Sprintf(", held for %s", ms(c.HeldMS))
+	} else if c.Reported {
+		held = ""
+	}
+	if c.Reason != "" {
+		held += ": " + output.Clean(c.Reason)
+	}
+	switch {
+	case c.Waiting != nil:
+		return fmt.Sprintf("  %d in the queue", *c.Waiting)
+	case c.Event == "unreachable":
+		return " " + c.Error
+	case c.Event == "back":
+		return ""
+	case c.Event == string(admin.EntryMissed):
+		return fmt.Sprintf(" %d more by %s", c.Count, c.Who)
+	case c.Event == string(observe.Counted):
+		return fmt.Sprintf("  %d times by %s", c.Count, c.Who)
+	case c.Event == string(admin.EntryRenewedLate):
+		return fmt.Sprintf("  by %s, %s of the lease were left", c.Who, ms(c.LeaseMS))
+	case c.Event == string(admin.EntryForced):
+		return "  taken from " + c.Who + held
+	case c.HeldMS > 0 || c.Reason != "":
+		return "  by " + c.Who + held
+	case c.WaitMS > 0:
+		return fmt.Sprintf("  by %s, after %s", c.Who, ms(c.WaitMS))
+	default:
+		return "  by " + c.Who
+	}
+}
+
+// timeText is a time for people, at now.
+func timeText(at, now time.Time) string {
+	const today = "15:04:05.0"
+	at, now = at.Local(), now.Local()
+	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {
+		return at.Format(today)
+	}
+	return at.Format("2006-01-02 " + today)
+}

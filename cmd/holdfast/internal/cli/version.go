@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+func newVersionCommand(env output.Environment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintln(env.Stdout, versionLine())
+			return err
+		},
+	}
+}
+
+func versionLine() string {
+	return fmt.Sprintf("holdfast %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// version is the module's version and the commit that the program was built from, as far
+// as they are known: go install of a version knows no commit, and a clone without a tag
+// has a version that is made of its commit.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	return versionOf(info)
+}
+
+func versionOf(info *debug.BuildInfo) string {
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "devel"
+	}
+	for _, s := range info.Settings {
+		if commit := s.Value[:min(12, len(s.Value))]; s.Key == "vcs.revision" && !strings.Contains(v, commit) {
+			return v + " " + commit
+		}
+	}
+	return v
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return output.UsageError("%s takes no arguments; see %q", cmd.CommandPath(), cmd.CommandPath()+" --help")
+	}
+	return nil
+}
