@@ -46,7 +46,8 @@ the servers cannot be reached, 77 if they refuse the user.`,
     jq -r '.findings[] | select(.severity == "danger") | .remedy'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.Configure(cmd.Flags(), env, output.NewReporter(env, o.verbose), leaseSettings()...); err != nil {
+			margin := store.Setting{Flag: "margin", Key: "lock.margin"}
+			if err := o.Configure(cmd.Flags(), env, output.NewReporter(env, o.verbose), ttlSetting(), margin); err != nil {
 				return err
 			}
 			if err := o.complete(cmd.Flags()); err != nil {
@@ -71,11 +72,6 @@ func (o *doctorOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.margin, "margin", 0, "how long before the end of its lease a lock counts as lost (default a tenth of --ttl)")
 	f.IntVar(&o.keys, "keys", 20000, "how many keys to read in search of locks without an end; 0 for none")
 	f.StringVar(&o.failOn, "fail-on", "warning", "the lowest severity with status 1: note, warning, danger or never")
-}
-
-// leaseSettings are the settings that say how long a lease is.
-func leaseSettings() []store.Setting {
-	return []store.Setting{{Flag: "ttl", Variable: "HOLDFAST_TTL", Key: "lock.ttl"}, {Flag: "margin", Key: "lock.margin"}}
 }
 
 // complete checks the command line.
@@ -108,7 +104,7 @@ func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
 		return err
 	}
 	if o.json {
-		err = output.PrintReportJSON(l.env.Stdout, report)
+		err = output.JSONTo(l.env.Stdout).Encode(report)
 	} else {
 		err = output.PrintReport(l.env.Stdout, report, o.verbose)
 	}

@@ -229,38 +229,15 @@ func (c *unlocker) confirm(ctx context.Context, r admin.Record, h admin.Hold) er
 	if _, err := io.WriteString(c.env.Stderr, p.String()); err != nil {
 		return err
 	}
-	answer, err := readLine(ctx, c.env.Stdin)
-	if err != nil {
+	answer, err := output.Typed(ctx, func() (string, error) { return bufio.NewReader(c.env.Stdin).ReadString('\n') })
+	if err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintln(c.env.Stderr)
 		return err
 	}
-	if answer != c.name && answer != output.Clean(c.name) {
+	if answer = strings.TrimRight(answer, "\r\n"); answer != c.name && answer != output.Clean(c.name) {
 		return c.no("that is not %q", c.name)
 	}
 	return nil
-}
-
-// readLine reads a line that a person types. If ctx ends, so does the reading;
-// what is typed then, the program has no use for.
-func readLine(ctx context.Context, in io.Reader) (string, error) {
-	type typed struct {
-		text string
-		err  error
-	}
-	answer := make(chan typed, 1)
-	go func() { // a read of a terminal cannot be ended: it stays until a line is typed, or the program ends
-		text, err := bufio.NewReader(in).ReadString('\n')
-		answer <- typed{text, err}
-	}()
-	select {
-	case a := <-answer:
-		if a.err != nil && !errors.Is(a.err, io.EOF) {
-			return "", a.err
-		}
-		return strings.TrimRight(a.text, "\r\n"), nil
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
 }
 
 // forcedJSON is what force-unlock --json prints.

@@ -38,10 +38,15 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
 }
 
+// ttlSetting is where the lease comes from.
+func ttlSetting() store.Setting {
+	return store.Setting{Flag: "ttl", Variable: "HOLDFAST_TTL", Key: "lock.ttl"}
+}
+
 // lockSettings are those of commands that take a lock.
 func lockSettings() []store.Setting {
 	return []store.Setting{
-		{Flag: "ttl", Variable: "HOLDFAST_TTL", Key: "lock.ttl"},
+		ttlSetting(),
 		{Flag: "wait", Key: "lock.wait"},
 		{Flag: "max-hold", Key: "lock.max_hold"},
 		{Flag: "kill-after", Key: "lock.kill_after"},

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"context"
 	"io"
 	"os"
 	"strings"
@@ -54,4 +55,22 @@ func WidthOf(w io.Writer, usual int) int {
 		}
 	}
 	return usual
+}
+
+// Typed returns what read gets from a terminal, or the error of ctx if that ends. A read of a
+// terminal cannot be ended: it stays until a line is typed, or the program ends.
+func Typed(ctx context.Context, read func() (string, error)) (string, error) {
+	var text string
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		text, err = read()
+	}()
+	select {
+	case <-done:
+		return text, err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
 }

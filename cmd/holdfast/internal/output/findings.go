@@ -10,14 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// PrintReportJSON prints a report for programs; its fields are those of
-// doctor.Report.
-func PrintReportJSON(w io.Writer, r *doctor.Report) error {
-	encoder := JSONTo(w)
-	encoder.SetEscapeHTML(false)
-	return encoder.Encode(r)
-}
-
 // PrintReport prints a report for people: what was found, the worst first, and
 // how much was in order.
 func PrintReport(w io.Writer, r *doctor.Report, everything bool) error {

@@ -9,7 +9,11 @@ import (
 )
 
 // JSONTo returns an encoder that writes only what can be printed.
-func JSONTo(w io.Writer) *json.Encoder { return json.NewEncoder(PrintableJSON{w}) }
+func JSONTo(w io.Writer) *json.Encoder {
+	encoder := json.NewEncoder(PrintableJSON{w})
+	encoder.SetEscapeHTML(false)
+	return encoder
+}
 
 // PrintableJSON escapes what cannot be printed in JSON that is written to it: names come
 // from other programs, and a terminal obeys control characters and turns text around.

@@ -228,8 +228,8 @@ func (o *Connection) fromConfig(a *access.Access, report *output.Reporter) (pass
 	return "", nil
 }
 
-// engine returns the settings of the locks of a Redis. Their library logs to logger.
-func (o *Connection) engine(logger *slog.Logger) (*redishold.Options, error) {
+// redisOptions returns the settings of the locks of a Redis. Their library logs to logger.
+func (o *Connection) redisOptions(logger *slog.Logger) (*redishold.Options, error) {
 	options := &redishold.Options{SharedTokens: o.Config.Yes("redis.shared_tokens"), KeyPrefix: o.Prefix, Logger: logger}
 	switch o.layout {
 	case "", "redisson":

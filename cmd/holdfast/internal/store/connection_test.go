@@ -65,7 +65,7 @@ func TestLengthOfTheEventLog(t *testing.T) {
 	if err := o.load(output.Environment{}, output.Silent()); err != nil {
 		t.Fatal(err)
 	}
-	if engine, err := o.engine(nil); err != nil || engine.LogLength != 50 {
-		t.Errorf("got %+v and error %v, want a length of 50", engine, err)
+	if locks, err := o.redisOptions(nil); err != nil || locks.LogLength != 50 {
+		t.Errorf("got %+v and error %v, want a length of 50", locks, err)
 	}
 }

@@ -16,11 +16,11 @@ func (o *Connection) Examine(ctx context.Context, s *Store, how examine.Options,
 	if s.Redis == nil {
 		return examine.Store(ctx, s.Backend, s.Ask, how)
 	}
-	engine, err := o.engine(nil)
+	locks, err := o.redisOptions(nil)
 	if err != nil {
 		return nil, err
 	}
-	options := &doctor.Options{TTL: how.TTL, Margin: how.Margin, Redis: *engine, Name: how.Name, Keys: keys}
+	options := &doctor.Options{TTL: how.TTL, Margin: how.Margin, Redis: *locks, Name: how.Name, Keys: keys}
 	if keys == 0 {
 		options.Keys = -1
 	}

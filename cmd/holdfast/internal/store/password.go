@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -53,8 +52,7 @@ func readPassword(source, file string, report *output.Reporter) (string, error) 
 	return password, nil
 }
 
-// askPassword reads a password from the terminal, which does not show it. If ctx
-// ends, so does the asking; what is typed then, the program has no use for.
+// askPassword reads a password from the terminal, which does not show it.
 func askPassword(ctx context.Context, env output.Environment) (string, error) {
 	file, ok := env.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -67,26 +65,18 @@ func askPassword(ctx context.Context, env output.Environment) (string, error) {
 	}
 	fmt.Fprint(env.Stderr, "Password of the store: ")
 	defer fmt.Fprintln(env.Stderr)
-	type typed struct {
-		text []byte
-		err  error
-	}
-	answer := make(chan typed, 1)
-	go func() { // a read of a terminal cannot be ended: it stays until a line is typed, or the program ends
+	password, err := output.Typed(ctx, func() (string, error) {
 		text, err := term.ReadPassword(fd)
-		answer <- typed{text, err}
-	}()
-	select {
-	case a := <-answer:
-		if a.err == nil && len(a.text) == 0 {
-			a.err = errors.New("no password was typed")
-		}
-		if a.err != nil {
-			return "", output.UsageError("--askpass: %w", a.err)
-		}
-		return string(a.text), nil
-	case <-ctx.Done():
+		return string(text), err
+	})
+	switch {
+	case ctx.Err() != nil:
 		_ = term.Restore(fd, before) // else the terminal would go on hiding what is typed
-		return "", context.Cause(ctx)
+		return "", err
+	case err != nil:
+		return "", output.UsageError("--askpass: %w", err)
+	case password == "":
+		return "", output.UsageError("--askpass: no password was typed")
 	}
+	return password, nil
 }

@@ -41,7 +41,7 @@ func (o *Connection) openLocks(ctx context.Context, r Request, env output.Enviro
 	if err != nil {
 		return nil, err
 	}
-	engine, err := o.engine(r.Logger)
+	locks, err := o.redisOptions(r.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (o *Connection) openLocks(ctx context.Context, r Request, env output.Enviro
 	members := make([]driver.Backend, len(accesses))
 	for i, a := range accesses {
 		conns[i] = newLateConn(a)
-		members[i] = redishold.New(conns[i], engine)
+		members[i] = redishold.New(conns[i], locks)
 	}
 	backend, err := quorum.Of(members...)
 	if err != nil {

@@ -43,7 +43,7 @@ func (o *Connection) Open(ctx context.Context, r Request, env output.Environment
 	if err != nil {
 		return nil, err
 	}
-	engine, err := o.engine(r.Logger)
+	locks, err := o.redisOptions(r.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (o *Connection) Open(ctx context.Context, r Request, env output.Environment
 	if err != nil {
 		return nil, err
 	}
-	target, err := open.Parse(open.Request{Access: a, TTL: r.TTL, Redis: engine, Logger: r.Logger})
+	target, err := open.Parse(open.Request{Access: a, TTL: r.TTL, Redis: locks, Logger: r.Logger})
 	if err != nil {
 		return nil, output.UsageError("%s: %w", source, err)
 	}
@@ -71,7 +71,7 @@ func (o *Connection) Open(ctx context.Context, r Request, env output.Environment
 		return nil, OpenError(ctx, target.Kind, source, err)
 	}
 	if s.Redis != nil {
-		s.Layout = engine.Layout.String()
+		s.Layout = locks.Layout.String()
 	}
 	return &Store{Store: s, Where: placeOf(a)}, nil
 }
@@ -160,4 +160,14 @@ func placeOf(a access.Access) string {
 		return strings.Join(a.Imported.Nodes, " or ")
 	}
 	return redisurl.Redacted(a.URL)
+}
+
+// Need says what a command needs of a store: nil if the store has it. It is asked before
+// anything is sent.
+type Need func(*open.Target) error
+
+// Lacks is the error of a store that does not have what is needed.
+func Lacks(t *open.Target, format string, args ...any) error {
+	err := fmt.Errorf("%s %s: %w", t.Kind.Title(), fmt.Sprintf(format, args...), errors.ErrUnsupported)
+	return &output.ExitError{Code: output.ExitOwnFailure, Err: err}
 }

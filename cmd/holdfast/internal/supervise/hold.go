@@ -35,28 +35,16 @@ func Keep(ctx context.Context, p Program, l *Lock, how Hold) error {
 	defer done()
 	h := &manualHold{session: s, Hold: how, holder: l.note("holdfast")}
 	return h.withStore(ctx, h.holder, func(locker *holdfast.Locker) error {
-		waiting, done := Interruptible(ctx, h.signals)
-		defer done()
-		lock, err := h.acquire(waiting, locker)
+		lock, err := h.acquire(ctx, locker)
 		if err != nil {
-			return h.notAcquired(waiting, err)
+			return err
 		}
-		done()
-		return h.granted(ctx, lock, InterruptOf(waiting))
+		if err := h.print("held", lock, ""); err != nil {
+			_ = h.unlock(lock)
+			return fmt.Errorf("standard output: %w", err)
+		}
+		return h.release(lock, h.keep(ctx, lock))
 	})
-}
-
-// granted keeps the lock, unless a signal came while it was granted.
-func (h *manualHold) granted(ctx context.Context, lock *holdfast.Lock, interrupt *Interruption) error {
-	if interrupt != nil {
-		_ = h.unlock(lock)
-		return output.Exit(interrupt.Status())
-	}
-	if err := h.print("held", lock, ""); err != nil {
-		_ = h.unlock(lock)
-		return fmt.Errorf("standard output: %w", err)
-	}
-	return h.release(lock, h.keep(ctx, lock))
 }
 
 // keep returns when the lock is to be released, or was lost: why.

@@ -48,16 +48,9 @@ func Run(ctx context.Context, p Program, l *Lock, c *Command) error {
 	defer done()
 	r := &runner{session: s, Command: c}
 	return r.withStore(ctx, func(locker *holdfast.Locker) error {
-		waiting, done := Interruptible(ctx, r.signals)
-		defer done()
-		lock, err := r.acquire(waiting, locker)
+		lock, err := r.acquire(ctx, locker)
 		if err != nil {
-			return r.skipped(r.notAcquired(waiting, err))
-		}
-		done()
-		if interrupt := InterruptOf(waiting); interrupt != nil {
-			_ = r.unlock(lock)
-			return output.Exit(interrupt.Status())
+			return r.skipped(err)
 		}
 		return r.hold(ctx, lock)
 	})

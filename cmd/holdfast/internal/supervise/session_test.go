@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -96,19 +95,18 @@ func TestMismatchWithOtherData(t *testing.T) {
 	}
 }
 
-// A signal that comes as the lock is granted ends it before any report.
-func TestHoldInterruptedByTheGrant(t *testing.T) {
+// A signal that comes as the lock is granted ends the hold before any report.
+func TestSignalDuringTheGrant(t *testing.T) {
 	store := memhold.New()
 	locker := holdfast.New(store, nil)
 	lock, err := locker.TryLock(t.Context(), "job")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	h := &manualHold{session: session{Lock: &Lock{}, Program: Program{Env: output.Environment{Stdout: &out}}}}
+	var s session
 	var ended *output.ExitError
-	if err := h.granted(t.Context(), lock, &Interruption{signal: syscall.SIGTERM}); !errors.As(err, &ended) || ended.Code != 143 || out.Len() != 0 {
-		t.Errorf("got %v and %q, want status 143 and no word", err, out.String())
+	if _, err := s.unlessInterrupted(lock, &Interruption{signal: syscall.SIGTERM}); !errors.As(err, &ended) || ended.Code != 143 || ended.Err != nil {
+		t.Errorf("got %v, want status 143 and no message", err)
 	}
 	if records, err := store.Get(t.Context(), "job"); err != nil || records[0].Holders != 0 {
 		t.Errorf("got %v, %v", records, err)
