@@ -60,7 +60,6 @@ func completeLock(env output.Environment, o *lockOptions) cobra.CompletionFunc {
 func completeValues(root *cobra.Command) {
 	values := map[string][]cobra.Completion{
 		"fail-on": {"note", "warning", "danger", "never"},
-		"output":  {"table", "wide", "json", "jsonl"},
 		"sort":    {"name", "kind", "holder", "lease", "waiters"},
 		"layout":  {"redisson", "plain", "timestamp"},
 		"signal":  {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"},

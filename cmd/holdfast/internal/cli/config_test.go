@@ -229,7 +229,7 @@ func forOneCall() map[string][]string {
 			"lost-exit-code", "skip-ok", "signal", "shell", "for", "ignore-stdin", "once", "backoff", "holder", "token", "yes",
 		},
 		"says what is printed, or looked for, this time": {
-			"json", "verbose", "quiet", "output", "wide", "sort", "limit", "held", "waiting", "keys", "pace", "watch", "since",
+			"json", "verbose", "quiet", "wide", "sort", "limit", "held", "waiting", "keys", "pace", "watch", "since",
 			"every", "scan", "count", "timeout", "name", "fail-on",
 		},
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
@@ -176,7 +177,7 @@ func (c *unlocker) choose(ctx context.Context) (admin.Record, admin.Hold, error)
 	if len(r.Holds) == 0 {
 		return r, admin.Hold{}, c.no("nobody holds %q", c.name)
 	}
-	if c.token != 0 && !tellsTokens(r) {
+	if c.token != 0 && !slices.ContainsFunc(r.Holds, func(h admin.Hold) bool { return h.Token != 0 }) {
 		return r, admin.Hold{}, output.UsageError("the token of that hold is not known (or not yet: clients say it after a few seconds): give --holder, as inspect shows it")
 	}
 	var found []admin.Hold
@@ -193,15 +194,6 @@ func (c *unlocker) choose(ctx context.Context) (admin.Record, admin.Hold, error)
 	default:
 		return r, admin.Hold{}, output.UsageError("%q has %d holders: give the --holder that is meant, as inspect shows it", c.name, r.Holders)
 	}
-}
-
-func tellsTokens(r admin.Record) bool {
-	for _, h := range r.Holds {
-		if h.Token != 0 {
-			return true
-		}
-	}
-	return false
 }
 
 // no is the end without success.

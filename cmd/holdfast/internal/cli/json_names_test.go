@@ -17,8 +17,6 @@ func TestJSONHasOnlyWhatCanBePrinted(t *testing.T) {
 	owner := fmt.Sprint(objects(t, s.run("inspect", "--json", unprintable))[0]["holds"].([]any)[0].(map[string]any)["owner"])
 	for _, args := range [][]string{
 		{"ls", "--json"},
-		{"ls", "-o", "json"},
-		{"ls", "-o", "jsonl"},
 		{"inspect", "--json", unprintable},
 		{"status", "--json", unprintable},
 		{"status", "--json", "--prefix", unprintable},

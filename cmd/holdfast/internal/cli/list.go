@@ -56,7 +56,6 @@ type listOptions struct {
 	waiting  bool
 	counters bool
 	wide     bool
-	output   string // table, wide, json or jsonl
 	sort     string
 	limit    int
 	keys     int
@@ -99,8 +98,7 @@ func (o *listOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.held, "held", false, "only locks with holders")
 	f.BoolVar(&o.waiting, "waiting", false, "only locks with waiters")
 	f.BoolVar(&o.counters, "counters", false, "also bare numbers, which may be latches and plain semaphores")
-	f.StringVarP(&o.output, "output", "o", "", "table, wide, json (one array) or jsonl (an object on each line)")
-	f.BoolVar(&o.wide, "wide", false, "each holder on a separate line, with its id; as -o wide")
+	f.BoolVar(&o.wide, "wide", false, "each holder on a separate line, with its id")
 	f.StringVar(&o.sort, "sort", "", "by name, kind, holder, lease or waiters; with --json no order is the default")
 	f.IntVar(&o.limit, "limit", 0, "the largest number of locks to print; 0 prints all")
 	f.IntVar(&o.keys, "keys", 0, "look at no more than so many keys; 0 looks at all")
@@ -120,41 +118,15 @@ func (o *listOptions) complete(cmd *cobra.Command, args []string) error {
 	if o.limit < 0 || o.keys < 0 || o.pace < 0 || o.timeout < 0 {
 		return output.UsageError("--limit, --keys, --pace and --timeout cannot be negative")
 	}
-	if err := o.completeOutput(); err != nil {
-		return err
-	}
 	if cmd.Flags().Changed("watch") && (o.watch < 100*time.Millisecond || o.json) {
 		return output.UsageError("--watch is at least 100ms, and not for --json: use tail, which prints what changes")
 	}
-	if o.sort == "" && o.output != "jsonl" {
+	if o.sort == "" && !o.json {
 		o.sort = "name"
 	}
 	if _, ok := orders()[o.sort]; !ok && o.sort != "" {
 		return output.UsageError("--sort %q: use name, kind, holder, lease or waiters", o.sort)
 	}
-	return nil
-}
-
-// completeOutput makes one of --output and the flags that stand for some of it.
-func (o *listOptions) completeOutput() error {
-	if o.output == "" {
-		switch {
-		case o.json:
-			o.output = "jsonl"
-		case o.wide:
-			o.output = "wide"
-		default:
-			o.output = "table"
-		}
-	}
-	objects := o.output == "json" || o.output == "jsonl"
-	switch {
-	case !objects && o.output != "table" && o.output != "wide":
-		return output.UsageError("--output %q: use table, wide, json or jsonl", o.output)
-	case o.json && o.output != "jsonl", o.wide && !o.json && o.output != "wide":
-		return output.UsageError("--output %s contradicts --json or --wide; give one of them", o.output)
-	}
-	o.json, o.wide = objects, o.output == "wide"
 	return nil
 }
 
@@ -307,9 +279,6 @@ func (l *lister) printSorted() error {
 		}
 		shown = shown[:l.limit]
 	}
-	if l.output == "json" {
-		return l.printArray(shown)
-	}
 	if l.json {
 		for _, r := range shown {
 			if err := l.print(r); err != nil {
@@ -339,12 +308,4 @@ func (l *lister) printSorted() error {
 	}
 	_, err := io.WriteString(l.out, output.Table(shown, l.wide, width))
 	return err
-}
-
-func (l *lister) printArray(records []admin.Record) error {
-	list := make([]output.Record, len(records))
-	for i, r := range records {
-		list[i] = output.RecordOf(r)
-	}
-	return output.JSONTo(l.out).Encode(list)
 }

@@ -540,7 +540,7 @@ func TestKeptName(t *testing.T) {
 		s.run("run", "--at-least", "1h", "--reason", "nightly", "job", "true").want(t, 0)
 		for command, want := range map[string][]string{
 			"ls":                   {"taken until ", " (kept by true@", " (nightly))", " 0      -  "},
-			"ls -o wide":           {"taken until ", ".kept"},
+			"ls --wide":            {"taken until ", ".kept"},
 			"ls --json":            {`"holders":0`, `"kept":true`},
 			"inspect job":          {"taken until ", " (kept by true@", "holders     0"},
 			"tail --for 300ms job": {},

@@ -128,16 +128,10 @@ that can be reached and is not read-only. postgres:// does so with
 ?target_session_attrs=read-write. Locks need one primary at a time: two servers that
 both take writes grant the same lock twice.`
 
-// newURLsTopic is no command, but something to read with help.
-func newURLsTopic() *cobra.Command {
-	return &cobra.Command{Use: "urls", Short: "The URLs of stores, and passwords", Long: urlsLong}
-}
-
-// newConfigurationTopic is no command, but something to read with help.
-func newConfigurationTopic() *cobra.Command {
-	return &cobra.Command{
-		Use:   "configuration",
-		Short: "The configuration file and the environment",
-		Long:  configurationLong,
+// newTopics are no commands, but something to read with help.
+func newTopics() []*cobra.Command {
+	return []*cobra.Command{
+		{Use: "configuration", Short: "The configuration file and the environment", Long: configurationLong},
+		{Use: "urls", Short: "The URLs of stores, and passwords", Long: urlsLong},
 	}
 }

@@ -24,20 +24,16 @@ func newVersionCommand(env output.Environment) *cobra.Command {
 }
 
 func versionLine() string {
-	return fmt.Sprintf("holdfast %s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// version is the module's version and the commit that the program was built from, as far
-// as they are known: go install of a version knows no commit, and a clone without a tag
-// has a version that is made of its commit.
-func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
-		return "(unknown)"
+		info = &debug.BuildInfo{}
 	}
-	return versionOf(info)
+	return fmt.Sprintf("holdfast %s %s %s/%s", versionOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
+// versionOf is the module's version and the commit that the program was built from, as far
+// as they are known: go install of a version knows no commit, and a clone without a tag
+// has a version that is made of its commit.
 func versionOf(info *debug.BuildInfo) string {
 	v := info.Main.Version
 	if v == "" || v == "(devel)" {

@@ -23,8 +23,8 @@ func newAttempts() *attempts { return &attempts{changed: make(chan struct{}, 1)}
 // begin forgets what an acquire before has left.
 func (a *attempts) begin() { a.set(func() { a.err, a.busy = nil, false }) }
 
-// observe is for holdfast.Options.Observe.
-func (a *attempts) observe(_ context.Context, e holdfast.Event) {
+// observe records what an event says of the calls.
+func (a *attempts) observe(e holdfast.Event) {
 	switch {
 	case e.Type == holdfast.EventCall && e.Op == holdfast.OpTry:
 		a.set(func() { a.err = e.Err })

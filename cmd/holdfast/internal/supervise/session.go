@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -116,7 +115,7 @@ func (s *session) withStore(ctx context.Context, note string, work func(*holdfas
 		return output.Exit(interrupt.Status())
 	}
 	s.attempts = newAttempts()
-	observers := []observer{s.attempts.observe, s.warnOfPermits()}
+	record := func(context.Context, holdfast.Event) {}
 	if source, ok := s.store.Backend.(admin.Source); ok && s.EventLog {
 		log := audit.New(source, &audit.Options{Logger: s.Logger})
 		defer func() {
@@ -124,10 +123,15 @@ func (s *session) withStore(ctx context.Context, note string, work func(*holdfas
 				Flush(log)
 			}
 		}()
-		observers = append(observers, log.Observe)
+		record = log.Observe
 	}
 	s.console = admin.New(s.store.Backend)
-	locker := holdfast.New(s.store.Backend, &holdfast.Options{TTL: s.TTL, Margin: s.Margin, Note: note, Logger: s.Logger, Observe: all(observers)})
+	observe := func(ctx context.Context, e holdfast.Event) {
+		s.attempts.observe(e)
+		s.warnOfPermits(e)
+		record(ctx, e)
+	}
+	locker := holdfast.New(s.store.Backend, &holdfast.Options{TTL: s.TTL, Margin: s.Margin, Note: note, Logger: s.Logger, Observe: observe})
 	defer func() { answers = s.drain(locker) }()
 	return work(locker)
 }
@@ -145,19 +149,6 @@ func (s *session) open(ctx context.Context) (err error) {
 	return err
 }
 
-// observer is a holdfast.Options.Observe; it may be nil.
-type observer = func(context.Context, holdfast.Event)
-
-// all calls each of the observers.
-func all(observers []observer) observer {
-	observers = slices.DeleteFunc(observers, func(o observer) bool { return o == nil })
-	return func(ctx context.Context, e holdfast.Event) {
-		for _, observe := range observers {
-			observe(ctx, e)
-		}
-	}
-}
-
 // Flush writes what has been taken in for the event log.
 func Flush(log *audit.Writer) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
@@ -167,14 +158,9 @@ func Flush(log *audit.Writer) {
 
 // warnOfPermits says if the semaphore has another number of permits than the command
 // line: people may have changed that, and wait for it to have an effect.
-func (s *session) warnOfPermits() observer {
-	if s.Permits == 0 {
-		return nil
-	}
-	return func(_ context.Context, e holdfast.Event) {
-		if e.Type == holdfast.EventAcquire && e.Permits != 0 {
-			s.Report.Warn("semaphore %q has %s, not %d, and goes on with that; to change it: holdfast resize %[1]s %[3]d", output.Clean(e.Name), output.Plural(e.Permits, "permit"), s.Permits)
-		}
+func (s *session) warnOfPermits(e holdfast.Event) {
+	if s.Permits != 0 && e.Type == holdfast.EventAcquire && e.Permits != 0 {
+		s.Report.Warn("semaphore %q has %s, not %d, and goes on with that; to change it: holdfast resize %[1]s %[3]d", output.Clean(e.Name), output.Plural(e.Permits, "permit"), s.Permits)
 	}
 }
 
