@@ -24,15 +24,11 @@ func TestDocs(t *testing.T) {
 	root.InitDefaultCompletionCmd()
 	var text strings.Builder
 	text.WriteString("# The command line\n\nMade from the commands by `go test ./cmd/holdfast/internal/cli -run TestDocs -update`; do not edit.\n\n" + root.Long + "\n\n")
-	for _, cmd := range root.Commands() {
-		if documented(cmd) {
-			fmt.Fprintf(&text, "- [`%s`](#holdfast-%[1]s): %s\n", cmd.Name(), cmd.Short)
-		}
+	for _, cmd := range documentedBelow(root) {
+		fmt.Fprintf(&text, "- [`%s`](#%s): %s\n", nameOf(cmd), strings.ReplaceAll(cmd.CommandPath(), " ", "-"), cmd.Short)
 	}
-	for _, cmd := range root.Commands() {
-		if documented(cmd) {
-			describe(&text, cmd)
-		}
+	for _, cmd := range documentedBelow(root) {
+		describe(&text, cmd)
 	}
 	if *update {
 		if err := os.WriteFile(docsFile, []byte(text.String()), 0o644); err != nil {
@@ -49,13 +45,31 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// documentedBelow returns the commands below root that have a page, each before those below
+// it. completion has the pages of cobra.
+func documentedBelow(root *cobra.Command) (all []*cobra.Command) {
+	for _, cmd := range root.Commands() {
+		if !documented(cmd) {
+			continue
+		}
+		all = append(all, cmd)
+		if cmd.Name() != "completion" {
+			all = append(all, documentedBelow(cmd)...)
+		}
+	}
+	return all
+}
+
+// nameOf returns the words of a command, without that of the program.
+func nameOf(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "holdfast ") }
+
 func documented(cmd *cobra.Command) bool {
 	return cmd.Name() != "help" && (cmd.IsAvailableCommand() || cmd.IsAdditionalHelpTopicCommand())
 }
 
 // describe writes what help shows of a command.
 func describe(text *strings.Builder, cmd *cobra.Command) {
-	fmt.Fprintf(text, "\n## holdfast %s\n\n", cmd.Name())
+	fmt.Fprintf(text, "\n## %s\n\n", cmd.CommandPath())
 	if cmd.Runnable() {
 		fmt.Fprintf(text, "```\n%s\n```\n\n", cmd.UseLine())
 	}

@@ -16,8 +16,8 @@ import (
 func TestHelpFitsTheTerminal(t *testing.T) {
 	root := newRootCommand(output.Environment{})
 	root.InitDefaultHelpFlag()
-	for _, cmd := range root.Commands() {
-		if !documented(cmd) || cmd.Name() == "completion" {
+	for _, cmd := range documentedBelow(root) {
+		if cmd.Name() == "completion" {
 			continue
 		}
 		for _, width := range []int{80, 45} {

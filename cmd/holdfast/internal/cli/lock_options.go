@@ -71,9 +71,6 @@ func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 
 // complete checks what is common, after the flags were filled in.
 func (o *lockOptions) complete(f *pflag.FlagSet) error {
-	if !o.Given(f, "ttl", "lock.ttl") && o.Imported != nil && o.Imported.TTL > 0 {
-		o.TTL = o.Imported.TTL
-	}
 	if o.Name == "" {
 		return output.UsageError("the name of the lock is empty")
 	}

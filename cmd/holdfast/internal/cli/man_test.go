@@ -16,13 +16,13 @@ import (
 func TestManPages(t *testing.T) {
 	root := newRootCommand(output.Environment{})
 	pages := map[string]string{"holdfast": manPage(root, "holdfast")}
-	for _, cmd := range root.Commands() {
-		if documented(cmd) && cmd.Name() != "completion" {
-			name := "holdfast-" + cmd.Name()
+	for _, cmd := range documentedBelow(root) {
+		if cmd.Name() != "completion" {
+			name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
 			pages[name] = manPage(cmd, name)
 		}
 	}
-	for _, name := range []string{"holdfast", "holdfast-run", "holdfast-urls", "holdfast-version"} {
+	for _, name := range []string{"holdfast", "holdfast-run", "holdfast-config-check", "holdfast-urls", "holdfast-version"} {
 		if !strings.Contains(pages[name], "\n.SH DESCRIPTION\n") {
 			t.Errorf("%s has no page", name)
 		}
@@ -48,10 +48,8 @@ func manPage(cmd *cobra.Command, name string) string {
 	fmt.Fprintf(&page, ".TH %q 1 \"\" \"holdfast\"\n.SH NAME\n%s \\- %s\n.SH DESCRIPTION\n.nf\n", strings.ToUpper(name), name, cmd.Short)
 	if name == "holdfast" {
 		fmt.Fprintln(&text, cmd.Long)
-		for _, c := range cmd.Commands() {
-			if documented(c) {
-				fmt.Fprintf(&text, "\nholdfast %s: %s", c.Name(), c.Short)
-			}
+		for _, c := range documentedBelow(cmd) {
+			fmt.Fprintf(&text, "\n%s: %s", c.CommandPath(), c.Short)
 		}
 	} else {
 		cmd.InitDefaultHelpFlag()

@@ -67,7 +67,7 @@ Name the store with --url, HOLDFAST_URL, REDIS_URL or a configuration file; see
 	root.AddCommand(grouped("look", newListCommand(env), newInspectCommand(env), newTailCommand(env), newStatusCommand(env))...)
 	root.AddCommand(grouped("repair", newForceUnlockCommand(env), newResizeCommand(env), newDoctorCommand(env))...)
 	root.AddCommand(grouped("serve", newServeCommand(env), newDemoCommand(env))...)
-	root.AddCommand(append(newTopics(), newVersionCommand(env))...)
+	root.AddCommand(append(newTopics(), newConfigCommand(env), newVersionCommand(env))...)
 	setHelp(root)
 	refuseOtherShells(root)
 	completeValues(root)

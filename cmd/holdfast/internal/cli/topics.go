@@ -24,6 +24,7 @@ the file, name it with --config.
     layout: redisson           # redisson, plain or timestamp
     replicas: 0                # how many must confirm, or all
     shared_tokens: false       # tokens of Redisson's RFencedLock
+    fair_wait: 5m              # fairLockWaitTimeout of Redisson
     dial_timeout: 2s
     tls: {ca: ca.pem, cert: own.pem, key: key.pem, server_name: redis.example}
   etcd: {}                     # of an etcd:// URL: user, password or

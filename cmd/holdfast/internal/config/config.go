@@ -31,7 +31,7 @@ func keys() map[string]sort {
 		"lock.ttl": duration, "lock.margin": duration, "lock.wait": duration, "lock.max_hold": duration,
 		"lock.kill_after": duration, "lock.fair": yes,
 
-		"redis.layout": text, "redis.replicas": text, "redis.shared_tokens": yes,
+		"redis.layout": text, "redis.replicas": text, "redis.shared_tokens": yes, "redis.fair_wait": duration,
 
 		"event_log.enabled": yes, "event_log.stream_maxlen": number,
 

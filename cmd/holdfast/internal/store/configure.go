@@ -36,6 +36,7 @@ func (o *Connection) Configure(f *pflag.FlagSet, env output.Environment, report 
 	if err := o.prepare(env, report); err != nil {
 		return err
 	}
+	o.sources = map[string]string{}
 	for _, name := range []string{"layout", "replicas"} {
 		if f.Changed(name) {
 			o.redisFlag = cmp.Or(o.redisFlag, name)
@@ -60,7 +61,7 @@ func (o *Connection) fillIn(flag *pflag.Flag, s Setting, env output.Environment)
 	text, ok := env.Lookup(s.Variable)
 	if !ok {
 		if text, ok = o.Config.Lookup(s.Key); !ok {
-			return nil
+			return o.fromJava(flag, s.Key)
 		}
 		if o.Config.Found() && strings.HasPrefix(s.Key, "serve.") {
 			return output.UsageError("%s: a configuration that was found in this folder does not decide who may look, and where; name it with --config", o.Config.Where(s.Key))
@@ -70,10 +71,20 @@ func (o *Connection) fillIn(flag *pflag.Flag, s Setting, env output.Environment)
 			return several.Replace(o.Config.List(s.Key)) // Set would split a value with a comma in it
 		}
 	}
+	o.sources[flag.Name] = source
 	if err := flag.Value.Set(text); err != nil {
 		return output.UsageError("%s=%q: %w; see --%s", source, text, err, s.Flag)
 	}
 	return nil
+}
+
+// fromJava sets the lease to that of the Java program.
+func (o *Connection) fromJava(flag *pflag.Flag, key string) error {
+	if key != "lock.ttl" || o.Imported == nil || o.Imported.TTL == 0 {
+		return nil
+	}
+	o.sources[flag.Name] = o.importedAt
+	return flag.Value.Set(o.Imported.TTL.String())
 }
 
 // Given reports that a flag has a value that the user chose: on the command line
@@ -137,38 +148,22 @@ func (o *Connection) variables(env output.Environment) func(string) (string, boo
 // importJava reads the file of a Java program that the configuration names, if it
 // names one.
 func (o *Connection) importJava(env output.Environment, report *output.Reporter) error {
-	var err error
-	for _, read := range []struct {
-		key  string
-		file func(name string, text []byte) (*importconf.Settings, error)
-	}{
-		{"redisson", func(_ string, text []byte) (*importconf.Settings, error) {
-			return importconf.Redisson(text, o.variables(env))
-		}},
-		{"spring", func(name string, text []byte) (*importconf.Settings, error) {
-			return importconf.Spring(text, name, o.variables(env))
-		}},
-	} {
-		name, ok := o.Config.Lookup(read.key)
+	for _, key := range []string{"redisson", "spring"} {
+		name, ok := o.Config.Lookup(key)
 		if !ok {
 			continue
 		}
-		var text []byte
-		if text, err = config.ReadFile(name, maxJava); err != nil {
-			return output.UsageError("%s: %w", o.Config.Where(read.key), err)
+		o.importedAt = o.Config.Where(key)
+		text, err := config.ReadFile(name, maxJava)
+		if err != nil {
+			return output.UsageError("%s: %w", o.importedAt, err)
 		}
-		if o.Imported, err = read.file(name, text); err != nil && o.Config.Found() {
-			return output.UsageError("%s: %s, %w (it has no variables, because nobody has named %s: do so with --config)", o.Config.Where(read.key), name, err, o.Config.Name())
+		if o.Imported, err = readJava(text, name, key == "spring", o.variables(env)); err != nil && o.Config.Found() {
+			return output.UsageError("%s: %s, %w (it has no variables, because nobody has named %s: do so with --config)", o.importedAt, name, err, o.Config.Name())
 		} else if err != nil {
-			return output.UsageError("%s: %s, %w", o.Config.Where(read.key), name, err)
+			return output.UsageError("%s: %s, %w", o.importedAt, name, err)
 		}
-		for _, ignored := range o.Imported.Ignored {
-			if ignored.Serious && !o.decides(ignored) {
-				report.Warn("%s, %s", name, ignored)
-			} else {
-				report.Detail("%s, %s", name, ignored)
-			}
-		}
+		reportIgnored(o.Imported, name, report, o.decides)
 	}
 	return nil
 }
@@ -182,19 +177,12 @@ func (o *Connection) decides(ignored importconf.Ignored) bool {
 // configuredURL returns the URL that the configuration says, and where.
 func (o *Connection) configuredURL() (address, source string) {
 	if o.Imported != nil {
-		return o.Imported.URL, o.Config.Where(cmp.Or(keyIn(o.Config, "redisson"), "spring"))
+		return o.Imported.URL, o.importedAt
 	}
 	if address, ok := o.Config.Lookup("url"); ok {
 		return address, o.Config.Where("url")
 	}
 	return "", ""
-}
-
-func keyIn(f *config.File, key string) string {
-	if _, ok := f.Lookup(key); ok {
-		return key
-	}
-	return ""
 }
 
 // usesConfiguredURL reports that the store is the one of the configuration. Of
@@ -206,10 +194,10 @@ func (o *Connection) usesConfiguredURL(address string) bool {
 }
 
 // fromConfig completes a with what the configuration says of its store, and
-// returns the password that it has.
-func (o *Connection) fromConfig(a *access.Access, report *output.Reporter) (password string, err error) {
+// returns the password that it has, and where that stands.
+func (o *Connection) fromConfig(a *access.Access, report *output.Reporter) (password, source string, err error) {
 	if !o.usesConfiguredURL(a.URL) {
-		return "", nil
+		return "", "", nil
 	}
 	a.Found = o.Config.Found()
 	a.Imported = o.Imported
@@ -219,13 +207,20 @@ func (o *Connection) fromConfig(a *access.Access, report *output.Reporter) (pass
 	a.Cert = cmp.Or(a.Cert, o.Config.Text(in+"tls.cert"))
 	a.Key = cmp.Or(a.Key, o.Config.Text(in+"tls.key"))
 	a.ServerName = cmp.Or(a.ServerName, o.Config.Text(in+"tls.server_name"))
-	if password = o.Config.Text(in + "password"); password != "" {
-		return password, nil
+	if o.Imported != nil && o.Imported.Password != "" {
+		source = o.importedAt
 	}
-	if file, ok := o.Config.Lookup(in + "password_file"); ok {
-		return readPassword(o.Config.Where(in+"password_file"), file, report)
+	for _, key := range []string{in + "password", in + "password_file"} {
+		text, ok := o.Config.Lookup(key)
+		switch {
+		case !ok || text == "":
+			continue
+		case key == in+"password_file":
+			text, err = readPassword(o.Config.Where(key), text, report)
+		}
+		return text, o.Config.Where(key), err
 	}
-	return "", nil
+	return "", source, nil
 }
 
 // redisOptions returns the settings of the locks of a Redis. Their library logs to logger.
@@ -251,8 +246,8 @@ func (o *Connection) redisOptions(logger *slog.Logger) (*redishold.Options, erro
 	default:
 		options.Replicas = int(n)
 	}
-	if o.Imported != nil {
-		options.FairWait = o.Imported.FairWait
+	if options.FairWait = o.Config.Duration("redis.fair_wait"); o.Imported != nil {
+		options.FairWait = cmp.Or(options.FairWait, o.Imported.FairWait)
 	}
 	return options, nil
 }

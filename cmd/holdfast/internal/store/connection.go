@@ -40,6 +40,10 @@ type Connection struct {
 	redisFlag  string               // the first flag that was given which is for Redis alone
 	Config     *config.File         // nil until it was loaded
 	Imported   *importconf.Settings // what the file of a Java program says that the configuration names
+	importedAt string               // where the configuration names it
+
+	sources      map[string]string // of flags that were not given: where their values are from
+	passwordFrom string            // "" without one
 }
 
 // AddTo adds the flags; without says what is used without a URL.
@@ -102,7 +106,7 @@ func (o *Connection) Access(ctx context.Context, address string, env output.Envi
 		URL: address, Username: o.user, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure,
 		DialTimeout: o.Config.Duration(string(kind) + ".dial_timeout"),
 	}
-	password, err := o.fromConfig(&a, report)
+	password, source, err := o.fromConfig(&a, report)
 	if err != nil {
 		return a, err
 	}
@@ -110,17 +114,23 @@ func (o *Connection) Access(ctx context.Context, address string, env output.Envi
 		return a, output.UsageError("%w", err)
 	}
 	own, _ := redisurl.Passwords(address)
+	variable := passwordVariable(env, kind)
 	switch {
 	case o.askpass:
+		source = "--askpass"
 		a.Password, err = askPassword(ctx, env)
 	case a.Found:
-		if name := passwordVariable(env, kind); name != "" && !own && password == "" {
-			report.Once(slog.LevelWarn, fmt.Sprintf("%s is not used: nobody has named %s, which names the store; do so with --config", name, o.Config.Name()))
+		if variable != "" && !own && password == "" {
+			report.Once(slog.LevelWarn, fmt.Sprintf("%s is not used: nobody has named %s, which names the store; do so with --config", variable, o.Config.Name()))
 		}
 		a.Password = password
 	case !own:
+		source = cmp.Or(variable, source)
 		a.Password, err = storePassword(env, kind, report)
 		a.Password = cmp.Or(a.Password, password)
+	}
+	if o.passwordFrom = source; own && a.Password == "" {
+		o.passwordFrom = "the URL"
 	}
 	if err == nil && endsLine(a.Password) {
 		return a, output.UsageError("the password ends with the end of a line, and nobody types one: remove it (echo adds one where printf does not)")

@@ -42,7 +42,7 @@ func (o *Connection) sentinels(env output.Environment) (*rueidisconn.Sentinels, 
 		return nil, err
 	}
 	a := access.Access{URL: address, CACert: o.cacert, Cert: o.cert, Key: o.key, ServerName: o.sni, Insecure: o.insecure}
-	if _, err := o.fromConfig(&a, output.Silent()); err != nil {
+	if _, _, err := o.fromConfig(&a, output.Silent()); err != nil {
 		return nil, err
 	}
 	tls, err := a.TLS()

@@ -33,10 +33,7 @@ func storePassword(env output.Environment, kind open.Kind, report *output.Report
 	return readPassword(name, text, report)
 }
 
-const (
-	maxPassword = 64 << 10 // bytes of a file of a password
-	maxJava     = 1 << 20  // of one of a Java program
-)
+const maxPassword = 64 << 10 // bytes of a file of a password
 
 // readPassword returns the password in a file, which source names.
 func readPassword(source, file string, report *output.Reporter) (string, error) {

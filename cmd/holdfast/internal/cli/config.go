@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
+)
+
+const checkLong = `Check shows what the command line, the environment and the configuration file mean for a
+command that takes a lock: the store, the layout, the times, and where each value comes
+from. It connects to nothing. It shows no password, only where one comes from.
+
+Exit status: 0 if the settings can be used, else 64 with a message that names the line.`
+
+const importLong = `Import writes a holdfast.yaml that says what FILE, the configuration of a Java program,
+says: a file of Redisson (YAML), or application.yaml or application.properties of Spring
+Boot. After that, holdfast does not need FILE.
+
+A placeholder such as ${SECRET} stays one in a password; in other values it is replaced
+with its value in the environment. A warning names each setting that cannot be kept. The
+file is written with the rights of its user only, and replaces no other. "holdfast config
+check" shows what it means.
+
+Exit status: 0 if the file was written, 1 if it cannot be, 64 if FILE cannot be used.`
+
+const importExample = `  holdfast config import redisson.yaml
+  holdfast config import application.properties --to -`
+
+// newConfigCommand has the commands that are about the configuration.
+func newConfigCommand(env output.Environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "config",
+		Short: "Check the configuration, or make one from that of a Java program",
+		Args:  noSuchCommand,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+
+		SuggestionsMinimumDistance: 2,
+	}
+	cmd.AddCommand(newCheckCommand(env), newImportCommand(env))
+	return cmd
+}
+
+// newCheckCommand has the flags of a connection, and the settings of run.
+func newCheckCommand(env output.Environment) *cobra.Command {
+	o := &runOptions{}
+	o.Name, o.Args, o.verb = "name", []string{"true"}, "run"
+	all := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	o.addTo(all)
+	json := false
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Show what the settings mean, and where each comes from",
+		Long:  checkLong,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.complete(all, env); err != nil {
+				return err
+			}
+			settings, err := o.Explain(cmd.Context(), all, lockSettings(), env, output.NewReporter(env, o.verbose))
+			if err != nil {
+				return err
+			}
+			return output.PrintSettings(env.Stdout, settings, json)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVar(&json, "json", false, "print JSON, an object on each line")
+	f.AddFlag(all.Lookup("verbose"))
+	all.VisitAll(func(flag *pflag.Flag) {
+		if flag.Annotations[store.ConnectionGroup] != nil {
+			f.AddFlag(flag)
+		}
+	})
+	return cmd
+}
+
+func newImportCommand(env output.Environment) *cobra.Command {
+	var to string
+	var verbose bool
+	cmd := &cobra.Command{
+		Use:                   "import [flags] FILE",
+		Short:                 "Write the holdfast.yaml that says what a file of a Java program says",
+		Long:                  importLong,
+		Example:               importExample,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return output.UsageError("one file is expected; use: %s", cmd.UseLine())
+			}
+			report := output.NewReporter(env, verbose)
+			text, err := store.Import(args[0], to, env, report)
+			if err != nil {
+				return err
+			}
+			if to == "-" {
+				_, err := env.Stdout.Write(text)
+				return err
+			}
+			if err := writeNew(to, text); err != nil {
+				return err
+			}
+			report.Line(output.LevelNotice, fmt.Sprintf("wrote %s; \"holdfast config check --config %[1]s\" shows what it means", to))
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "holdfast.yaml", "the file to write; - is standard output")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "say what happens")
+	return cmd
+}
+
+// writeNew writes a file that is not there yet, for its user alone: a password may stand in it.
+func writeNew(name string, text []byte) error {
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := file.Write(text); err != nil {
+		file.Close()
+		return err
+	}
+	return file.Close()
+}
