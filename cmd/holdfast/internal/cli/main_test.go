@@ -6,7 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// jsonVersion is raised when a field changes its meaning or goes away, not when
+// JSONVersion is raised when a field changes its meaning or goes away, not when
 // one is added.
 const JSONVersion = 1
 

@@ -15,16 +15,16 @@ type Reporter struct {
 	w       io.Writer
 	json    *slog.Logger // nil: plain text
 	verbose bool
-	said    sync.Map // the messages of once
+	said    sync.Map // the messages of Once
 
 	mu    sync.Mutex // for w
 	drawn bool       // the terminal's last line is one that is to be erased
 }
 
-// levelNotice is that of messages that are no warnings.
+// LevelNotice is that of messages that are no warnings.
 const LevelNotice = slog.LevelInfo
 
-// eraseLine goes to the beginning of a terminal's line and erases it.
+// EraseLine goes to the beginning of a terminal's line and erases it.
 const EraseLine = "\r\x1b[K"
 
 // NewReporter returns a reporter that writes to the standard error of env; details only if
@@ -78,7 +78,7 @@ func (r *Reporter) Line(level slog.Level, message string) {
 	fmt.Fprintf(r, "holdfast: %s\n", message)
 }
 
-// Write writes whole lines, in place of the one that draw has left.
+// Write writes whole lines, in place of the one that Draw has left.
 func (r *Reporter) Write(lines []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +98,7 @@ func (r *Reporter) Draw(text string) {
 	fmt.Fprint(r.w, EraseLine+text)
 }
 
-// Erase removes what draw has left.
+// Erase removes what Draw has left.
 func (r *Reporter) Erase() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

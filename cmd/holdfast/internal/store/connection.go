@@ -77,7 +77,7 @@ func (o *Connection) AddSeveralTo(f *pflag.FlagSet) {
 	url.Usage += "; given several times: independent servers, of which a majority must agree"
 }
 
-// connectionGroup marks the flags that say where the store is and how to reach it.
+// ConnectionGroup marks the flags that say where the store is and how to reach it.
 const ConnectionGroup = "holdfast_connection"
 
 // markConnection has the help show flags last, under a heading of their own.

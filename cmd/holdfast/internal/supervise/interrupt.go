@@ -7,7 +7,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
 )
 
 // Interruption is the cause of a context that a signal ended.

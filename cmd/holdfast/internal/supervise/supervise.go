@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/procgroup"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
 )
 
 // checkEvery bounds how long the supervisor sleeps. It asks no store.
