@@ -78,8 +78,8 @@ func arrows() []arrow {
 	}
 }
 
-// commandArrows are the arrows within the module of the command. Its rooms store, supervise
-// and demo stand beside each other: the commands of cli connect them.
+// commandArrows are the arrows within the module of the command. Its rooms store, supervise,
+// operate, serve and demo stand beside each other: the commands of cli connect them.
 func commandArrows() []arrow {
 	return []arrow{
 		{"internal/config", nil},
@@ -92,11 +92,12 @@ func commandArrows() []arrow {
 		{"internal/open", []string{"internal/access", "internal/examine"}},
 		{"internal/supervise/procgroup", []string{"internal/supervise/guard"}},
 		{"internal/store", []string{"internal/access", "internal/config", "internal/examine", "internal/open", "internal/output"}},
+		{"internal/operate", []string{"internal/output"}},
 		{"internal/serve", []string{"internal/config", "internal/output"}},
 		{"internal/supervise", []string{"internal/output", "internal/supervise/procgroup"}},
 		{"internal/demo", []string{"internal/access", "internal/open", "internal/standin"}},
 		{"internal/cli", []string{
-			"internal/access", "internal/config", "internal/demo", "internal/examine", "internal/open", "internal/output", "internal/supervise/procgroup",
+			"internal/access", "internal/config", "internal/demo", "internal/examine", "internal/open", "internal/operate", "internal/output", "internal/supervise/procgroup",
 			"internal/serve", "internal/store", "internal/supervise",
 		}},
 		{".", []string{"internal/cli"}},

@@ -21,10 +21,10 @@ const importLong = `Import writes a holdfast.yaml that says what FILE, the confi
 says: a file of Redisson (YAML), or application.yaml or application.properties of Spring
 Boot. After that, holdfast does not need FILE.
 
-A placeholder such as ${SECRET} stays one in a password; in other values it is replaced
-with its value in the environment. A warning names each setting that cannot be kept. The
-file is written with the rights of its user only, and replaces no other. "holdfast config
-check" shows what it means.
+In a password, a placeholder such as ${SECRET} stays a placeholder; then name the new file
+with --config or HOLDFAST_CONFIG. In other values the import replaces it with the value in
+the environment. A warning names each setting that the new file cannot have. Only its user
+can read the file. It replaces no other file. "holdfast config check" shows what it means.
 
 Exit status: 0 if the file was written, 1 if it cannot be, 64 if FILE cannot be used.`
 

@@ -88,7 +88,7 @@ func describe(text *strings.Builder, cmd *cobra.Command) {
 	if !cmd.Runnable() {
 		return
 	}
-	own, connection := flagUsages(cmd, helpWidth)
+	own, connection := flagUsages(cmd, output.UsualWidth)
 	if own != "" {
 		fmt.Fprintf(text, "\nFlags:\n\n```\n%s```\n", own)
 	}

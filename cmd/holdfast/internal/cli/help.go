@@ -12,9 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// helpWidth is that of help which does not go to a terminal.
-const helpWidth = 90
-
 // groups are the headings of the list of commands.
 func groups() []*cobra.Group {
 	return []*cobra.Group{
@@ -42,7 +39,7 @@ func setHelp(root *cobra.Command) {
 			usual(cmd, args)
 			return
 		}
-		writeHelp(cmd.OutOrStdout(), cmd, output.WidthOf(cmd.OutOrStdout(), helpWidth))
+		writeHelp(cmd.OutOrStdout(), cmd, output.WidthOf(cmd.OutOrStdout()))
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/operate"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
@@ -98,6 +99,11 @@ func (o *readOptions) within(ctx context.Context, env output.Environment, report
 // examine examines the store, as the command doctor does.
 func (l *reader) examine(ctx context.Context, how examine.Options, keys int) (*doctor.Report, error) {
 	return l.options.Connection.Examine(ctx, l.store, how, keys, l.env)
+}
+
+// session is what operators work with.
+func (l *reader) session() operate.Session {
+	return operate.Session{Console: l.console, Env: l.env, Report: l.report, JSON: l.options.json}
 }
 
 // storeFailure gives an error of the store its status; what is no error of the

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/admin/observe"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/operate"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
@@ -177,7 +178,7 @@ func (t *tailer) recall(ctx context.Context) error {
 // scan.
 func (t *tailer) scanAgain(ctx context.Context, scans chan<- error) {
 	for ctx.Err() == nil {
-		_, err := t.observer.Scan(ctx, admin.Filter{NamePrefix: beginning(t.pattern), Pace: t.pace}, func(name string) bool { return matches(t.pattern, name) })
+		_, err := t.observer.Scan(ctx, admin.Filter{NamePrefix: operate.Beginning(t.pattern), Pace: t.pace}, func(name string) bool { return operate.Matches(t.pattern, name) })
 		select {
 		case scans <- err:
 		case <-ctx.Done():
@@ -307,6 +308,6 @@ func (t *tailer) shows(c observe.Change) bool {
 	case c.Reported && c.Type == admin.EntryAcquired && c.At.Before(t.held[hold].Add(clockError)):
 		return false // it was just before this began, and the line "held" shows it
 	default:
-		return c.Type == admin.EntryMissed || c.Name != "" && matches(t.pattern, c.Name)
+		return c.Type == admin.EntryMissed || c.Name != "" && operate.Matches(t.pattern, c.Name)
 	}
 }

@@ -46,15 +46,18 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// WidthOf returns how many columns a terminal has. Of anything else, and of a terminal
-// that is too narrow for a text, it is usual.
-func WidthOf(w io.Writer, usual int) int {
+// UsualWidth is how many columns a text has that does not go to a terminal.
+const UsualWidth = 90
+
+// WidthOf returns how many columns a terminal has, and UsualWidth of anything else, and of a
+// terminal that is too narrow for a text.
+func WidthOf(w io.Writer) int {
 	if file, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width >= 40 {
 			return width
 		}
 	}
-	return usual
+	return UsualWidth
 }
 
 // Typed returns what read gets from a terminal, or the error of ctx if that ends. A read of a

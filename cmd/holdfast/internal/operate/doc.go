@@ -1,0 +1,16 @@
+// Package operate is what operators do with the locks of any program: list them, and end a
+// hold by force.
+package operate
+
+import (
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+// Session is a command with an open store.
+type Session struct {
+	Console *admin.Console
+	Env     output.Environment
+	Report  *output.Reporter
+	JSON    bool // what is printed is for programs
+}

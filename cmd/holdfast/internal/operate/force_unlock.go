@@ -1,0 +1,174 @@
+package operate
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// answerLimit bounds each of the questions to the store.
+const answerLimit = 10 * time.Second
+
+// ForceOptions say which hold to end, and why.
+type ForceOptions struct {
+	Name   string
+	Holder string // its owner; "" for any
+	Token  uint64 // 0 for any
+	Reason string // the holder gets it, with the name of the user
+	Ask    bool   // a person confirms it, on standard input
+
+	Forced func(name string, h admin.Holder, reason string) // records it; nil does not
+}
+
+// unlocker runs a force-unlock.
+type unlocker struct {
+	*ForceOptions
+	Session
+}
+
+// ForceUnlock ends the one hold that is meant. The error has the status to exit with.
+func (s Session) ForceUnlock(ctx context.Context, o *ForceOptions) error {
+	c := &unlocker{o, s}
+	record, hold, err := c.choose(ctx)
+	if err != nil {
+		return err
+	}
+	seen := time.Now()
+	if c.Ask {
+		if err := c.confirm(ctx, record, hold); err != nil {
+			return err
+		}
+	}
+	if err := c.end(ctx, hold, seen); err != nil {
+		return err
+	}
+	return c.print(record, hold)
+}
+
+// end ends the hold, within a limit that does not count the time for the
+// answer of a person.
+func (c *unlocker) end(ctx context.Context, hold admin.Hold, seen time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	h := hold.Holder
+	if h.Remaining > 0 {
+		h.Remaining = max(h.Remaining-time.Since(seen), time.Second)
+	}
+	reason := c.Reason + c.signature()
+	err := c.Console.ForceUnlock(ctx, c.Name, h, reason)
+	if errors.Is(err, driver.ErrGone) {
+		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("nothing was done: %w", err)}
+	}
+	if err == nil && c.Forced != nil {
+		c.Forced(c.Name, h, reason)
+	}
+	return err
+}
+
+// signature says who forces the lock.
+func (c *unlocker) signature() string {
+	who, host := "unknown", "unknown"
+	if u, err := user.Current(); err == nil {
+		who = u.Username
+	}
+	if name, err := os.Hostname(); err == nil {
+		host = name
+	}
+	return fmt.Sprintf(" (%s@%s)", who, host)
+}
+
+// choose finds the hold that is meant.
+func (c *unlocker) choose(ctx context.Context) (admin.Record, admin.Hold, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	records, err := c.Console.Get(ctx, c.Name)
+	if err != nil {
+		return admin.Record{}, admin.Hold{}, err
+	}
+	r := records[0]
+	if len(r.Holds) == 0 {
+		return r, admin.Hold{}, c.no("nobody holds %q", c.Name)
+	}
+	if c.Token != 0 && !slices.ContainsFunc(r.Holds, func(h admin.Hold) bool { return h.Token != 0 }) {
+		return r, admin.Hold{}, output.UsageError("the token of that hold is not known (or not yet: clients say it after a few seconds): give --holder, as inspect shows it")
+	}
+	var found []admin.Hold
+	for _, h := range r.Holds {
+		if (c.Holder == "" || h.Owner == c.Holder) && (c.Token == 0 || h.Token == c.Token) {
+			found = append(found, h)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return r, found[0], nil
+	case 0:
+		return r, admin.Hold{}, c.no("that holder has no hold of %q any more; now: %s", c.Name, output.People(r))
+	default:
+		return r, admin.Hold{}, output.UsageError("%q has %d holders: give the --holder that is meant, as inspect shows it", c.Name, r.Holders)
+	}
+}
+
+// no is the end without success.
+func (c *unlocker) no(format string, args ...any) error {
+	return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("nothing was done: "+format, args...)}
+}
+
+// confirm shows what is to be ended, and wants the name of the lock typed.
+func (c *unlocker) confirm(ctx context.Context, r admin.Record, h admin.Hold) error {
+	var p output.Page
+	p.Line("name", "%s", output.Clean(r.Name))
+	p.Line("kind", "%s", r.Kind)
+	shown := r
+	shown.Holds, shown.Holders = []admin.Hold{h}, 1
+	p.Holds(shown)
+	p.Waiters(r)
+	p.Line("", "")
+	if !h.Kept() {
+		fmt.Fprintln(&p, "The holder is not stopped by this. Only fencing tokens protect the data until it notices.")
+	}
+	if !h.Kept() && h.Remaining >= 0 && h.Remaining < 10*time.Second {
+		fmt.Fprintf(&p, "Its lease ends in %s unless it is renewed: if the holder is dead, waiting is safer.\n", output.Coarse(h.Remaining))
+	}
+	fmt.Fprint(&p, "Type the name of the lock to end this hold: ")
+	if _, err := io.WriteString(c.Env.Stderr, p.String()); err != nil {
+		return err
+	}
+	answer, err := output.Typed(ctx, func() (string, error) { return bufio.NewReader(c.Env.Stdin).ReadString('\n') })
+	if err != nil && !errors.Is(err, io.EOF) {
+		fmt.Fprintln(c.Env.Stderr)
+		return err
+	}
+	if answer = strings.TrimRight(answer, "\r\n"); answer != c.Name && answer != output.Clean(c.Name) {
+		return c.no("that is not %q", c.Name)
+	}
+	return nil
+}
+
+// forcedJSON is what force-unlock --json prints.
+type forcedJSON struct {
+	Version int         `json:"version"`
+	Event   string      `json:"event"` // forced
+	Name    string      `json:"name"`
+	Reason  string      `json:"reason"`
+	At      time.Time   `json:"at"`
+	Hold    output.Hold `json:"hold"`
+}
+
+func (c *unlocker) print(r admin.Record, h admin.Hold) error {
+	if c.JSON {
+		return output.JSONTo(c.Env.Stdout).Encode(forcedJSON{output.JSONVersion, "forced", r.Name, c.Reason, time.Now(), output.HoldOf(h)})
+	}
+	_, err := fmt.Fprintf(c.Env.Stdout, "ended the hold of %s on %q\n", output.Person(h.Owner, h.Note, h.Client), r.Name)
+	return err
+}

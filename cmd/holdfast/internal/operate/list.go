@@ -1,0 +1,218 @@
+package operate
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+// ListOptions say which locks, and in which form.
+type ListOptions struct {
+	Pattern  string // of names; "" means all
+	Held     bool   // only locks with holders
+	Waiting  bool   // only locks with waiters
+	Counters bool   // also bare numbers
+	Wide     bool   // each holder on a line
+	Sort     string // see Sorts; "" means no order, and is for JSON
+	Limit    int    // of the locks that are printed; 0 prints all
+	Keys     int    // that are read; 0 reads all
+	Pace     int    // commands a second; 0 is as fast as the store answers
+	Timeout  time.Duration
+	Watch    time.Duration // the pause after a list, before the next; 0 prints one
+}
+
+// Sorts reports whether ListOptions.Sort can have a value.
+func Sorts(by string) bool { return orders()[by] != nil }
+
+// orders are the ways to sort a list.
+func orders() map[string]func(a, b admin.Record) int {
+	return map[string]func(a, b admin.Record) int{
+		"name":    func(admin.Record, admin.Record) int { return 0 },
+		"kind":    func(a, b admin.Record) int { return cmp.Compare(a.Kind, b.Kind) },
+		"holder":  func(a, b admin.Record) int { return cmp.Compare(output.People(a), output.People(b)) },
+		"lease":   func(a, b admin.Record) int { return cmp.Compare(uint64(output.Lease(a)), uint64(output.Lease(b))) }, // negative is forever
+		"waiters": func(a, b admin.Record) int { return cmp.Compare(output.Waiters(b), output.Waiters(a)) },
+	}
+}
+
+// Beginning returns what all names that match a pattern begin with. A pattern
+// without special characters is a beginning itself.
+func Beginning(pattern string) string {
+	end := strings.IndexAny(pattern, `*?[\`)
+	if end < 0 {
+		return pattern
+	}
+	return pattern[:end]
+}
+
+// Matches reports that a name is one of those that a pattern means. Unlike in
+// names of files, a * stands for slashes too.
+func Matches(pattern, name string) bool {
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		return strings.HasPrefix(name, pattern)
+	}
+	const slash = "\x00" // path.Match keeps stars from slashes, and from nothing else
+	ok, err := path.Match(strings.ReplaceAll(pattern, "/", slash), strings.ReplaceAll(name, "/", slash))
+	return ok && err == nil
+}
+
+// lister makes a list.
+type lister struct {
+	*ListOptions
+	Session
+	out    io.Writer
+	shown  int
+	kept   []admin.Record // to be sorted
+	failed error
+}
+
+// List prints the locks. With Watch it does so again and again until ctx ends: if the store
+// does not answer, the message stands in place of the list.
+func (s Session) List(ctx context.Context, o *ListOptions) error {
+	if o.Watch == 0 {
+		return (&lister{ListOptions: o, Session: s, out: s.Env.Stdout}).run(ctx)
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var text bytes.Buffer
+		err := (&lister{ListOptions: o, Session: s, out: &text}).run(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			fmt.Fprintf(&text, "%s: %v\n", time.Now().Format(time.TimeOnly), err)
+		} else {
+			fmt.Fprintf(&text, "as of %s\n", time.Now().Format(time.TimeOnly))
+		}
+		home := ""
+		if output.IsTerminal(s.Env.Stdout) {
+			home = "\x1b[H\x1b[J"
+		}
+		if _, err := io.WriteString(s.Env.Stdout, home+text.String()); err != nil {
+			return err
+		}
+		timer.Reset(o.Watch)
+	}
+}
+
+func (l *lister) run(ctx context.Context) error {
+	if l.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.Timeout)
+		defer cancel()
+	}
+	for record, err := range l.Console.List(ctx, admin.Filter{
+		NamePrefix: Beginning(l.Pattern), Keys: l.Keys, Pace: l.Pace, Counters: l.Counters,
+	}) {
+		if err != nil {
+			l.failed = err
+			break
+		}
+		if !l.wanted(record) {
+			continue
+		}
+		if l.Sort != "" {
+			l.kept = append(l.kept, record)
+			continue
+		}
+		if l.Limit > 0 && l.shown == l.Limit {
+			l.Report.Line(output.LevelNotice, fmt.Sprintf("there are more; --limit is %d", l.Limit))
+			break
+		}
+		l.shown++
+		if err := l.print(record); err != nil {
+			return err
+		}
+	}
+	if l.Sort != "" {
+		if err := l.printSorted(); err != nil {
+			return err
+		}
+	}
+	return l.incomplete(ctx)
+}
+
+func (l *lister) wanted(r admin.Record) bool {
+	return Matches(l.Pattern, r.Name) && (!l.Held || r.Holders > 0) && (!l.Waiting || output.Waiters(r) > 0)
+}
+
+// incomplete says why there may be more than was printed.
+func (l *lister) incomplete(ctx context.Context) error {
+	err := l.failed
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, admin.ErrIncomplete):
+		err = fmt.Errorf("incomplete: %d keys were looked at, and there are more (--keys)", l.Keys)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("incomplete: it took longer than --timeout %s", l.Timeout)
+	case l.shown+len(l.kept) == 0, ctx.Err() != nil:
+		return err
+	default:
+		err = fmt.Errorf("incomplete: %w", err)
+	}
+	return &output.ExitError{Code: output.ExitFailure, Err: err}
+}
+
+func (l *lister) print(r admin.Record) error {
+	return output.JSONTo(l.out).Encode(output.RecordOf(r))
+}
+
+func (l *lister) printSorted() error {
+	order := orders()[l.Sort]
+	slices.SortFunc(l.kept, func(a, b admin.Record) int {
+		return cmp.Or(order(a, b), cmp.Compare(a.Name, b.Name))
+	})
+	shown := l.kept
+	if l.Limit > 0 && len(shown) > l.Limit {
+		if l.Watch == 0 {
+			l.Report.Line(output.LevelNotice, fmt.Sprintf("there are %d more; --limit is %d", len(shown)-l.Limit, l.Limit))
+		}
+		shown = shown[:l.Limit]
+	}
+	if l.JSON {
+		for _, r := range shown {
+			if err := l.print(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(shown) == 0 && l.failed != nil {
+		return nil
+	}
+	if len(shown) == 0 {
+		text := "nothing is locked"
+		if l.Pattern != "" {
+			text = fmt.Sprintf("no locked name matches %q", l.Pattern)
+		}
+		if l.Watch > 0 {
+			_, err := fmt.Fprintln(l.out, text)
+			return err
+		}
+		l.Report.Line(output.LevelNotice, text)
+		return nil
+	}
+	width := 0
+	if !l.Wide && output.IsTerminal(l.Env.Stdout) {
+		width = output.WidthOf(l.Env.Stdout)
+	}
+	_, err := io.WriteString(l.out, output.Table(shown, l.Wide, width))
+	return err
+}
