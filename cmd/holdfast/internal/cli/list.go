@@ -86,14 +86,9 @@ func (o *listOptions) addTo(f *pflag.FlagSet) {
 }
 
 func (o *listOptions) complete(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return output.UsageError("one pattern at most; put it in quotes, else the shell replaces it by names of files; use: %s", cmd.UseLine())
-	}
-	if len(args) == 1 {
-		o.Pattern = args[0]
-	}
-	if _, err := path.Match(o.Pattern, ""); err != nil {
-		return output.UsageError("the pattern %q is not complete: [ without ], or \\ at the end", o.Pattern)
+	var err error
+	if o.Pattern, err = onePattern(cmd, args); err != nil {
+		return err
 	}
 	if o.Limit < 0 || o.Keys < 0 || o.Pace < 0 || o.Timeout < 0 {
 		return output.UsageError("--limit, --keys, --pace and --timeout cannot be negative")
@@ -108,4 +103,18 @@ func (o *listOptions) complete(cmd *cobra.Command, args []string) error {
 		return output.UsageError("--sort %q: use name, kind, holder, lease or waiters", o.Sort)
 	}
 	return nil
+}
+
+// onePattern returns the pattern of the command line, "" if it has none.
+func onePattern(cmd *cobra.Command, args []string) (string, error) {
+	switch len(args) {
+	case 0:
+		return "", nil
+	case 1:
+		if _, err := path.Match(args[0], ""); err != nil {
+			return "", output.UsageError("the pattern %q is not complete: [ without ], or \\ at the end", args[0])
+		}
+		return args[0], nil
+	}
+	return "", output.UsageError("one pattern at most; put it in quotes, else the shell replaces it by names of files; use: %s", cmd.UseLine())
 }

@@ -20,9 +20,6 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// progressLimit bounds a question whose answer is shown among others.
-const progressLimit = 900 * time.Millisecond
-
 // readOptions are the flags of commands that look at locks.
 type readOptions struct {
 	store.Connection

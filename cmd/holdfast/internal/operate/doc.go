@@ -1,5 +1,5 @@
-// Package operate is what operators do with the locks of any program: list them, and end a
-// hold by force.
+// Package operate is what operators do with the locks of any program: list them, follow
+// what happens to them, and end a hold by force.
 package operate
 
 import (

@@ -1,4 +1,4 @@
-package cli
+package operate
 
 import (
 	"bytes"
@@ -17,13 +17,13 @@ import (
 
 func TestTailPollsInTurn(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e"}
-	tail := &tailer{tailOptions: &tailOptions{pace: 8, every: time.Second}}
+	tail := &tailer{TailOptions: &TailOptions{Pace: 8, Every: time.Second}}
 	for _, want := range []string{"[a b]", "[c d]", "[e a]", "[b c]"} {
 		if got := fmt.Sprint(tail.turn(names)); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	tail.pace = 0
+	tail.Pace = 0
 	if got := tail.turn(names); len(got) != 5 {
 		t.Errorf("got %v, want all", got)
 	}
@@ -62,8 +62,8 @@ func TestTailUsesWhatWasRead(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		test.store.Backend = memhold.New()
-		l := &reader{options: &readOptions{}, env: output.Environment{Stdout: &out}, console: admin.New(&test.store)}
-		tail := newTailer(&tailOptions{every: time.Second}, l)
+		session := Session{Env: output.Environment{Stdout: &out}, Console: admin.New(&test.store)}
+		tail := newTailer(&TailOptions{Every: time.Second}, session)
 		for _, name := range test.known {
 			tail.observer.Poll(t.Context(), time.Now(), admin.Record{Name: name, Kind: admin.KindMutex, Holders: 1, Holds: []admin.Hold{
 				{Holder: admin.Holder{Owner: "a", Holds: 1, Remaining: time.Minute}},
@@ -132,7 +132,7 @@ func reported(e admin.Entry) observe.Change { return observe.Change{Entry: e, Re
 // before are only read.
 func TestTailShows(t *testing.T) {
 	now := time.Now()
-	tail := newTailer(&tailOptions{pattern: "job", since: time.Minute}, &reader{console: admin.New(memhold.New())})
+	tail := newTailer(&TailOptions{Pattern: "job", Since: time.Minute}, Session{Console: admin.New(memhold.New())})
 	tail.began = now
 	for _, test := range []struct {
 		what  admin.EntryType

@@ -1,4 +1,4 @@
-package cli
+package operate
 
 import (
 	"cmp"
@@ -52,12 +52,12 @@ func (t *tailer) print(c change) error {
 	c.Version = output.JSONVersion
 	c.At = cmp.Or(c.At, time.Now())
 	var err error
-	if t.json {
-		err = output.JSONTo(t.env.Stdout).Encode(c)
+	if t.JSON {
+		err = output.JSONTo(t.Env.Stdout).Encode(c)
 	} else {
-		_, err = fmt.Fprintln(t.env.Stdout, c)
+		_, err = fmt.Fprintln(t.Env.Stdout, c)
 	}
-	if t.lines++; err == nil && t.lines == t.count {
+	if t.lines++; err == nil && t.lines == t.Count {
 		return errEnough
 	}
 	return err
