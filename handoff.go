@@ -181,10 +181,11 @@ func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
 	return true
 }
 
-// blockSize returns for how many hand-offs to reserve tokens. Of the last block, used
-// tokens were used and left were not. Tokens come from the server's clock in microseconds.
-// A hand-off takes longer than a microsecond, so the counter cannot run ahead of the clock
-// by used tokens. It could by unused ones, so a block doubles only if all were used.
+// blockSize returns for how many hand-offs to reserve tokens. The last block had two parts:
+// `used` tokens were passed on, `left` tokens were not. Tokens come from the server's clock in
+// microseconds. A hand-off takes longer than a microsecond, so the tokens of hand-offs cannot
+// put the counter ahead of the clock. Unused tokens can. So a block doubles only if none is
+// left.
 func (o Handoff) blockSize(used, left int32) int {
 	want := int(used)
 	if left == 0 {
@@ -316,8 +317,8 @@ func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error
 }
 
 // yieldToOthers waits while other clients go first. They may have waited while this process
-// had the lock for long. Only the store knows whether one of them took the lock, so a caller
-// whose time ends during the yield still asks once.
+// had the lock for long. Only the store knows whether one of them took the lock, so the
+// caller still asks once if only its waiting time ends during the yield.
 func (a *acquisition) yieldToOthers(ctx, waitCtx context.Context) error {
 	if a.place == nil || a.yield.until == 0 || a.waitYield(waitCtx) || ctx.Err() == nil {
 		return nil

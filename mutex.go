@@ -81,8 +81,8 @@ func joined(err, unlock error) error {
 	return errors.Join(err, unlock)
 }
 
-// doWith runs fn with a lock, or several, that was taken, and unlocks it. It returns failed,
-// and does not run fn, if that is not nil.
+// doWith runs fn with a lock, or several, that was taken, and unlocks it. If the error failed
+// is not nil, no lock was taken: doWith returns that error, and does not run fn.
 func doWith[L interface {
 	Context(context.Context) context.Context
 	Unlock() error

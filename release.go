@@ -76,9 +76,8 @@ func (l *lease) releaseClaim(now clock.Instant) driver.Claim {
 	return c
 }
 
-// remainingUntil returns how much longer a name stays taken that is kept until the instant
-// kept.
-func remainingUntil(kept, now clock.Instant) time.Duration { return max(kept-now, 0) }
+// remainingUntil returns the time from now to the instant end, or 0 if that has passed.
+func remainingUntil(end, now clock.Instant) time.Duration { return max(end-now, 0) }
 
 // finish ends the hold and its renewals. It returns an error if the hold had ended before.
 func (h *hold) finish() error {

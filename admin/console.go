@@ -191,7 +191,7 @@ func (c *Console) readLog(ctx context.Context, f LogFilter, yield func(Entry, er
 // check returns an error for what is wrong before a call is sent.
 func (c *Console) check(names ...string) error {
 	if c.source == nil {
-		return fmt.Errorf("%s does not tell what is locked: %w", c.info.Name, errors.ErrUnsupported)
+		return fmt.Errorf("%s cannot list or show locks: %w", c.info.Name, errors.ErrUnsupported)
 	}
 	for _, name := range names {
 		switch {

@@ -32,8 +32,9 @@ const (
 	every      = time.Second
 	writeLimit = time.Second
 
-	// The number of entries is limited: most at once, and perSecond on average; rare ones
-	// have a limit of their own. Of further entries only the number is written.
+	// A burst has at most `most` entries, and the average is perSecond. Rare entries have a
+	// limit of their own: they are taken while fewer than most+rareRoom entries wait. All
+	// further entries are only counted.
 	most      = 100
 	rareRoom  = 50
 	perSecond = 10

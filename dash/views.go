@@ -245,8 +245,8 @@ func (v *views) since(w *view, id int64) (frame, <-chan struct{}) {
 	return all, w.changed
 }
 
-// parts renders the pieces of a page that may change: by identifier, and the
-// identifiers of its rows in order.
+// parts renders the pieces of a page that may change. It returns their HTML by identifier, and
+// the identifiers of the rows in their order.
 func (d *Dashboard) parts(c content) (html map[string]string, order []string) {
 	html = map[string]string{}
 	var b bytes.Buffer

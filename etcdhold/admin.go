@@ -129,9 +129,9 @@ func (s *store) page(ctx context.Context, from, end string, b *budget.Budget) (*
 // candidate is a name that may be in use, with one of its keys.
 type candidate struct{ name, key string }
 
-// leased returns the names in found whose key has a lease. A key without one is data that
-// only looks like a lock, and below such a name there may be many. From 3.7 on etcd does
-// not return the lease of a key without its value.
+// leased returns the names in found whose key has a lease, or was deleted meanwhile. A key
+// without a lease is data that only looks like a lock. leased reads the keys with their values,
+// because etcd 3.7 returns no leases for a read of keys alone.
 func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget) (names []string, err error) {
 	for chunk := range slices.Chunk(found, readsAtOnce) {
 		gets := make([]clientv3.Op, len(chunk))

@@ -135,8 +135,8 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 	return entries, err
 }
 
-// enqueue is Enqueue with a key whose suffix is at least from. taken reports whether
-// another claim has that key.
+// enqueue does what Enqueue does, with a key whose suffix is not lower than the number from.
+// taken reports whether another claim has that key.
 func (s *store) enqueue(ctx context.Context, session int64, name string, m ordered.Label, note string, alone bool, from int) (entries []ordered.Entry, taken bool, err error) {
 	use := s.keys.begin(session, name, m.ID, from)
 	key := keyOf(session, name, m, use.text)

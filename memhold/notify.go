@@ -2,7 +2,7 @@ package memhold
 
 import "context"
 
-// listener is a Notify of a client.
+// listener is one call of Notify that has not ended.
 type listener struct {
 	client string
 	ended  []uint64      // Claim.Seq of grants of which the client was not notified yet

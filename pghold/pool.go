@@ -28,8 +28,8 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 	return b.engine.Renew(context.WithValue(ctx, renewing{}, true), cs)
 }
 
-// pool lends the connections of a pgxpool.Pool. The Pool counts a dead connection for up to
-// 15 seconds, until it is closed. A renewal does not wait for that: it gets an extra
+// pool lends the connections of a pgxpool.Pool. A dead connection takes room in the Pool until
+// it is closed, for up to 15 seconds. A renewal does not wait for that: it gets an extra
 // connection.
 type pool struct {
 	*pgxpool.Pool

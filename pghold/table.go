@@ -138,8 +138,8 @@ func (t *table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) 
 	return t.found(ctx, cs, a, t.statements.release, t.statements.releaseAll, t.channel)
 }
 
-// found runs a statement, one or all, that answers with the names and owners of the
-// claims that it found.
+// found runs the statement `one` for a single claim, and `all` for several. It returns for each
+// claim whether the answer has its name and owner.
 func (t *table) found(ctx context.Context, cs []driver.Claim, a arguments, one, all string, more ...any) ([]bool, error) {
 	statement, args := all, []any{a.names, a.owners, a.times}
 	if len(cs) == 1 {

@@ -93,7 +93,8 @@ func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 	}
 }
 
-// await waits until the result of the release of an attempt is certain.
+// await waits until the result of the release of an attempt is certain, at most for the time
+// limit. It returns earlier if only slow nodes have not answered, or when ctx ends.
 func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) error {
 	early, late := time.NewTimer(grace(limit)), time.NewTimer(limit)
 	defer early.Stop()

@@ -25,7 +25,7 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 		return driver.Outcome{}, err
 	}
 	if c.TTL > b.info.MaxTTL {
-		return driver.Outcome{}, fmt.Errorf("quorum: %w: %w: a lease of %v, of at most %v", driver.ErrRefused, driver.ErrNotExecuted, c.TTL, b.info.MaxTTL)
+		return driver.Outcome{}, fmt.Errorf("quorum: %w: %w: a lease of %v is longer than the maximum of %v", driver.ErrRefused, driver.ErrNotExecuted, c.TTL, b.info.MaxTTL)
 	}
 	if err := b.distinct(ctx); err != nil {
 		return driver.Outcome{}, err

@@ -82,7 +82,8 @@ func (b *Backend) explain(ctx context.Context, info ServerInfo, losses ...loss) 
 }
 
 // keyLoss returns the event of the server that may have removed keys, or nil if none is known.
-// In a cluster it returns nil, because any node would reply, and not the node of the key.
+// In a cluster it returns nil, because the reply may come from another node than the one that
+// has the key.
 func (b *Backend) keyLoss(ctx context.Context, info ServerInfo) *driver.GoneError {
 	b.clients.Forget() // the registrations may be lost, too
 	if info.Cluster {

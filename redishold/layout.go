@@ -89,7 +89,7 @@ func (o *Options) limits(info driver.Info) driver.Info {
 	return info
 }
 
-// check returns the error of invalid options, which every claim gets.
+// check returns an error if the options are invalid. Every claim then fails with it.
 func (o *Options) check() error {
 	switch {
 	case o.Layout > Timestamp:

@@ -280,7 +280,7 @@ func (l *link) sync(ctx context.Context) (time.Duration, error) {
 	})
 }
 
-// touch restarts idleTimer, which ends a session that was not used for its timeout. The
+// touch restarts idleTimer, which ends a session that was unused for as long as its timeout. The
 // pings of the client show only that the process lives, not that it holds a lock.
 func (l *link) touch() {
 	l.mu.Lock()

@@ -22,8 +22,9 @@ func (key nodeKey) kind() ordered.Kind {
 	return ordered.Permit
 }
 
-// enqueuePermit is enqueue for a permit. In its queue, claims that wait for the mutex look
-// like entries of another program, so that they block every claim behind them.
+// enqueuePermit is enqueue for a permit. In the queue that it returns, claims that wait for the
+// mutex look like entries of another program, because such entries block every claim behind
+// them.
 func (l *link) enqueuePermit(ctx context.Context, name string, m ordered.Label, note string, alone bool) (queue []ordered.Entry, err error) {
 	if queue, err = l.readPermits(ctx, name); err != nil {
 		return nil, err

@@ -128,7 +128,8 @@ func (o *Observer) reasons(ctx context.Context, ended []admin.Ended) map[admin.E
 	return why
 }
 
-// put replaces what is known of r.Name, and adds what changed. The mutex is held.
+// put stores r as the new state of its name, and adds the changes to o.pending. The caller
+// holds o.mu.
 func (o *Observer) put(now time.Time, r admin.Record, why map[admin.Ended]string) {
 	old, known := o.states[r.Name]
 	if r.Kind == admin.KindUnknown || old.Seen.After(now) {
@@ -186,8 +187,8 @@ func (o *Observer) Scan(ctx context.Context, f admin.Filter, wants func(name str
 	return missed, err
 }
 
-// notPolledSince returns a Record of a free name for each known name that was not polled since
-// a time, the one that was not polled for the longest time first.
+// notPolledSince returns the known names that had no poll since the given time, as Records of
+// free names. The name with the oldest poll comes first.
 func (o *Observer) notPolledSince(since time.Time) []admin.Record {
 	var list []State
 	for s := range o.All {

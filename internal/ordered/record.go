@@ -137,7 +137,7 @@ func (p *parted) kind() admin.Kind {
 	return admin.KindMutex
 }
 
-// hold describes an entry.
+// hold returns an entry as operators see it. rest is the remaining time of its session.
 func (e *Entry) hold(rest time.Duration) admin.Hold {
 	note, client, _ := e.parseNote()
 	h := admin.Hold{Holder: admin.Holder{Owner: e.owner(), Note: note, Holds: 1, Remaining: rest}, Mode: e.mode()}

@@ -149,9 +149,10 @@ func (e *Engine) releaseUnknown(ctx context.Context, key claimKey) error {
 	return cmp.Or(e.forced(ctx, key), none())
 }
 
-// beginRelease records that c is being released. It returns the claim whose entry is
-// concerned, and the call that the Store needs: nil if the claim is not known, or if others
-// still need the entry.
+// beginRelease records that c is being released. It returns the claim that has the entry, and
+// the method of the Store that releases it. The method is nil if the Store has nothing to do:
+// other claims still need the entry, or the claim is not known and none of its tries was
+// interrupted.
 func (e *Engine) beginRelease(c *driver.Claim) (*claim, func(context.Context, int64, string, Label) (bool, error)) {
 	m := labelOf(c)
 	key := claimKey{c.Name, m.ID}

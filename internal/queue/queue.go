@@ -28,7 +28,8 @@ type Queue[K, T comparable, S any] struct {
 	use[K, T, S]
 }
 
-// use is the part of a queue that begins and ends with its use. Queues.mu guards it.
+// use has the fields of a Queue that are reset before it is used for another key. Queues.mu
+// guards it.
 type use[K, T comparable, S any] struct {
 	key         K
 	heads       int             // 0 while a value is held

@@ -82,7 +82,8 @@ func schemes() map[string]Target {
 // Schemes returns the schemes that ParseTarget accepts, sorted.
 func Schemes() []string { return slices.Sorted(maps.Keys(schemes())) }
 
-// readScheme returns what a scheme says. It does not quote what may be a password.
+// readScheme returns the deployment of a scheme. Its error leaves the scheme out if that text
+// may be a part of a password.
 func readScheme(scheme string) (Target, error) {
 	if t, known := schemes()[scheme]; known {
 		return t, nil

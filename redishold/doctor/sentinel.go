@@ -61,7 +61,7 @@ func checkSentinelsAnswer(e *exam) Finding {
 	f := Finding{ID: "sentinels-answer"}
 	for _, s := range e.sentinels {
 		if s.err != nil {
-			f.Severity, f.Saw = Warning, "it does not tell of the master: "+s.err.Error()
+			f.Severity, f.Saw = Warning, "it does not name the master: "+s.err.Error()
 			f.Servers = append(f.Servers, s.addr)
 		}
 	}

@@ -68,7 +68,7 @@ func (t *target) refused(text string) error {
 	case strings.Contains(text, "SELECT is not allowed in cluster mode"):
 		return fmt.Errorf("%w: only clusters of Valkey 9 or newer have databases other than 0; name none", reply)
 	case strings.Contains(text, "DB index is out of range"):
-		return fmt.Errorf("%w: there is no database %d; how many there are is the server's setting databases, in a cluster of Valkey 9 cluster-databases", reply, t.DB)
+		return fmt.Errorf("%w: there is no database %d; the server's setting databases (cluster-databases in a cluster of Valkey 9) limits the number", reply, t.DB)
 	case t.Deployment == redisurl.OnlyCluster && strings.Contains(text, "cluster support disabled"):
 		return errNoCluster
 	}

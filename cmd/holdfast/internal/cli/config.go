@@ -85,7 +85,7 @@ func newImportCommand(env output.Environment) *cobra.Command {
 	var verbose bool
 	cmd := &cobra.Command{
 		Use:                   "import [flags] FILE",
-		Short:                 "Write the holdfast.yaml that says what a file of a Java program says",
+		Short:                 "Write a holdfast.yaml with the settings of a Java program's configuration file",
 		Long:                  importLong,
 		Example:               importExample,
 		DisableFlagsInUseLine: true,
@@ -110,7 +110,7 @@ func newImportCommand(env output.Environment) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "holdfast.yaml", "the file to write; - is standard output")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "say what happens")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "print what happens")
 	return cmd
 }
 

@@ -12,9 +12,9 @@ import (
 
 const electLong = `Elect is a candidate for the lock NAME, and runs CMD while it is the leader. When CMD
 ends, or leadership is lost, it releases the lock and campaigns again, until a signal
-ends it. After each term it waits: first for --backoff, then longer each time, up to a
-minute, as long as terms are shorter than a minute. A store that cannot be reached at the
-start is waited for.
+ends it. After each term it waits for --backoff. After several terms shorter than a minute
+it waits longer each time, up to a minute. It also waits for a store that cannot be reached
+at the start.
 
 When leadership is lost, CMD gets --signal and then SIGKILL, before another client can
 become the leader. "holdfast run --help" describes CMD, its environment and signals. A

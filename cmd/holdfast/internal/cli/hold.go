@@ -67,7 +67,7 @@ func newHoldCommand(env output.Environment) *cobra.Command {
 	o.addTo(f)
 	o.addWaitTo(f)
 	o.addKindTo(f)
-	f.DurationVar(&o.Period, "for", 0, "release the lock after this; 0 never does")
+	f.DurationVar(&o.Period, "for", 0, "release the lock after this time; 0 means no limit")
 	f.BoolVar(&o.IgnoreInput, "ignore-stdin", false, "go on when standard input is closed")
 	addExitCode(f, &o.ConflictCode, "conflict-exit-code", "E", output.ExitBusy, 0, "status if the lock is held by another")
 	f.BoolVar(&o.JSON, "json", false, "print JSON: an object when the lock is held, and one at the end")

@@ -35,7 +35,7 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.Reason, "reason", "", "shown to waiters for the lock")
 	o.AddEventLogTo(f)
 	f.StringArrayVar(&o.Labels, "label", nil, "key=value, shown beside the reason; may be repeated")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 }
 
 // ttlSetting is where the lease comes from.

@@ -35,9 +35,9 @@ func (o *readOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
 	f.SortFlags = false
 	o.AddStoreTo(f)
 	f.BoolVar(&o.json, "json", false, "print JSON, an object on each line")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 	if timeout > 0 {
-		f.DurationVar(&o.timeout, "timeout", timeout, "give up after this; 0 never does")
+		f.DurationVar(&o.timeout, "timeout", timeout, "give up after this time; 0 means no limit")
 	}
 }
 

@@ -107,7 +107,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.Counters, "counters", false, "also show bare numbers, which may be latches")
 	f.BoolVar(&o.OnlyViewed, "only-while-viewed", false, "poll only while a page is open: fewer events")
 	f.StringVar(&o.MetricsListen, "metrics-listen", "", "another address for /metrics and /healthz, without authentication")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "say what happens")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 }
 
 // serveSettings are where values come from that were not given.

@@ -65,11 +65,11 @@ func newTailCommand(env output.Environment) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(f, 0)
-	f.DurationVar(&o.Since, "since", 0, "begin with the events of this time before now, from the event log of Redis")
+	f.DurationVar(&o.Since, "since", 0, "begin with events that are at most this old, from the event log of Redis")
 	f.DurationVar(&o.Every, "every", time.Second, "how often to poll the known locks")
 	f.DurationVar(&o.Scan, "scan", 2*time.Second, "how long to wait between two scans for new locks")
-	f.DurationVar(&o.Period, "for", 0, "end after this; 0 never does")
-	f.IntVar(&o.Count, "count", 0, "end after this many lines; 0 never does")
+	f.DurationVar(&o.Period, "for", 0, "end after this time; 0 means no limit")
+	f.IntVar(&o.Count, "count", 0, "end after this many lines; 0 means no limit")
 	f.IntVar(&o.Pace, "pace", 200, "commands per second for polls, and again for scans; 0 is as fast as the store answers")
 	return cmd
 }

@@ -200,8 +200,8 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// readFound reads a file of the current folder if nobody else could have written it. What
-// is open is examined: behind the name there may be another file by then.
+// readFound reads a file of the current folder if no other user could have written it. It
+// checks the file that it has opened, because the name may belong to another file by then.
 func readFound(name string) (*File, error) {
 	file, err := os.Open(name)
 	if err != nil {

@@ -31,7 +31,7 @@ func mysqlTarget(r Request) (*Target, error) {
 	return &Target{shape: shape, open: m.open}, nil
 }
 
-// database is one before it is connected to.
+// database has the settings of a MySQL database before the first connection.
 type database struct {
 	config  *mysql.Config // without an address
 	addrs   []string

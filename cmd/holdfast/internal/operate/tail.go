@@ -18,8 +18,8 @@ type TailOptions struct {
 	Since   time.Duration // begin with the events of that time in the event log
 	Every   time.Duration // how often the known locks are polled
 	Scan    time.Duration // the pause between two scans for new locks
-	Period  time.Duration // the tail ends after this; 0 never does
-	Count   int           // it ends after so many lines; 0 never does
+	Period  time.Duration // the tail ends after this; 0 means no limit
+	Count   int           // it ends after so many lines; 0 means no limit
 	Pace    int           // commands a second for polls, and again for scans; 0 is as fast as the store answers
 }
 

@@ -23,7 +23,7 @@ func newAttempts() *attempts { return &attempts{changed: make(chan struct{}, 1)}
 // begin forgets what an acquire before has left.
 func (a *attempts) begin() { a.set(func() { a.err, a.busy = nil, false }) }
 
-// observe records what an event says of the calls.
+// observe records the error of a try, that the lock is busy, or the owner of a grant.
 func (a *attempts) observe(e holdfast.Event) {
 	switch {
 	case e.Type == holdfast.EventCall && e.Op == holdfast.OpTry:

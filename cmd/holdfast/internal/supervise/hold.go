@@ -16,7 +16,7 @@ import (
 
 // Hold is a hold without a command.
 type Hold struct {
-	Period      time.Duration // it ends after this; 0 never does
+	Period      time.Duration // it ends after this; 0 means no limit
 	IgnoreInput bool          // it goes on when standard input is closed
 	JSON        bool
 }
