@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// acquisition is one claim on its way from the first try to a hold.
+// acquisition is the state of one call that takes a lock, from its first step to the hold.
 type acquisition struct {
 	locker *Locker
 	req    request
@@ -19,16 +19,16 @@ type acquisition struct {
 	began    clock.Instant
 	place    *place // in a queue of this process; nil if it is in none
 	handoffs int    // how often its lease may be passed on; 0 if the claim did not wait in the queue
-	yield    yield  // to other clients, before the first try
-	given    *hold  // that another goroutine of this process passed on; nil if none did
+	yield    yield  // the time for which other clients go first, before the first try
+	given    *hold  // the hold that another goroutine of this process passed on to the claim; nil if none did
 	waiter   driver.Waiter
-	inQueue  *queuedClaim // keeps its place in the queue of a store with sessions; nil if there is none
+	inQueue  *queuedClaim // renews the claim while it waits in the queue of a store with sessions; nil if it does not
 	asked    clock.Moment // the start of the last try
 	detached *detachedTry // a try that goes on without the caller; nil if none does
 
 	last    driver.Outcome // the last answer that was "busy"
 	lastErr error          // the last failure
-	permits int            // how many the semaphore has, if not as many as the claim says
+	permits int            // the number of permits of the semaphore if the claim has another number; otherwise 0
 
 	lateFrom clock.Instant // the start of the first of the tries that late counts
 
@@ -41,7 +41,7 @@ type acquisition struct {
 	grantUnused  bool // the store granted the claim, but no hold was made of it
 	queued       bool // the store has the claim in its queue
 	waitReported bool // EventWait was emitted
-	stayed       bool // it waited for the store in place of all heads of its queue
+	stayed       bool // of several heads of its queue, it was the one that waited for the store
 	asking       bool // a try is under way; still true after it panicked
 }
 
@@ -67,8 +67,9 @@ func (a *acquisition) makeClaim() {
 	}
 }
 
-// replaceClaim makes a new claim in place of one that was ended by force. The store had
-// granted it in an answer that was lost, so the caller never had the lock. It asks again.
+// replaceClaim makes a new claim in place of one that the store does not have any more. The
+// store had granted the old claim, but the answer was lost, and then the claim was ended by
+// force. So the caller never had the lock, and asks again with the new claim.
 func (a *acquisition) replaceClaim() {
 	a.leaveQueued()
 	closeWaiter(a.waiter)
@@ -105,9 +106,11 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	return lock, err
 }
 
-// waitInQueue takes a place in the queue of this process, and returns when the claim is at
-// its head or was given a hold. A fair claim queues in the store instead. A reader or a
-// permit asks the store at once, unless others wait already.
+// waitInQueue takes a place in the queue of this process. It returns nil when the place is
+// that of a head, or when another goroutine has passed a hold on to the claim. It returns an
+// error if the caller does not wait and there is a queue already, or if the caller's time is
+// over. A fair claim queues in the store instead. A reader or a permit asks the store at
+// once, unless this process has a queue for it already.
 func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 	if a.skipsQueue() || !a.kind.exclusive() && a.tries == 0 && !a.locker.queues.Do(a.queueKey(), func(*hold, *queueState) {}) {
 		return nil
@@ -153,7 +156,8 @@ func (a *acquisition) enter() (p *place, head bool) {
 	})
 }
 
-// becomeHead takes over what the head before has left.
+// becomeHead takes the number of hand-offs and the yield that the previous head has left in
+// the state of the queue.
 func (a *acquisition) becomeHead() {
 	a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) {
 		a.handoffs, a.yield = s.handoffs, s.yield
@@ -181,8 +185,9 @@ func (a *acquisition) skipsQueue() bool { return a.kind == fair || a.req.beside 
 
 func (a *acquisition) queueKey() queueKey { return queueKey{a.claim.Name, a.kind} }
 
-// ask is the loop of every lock. It tries. A grant becomes a hold; after no answer it tries
-// with the same claim again; if the lock is busy it waits.
+// ask asks the store until it has a hold or an error. Each round makes one try. If the store
+// grants the claim, ask makes a hold of it. If the lock is busy, ask waits before the next
+// try. If the try failed, the method failed decides whether ask tries again.
 func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 	for {
 		a.asked = a.locker.clock.Read()
@@ -219,18 +224,18 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		if err := a.failed(ctx, waitCtx, err); err != nil {
 			return nil, err
 		}
-		if a.claim.Indeterminate { // it may be granted, and then the heads of its own queue wait for it
+		if a.claim.Indeterminate { // the store may have granted it: the other heads of the queue would then wait for this claim
 			continue
 		}
-		if _, err := a.goBack(ctx, waitCtx); err != nil { // one head is enough for a store that fails
+		if _, err := a.goBack(ctx, waitCtx); err != nil { // one head is enough to ask a store that fails
 			return nil, err
 		}
 	}
 }
 
-// try makes one attempt. It ends with ctx, or when the lease that it asks for would be of
-// no use any more. The first attempt gets the time of a round trip, however short the wait
-// limit is.
+// try makes one attempt. The attempt ends with ctx, or when a later grant would be of no use,
+// because most of the lease would have passed. The first attempt may take the time of a round
+// trip, even if the wait limit is shorter.
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 	limit, wait := retry.TryTimeout(a.claim.TTL, int(a.failures)), time.Duration(0)
 	if a.tries == 0 && a.req.wait > 0 && a.req.wait != forever {
@@ -269,8 +274,10 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 }
 
 // grantedMeanwhile makes a hold of a grant that the store sent while the claim waited. It
-// returns nil if out is no grant, or if another try is needed: to set the end of a lease
-// with a fixed end, or because an earlier try had no answer.
+// returns nil if out is no grant, or if another try is needed. Another try is needed to set
+// the end of a lease with a fixed end, after an earlier try without an answer, if the grant
+// came too late or its lease is too short for the margin, and if the machine may have been
+// suspended.
 func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 	if !out.Granted || a.req.leased || a.claim.Indeterminate {
 		return nil
@@ -282,7 +289,7 @@ func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 		return nil
 	case margin < a.locker.margin && a.locker.marginChosen: // the caller said that a holder needs that long to stop
 		return nil
-	case a.locker.clock.Read().Suspended(a.asked, margin/2): // only the store knows whether the lease outlived that
+	case a.locker.clock.Read().Suspended(a.asked, margin/2): // only the store knows whether the lease lasted through the suspension
 		return nil
 	}
 	return a.hold(a.asked, out, margin)
@@ -306,8 +313,8 @@ func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.D
 	return lock
 }
 
-// holdPlace turns the place in the queue into the holder's. If the hold excludes no one, it
-// admits others instead.
+// holdPlace turns the claim's place in the queue into the place of the holder. If several
+// holds may exist at once, it ends the place and admits waiters instead.
 func (a *acquisition) holdPlace(l *lease) {
 	switch {
 	case a.place == nil:
@@ -326,9 +333,10 @@ func (a *acquisition) holdPlace(l *lease) {
 	a.place = nil
 }
 
-// wait sleeps until another try is worth while. Every sleep is bounded, because the store's
-// message may be lost. It returns what the store granted during the sleep, the zero Outcome
-// if nothing.
+// wait records that the lock is busy, and sleeps until another try may succeed. Each sleep is
+// bounded, because a notification of the store may be lost. wait returns the grant that the
+// store sent during the sleep, or the zero Outcome if it sent none. It returns an error if
+// the caller does not wait, or if the caller's time is over.
 func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
 	a.failures, a.late, a.last, a.answered = 0, 0, out, true
 	a.queued = a.queued || out.Queued
@@ -362,7 +370,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 	return meanwhile, nil
 }
 
-// spareWaiter returns the spare Waiter of the queue; nil if there is none.
+// spareWaiter takes the spare Waiter out of the queue and returns it; nil if there is none.
 func (a *acquisition) spareWaiter() (w driver.Waiter) {
 	if a.place != nil {
 		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { w = s.takeSpare() })
@@ -370,7 +378,8 @@ func (a *acquisition) spareWaiter() (w driver.Waiter) {
 	return w
 }
 
-// leave gives up a place in a queue. A hold that was passed to it goes to the next waiter.
+// leave ends a place in a queue. If a hold was passed on to the place, leave passes it on to
+// the next waiter, or releases it if there is none.
 func leave(p *place) {
 	var unused driver.Waiter
 	given, ok := p.Leave(func(s *queueState, n int) { unused = s.dropSpare(n) })

@@ -18,8 +18,8 @@ import (
 // cuts off such a try: it runs detached, in its own goroutine and under its own context. If
 // the caller gives up, the try goes on, and the release of the claim waits for its end.
 
-// tryDetached makes one attempt that goes on if ctx ends. The caller waits for it no longer
-// than wait, if that is not 0.
+// tryDetached makes one attempt that goes on if ctx ends. If `wait` is not 0, the caller
+// waits for the attempt no longer than that.
 func (a *acquisition) tryDetached(ctx context.Context, wait time.Duration) (driver.Outcome, error) {
 	if !a.awaitDetached(ctx) {
 		return driver.Outcome{}, ctx.Err()
@@ -67,11 +67,12 @@ func (l *Locker) tryAllDetached(ctx context.Context, as []*acquisition, claims [
 	return answers
 }
 
-// callDetached makes a call in a goroutine, under a context that ends after limit, and
-// returns its answer. If ctx ends first, it returns the try that goes on. sent reports of an
-// answer whether the store may have got the call. A call that is still unsent when ctx ends
-// need not be sent: it finds ctx by deadline.Caller. A panic of the call is raised again for
-// the caller, or logged if the caller has given up.
+// callDetached makes a call in a goroutine, under a context that ends after `limit`. If the
+// call returns first, callDetached returns its answer. If ctx ends first, callDetached
+// returns the detached try, which goes on. The function `sent` reports, by the answer,
+// whether the store may have received the call. If ctx has ended before the call is sent, it
+// need not be sent any more: the call finds ctx with deadline.Caller. A panic of the call is
+// raised again for the caller, or logged if the caller has given up.
 func callDetached[T any](ctx context.Context, l *Locker, limit time.Duration, call func(context.Context) T, sent func(T) bool) (answer T, unreturned *detachedTry) {
 	type end struct {
 		answer T
@@ -112,12 +113,12 @@ type detachedTry struct {
 
 	mu        sync.Mutex
 	ended     bool
-	sent      bool // the store may have got it, by its answer
+	sent      bool // the store may have received the call, as far as its answer shows
 	callbacks []func(sent bool)
 }
 
-// onReturn calls f when the try has returned. If that is still to come, the goroutine of the
-// try calls it, so that thousands of detached tries need no more goroutines.
+// onReturn calls f at once if the try has returned. Otherwise the goroutine of the try calls
+// f when the try returns, so that thousands of detached tries need no more goroutines.
 func (t *detachedTry) onReturn(f func(sent bool)) {
 	t.mu.Lock()
 	ended := t.ended
@@ -130,7 +131,7 @@ func (t *detachedTry) onReturn(f func(sent bool)) {
 	}
 }
 
-// end records that the try has returned.
+// end records that the try has returned, and calls the functions that onReturn has stored.
 func (t *detachedTry) end(sent bool) {
 	t.mu.Lock()
 	t.ended, t.sent = true, sent
@@ -142,7 +143,7 @@ func (t *detachedTry) end(sent bool) {
 	}
 }
 
-// maybeSent reports whether the store may have got the call that a answers.
+// maybeSent reports whether the store may have received the call that had the result a.
 func maybeSent(a driver.Attempt) bool { return a.Err == nil || !retry.Certain(a.Err) }
 
 // queuedClaim is a claim that waits in a queue of a store with Info.SessionTTL. Such a store
@@ -182,8 +183,8 @@ func (a *acquisition) leaveQueued() {
 	}
 }
 
-// queuedContext is ctx, but also ends when the place in the store's queue is lost: the next
-// try takes a new one.
+// queuedContext returns ctx, or the context of the claim's place in the store's queue, which
+// also ends when that place is lost. The wait ends then, and the next try takes a new place.
 func (a *acquisition) queuedContext(ctx context.Context) context.Context {
 	if a.inQueue != nil {
 		return a.inQueue.ctx
@@ -200,7 +201,8 @@ func (q *queuedClaim) Until() clock.Instant { return clock.Longest }
 // Claim returns the claim.
 func (q *queuedClaim) Claim(clock.Instant) driver.Claim { return q.claim }
 
-// Answered has nothing to record but the error.
+// Answered records nothing, and returns a report with the error of the renewal. It returns
+// false if the wait has ended or the place is lost.
 func (q *queuedClaim) Answered(_ clock.Moment, answer driver.Renewal) (renew.Report, bool) {
 	return renew.Report{Item: q, Err: answer.Err}, q.ctx.Err() == nil
 }

@@ -16,13 +16,13 @@ import (
 // because a store answers a release within a round trip.
 const cleanersMost = 32
 
-// Drain waits for the work of the Locker in the background, and returns nil: releases
-// after a cancelled acquire without an answer, and after an Unlock without an answer. If
-// a program ends without Drain, such a lock stays until its lease ends. Each of these
-// releases takes one TTL at most, that of a waiter of a fair lock as long as its place
-// lasts. If ctx ends first, Drain returns its error. Drain does not wait for held locks.
-// When it returns nil, every loss so far has been reported to Options.Observe and to the
-// Logger.
+// Drain waits for the work of the Locker in the background, and then returns nil. That work
+// is the release after a cancelled acquire without an answer, and after an Unlock without an
+// answer. If a program ends without Drain, such a lock stays until its lease ends. Each of
+// these releases takes one TTL at most. The release for a waiter of a fair lock may take as
+// long as the store keeps the waiter's place. If ctx ends first, Drain returns its error.
+// Drain does not wait for held locks. When it returns nil, every loss so far has been
+// reported to Options.Observe and to the Logger.
 func (l *Locker) Drain(ctx context.Context) error {
 	if err := l.background.Wait(ctx); err != nil {
 		return err
@@ -33,7 +33,9 @@ func (l *Locker) Drain(ctx context.Context) error {
 	return nil
 }
 
-// giveUp releases what the store may have of the claim, and the claim's place in the queue.
+// giveUp ends an acquisition without a lock. It ends the claim's place in the queue of this
+// process. If the store may have the claim, as a hold or in its queue, giveUp releases the
+// claim in the background.
 func (a *acquisition) giveUp() {
 	a.leaveQueued()
 	closeWaiter(a.waiter)
@@ -57,9 +59,9 @@ func (a *acquisition) giveUp() {
 	}
 }
 
-// keptFor returns how long the store keeps the claim after the last try: as a hold, or in
-// its queue. Other programs may count the time of a place from the end of the holder's
-// lease.
+// keptFor returns how long the store keeps the claim after the last try: as a hold, or as a
+// place in its queue. The time of a place counts from the end of the holder's lease here,
+// because other programs may count it so.
 func (a *acquisition) keptFor() time.Duration {
 	if !a.claim.Fair {
 		return a.claim.TTL
@@ -67,21 +69,22 @@ func (a *acquisition) keptFor() time.Duration {
 	return max(a.claim.TTL, a.last.RetryAfter+a.locker.info.PlaceTTL)
 }
 
-// retryReleaseUntil repeats a release whose first call failed with err, for as long as
-// Unlock waits.
+// retryReleaseUntil is retryRelease for an Unlock whose first call failed with err. It ends
+// at the instant `until`, when the Unlock has to return.
 func (l *Locker) retryReleaseUntil(c driver.Claim, kept clock.Instant, err error, until clock.Instant) error {
 	ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 	defer cancel()
 	return l.retryRelease(ctx, c, kept, err)
 }
 
-// cleanUp releases a claim in the background. first is the error of the first release, nil
-// if there was none. It repeats the release until the result is certain, or until the
-// instant until, when the store has dropped the claim by itself. It never uses a caller's
-// context, which has often ended when a clean-up is due.
+// cleanUp releases a claim in the background. The parameter `first` is the error of the first
+// release, nil if there was none; for `kept` see retryRelease. cleanUp repeats the release
+// until the result is certain, or until the instant `until`, when the store has dropped the
+// claim by itself. It never uses a caller's context, which has often ended when a clean-up is
+// due.
 func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant) {
 	l.cleaner.Go(func(waited bool) {
-		if waited { // behind other releases: one attempt is always made
+		if waited { // that may have taken too long: one attempt is always made
 			until = max(until, l.clock.Now()+retry.ReleaseTimeout(c.TTL, 0))
 		}
 		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
@@ -100,11 +103,12 @@ func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until 
 	})
 }
 
-// retryRelease repeats a release until its result is certain or ctx ends. first is the
-// error of the first release, nil if there was none. The name stays taken until kept; 0
-// means that it does not. retryRelease returns nil if the claim was released, also by an
-// earlier call whose answer was lost, and an error that is driver.ErrGone if there was
-// nothing to release.
+// retryRelease repeats a release until its result is certain or ctx ends. The parameter
+// `first` is the error of the first release, nil if there was none. The name stays taken
+// until the instant `kept`; 0 means that the release frees the name. retryRelease returns nil
+// if the claim was released, also if an earlier call without an answer released it. It
+// returns an error that is driver.ErrGone if there was nothing to release, and otherwise the
+// last error.
 func (l *Locker) retryRelease(ctx context.Context, c driver.Claim, kept clock.Instant, first error) (err error) {
 	indeterminate := first != nil && !retry.Certain(first)
 	defer func() {
@@ -154,8 +158,8 @@ func mayBeKept(reason driver.Reason) bool {
 // any of them. So a lease without renewals does not end by itself there: it has to be
 // released.
 
-// releaseUntil returns until when a release that is due now is worth while: the store has
-// dropped the claim by itself then.
+// releaseUntil returns the instant until which a release that is due now has to be repeated.
+// After that instant the store has dropped the claim by itself.
 func (l *lease) releaseUntil(now clock.Instant) clock.Instant {
 	if session := l.locker.info.SessionTTL; session > 0 {
 		return now + session

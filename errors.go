@@ -13,7 +13,7 @@ import (
 )
 
 // Errors to test for with errors.Is. A call that the store cannot perform returns
-// errors.ErrUnsupported. errors.As reaches the error of the store.
+// errors.ErrUnsupported. errors.As finds the error of the store in an error that contains it.
 var (
 	// ErrBusy: another client holds the lock. The error is also a *BusyError.
 	ErrBusy = errors.New("held by another")
@@ -38,8 +38,8 @@ type BusyError struct {
 	Remaining time.Duration // the rest of the holder's lease without a renewal; 0 if unknown
 	HeldFor   time.Duration // how long the holder has held it; 0 if unknown
 
-	// Until is set if nobody holds the lock any more: AtLeast keeps it taken until then,
-	// and Holder is who had it.
+	// Until is set if nobody holds the lock any more, but AtLeast keeps its name taken until
+	// then. Holder is then the last holder.
 	Until time.Time
 }
 
@@ -59,8 +59,8 @@ func (e *BusyError) Error() string {
 	return text
 }
 
-// taken returns a text with the holder, or with the last one and until when the lock is
-// kept.
+// taken returns the part of the text that names the holder. If AtLeast keeps the lock, that
+// part names the last holder, and the time until which the lock is kept.
 func (e *BusyError) taken() string {
 	holder := cmp.Or(e.Holder, "another client")
 	if e.Until.IsZero() {
@@ -108,17 +108,20 @@ func coarse(d time.Duration) time.Duration {
 // errSlow is the error if most of the lease has passed when a grant arrives.
 var errSlow = errors.New("the store answers so slowly that the lease would be over soon")
 
-// After lateMost grants in a row that came too late, an acquire fails. It would otherwise
-// try without end, and keep the name taken from other clients, if the lease is too short
-// for the store. If the lease is renewed, the acquire fails only after lateLong: like a
-// store that is unreachable, a store that is slow for some seconds is waited for.
+// An acquire fails after lateMost grants in a row that came too late. Otherwise an acquire
+// whose lease is too short for the store would try without end, and other clients would find
+// the name taken again and again. If the lease has no fixed end, the acquire fails only when
+// such grants have come for lateLong: it waits for a store that is slow for some seconds, as
+// for a store that is unreachable.
 const (
 	lateMost = 3
 	lateLong = 10 * time.Second
 )
 
-// failed decides what to do after a try without a usable answer. nil means to try again,
-// with a new claim if the store has ended the old one, and otherwise with the same.
+// failed decides what to do after a try without a usable answer. It returns nil, after a
+// pause, if the caller has to try again: with a new claim if the store does not have the old
+// one any more, and otherwise with the same claim. Otherwise it returns the error of the
+// acquire.
 func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	switch {
 	case err == nil && a.late >= lateMost && (a.req.leased || a.locker.clock.Now()-a.lateFrom >= lateLong):
@@ -162,8 +165,8 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	return nil
 }
 
-// refused returns the error for what waiting cannot fix. The error of the store comes first,
-// also if the caller's context has ended meanwhile.
+// refused returns the error of an acquire after err, an error of the store that does not go
+// away by waiting. If the caller's context has ended meanwhile, its error comes after err.
 func (a *acquisition) refused(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("lock %q: %w; %w", a.claim.Name, err, retry.ContextError(ctx))
@@ -171,8 +174,9 @@ func (a *acquisition) refused(ctx context.Context, err error) error {
 	return fmt.Errorf("lock %q: %w", a.claim.Name, err)
 }
 
-// busyLocally records what keeps the lock from this caller inside the process: the holder,
-// or a goroutine that asks the store, with the last answer that it got.
+// busyLocally records why a caller does not get the lock while another goroutine of this
+// process is before it. The reason is the holder in this process, or what the goroutine that
+// asks the store has found: an error, or the last answer of the store.
 func (a *acquisition) busyLocally() {
 	var holder *hold
 	var queue queueState
@@ -181,7 +185,7 @@ func (a *acquisition) busyLocally() {
 	switch {
 	case holder != nil:
 		a.last = driver.Outcome{Holder: holder.lease.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
-	case queue.lastErr != nil || a.req.wait > 0 && queue.unconfirmed(a.began, a.locker.clock.Now()): // it may be free
+	case queue.lastErr != nil || a.req.wait > 0 && queue.unconfirmed(a.began, a.locker.clock.Now()): // the lock may be free
 		a.answered, a.lastErr = false, queue.lastErr
 		return
 	case queue.lastBusy != nil:

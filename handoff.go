@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// Handoff limits how long a lock may go from goroutine to goroutine of a Locker before it
-// is released in the store, where other processes wait for it. Within these limits Unlock
-// hands the lock to the goroutine that has waited longest. That needs no call to the
-// store. The new holder gets the next fencing token of a block that the store reserved
-// with the grant. Only a Mutex is passed on, not a fair or read-write lock, and no lock
-// with the option Lease, AtMost or AtLeast.
+// Handoff limits how long a lock may go from goroutine to goroutine of a Locker before it is
+// released in the store, where other processes wait for it. Within these limits Unlock passes
+// the lock on to the goroutine that has waited longest. That needs no call to the store. The
+// new holder gets the next fencing token of a block that the store reserved with the grant.
+// Only a Mutex is passed on, not a fair or read-write lock, and no lock with the option
+// Lease, AtMost or AtLeast.
 //
 // In the store the lock keeps the owner of its first holder.
 type Handoff struct {
@@ -35,11 +35,11 @@ const (
 	defaultHandoffMax = 4096
 	defaultHandoffFor = 50 * time.Millisecond
 
-	// handoffMost bounds Max. That many tokens are reserved with a grant, and the
-	// counter of tokens must not run ahead of the clock from which it starts.
+	// handoffMost bounds Max. A grant reserves up to that many tokens. The counter of tokens
+	// starts from a clock, and must not get ahead of that clock.
 	handoffMost = 4096
 
-	// handoffFirst is the size of the first block: how often a lock is passed on before
+	// handoffFirst is the size of the first block: how often a lock may be passed on before
 	// anything is known about the queue.
 	handoffFirst = 64
 )
@@ -76,19 +76,21 @@ type queueKey struct {
 // guards it.
 type queueState struct {
 	handoffs int   // how often the next lease may be passed on
-	yield    yield // that the next head owes to other clients; zero after it has taken it
+	yield    yield // the yield that the next head owes to other clients; zero after a head has taken it
 
-	// others is how many other clients received the last release that this process sent.
-	// They may be waiting for the name. It is unknown if the store did not say.
+	// others is how many other clients received the notification of the last release by this
+	// process. They may be waiting for the name. It is the constant unknown if the store did
+	// not report a number.
 	others int
 
-	// yieldAt is when this process yields to other clients, if it is not known whether any
-	// of them waits. The more yields in a row were of no use to them, the later is the next.
+	// yieldAt is the earliest time of the next yield, if it is unknown whether other clients
+	// wait. unusedYields counts the yields in a row that no other client used: the more there
+	// were, the later is the next yield.
 	yieldAt      clock.Instant
 	unusedYields int
 
-	// lastBusy is what a head last learned of a holder in another process, for callers
-	// that do not wait; nil if nothing.
+	// lastBusy is the last answer of the store to a head, if that was "busy"; nil if it was a
+	// grant, or if there is none. Callers that do not wait report the holder in it.
 	lastBusy *driver.Outcome
 
 	answeredAt clock.Instant // when the store last answered a head
@@ -104,9 +106,9 @@ func (s *queueState) answered(now clock.Instant, busy *driver.Outcome) {
 	s.lastBusy, s.answeredAt, s.lastErr = busy, now, nil
 }
 
-// unconfirmed reports whether no answer of the store shows that the lock is held now, for
-// a call that began at began: none came since then, and by the last one before, the lock
-// is free by now.
+// unconfirmed reports whether no answer of the store shows that the lock is held now. An
+// answer after `began`, the start of a call, shows that. An older one shows it only if it was
+// "busy", and its RetryAfter is unknown or has not passed.
 func (s *queueState) unconfirmed(began, now clock.Instant) bool {
 	if s.answeredAt >= began {
 		return false
@@ -161,8 +163,9 @@ func (l *lease) letNext() {
 	}
 }
 
-// letNextAfter is letNext for when other clients may go first: until returns until when.
-// It returns false if the next goroutine could ask before the call.
+// letNextAfter is letNext for a release after which this process may yield to other clients.
+// The function `until` returns the end of the yield, or 0 if there is none. letNextAfter
+// returns false, and changes nothing, if the next goroutine was allowed to ask before.
 func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
 	h, handoffs, ok := l.admitNext()
 	if !ok { // checked first without the mutex that all goroutines share
@@ -199,15 +202,16 @@ func (o Handoff) blockSize(used, left int32) int {
 // the next holder is chosen, and these constants.
 
 const (
-	// How long a yield lasts: three times as long as the release took, at least a fixed time
-	// for each client that is known to wait, and at most yieldMost.
+	// How long a yield lasts: yieldTrips times as long as the release took. It is at least
+	// yieldEach for each client that waits, or yieldLeast if their number is unknown, and at
+	// most yieldMost.
 	yieldTrips = 3
 	yieldLeast = 200 * time.Microsecond
 	yieldEach  = time.Millisecond
 	yieldMost  = 5 * time.Millisecond
 
-	// unusedYieldsMost bounds the distance between two yields, which doubles whenever no
-	// client used one: it is at most eight times Handoff.For.
+	// unusedYieldsMost bounds queueState.unusedYields. The distance between two yields
+	// doubles with each yield that no client used, and so is at most eight times Handoff.For.
 	unusedYieldsMost = 3
 
 	// unknown is the number of other clients that wait, if the store did not count them.
@@ -223,9 +227,9 @@ type yield struct {
 	othersWait bool          // the store said that other clients wait
 }
 
-// yieldUntil returns until when other clients go first after a release that began at began,
-// or 0 if they need not. If it is not known whether others wait, this process does not
-// yield before yieldAt.
+// yieldUntil returns the end of the yield after a release that began at `began`, or 0 if this
+// process need not yield. The parameter `others` is the number of other clients that wait. If
+// it is unknown, this process does not yield before yieldAt.
 func (l *Locker) yieldUntil(others int, began, yieldAt clock.Instant) clock.Instant {
 	if others == 0 {
 		return 0
@@ -240,8 +244,9 @@ func (l *Locker) yieldUntil(others int, began, yieldAt clock.Instant) clock.Inst
 	return now + min(max(yieldTrips*(now-began), least), yieldMost)
 }
 
-// planYield sets when this process yields next. Its lease was granted after another client
-// had the lock (wasBusy), after a yield that no client used (yielded), or neither.
+// planYield sets when this process yields next, after the grant of l. wasBusy means that
+// another client had the lock before the grant. `yielded` means that this process yielded
+// before the grant; if wasBusy is false then, no client used that yield.
 func (s *queueState) planYield(l *lease, wasBusy, yielded bool) {
 	switch {
 	case wasBusy:
@@ -293,9 +298,10 @@ func (a *acquisition) admit() {
 	closeWaiter(spare)
 }
 
-// goBack waits in the queue once more, if another head waits for the store. A claim that is
-// in the store's own queue does not go back: the other head may be behind it there, and the
-// two would wait for each other.
+// goBack returns to the claim's place in the queue and waits there, if another head waits for
+// the store. Then `back` is true; err is nil when the claim is a head again, and not nil if
+// the caller's time is over. A claim that is in the store's own queue does not go back: the
+// other head may be behind it there, and the two would wait for each other.
 func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error) {
 	if a.place == nil || a.kind.exclusive() || a.queued {
 		return false, nil
@@ -317,8 +323,9 @@ func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error
 }
 
 // yieldToOthers waits while other clients go first. They may have waited while this process
-// had the lock for long. Only the store knows whether one of them took the lock, so the
-// caller still asks once if only its waiting time ends during the yield.
+// had the lock for long. It returns an error if ctx ends first. If only the wait limit ends
+// during the yield, the caller still asks once, because only the store knows whether another
+// client took the lock.
 func (a *acquisition) yieldToOthers(ctx, waitCtx context.Context) error {
 	if a.place == nil || a.yield.until == 0 || a.waitYield(waitCtx) || ctx.Err() == nil {
 		return nil
@@ -338,7 +345,7 @@ func (a *acquisition) waitYield(ctx context.Context) bool {
 	if a.waiter != nil {
 		nap, cancel := context.WithTimeout(ctx, retry.SleepLimit(0, 0))
 		defer cancel()
-		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // however it ends, the yield must pass
+		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // after an error, too, the rest of the yield has to pass
 	}
 	left := a.yield.until - a.locker.clock.Now()
 	return left <= 0 || retry.Sleep(ctx, left)

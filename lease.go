@@ -42,15 +42,15 @@ type lease struct {
 	holds int32 // the count that renewals record
 
 	handoffs     int32 // how often it was passed on
-	handoffsLeft int32 // how often it still may be; as many as tokens are left, if it has any
+	handoffsLeft int32 // how often it still may be passed on; with tokens, how many reserved ones are left
 
 	proven     clock.Moment  // start of the last call that proved the lease
-	countsFrom clock.Instant // the start of the lease: of proven, or when a grant for a waiter was received
+	countsFrom clock.Instant // the start of the lease: when the grant arrived, or the start of the last renewal
 	ends       clock.Instant // the store keeps the lease at least until then
-	mayEnd     clock.Instant // the store may keep it until then, by the last call that was sent
+	mayEnd     clock.Instant // the store may keep the lease until then, if it executes the last call that was sent
 	deadline   clock.Instant // the lease counts as lost from then on: Margin before ends
 	fixedEnd   clock.Instant // the end that Lease or AtMost has set; 0 if there is none
-	margin     time.Duration // of a lease with such an end
+	margin     time.Duration // the margin of a lease with fixedEnd
 	fixed      bool          // renewals only confirm it: it lasts until fixedEnd already
 
 	holder *hold
@@ -84,7 +84,8 @@ func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out dr
 	return l
 }
 
-// claim returns what was granted, as the next call should send it.
+// claim returns the granted claim with the values that a call at the instant `now` has to
+// send.
 func (l *lease) claim(now clock.Instant) driver.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,9 +100,9 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 	return c
 }
 
-// applyFixedEnd ends the lease at fixedEnd at the latest. A call that began at start has set
-// its end. The lease is fixed if it lasts until fixedEnd, or if the call asked for that. The
-// mutex is held, or the lease is new.
+// applyFixedEnd limits the end of the lease to fixedEnd, after a call that began at start has
+// set that end. It sets `fixed` if the lease lasts until fixedEnd, or if the call asked for
+// that. The mutex is held, or the lease is new.
 func (l *lease) applyFixedEnd(start clock.Instant) {
 	l.fixed = l.ends >= l.fixedEnd || l.locker.info.SessionTTL == 0 && start+l.ttl >= l.fixedEnd
 	l.deadline = min(l.deadline, l.fixedEnd-l.margin)
@@ -198,9 +199,9 @@ func (l *lease) step(e leaseEvent) bool {
 	return l.move(e)
 }
 
-// end ends the lease by e, and its hold with err. If only is not nil, it does so only if
-// that hold has the lease. It returns the hold that it ended, and its contexts. If it
-// changed nothing, ended is nil, and state is why the hold had ended before.
+// end applies e, which ends the lease, and ends its hold with err; if `only` is not nil, only
+// that hold. It returns the hold that it ended, and its contexts. If it changed nothing,
+// ended is nil, and state is the error with which the hold had ended before.
 func (l *lease) end(only *hold, e leaseEvent, err error) (ended *hold, contexts map[*derived]struct{}, state error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,15 +229,15 @@ func (l *lease) admitNext() (h *hold, handoffs int, ok bool) {
 	return l.holder, l.locker.handoff.blockSize(l.handoffs, l.handoffsLeft), true
 }
 
-// replace ends h. It returns the hold that follows it, and h's contexts, or nil if the lease
-// must not be passed on and has to be released. The mutex of the queues is held.
+// replace ends h, and returns the hold that follows it and the contexts of h. It returns nil,
+// and changes nothing, if the lease must not be passed on. The mutex of the queues is held.
 func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
 	now, bounds := l.locker.clock.Read(), l.locker.handoff
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch left := l.deadline - now.Mono; {
 	case l.holds != 1, l.handoffsLeft == 0 || now.Mono-l.first.began >= bounds.For,
-		left < (l.deadline-l.countsFrom)/2 || l.suspended(now), // as late a grant is not accepted either
+		left < (l.deadline-l.countsFrom)/2 || l.suspended(now), // so little is left that a grant would not be accepted either
 		!l.move(onPass):
 		return nil, nil
 	}
@@ -284,9 +285,9 @@ func (l *lease) Until() clock.Instant {
 	return l.deadline
 }
 
-// Claim is claim for a renewal that is sent now. The store may then keep the lease until the
-// end that the renewal asks for, even without an answer. If the end is fixed, the renewal
-// asks for what is left to the holder: it extends nothing if it takes less than the margin.
+// Claim returns the claim for a renewal that is sent now, and records until when the store
+// may then keep the lease, even without an answer. If the end is fixed, the renewal asks for
+// the time until the deadline, and extends nothing if it takes less than the margin.
 func (l *lease) Claim(now clock.Instant) driver.Claim {
 	c := l.claim(now)
 	l.mu.Lock()
@@ -306,7 +307,7 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 	defer l.mu.Unlock()
 	found = renew.Report{Item: l, Token: l.holder.token, Err: answer.Err}
 	if now >= l.deadline || !l.move(onRenewal) {
-		return found, false // too late: the scheduler is about to report the loss, if that is not done
+		return found, false // too late: the scheduler reports the loss soon, or has reported it
 	}
 	found.Margin = l.deadline - now
 	if answer.Err != nil {
@@ -327,16 +328,16 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 	return found, true
 }
 
-// late reports whether less than a third of the lease is left. The lease is compared with
-// itself, because a store may grant it for a shorter time than the TTL. A fixed lease is
-// never late, because renewals do not move its end. The mutex is held.
+// late reports whether less than a third of the lease is left. The length of the lease
+// counts, not the TTL, because a store may grant a shorter lease. A fixed lease is never
+// late, because renewals do not move its end. The mutex is held.
 func (l *lease) late(now clock.Instant) bool {
 	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
 }
 
-// hold is the possession of a lease by one holder. The queue and contexts refer to it. The
-// user has a *Lock, which refers to it. So a Lock that is dropped without Unlock can be
-// collected, and that is noticed.
+// hold is the possession of a lease by one holder. The user's *Lock refers to the hold, but
+// the queue does not refer to the *Lock. So a *Lock that is dropped without Unlock is
+// collected, which calls the method dropped.
 type hold struct {
 	lease *lease
 	token uint64
@@ -357,14 +358,14 @@ func cancelAll(contexts map[*derived]struct{}, err error) {
 // state returns nil while held.
 func (h *hold) state() error { return h.lease.stateOf(h) }
 
-// ended returns why the hold has ended, nil if that is not recorded yet.
+// ended returns the error with which the hold has ended, nil if that is not recorded yet.
 func (h *hold) ended() error {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
 	return h.err
 }
 
-// over reports whether a state is final.
+// over reports whether a state of a hold is final: the hold has ended.
 func over(state error) bool { return state != nil && !errors.Is(state, errSuspended) }
 
 // take records that a Lock of the hold is returned. It returns false if the hold has ended.
@@ -383,7 +384,7 @@ func (h *hold) neverTaken() bool {
 	return !h.taken
 }
 
-// held returns how long it has been held.
+// held returns how long the holder has held the lease.
 func (h *hold) held() time.Duration { return h.lease.locker.clock.Now() - h.began }
 
 // remaining returns how long the hold lasts without another renewal; 0 if it has ended.

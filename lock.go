@@ -39,11 +39,10 @@ func (k *Lock) Name() string { return k.hold.lease.name }
 // the store has no tokens.
 func (k *Lock) Token() uint64 { return k.hold.token }
 
-// Err returns nil while the lock is held. Afterwards it returns ErrUnlocked, or a
-// *LostError, which is ErrLost, and does not change any more. It sends no request: it
-// compares the clock with the end of the lease. After the machine was suspended, it
-// returns another error until the store has confirmed the lock, because the lock is
-// uncertain then.
+// Err returns nil while the lock is held. Afterwards it always returns the same error:
+// ErrUnlocked, or a *LostError, which is ErrLost. It sends no request: it compares the clock
+// with the end of the lease. After the machine was suspended, it returns another error until
+// the store has confirmed the lock, because the lock is uncertain then.
 func (k *Lock) Err() error {
 	if k == nil {
 		return ErrUnlocked
@@ -138,7 +137,7 @@ func (h *hold) dropContext(d *derived) {
 // heldLockKey is the key for the locks from which a context is derived.
 type heldLockKey struct{}
 
-// heldLock is one of these locks, and the one before it.
+// heldLock is a lock from which a context is derived, with the list of those before it.
 type heldLock struct {
 	lock   *Lock
 	parent *heldLock
@@ -149,10 +148,10 @@ func withHeldLock(ctx context.Context, k *Lock) context.Context {
 	return context.WithValue(ctx, heldLockKey{}, &heldLock{lock: k, parent: up})
 }
 
-// holdsAlready reports whether ctx is derived from a lock of m's name that is still held:
-// its caller would wait for itself. That is also true for a second read lock, if the store
-// keeps readers out while a writer waits. It is not true for permits: a second one is one
-// more.
+// holdsAlready reports whether ctx is derived from a lock of m's name that is still held.
+// Then the caller would wait for itself. That may be so even for a second read lock, because
+// a store may refuse readers while a writer waits. Permits do not count, because a second
+// permit is a separate one.
 func holdsAlready(ctx context.Context, m *Mutex) bool {
 	h, _ := ctx.Value(heldLockKey{}).(*heldLock)
 	for ; h != nil; h = h.parent {
@@ -224,6 +223,6 @@ func (k kind) mode() driver.Mode {
 // readWrite reports whether the kind is a side of a read-write lock.
 func (k kind) readWrite() bool { return k == reader || k == writer }
 
-// exclusive reports whether one hold excludes all other claims of this kind. Then those of
-// one process wait for it without asking the store.
+// exclusive reports whether one hold excludes all other claims of this kind. Then the other
+// claims of this process wait for that hold without asking the store.
 func (k kind) exclusive() bool { return k == plain || k == writer }

@@ -77,8 +77,9 @@ type Locker struct {
 	clock      *clock.Clock
 }
 
-// New returns a Locker that keeps its locks in b. opts may be nil. It does no I/O. Calls
-// return an error if they use an invalid option. New panics if b is nil.
+// New returns a Locker that keeps its locks in b. opts may be nil. New does no I/O. If a
+// value in opts is invalid, all calls that take a lock return an error that describes it. New
+// panics if b is nil.
 func New(b driver.Backend, opts *Options) *Locker {
 	if b == nil {
 		panic("holdfast: New called with a nil backend")
@@ -126,7 +127,8 @@ func Do[T any](ctx context.Context, l *Locker, name string, fn func(context.Cont
 	return fn(lock.Context(ctx), lock)
 }
 
-// check returns what is wrong with the options or with a name, before anything is sent.
+// check returns an error if the options of the Locker are invalid, or if the store cannot
+// keep a lock of that name. Callers check before they send anything.
 func (l *Locker) check(name string) error {
 	switch {
 	case l.invalid != nil:
@@ -164,13 +166,14 @@ func (l *Locker) newScheduler() *renew.Scheduler {
 	})
 }
 
-// observed reports whether there is an observer, or a log for what went well.
+// observed reports whether events are wanted: there is an observer, or the Logger writes
+// lines of the level Debug.
 func (l *Locker) observed(ctx context.Context) bool {
 	return l.observe != nil || l.log.Enabled(ctx, slog.LevelDebug)
 }
 
-// renew renews claims, and logs once if the store keeps them for a shorter time than the
-// TTL. A session promises two thirds of its time, which is not logged.
+// renew renews claims, and logs once if the store keeps them for a shorter time than the TTL.
+// A store with sessions may keep them for two thirds of the TTL, which is not logged.
 func (l *Locker) renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	answers, err := l.backend.Renew(ctx, cs)
 	for i := range min(len(answers), len(cs)) {

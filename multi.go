@@ -17,15 +17,16 @@ import (
 // Locks are several locks held together.
 type Locks []*Lock
 
-// LockAll takes all of ms or none. It waits until ctx ends, or for Wait in all: then it
-// returns ctx's error, or ErrBusy with the holder that it waited for, and releases the locks
-// that it has taken, in the background if the store is slow: Locker.Drain waits for that.
-// The other options are those of each lock; its Lease or AtMost counts from its own grant.
-// AtLeast is an error. Calls of LockAll cannot deadlock, in whatever order they list the
-// mutexes: a waiter holds only locks whose names come before the one it waits for. There
-// is one exception: if one name is used with several Lockers, they are taken in the order
-// of ms, which must then be the same everywhere. A program that also takes some of the
-// locks one by one must do so in the order of their names.
+// LockAll takes all of ms or none. It waits until ctx ends, and then returns ctx's error. The
+// option Wait limits the whole call: after that time LockAll returns ErrBusy with the holder
+// that it waited for. In both cases it releases the locks that it has taken, in the
+// background if the store is slow; Locker.Drain waits for that. The other options apply to
+// each lock; Lease and AtMost count from the grant of each lock. AtLeast is an error. Calls
+// of LockAll cannot deadlock, in whatever order they list the mutexes: a waiter holds only
+// locks whose names come before the one it waits for. There is one exception: if one name is
+// used with several Lockers, those mutexes are taken in the order of ms, which must then be
+// the same everywhere. A program that also takes some of the locks one by one must do so in
+// the order of their names.
 //
 // If all locks are free, those of one Locker take one round trip, if its store supports
 // that.
@@ -58,7 +59,7 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	locks := make(Locks, 0, len(ms))
 	held, cancel := context.WithCancel(ctx) // ends when one of the locks taken so far is lost
 	defer cancel()
-	joined := 0 // how many of locks can end held
+	joined := 0 // so many of the locks can end the context held
 	giveUp := func(err error) (Locks, error) { return nil, locks.giveUp(ctx, requests[0].left(began), err) }
 	for len(locks) < len(sorted) {
 		some, err := atOnce(ctx, sorted[len(locks):], requests[len(locks):], requests[0].left(began))
@@ -98,8 +99,9 @@ func DoAll(ctx context.Context, ms []*Mutex, fn func(context.Context, Locks) err
 	return doWith(ctx, locks, err, fn)
 }
 
-// left returns how much longer a call waits that began at began. It is never 0 when the
-// time is over: 0 would make the next try one that does not wait, with another limit.
+// left returns how much longer a call that began at `began` may wait. When the time is over,
+// left returns 1ns and not 0: with 0 the next try would be one that does not wait, which has
+// another time limit.
 func (r request) left(began time.Time) time.Duration {
 	if r.wait == 0 || r.wait >= clock.Longest {
 		return r.wait
@@ -107,9 +109,9 @@ func (r request) left(began time.Time) time.Duration {
 	return max(r.wait-time.Since(began), 1)
 }
 
-// namedTwice returns a mutex that has the name and the Locker of an earlier one in the
-// sorted list; nil if there is none. Whatever their kinds are, it would wait for the
-// earlier one.
+// namedTwice returns a mutex that has the name and the Locker of an earlier one in the sorted
+// list; nil if there is none. The second one would wait for the first, whatever their kinds
+// are.
 func namedTwice(sorted []*Mutex) *Mutex {
 	for i, m := range sorted {
 		for j := i - 1; j >= 0 && sorted[j].name == m.name; j-- {
@@ -125,9 +127,9 @@ func namedTwice(sorted []*Mutex) *Mutex {
 const batchMost = 1000
 
 // atOnce tries the first mutexes of a sorted list together, up to the first one for which
-// this process has a queue. It returns the locks that were granted before the first one
-// that was not: a lock behind a busy one must not be held while the busy one is waited for.
-// The error is that of a lock that the store will never grant.
+// ready returns false. It returns the locks that were granted before the first one that was
+// not: while a caller waits for a busy lock, it must not hold a lock that comes after it in
+// the list. The error is that of a lock that the store will never grant.
 func atOnce(ctx context.Context, ms []*Mutex, requests []request, wait time.Duration) (Locks, error) {
 	if ownerOf(ctx) != nil || ctx.Err() != nil {
 		return nil, nil
@@ -155,8 +157,8 @@ func atOnce(ctx context.Context, ms []*Mutex, requests []request, wait time.Dura
 	return b.take(ctx)
 }
 
-// ready makes a an acquisition of m at the head of its queue. It returns false if m has to
-// be locked alone.
+// ready fills the acquisition `a` for m, and gives it the place of a head in the queue of m.
+// It returns false if m has to be locked alone.
 func (m *Mutex) ready(ctx context.Context, a *acquisition, r request) bool {
 	if _, ok := m.locker.backend.(driver.Batcher); !ok || holdsAlready(ctx, m) {
 		return false
@@ -170,7 +172,7 @@ func (m *Mutex) ready(ctx context.Context, a *acquisition, r request) bool {
 	return true
 }
 
-// batch is one try of several claims, in their order.
+// batch is one try for each of several claims. It has the answers in the order of the claims.
 type batch struct {
 	as      []acquisition
 	answers []driver.Attempt
@@ -216,7 +218,8 @@ func (l *Locker) tryAll(ctx context.Context, as []*acquisition, claims []driver.
 }
 
 // take keeps the locks that were granted before the first one that was not, releases the
-// others, and then reports all of them. The error is that of the first one, if it is final.
+// others, and then reports the calls. The error is that of the first claim that was not
+// granted, if it is final.
 func (b *batch) take(ctx context.Context) (locks Locks, err error) {
 	locks = b.keep()
 	for i := range b.as {
@@ -252,10 +255,10 @@ func (b *batch) keep() Locks {
 	return locks
 }
 
-// giveUp releases the locks because of err, and returns err. It waits for the store until
-// ctx or wait ends, and for a round trip after that; then the releases go on in the
-// background. Their errors are joined to err, except for losses, which the caller need not
-// know.
+// giveUp releases the locks because of err, and returns err. It waits for the releases until
+// ctx ends or the time `wait` has passed, and for a round trip after that. Then the releases
+// go on in the background. Their errors are joined to err, except for losses, which the
+// caller need not know.
 func (ks Locks) giveUp(ctx context.Context, wait time.Duration, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -81,8 +81,9 @@ func joined(err, unlock error) error {
 	return errors.Join(err, unlock)
 }
 
-// doWith runs fn with a lock, or several, that was taken, and unlocks it. If the error failed
-// is not nil, no lock was taken: doWith returns that error, and does not run fn.
+// doWith runs fn with `lock`, one lock or several that the caller has taken, and then unlocks
+// them. If the error `failed` is not nil, the caller has taken no lock: doWith returns that
+// error, and does not run fn.
 func doWith[L interface {
 	Context(context.Context) context.Context
 	Unlock() error
@@ -178,7 +179,8 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	return r, l.checkEnd(&r)
 }
 
-// checkEnd returns what is wrong with the end of the lock that a request sets.
+// checkEnd returns an error if the end of the lock that a request sets is invalid. It sets
+// r.leased if AtMost has set that end.
 func (l *Locker) checkEnd(r *request) error {
 	info, what := l.info, "lease"
 	if r.atMost {
@@ -199,7 +201,7 @@ func (l *Locker) checkEnd(r *request) error {
 	return checkTTL(what, r.lease, info)
 }
 
-// checkAtLeast returns what is wrong with the time of AtLeast.
+// checkAtLeast returns an error if AtLeast cannot keep the name of m for d.
 func (m *Mutex) checkAtLeast(d time.Duration) error {
 	switch info := m.locker.info; {
 	case d == 0:

@@ -57,7 +57,7 @@ type Event struct {
 	Notified  bool          // wake: the store sent a notification; if false, a timer ended
 	Op        string        // call, indeterminate
 	Took      time.Duration // call
-	Resolved  bool          // indeterminate: the result is certain now; if false, when the lease ends
+	Resolved  bool          // indeterminate: the result is certain now; if false, it is certain when the lease ends
 	Permits   int           // acquire: the number of permits of the semaphore, if it differs from that of the description
 
 	// Err is the error of the event. For an acquire it is ErrBusy, the error of a context
@@ -99,7 +99,7 @@ func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
 func (l *Locker) reportRenewal(r renew.Report) {
 	ctx := context.Background()
 	k, ok := r.Item.(*lease)
-	if !ok { // a waiter reports that itself
+	if !ok { // the claim of a waiter, which is no lock yet
 		return
 	}
 	switch {

@@ -44,8 +44,9 @@ type Options struct {
 	// default Note then, but an explicit Note is written.
 	Anonymous bool
 
-	// Logger gets the events that no call can return: losses, late renewals, clean-up
-	// that fails, once a store that grants much less than the TTL. Default: no log.
+	// Logger gets the events that no call can return: losses, renewals that fail or are late,
+	// clean-up that fails, and once that the store grants a much shorter lease than the TTL.
+	// Default: no log.
 	Logger *slog.Logger
 
 	// Observe gets each event, from the goroutine of the event or from a separate one,
@@ -76,11 +77,11 @@ func Lease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }
 
-// AtMost sets how long the lock is held in all: d, renewed until then, and also if its
-// holder never unlocks it. It is lost one margin before d, with driver.ReasonExpired, and
-// another client gets it at d. If the process dies or is cut off, the name becomes free as
-// without AtMost, and not later than d. d must be between 10ms and 100 years; a d of up to
-// the TTL is the same as Lease.
+// AtMost limits the time for which the lock is held to d, also if its holder never unlocks
+// it. Holdfast renews the lock until then. It is lost one margin before d, with
+// driver.ReasonExpired, and another client gets it at d. If the process dies or is cut off,
+// the name becomes free as without AtMost, and not later than d. d must be between 10ms and
+// 100 years; if d is not longer than the TTL, AtMost is the same as Lease.
 //
 // The store ends the lock at d by itself. The exception is a store with
 // driver.Info.SessionTTL: there Holdfast releases it at d, and a process that is dead or cut
@@ -94,13 +95,13 @@ func AtMost(d time.Duration) Option {
 }
 
 // AtLeast keeps the name taken until d after the lock was acquired, also if Unlock comes
-// earlier. Unlock ends the hold at once all the same. Nobody gets the lock before, neither
-// another process nor this one: work that is done once per tick needs that where the clocks
-// of the processes differ, and the work is shorter than that.
+// earlier. Such an Unlock still ends the hold at once. Nobody gets the lock before that time,
+// neither another process nor this one. Work that is done once per tick needs AtLeast if it
+// takes less time than the difference between the clocks of the processes.
 //
-// If the process dies or is cut off, the name becomes free when the lease ends: choose a
-// TTL for that, and d for the spread of the clocks. A lock that is lost is not kept either.
-// d may be longer than the TTL.
+// If the process dies or is cut off, the name becomes free when the lease ends: choose the
+// TTL for that case, and d for the difference between the clocks. A lock that is lost is not
+// kept either. d may be longer than the TTL.
 //
 // Only a Mutex can be kept, and it is never passed on within the process. A store without
 // driver.Caps.AtLeast, another kind of lock, and a Lock that would re-enter a hold return an
@@ -116,9 +117,9 @@ func Note(text string) Option {
 	return func(r *request) { r.note = text }
 }
 
-// Wait sets how long to wait for the lock before ErrBusy. 0 means one attempt. Without
-// the option Wait, TryLock does not wait, and Lock waits until its context ends. A Wait
-// of more than 100 years has the same effect as no option.
+// Wait sets how long to wait for the lock before ErrBusy. 0 means one attempt. Without the
+// option Wait, TryLock does not wait, and Lock waits until its context ends. A Wait of more
+// than 100 years means to wait until the context ends.
 func Wait(d time.Duration) Option {
 	return func(r *request) { r.wait = d }
 }
@@ -209,7 +210,7 @@ func (s *settings) marginOf(validFor time.Duration) time.Duration {
 	return min(s.margin, validFor/10)
 }
 
-// margin returns the margin of a grant for validFor.
+// margin returns the margin of the claim's lease, if the store grants it for validFor.
 func (a *acquisition) margin(validFor time.Duration) time.Duration {
 	margin := a.locker.marginOf(validFor)
 	if a.req.leased {
@@ -222,10 +223,11 @@ func (a *acquisition) margin(validFor time.Duration) time.Duration {
 // before its margin begins.
 func renewable(validFor, margin time.Duration) bool { return margin < validFor-validFor/3 }
 
-// fitMargin returns the grant if its lease is long enough for the margin. Otherwise a
-// renewal finds out how long a lease the store grants: with sessions, the grant may be what
-// is left of one. fitMargin returns an error if that is too short as well, because no later
-// try would get more.
+// fitMargin returns the grant if its lease is long enough for the margin. Otherwise it renews
+// the claim to find out how long a lease the store grants: with sessions, a grant may have
+// only the rest of a session. If the lease of the renewal is long enough, fitMargin returns
+// the grant with that lease. If not, it returns an error, because no later try would get
+// more.
 func (a *acquisition) fitMargin(ctx context.Context, out driver.Outcome) (driver.Outcome, error) {
 	margin := a.margin(out.ValidFor)
 	if !a.locker.marginChosen || renewable(out.ValidFor, margin) {
@@ -247,7 +249,8 @@ func (a *acquisition) fitMargin(ctx context.Context, out driver.Outcome) (driver
 	return out, nil
 }
 
-// renewLimit returns the limit for margins, rounded for the text of an error.
+// renewLimit returns the limit for the margin of a lease of validFor, rounded down for the
+// text of an error. A margin below it leaves time to renew the lease.
 func renewLimit(validFor time.Duration) time.Duration {
 	return (validFor - validFor/3).Truncate(time.Millisecond)
 }

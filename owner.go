@@ -15,9 +15,9 @@ import (
 // Unlock releases it. Without WithOwner no lock is reentrant, because Go has no thread
 // identity.
 //
-// Goroutines that share an owner do not exclude each other. Do not mark a context from
-// which unrelated requests derive theirs. Marking a context of a marked tree again
-// changes nothing.
+// Goroutines that share an owner do not exclude each other. Do not mark a context from which
+// unrelated requests derive their contexts. Marking a context of a marked tree again changes
+// nothing.
 //
 // On stores that record a count, each change of it is one round trip, which also confirms
 // the lock and extends its lease. As many calls of Unlock as of Lock end the hold. The
@@ -143,7 +143,7 @@ func (e *treeLock) side(k kind) **owned {
 func (o *owned) kind() kind { return o.lock.hold.lease.kind }
 
 // dropLost drops locks that the tree has lost, so that it can acquire them again. The lost
-// Lock keeps its error.
+// Lock keeps its error. dropLost returns an error if it is uncertain whether a lock is lost.
 func (t *tree) dropLost(e *treeLock) error {
 	t.mu.Lock()
 	sides := [...]*owned{e.exclusive, e.read}
@@ -172,7 +172,8 @@ func (e *treeLock) forget(o *owned) {
 	}
 }
 
-// acquireSem waits until no other goroutine of the tree asks the store about e.
+// acquireSem takes e.sem: it waits until no other goroutine of the tree asks the store about
+// e. It returns an error if ctx or the wait limit of r ends first.
 func (t *tree) acquireSem(ctx context.Context, e *treeLock, m *Mutex, r request) error {
 	select {
 	case e.sem <- struct{}{}:
@@ -255,9 +256,8 @@ func (o *owned) unlock() error {
 	return nil
 }
 
-// decrement counts one Unlock, and returns how many are left, or less than 0 if there was
-// one too many. The tree drops a lock that is unlocked, or whose state says that it is
-// lost.
+// decrement counts one Unlock, and returns how many more are due, or less than 0 if there was
+// one too many. If none is due, or if `state` is final, the tree drops the lock.
 func (o *owned) decrement(state error) (left int) {
 	o.tree.mu.Lock()
 	defer o.tree.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// heartbeat is how often a client reports its holds and waits. Those that are younger
-	// are left out: most locks are held for less, and cost nothing.
+	// heartbeat is how often a client reports its holds and waits. Holds and waits that are
+	// younger are left out: most locks are held for a shorter time, and cause no report.
 	heartbeat = 2 * time.Second
 	// reportLimit bounds one call that reports to the store.
 	reportLimit = time.Second
@@ -28,9 +28,10 @@ const (
 	reportWaits = 32
 )
 
-// reports publishes holds and waits in the store, for operators. A timer of its own reads
-// the leases and queues, so that no lock is slower for it. Renewals, and waiters for the
-// store, start the timer. It goes on for as long as there is something to report.
+// reports publishes holds and waits in the store, for operators. The function of a separate
+// timer reads the leases and queues, so that no lock is slower for it. Renewals, and waiters
+// for the store, start the timer. It is set again for as long as there is something to
+// report.
 type reports struct {
 	locker *Locker
 	store  driver.Reporter // nil if the store keeps no reports
@@ -55,8 +56,8 @@ func (r *reports) start() {
 	}
 }
 
-// beat sends a report, an empty one at the end. From the first hold that is old enough, it
-// also makes the client listen for forced unlocks.
+// beat sends a report, and an empty one when there is nothing to report any more. When a hold
+// is old enough for a report, beat also makes the client listen for forced unlocks.
 func (r *reports) beat() {
 	report := r.collect(r.locker.clock.Now())
 	some := len(report.Holds)+len(report.Waits) > 0
@@ -74,7 +75,7 @@ func (r *reports) beat() {
 	r.running.Store(false)
 }
 
-// send makes the call. No lock fails if it fails or panics.
+// send sends a report to the store. An error or a panic of that call affects no lock.
 func (r *reports) send(report driver.Report) {
 	l := r.locker
 	defer func() {
@@ -89,7 +90,7 @@ func (r *reports) send(report driver.Report) {
 	}
 }
 
-// collect returns what has been held or waited for since a heartbeat ago, or for longer.
+// collect returns a report of the holds and waits that have lasted for a heartbeat or longer.
 func (r *reports) collect(now clock.Instant) driver.Report {
 	l := r.locker
 	report := driver.Report{Client: l.id, Note: l.note, TTL: l.ttl}
@@ -114,8 +115,8 @@ func (r *reports) collect(now clock.Instant) driver.Report {
 	return report
 }
 
-// reported describes the hold that has the lease. It returns false if that is younger than a
-// heartbeat, or has ended.
+// reported describes the hold that has the lease. It returns false if the hold is younger
+// than a heartbeat, or has ended.
 func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -204,7 +205,8 @@ func (n *notices) init(l *Locker) {
 	n.store, _ = l.backend.(driver.Notifier)
 }
 
-// start begins to listen, unless it does already, or nothing is held any more.
+// start begins to listen, unless notices listens already, nothing is held any more, or the
+// store sends no notices.
 func (n *notices) start() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -272,7 +274,8 @@ func (n *notices) listen(ctx context.Context) {
 	}
 }
 
-// notify listens until the store ends that. No lock fails if it panics.
+// notify listens until the store stops, and returns the error of the store. A panic of the
+// store affects no lock: notify returns it as an error.
 func (n *notices) notify(ctx context.Context) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

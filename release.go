@@ -19,8 +19,8 @@ import (
 // others; the lease is passed on; the receiver declines it; the lock is lost; the Lock is
 // dropped. Releases that are repeated, or go on in the background, are in cleanup.go.
 
-// unlockWait is how long Unlock waits for an answer. If the lease ends before, Unlock
-// returns then.
+// unlockWait is how long Unlock waits for an answer. If the lease ends before that, Unlock
+// returns when the lease ends.
 const unlockWait = 3 * time.Second
 
 // release ends the hold: it passes the lease on to the next goroutine, or releases it
@@ -59,8 +59,8 @@ func (h *hold) decline() {
 	}
 }
 
-// unlock ends the hold and releases it in the store. bound is a context that was not used
-// before.
+// unlock ends the hold and releases it in the store. It uses `bound`, a Context that was not
+// used before, for the release.
 func (h *hold) unlock(bound *deadline.Context) error {
 	if err := h.finish(); err != nil {
 		return err
@@ -114,9 +114,9 @@ func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
 }
 
 // sendRelease makes the first call of a release. If the store reports how many other clients
-// wait, it lets the next goroutine of this process ask. If no other client waits, that
-// goroutine asks right after the release was sent: its try follows the release in the same
-// round trip. If others wait, they go first.
+// wait, sendRelease also lets the next goroutine of this process ask. If the last release
+// found no other client that waits, that goroutine may ask right after this release was sent:
+// its try follows the release in the same round trip. If others wait, they go first.
 func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Instant) error {
 	store, ok := l.locker.backend.(driver.Releaser)
 	if l.queue == nil || !ok {
@@ -140,7 +140,9 @@ func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Ins
 	return err
 }
 
-// releaseResult returns the error of Unlock for err, the answer of the store to the release.
+// releaseResult returns the error of Unlock. The parameter err is the answer of the store to
+// the release. If the answer is not certain, the release goes on in the background.
+// releaseResult also reports the end of the hold.
 func (h *hold) releaseResult(c driver.Claim, err error) error {
 	l := h.lease
 	switch {
@@ -181,8 +183,8 @@ func (h *hold) unlockEnded(err error) error {
 	return fmt.Errorf("unlock: %w", err)
 }
 
-// unlockBy returns when an Unlock that begins now has to return: at the end of the lease,
-// but not before one round trip to a store that is near.
+// unlockBy returns when an Unlock that begins now has to return: at the end of the lease, but
+// not before one round trip to a store that is near, and not after unlockWait.
 func (l *lease) unlockBy(now clock.Instant) clock.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,13 +205,14 @@ func (l *lease) Expired(last error) {
 	_ = l.expire(last) // its Lock returns this error to the holder
 }
 
-// lose ends the lease because the lock is lost, and returns why the lease is over. Only the
-// first call ends it. It calls first before it reports the loss. It sends no release,
-// because the holder may use the rest of the lease to stop. Only if the leases of a store
-// do not end by themselves, the lease is released after that.
+// lose ends the lease because the lock is lost, and returns the error with which the hold has
+// ended. Only the first call ends the lease. lose calls the function `first` before it
+// reports the loss. It sends no release, because the holder may use the rest of the lease to
+// stop. Only on a store whose leases do not end by themselves, the lease is released after
+// that.
 func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 	report := make(chan func(), 1)
-	l.locker.background.Go(func() { (<-report)() }) // started first, so that a Drain of somebody who knows of the loss waits for the report
+	l.locker.background.Go(func() { (<-report)() }) // started first: if a caller sees the loss and calls Drain, that Drain waits for the report
 	h, contexts, err := l.end(nil, onLoss, &LostError{Name: l.name, Reason: reason, Cause: cause})
 	if h == nil {
 		report <- func() {}
@@ -225,7 +228,7 @@ func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 }
 
 // expire ends a lease whose deadline has passed. cause is the last error since the last
-// renewal, nil if there was none.
+// renewal that succeeded, nil if there was none.
 func (l *lease) expire(cause error) error {
 	reason := driver.ReasonUnreachable
 	switch {
@@ -266,8 +269,8 @@ func (l *lease) abandon(reason driver.Reason) {
 	l.releaseSession(reason)
 }
 
-// unlockAll unlocks those locks of ks that at lists, all of l, in one call, and sets their
-// errors in errs.
+// unlockAll unlocks some locks of l in one call. The parameter `at` has their indexes in ks.
+// unlockAll sets their errors in errs, at the same indexes.
 func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 	claims, ended := make([]driver.Claim, 0, len(at)), make([]int, 0, len(at))
 	var passed []*hold

@@ -20,11 +20,11 @@ type Semaphore struct {
 	permits int
 }
 
-// Semaphore returns the semaphore name. It does no I/O. If the store does not know the
-// name yet, the semaphore gets that number of permits; later only Resize changes it. It is
-// 1 to 2147483647; with another, acquires and Resize fail and send nothing. If
-// the store has another number, an acquire reports it in Event.Permits, and once as a
-// warning to Options.Logger.
+// Semaphore returns the semaphore name. It does no I/O. If the store does not know the name
+// yet, the semaphore gets that number of permits; later only Resize changes it. A number must
+// be between 1 and 2147483647. With any other number, acquires and Resize return an error and
+// send nothing. If the store has another number, an acquire reports it in Event.Permits, and
+// once as a warning to Options.Logger.
 func (l *Locker) Semaphore(name string, permits int) *Semaphore {
 	return &Semaphore{locker: l, name: name, permits: permits}
 }
@@ -95,8 +95,8 @@ func (s *Semaphore) resizer() (driver.Resizer, error) {
 	return store, nil
 }
 
-// mostPermits is what a semaphore of Java can have. Scripts of Redis count exactly up to
-// 2^53 only.
+// mostPermits is the largest number of permits that a semaphore of Java can have. Scripts of
+// Redis count exactly only up to 2^53.
 const mostPermits = 1<<31 - 1
 
 func checkPermits(n int) error {
@@ -140,8 +140,8 @@ func (a *acquisition) notePermits(out driver.Outcome) {
 // Wait returns when it reaches 0. A latch at 0 is open and has no key in the store; it
 // can be set again.
 //
-// A latch has no holder and no lease. If a process dies before its CountDown, its count
-// is missing forever. Give Wait a context with a deadline.
+// A latch has no holder and no lease. If a process dies before its CountDown, the count stays
+// too high, and Wait does not return. Give Wait a context with a deadline.
 type CountDownLatch struct {
 	locker *Locker
 	name   string
