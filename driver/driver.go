@@ -70,10 +70,11 @@ type Claim struct {
 	Client string
 	Seq    uint64
 
-	// Owner identifies this claim: two claims are equal if their owners are equal. The
-	// core makes it from Client and Seq, as "Client:Seq", and a store keeps it unchanged.
-	// A store of several stores may append a text that begins with a dot, to make several
-	// claims of one. A store must not parse the Owner of a Claim; it uses Client and Seq.
+	// Owner identifies this claim: two claims are equal if their owners are equal. The core
+	// makes it from Client and Seq, as "Client:Seq", and a store keeps it unchanged. A store
+	// that consists of several stores may append a text that begins with a dot, to make
+	// several claims of one claim. A store must not parse the Owner of a Claim; it uses
+	// Client and Seq.
 	Owner string
 
 	// Beside is the owner of an exclusive hold of the same caller on the same read-write
@@ -114,11 +115,12 @@ type Claim struct {
 	Indeterminate bool
 }
 
-// KeptOwner is what a store appends to the owner of a claim whose name stays taken after
-// its Release, see Caps.AtLeast: the owner is then of no claim.
+// KeptOwner is the text that a store appends to the owner of a released claim whose name
+// stays taken, see Caps.AtLeast. No claim has an owner with that text at its end.
 const KeptOwner = ".kept"
 
-// Kept reports whether owner is that of a name that nobody holds.
+// Kept reports whether owner ends in KeptOwner. Then nobody holds the name, but it is still
+// taken.
 func Kept(owner string) bool { return strings.HasSuffix(owner, KeptOwner) }
 
 // Outcome is the result of a Try.
@@ -133,7 +135,7 @@ type Outcome struct {
 	RetryAfter time.Duration // not granted: the longest time until the next try without a notification; 0 if unknown
 	Holder     string        // not granted: the holder, as a text for people; "" if unknown
 	HeldFor    time.Duration // not granted: how long that holder has held the lock; 0 if unknown
-	Kept       bool          // not granted: nobody holds the name, it is free after RetryAfter: Holder had it, see Caps.AtLeast
+	Kept       bool          // not granted: nobody holds the name, but it stays taken for RetryAfter (Caps.AtLeast); Holder is the last holder
 	Ahead      any           // not granted: what the store found; it is passed to Waiter.Wait
 }
 
@@ -159,13 +161,13 @@ type Backend interface {
 	// holder.
 	Try(ctx context.Context, c Claim) (Outcome, error)
 
-	// Renew extends held claims to their TTL, and records their Count. Each has its own TTL:
-	// the last one of a lock with a set end is shorter than that of the grant, so that the
-	// lock does not last beyond its end. No renewal shortens a lease. With
-	// Info.SessionTTL it also extends claims in a queue of the store. It uses as few
-	// calls to the store as possible. It never restores a claim that is gone. It returns
-	// one Renewal for each claim, in the same order. The error is not nil only if there
-	// is no answer for any single claim.
+	// Renew extends held claims to their TTL, and records their Count. Each claim has its own
+	// TTL: if the end of a lock is fixed, the last renewal has a shorter TTL than the grant,
+	// so that the lock does not last beyond its end. No renewal shortens a lease. With
+	// Info.SessionTTL it also extends claims in a queue of the store. It uses as few calls to
+	// the store as possible. It never restores a claim that is gone. It returns one Renewal
+	// for each claim, in the same order. The error is not nil only if there is no answer for
+	// any single claim.
 	Renew(ctx context.Context, cs []Claim) ([]Renewal, error)
 
 	// Release ends a claim that is held, queued or in an unknown state, and removes it
@@ -202,7 +204,7 @@ type Waiter interface {
 // Info describes a store.
 type Info struct {
 	Name   string // "redis" or "memory", for example; for logs, metrics and error messages
-	Layout string // the layout that Caps are of, for error messages; "" for that which the store has if no other is asked for
+	Layout string // the layout to which Caps apply, for error messages; "" for the default layout of the store
 	Caps   Caps
 
 	// SessionTTL is set if the store has one session for all claims of a client: it is
@@ -213,9 +215,9 @@ type Info struct {
 	SessionOption string // the option that sets SessionTTL, for messages: "etcdhold.Options.TTL"
 
 	// PlaceTTL is how long a Fair claim keeps its place in a queue of the store after its
-	// last Try, counted from the end of the holder's lease where that is later. If the
-	// caller gives up and Release has no answer, the core repeats it for so long. 0 means
-	// not longer than the TTL of the claim.
+	// last Try, or after the end of the holder's lease if that is later. If the caller gives
+	// up and Release has no answer, the core repeats it for so long. 0 means not longer than
+	// the TTL of the claim.
 	PlaceTTL time.Duration
 
 	MinTTL  time.Duration // the shortest TTL; 0 means no limit
@@ -268,16 +270,17 @@ type Caps struct {
 	// and get the new RetryAfter. The store may or may not notify them at the end of the
 	// time.
 	//
-	// The core knows when it had the grant. Each attempt of a Release has what is left
-	// when it is sent, so a store need not remember the time of a grant. A Release of a
-	// claim that has ended changes nothing, and returns nil or ErrGone: it does not
-	// lengthen the time, whatever it asks for.
+	// The core knows the time of the grant. It sets AtLeast of each Release to the time that
+	// is left when it sends the call, so a store need not remember the time of a grant. A
+	// Release of a claim that has ended changes nothing, and returns nil or ErrGone: it does
+	// not lengthen the time, whatever it asks for.
 	//
 	// If a client dies or is cut off, the name becomes free after its TTL: only Release
 	// keeps the name taken.
 	//
 	// For operators such a name has a hold whose owner ends in KeptOwner.
 	//
-	// Package memhold, the databases, etcd, and Redis but for the layout Timestamp support it.
+	// Package memhold, the databases, etcd, and Redis except with the layout Timestamp
+	// support it.
 	AtLeast bool
 }

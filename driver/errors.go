@@ -18,8 +18,8 @@ import "errors"
 //	errors.ErrUnsupported  no       unknown   no     Lock releases the claim and returns it
 //	any other              no       unknown   yes    makes the same call again; Lock releases the claim if it gives up
 //
-// An error may be several of these. It is certain if one of them is certain. It may not
-// succeed again if one of them may not. For example, a call that was refused before any
+// An error may match several rows. It is certain if one of them is certain. The call may
+// succeed again only if all of them say so. For example, a call that was refused before any
 // execution is both ErrRefused and ErrNotExecuted.
 //
 // The error of a context that ended during the call counts as "any other". An adapter adds
@@ -59,7 +59,7 @@ const (
 	ReasonExpired Reason = "expired"
 	// ReasonNotOwner: another owner holds the name.
 	ReasonNotOwner Reason = "not_owner"
-	// ReasonDeleted: the record was deleted by hand, or with all others.
+	// ReasonDeleted: the record was deleted by hand, or together with all other records.
 	ReasonDeleted Reason = "deleted"
 	// ReasonForced: an operator or a program ended the hold by force.
 	ReasonForced Reason = "forced"

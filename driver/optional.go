@@ -46,14 +46,14 @@ type Resizer interface {
 
 // Latcher is an optional interface of a Backend with count-down latches.
 type Latcher interface {
-	// SetCount sets the count of the latch name to n, which must be 1 or more, and
-	// returns true. It returns false, and changes nothing, if the count is not 0. call
-	// identifies this call: a repetition with the same call returns the first result.
+	// SetCount sets the count of the latch name to n, which must be 1 or more, and returns
+	// true. It returns false, and changes nothing, if the count is not 0. The parameter
+	// `call` identifies this call: a repetition with the same value returns the first result.
 	SetCount(ctx context.Context, name, call string, n int64) (bool, error)
 
 	// CountDown lowers the count by one, and opens the latch at 0. On an open latch it
-	// changes nothing. call identifies this call: a repetition with the same call has no
-	// effect.
+	// changes nothing. The parameter `call` identifies this call: a repetition with the same
+	// value has no effect.
 	CountDown(ctx context.Context, name, call string) error
 
 	// Count returns the count; 0 means that the latch is open.
@@ -68,11 +68,11 @@ type Latcher interface {
 // Notifier is an optional interface of a Backend that gets notifications of grants that
 // may have ended.
 type Notifier interface {
-	// Notify calls hint with the Claim.Seq of a grant of client that may have ended, for
-	// example by force. client is a Claim.Client. If all claims of the client may have
-	// ended, because its session may have ended, it calls hint with 0, once. Notify runs
-	// until ctx ends, and then returns ctx's error. It returns another error if it cannot
-	// listen: ErrRefused or errors.ErrUnsupported if it never can.
+	// Notify calls `hint` with the Claim.Seq of each grant of one client that may have ended,
+	// for example by force. The parameter `client` is the Claim.Client of that client. If all
+	// claims of the client may have ended, because its session may have ended, it calls hint
+	// with 0, once. Notify runs until ctx ends, and then returns ctx's error. It returns
+	// another error if it cannot listen: ErrRefused or errors.ErrUnsupported if it never can.
 	//
 	// A hint may be wrong, may come twice and may be missing: only the next Renew is
 	// certain. hint does not block, and several goroutines may call it at once.
@@ -112,9 +112,9 @@ type Report struct {
 	TTL    time.Duration // the longest of its leases
 
 	Holds     []ReportedHold // the longest first
-	MoreHolds int            // the number of further holds, about
+	MoreHolds int            // about how many further holds there are
 	Waits     []ReportedWait // the longest first
-	MoreWaits int            // the number of further names that it waits for, about
+	MoreWaits int            // about how many further names the client waits for
 }
 
 // ReportedHold is a grant with its present holder.
