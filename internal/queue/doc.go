@@ -36,13 +36,13 @@
 //
 //   - While a value is held there is no head. Otherwise there is at least one, and a waiter
 //     becomes a head when those before it have left.
-//   - A value that was passed on is returned once, by Wait or by Leave. Pass calls its
-//     argument before first.
+//   - A value that was passed on is returned once, by Wait or by Leave. Before that, Pass has
+//     called its parameter `before`.
 //   - Pass and Next change nothing for a value that is not held any more. So they may be
 //     called late, and twice.
 //
 // Callers' functions run while the mutex of the queues is held, unless the comment says
-// otherwise: they must be short, and must not call the package. Lock order: this mutex
-// comes before those that the functions lock, and the package must not be called with one
-// of those.
+// otherwise: they must be short, and must not call the package. Lock order: this mutex comes
+// before those that the functions lock, and the package must not be called while one of those
+// is held.
 package queue

@@ -1,10 +1,10 @@
 package queue
 
-// Pass passes v on to the first waiter, if v is held, if there is a waiter, and if it
-// accepts values. next returns the value for the waiter, which is then held in place of v
-// and must not be the zero T, or false if v must not be passed on. After that, Pass calls
-// before, without the mutex, and then lets the waiter go on. If v was not passed on, Pass
-// returns false and has changed nothing.
+// Pass passes v on to the first waiter, if v is held and the first waiter accepts values. The
+// function `next` returns the value for the waiter, which is then held in place of v and must
+// not be the zero T. It returns false if v must not be passed on. After `next`, Pass calls
+// the function `before`, without the mutex, and then lets the waiter go on. If v was not
+// passed on, Pass returns false and has changed nothing.
 func (q *Queue[K, T, S]) Pass(v T, next func() (T, bool), before func()) (passed bool) {
 	if !q.Waits() { // true most of the time; a waiter that comes now will be made the head by Next
 		return false
@@ -51,7 +51,9 @@ func (q *Queue[K, T, S]) holds(v T) bool {
 	return q.held == v && v != none
 }
 
-// end ends the place of a head. The mutex is held.
+// end ends the place of a head, and calls `after` with the state and the number of goroutines
+// that wait or ask. If there is no other head and no value is held, the first waiter becomes
+// the head. The mutex is held.
 func (q *Queue[K, T, S]) end(p *Place[K, T, S], after func(state *S, n int)) {
 	var none T
 	if q.stayer == p {

@@ -21,9 +21,9 @@ type Place[K, T comparable, S any] struct {
 	accepts    bool
 }
 
-// Wait returns when the place has become a head's, or when a value was passed to it. Then it
-// returns the value, and the place has ended. If ctx ends first, it returns ctx's error, and
-// the caller has to call Leave.
+// Wait returns when the place has become a head's, or when a value was passed to it. If a
+// value was passed to it, `given` is true, v is the value, and the place has ended. If ctx
+// ends first, Wait returns ctx's error, and the caller has to call Leave.
 func (p *Place[K, T, S]) Wait(ctx context.Context) (v T, given bool, err error) {
 	select {
 	case <-p.ready:
@@ -51,15 +51,15 @@ func (p *Place[K, T, S]) take() T {
 	return v
 }
 
-// Leave ends the place. If a value was passed to it, Leave returns the value, and the
-// caller has to pass it on. Otherwise it calls after with the state, and with the number of
+// Leave ends the place. If a value was passed to it, Leave returns the value, and the caller
+// has to pass it on. Otherwise it calls `after` with the state, and with the number of
 // goroutines of the queue that still wait or ask.
 func (p *Place[K, T, S]) Leave(after func(state *S, n int)) (v T, given bool) {
 	q := p.queue
 	q.all.mu.Lock()
 	if p.given != v {
 		q.all.mu.Unlock()
-		<-p.ready // comes when Pass has called its argument before
+		<-p.ready // Pass sends it after the call of its parameter `before`
 		return p.take(), true
 	}
 	defer q.all.mu.Unlock()
@@ -73,8 +73,9 @@ func (p *Place[K, T, S]) Leave(after func(state *S, n int)) (v T, given bool) {
 	return v, false
 }
 
-// Hold makes the place of the only head that of v's holder. No waiter becomes a head until
-// Next, but v may be passed on. Hold calls after as Leave does.
+// Hold ends the place, which must be that of the only head, and records that v is held. No
+// waiter becomes a head until Next, but v may be passed on. Hold calls `after` as Leave does,
+// and returns the queue.
 func (p *Place[K, T, S]) Hold(v T, after func(state *S, n int)) *Queue[K, T, S] {
 	q := p.queue
 	q.all.mu.Lock()
@@ -85,7 +86,7 @@ func (p *Place[K, T, S]) Hold(v T, after func(state *S, n int)) *Queue[K, T, S] 
 }
 
 // Admit makes heads of the first n waiters, and ends the place, which is a head's. It calls
-// after as Leave does.
+// `after` as Leave does.
 func (p *Place[K, T, S]) Admit(n int, after func(state *S, n int)) {
 	q := p.queue
 	q.all.mu.Lock()
@@ -97,9 +98,9 @@ func (p *Place[K, T, S]) Admit(n int, after func(state *S, n int)) {
 	q.end(p, after)
 }
 
-// Stay returns true if the place stays a head's. That is so for the first of several heads
-// that calls it, until its place ends. The others become waiters again at their old places,
-// and have to call Wait.
+// Stay returns true to the first of several heads that calls it: this head stays a head, and
+// Stay returns true to it again, until its place ends. To the other heads Stay returns false:
+// they have become waiters again, at their old places, and have to call Wait.
 func (p *Place[K, T, S]) Stay() bool {
 	q := p.queue
 	q.all.mu.Lock()

@@ -17,7 +17,7 @@ type Queues[K, T comparable, S any] struct {
 	places []*Place[K, T, S]
 }
 
-// unusedMost bounds how many of each are kept.
+// unusedMost bounds how many unused queues are kept, and how many unused places.
 const unusedMost = 1024
 
 // Queue is one queue. It is in use while a goroutine waits, asks or holds.
@@ -35,15 +35,15 @@ type use[K, T comparable, S any] struct {
 	heads       int             // 0 while a value is held
 	stayer      *Place[K, T, S] // the head that waits for the store; nil if there is none
 	held        T               // the zero T while heads ask
-	state       S               // by one head to the next
-	count       uint64          // of the goroutines that have entered
+	state       S               // what one head leaves to the next
+	count       uint64          // how many waiters have entered
 	askingSince time.Duration   // when a Scan found the oldest head for the first time; 0 if none did
 }
 
-// Enter takes a place in the queue of a key. If there is no queue, it begins one with the
-// state that begin returns, and the place is its head's. If there is one, a caller with
-// waits gets a place as a waiter, and others get none. accepts says that a value may be
-// passed to the caller.
+// Enter takes a place in the queue of a key. If there is no queue, Enter begins one with the
+// state that `begin` returns; the place is that of its head, and `head` is true. If there is
+// a queue, Enter returns a place as a waiter if `waits` is true, and nil if it is false. The
+// parameter `accepts` means that a value may be passed to that waiter.
 func (a *Queues[K, T, S]) Enter(key K, waits, accepts bool, begin func() S) (p *Place[K, T, S], head bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,9 +77,9 @@ func (a *Queues[K, T, S]) Do(key K, fn func(held T, state *S)) bool {
 const scanChunk = 512
 
 // Scan calls visit for each queue in which goroutines wait or ask, with their number n, and
-// with the time since when the first of them does so. No clock is read when a wait begins,
-// so that is the time of the first Scan that found it. now is a reading of the caller's
-// clock, and not 0. Scan may leave out queues that begin or end meanwhile.
+// with the time when the first of them began. No clock is read when a wait begins, so that
+// time is the time of the first Scan that found it. The parameter `now` is a reading of the
+// caller's clock, and not 0. Scan may leave out queues that begin or end meanwhile.
 func (a *Queues[K, T, S]) Scan(now time.Duration, visit func(key K, since time.Duration, n int)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,7 +99,8 @@ func (a *Queues[K, T, S]) Scan(now time.Duration, visit func(key K, since time.D
 func (q *Queue[K, T, S]) size() int { return int(q.waiters.Load()) + q.heads }
 
 // since returns when a Scan first found the goroutine that has waited or asked for longest.
-// It records now for those that no Scan has found before. The mutex is held.
+// It records the time `now` for the goroutines that no Scan has found before. The mutex is
+// held.
 func (q *Queue[K, T, S]) since(now time.Duration) time.Duration {
 	for p := q.sentinel.prev; p != q.sentinel && p.seenAt == 0; p = p.prev {
 		p.seenAt = now
