@@ -16,17 +16,18 @@ const (
 	// callsPerPeriod shortens callGap for very many items and very short leases: there is
 	// always time to renew each item so many times in a period, in full batches.
 	callsPerPeriod = 4
-	// underWayMost bounds the calls under way. Without it a store that hangs would get more
-	// and more of them, each with a goroutine and a connection. There may be as many more
-	// as all items need in full batches, so that calls that hang keep no others waiting.
+	// underWayMost bounds the calls under way. Without a bound, a store that hangs would get
+	// more and more calls, each with a goroutine and a connection. For each full batch of
+	// items one more call is allowed, so that calls that hang do not delay the other items.
 	underWayMost = 32
 )
 
 // pace limits the calls of a Scheduler. Scheduler.mu guards it.
 type pace struct {
 	underWay int
-	// free is the time up to which the calls so far have used the allowed rate. Each call
-	// moves it by a gap. It may be callsTogether gaps in the future.
+	// free is the earliest time at which a call keeps to one call in each gap. Each call
+	// moves it one gap further. A call may begin up to callsTogether-1 gaps before it, so
+	// that calls may begin together.
 	free clock.Instant
 }
 
@@ -37,9 +38,8 @@ func (s *Scheduler) gap() time.Duration {
 	return max(min(callGap, s.periodOf(s.TTL)/callsPerPeriod/batches), 1)
 }
 
-// nextCall returns when the next call may begin for an item that is ready. It returns the
-// time of the next tick if there is none, or if too many calls are under way. The mutex is
-// held.
+// nextCall returns when the next call may begin. It returns the time of the next tick if no
+// item is ready, or if too many calls are under way. The mutex is held.
 func (s *Scheduler) nextCall(now clock.Instant) clock.Instant {
 	if len(s.ready) == 0 || s.pace.underWay >= underWayMost+len(s.items)/batchMost {
 		return now + TickMost
@@ -50,7 +50,7 @@ func (s *Scheduler) nextCall(now clock.Instant) clock.Instant {
 // batch is a call of Renew under way. Scheduler.mu guards live.
 type batch struct {
 	items    []Item
-	failures int             // of each item before, in a row
+	failures int             // how many renewals of each item have failed in a row before
 	ctx      context.Context // ends with the call, or when no item needs the call any more
 	end      context.CancelFunc
 	live     int // how many of the items are still in the heap
@@ -99,8 +99,8 @@ func (s *Scheduler) takeReady() (items []Item) {
 
 // sharesCall reports whether two items may share a call. Items whose last renewals failed
 // share one only with those that failed as often. A call ends when all nodes of the store
-// have answered, and a call that failed before may wait longer for that. Items with a fixed
-// end share no call with others, because near its end such a claim leaves a call little
+// have answered, and a call for items that failed before has more time for that. Items with a
+// fixed end share no call with others, because near its end such a claim leaves a call little
 // time.
 func (e *Entry) sharesCall(f *Entry) bool {
 	return e.failures == f.failures && (e.checkEvery > 0) == (f.checkEvery > 0)

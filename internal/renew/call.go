@@ -40,13 +40,14 @@ func (s *Scheduler) renewPart(b *batch, items []Item, r *reports) {
 // call is a call of Renew that has ended.
 type call struct {
 	start    clock.Moment
-	failures int              // of each item before, in a row
+	failures int              // how many renewals of each item have failed in a row before
 	answers  []driver.Renewal // one for each claim, if err is nil
 	err      error
 	report   Call
 }
 
-// answer returns the answer to a claim, by its index.
+// answer returns the answer to the claim with the index `at`. If the call failed, it is the
+// error of the call.
 func (c *call) answer(at int) driver.Renewal {
 	if c.err != nil {
 		return driver.Renewal{Err: c.err}
@@ -54,8 +55,8 @@ func (c *call) answer(at int) driver.Renewal {
 	return c.answers[at]
 }
 
-// failure returns the error of the call, or that of the first claim without an answer. That
-// a claim is gone is an answer.
+// failure returns the error of the call, or that of the first claim without an answer; nil if
+// all claims have answers. That a claim is gone is an answer.
 func (c *call) failure() error {
 	if c.err != nil {
 		return c.err
@@ -96,8 +97,8 @@ func (s *Scheduler) ask(ctx context.Context, claims []driver.Claim, failures int
 	return answers, err
 }
 
-// record records the answers in the items, ends those that are gone, and adds what is to be
-// reported to r.
+// record records the answers in the items, ends those items whose claim is gone, and adds to
+// r the calls and renewals that have to be reported.
 func (s *Scheduler) record(items []Item, c call, r *reports) {
 	verbose, fresh := s.Verbose(), false
 	retryAt := s.retryAt(c.failures + 1) // the same for all, so that they share the next call

@@ -61,12 +61,12 @@ type Call struct {
 // added yet. Scheduler.mu guards it.
 type Entry struct {
 	heapIndex  int32         // in the heap, counted from 1; 0 if the item is not in the heap
-	failures   int32         // in a row
+	failures   int32         // renewals that have failed, in a row
 	due        clock.Instant // when the Scheduler has to renew or to end the item
 	renewAt    clock.Instant // when to renew it; 0 for never, or while a batch has it
 	ready      bool          // its renewal is due, but no call may begin yet
 	batch      *batch        // the call that renews it; nil if there is none
-	err        error         // since the last renewal that succeeded, see retry.ToReport
+	err        error         // the error to report since the last renewal that succeeded, see retry.ToReport
 	checkEvery time.Duration // the time between renewals after its end was fixed; 0 if it was not
 	paused     bool          // Prove is at work: no renewal in the meantime
 
@@ -78,7 +78,8 @@ type Entry struct {
 // idle reports whether the item may be renewed when renewAt has come.
 func (e *Entry) idle() bool { return e.batch == nil && !e.ready && !e.paused && e.renewAt != 0 }
 
-// plan sets due.
+// plan sets due to `until`, when the item is over, or to renewAt if the item may be renewed
+// and that is earlier.
 func (e *Entry) plan(until clock.Instant) {
 	e.due = until
 	if e.idle() {

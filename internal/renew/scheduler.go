@@ -75,9 +75,10 @@ func (s *Scheduler) periodOf(validFor time.Duration) time.Duration {
 	return max(min(s.TTL, validFor), 0) / renewPerTTL
 }
 
-// onGrid moves an instant back to one of the common times for renewals with this period.
-// The common times of a shorter period include those of the longest one: what is left of a
-// session differs from lock to lock, and a grid of its own for each would give many calls.
+// onGrid moves an instant back to one of the common times for renewals with this period. The
+// common times of a shorter period include those of the longest one: with sessions, the
+// length of the lease differs from lock to lock, and separate common times for each length
+// would need many calls.
 func (s *Scheduler) onGrid(t clock.Instant, period time.Duration) clock.Instant {
 	grid := s.TTL / renewPerTTL / gridPerPeriod
 	for grid > period/gridPerPeriod {
@@ -114,7 +115,7 @@ func (s *Scheduler) Add(i Item, start clock.Moment, validFor time.Duration, fixe
 	}
 	e.plan(until)
 	heap.Push(&s.items, i)
-	s.arm(s.Clock.Now()) // start may be a second ago, and the timer would fire that much later
+	s.arm(s.Clock.Now()) // start may be a second ago: with start, the timer would fire that much too late
 }
 
 // Remove removes an item that is over. A call that renews it may still be under way.
@@ -174,8 +175,8 @@ func (s *Scheduler) LastError(i Item) error {
 	return i.Entry().lastError()
 }
 
-// Find returns an item for which is returns true, nil if there is none. The mutex is held
-// meanwhile: is must not call the Scheduler.
+// Find returns an item for which the function `is` returns true, nil if there is none. The
+// mutex is held meanwhile: the function must not call the Scheduler.
 func (s *Scheduler) Find(is func(Item) bool) Item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,16 +188,17 @@ func (s *Scheduler) Find(is func(Item) bool) Item {
 	return nil
 }
 
-// Each calls yield with each item until yield returns false. It unlocks the mutex after each
-// chunk. Items may be added, removed and moved then, so one may come twice or be left out.
-// yield must not call the Scheduler.
+// Each calls the function `yield` with each item, until it returns false. Each unlocks the
+// mutex after each chunk. Items may be added, removed and moved then, so one may come twice
+// or be left out. The function must not call the Scheduler.
 func (s *Scheduler) Each(yield func(Item) bool) {
 	for from, more := 0, true; more; from += chunk {
 		more = s.each(from, yield)
 	}
 }
 
-// each visits a chunk, and reports whether there are more.
+// each calls the function `yield` with the items of one chunk, which begins at the index
+// `from`. It returns true if there are more items and `yield` returned true for all of these.
 func (s *Scheduler) each(from int, yield func(Item) bool) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

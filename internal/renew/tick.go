@@ -7,8 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// arm sets the timer for the first item that is due, if it would fire later than that. The
-// mutex is held.
+// arm sets the timer to the time when an item is due, when a call may begin, or when TickMost
+// has passed, whichever comes first. It changes nothing if the timer fires by then already.
+// The mutex is held.
 func (s *Scheduler) arm(now clock.Instant) {
 	if len(s.items) == 0 {
 		return
