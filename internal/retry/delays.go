@@ -60,9 +60,10 @@ func Delay(failures int, most time.Duration) time.Duration {
 	return jitter(min(delayFirst<<min(max(failures-1, 0), 10), most))
 }
 
-// SleepLimit returns how long a waiter may sleep before it asks the store again: recheck
-// (driver.Info.Recheck), or a second if that is 0, but no longer than after, which the
-// store has answered, if that is not 0.
+// SleepLimit returns how long a waiter may sleep before it asks the store again: the time
+// `recheck`, which is driver.Info.Recheck, or a second if that is 0. The parameter `after` is
+// the RetryAfter of the store's answer: if it is shorter, and not 0, the waiter sleeps for
+// that time and a few milliseconds more.
 func SleepLimit(recheck, after time.Duration) time.Duration {
 	limit := jitter(cmp.Or(recheck, sleepMost))
 	if after > 0 && after < limit {
@@ -103,9 +104,9 @@ func Over(ctx context.Context) bool {
 	return ctx.Err() != nil
 }
 
-// Nap lets w wait, for limit at most; answer is the last answer of the store. It returns
-// what the store granted meanwhile, the zero Outcome if nothing, and whether w was woken.
-// If w cannot be woken, Nap is a short sleep.
+// Nap lets w wait, for `limit` at most. The parameter `answer` is the last answer of the
+// store. Nap returns what the store granted meanwhile, the zero Outcome if nothing, and
+// whether w was woken. If w cannot be woken, Nap is a short sleep.
 func Nap(ctx context.Context, w driver.Waiter, answer driver.Outcome, limit time.Duration) (meanwhile driver.Outcome, woken bool) {
 	nap, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

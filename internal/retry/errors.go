@@ -32,9 +32,10 @@ func Ended(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// Unanswered returns the error for calls that had no answer while the caller waited; err is
-// that of the last one. If err is a context's error, that context bounded the call. The
-// result does not match it, because the caller's own context has not ended.
+// Unanswered returns the error for calls that had no answer while the caller waited. err is
+// the error of the last call. If err is the error of a context, that context was the one that
+// limited the call. The result does not match errors of contexts then, because the caller's
+// own context has not ended.
 func Unanswered(err error) error {
 	if !Ended(err) {
 		return err
@@ -56,8 +57,9 @@ func (b bounded) Is(target error) bool {
 // As finds target in err.
 func (b bounded) As(target any) bool { return errors.As(b.err, target) }
 
-// ToReport returns which of two failures, one after the other, to report. A call that had no
-// answer in time says less than an error of the store before it. before may be nil.
+// ToReport returns which of two errors to report: `before`, which may be nil, or err, which
+// came after it. It is err, unless err says only that a call had no answer in time: then an
+// earlier error says more.
 func ToReport(before, err error) error {
 	if before != nil && errors.Is(err, context.DeadlineExceeded) {
 		return before
