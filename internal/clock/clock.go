@@ -17,8 +17,8 @@ package clock
 
 import "time"
 
-// Longest bounds every duration that is added to an Instant. So the sum of two of them and
-// of the age of a process is still a Duration.
+// Longest bounds every duration that is added to an Instant. So the sum of two such durations
+// and of the age of a process does not overflow.
 const Longest = 100 * 365 * 24 * time.Hour
 
 // Instant is a time of the monotonic clock. It counts from one second before its Clock was
