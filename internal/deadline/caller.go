@@ -8,13 +8,14 @@ import (
 // callerKey is the key under which a detached context has its caller's context.
 type callerKey struct{}
 
-// Detach returns a context that does not end, with the values of caller. A call under it
-// goes on when the caller gives up. A call that was not sent by then need not be sent: see
-// Caller.
+// Detach returns a context that does not end, with the values of caller. A call under it goes
+// on when the caller gives up. A call that is still unsent when the caller gives up need not
+// be sent: see Caller.
 func Detach(caller context.Context) context.Context { return detached{caller} }
 
 // Caller returns the context that was given to Detach, if ctx is derived from a detached
-// context, and otherwise ctx. A call that is still unsent when it ends need not be sent.
+// context, and otherwise ctx. A call that is still unsent when that context ends need not be
+// sent.
 func Caller(ctx context.Context) context.Context {
 	if caller, ok := ctx.Value(callerKey{}).(context.Context); ok {
 		return caller

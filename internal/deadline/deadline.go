@@ -123,7 +123,9 @@ func (c *Context) End() {
 	}
 }
 
-// check records the end of the parent, or with clock of the deadline, while made is nil.
+// check sets state if the parent has ended or, if the parameter `clock` is true, if the
+// deadline has passed. It does nothing if the Context has ended before, or if made is not
+// nil.
 func (c *Context) check(clock bool) {
 	switch {
 	case c.state != running || c.made != nil:
