@@ -34,7 +34,7 @@ func (q *Queue) counted(fn func(bool), waited bool) func() {
 	}
 }
 
-// work calls first, and then those that wait.
+// work calls the function `first`, and then the functions that wait, one after the other.
 func (q *Queue) work(first func()) {
 	for next := first; next != nil; next = q.next() {
 		next()
