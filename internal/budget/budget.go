@@ -1,5 +1,5 @@
-// Package budget keeps a list of locks within an admin.Filter, which limits how many keys
-// of a store the list may read, and how many commands per second it may send.
+// Package budget keeps a list of locks within the limits of an admin.Filter: how many keys of
+// a store the list may read, and how many commands per second it may send.
 package budget
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// burst is how many commands a list may send before the pace counts, so that the first page
-// comes at once.
+// burst is how many commands a list may send before Filter.Pace limits it, so that the first
+// page comes at once.
 const burst = 200
 
 // Budget is what the filter still allows one list. It is for one goroutine.
@@ -25,9 +25,9 @@ type Budget struct {
 // New returns the Budget of a list that begins now.
 func New(f admin.Filter) *Budget { return &Budget{filter: f, begun: time.Now()} }
 
-// Page waits as Wait does, and returns how many keys the next command may read, at most
-// most. It counts these keys, and the command. It returns admin.ErrIncomplete if no keys
-// are left, and ctx's error if that ends.
+// Page waits as Wait does, and returns how many keys the next command may read: the number
+// `most`, or fewer if the filter allows fewer. It counts these keys, and the command. It
+// returns admin.ErrIncomplete if no keys are left, and ctx's error if ctx ends first.
 func (b *Budget) Page(ctx context.Context, most int) (keys int, err error) {
 	if keys = most; b.filter.Keys > 0 {
 		keys = min(keys, b.filter.Keys-b.keys)
