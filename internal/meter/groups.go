@@ -9,7 +9,7 @@ const (
 	// maxGroups bounds the values of the label lock_group. Each value is a set of
 	// series for every kind of lock and every outcome.
 	maxGroups = 100
-	// maxGroup bounds a value in bytes.
+	// maxGroup bounds the length of a value, in bytes.
 	maxGroup = 128
 	// otherGroup is the value for all groups after the first maxGroups.
 	otherGroup = "other"
@@ -24,10 +24,10 @@ func Prefix(name string) string {
 	return name
 }
 
-// Groups gives names their label. It bounds the number of labels, whatever the user's
-// function returns. The first maxGroups groups keep their label, and all others share one,
-// so that a gauge goes up and down under the same label. Several goroutines may call its
-// methods at once.
+// Groups returns for each name of a lock the value of the label lock_group. It bounds the
+// number of values, whatever the user's function returns. The first maxGroups groups keep
+// their values, and all others share one, so that a gauge goes up and down under the same
+// label. Several goroutines may call its methods at once.
 type Groups struct {
 	of func(name string) string // nil if there are no groups
 
@@ -35,8 +35,8 @@ type Groups struct {
 	seen map[string]bool
 }
 
-// NewGroups returns Groups that call of for the group of a name. With a nil of, no name has
-// one.
+// NewGroups returns Groups that call the function `of` for the group of a name. If `of` is
+// nil, no name has a group.
 func NewGroups(of func(name string) string) *Groups {
 	return &Groups{of: of, seen: make(map[string]bool)}
 }
