@@ -22,8 +22,8 @@ func Build(t testing.TB) string {
 	return binary
 }
 
-// HearSignals catches those of the signals that this process ignores, as a process in the
-// background of a script does. Programs that tests start would ignore them as well, because
+// HearSignals catches each of the given signals that this process ignores. A process in the
+// background of a script ignores some. Programs that tests start would ignore them as well:
 // they inherit that a signal is ignored, but not that it is caught.
 func HearSignals(signals ...os.Signal) {
 	caught := make(chan os.Signal, 1)
