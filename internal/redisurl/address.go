@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// Address is what a URL leads to. No user and no password is in it.
+// Address is the part of a URL that names the servers and the database. It has no user and no
+// password.
 type Address struct {
 	Encrypts bool
 	Kind     string // "cluster", "sentinel", or something else for one server
 	Addrs    []string
-	Master   string // how Sentinels call the master
+	Master   string // the name that the Sentinels have for the master
 	Database int
 }
 
@@ -37,7 +38,8 @@ func (a Address) String() string {
 	if a.Kind == "cluster" || a.Kind == "sentinel" {
 		u.Scheme += "+" + a.Kind
 	}
-	// In the path, a number would be a database.
+	// If the name of a master is a number, it has to be a parameter: in the path, a number is
+	// a database.
 	if _, err := strconv.Atoi(a.Master); err != nil && a.Master != "" && !strings.ContainsAny(a.Master, "/?#%@") {
 		u.Path = "/" + a.Master + u.Path
 	} else if a.Master != "" {

@@ -19,7 +19,7 @@ func Query(raw string) (url.Values, error) {
 
 // EncodeQuery is the reverse of Query.
 func EncodeQuery(values url.Values) string {
-	return strings.ReplaceAll(values.Encode(), "+", "%20") // Encode makes a + of spaces alone
+	return strings.ReplaceAll(values.Encode(), "+", "%20") // Encode writes a + only for a space
 }
 
 // parameters returns the names that the query of a URL may have.
@@ -36,7 +36,8 @@ func (d Deployment) parameters() []string {
 	return names
 }
 
-// masterParameters are the names by which clients call the master's name.
+// masterParameters returns the names of the parameters in which clients expect the name of
+// the master.
 func masterParameters() []string {
 	return []string{"master", "master_name", "master_set", "sentinelMasterId"}
 }
@@ -69,7 +70,7 @@ func (t *Target) readQuery(query url.Values) error {
 	return t.readModes(query)
 }
 
-// readModes reads how the servers are to be spoken to.
+// readModes reads which version of RESP to use, and whether to verify certificates.
 func (t *Target) readModes(query url.Values) error {
 	if p := query.Get("protocol"); query.Has("protocol") && p != "2" && p != "3" {
 		return errors.New("redis URL has a \"protocol\" that is neither 2 nor 3")

@@ -11,17 +11,18 @@ import (
 // Span is the part of a text from the byte From to before the byte To.
 type Span struct{ From, To int }
 
-// Secrets returns where a text that is a URL, or has one in it, keeps passwords:
-// before the hosts, and in parameters. When unsure, as of a URL that cannot be taken
-// apart, it takes more for a password, not less. The spans are in order, and none
-// overlaps another.
+// Secrets returns the spans of the passwords in a text that is a URL or contains one: of the
+// password before the hosts, and of those in parameters. If it is unsure, as with a URL that
+// cannot be taken apart, it takes more for a password, not less. The spans are in order, and
+// none overlaps another.
 func Secrets(text string) []Span {
 	p, ok := Cut(text)
 	if !ok {
 		return nil
 	}
 	spans := secretParameters(text, p)
-	// A slash that somebody forgot to encode is part of the password: the last @ counts.
+	// A slash that somebody forgot to encode is part of the password, so the password ends at
+	// the last @ of the text.
 	begin := len(p.Scheme) + len("://")
 	at := max(begin, strings.LastIndexByte(text, '@'))
 	if colon := strings.IndexByte(text[begin:at], ':'); colon >= 0 {
@@ -39,8 +40,9 @@ func Secrets(text string) []Span {
 	return apart
 }
 
-// secretParameters returns where the values of the parameters of a URL are that are
-// passwords. A value ends at the next &. A login may look like a parameter.
+// secretParameters returns the spans of those values of parameters that are passwords. A
+// value ends at the next &. The search begins after the login, because a login may look like
+// a parameter.
 func secretParameters(text string, p Parts) (spans []Span) {
 	from := len(text) - len(p.Hosts+p.Tail)
 	for _, name := range regexp.MustCompile(`[^?&;#/=]*=`).FindAllStringIndex(text[from:], -1) {
@@ -56,9 +58,9 @@ func secretParameters(text string, p Parts) (spans []Span) {
 	return spans
 }
 
-// secretName reports whether the value of a parameter is a password. What of the
-// name cannot be decoded stays as it is: the URL is refused then, but somebody has
-// typed it.
+// secretName reports whether the parameter of that name has a password as its value. A part
+// of the name that cannot be decoded stays encoded. A URL with such a name is refused, but
+// may have a real password.
 func secretName(name string) bool {
 	plain := regexp.MustCompile(`%[0-9A-Fa-f]{2}`).ReplaceAllStringFunc(name, func(encoded string) string {
 		c, _ := url.PathUnescape(encoded)
@@ -67,9 +69,9 @@ func secretName(name string) bool {
 	return strings.Contains(strings.ToLower(plain), "password")
 }
 
-// Passwords reports whether a URL has a password for the store, and whether it
-// has any at all: Sentinels have one of their own. A URL that cannot be taken
-// apart has none for the store.
+// Passwords returns whether a URL has a password for the store, in `store`, and whether it
+// has any password, in `any`: Sentinels have a separate one. For a URL that cannot be taken
+// apart, `store` is false.
 func Passwords(raw string) (store, any bool) {
 	p, _ := Cut(raw)
 	_, password, _ := p.User()
@@ -77,10 +79,10 @@ func Passwords(raw string) (store, any bool) {
 	return store, store || slices.ContainsFunc(secretParameters(raw, p), func(s Span) bool { return s.To > s.From })
 }
 
-// Redacted returns the URL of a store without what is secret in it: the password
-// before the hosts is left out, and those of Sentinels, which are parameters, are
-// masked. Of a URL that is not understood only the scheme is shown, as nobody knows
-// where its password is.
+// Redacted returns the URL of a store without what is secret in it: the password before the
+// hosts is left out, and those of Sentinels, which are parameters, are masked. Of a URL that
+// is not understood, Redacted shows only the scheme, because it is not known where the
+// password is. If the scheme is not clear either, it returns "".
 func Redacted(raw string) string {
 	p, ok := Cut(raw)
 	if !ok || !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`).MatchString(p.Scheme) {

@@ -10,18 +10,19 @@ import (
 	"time"
 )
 
-// Deployment is what a URL says of the servers behind it.
+// Deployment is the kind of servers to which a URL leads.
 type Deployment int
 
 // Deployments.
 const (
-	OneServer   Deployment = iota // or a cluster, named by one of its nodes
-	OneSocket                     // of this machine
-	OnlyCluster                   // a cluster, or an error
+	OneServer   Deployment = iota // one server, or a cluster of which the URL has one node
+	OneSocket                     // a server behind a Unix socket of this machine
+	OnlyCluster                   // a cluster; a single server is an error
 	Sentinels                     // the addresses are those of Sentinels
 )
 
-// Target is what a URL says. A zero field it leaves open.
+// Target has the settings of a URL. A zero field means that the URL does not contain the
+// setting.
 type Target struct {
 	Deployment Deployment
 	Addrs      []string // each a host and a port; or the path of the socket
@@ -29,19 +30,19 @@ type Target struct {
 	Username, Password string
 	DB                 int
 	ClientName         string
-	RESP2              bool // and not the protocol that the server likes best
+	RESP2              bool // the URL asks for RESP2; if false, the client library chooses the version
 
 	TLS        bool
-	SkipVerify bool // of TLS: take any certificate
+	SkipVerify bool // TLS accepts any certificate
 
 	DialTimeout, WriteTimeout time.Duration
 
-	Master                             string // what the Sentinels call it
+	Master                             string // the name that the Sentinels have for the master
 	SentinelUsername, SentinelPassword string
 }
 
-// ParseTarget reads a URL of Redis or Valkey. It refuses what it does not know, and no
-// error has a password in it.
+// ParseTarget reads a URL of Redis or Valkey. It returns an error if it does not know the
+// scheme or a parameter, or if a part is invalid. No error has a password in it.
 func ParseTarget(raw string) (Target, error) {
 	scheme, _, _ := strings.Cut(raw, "://")
 	t, err := readScheme(scheme)
@@ -67,7 +68,8 @@ func ParseTarget(raw string) (Target, error) {
 	return t, t.readHosts(hosts, query["addr"])
 }
 
-// schemes returns what each scheme says of the servers behind a URL.
+// schemes returns the Target for each scheme: the deployment, and whether the connection uses
+// TLS.
 func schemes() map[string]Target {
 	all := map[string]Target{"unix": {Deployment: OneSocket}}
 	for base, encrypts := range map[string]bool{"redis": false, "rediss": true, "valkey": false, "valkeys": true} {
@@ -95,8 +97,9 @@ func readScheme(scheme string) (Target, error) {
 	return Target{}, fmt.Errorf("redis URL has the unknown scheme %q (%s)", scheme, known)
 }
 
-// readPath reads the path of a socket, or the number of the database, before which may
-// stand the name of the master.
+// readPath reads the path of a URL: the path of a socket, or the number of the database. For
+// Sentinels the name of the master may stand before that number. The parameter `numbers` has
+// the numbers of databases in the query.
 func (t *Target) readPath(path string, numbers []string) error {
 	db := strings.TrimPrefix(path, "/")
 	switch t.Deployment {
@@ -126,12 +129,13 @@ func (t *Target) readPath(path string, numbers []string) error {
 		if err != nil || n < 0 {
 			return fmt.Errorf("redis URL has the invalid database number %q", number)
 		}
-		t.DB = n // whether there is such a database, also in a cluster, the servers know
+		t.DB = n // only the servers know whether there is such a database, also in a cluster
 	}
 	return nil
 }
 
-// readHosts reads the list of hosts and the further ones.
+// readHosts reads the list of hosts of a URL. The parameter `more` has the hosts of its
+// parameter addr.
 func (t *Target) readHosts(hosts string, more []string) error {
 	port := "6379"
 	switch t.Deployment {

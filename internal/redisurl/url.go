@@ -1,9 +1,8 @@
 // Package redisurl takes the URLs of Redis apart, finds the passwords in them, and makes
 // URLs.
 //
-// A URL that cannot be taken apart has a password in a place that nobody knows: no
-// error quotes a URL, and what looks for passwords takes too much rather than too
-// little.
+// If a URL cannot be taken apart, it is not known where its password is. So no error quotes a
+// URL, and Secrets takes too much for a password rather than too little.
 package redisurl
 
 import (
@@ -17,13 +16,13 @@ import (
 	"unicode/utf8"
 )
 
-// ErrBad is the error of what cannot be taken apart.
+// ErrBad is the error for a URL that cannot be taken apart.
 var ErrBad = errors.New("redis URL cannot be taken apart: a /, ?, #, @ or % in a user name or password must be written as %2F, %3F, %23, %40 or %25, and an IPv6 address in brackets")
 
 var errBadHost = errors.New("invalid host, which cannot be taken apart: write host, host:port, [IPv6] or [IPv6]:port")
 
-// Parts are those of a URL as it is written, with nothing decoded or left out but
-// the :// behind the scheme.
+// Parts are the parts of a URL as it is written: nothing is decoded, and only the :// after
+// the scheme is left out.
 type Parts struct {
 	Scheme string
 	Login  string // user and password, with the @
@@ -45,14 +44,15 @@ func Cut(text string) (p Parts, ok bool) {
 	return p, true
 }
 
-// User returns the user and the password of the login.
+// User returns the user and the password of the login. The result `both` is true if there is
+// a colon between them.
 func (p Parts) User() (user, password string, both bool) {
 	return strings.Cut(strings.TrimSuffix(p.Login, "@"), ":")
 }
 
-// Parse takes a URL apart. As url.Parse takes no lists of hosts, u has the first one
-// only; hosts is the whole list. It refuses what is most likely a part of a password,
-// and a part that has no meaning.
+// Parse takes a URL apart. url.Parse accepts no list of hosts, so u has only the first host;
+// `hosts` is the whole list. Parse returns ErrBad also if a part of the URL has no meaning
+// there, or is most likely a piece of a password.
 func Parse(raw string) (u *url.URL, hosts string, err error) {
 	p, _ := Cut(raw)
 	first, _, _ := strings.Cut(p.Hosts, ",")
@@ -62,8 +62,8 @@ func Parse(raw string) (u *url.URL, hosts string, err error) {
 	}
 	misplaced := strings.Contains(u.Path, "@")
 	if u.Scheme == "unix" {
-		// In the path of a socket an @ is in order, but behind a password with a / in
-		// it comes another @, and then the path.
+		// The path of a socket may contain an @. But if the password has a / that is not
+		// encoded, the path has the rest of the password, and then @/.
 		misplaced = u.Host != "" || u.User != nil && strings.Contains(u.EscapedPath(), "@/")
 	}
 	if misplaced {
@@ -72,8 +72,8 @@ func Parse(raw string) (u *url.URL, hosts string, err error) {
 	return u, p.Hosts, nil
 }
 
-// HostPort completes and checks one host of a list, which has the port given unless
-// it has one of its own.
+// HostPort checks one host of a list, and returns it with its port, or with the parameter
+// port if it has none.
 func HostPort(entry, port string) (string, error) {
 	u, err := url.Parse("redis://" + entry)
 	if err != nil || u.Host != entry && !strings.Contains(entry, "%") || u.User != nil {
@@ -95,5 +95,5 @@ func HostPort(entry, port string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// Unprintable reports whether a rune has no place in a host or the path of a socket.
+// Unprintable reports whether a rune must not be in a host or in the path of a socket.
 func Unprintable(r rune) bool { return r <= ' ' || r == 0x7f || r == utf8.RuneError }
