@@ -9,9 +9,10 @@ import (
 	"fmt"
 )
 
-// Config returns a configuration that trusts the authorities in the file ca, or those of
-// the system without one, and shows the certificate in the files cert and key, if there
-// are any. Files are read with read. An error names the file.
+// Config returns a configuration that trusts the authorities in the file `ca`, or the
+// authorities of the system if ca is "". It has the client certificate in the files `cert`
+// and `key`, if cert is not "". Config reads files with the function `read`. An error names
+// the file.
 func Config(read func(name string) ([]byte, error), ca, cert, key string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
@@ -39,9 +40,9 @@ func Config(read func(name string) ([]byte, error), ca, cert, key string) (*tls.
 	return config, nil
 }
 
-// AnyName makes a configuration verify who signed the certificate of a server, but not
-// whom it is for. crypto/tls has no such mode: it has to verify nothing, and what it
-// would have verified apart from the name is done here.
+// AnyName makes a configuration verify who signed the certificate of a server, but not the
+// name in it. crypto/tls has no such mode: it verifies nothing then, and the function that
+// AnyName sets verifies the rest.
 func AnyName(config *tls.Config) {
 	config.InsecureSkipVerify = true
 	config.VerifyConnection = func(state tls.ConnectionState) error {
