@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// NoneFree returns the error of a call that got no connection from a pool of size
-// connections, of which used were in use. The call waited for the time after, and cause is
-// why it did not wait longer. Connections that are being made or closed count as used.
+// NoneFree returns the error of a call that got no connection from a pool of `size`
+// connections, of which `used` were in use. The call waited for the time `after`. The
+// parameter `cause` is why it did not wait longer. Connections that are being made or closed
+// count as used.
 func NoneFree(size, used int, after time.Duration, cause error) error {
 	what := "free in"
 	if used < size {
