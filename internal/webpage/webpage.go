@@ -1,5 +1,5 @@
-// Package webpage serves the embedded files of a page, and keeps other sites away
-// from it. The dashboard and the demo share it.
+// Package webpage serves the embedded files of a page, and protects the page from other
+// sites. The dashboard and the demo share it.
 package webpage
 
 import (
@@ -11,12 +11,13 @@ import (
 	"path"
 )
 
-// contentPolicy lets a page use what its own server sends, from files, and keeps it
-// out of frames.
+// contentPolicy allows a page to use only what its own server sends, from files, and forbids
+// sites to show the page in a frame.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Protect sets the headers that keep browsers from being used against a page.
+// Protect sets the headers that make browsers protect a page from other sites, and not store
+// it.
 func Protect(h http.Header) {
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -30,15 +31,15 @@ func Protect(h http.Header) {
 // Files are the files that a page refers to, by their names.
 type Files map[string]File
 
-// File is one of them.
+// File is a file that a page refers to.
 type File struct {
 	kind   string
 	digest string
 	body   []byte
 }
 
-// Load reads all files of a folder of the file system from. It panics if one cannot be
-// read, because they are embedded in the program.
+// Load reads all files of a folder of the file system `from`. It panics if one cannot be
+// read: they are embedded in the program, so that is a mistake in the program.
 func Load(from fs.FS, folder string) Files {
 	entries, err := fs.ReadDir(from, folder)
 	if err != nil {
