@@ -7,7 +7,7 @@
 //	})
 //
 // Each process has an Election of its own. Any process can find out which one leads, by the
-// text in its holdfast.Options.Note:
+// text in the holdfast.Options.Note of the leader:
 //
 //	records, err := admin.New(store).Get(ctx, "leader/billing")
 //	if err == nil && records[0].Holders > 0 { // otherwise no process leads
