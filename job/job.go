@@ -1,5 +1,6 @@
-// Package job runs work that is due in every process in one of them. A scheduler knows its
-// own process only: with three replicas it does everything three times.
+// Package job is for work that a scheduler starts in every process, and that only one process
+// has to do. A scheduler knows only its own process: three replicas do everything three
+// times.
 //
 //	j := job.New(locker.Mutex("report"), report, holdfast.AtLeast(45*time.Second)) // due each minute
 //
@@ -18,7 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Job is work under a lock. Any number of goroutines may run it: one of them works.
+// Job is work under a lock. Any number of goroutines may run it: one at a time does the work.
 type Job struct {
 	// Logger gets a line for each error of a run, since most schedulers drop errors, and a
 	// debug line for each run that is skipped. Default: slog.Default().
