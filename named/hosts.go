@@ -11,7 +11,7 @@ import (
 // Keys are Locks for a program that has no contexts.
 type Keys struct{ locks *Locks }
 
-// NewKeys returns Keys that are called prefix + key in the store.
+// NewKeys returns Keys. The store has each lock under the name prefix + key.
 func NewKeys(l *holdfast.Locker, prefix string, opts ...holdfast.Option) Keys {
 	return Keys{New(l, prefix, opts...)}
 }
@@ -22,7 +22,8 @@ func (k Keys) Lock(key string) error { return k.locks.Lock(context.Background(),
 // Unlock is Locks.Unlock.
 func (k Keys) Unlock(key string) error { return k.locks.Unlock(context.Background(), key) }
 
-// DB is one lock for a program that gives its database to it, which DB does not use.
+// DB is one lock for a program that passes its database to Lock and Unlock. DB does not use
+// the database.
 type DB struct{ locks *Locks }
 
 // NewDB returns a DB that takes m.
@@ -34,8 +35,8 @@ func (d DB) Lock(ctx context.Context, _ *sql.DB) error { return d.locks.Lock(ctx
 // Unlock is Locks.Unlock.
 func (d DB) Unlock(ctx context.Context, _ *sql.DB) error { return d.locks.Unlock(ctx, "") }
 
-// Session is one lock for a program that gives a connection to it, which Session does not
-// use.
+// Session is one lock for a program that passes a connection to SessionLock and
+// SessionUnlock. Session does not use the connection.
 type Session struct{ locks *Locks }
 
 // NewSession returns a Session that takes m.
@@ -49,12 +50,12 @@ func (s Session) SessionUnlock(ctx context.Context, _ *sql.Conn) error {
 	return s.locks.Unlock(ctx, "")
 }
 
-// One is one lock for a program that says nothing about it.
+// One is one lock for a program that passes no arguments to Lock and Unlock.
 type One struct{ locks *Locks }
 
 // NewOne returns a One that takes m. golang-migrate gives up a Lock after
 // Migrate.LockTimeout, and does not unlock it if it succeeds later. So give a holdfast.Wait
-// that is shorter, such as ten seconds of fifteen.
+// that is shorter, such as ten seconds for a LockTimeout of fifteen.
 func NewOne(m *holdfast.Mutex, opts ...holdfast.Option) One { return One{single(m, opts)} }
 
 // Lock is Locks.Lock. It returns ErrDeadlock while this One holds the lock.

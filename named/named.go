@@ -1,6 +1,6 @@
-// Package named has locks for programs that name a lock when they unlock it, where Holdfast
-// has a Lock to unlock. They ask for an interface, and each type here has the methods of
-// one:
+// Package named has locks for programs that unlock a lock by its name, while Holdfast unlocks
+// a *holdfast.Lock. Each of these programs defines an interface, and each type here has the
+// methods of one such interface:
 //
 //	Locks    certmagic and Caddy: Locker, TryLocker, LockLeaseRenewer of a Storage
 //	Keys     fiber: Locker of the middleware idempotency
@@ -10,13 +10,13 @@
 //
 // Any number of goroutines may use a value of these types. See docs/recipes.md.
 //
-// Each Lock needs its Unlock, and an Unlock does not say whose it is. If a process has
+// Each Lock needs its Unlock, and an Unlock does not say which hold it ends. If a process has
 // several holds of a name, Unlock ends the oldest. A process has several only after a loss,
 // because none of these programs notices a loss while it works: the lost hold stays the
 // oldest until its Unlock, which returns ErrLost. If that Unlock never comes, the next one
 // ends the lost hold, and the hold after it has no Unlock. So when a lost hold has its
-// Unlock, the hold after it is not renewed any more: it is released at the end of its
-// lease, unless its own Unlock comes before.
+// Unlock, the hold after it is not renewed any more: it is released at the end of its lease,
+// unless its own Unlock comes before.
 //
 // The options of each type are those of each Lock. With holdfast.Wait a Lock returns
 // ErrBusy when the wait is over; without it a Lock without a context waits without limit.
@@ -46,10 +46,10 @@ type Locks struct {
 // hold is a Lock that was not unlocked yet.
 type hold struct {
 	lock *holdfast.Lock
-	end  *time.Timer // releases it; nil for a hold that is renewed until its Unlock
+	end  *time.Timer // releases the hold; nil for a hold that is renewed until its Unlock
 }
 
-// New returns Locks that are called prefix + name in the store.
+// New returns Locks. The store has each lock under the name prefix + name.
 func New(l *holdfast.Locker, prefix string, opts ...holdfast.Option) *Locks {
 	return newLocks(func(name string) *holdfast.Mutex { return l.Mutex(prefix + name) }, opts)
 }
@@ -58,8 +58,8 @@ func newLocks(mutex func(string) *holdfast.Mutex, opts []holdfast.Option) *Locks
 	return &Locks{mutex: mutex, opts: opts, holds: map[string][]*hold{}}
 }
 
-// Lock waits for the lock of that name until ctx ends, whose error it returns then, or
-// until the option Wait is over, when it returns ErrBusy.
+// Lock waits for the lock of that name, and takes it. If ctx ends first, it returns ctx's
+// error. If the time of the option Wait ends first, it returns ErrBusy.
 func (t *Locks) Lock(ctx context.Context, name string) error {
 	lock, err := t.mutex(name).Lock(ctx, t.opts...)
 	if err == nil {
@@ -135,9 +135,9 @@ func (t *Locks) remove(name string, h *hold) bool {
 	return true
 }
 
-// endLast ends the renewals of the last hold of a name, which is the only one that may not
-// be lost: it is released at the end of its lease, unless its Unlock comes before. The
-// mutex is held.
+// endLast ends the renewals of the last hold of a name. Only that hold may still be held,
+// because all earlier ones are lost. It is released at the end of its lease, unless its
+// Unlock comes before. The mutex is held.
 func (t *Locks) endLast(name string) {
 	holds := t.holds[name]
 	if len(holds) == 0 || holds[len(holds)-1].end != nil {
