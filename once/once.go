@@ -1,4 +1,4 @@
-// Package once makes a missing value once, however many callers of however many processes
+// Package once lets one caller make a missing value, while callers in any number of processes
 // ask for it. A cache needs that if many ask at the same time for a key that has expired.
 //
 // The package has no cache of its own. Where values are kept, and when one is stale, is up
