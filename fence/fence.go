@@ -34,7 +34,7 @@ func stale(name string, token, seen uint64) error {
 	return fmt.Errorf("%w: %q was written with token %d, and this is %d", ErrStale, name, seen, token)
 }
 
-// valid returns an error if token is none.
+// valid returns an error if token is not a valid token: it is 0, or more than 2^63-1.
 func valid(name string, token uint64) error {
 	if token == 0 || token > 1<<63-1 {
 		return fmt.Errorf("fence: %d for %q is not a token: does the store of the lock have them?", token, name)
