@@ -17,9 +17,10 @@ type Options struct {
 	// use; all others become "other". Default: the label is empty.
 	Group func(name string) string
 
-	// Elections are the names of locks whose holder is a leader. Each name is a value of
-	// the label election: of holdfast_leader, which starts at 0, and of what counts waits,
-	// as a candidate may wait without limit. These locks are not in holdfast_oldest_hold_seconds.
+	// Elections are the names of locks whose holder is a leader. Each name is a value of the
+	// label election. The metric holdfast_leader has this label, and starts at 0. The metrics
+	// of waits have it, too, because a candidate may wait without limit. These locks are not
+	// in holdfast_oldest_hold_seconds.
 	Elections []string
 }
 
@@ -168,9 +169,9 @@ func (m *Metrics) ended(e holdfast.Event) {
 	m.hold(e, m.groups.Label(e.Name), -1)
 }
 
-// hold adds by to the gauges: 1 for a new hold, -1 for one that has ended. The end of a hold
-// may be reported after the next acquire, and a loss even before its own acquire. The sums
-// are right when all events were reported.
+// hold adds the number `by` to the gauges: 1 for a new hold, -1 for one that has ended. The
+// end of a hold may be reported after the next acquire, and a loss even before its own
+// acquire. The sums are right when all events were reported.
 func (m *Metrics) hold(e holdfast.Event, group string, by int) {
 	m.held.WithLabelValues(e.Kind, group).Add(float64(by))
 	if leader, ok := m.leader[e.Name]; ok {
@@ -180,7 +181,7 @@ func (m *Metrics) hold(e holdfast.Event, group string, by int) {
 	m.ages.add(e, group, by)
 }
 
-// election returns the label for a lock: "" if it is none of an election.
+// election returns the label for a lock: "" if it is not the lock of an election.
 func (m *Metrics) election(name string) string {
 	if _, ok := m.leader[name]; ok {
 		return meter.Text(name)
