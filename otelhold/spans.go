@@ -21,8 +21,8 @@ type spans struct {
 	holds  bool
 
 	mu       sync.Mutex
-	acquired map[holdKey]trace.SpanContext // of the locks that are held, with Options.HoldSpans
-	waits    map[waitKey]*wakeups          // of the acquires that wait
+	acquired map[holdKey]trace.SpanContext // the span of the acquire of each held lock, with Options.HoldSpans
+	waits    map[waitKey]*wakeups          // the wake-ups of each acquire that waits
 }
 
 // holdKey identifies a hold: the fields that all events of the hold share. Stores without
@@ -92,7 +92,8 @@ func about(e holdfast.Event) []attribute.KeyValue {
 	}
 }
 
-// fail sets the error of a span; class is "" if there is none.
+// fail sets the error of a span. The parameter class is the attribute error.type; "" means
+// that there is no error.
 func fail(span trace.Span, class string, err error) {
 	if class == "" {
 		return
@@ -126,8 +127,8 @@ func acquireError(outcome string, err error) string {
 	}
 }
 
-// endError returns the attribute error.type of a hold: the reason of a loss, or that a
-// release was not confirmed.
+// endError returns the attribute error.type of a hold: the reason of a loss, "unconfirmed"
+// for a release that was not confirmed, or "" if there is no error.
 func endError(e holdfast.Event) string {
 	if reason, lost := meter.Loss(e); lost {
 		return reason

@@ -29,9 +29,9 @@ type Options struct {
 	// use; all others become "other". Default: no attribute.
 	Group func(name string) string
 
-	// Elections are the names of locks whose holder is a leader. Each name is a value of
-	// the attribute election: of holdfast.leader, which starts at 0, and of what counts
-	// waits, as a candidate may wait without limit.
+	// Elections are the names of locks whose holder is a leader. Each name is a value of the
+	// attribute election. The metric holdfast.leader has this attribute, and starts at 0. The
+	// metrics of waits have it, too, because a candidate may wait without limit.
 	Elections []string
 
 	// HoldSpans makes a span holdfast.hold for each hold, in a separate trace, linked to
@@ -209,12 +209,13 @@ func (t *Telemetry) ended(ctx context.Context, e holdfast.Event, now time.Time) 
 	t.hold(ctx, e, t.groups.Label(e.Name), -1)
 }
 
-// wait adds by to the number of calls that wait.
+// wait adds the number `by` to the number of calls that wait.
 func (t *Telemetry) wait(ctx context.Context, e holdfast.Event, group string, by int64) {
 	t.waiting.Add(ctx, by, with(attribute.String("kind", e.Kind), attribute.String("lock_group", group), t.election(e.Name)))
 }
 
-// election returns the attribute for a lock: empty if it is none of an election.
+// election returns the attribute for a lock: an empty one if it is not the lock of an
+// election.
 func (t *Telemetry) election(name string) attribute.KeyValue {
 	if _, ok := t.elections[name]; !ok {
 		name = ""
@@ -222,9 +223,9 @@ func (t *Telemetry) election(name string) attribute.KeyValue {
 	return attribute.String("election", meter.Text(name))
 }
 
-// hold adds by to the sums: 1 for a new hold, -1 for one that has ended. The end of a hold
-// may be reported after the next acquire, and a loss even before its own acquire. The sums
-// are right when all events were reported.
+// hold adds the number `by` to the sums: 1 for a new hold, -1 for one that has ended. The end
+// of a hold may be reported after the next acquire, and a loss even before its own acquire.
+// The sums are right when all events were reported.
 func (t *Telemetry) hold(ctx context.Context, e holdfast.Event, group string, by int64) {
 	t.held.Add(ctx, by, with(attribute.String("kind", e.Kind), attribute.String("lock_group", group)))
 	if election, ok := t.elections[e.Name]; ok {

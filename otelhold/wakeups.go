@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
-// maxWakeups bounds the wake-ups of one wait that are kept. It is the number of events that
-// SDKs keep for a span.
+// maxWakeups bounds the wake-ups that are kept for one wait. SDKs keep that many events for a
+// span.
 const maxWakeups = 128
 
 // waitKey identifies a wait: the fields that all events of the wait share. Events do not
@@ -21,8 +21,8 @@ type waitKey struct {
 	backend, kind, name string
 }
 
-// wakeups are the wake-ups of one wait. If several waits look the same, it is not known to
-// which of them a wake-up belongs, and none are kept.
+// wakeups are the wake-ups of one wait. If several waits have the same key, it is not known
+// to which of them a wake-up belongs, and no wake-ups are kept.
 type wakeups struct {
 	waiters int
 	mixed   bool
