@@ -233,9 +233,9 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 	}
 }
 
-// try makes one attempt. The attempt ends with ctx, or when a later grant would be of no use,
-// because most of the lease would have passed. The first attempt may take the time of a round
-// trip, even if the wait limit is shorter.
+// try makes one attempt. The attempt ends with ctx, or after retry.TryTimeout. The first
+// attempt of a call with a wait limit ends with that limit, but may take the time of a round
+// trip even if the limit is shorter.
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 	limit, wait := retry.TryTimeout(a.claim.TTL, int(a.failures)), time.Duration(0)
 	if a.tries == 0 && a.req.wait > 0 && a.req.wait != forever {

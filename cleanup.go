@@ -84,7 +84,7 @@ func (l *Locker) retryReleaseUntil(c driver.Claim, kept clock.Instant, err error
 // due.
 func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant) {
 	l.cleaner.Go(func(waited bool) {
-		if waited { // that may have taken too long: one attempt is always made
+		if waited { // the time may be over already, but one attempt is always made
 			until = max(until, l.clock.Now()+retry.ReleaseTimeout(c.TTL, 0))
 		}
 		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))

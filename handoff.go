@@ -90,7 +90,8 @@ type queueState struct {
 	unusedYields int
 
 	// lastBusy is the last answer of the store to a head, if that was "busy"; nil if it was a
-	// grant, or if there is none. Callers that do not wait report the holder in it.
+	// grant, or if there is none. A caller that gives up in the queue reports the holder in
+	// it.
 	lastBusy *driver.Outcome
 
 	answeredAt clock.Instant // when the store last answered a head

@@ -78,8 +78,8 @@ type Locker struct {
 }
 
 // New returns a Locker that keeps its locks in b. opts may be nil. New does no I/O. If a
-// value in opts is invalid, all calls that take a lock return an error that describes it. New
-// panics if b is nil.
+// value in opts is invalid, every call for a lock, a semaphore or a latch returns an error
+// that describes it. New panics if b is nil.
 func New(b driver.Backend, opts *Options) *Locker {
 	if b == nil {
 		panic("holdfast: New called with a nil backend")

@@ -59,7 +59,7 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	locks := make(Locks, 0, len(ms))
 	held, cancel := context.WithCancel(ctx) // ends when one of the locks taken so far is lost
 	defer cancel()
-	joined := 0 // so many of the locks can end the context held
+	joined := 0 // the number of locks that end the context held when they end
 	giveUp := func(err error) (Locks, error) { return nil, locks.giveUp(ctx, requests[0].left(began), err) }
 	for len(locks) < len(sorted) {
 		some, err := atOnce(ctx, sorted[len(locks):], requests[len(locks):], requests[0].left(began))

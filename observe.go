@@ -142,7 +142,8 @@ func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
 	l.emit(context.Background(), Event{Type: EventLoss, Name: h.lease.name, Kind: h.lease.kind.String(), Token: h.token, HeldFor: held, Reason: reason, Leased: h.lease.isFixed(), Owner: h.lease.owner, Err: err})
 }
 
-// reportWait reports that the acquisition waits, the first time that it is called.
+// reportWait reports that the acquisition waits. Only the first call for an acquisition has
+// an effect.
 func (a *acquisition) reportWait(ctx context.Context) {
 	if a.waitReported {
 		return

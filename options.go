@@ -78,7 +78,7 @@ func Lease(d time.Duration) Option {
 }
 
 // AtMost limits the time for which the lock is held to d, also if its holder never unlocks
-// it. Holdfast renews the lock until then. It is lost one margin before d, with
+// it. Holdfast renews the lock until then. The lock is lost one margin before d, with
 // driver.ReasonExpired, and another client gets it at d. If the process dies or is cut off,
 // the name becomes free as without AtMost, and not later than d. d must be between 10ms and
 // 100 years; if d is not longer than the TTL, AtMost is the same as Lease.

@@ -21,10 +21,10 @@ type Semaphore struct {
 }
 
 // Semaphore returns the semaphore name. It does no I/O. If the store does not know the name
-// yet, the semaphore gets that number of permits; later only Resize changes it. A number must
-// be between 1 and 2147483647. With any other number, acquires and Resize return an error and
-// send nothing. If the store has another number, an acquire reports it in Event.Permits, and
-// once as a warning to Options.Logger.
+// yet, the semaphore gets the number `permits`; later only Resize changes that number. A
+// number must be between 1 and 2147483647. With any other number, acquires and Resize return
+// an error and send nothing. If the store has another number, an acquire reports it in
+// Event.Permits, and once as a warning to Options.Logger.
 func (l *Locker) Semaphore(name string, permits int) *Semaphore {
 	return &Semaphore{locker: l, name: name, permits: permits}
 }
