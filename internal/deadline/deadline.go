@@ -123,9 +123,8 @@ func (c *Context) End() {
 	}
 }
 
-// check sets state if the parent has ended or, if the parameter `clock` is true, if the
-// deadline has passed. It does nothing if the Context has ended before, or if made is not
-// nil.
+// check sets state when the parent has ended, and, if `clock` is true, also when the deadline
+// has passed. It does nothing if the Context has ended before, or if made is not nil.
 func (c *Context) check(clock bool) {
 	switch {
 	case c.state != running || c.made != nil:
