@@ -19,8 +19,8 @@ type Item interface {
 	// Until returns when the item is over, if it is not renewed before.
 	Until() clock.Instant
 
-	// Claim returns the claim for a call that is sent now. The store may keep the claim from
-	// then on for the TTL that it has, even if the call has no answer.
+	// Claim returns the claim for a call that is sent now. From then on the store may keep
+	// the claim for the TTL in it, even if the call has no answer.
 	Claim(now clock.Instant) driver.Claim
 
 	// Answered records the answer to a call that began at start, and returns the state of
