@@ -14,11 +14,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// maxWait bounds WAIT: a replica that lags by more does not count.
+// maxWait is the longest timeout of a WAIT. A replica that acknowledges later does not count.
 const maxWait = time.Second
 
-// waitLate is by how much the reply of a WAIT may come after its timeout: a server without
-// other work notices timeouts with its clock, ten times a second.
+// waitLate is how long after its timeout the reply of a WAIT may come. A server without other
+// work checks timeouts only ten times a second.
 const waitLate = 120 * time.Millisecond
 
 // Guard returns the result of call, or ctx's error as soon as ctx ends. No client
@@ -86,7 +86,7 @@ func NotSent(cause error) error {
 func Classify(ctx context.Context, err error, unsent bool) error {
 	ended := ended(ctx)
 	if ended != nil && !errors.Is(err, ended) {
-		err = fmt.Errorf("%w: %w", ended, err) // such as "i/o timeout" at ctx's deadline
+		err = fmt.Errorf("%w: %w", ended, err) // err is, for example, "i/o timeout" at ctx's deadline
 	}
 	switch {
 	case unsent:
@@ -150,9 +150,9 @@ func WaitMillis(ctx context.Context) int64 {
 	return max(1, d.Milliseconds()) // 0 would wait forever
 }
 
-// Acknowledge adds the reply of the one WAIT after calls to their results: an error that
-// starts with NOREPLICAS if fewer replicas acknowledged than a call asks for. The Value of
-// such a Result stays, because the script was executed.
+// Acknowledge checks results against the reply of the one WAIT after the calls. If fewer
+// replicas acknowledged than a call asks for, its Result gets an error that starts with
+// NOREPLICAS. The Value of such a Result stays, because the script was executed.
 func Acknowledge(calls []redishold.Call, results []redishold.Result, wait func() redishold.Result) {
 	for i := range calls {
 		if want := calls[i].Replicas; want > 0 && results[i].Err == nil {

@@ -13,10 +13,10 @@ import (
 // Sender is the part of a client library that a Combiner uses.
 type Sender interface {
 	// Send runs calls in one pipeline on the one server, each at most once. No call asks
-	// for replicas. Send writes one Result for each call into results, which has the same
-	// length and is zero. ctx has no deadline and no values, and ends when no caller waits
+	// for replicas. Send writes one Result for each call into results. That slice has one zero
+	// Result for each call. ctx has no deadline and no values, and ends when no caller waits
 	// for any of the calls; Send may block for longer. After Send has returned, the library
-	// may still read the calls without a reply of the server, and no others.
+	// may still read the calls that got no reply of the server, but no other calls.
 	Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result)
 }
 
@@ -24,15 +24,15 @@ const (
 	// maxBatch is the maximal number of calls in one pipeline.
 	maxBatch = 256
 
-	// fewCalls is the number of queued and sent calls up to which a leader sends at once. If
-	// it waited for more, either the client or the server would be idle at any time.
+	// fewCalls is the number of queued and sent calls up to which a leader sends at once. With
+	// so few calls, a leader that waited for more would leave the server without work.
 	fewCalls = 16
 )
 
 // Combiner combines the calls that several goroutines make at about the same time into one
 // pipeline. Each pipeline is sent by a goroutine of its own, its leader. So no caller waits
-// for longer than its context, and a pipeline without a reply delays the next one only if
-// the library does.
+// for longer than its context. A pipeline without a reply delays the next pipeline only if
+// the client library makes that one wait.
 type Combiner struct {
 	sender   Sender
 	lead     func()    // the method run, stored so that starting a leader does not allocate
@@ -63,12 +63,12 @@ func NewCombiner(s Sender) *Combiner {
 	return c
 }
 
-// DoOne is that of redishold.Single, for a call that asks for no replicas.
+// DoOne implements redishold.Single, for a call that asks for no replicas.
 func (c *Combiner) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
 	return c.enqueue(ctx, call).wait()
 }
 
-// Begin is that of redishold.Beginner, for a call that asks for no replicas.
+// Begin implements redishold.Beginner, for a call that asks for no replicas.
 func (c *Combiner) Begin(ctx context.Context, call *redishold.Call) (finish func() redishold.Result) {
 	return c.enqueue(ctx, call).finish
 }
@@ -189,9 +189,9 @@ func (c *Combiner) deliver(p *batch) (lead bool) {
 
 var errEnded = errors.New("the client library ended the goroutine that sent the call")
 
-// dismiss frees the batch p when its leader ends. If the library ended the goroutine of the
-// leader, by a panic, which we must not hide, or by runtime.Goexit, the callers that wait
-// for p get errEnded.
+// dismiss frees the batch p when its leader ends. If the library has ended the goroutine of
+// the leader, by a panic or by runtime.Goexit, the callers that wait for p get errEnded.
+// dismiss does not recover a panic, because the program must learn of it.
 func (c *Combiner) dismiss(p *batch) {
 	if len(p.requests) == 0 {
 		c.batches.Put(p)

@@ -11,20 +11,21 @@ type batch struct {
 	combiner *Combiner
 	context  *batchContext
 
-	// Only the leader uses these. The alarm also reads requests, under the Combiner's mutex.
+	// Only the leader uses these fields. The alarm also reads requests, under the Combiner's
+	// mutex.
 	requests []*request
 	calls    []*redishold.Call
 	results  []redishold.Result
 	wake     []*request
 
 	// Guarded by the Combiner's mutex.
-	index   int    // in Combiner.sent
-	number  uint64 // of Combiner.batchCount
+	index   int    // of the batch in Combiner.sent
+	number  uint64 // the value of Combiner.batchCount when the batch was taken
 	callers int    // number of callers that still wait
 }
 
 // batchContext is the context of Send. It ends when no caller waits for any of the calls. An
-// ended one is not reused, because contexts derived from it may still call its methods.
+// ended batchContext is not reused: contexts derived from it may still call its methods.
 type batchContext struct {
 	context.Context // without deadline and values: each caller has its own
 	combiner        *Combiner
@@ -59,8 +60,8 @@ func (p *batch) enter() {
 	c.sent = append(c.sent, p)
 }
 
-// exit removes the batch from Combiner.sent, where the last one takes its index. The mutex
-// is held.
+// exit removes the batch from Combiner.sent. The last batch there gets the free index. The
+// mutex is held.
 func (p *batch) exit() {
 	c := p.combiner
 	left := len(c.sent) - 1

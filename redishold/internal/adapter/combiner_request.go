@@ -9,8 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// request is one call of a Combiner. Its caller uses it, and, until it is detached, the
-// queue or a batch. The last of these users returns it to the pool.
+// request is one call of a Combiner. Its caller uses the request until it has the result. The
+// queue or a batch uses the request until it is detached. The last of these users returns the
+// request to the pool.
 type request struct {
 	combiner *Combiner
 	finish   func() redishold.Result // the method wait, stored so that Begin does not allocate
@@ -43,7 +44,7 @@ func (r *request) wait() redishold.Result {
 			}
 			return redishold.Result{Err: err}
 		}
-		<-r.done // a reply says more than the end of ctx; it is there, or will be at once
+		<-r.done // the call has an outcome, which says more than the end of ctx: done has a value now or at once
 	}
 	return r.outcome()
 }
@@ -79,9 +80,9 @@ func (r *request) leave() error {
 	return r.abandon(endOf(r.ctx))
 }
 
-// endOf returns the error of the ended context ctx. It never returns nil, which would mean
-// to leave that the call has an outcome. The parent of a deadline.Context ends a moment
-// before the deadline.Context does.
+// endOf returns the error of the ended context ctx. It never returns nil, because a nil error
+// of the method leave means that the call has an outcome. The parent of a deadline.Context ends
+// a moment before the deadline.Context does.
 func endOf(ctx context.Context) error {
 	var parent error
 	if d, ok := ctx.(*deadline.Context); ok {

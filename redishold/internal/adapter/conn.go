@@ -13,7 +13,7 @@ import (
 type Conn struct {
 	client   Client
 	pipeline send      // the method Pipeline of client, stored so that a call does not allocate
-	observer Observer  // nil if client is none
+	observer Observer  // nil if client is not an Observer
 	cluster  Cluster   // nil if all keys are on one server
 	combiner *Combiner // nil for a cluster
 	masters  Masters   // nil if calls always go to the same server
@@ -45,9 +45,9 @@ func NewCluster(client Client, check time.Duration, cluster Cluster) *Conn {
 	return c
 }
 
-// newConn returns a Conn. anyNode routes its subscriptions to classic channels. home routes
-// those to sharded channels and those with redishold.Channel.Home: to the node of the
-// channel's slot.
+// newConn returns a Conn. The Router anyNode is for subscriptions to classic channels. The
+// Router `home` is for subscriptions to sharded channels, and for those with
+// redishold.Channel.Home. It routes them to the node of the channel's slot.
 func newConn(client Client, check time.Duration, anyNode, home Router) *Conn {
 	c := &Conn{client: client, pipeline: client.Pipeline, classic: NewHub(check, anyNode), home: NewHub(check, home), sharded: NewHub(check, home)}
 	c.sharded.sharded = true
@@ -56,14 +56,14 @@ func newConn(client Client, check time.Duration, anyNode, home Router) *Conn {
 }
 
 // Close ends all subscriptions of c and waits until their connections are closed. It is not
-// a method, because package goredisconn embeds a Conn and has no Close.
+// a method, because package goredisconn embeds a Conn, and its own Conn must not have a Close.
 func Close(c *Conn) {
 	for _, hub := range []*Hub{c.classic, c.home, c.sharded} {
 		hub.Close()
 	}
 }
 
-// Do is that of redishold.Conn.
+// Do implements redishold.Conn.
 func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
 	if len(calls) == 1 && c.combines(&calls[0]) {
 		return []redishold.Result{c.DoOne(ctx, &calls[0])}
@@ -78,7 +78,7 @@ func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Resu
 	return results
 }
 
-// DoOne is that of redishold.Single. Unless the client is for a cluster or the call asks for
+// DoOne implements redishold.Single. Unless the client is for a cluster or the call asks for
 // replicas, the call shares a pipeline with others that are made at about the same time.
 func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
 	if !c.combines(call) {
@@ -96,7 +96,7 @@ func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result
 	return result
 }
 
-// Begin is that of redishold.Beginner.
+// Begin implements redishold.Beginner.
 func (c *Conn) Begin(ctx context.Context, call *redishold.Call) (finish func() redishold.Result) {
 	if err := c.refuse(ctx); err != nil {
 		return func() redishold.Result { return redishold.Result{Err: err} }
@@ -109,10 +109,10 @@ func (c *Conn) Begin(ctx context.Context, call *redishold.Call) (finish func() r
 	return func() redishold.Result { return <-answer }
 }
 
-// Subscribe is that of redishold.Conn. It uses a connection for subscriptions only. There is
-// one connection for all classic channels without Channel.Home. For each node there is one
-// for those with Channel.Home, and one for sharded channels. Subscribe fails at once if the
-// connection cannot be made. notify must not close the Subscription.
+// Subscribe implements redishold.Conn. Its connections are for subscriptions only. One
+// connection is for all classic channels without Channel.Home. Each node has one connection for
+// classic channels with Channel.Home, and one for sharded channels. Subscribe fails at once if
+// the connection cannot be made. notify must not close the Subscription.
 func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(redishold.Notice)) (redishold.Subscription, error) {
 	if err := c.client.Refuse(); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(
 	return hub.Subscribe(ctx, ch.Name, notify)
 }
 
-// Server is that of redishold.Conn. It sends one INFO, in a cluster to any node.
+// Server implements redishold.Conn. It sends one INFO, in a cluster to any node.
 func (c *Conn) Server(ctx context.Context) (redishold.ServerInfo, error) {
 	return Server(c.guarded(c.client.Ask)(ctx, "INFO"))
 }

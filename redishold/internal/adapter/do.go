@@ -17,7 +17,7 @@ type Client interface {
 	// ask for no replicas, and follows redirections.
 	Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result
 
-	// Ask is the Question for a server, for any one if there are several.
+	// Ask is the Question for the server, or for any of them if there are several.
 	Ask(ctx context.Context, command ...string) redishold.Result
 
 	// Servers returns a Question for each known server, by its address.
@@ -33,8 +33,8 @@ type Question = func(ctx context.Context, command ...string) redishold.Result
 
 // Observer is a Client that observes the results of Do and DoOne.
 type Observer interface {
-	// Observe gets the results before the caller does; not those of a single call without an
-	// error. It may add to the texts of errors.
+	// Observe gets the results before the caller gets them. It does not get the result of a
+	// combined call without an error. It may add to the texts of errors.
 	Observe(results []redishold.Result)
 }
 

@@ -77,7 +77,7 @@ type listener struct {
 	notify func(redishold.Notice)
 
 	first     chan error // gets the outcome of Subscribe
-	settled   bool       // first has got it; guarded by Hub.mu
+	settled   bool       // first has got a value; guarded by Hub.mu
 	confirmed bool       // in the current session; guarded by Hub.mu
 
 	mu     sync.Mutex // held while notify runs, which does not block
@@ -154,7 +154,8 @@ func (l *listener) deliver(n redishold.Notice) {
 	}
 }
 
-// settle answers the listener's Subscribe. The Hub's lock is held.
+// settle makes the listener's Subscribe return err. Only its first call has an effect. The
+// Hub's lock is held.
 func (l *listener) settle(err error) {
 	if !l.settled {
 		l.settled = true
@@ -202,8 +203,8 @@ func (h *Hub) forget(name string, t *topic) {
 	h.detach(name, t)
 }
 
-// drop removes the listeners of a topic that still wait for their first confirmation, with
-// err, and reports whether other listeners are left. The lock is held.
+// drop removes the listeners of a topic that still wait for their first confirmation; their
+// Subscribe returns err. drop reports whether other listeners are left. The lock is held.
 func (h *Hub) drop(name string, t *topic, err error) bool {
 	var rest []*listener
 	for _, l := range t.listeners {

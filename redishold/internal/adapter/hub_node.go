@@ -16,7 +16,7 @@ type nodeConn struct {
 	topics    map[string]*topic   // the topics that are routed to the node
 	changed   map[string]struct{} // channels that the link must subscribe or unsubscribe
 	misrouted map[string]struct{} // channels that are routed to the node although it does not serve them
-	session   *Session            // the current one, nil between two; reports of another are ignored
+	session   *Session            // the current session, nil between two; reports of other sessions are ignored
 	stopped   chan struct{}       // closed when the goroutine of Hub.run has ended
 }
 

@@ -10,9 +10,9 @@ type Router interface {
 	// Route returns the node that serves a channel, as far as is known.
 	Route(ctx context.Context, channel string) (Node, error)
 
-	// Review means that a result of Route was wrong, or that the node with the address
-	// failed has failed ("" for none): the next Route must ask the servers. Review does not
-	// wait for them.
+	// Review reports that a result of Route was wrong, or that a node has failed. The
+	// parameter `failed` is the address of that node, or "". The next Route must ask the
+	// servers. Review does not wait for them.
 	Review(failed string)
 }
 
@@ -38,14 +38,14 @@ type Topology interface {
 	Router
 
 	// Any returns the node with the address stay.Addr if that node still has slots, otherwise
-	// another node with slots. It returns the node with the address failed only if there is no
-	// other.
+	// another node with slots. It returns the node with the address `failed` only if no other
+	// node has slots.
 	Any(ctx context.Context, stay Node, failed string) (Node, error)
 }
 
 // stickyRouter is the Router of classic channels, whose messages every node has. It stays
-// with one node until that node fails or leaves the cluster. No library would notice the
-// latter: the connection stays open, and gets no messages.
+// with one node until that node fails or leaves the cluster. No library notices that
+// a node has left: its connection stays open, and gets no messages.
 type stickyRouter struct {
 	nodes Topology
 
@@ -74,7 +74,7 @@ func (a *stickyRouter) Route(ctx context.Context, _ string) (Node, error) {
 	}
 }
 
-// Review is that of Router. After it, Route chooses another node than the failed one.
+// Review implements Router. After it, Route chooses another node than the failed one.
 func (a *stickyRouter) Review(failed string) {
 	a.nodes.Review(failed)
 	if failed == "" {

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Session is the time from dialling one link until its end. The Link reports the replies and
-// the messages of the server to its Session, from the goroutine that reads.
+// Session lasts from the dialling of one link until the end of that link. The Link reports the
+// replies and the messages of the server to its Session, from the goroutine that reads.
 type Session struct {
 	hub       *Hub
 	node      *nodeConn
@@ -90,7 +90,7 @@ func (s *Session) Denied(name string, err error) {
 	}
 	switch {
 	case why != "MOVED" && !s.hub.drop(name, t, err):
-	case why == "MOVED", why == "CLUSTERDOWN": // the latter: no node serves it at the moment
+	case why == "MOVED", why == "CLUSTERDOWN": // CLUSTERDOWN: no node serves the channel at the moment
 		s.hub.misroute(name, t)
 	}
 }

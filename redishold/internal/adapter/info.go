@@ -31,7 +31,7 @@ func parseInfo(text string) redishold.ServerInfo {
 		Version:        fields["redis_version"],
 		RunID:          fields["run_id"],
 		Uptime:         time.Duration(number("uptime_in_seconds")) * time.Second,
-		Cluster:        fields["cluster_enabled"] == "1" || fields["redis_mode"] == "cluster" || fields["server_mode"] == "cluster", // the latter is Valkey's
+		Cluster:        fields["cluster_enabled"] == "1" || fields["redis_mode"] == "cluster" || fields["server_mode"] == "cluster", // server_mode is Valkey's name for redis_mode
 		ShardedPS:      version >= 7,
 		Role:           fields["role"],
 		Replicas:       int(number("connected_slaves")),

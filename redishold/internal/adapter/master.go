@@ -26,18 +26,18 @@ type Masters interface {
 	// find out the masters again. Suspect does not block.
 	Suspect()
 
-	// Changed returns a channel that is closed when other masters are found; Homes does not
-	// block then. Changed returns nil while no poll is planned, and always if the library
-	// itself ends the calls to a former master.
+	// Changed returns a channel that is closed when the library has found other masters. Homes
+	// does not block after that. Changed returns nil while no poll is planned, and always if
+	// the library itself ends the calls to a former master.
 	Changed() <-chan struct{}
 }
 
 // whileMaster runs calls for one node and returns their results, or ctx's error as soon as
 // ctx ends. m is nil if the master never changes.
 //
-// whileMaster also gives the calls up, redirectGrace after another node has become their
-// master. The former master may never reply, and the caller needs the rest of its time to
-// try at the new one.
+// whileMaster also ends when another node has been the master of the calls for redirectGrace.
+// Then it returns errDeposed. The former master may never reply, and the caller needs the rest
+// of its time to try at the new one.
 func whileMaster(ctx context.Context, m Masters, calls []redishold.Call, run func() []redishold.Result) ([]redishold.Result, error) {
 	var changed <-chan struct{}
 	if m != nil {

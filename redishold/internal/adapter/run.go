@@ -99,8 +99,8 @@ func (h *Hub) serve(ln *nodeConn, s *Session) {
 func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	check, review := time.Tick(h.check), time.Tick(h.review) // nil for never
 	var reviewed <-chan time.Time                            // fires when the review should be done
-	// Misrouted channels are routed again after a pause: the channels of a slot are lost one
-	// by one, and other nodes learn a little later who serves the slot.
+	// Misrouted channels are routed again after a pause: the server ends the subscriptions of
+	// a slot one by one, and other nodes learn a little later which node serves the slot.
 	var retryRoute <-chan time.Time // nil while no attempt is planned
 	attempts := 0                   // in a row
 	var last time.Time              // when the latest attempt began

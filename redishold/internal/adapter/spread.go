@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// kind is the common properties of calls in one pipeline.
+// kind has the properties that all calls in one pipeline have in common.
 type kind struct {
 	home    string
 	keyless bool // rueidis panics if a pipeline has calls with a key and calls without
@@ -72,8 +72,8 @@ func Follow(ctx context.Context, cluster Cluster, node Destination, calls []redi
 }
 
 // redirection returns the destination of a reply MOVED or ASK, such as "MOVED 3999
-// 127.0.0.1:6381". A server that does not know its own name leaves out the host. Then it is
-// the host of asked, the node that sent the reply.
+// 127.0.0.1:6381". A server that does not know its own name leaves out the host. Then the
+// destination has the host of `asked`, the address of the node that sent the reply.
 func redirection(err error, asked string) (to Destination, ok bool) {
 	words := strings.Fields(wire.ReplyText(err))
 	if len(words) != 3 || words[0] != "MOVED" && words[0] != "ASK" {

@@ -49,9 +49,9 @@ func (s *servers) Homes(_ context.Context, calls []redishold.Call) []string {
 	return slices.Repeat([]string{s.switcher.Master()}, len(calls))
 }
 
-// refresh finds out whether the master has changed. If so, it ends the calls in flight of
-// the Combiner, after redirectGrace: sometimes the call of a moment later is among them, and
-// needs that time for its reply.
+// refresh finds out whether the master has changed. If so, it ends the calls of the Combiner
+// that are in flight, after redirectGrace. Some of these calls may have gone to the new
+// master, and need that time for their replies.
 func (s *servers) refresh() (changed, last bool) {
 	master := s.switcher.Master()
 	if master == s.master {
