@@ -137,7 +137,7 @@ func Printable(s string) string {
 	}, s), limit)
 }
 
-// Cut returns s, or its first bytes and "…" if it has more than most bytes.
+// Cut returns s if it has at most `most` bytes, otherwise its first bytes and "…".
 func Cut(s string, most int) string {
 	if len(s) > most {
 		s = strings.ToValidUTF8(s[:most], "") + "…"
@@ -154,9 +154,9 @@ func JSON(v any) string {
 	return string(text)
 }
 
-// Age returns the age of an event that was ms milliseconds old at the server time then; the
-// server time is now. The result is between 0 and a hundred years for any arguments, because
-// they are from other programs.
+// Age returns the age of an event at the server time `now`. At the server time `then`, the
+// event was ms milliseconds old. Both times are in ms. The result is between 0 and a hundred
+// years for any arguments, because they are from other programs.
 func Age(now, then, ms int64) time.Duration {
 	const most = 100 * 365 * 24 * time.Hour
 	old := float64(now) - float64(then) + float64(ms)

@@ -17,12 +17,12 @@ import (
 
 const (
 	knownFor   = 10 * time.Second // how long a registration is used before it is read again
-	unknownFor = time.Second      // how long a list assumes that a client has no registration: it may come soon
+	unknownFor = time.Second      // how long to assume that a client has no registration: it may register soon
 	maxClients = 4096             // maximal number of kept clients, and of locks with a known holder
 	pageSize   = 200              // number of registrations that one call reads
 
-	// newHoldFor is how long a registration is used that does not have a hold of its client,
-	// because the hold is new.
+	// newHoldFor is how long a registration is used if a hold of its client is not in it. That
+	// hold is new, and the client will soon write a registration with it.
 	newHoldFor = 2 * time.Second
 )
 
@@ -30,7 +30,7 @@ const (
 // holder with every try, and the dashboard reads a page of locks each second.
 type directory struct {
 	mu               sync.Mutex
-	known            map[string]knownClient // by UUID of the client; by stem, with the ID alone
+	known            map[string]knownClient // by UUID of the client; also by stem, then with only the ID of the client
 	holderKnownUntil map[string]time.Time   // by lock: until when a try need not ask for its holder
 	pending          map[string]bool        // clients and stems with a look-up in the background
 
@@ -47,9 +47,9 @@ type knownClient struct {
 
 func (k knownClient) registered() bool { return k.client.Library == "holdfast" }
 
-// fresh reports whether the registration need not be read again yet. unregistered is how long
-// that is for a client without a registration. If the registration does not have the hold of
-// one of owners, it is read again soon.
+// fresh reports whether the registration need not be read again yet. A client without a
+// registration is fresh for the duration `unregistered`. If the registration does not have the
+// hold of one of owners, it is fresh for newHoldFor, otherwise for knownFor.
 func (k knownClient) fresh(unregistered time.Duration, owners ...string) bool {
 	limit := unregistered
 	if k.registered() {
@@ -81,8 +81,8 @@ func (d *directory) put(id string, known knownClient) knownClient {
 	return known
 }
 
-// HolderKnown reports whether the holder of lock was known at the last busy try, within
-// knownFor.
+// HolderKnown reports whether the holder of `lock` was known at a busy try that is less than
+// knownFor ago.
 func (s *Clients) HolderKnown(lock string) bool {
 	s.directory.mu.Lock()
 	defer s.directory.mu.Unlock()
@@ -166,9 +166,9 @@ func Paged(script *wire.Script, keys []string, cluster bool) (calls []wire.Call)
 	return calls
 }
 
-// parse returns the client with a registration. id is its UUID, or a stem, whose registration
-// has the UUID of the client. In Redisson's layout, a client without a registration is one of
-// Redisson.
+// parse returns the client whose registration was read. id is the UUID of the client, or its
+// stem. The registration of a stem has only the UUID of the client. In Redisson's layout, a
+// client without a registration is one of Redisson.
 func (s *Clients) parse(id string, read RegistrationText) (known knownClient) {
 	if len(id) == layout.StemLength && strings.Trim(id, "0123456789abcdef") == "" {
 		if layout.Fits(id, read.Text) {
@@ -187,7 +187,7 @@ func (s *Clients) parse(id string, read RegistrationText) (known knownClient) {
 	return known
 }
 
-// lookup is the part of a look-up of a client that its caller needs.
+// lookup has what the caller of lookUp needs of one client.
 type lookup struct {
 	name   string   // of a lock of the client; "" to search only with the key prefix of this Backend
 	owners []string // the owners of the client whose holds are needed
@@ -209,9 +209,9 @@ func (s *Clients) lookUp(ctx context.Context, cluster bool, wanted map[string]lo
 	defer cancel()
 	registrations := s.readRegistrations(ctx, cluster, keys)
 
-	// The program of a client may have a longer key prefix than this Backend, for which the
-	// rest of that prefix is a part of the names. The end of that prefix is unknown, so the
-	// first parts of the name are tried.
+	// The program of a client may have a longer key prefix than this Backend. Then the names
+	// that this Backend reads begin with the rest of that prefix. Its end is unknown, so lookUp
+	// tries the first parts of the name.
 	var elsewhere []string
 	for i, id := range asked {
 		if r, read := registrations[keys[i]]; read && r.Text == "" {

@@ -40,7 +40,7 @@ func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *Hold
 	}
 	client, known := s.directory.get(uuid)
 	fresh := client.fresh(knownFor)
-	if info != nil && !fresh { // not each time: the replies of many locks may have the same registration
+	if info != nil && !fresh { // only if not fresh: the replies of many locks may have the same registration
 		client, known, fresh = s.directory.put(uuid, s.parse(uuid, info.RegistrationText)), true, true
 	}
 	if known {
@@ -53,8 +53,8 @@ func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *Hold
 }
 
 // permitHolder returns the owner of the permit with the given id. owner is "" if no client is
-// registered for the permit. If that is unknown, known is false, and permitHolder looks it up
-// in the background.
+// registered for the permit, or if that is not known yet. In the second case known is false.
+// If the cache is not fresh, permitHolder looks the client up in the background.
 func (s *Clients) permitHolder(id string, info *HolderInfo) (owner string, known bool) {
 	stem, number, ok := layout.CutPermit(id)
 	if !ok {
@@ -77,8 +77,8 @@ func (s *Clients) permitHolder(id string, info *HolderInfo) (owner string, known
 	return client.client.ID + ":" + number, true
 }
 
-// lookUpClient returns the client with a UUID or a stem, and false if it could not be looked
-// up.
+// lookUpClient returns the client with the UUID or the stem id. ok is false if the look-up
+// failed.
 func (s *Clients) lookUpClient(ctx context.Context, id string) (known knownClient, ok bool) {
 	found, _ := s.lookUp(ctx, false, map[string]lookup{id: {}})
 	known, ok = found[id]
@@ -109,8 +109,8 @@ func (s *Clients) IsHoldfast(owner string) bool {
 	return client.registered()
 }
 
-// clientOfOwner returns the client in owner, and false if owner is not from Holdfast or
-// Redisson.
+// clientOfOwner returns the UUID of the client in owner, and false if owner is not from
+// Holdfast or Redisson.
 func (s *Clients) clientOfOwner(owner string) (uuid string, ok bool) {
 	uuid, _, ok = layout.CutOwner(strings.TrimSuffix(owner, layout.WriteField))
 	return uuid, ok && (s.Layout.Name == "" || layout.IsUUID(uuid))
@@ -130,8 +130,8 @@ func (s *Clients) Identify(ctx context.Context, cluster bool, records []admin.Re
 	return spent
 }
 
-// AddClients adds the clients and texts of the owners in records, and returns the number of
-// commands. After a failure these are missing.
+// AddClients adds to records the client and the text of each owner, and the token and the age
+// of each hold. It returns the number of commands. What it could not read stays missing.
 func (s *Clients) AddClients(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
 	spent = s.Identify(ctx, cluster, records)
 	asked := map[string]lookup{}

@@ -101,8 +101,8 @@ func (s *Clients) registrationOf(r driver.Report) string {
 	return JSON(text)
 }
 
-// reportWaits returns the calls that store the waits of r, and that remove those of the last
-// report which r does not have any more.
+// reportWaits returns the calls that store the waits of r, and the calls that remove the waits
+// of the last report that are not in r.
 func (s *Clients) reportWaits(cluster bool, r driver.Report) (calls []wire.Call) {
 	call := func(name, text string) {
 		k := s.Layout.ComputeKeys(name)
@@ -147,8 +147,8 @@ func (s *Clients) WaitsCall(k layout.Keys) wire.Call {
 	return wire.Call{Script: s.Script("list_waits"), Keys: []string{s.Layout.Waiters(k)}, Args: []string{strconv.Itoa(maxWaitsShown)}}
 }
 
-// ParseWaits returns the waits in the result of that call. It returns nil after an error, and
-// leaves out waits that are not valid.
+// ParseWaits returns the waits in r, the result of the call from WaitsCall. It returns nil
+// after an error, and leaves out waits that are not valid.
 func (s *Clients) ParseWaits(r wire.Result) (waits []admin.ClientWait) {
 	found, ok := wire.Texts(r.Value)
 	if r.Err != nil || !ok || len(found)%2 != 1 {
@@ -187,7 +187,8 @@ type knownHold struct {
 	since time.Time
 }
 
-// holdsAt returns the holds in s by owner. now is the server time in ms at which s was read.
+// holdsAt returns the holds in s by owner. The parameter `now` is the server time in ms at
+// which s was read.
 func (s *registrationJSON) holdsAt(now int64) map[string]knownHold {
 	if s.At == 0 {
 		return nil

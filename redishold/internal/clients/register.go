@@ -16,15 +16,15 @@ import (
 const (
 	// minRegistration is the minimal TTL of a registration.
 	minRegistration = 90 * time.Second
-	// reportBefore is how long before a registration is due a report writes it. Otherwise a
-	// try would write it, without the holds.
+	// reportBefore is how long before its due time a registration is written by a report. If no
+	// report wrote it before that time, a try would write it, without the holds.
 	reportBefore = 10 * time.Second
 )
 
-// registrar decides when the registration of a client is written: together with a try or a
-// renewal of any of its locks, when it is due.
+// registrar decides when the registration of a client is written. A registration that is due
+// is written together with the next try or renewal of any lock of the client.
 type registrar struct {
-	latest atomic.Pointer[registration] // of the client that was written or checked last
+	latest atomic.Pointer[registration] // the registration that was written or checked last
 
 	mu      sync.Mutex
 	written map[string]*registration // by UUID of the client; values are replaced and never changed
@@ -53,7 +53,7 @@ func (r *registrar) isWritten(c driver.Claim) bool {
 	return last != nil && last.uuid == c.Client && last.covers(c.TTL, time.Now())
 }
 
-// due reports whether the client of c must be registered now, and with which TTL. Then it
+// due reports whether the client of c must be registered now, and with which TTL. If so, it
 // records the registration as written, so that only one of many calls writes it.
 func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
 	if c.Client == "" {
@@ -73,9 +73,9 @@ func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
 	return r.write(c.Client, registrationTTL(c.TTL), ""), true
 }
 
-// reportDue reports whether a report must write the registration of its client, and with which
-// TTL: if the holds have changed since it was written, or if it is due soon. Then it records
-// the registration as written.
+// reportDue returns true if the given report must write the registration of its client, and
+// the TTL for it. That is so if the holds have changed since the registration was written, or
+// if it has holds and is due soon. Then reportDue records the registration as written.
 func (r *registrar) reportDue(report driver.Report) (ttl time.Duration, ok bool) {
 	var held strings.Builder
 	for _, h := range report.Holds {
@@ -93,8 +93,8 @@ func (r *registrar) reportDue(report driver.Report) (ttl time.Duration, ok bool)
 	return r.write(report.Client, registrationTTL(report.TTL), held.String()), true
 }
 
-// write records a registration as written, and returns its TTL, which is not shorter than the
-// remaining TTL of the last one, which may be for a longer lease.
+// write records a registration as written, and returns its TTL. The TTL is at least the
+// remaining TTL of the last registration, which may be for a longer lease.
 func (r *registrar) write(uuid string, ttl time.Duration, holds string) time.Duration {
 	now := time.Now()
 	if last := r.written[uuid]; last != nil {
@@ -138,9 +138,9 @@ func (s *Clients) Registered(c driver.Claim) bool {
 	return s.names.isWritten(c) && (c.Mode != driver.Permit || s.stems.isWritten(c))
 }
 
-// Registrations returns the calls for the registrations of the clients of cs that are due, and
-// the client of each call. A client that takes permits is also registered by its stem, so that
-// it can be found by the ids of its permits.
+// Registrations returns the calls that write the registrations that are due of the clients of
+// cs, and the UUID of the client of each call. A client that takes permits is also registered
+// by its stem, so that it can be found by the ids of its permits.
 func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []string) {
 	add := func(r *registrar, c driver.Claim, key, text string) {
 		if ttl, ok := r.due(c); ok && text != "" {
@@ -169,7 +169,8 @@ func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []
 	return calls, uuids
 }
 
-// Unregistered records that a call of Registrations has failed, so that it is made again.
+// Unregistered records that a call of Registrations has failed, so that Registrations returns
+// it again after a second.
 func (s *Clients) Unregistered(client string, err error) {
 	s.names.retry(client)
 	s.stems.retry(client)
