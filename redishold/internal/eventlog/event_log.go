@@ -55,8 +55,8 @@ type entryJSON struct {
 	Count  int    `json:"count,omitempty"`
 }
 
-// Append adds the entries of a client to the log. most is the approximate length of the log; 0
-// means the default.
+// Append adds the entries of a client to the log. The parameter `most` is the approximate
+// length of the log; 0 means the default.
 func Append(ctx context.Context, c *clients.Clients, most int, by admin.Client, entries []admin.Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -123,8 +123,8 @@ func Read(ctx context.Context, c *clients.Clients, f admin.LogFilter) ([]admin.E
 	return list, nil
 }
 
-// logError returns the error of an action on the log, with the permission that is needed if it
-// is missing.
+// logError returns err as the error of an action on the log. does describes the action. If the
+// user lacks a permission, the error names `right`, which is the ACL rule for the command.
 func logError(c *clients.Clients, does, right string, err error) error {
 	key := c.Layout.EventLog()[0]
 	var refused *wire.ServerError
@@ -167,7 +167,7 @@ func parsePage(fields []string) (page []streamEntry, ok bool) {
 	return page, ok
 }
 
-// merge returns the first entries of two pages, each once; most is the maximal number. If a page
+// merge returns the first entries of two pages, each once, at most `most` entries. If a page
 // is full, later entries of its stream are unknown, so merge leaves out all entries of the other
 // page that are after the last one of the full page.
 func merge(a, b []streamEntry, most int) []streamEntry {
@@ -182,9 +182,9 @@ func merge(a, b []streamEntry, most int) []streamEntry {
 	return list[:min(most, len(list))]
 }
 
-// decode returns the entry of e, which was read at the local time read and the server time now,
-// in ms. If e is not valid, because another program has written it, the result has only an
-// ID, from which the caller can read on.
+// decode returns the Entry of s. The parameter `read` is the local time at which s was read,
+// and `now` is the server time then, in ms. If s is not valid, because another program has
+// written it, the result has only an ID, after which the caller can read on.
 func (s streamEntry) decode(now int64, read time.Time) admin.Entry {
 	e := admin.Entry{ID: s.id}
 	var client clientJSON
