@@ -16,8 +16,9 @@ const (
 	// Presence is how long a waiter in the queue counts as alive after its last try. The core
 	// tries at least once a second. A dead waiter delays the next one at most by Presence.
 	//
-	// It is also the first lease of a waiter that a release grants the lock to, counted from
-	// the last try of that waiter. All clients of a lock must have the same value.
+	// It is also the first lease of a waiter to which a release has granted the lock. That
+	// lease begins with the last try of the waiter. All clients of a lock must have the same
+	// value.
 	Presence = 4 * time.Second
 
 	// DefaultWait is Redisson's default for "fairLockWaitTimeout": how long Redisson waits for
@@ -32,11 +33,11 @@ const (
 type Lock struct {
 	kinds.Exclusive
 	*scripts.Library
-	Wait       time.Duration // of Redisson's waiters
-	GrantsNext bool          // a release lease the lock to the next; else it only wakes
+	Wait       time.Duration // Redisson's fairLockWaitTimeout, see DefaultWait
+	GrantsNext bool          // a release grants the lock to the next waiter; otherwise it only wakes that waiter
 }
 
-// Acquire is that of kinds.Form. A busy try adds c to the queue, unless c has NoQueue.
+// Acquire implements kinds.Form. A busy try adds c to the queue, unless c has NoQueue.
 func (f Lock) Acquire(buf kinds.Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call {
 	queue, deadlines, alive := f.Queue(k)
 	counts := wire.MS(Presence)
@@ -52,7 +53,7 @@ func (f Lock) Acquire(buf kinds.Buffers, k layout.Keys, c driver.Claim, ask stri
 	}
 }
 
-// Release is that of kinds.Form. It grants the lock to the first waiter in the queue, or wakes
+// Release implements kinds.Form. It grants the lock to the first waiter in the queue, or wakes
 // that waiter.
 func (f Lock) Release(buf kinds.Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	queue, deadlines, alive := f.Queue(k)
@@ -67,10 +68,10 @@ func (f Lock) Release(buf kinds.Buffers, k layout.Keys, c driver.Claim, publish 
 	}
 }
 
-// Abandon is that of kinds.Form.
+// Abandon implements kinds.Form.
 func (f Lock) Abandon(k layout.Keys, c driver.Claim, publish []string, tombstoneTTL time.Duration) wire.Call {
 	call := f.Release(kinds.Buffers{}, k, c, publish)
-	call.Source = true // see kinds: after a link that hung is back, a NOSCRIPT would cost another round trip
+	call.Source = true // as in package kinds: after a link that hung is back, a NOSCRIPT would cost another round trip
 	call.Keys = append(call.Keys, f.Tombstone(k, c.Owner))
 	call.Args[1] = wire.MS(tombstoneTTL)
 	return call
@@ -83,5 +84,5 @@ func (f Lock) Channel(k layout.Keys, c driver.Claim) string { return k.Channel +
 // ReachesAll returns false, because a release notifies only the first waiter in the queue.
 func (f Lock) ReachesAll() bool { return false }
 
-// Family is that of kinds.Kind.
+// Family implements kinds.Kind.
 func (f Lock) Family() string { return "fair" }

@@ -22,7 +22,7 @@ type Ahead struct {
 // grant is the message of fair_release.lua to the owner that it has granted the lock to.
 type grant struct {
 	token uint64
-	alive int64 // until when it counted as alive, by its last Try before that
+	alive int64 // until when the owner counted as alive, since its last Try before the grant
 	lease time.Duration
 	lock  string // the key of the lock
 }
@@ -51,7 +51,7 @@ func parseMessage(payload string) (owner string, g grant) {
 }
 
 // SharedChannel returns the channel for the messages of Holdfast to all fair claims of c's
-// client for one name. own is Lock.Channel.
+// client for one name. The parameter `own` is the result of Lock.Channel.
 func SharedChannel(own string, c driver.Claim) string {
 	return strings.TrimSuffix(own, c.Owner[min(len(c.Client), len(c.Owner)):])
 }
@@ -88,8 +88,8 @@ func (f Lock) Grantable(c driver.Claim) time.Duration {
 	return min(Presence, c.TTL)
 }
 
-// Wait returns when a message was received after the Try with the Outcome last, with the grant
-// if the message is one.
+// Wait returns when a message was received after a Try. The parameter `last` is the Outcome of
+// that Try. If the message is a grant, Wait returns the grant.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	seen, _ := last.Ahead.(Ahead)
 	w.alive = seen.Alive
@@ -102,11 +102,11 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 // Granted returns the grant by a release after the Try of the last Wait, or the zero Outcome if
 // there is none.
 //
-// The message of an earlier grant may come late, when others have the lock. Then its alive is
-// that of an earlier Try. While a grant lasts, no Try gets the reply "queued". So a message
-// whose alive is that of the last Try was sent after it. Redis keeps the lock until that time,
-// unless it is released or extended before. If the server's clock was set forward meanwhile,
-// Redis keeps the lock for the lease in the message.
+// The message of an earlier grant may come late, when others have the lock. Then the field
+// alive of the message is from an earlier Try. While a grant lasts, no Try gets the reply
+// "queued". So a message with the alive of the last Try was sent after that Try. Redis keeps
+// the lock until the time alive, unless it is released or extended before. If the server's
+// clock was set forward meanwhile, Redis keeps the lock for the lease in the message.
 //
 // A message about another lock is no grant. Such a message is possible if two locks have the
 // same queue.
