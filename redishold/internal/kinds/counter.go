@@ -42,7 +42,7 @@ type Counter struct {
 	At      func(layout.Keys) string // returns the channel
 }
 
-// Family is that of Kind.
+// Family implements Kind.
 func (c Counter) Family() string { return c.Scripts }
 
 // Channel returns the channel of the counter, for all its waiters.
@@ -56,7 +56,7 @@ type Step struct {
 	CallTTL time.Duration // TTL of the idempotency key
 	Late    []string      // "1" if an earlier attempt may still arrive, otherwise "0"; nil if the script has no such argument
 	Publish bool          // it notifies waiters
-	MayFail bool          // the script may answer no
+	MayFail bool          // the reply of the script may begin with codeNo
 
 	SecondKey func(layout.Keys) string // returns its second key, if that is not an idempotency key
 	Numbers   int                      // how many numbers the answer has, if not one

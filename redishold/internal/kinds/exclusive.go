@@ -23,7 +23,7 @@ type Exclusive struct {
 // Timestamp is the name of the layout whose locks have a record.
 const Timestamp = "timestamp"
 
-// Family is that of Kind.
+// Family implements Kind.
 func (f Exclusive) Family() string { return f.Name }
 
 // withRecord adds the key of the record to keys, if the layout has records.
@@ -45,7 +45,7 @@ func (f Exclusive) withCount(holds string, args ...string) []string {
 // AcquireArgs is the number of arguments of acquire.lua, without those for a message.
 const AcquireArgs = 5
 
-// Acquire is that of Form.
+// Acquire implements Form.
 func (f Exclusive) Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask string, _ []string) wire.Call {
 	return wire.Call{
 		Script: f.Scripts.Acquire,
@@ -54,7 +54,7 @@ func (f Exclusive) Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask strin
 	}
 }
 
-// Renew is that of Form.
+// Renew implements Form.
 func (f Exclusive) Renew(buf Buffers, k layout.Keys, c driver.Claim) wire.Call {
 	return wire.Call{
 		Script: f.Scripts.Renew,
@@ -63,7 +63,7 @@ func (f Exclusive) Renew(buf Buffers, k layout.Keys, c driver.Claim) wire.Call {
 	}
 }
 
-// Release is that of Form. A lock with a record needs two keys, so a migrating slot of a
+// Release implements Form. A lock with a record needs two keys, so a migrating slot of a
 // cluster delays its release.
 func (f Exclusive) Release(buf Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	call := wire.Call{
@@ -78,12 +78,12 @@ func (f Exclusive) Release(buf Buffers, k layout.Keys, c driver.Claim, publish [
 	return call
 }
 
-// Abandon is that of Form.
+// Abandon implements Form.
 func (f Exclusive) Abandon(k layout.Keys, c driver.Claim, publish []string, tombstoneTTL time.Duration) wire.Call {
 	return withTombstone(f.Release(Buffers{}, k, c, publish), f.Scripts.Abandon, f.Tombstone(k, c.Owner), wire.MS(tombstoneTTL))
 }
 
-// Force is that of Form. It does not end a hold whose count has changed.
+// Force implements Form. It does not end a hold whose count has changed.
 func (f Exclusive) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL string, publish []string) wire.Call {
 	release := f.Release(Buffers{}, k, driver.Claim{Owner: h.Owner}, publish)
 	return withTombstone(release, f.Scripts.Force, f.Tombstone(k, h.Owner), append(f.withCount(strconv.Itoa(h.Holds)), reason, tombstoneTTL)...)
@@ -94,7 +94,7 @@ func (f Exclusive) Explain(k layout.Keys, c driver.Claim) wire.Call {
 	return wire.Call{Script: f.Scripts.Explain, Keys: f.withRecord(k, k.Lock, f.Tombstone(k, c.Owner), k.Counter)}
 }
 
-// Channel is that of Kind.
+// Channel implements Kind.
 func (f Exclusive) Channel(k layout.Keys, _ driver.Claim) string { return k.Channel }
 
 // ReachesAll returns true, because all waiters of a name have the same channel.

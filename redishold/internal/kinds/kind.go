@@ -36,8 +36,8 @@ type Form interface {
 	Kind
 
 	// Acquire returns the call that acquires c. The call uses the slices of buf if they have
-	// room; so do those of Renew and Release. ask is the key prefix of registrations if a busy
-	// reply must have the holder, otherwise "".
+	// room; so do the calls of Renew and Release. ask is the key prefix of registrations if a
+	// busy reply must have the holder, otherwise "".
 	Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call
 	// Renew returns the call that extends c.
 	Renew(buf Buffers, k layout.Keys, c driver.Claim) wire.Call
@@ -61,10 +61,10 @@ type Form interface {
 // reuses. They may be nil.
 type Buffers struct{ Keys, Args []string }
 
-// withTombstone returns the call of a script that also sets a tombstone. between are the
-// arguments between the owner and the channel. The call is sent with the source of the
-// script, because it is rare: after a link that hung is back, a reply NOSCRIPT would cost
-// another round trip.
+// withTombstone returns the call of a script that also sets a tombstone. The parameter
+// `between` has the arguments between the owner and the channel. The call is sent with the
+// source of the script, because it is rare: after a link that hung is back, a reply NOSCRIPT
+// would cost another round trip.
 func withTombstone(release wire.Call, script *wire.Script, tombstone string, between ...string) wire.Call {
 	return wire.Call{Script: script, Source: true, Keys: append(release.Keys, tombstone), Args: slices.Insert(release.Args, 1, between...)}
 }

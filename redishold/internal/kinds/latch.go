@@ -19,7 +19,7 @@ func (c Counts) latch(ctx context.Context, name string, step Step) (Answer, erro
 	return c.store.Do(ctx, name, Counter{c.store.Layout, "latch", layout.LatchChannel}, step)
 }
 
-// SetCount sets the count of the latch name to n and reports whether it did: a
+// SetCount sets the count of the latch called name to n and reports whether it did: a
 // latch that is counting is not set again. A repeated call answers as it did the
 // first time, for five minutes. A count below 1 is driver.ErrRefused, and a name
 // that is no latch driver.ErrMismatch.
@@ -32,7 +32,7 @@ func (c Counts) SetCount(ctx context.Context, name, call string, n int64) (bool,
 	return answer.Yes, err
 }
 
-// CountDown lowers the count of the latch name by one and opens it at 0. An open
+// CountDown lowers the count of the latch called name by one and opens it at 0. An open
 // latch stays open. A repeated call counts once, for five minutes. A name that is
 // no latch is driver.ErrMismatch.
 func (c Counts) CountDown(ctx context.Context, name, call string) error {
@@ -40,21 +40,21 @@ func (c Counts) CountDown(ctx context.Context, name, call string) error {
 	return err
 }
 
-// Count returns the count of the latch name; 0 means that it is open. A name
+// Count returns the count of the latch called name; 0 means that it is open. A name
 // that is no latch is driver.ErrMismatch.
 func (c Counts) Count(ctx context.Context, name string) (int64, error) {
 	answer, err := c.latch(ctx, name, Step{Script: "latch_count"})
 	return answer.Number, err
 }
 
-// LatchWaiter returns a Waiter that wakes when the latch name may have opened. Its first Wait
-// returns when the server has confirmed the subscription. Every later one returns when a
+// LatchWaiter returns a Waiter that wakes when the latch called name may have opened. Its first
+// Wait returns when the server has confirmed the subscription. Every later Wait returns when a
 // message was received since the last Wait. The caller calls Count after each Wait.
 func (c Counts) LatchWaiter(name string) driver.Waiter {
 	return &latchWaiter{Waiter: c.store.Topics.Waiter(layout.LatchChannel(c.store.Keys(name)))}
 }
 
-// latchWaiter is a Waiter that itself keeps the version for the next Wait.
+// latchWaiter is a Waiter that stores the version for its next Wait.
 type latchWaiter struct {
 	*waiting.Waiter
 	version uint64

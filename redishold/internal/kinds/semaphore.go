@@ -49,14 +49,14 @@ func (f *semaphore) Abandon(k layout.Keys, c driver.Claim, publish []string, tom
 	return withTombstone(f.Release(Buffers{}, k, c, publish), f.Get("semaphore_abandon"), f.Tombstone(k, c.Owner), wire.MS(tombstoneTTL))
 }
 
-// Channel is that of Kind. Semaphores without leases have the same channel.
+// Channel implements Kind. Semaphores without leases have the same channel.
 func (f *semaphore) Channel(k layout.Keys, _ driver.Claim) string { return layout.SemaphoreChannel(k) }
 
 func (f *semaphore) ReachesAll() bool { return true }
 
 func (f *semaphore) Family() string { return "semaphore" }
 
-// Force is that of Form. If the owner of a permit is not known, there is no tombstone, and the
+// Force implements Form. If the owner of a permit is not known, there is no tombstone, and the
 // owner does not learn the reason.
 func (f *semaphore) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL string, publish []string) wire.Call {
 	keys := []string{k.Lock, f.Permits(k)}
@@ -71,10 +71,10 @@ func (f *semaphore) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL st
 	}
 }
 
-// Resize sets the total number of permits of the semaphore name, held ones included, and
-// notifies waiters. It does not end holds: if more permits are held than the new total, no
-// permit is granted until enough are released. A repeated call changes nothing. A name that
-// is no semaphore is driver.ErrMismatch.
+// Resize sets the total number of permits of the semaphore called name, including held permits,
+// and notifies waiters. It does not end holds: if more permits are held than the new total, no
+// permit is granted until enough are released. A repeated call changes nothing. A name that is
+// no semaphore is driver.ErrMismatch.
 func (c Counts) Resize(ctx context.Context, name string, permits int) error {
 	if permits < 0 {
 		return wire.Refused("a semaphore cannot have %d permits", permits)
@@ -84,9 +84,9 @@ func (c Counts) Resize(ctx context.Context, name string, permits int) error {
 	return err
 }
 
-// Permits returns the total number of permits of the semaphore name, and the number of free
-// ones, at one instant of the server. Both are 0 if the semaphore does not exist. A permit
-// whose lease has ended is free. free is negative if a Resize has set a total below the
+// Permits returns the total number of permits of the semaphore called name, and the number of
+// free permits, at one instant of the server. Both are 0 if the semaphore does not exist. A
+// permit whose lease has ended is free. free is negative if a Resize has set a total below the
 // number of held permits. A name that is no semaphore is driver.ErrMismatch.
 func (c Counts) Permits(ctx context.Context, name string) (total, free int, err error) {
 	f := &semaphore{c.store.Layout, c.store.Library}
