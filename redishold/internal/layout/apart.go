@@ -13,10 +13,10 @@ import (
 // "{orders}:timeout" is both a name and the key of the permits of the semaphore "orders". One
 // of two such names is refused.
 
-// auxiliary returns Holdfast's key for what, in the slot of the key lock. If the prefix has
-// the hash tag, or a part of it, the key begins with the whole lock, so that the hash tag
-// stays the same. So does the key for the lock "{orders}", because Tagged would return the
-// same for "orders".
+// auxiliary returns Holdfast's key for the purpose `what`, in the slot of the key `lock`. If
+// the prefix has the hash tag, or a part of it, the result begins with all of `lock`, so that
+// the hash tag stays the same. The result for the lock "{orders}" also begins with it, because
+// Tagged would return the same for "orders".
 func (l *Layout) auxiliary(lock, what string) string {
 	if _, ok := Unwrapped(lock); ok || strings.Contains(l.Prefix, "{") {
 		return lock + ":holdfast:" + what

@@ -40,7 +40,7 @@ type Keys struct {
 	NameErr error // the error for a name that would share keys with another lock; otherwise nil
 }
 
-// ComputeKeys returns the keys of the lock called name. Keys does so from a cache.
+// ComputeKeys returns the keys of the lock called name. The method Keys uses a cache for them.
 func (l *Layout) ComputeKeys(name string) Keys {
 	k := l.LockOnly(name)
 	k.Channel = l.releaseChannel(k.Lock)
@@ -116,9 +116,9 @@ func family(key string) string {
 	return key
 }
 
-// ChannelPrefix returns the common prefix of all channels of the kind of channel. For Plain
-// and Timestamp it has two words, because the first one is also that of the channels of
-// clients.
+// ChannelPrefix returns the common prefix of all channels of the same kind as channel. For
+// Plain and Timestamp it has two words, because channels of clients begin with the same first
+// word.
 func (l *Layout) ChannelPrefix(channel string) string {
 	if strings.HasPrefix(channel, ownChannel) {
 		return ownChannel

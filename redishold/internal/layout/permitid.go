@@ -18,8 +18,8 @@ const (
 
 // PermitID returns the permit id for an owner: 16 bytes, as Redisson's ids, and the same for
 // every try of a claim. The first ten bytes are the stem of the client, the others the number
-// of the claim, so that a reader can find the client. If the owner has more than a client and
-// a number, the id is a hash of the owner.
+// of the claim, so that a reader can find the client. If the owner is not such a client and a
+// number, the id is a hash of the owner.
 func PermitID(owner string) string {
 	uuid, number, _ := CutOwner(owner)
 	n, err := strconv.ParseUint(number, 10, 8*(permitSize-stemSize))
@@ -57,7 +57,8 @@ func CutPermit(id string) (stem, number string, ok bool) {
 	return hex.EncodeToString([]byte(id[:stemSize])), strconv.FormatUint(n, 10), true
 }
 
-// ShownPermit returns the permit id that Get and List show in hex if its owner is not known.
+// ShownPermit returns the permit id for an owner in hex. Get and List show a permit id in hex
+// if the owner of the permit is not known. ok is false if owner is not such an id.
 func ShownPermit(owner string) (id string, ok bool) {
 	b, err := hex.DecodeString(owner)
 	return string(b), err == nil && len(b) == permitSize

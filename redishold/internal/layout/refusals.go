@@ -37,8 +37,8 @@ func (l *Layout) Classify(k Keys, err error) error {
 func BadCounter(text string) bool { return strings.Contains(text, "token counter ") }
 
 // Grants returns the ACL rules with which the server would accept a command that it refused
-// with text. command is "" if it is unknown. If the server refused a message, it was for
-// channel.
+// with text. command is "" if it is unknown. channel is the channel to which the server may
+// have refused to publish.
 func (l *Layout) Grants(k Keys, channel, command, text string) string {
 	quoted := regexp.MustCompile(`'([a-z|]+)' command`).FindStringSubmatch(text)
 	switch {

@@ -35,7 +35,8 @@ func crc16(s string) uint16 {
 }
 
 // SlotNumbers returns, for every slot, the smallest number whose decimal digits are in that
-// slot. A key with that number in braces is in the slot, too. It takes a few milliseconds.
+// slot. A key with that number in braces is in the slot, too. SlotNumbers takes a few
+// milliseconds.
 func SlotNumbers() *[SlotCount]uint32 {
 	var numbers [SlotCount]uint32
 	var found [SlotCount]bool
