@@ -60,7 +60,8 @@ func Get(ctx context.Context, c *clients.Clients, names ...string) ([]admin.Reco
 	return l.fetch(ctx, names)
 }
 
-// fetch reads names with the clients of their holders, one chunk after the other.
+// fetch reads the Records of names, one chunk after the other, and adds the clients of their
+// holders and waiters.
 func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error

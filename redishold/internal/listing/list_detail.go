@@ -134,8 +134,8 @@ func printable(s string) string {
 	return strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(quoted[1:len(quoted)-1]) + cut
 }
 
-// ForceReasons returns the reasons in the tombstones of the owners of ended, and "" for one
-// without a tombstone of a force unlock.
+// ForceReasons returns for each element of `ended` the reason in the tombstone of its owner, or
+// "" if the owner has no tombstone of a force unlock.
 func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) ([]string, error) {
 	why := make([]string, len(ended))
 	l, err := newLister(ctx, c)

@@ -70,8 +70,8 @@ func readHash(r *wire.Reply, record *admin.Record) {
 }
 
 // readReaders reads the holds of a read-write lock. A thread of Redisson may hold both sides
-// with one owner. Then the write hold has its field as the owner, so that ForceUnlock ends the
-// right one.
+// with one owner. Then the Owner of the write hold is its field, so that ForceUnlock ends that
+// hold.
 func readReaders(r *wire.Reply, record *admin.Record) {
 	fields := r.Nested()
 	record.Holders = int(r.Number())

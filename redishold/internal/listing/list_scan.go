@@ -17,7 +17,7 @@ import (
 // errStopped means that the caller has ended the iteration.
 var errStopped = errors.New("stopped")
 
-// scanner is one List. On each master it makes a SCAN for each type of key that a lock can
+// scanner runs one List. On each master it makes a SCAN for each type of key that a lock can
 // have. It reads one page of each type after the other, so that it has found some of each
 // type if the budget ends early.
 type scanner struct {
@@ -79,7 +79,7 @@ func (sc *scanner) routes(ctx context.Context) ([]string, error) {
 	var routes []string
 	r := wire.Read(value)
 	for r.More() {
-		r.Take() // its id
+		r.Take() // the id of the master
 		slot := r.Number()
 		if slot < 0 || slot >= layout.SlotCount {
 			return nil, wire.BadReply("list_masters", value)
@@ -101,7 +101,7 @@ func (sc *scanner) scans(route string) []scan {
 	}
 	permits := scan{route: route, kind: "zset", pattern: prefix + "*:timeout", cursor: "0"}
 	scans := []scan{{route: route, kind: "hash", pattern: prefix + "*", cursor: "0"}, permits}
-	if prefix != "" && !strings.Contains(prefix, "{") { // one pattern for both would begin with a star, and be slow
+	if prefix != "" && !strings.Contains(prefix, "{") { // one pattern for names with and without braces would begin with a star, and be slow
 		permits.pattern = "{" + permits.pattern
 		scans = append(scans, permits)
 	}
