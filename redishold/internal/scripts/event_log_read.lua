@@ -1,7 +1,7 @@
 -- event_log_read: read entries of the event log. It writes nothing.
 --
 -- KEYS   1 event log: a stream, 2 its rare entries: a second stream
--- ARGV   1 id after which to read, '' to read by time; 2 how many ms back to read then,
+-- ARGV   1 id after which to read, '' to read by time; 2 how many ms back to read by time,
 --        3 maximal number of entries of each stream
 -- Reply  {server time in ms, {id, at, who, what, ...}, {id, at, who, what, ...}}, each
 --        list in order; '' for a missing field

@@ -44,7 +44,7 @@ end
 
 local found = redis.call('HMGET', lock, owner, 'mode')
 local pttl = redis.call('PTTL', lock)
-if found[1] then -- also if a release has granted it the lock
+if found[1] then -- also if a release has granted the lock to the owner
   -- PEXPIRE first: a full server refuses neither it nor the writes after it.
   redis.call('PEXPIRE', lock, string.format('%.0f', math.max(pttl, ttl)))
   redis.call('HSET', lock, owner, holds)
@@ -90,7 +90,7 @@ local function front()
     if not ends then -- without a deadline it would block the queue forever
       ends = now + presence
       local left = lasts(ends)
-      expire(left) -- before ZADD, which a full server refuses, but not after a write
+      expire(left) -- first: a full server refuses neither it nor the ZADD after it
       redis.call('ZADD', deadlines, text(ends), head)
       expire(left)
     end
@@ -138,7 +138,7 @@ local function enqueue(left)
   local kept = lasts(ends)
 
   if found then
-    -- It removes waiters that Redisson has removed from the queue. It comes first, because a
+    -- This removes waiters that Redisson has removed from the queue. It comes first, because a
     -- full server refuses neither it nor the writes after it.
     redis.call('ZREMRANGEBYSCORE', alive, '-inf', text(now - day))
   end

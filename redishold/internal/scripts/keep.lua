@@ -1,7 +1,7 @@
 -- keep: end the hold of the owner, and keep the lock taken for a given time.
 --
 -- The field that stays belongs to no claim, so the former owner can neither renew nor
--- acquire the lock. Redisson waits for it as for any other holder.
+-- acquire the lock. For Redisson the field is a holder like any other, for which it waits.
 --
 -- It has one key only, so that a migrating slot of a cluster does not block it.
 --

@@ -8,7 +8,7 @@
 --        owner, if one must be set
 -- ARGV   1 field of the hold; if it does not exist, its write field,
 --        2 prefix of timeout keys, 3 channel,
---        4 '' or the expected hold count: with another one, nothing is changed,
+--        4 the expected hold count, or '' for any; if it differs, nothing is changed,
 --        5 text of the tombstone, '' for none, 6 ttl of the tombstone in ms,
 --        7... publish commands
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish

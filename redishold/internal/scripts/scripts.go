@@ -28,7 +28,7 @@ func LoadLock(kind string) Lock {
 		Force:   load(kind + "force"),
 		Explain: load(kind + "explain"),
 	}
-	if kind != "timestamp_" { // old clients of that layout take a lock by its second, which a kept lock cannot prevent
+	if kind != "timestamp_" { // old clients of that layout take a lock after its second, so it cannot be kept from them
 		l.Keep = load(kind + "keep")
 	}
 	return l

@@ -10,7 +10,7 @@
 --        the caller does not ask who the holder is, 7... publish commands
 -- Reply  first token         granted, now or by an earlier call
 --        {2, first token, total}
---                            granted; the total number of permits is not that of ARGV
+--                            granted; the total number of permits differs from ARGV 3
 --        {0, pttl, id, '1'}  busy; the id of the permit that ends first, and its pttl,
 --                            -1 without an end; '' if no permit is held. If the caller
 --                            asks, and the registration can be read, one element more:

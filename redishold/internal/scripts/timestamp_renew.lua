@@ -21,7 +21,7 @@ wrote = tonumber(wrote)
 
 local stamp = tonumber(redis.call('GET', lock) or '')
 if not (stamp and stamp >= wrote) then
-  redis.call('DEL', record) -- with it, other clients would wait
+  redis.call('DEL', record) -- as long as it existed, other clients would wait
   return 0
 end
 

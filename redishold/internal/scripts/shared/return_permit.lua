@@ -9,7 +9,7 @@
 local function return_permit(counter, permits, id)
   redis.call('ZREM', permits, '')
   local free = 0
-  if redis.call('EXISTS', counter) == 1 then -- the next acquire computes a lost counter
+  if redis.call('EXISTS', counter) == 1 then -- otherwise the next acquire computes the lost counter
     free = redis.call('INCRBY', counter, '1')
   end
   redis.call('ZREM', permits, id)
