@@ -12,7 +12,7 @@ type inbox struct {
 	waiting bool          // the owner has a waiter
 	version uint64        // of the last message; 0 if there was none
 	changed chan struct{} // closed when version changes, and replaced
-	message string        // the last one
+	message string        // the last message
 }
 
 // maxUnread is the maximal number of messages that are kept for owners without a waiter. A
@@ -47,8 +47,8 @@ func (m *mailboxes) deliver(owner string, version uint64, message string) {
 	}
 }
 
-// LastVersion returns the latest version of all channels, so that everything received later
-// has a larger one. It returns 0 if there is no subscription to channel.
+// LastVersion returns the latest version of all channels. Everything that is received later
+// has a larger version. It returns 0 if there is no subscription to channel.
 func (ts *Topics) LastVersion(channel string) uint64 {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -22,9 +22,9 @@ type Personal struct {
 	sleeps      poller // for a user who may not subscribe
 }
 
-// Wait returns when a message was received after a Try. shared and own are the versions of
-// the two channels before that Try, and last is its Outcome. With alone, no message can come
-// on the owner's own channel.
+// Wait returns when a message was received after a Try. The parameters `shared` and `own` are
+// the versions of the two channels before that Try, and `last` is its Outcome. If `alone` is
+// true, no message can come on the owner's own channel.
 func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, last driver.Outcome) error {
 	if w.shared == nil {
 		w.shared = w.join()
@@ -36,7 +36,7 @@ func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, las
 		var others <-chan struct{}
 		var since time.Time
 		var ownErr error
-		if w.own != nil { // before the shared one, which may already be subscribed, so that both subscriptions begin now
+		if w.own != nil { // first, so that this subscription begins now, even if the shared channel ends this Wait
 			others, since, ownErr = w.Topics.retryTime(w.own, own)
 		}
 		all, mine, done, err := w.ready(shared)
@@ -69,9 +69,9 @@ func (w *Personal) join() *topic {
 	return t
 }
 
-// ready reports whether a message was received after version ahead of the shared channel. If
-// not, mine is closed when the owner gets a message, and all is closed when messages may have
-// been missed.
+// ready reports in `done` whether a message was received after the version `ahead` of the
+// shared channel. If not, `mine` is closed when the owner gets a message, and `all` is closed
+// when messages may have been missed.
 func (w *Personal) ready(ahead uint64) (all, mine <-chan struct{}, done bool, err error) {
 	all, _, err = w.Topics.retryTime(w.shared, ahead)
 	w.Topics.mu.Lock()

@@ -6,8 +6,8 @@ import "time"
 // tries but one would fail. So the processes stagger their tries. Each process counts the
 // releases since it last held the lock. A process that has counted as many releases as there
 // are other waiting processes tries at once: it has waited longest. The others try one after
-// the other, each at staggerStep after the one before, unless a message comes first that the
-// lock is taken.
+// the other, each at staggerStep after the one before, unless the message that the lock is
+// taken comes first.
 //
 // This is only for fairness and load. A process that does not know the number of others tries
 // at once, and no process waits longer than staggerMax for others, which may have died.
@@ -20,8 +20,9 @@ const (
 	// repeatedMessage is the message of a release on the classic channel if it is also on the
 	// sharded channel.
 	repeatedMessage = "00"
-	// repeatedLimit is how long after a release on the sharded channel a repeatedMessage is
-	// the message of the same release.
+	// repeatedLimit is the maximal time between the two messages of one release. A
+	// repeatedMessage that comes later after the message on the sharded channel belongs to
+	// another release.
 	repeatedLimit = 100 * time.Millisecond
 
 	// staggerStep is the time between the tries of two processes.
@@ -75,7 +76,7 @@ func (ts *Topics) SetOthers(channel string, others int) {
 }
 
 // remember keeps the number of other clients that listen on a channel to which this process
-// is not subscribed: it may subscribe again soon. The mutex is held.
+// is not subscribed, because this process may subscribe again soon. The mutex is held.
 func (ts *Topics) remember(channel string, others int) {
 	if others == 0 {
 		delete(ts.others, channel)

@@ -33,7 +33,7 @@ type Topics struct {
 	last uint64            // the latest version; each version is used once
 	open map[string]*topic // by channel; nil before the first
 
-	others map[string]listeners // by channel, for those without a topic
+	others map[string]listeners // by channel, for channels without a topic
 }
 
 // Subscription is a running subscription.
@@ -181,9 +181,9 @@ func (ts *Topics) subscribed(t *topic, subs []Subscription, err error) bool {
 	return false
 }
 
-// notice records a Notice of a subscription. It ignores all before the topic is Live, because
-// with the change to Live every waiter tries anyway. A message for one owner only wakes the
-// waiter of that owner.
+// notice records a Notice of a subscription. It ignores a Notice that comes before the topic is
+// Live, because every waiter tries when the topic becomes Live. A message for one owner only
+// wakes the waiter of that owner.
 func (ts *Topics) notice(t *topic, n wire.Notice) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -23,12 +23,13 @@ type Waiter struct {
 func (ts *Topics) Waiter(channel string) *Waiter { return &Waiter{topics: ts, channel: channel} }
 
 // Version returns the current version of the channel. The caller reads it before a Try and
-// puts it into Outcome.Ahead, so that Wait waits for messages after that.
+// puts it into Outcome.Ahead, so that Wait waits for messages after that version.
 func (w *Waiter) Version() uint64 { return w.topics.Version(w.channel) }
 
-// Wait returns when it is time for the next try: after a message since the Try with the
-// Outcome last, and also if the subscription has begun only after that Try. If waiters poll,
-// or the user may not subscribe, Wait returns after a sleep; the sleeps become longer.
+// Wait returns when it is time for the next Try. The parameter `last` is the Outcome of the
+// last Try. Wait returns after a message since the last Try, or when the subscription has begun
+// after the last Try. If waiters poll, or the user may not subscribe, Wait returns after a
+// sleep; the sleeps become longer.
 func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if w.topics.Poll > 0 {
 		return driver.Outcome{}, w.sleeps.wait(ctx, w.topics.Poll, last)
@@ -53,7 +54,8 @@ func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 }
 
 // waitUntil waits until the given time and returns true. It returns false if changed is
-// closed before, and ctx's error if ctx ends before. With a zero time it waits for these two.
+// closed before, and ctx's error if ctx ends before. With a zero time it only waits
+// for changed and for ctx.
 func waitUntil(ctx context.Context, at time.Time, changed <-chan struct{}) (bool, error) {
 	var timer <-chan time.Time
 	if !at.IsZero() {
