@@ -19,13 +19,13 @@ type Call struct {
 	Replicas int
 }
 
-// Result has the fields of redishold.Result, as Call those of redishold.Call.
+// Result has the fields of redishold.Result. A conversion makes one from the other.
 type Result struct {
 	Value any
 	Err   error
 }
 
-// Pick returns the elements of all with the indices at.
+// Pick returns the elements of the slice `all` with the indices `at`.
 func Pick[T any](all []T, at []int) []T {
 	picked := make([]T, len(at))
 	for i, j := range at {
@@ -34,8 +34,8 @@ func Pick[T any](all []T, at []int) []T {
 	return picked
 }
 
-// Scatter writes some, the results for the elements from Pick, into results at their indices
-// at.
+// Scatter writes the elements of `some` into results, at the indices `at`: results[at[i]]
+// becomes some[i]. It is the inverse of Pick.
 func Scatter[T any](results []T, at []int, some []T) {
 	for i, j := range at {
 		results[j] = some[i]
@@ -73,8 +73,8 @@ func (s Server) Publishing() int {
 }
 
 // Listening returns the subcommand of PUBSUB that counts all listeners on a channel, or "" if
-// there is none. A node of a cluster counts only its own clients; only on a sharded channel
-// these are all listeners.
+// there is none. A node of a cluster counts only its own clients. Only for a sharded channel
+// these are all listeners, because all of them are clients of one node.
 func (s Server) Listening() string {
 	switch {
 	case !s.Cluster:

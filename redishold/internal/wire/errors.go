@@ -111,9 +111,9 @@ const (
 
 // MeaningOf returns the meaning of the text of an error reply.
 func MeaningOf(text string) meaning {
-	// Inside a script a missing right is "ERR The user executing the script
+	// The reply for a missing permission inside a script is "ERR The user executing the script
 	// can't run this command", and from Redis 7.2 "ERR ACL failure in script".
-	// Redis 6.2 says NOPERM there too, and by then the script has begun.
+	// Redis 6.2 replies NOPERM also there, although the script has begun.
 	if strings.Contains(text, "user executing the script can't") || strings.Contains(text, "ACL failure in script") {
 		return MeansNoRightInside
 	}
@@ -177,7 +177,7 @@ func NotBegun(err error) error {
 	return err
 }
 
-// NotTried returns err as one that came before the claim was sent: driver.ErrNotExecuted.
+// NotTried returns err with driver.ErrNotExecuted, because it came before the claim was sent.
 func NotTried(err error) error {
 	if errors.Is(err, driver.ErrNotExecuted) {
 		return err

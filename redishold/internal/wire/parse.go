@@ -83,8 +83,8 @@ func Texts(value any) ([]string, bool) {
 	return found, ok
 }
 
-// Fields returns the names and values in a text of pairs. between separates two pairs, and
-// sign the name from the value: "\n" and ":" for INFO.
+// Fields returns the names and values in a text of pairs. The parameter `between` separates two
+// pairs, and `sign` separates a name from its value: "\n" and ":" for INFO.
 func Fields(text, between, sign string) map[string]string {
 	fields := map[string]string{}
 	for part := range strings.SplitSeq(text, between) {
@@ -103,7 +103,7 @@ func BadReply(script string, value any) error {
 }
 
 // Remaining returns a PTTL as a duration, at most the longest Duration. A PTTL of -1, for a key
-// without a TTL, becomes a negative one.
+// without a TTL, becomes a negative Duration.
 func Remaining(pttl int64) time.Duration {
 	if pttl > int64(math.MaxInt64/time.Millisecond) {
 		return math.MaxInt64
