@@ -41,7 +41,7 @@ func checkLag(_ *exam, s *server) Finding {
 		return Finding{}
 	}
 	inStep := int64(0)
-	for _, value := range s.info { // a value with a state and a lag is for a replica
+	for _, value := range s.info { // a value that has a state and a lag describes a replica
 		fields := wire.Fields(value, ",", "=")
 		if lag, ok := number(fields, "lag"); ok && lag <= tolerated && fields["state"] == "online" {
 			inStep++

@@ -38,9 +38,9 @@ func serverChecks() []check[*server] {
 	}
 }
 
-// fixedReleases are the first releases of each branch without the holes of October 2025
-// in Lua, CVE-2025-49844 before all, which give a user who may run a script the
-// whole server. Branches in between were never fixed.
+// fixedReleases returns the first releases of each branch without the vulnerabilities of
+// October 2025 in Lua. With the worst of them, CVE-2025-49844, a user who may run a script can
+// take over the server. Branches between these were never fixed.
 func fixedReleases(valkey bool) []release {
 	if valkey {
 		return []release{{7, 2, 11}, {8, 0, 6}, {8, 1, 4}}

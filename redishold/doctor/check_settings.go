@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// outerChecks can do without INFO.
+// outerChecks returns the checks that do not need the reply to INFO.
 func outerChecks() []check[*server] {
 	return []check[*server]{
 		{"clock", func(_ *exam, s *server) Finding {
@@ -60,8 +60,8 @@ func checkScripts(e *exam, s *server) Finding {
 	return saw(judge(ok, limit > e.options.spare(), Note), "a script may run for %v before the server says so (busy-reply-threshold)", limit)
 }
 
-// checkClient passes on what the Conn thinks of its client. Not every Conn can
-// read the settings.
+// checkClient returns a Finding for each Advice of the Conn about its client. It returns nil if
+// the Conn is not a redishold.Adviser.
 func checkClient(e *exam) []Finding {
 	adviser, ok := e.conn.(redishold.Adviser)
 	if !ok {

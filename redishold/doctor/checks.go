@@ -31,9 +31,10 @@ func found[T any](e *exam, about T, checks []check[T]) []Finding {
 
 const setUser = "ACL SETUSER <user> "
 
-// findingTexts has a block of default texts for each id, and for its special cases. Unknown:
-// the information that the server does not give, and the permission for it (lacks, right). OK:
-// what the check found (fine). Otherwise: why it matters and what to do (why, remedy).
+// findingTexts has a block of default texts for each id, and for its special cases. For
+// Unknown, the text lacks names the information that the server does not report, and right the
+// permission for it. For OK, the text fine is what the check found. For other severities, the
+// text why is the reason why the finding matters, and remedy is what to do.
 //
 //go:embed findings.txt
 var findingTexts string
@@ -91,8 +92,8 @@ func saw(s Severity, format string, args ...any) Finding {
 // unknown returns the Finding of a check without the information that it needs.
 func unknown() Finding { return saw(Unknown, "nothing") }
 
-// judge returns Unknown if the information is not known, otherwise s if it is bad, otherwise
-// OK.
+// judge returns Unknown if the information is not known, otherwise s if `bad` is
+// true, otherwise OK.
 func judge(known, bad bool, s Severity) Severity {
 	switch {
 	case !known:
@@ -110,7 +111,8 @@ func severe(bad bool) Severity {
 	return Note
 }
 
-// checkServer runs the checks of one server for which the information is known.
+// checkServer runs the checks of one server. If the server does not report INFO, it runs only
+// the outerChecks.
 func checkServer(e *exam, s *server) []Finding {
 	checks := outerChecks()
 	switch {

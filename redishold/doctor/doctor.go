@@ -57,8 +57,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// spare returns how late a renewal may be at most before the lease ends. It is due after a
-// third of the lease.
+// spare returns by how much a renewal may be late at most. A renewal is due after a third of
+// the lease, and must be complete Margin before the end of the lease.
 func (o Options) spare() time.Duration { return max(0, o.TTL-o.TTL/3-o.Margin) }
 
 // Examine asks all servers and returns the findings. It takes a few seconds, and longer

@@ -64,7 +64,7 @@ func numberIn(list []any, at int) int64 {
 type migratingSlots struct{ leaving, arriving int }
 
 // parseMigrating returns the migrating slots in a reply to CLUSTER NODES. They are in the line
-// of the node that has sent it, as [93->-target] and [77-<-source].
+// of the node that has sent the reply, as [93->-target] and [77-<-source].
 func parseMigrating(nodes string) migratingSlots {
 	var moves migratingSlots
 	for line := range strings.Lines(nodes) {
@@ -77,8 +77,8 @@ func parseMigrating(nodes string) migratingSlots {
 	return moves
 }
 
-// slowest is the slowest command that the server remembers of the last hour. Of
-// its arguments nothing is kept: they may be secrets.
+// slowest is the slowest command of the last hour in the slow log of the server. It does not
+// have the arguments of the command, because they may be secrets.
 type slowest struct {
 	known   bool
 	command string
@@ -120,7 +120,7 @@ func parseRelease(version string) (r release, ok bool) {
 	return r, n >= 2
 }
 
-// size is a number of bytes for people.
+// size returns a number of bytes as text with a unit.
 func size(bytes int64) string {
 	const unit = 1024
 	if bytes < unit {

@@ -2,6 +2,6 @@
 --
 -- KEYS   1 any key in the slot of the channel
 -- ARGV   1 PUBLISH or SPUBLISH, 2 channel, 3 message
--- Reply  how many received it, of those that this server knows of
+-- Reply  number of receivers that this server knows
 
 return redis.call(ARGV[1], ARGV[2], ARGV[3])

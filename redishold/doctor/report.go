@@ -50,7 +50,7 @@ func (s *Severity) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Finding is the result of one check, the same on all Servers.
+// Finding is the result of one check. The result is the same on all Servers.
 type Finding struct {
 	// ID is the name of the check. docs/doctor.md lists the IDs. They do not change.
 	ID       string   `json:"id"`
@@ -62,14 +62,14 @@ type Finding struct {
 	Why    string `json:"why,omitempty"`    // why it matters for locks
 	Remedy string `json:"remedy,omitempty"` // what to do, with a command if there is one
 
-	special string // see as
+	special string // see the method as
 }
 
 // Server is a server that was checked.
 type Server struct {
 	Address string `json:"address"`
 	Version string `json:"version,omitempty"` // "Redis 7.0.15"
-	Role    string `json:"role,omitempty"`    // "master", "replica", "sentinel", or the word of another store
+	Role    string `json:"role,omitempty"`    // "master", "replica", "sentinel", or the name of a role in another store
 }
 
 // ReportVersion changes when the meaning of the JSON of a Report changes. It does not
@@ -125,7 +125,8 @@ func (e *exam) deployment() string {
 	return "standalone"
 }
 
-// merge returns findings with one for all that differ only in their servers, the worst first.
+// merge returns findings, the worst first. It joins the findings that differ only in their
+// servers into one.
 func merge(findings []Finding) []Finding {
 	var merged []Finding
 	for _, f := range findings {

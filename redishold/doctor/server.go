@@ -26,14 +26,14 @@ type server struct {
 	err  error // it could not be asked, or stopped responding
 
 	absent  map[string]bool   // the commands that it does not have, in lower case
-	info    map[string]string // INFO; nil if it does not tell
-	config  map[string]string // CONFIG GET, of what matters
-	cluster map[string]string // CLUSTER INFO
+	info    map[string]string // the reply to INFO; nil if it has not reported that
+	config  map[string]string // the replies to CONFIG GET, for the names in settings
+	cluster map[string]string // the reply to CLUSTER INFO
 	slots   migratingSlots
 	slow    slowest
 
-	sentinels int             // Sentinels that listen, as far as it shows
-	clock     *clock          // nil if it does not tell
+	sentinels int             // number of Sentinels that are subscribed at it; 0 if unknown
+	clock     *clock          // nil if it has not reported its time
 	trips     []time.Duration // sorted
 }
 
@@ -165,7 +165,8 @@ func (s *server) readConfig(ctx context.Context) {
 	}
 }
 
-// clock is how far the clock of a server is ahead, with an error of at most bound.
+// clock is how far the clock of a server is ahead of the local one. The error of `ahead` is at
+// most `bound`.
 type clock struct{ ahead, bound time.Duration }
 
 // readClock compares the clock of the server with the local one, with the shortest of a few

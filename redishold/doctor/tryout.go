@@ -20,7 +20,7 @@ import (
 
 const (
 	tryLimit   = 5 * time.Second // for all test locks of a kind
-	scratchTTL = 5 * time.Second // of a test lock, if it cannot be released
+	scratchTTL = 5 * time.Second // TTL of a test lock, after which it is free even if its release fails
 	listLimit  = 3 * time.Second
 	listShown  = 5
 	maxTries   = 5
