@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// These are limits for the settings of a client with Sentinels. go-redis asks always the
+// These are limits for the settings of a client with Sentinels. go-redis always asks the
 // same Sentinel. After the loss of that Sentinel, go-redis asks the others only after two
 // commands without a reply, and DialTimeout limits both commands together. A third command
 // goes to all Sentinels, also to the lost one, and go-redis waits for all replies.

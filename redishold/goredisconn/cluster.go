@@ -33,7 +33,7 @@ func newNodes(client cluster) *nodes {
 	return c
 }
 
-// Homes is that of adapter.Masters. go-redis knows the slots after its first call.
+// Homes implements adapter.Masters. go-redis knows the slots after its first call.
 func (c *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
 	homes := make([]string, len(calls))
 	for i := range calls {

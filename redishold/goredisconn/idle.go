@@ -40,7 +40,7 @@ type idle struct {
 
 func newIdle(client Client) *idle {
 	i := &idle{client: client}
-	if p, ok := client.(pooled); ok && p.Options().Addr != failoverAddr { // with Sentinels, go-redis closes them when it finds a new master
+	if p, ok := client.(pooled); ok && p.Options().Addr != failoverAddr { // with Sentinels, go-redis closes idle connections when it finds a new master
 		i.pool = p
 	}
 	return i

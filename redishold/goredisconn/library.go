@@ -141,9 +141,9 @@ func eval(ctx context.Context, call *redishold.Call) *redis.Cmd {
 }
 
 // command returns a command that a cluster client routes without the reply of COMMAND.
-// Otherwise go-redis asks some node for that once, while all other calls wait, and a node
-// that hangs delays them all. go-redis asks for the step between the keys, which does not
-// matter for a command that is not split.
+// Without a step count, go-redis once asks some node for that reply, to learn the distance
+// between two keys of a command. All other calls wait meanwhile, and a node that hangs delays
+// them all. The distance does not matter here, because go-redis does not split this command.
 func command(ctx context.Context, args ...any) *redis.Cmd {
 	cmd := redis.NewCmd(ctx, args...)
 	cmd.SetStepCount(1)

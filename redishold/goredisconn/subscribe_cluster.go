@@ -26,7 +26,7 @@ func (c *nodes) Route(ctx context.Context, key string) (adapter.Node, error) {
 // Review makes go-redis find out the masters once.
 func (c *nodes) Review(string) { c.Once() }
 
-// Any is that of adapter.Topology. It chooses a master by a random key, which the Node keeps:
+// Any implements adapter.Topology. It chooses a master by a random key, which the Node keeps:
 // as long as that key leads to the node, the node is a master of the cluster.
 func (c *nodes) Any(ctx context.Context, stay adapter.Node, failed string) (node adapter.Node, err error) {
 	if stay.Key != "" {
