@@ -35,7 +35,7 @@ func ask(ctx context.Context, client rueidis.Client, command []string) redishold
 		return result(ctx, answer)
 	}
 	if text, ok := v.(string); ok {
-		v = strings.TrimPrefix(text, "txt:") // rueidis leaves this prefix of a verbatim string of RESP3
+		v = strings.TrimPrefix(text, "txt:") // rueidis does not remove this prefix of a verbatim string of RESP3
 	}
 	return redishold.Result{Value: v}
 }

@@ -63,7 +63,7 @@ func (n *nodes) slot(key string) int {
 	return int(cmd.Slot())
 }
 
-// At is that of adapter.Cluster. If rueidis has no client for the address of the node, each
+// At implements adapter.Cluster. If rueidis has no client for the address of the node, each
 // call takes a dedicated connection, for which rueidis finds the node by the key.
 func (n *nodes) At(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
 	if client, ok := n.client(ctx, node, calls); ok {
@@ -79,7 +79,8 @@ func (n *nodes) At(ctx context.Context, node adapter.Destination, calls []redish
 }
 
 // client returns rueidis' client for a node. If the node is from a redirection and new to
-// rueidis, client first sends a command that is redirected to it, which makes rueidis add it.
+// rueidis, client first sends a command for the same key. The cluster redirects that command to
+// the node, and rueidis then adds the node.
 func (n *nodes) client(ctx context.Context, node adapter.Destination, calls []redishold.Call) (rueidis.Client, bool) {
 	if node.Addr == "" {
 		return nil, false
@@ -183,7 +184,8 @@ func (m slotMap) home(slot int) string {
 
 // readSlots returns the slots in a reply to CLUSTER SLOTS: for each range its first and last
 // slot, and its nodes with host and port, the master first. A node that does not know its own
-// name leaves out the host. Then it is the host of asked, the node that sent the reply.
+// name leaves out the host. Then the range gets the host of `asked`, the address of the node
+// that sent the reply.
 func readSlots(reply any, asked string) slotMap {
 	var slots slotMap
 	ranges, _ := reply.([]any)

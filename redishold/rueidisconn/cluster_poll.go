@@ -16,14 +16,15 @@ const (
 	divertFor = 5 * time.Second        // for how long after a change calls are diverted: rueidis knows the new slots by then
 )
 
-// Suspect is that of adapter.Masters. It also makes the next Do refresh the slots.
+// Suspect implements adapter.Masters. It also makes the next Do refresh the slots.
 func (n *nodes) Suspect() {
 	n.stale.Store(true)
 	n.Poller.Suspect()
 }
 
-// poll finds out whether slots have other masters. It is needed because a call that waits for
-// rueidis to connect to a node that hangs does not end when rueidis learns of new masters.
+// poll finds out whether slots have other masters. It is needed because rueidis
+// does not end a call that waits for a connection to a node that hangs, even when rueidis has
+// learnt of new masters.
 func (n *nodes) poll() (changed, last bool) {
 	n.stale.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)

@@ -32,16 +32,15 @@ var _ redishold.Adviser = (*Conn)(nil)
 // client notices a dead connection, by default about ten seconds. Calls return when their
 // contexts end all the same.
 //
-// After a failover rueidis switches to the new master when the Sentinels announce it,
-// when a connection breaks, or when a node redirects it. Set
-// SentinelOption.TopologyRefreshInterval and ClusterOption.ShardsRefreshInterval to a
-// second or two, so that it does not depend on these events. Without the former, a client
-// that missed the message of the Sentinels stays with the old master, which answers
-// READONLY or is lost. With Sentinels, also set ClientOption.Dialer.Timeout and
-// SentinelOption.Dialer.Timeout to a second. Then the loss of a machine with the master
-// and a Sentinel costs a few seconds at most. rueidis keeps a connection that answers
-// READONLY. If one address always leads to the current master, use goredisconn, which
-// replaces such a connection.
+// After a failover rueidis switches to the new master when the Sentinels announce it, when a
+// connection breaks, or when a node redirects it. Set SentinelOption.TopologyRefreshInterval
+// and ClusterOption.ShardsRefreshInterval to a second or two, so that it does not depend on
+// these events. Without TopologyRefreshInterval, a client that missed the message of the
+// Sentinels stays with the old master, which answers READONLY or is lost. With Sentinels, also
+// set ClientOption.Dialer.Timeout and SentinelOption.Dialer.Timeout to a second. Then the loss
+// of a machine with the master and a Sentinel costs a few seconds at most. rueidis keeps a
+// connection that answers READONLY. If one address always leads to the current master, use
+// goredisconn, which replaces such a connection.
 //
 // Leave ClientOption.ConnLifetime at 0. When a connection reaches it, rueidis repeats
 // calls whose answers it lost, also with DisableRetry. A call may then be executed twice,

@@ -40,7 +40,7 @@ func newLibrary(client rueidis.Client) *library {
 	return l
 }
 
-// Master is that of adapter.Switcher. It returns the address of the master that the Sentinels
+// Master implements adapter.Switcher. It returns the address of the master that the Sentinels
 // have named, and "" for clients without Sentinels. It is needed because rueidis does not end
 // a call that waits for a connection to the former master.
 func (l *library) Master() string {
@@ -132,7 +132,7 @@ func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, a
 // panics if keys are in different slots, whereas the server returns an error that explains it.
 func (l *library) eval(call *redishold.Call) rueidis.Completed { return l.evalOver(call, false) }
 
-// evalOver is eval. With pooled, rueidis uses a connection of its pool.
+// evalOver is eval. If pooled is true, rueidis uses a connection of its pool.
 func (l *library) evalOver(call *redishold.Call, pooled bool) rueidis.Completed {
 	verb, script := "EVALSHA", call.Script.SHA()
 	if call.Source {

@@ -70,7 +70,7 @@ const (
 	dialTimeout = 2 * time.Second
 
 	// While rueidis dials an old master that does not respond, it does not learn of a new
-	// one. It is more than a second, after which TCP sends a lost packet again.
+	// one. The limit is more than a second, because TCP sends a lost packet again after one.
 	masterDialTimeout = 1500 * time.Millisecond
 
 	// A Sentinel on a lost machine must not delay the next one for long: rueidis asks one after
@@ -136,7 +136,7 @@ type target struct {
 	transport *transport
 }
 
-// targetOf returns the target of url and opts. what is the action for errors.
+// targetOf returns the target of url and opts. The parameter `what` names the action in errors.
 func targetOf(what, url string, opts *Options) (*target, error) {
 	u, err := redisurl.ParseTarget(url)
 	if err != nil {
@@ -250,7 +250,7 @@ func (t *target) connect(ctx context.Context) (rueidis.Client, error) {
 }
 
 // newClient makes a client. If the server or a proxy has no command for the name of the
-// client, it makes one without a name, which is only a label.
+// client, newClient makes a client without a name: the name is only a label.
 func newClient(option rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(option)
 	if reply, refused := rueidis.IsRedisErr(err); refused && strings.Contains(reply.Error(), "command") {

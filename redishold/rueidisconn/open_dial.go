@@ -14,7 +14,7 @@ type transport struct {
 	named   string                                                            // the host if the URL has only one: certificates may be for it
 	connect func(ctx context.Context, network, addr string) (net.Conn, error) // nil for the net.Dialer
 
-	silentServers *silentServers // nil unless the servers are Sentinels and what they name
+	silentServers *silentServers // nil unless the URL has Sentinels
 
 	// open ends when no connection may be open any more. rueidis does not close a connection
 	// that is made while its client is closed.
@@ -45,7 +45,7 @@ func (t *transport) dial(ctx context.Context, addr string, d *net.Dialer, config
 	return nil, err
 }
 
-// errSilent says that a connection was not made in time.
+// errSilent means that a connection was not made in time.
 var errSilent = errors.New("no connection within")
 
 // makeUntilEnd makes a connection that is closed when t.open ends. It ignores the end of ctx.
@@ -71,7 +71,7 @@ func (e *closingConn) Close() error {
 	return e.Conn.Close()
 }
 
-// make makes a connection, with TLS on top if config says so.
+// make makes a connection, with TLS if config is not nil. d.Timeout limits the time for both.
 func (t *transport) make(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()

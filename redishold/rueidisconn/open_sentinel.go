@@ -68,8 +68,8 @@ func (t *target) ask(ctx context.Context, addr string) asked {
 	return asked{sentinel: addr, master: net.JoinHostPort(host[0], host[1])}
 }
 
-// askFailed returns the error for a Sentinel that did not name the master, with what may be
-// wrong.
+// askFailed returns the error for a Sentinel that did not name the master. The error names a
+// probable cause, if there is one.
 func (t *target) askFailed(ctx context.Context, addr string, err error) error {
 	where := "redis Sentinel at " + addr
 	reply, refused := rueidis.IsRedisErr(err)

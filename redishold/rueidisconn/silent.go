@@ -24,7 +24,7 @@ const (
 type sharedConn struct {
 	mu       sync.Mutex
 	underway int       // number of pipelines without a reply
-	since    time.Time // when the first of them was sent, or when another one ended
+	since    time.Time // when the first of them was sent, or when the latest pipeline ended, if later
 }
 
 func (s *sharedConn) begin() {

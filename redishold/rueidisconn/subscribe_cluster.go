@@ -61,7 +61,7 @@ func (n *nodes) server(ctx context.Context, addr string) (rueidis.Client, bool) 
 	}
 }
 
-// Review is that of adapter.Router: the next Route refreshes the slots.
+// Review implements adapter.Router: the next Route refreshes the slots.
 func (n *nodes) Review(string) { n.Suspect() }
 
 func (n *nodes) Any(ctx context.Context, stay adapter.Node, failed string) (adapter.Node, error) {
