@@ -12,7 +12,7 @@ import (
 // address is a server of a configuration.
 type address struct {
 	encrypts       bool   // its scheme asks for TLS
-	hostport       string // or the path of a unix socket, which begins with a slash
+	hostport       string // "host:port", or the path of a unix socket, which begins with a slash
 	user, password string
 }
 
@@ -21,8 +21,8 @@ var errFullWidth = errors.New("there is a full-width character, as of a Chinese 
 // fullWidth reports whether c is the full-width form of a character of ASCII.
 func fullWidth(c rune) bool { return c >= 0xff01 && c <= 0xff5e }
 
-// parseAddress returns the parts of an address. The address may have a database if that is the
-// given one. Errors do not contain the address.
+// parseAddress returns the parts of an address. The address may name a database only if it is
+// the given one. Errors do not contain the address.
 func parseAddress(text, database string) (a address, err error) {
 	if strings.HasPrefix(text, "//") { // of Redisson 2
 		text = "redis:" + text
@@ -71,9 +71,9 @@ func parseAddress(text, database string) (a address, err error) {
 	return a, err
 }
 
-// servers sets the servers from the addresses in p, with the user and the password in the
-// addresses. Errors for missing keys are about section. If an address has a database, it must be
-// the given one. For replicated servers, Settings.Nodes gets a URL for each.
+// servers sets the servers, the user and the password from the addresses in p. An error for a
+// missing key names section. If an address has a database, it must be the given one. For
+// replicated servers, Settings.Nodes gets a URL for each address.
 func (r *reader) servers(kind Deployment, p, section property, database string) {
 	s, texts := &r.s, r.list(p)
 	switch {

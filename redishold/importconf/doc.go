@@ -5,5 +5,5 @@
 //
 // If a key cannot be used, and the connection would be less safe or lead to another
 // server, the functions return an error with the key and the line. An error may
-// contain the name of a placeholder, and no value of the file, which could be a password.
+// contain the name of a placeholder, but no value of the file, which could be a password.
 package importconf

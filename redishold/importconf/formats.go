@@ -33,7 +33,8 @@ func (r *reader) documents(file []byte) (roots []*yaml.Node) {
 
 func empty(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// pairs returns the properties of a mapping. in is the property whose value is the mapping.
+// pairs returns the properties of a mapping. The parameter `in` is the property whose value is
+// the mapping; its key is empty at the top of the file.
 func (r *reader) pairs(n *yaml.Node, in property) (found []property) {
 	if in.key != "" {
 		in.key, in.name = in.key+".", in.name+"."

@@ -24,7 +24,7 @@ type property struct {
 	class  string     // the Java class that the value names
 	values []string   // the value, or the values of a list; empty if it is set to nothing
 	nested bool       // the value is neither one value nor a list of values
-	later  bool       // it is after the first document
+	later  bool       // it is in a document after the first one
 }
 
 // reader makes Settings from the keys of a file. err keeps the first error; after it the
@@ -130,7 +130,7 @@ func (r *reader) index(properties []property) {
 
 // get returns the first of several keys that is given, and records the others as read. A name
 // that begins with a dot is in the section of the servers. If two keys of that section are
-// given, it is an error; one at the top of the file is ignored.
+// given, that is an error. A key at the top of the file is ignored if another one was found.
 func (r *reader) get(names ...string) (p property) {
 	for _, name := range names {
 		name, inSection := strings.CutPrefix(name, ".")
@@ -233,8 +233,9 @@ func (r *reader) number(p property) int {
 	return max(int(n), 0)
 }
 
-// time returns the duration in p. With maybeOff, 0 or less switches off the limit in Java,
-// which is not possible here.
+// time returns the duration in p, or 0 if p has none. If maybeOff is true, 0 or less switches
+// the limit off in Java. That is not possible here, so p is ignored. Otherwise 0 or less is an
+// error.
 func (r *reader) time(p property, maybeOff bool) time.Duration {
 	word, given := r.word(p)
 	d, ok := r.duration(word)

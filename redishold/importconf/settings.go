@@ -92,7 +92,7 @@ func (s Settings) String() string {
 // GoString returns the same as String, so that %#v shows no password.
 func (s Settings) GoString() string { return s.String() }
 
-// LogValue is for log/slog.
+// LogValue returns the text of String, so that log/slog shows no password.
 func (s Settings) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // TLSConfig returns the settings for rueidisconn.Options.TLS or for your own client, or

@@ -71,8 +71,8 @@ func Spring(file []byte, name string, env func(name string) (string, bool)) (*Se
 }
 
 // checkRedisson finds keys for Redisson. If the keys of its starter are set, the Java program
-// does not use those of Spring, which is an error. For other keys of Redisson that depends on
-// the program.
+// does not use those of Spring, which is an error. Another key of Redisson is an error
+// only if no key of Spring for Redis is set; otherwise it is added to the ignored keys.
 func (r *reader) checkRedisson() {
 	spring := slices.ContainsFunc(r.rest(), ofRedis)
 	for _, p := range r.rest() {
