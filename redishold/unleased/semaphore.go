@@ -39,13 +39,13 @@ type Semaphore struct {
 	undoes background.Group
 }
 
-// New returns the semaphore name in the store of a redishold.Backend; see its method
+// New returns the semaphore called name in the store of a redishold.Backend; see its method
 // PlainSemaphore.
 func New(store *kinds.Store, log *slog.Logger, name string) *Semaphore {
 	return &Semaphore{store: store, log: log, name: name}
 }
 
-// TrySet sets the number of free permits to n and returns true, if it has not been set.
+// TrySet sets the number of free permits to n and returns true, if the number was never set.
 // Otherwise it returns false.
 func (s *Semaphore) TrySet(ctx context.Context, n int) (bool, error) {
 	answer, err := s.retry(ctx, &call{what: "set", n: n, Step: kinds.Step{Script: "permits_set", Publish: true, MayFail: true}})
@@ -79,7 +79,7 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 }
 
 // Acquire waits until it has taken n permits together, and returns nil. If ctx ends
-// first, it returns ctx's error and has taken none. It polls at least every second, in
+// first, it returns ctx's error and has taken no permits. It polls at least every second, in
 // case a message is lost. Waiters are not served in order.
 //
 // If ctx ends while an answer is missing, Acquire returns at once, and releases in the
@@ -230,10 +230,10 @@ func (s *Semaphore) failed(c *call, err error) error {
 // driver.ErrNotExecuted, because earlier attempts may have been executed.
 type lastOnly struct{ error }
 
-// Is is that of errors.Is, but false for driver.ErrNotExecuted.
+// Is reports what errors.Is reports for the error, but false for driver.ErrNotExecuted.
 func (e lastOnly) Is(target error) bool {
 	return target != driver.ErrNotExecuted && errors.Is(e.error, target)
 }
 
-// As is that of errors.As.
+// As reports what errors.As reports for the error.
 func (e lastOnly) As(target any) bool { return errors.As(e.error, target) }
