@@ -51,7 +51,7 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 	return listing.Describe(ctx, b.clients, name)
 }
 
-// ForceReasons reads the tombstones of the owners of ended, which ForceUnlock has set. A
+// ForceReasons reads the tombstones that ForceUnlock has set for the owners of `ended`. A
 // tombstone stays as long as the lease would have, and at least 10 s. A permit without a known
 // owner has no tombstone. ForceReasons takes one command for each, up to 200 in a call; in a
 // cluster it takes a call for each.
@@ -134,7 +134,8 @@ func (b *Backend) doRegistering(ctx context.Context, info ServerInfo, calls []Ca
 	return results
 }
 
-// registered handles the failed ones of the results of registrations. owners are their clients.
+// registered handles the results of those registrations that failed. owners has the client of
+// each result.
 func (b *Backend) registered(owners []string, results []Result) {
 	for i, client := range owners {
 		if err := results[i].Err; err != nil {

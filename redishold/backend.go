@@ -30,8 +30,8 @@ type Options struct {
 	KeyPrefix string
 
 	// FairWait is the "fairLockWaitTimeout" of Java programs that wait for the same
-	// fair locks. If theirs is longer, a waiter of Holdfast may lose its place to
-	// them. Default: 5 minutes, as in Redisson.
+	// fair locks. If their value is longer, they may take the place of a waiter of
+	// Holdfast in the queue. Default: 5 minutes, as in Redisson.
 	FairWait time.Duration
 
 	// Layout is the layout of the locks in Redis, shared with the programs that
@@ -71,9 +71,9 @@ type Options struct {
 	// option.
 	Poll time.Duration
 
-	// LogLength is the approximate number of entries of the event log, see package audit.
-	// An entry has about 300 bytes. A second stream for rare entries has a tenth of that
-	// number. If clients have different values, the last one that wrote decides. Default:
+	// LogLength is the approximate number of entries of the event log, see package audit. An
+	// entry has about 300 bytes. A second stream for rare entries has a tenth of that number.
+	// If clients have different values, that of the last client that wrote counts. Default:
 	// 10,000.
 	LogLength int
 
@@ -98,7 +98,7 @@ type Backend struct {
 	beginner Beginner // conn; nil if it is not a Beginner
 	log      *slog.Logger
 	options  Options
-	invalid  error // the error of the options, which every claim gets
+	invalid  error // the error of invalid options, with which every claim fails; nil if they are valid
 	forms    forms
 	layout   *layout.Layout
 	scripts  scripts.Lock // of an exclusive lock in Redisson's layout
@@ -184,7 +184,7 @@ func (b *Backend) Info() driver.Info {
 	})
 }
 
-// PlainSemaphore returns Redisson's semaphore name. It does no I/O. It must not share a
+// PlainSemaphore returns Redisson's semaphore called name. It does no I/O. It must not share a
 // name with a holdfast Semaphore or any other kind of lock.
 func (b *Backend) PlainSemaphore(name string) *unleased.Semaphore {
 	return unleased.New(&b.store, b.log, name)

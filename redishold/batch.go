@@ -14,10 +14,10 @@ import (
 // during a script. A script for fifty locks takes 0.2 ms, a script for one 0.01 ms.
 const maxBatch = 50
 
-// batchScript returns the script that does for many locks what the script of c does for one,
-// or "" if there is none. own is the number of arguments of each call that may differ; they
-// come first, and the common arguments of all calls follow. For each lock, the reply has the
-// reply of the script for one, or {-3, error}.
+// batchScript returns the script that does for many locks what the script of c does for one, or
+// "" if there is none. The result `own` is the number of arguments that each call has of its
+// own. They come first, and the arguments that all calls have in common follow. For each lock,
+// the reply has the reply of the script for one, or {-3, error}.
 func (b *Backend) batchScript(c *Call) (script string, own int) {
 	switch c.Script {
 	case b.scripts.Acquire:
@@ -59,7 +59,7 @@ func (b *Backend) doAll(ctx context.Context, info ServerInfo, do doer, calls []C
 	return results
 }
 
-// doer is doReplicated, or a function like it.
+// doer runs calls, and registers the clients of the claims: doReplicated or doRegistering.
 type doer func(context.Context, ServerInfo, []Call, ...driver.Claim) []Result
 
 // groups returns the indices of the calls that become one call: those of plain locks with the

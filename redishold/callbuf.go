@@ -8,8 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// commit returns call, whose slices are at the beginning of those of buf, and removes them from
-// buf. If call needed more room, it has new slices, and buf continues with the rest of these.
+// commit returns call, and takes the room that call uses from buf. The slices of call begin
+// where the slices of buf begin. If call needed more room, its slices are new, and buf
+// continues with the free room of the new slices.
 func commit(buf *kinds.Buffers, call Call) Call {
 	buf.Keys, buf.Args = call.Keys[len(call.Keys):], call.Args[len(call.Args):]
 	call.Keys, call.Args = slices.Clip(call.Keys), slices.Clip(call.Args)

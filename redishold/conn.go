@@ -120,7 +120,7 @@ type ServerInfo struct {
 	Cluster   bool          // a node of a Redis Cluster
 	ShardedPS bool          // it supports SSUBSCRIBE and SPUBLISH
 	Role      string        // "master" or "slave"
-	Replicas  int           // the number of connected ones
+	Replicas  int           // the number of connected replicas
 
 	EvictionPolicy string // maxmemory-policy
 	EvictedKeys    int64  // since the start of the server

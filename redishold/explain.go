@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	maxExplained   = 64 // losses whose reasons one call finds out
+	maxExplained   = 64 // maximal number of losses whose reasons one call of explain finds out
 	explainTimeout = time.Second
 )
 

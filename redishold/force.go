@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// ForceUnlock ends exactly the hold h of name, of any kind, and notifies waiters. Its
+// ForceUnlock ends exactly the hold h of name, of any kind, and notifies waiters. The
 // owner is notified at once if it listens, otherwise at its next renewal or unlock, with
 // the reason. A Redisson client, and a permit without a known holder, get no reason.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {

@@ -12,7 +12,7 @@ import (
 // forms has the Form of each kind of lock.
 type forms struct {
 	only      *kinds.Exclusive // the only form of the layouts Plain and Timestamp; nil for Redisson
-	oneKey    *kinds.Exclusive // only, or exclusive if that is nil
+	oneKey    *kinds.Exclusive // the field only, or exclusive if only is nil
 	exclusive *kinds.Exclusive
 	fair      *fair.Lock
 	readWrite kinds.Form

@@ -11,7 +11,7 @@ import (
 )
 
 // Layout is the layout of locks in Redis, which a Backend shares with other programs. All
-// clients of a name must use the same one.
+// clients of a name must use the same layout.
 type Layout uint8
 
 const (
@@ -42,8 +42,9 @@ const (
 	//
 	// Between clients of Holdfast the clock of the server decides, and old clients do not
 	// change that: another key has the holder and its lease. The second that Holdfast
-	// writes is never before the end of the lease. A second that Holdfast wrote is over
-	// when it begins, a second of an old client when the next one begins.
+	// writes is never before the end of the lease. A second that Holdfast wrote
+	// is past when it begins. A second that an old client wrote is past when the next second
+	// begins.
 	//
 	// Old clients keep the weaknesses of the recipe. They use their own clocks: a client
 	// whose clock is ahead by more than the rest of a lease takes the lock. Their DEL
@@ -76,7 +77,7 @@ func (p Layout) internalName() string {
 	return p.String()
 }
 
-// limits returns info without what the layout and the way of waiting do not support.
+// limits returns info without the capabilities that the layout or Options.Poll excludes.
 func (o *Options) limits(info driver.Info) driver.Info {
 	info.Caps.Wakes = o.Poll == 0
 	if o.Layout != Redisson {

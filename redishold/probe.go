@@ -66,8 +66,8 @@ func slotError(info ServerInfo, k layout.Keys, kind kinds.Kind) error {
 	return layout.CheckSlots(k)
 }
 
-// probed returns the server after the probe of the given kind has passed. It remembers only
-// that: after a failure, an operator may grant the missing permissions.
+// probed returns the server after the probe of the given kind has passed. It does not
+// remember a failure, because an operator may grant the missing permissions later.
 func (b *Backend) probed(ctx context.Context, k layout.Keys, kind kinds.Kind) (ServerInfo, error) {
 	if b.server.passed(kind.Family()) {
 		return b.ask(ctx)

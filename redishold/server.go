@@ -25,10 +25,10 @@ type server struct {
 	keyLossAt time.Time         // when that event was found
 }
 
-// keyLossFor is how long after an event that may have removed keys was found it is the reason
-// of losses. The event is found when the first lock is missed. Other locks that it removed are
-// missed later, at their next renewal or release. And a call that finds the event may get its
-// reply too late, and is repeated.
+// keyLossFor is how long an event that may have removed keys counts as the reason of losses,
+// from the time at which the event was found. The event is found when the first lock is missed.
+// Other locks that it removed are missed later, at their next renewal or release. And a call
+// that finds the event may get its reply too late, and is repeated.
 const keyLossFor = 10 * time.Second
 
 // ask returns the server. It asks until it has got one reply, and keeps that.
@@ -77,13 +77,13 @@ func (s *server) enter(ctx context.Context) error {
 
 func (s *server) leave() { <-s.gate }
 
-// passed reports whether the probe of what has passed. Every claim calls it.
+// passed reports whether the probe called `what` has passed. Every claim calls it.
 func (s *server) passed(what string) bool {
 	proven := s.proven.Load()
 	return proven != nil && slices.Contains(*proven, what)
 }
 
-// pass records that a probe has passed. The caller has entered the gate.
+// pass records that the probe called `what` has passed. The caller has entered the gate.
 func (s *server) pass(what string) {
 	proven := []string{what}
 	if before := s.proven.Load(); before != nil {
@@ -93,7 +93,7 @@ func (s *server) pass(what string) {
 }
 
 // update records the current state of the server. It finds out whether keys may have been
-// removed since the last one.
+// removed since the last update.
 func (s *server) update(now ServerInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,8 +110,8 @@ func (s *server) update(now ServerInfo) {
 	}
 }
 
-// recentKeyLoss returns the event that may have removed keys within the last keyLossFor, or
-// nil.
+// recentKeyLoss returns the event that may have removed keys, if it was found within the last
+// keyLossFor. Otherwise it returns nil.
 func (s *server) recentKeyLoss() *driver.GoneError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,9 +140,9 @@ func (i ServerInfo) wire() wire.Server {
 // evicts reports whether a server may evict keys to free memory.
 func evicts(i ServerInfo) bool { return i.EvictionPolicy != "" && i.EvictionPolicy != "noeviction" }
 
-// Incarnation returns the run id of the server, which changes with every start, and its
-// uptime, or less, by its own wall clock. Each call sends one INFO. Package quorum uses
-// it to find out whether a node may have forgotten locks.
+// Incarnation returns the run id of the server, which changes with every start, and its uptime,
+// or a shorter time, by its own wall clock. Each call sends one INFO. Package quorum uses it to
+// find out whether a node may have forgotten locks.
 //
 // For a cluster it returns errors.ErrUnsupported. Without the permission for INFO it
 // returns driver.ErrRefused.

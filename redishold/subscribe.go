@@ -47,7 +47,8 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 }
 
 // skipFirst returns notify without the first confirmation of a subscription, which may come
-// after Subscribe has returned. It would cause an unnecessary Try of every waiter.
+// after Subscribe has returned. That confirmation would cause an unnecessary Try of every
+// waiter.
 func skipFirst(notify func(Notice)) func(Notice) {
 	var confirmed atomic.Bool
 	return func(n Notice) {

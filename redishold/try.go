@@ -85,7 +85,8 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	return t, nil
 }
 
-// acquire returns the call of t. It uses the slices of buf. ask is that of registrationPrefix.
+// acquire returns the call of t. It uses the slices of buf. ask is the result of
+// registrationPrefix.
 func (b *Backend) acquire(t *try, buf kinds.Buffers, ask string) wire.Call {
 	publish := b.publishWith(t.info)
 	call := b.forms.of(t.claim).Acquire(buf, t.keys, t.claim, ask, publish)
@@ -96,8 +97,8 @@ func (b *Backend) acquire(t *try, buf kinds.Buffers, ask string) wire.Call {
 }
 
 // announces reports whether the grant of t must be published for other waiting processes. It
-// is published on one channel only, on which they count releases, because messages on two
-// channels may overtake each other.
+// is published only on the channel on which these processes count releases, because messages on
+// two channels may overtake each other.
 func (b *Backend) announces(t *try) bool {
 	return t.ahead != 0 && b.forms.of(t.claim) == b.forms.exclusive
 }
@@ -143,8 +144,8 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 }
 
 // retryAfter returns the Outcome.RetryAfter for a remaining lease. It is 0, for unknown, if
-// left is negative, which means that the key has no TTL. If left is 0, the lease ends within a
-// millisecond.
+// `left` is negative, which means that the key has no TTL. If `left` is 0, the lease ends
+// within a millisecond.
 func retryAfter(left time.Duration) time.Duration {
 	if left < 0 {
 		return 0
