@@ -76,7 +76,7 @@ func Fail(n int, err error) []redishold.Result {
 	return slices.Repeat([]redishold.Result{{Err: err}}, n)
 }
 
-// NotSent returns an error that means: because of cause, the call was not sent.
+// NotSent returns cause as the error of a call that was not sent.
 func NotSent(cause error) error {
 	return unsent.Error(cause)
 }

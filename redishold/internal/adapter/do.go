@@ -23,7 +23,7 @@ type Client interface {
 	// Servers returns a Question for each known server, by its address.
 	Servers(ctx context.Context) (map[string]Question, error)
 
-	// Refuse and Notice are those of End.
+	// Refuse and Notice are the methods of End with these names.
 	Refuse() error
 	Notice(ctx context.Context, results []redishold.Result)
 }

@@ -50,7 +50,7 @@ type Hub struct {
 // place, so a copy of it may be read without the lock.
 type topic struct {
 	listeners []*listener
-	node      *nodeConn // to which it is routed
+	node      *nodeConn // to which the topic is routed
 }
 
 // confirmed returns the listeners whose subscription the server has confirmed in this

@@ -167,8 +167,8 @@ func Age(now, then, ms int64) time.Duration {
 }
 
 // NotifyForced notifies the client of owner that its hold was ended. It also wakes the first
-// waiter in the queue of a fair lock, which has a channel of its own. If that fails, both find
-// out at their next renewal or try.
+// waiter in the queue of a fair lock, which has a channel of its own. If that fails, the
+// client learns of it at its next renewal, and the waiter at its next try.
 func (s *Clients) NotifyForced(ctx context.Context, k layout.Keys, owner string) {
 	server, err := s.Info(ctx)
 	var calls []wire.Call

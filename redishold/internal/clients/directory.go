@@ -194,7 +194,8 @@ type lookup struct {
 }
 
 // lookUp returns clients by their UUIDs or stems, without those that could not be looked up,
-// and the number of commands. In a cluster it makes one call for each.
+// and the number of commands. In a cluster it makes one call for each
+// registration.
 func (s *Clients) lookUp(ctx context.Context, cluster bool, wanted map[string]lookup) (clients map[string]knownClient, spent int) {
 	clients = make(map[string]knownClient, len(wanted))
 	var asked, keys []string

@@ -22,8 +22,8 @@ type HolderInfo struct {
 }
 
 // Holder returns the text for the holder of a busy lock, for operators, and for how long it
-// has held the lock. mode is that of the try; for a permit, owner is the permit id. If the
-// holder is not known yet, Holder looks it up in the background.
+// has held the lock. The parameter mode is the mode of the try. For a permit, owner is the
+// permit id. If the holder is not known yet, Holder looks it up in the background.
 func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *HolderInfo) (who string, held time.Duration) {
 	if mode == driver.Permit && owner != "" {
 		holder, known := s.permitHolder(owner, info)

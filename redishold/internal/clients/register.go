@@ -35,7 +35,7 @@ type registration struct {
 	uuid      string
 	ttl       time.Duration
 	due, ends time.Time
-	holds     string // its holds, as text to compare; "" if a try or a renewal has written it
+	holds     string // the holds in it, as a text for comparison; "" if a try or a renewal has written it
 }
 
 // registrationTTL returns the TTL of the registration for claims with the given TTL.

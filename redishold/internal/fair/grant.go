@@ -15,7 +15,7 @@ import (
 // Ahead is the Outcome.Ahead of a fair claim in the queue.
 type Ahead struct {
 	Shared, Own uint64 // versions of the two channels before the Try
-	Near        bool   // only Holdfast's clients can get the lock before it
+	Near        bool   // only clients of Holdfast can get the lock before the claim
 	Alive       int64  // until when the claim counts as alive after that Try, by the server's clock in ms
 }
 

@@ -19,10 +19,10 @@ func (c Counts) latch(ctx context.Context, name string, step Step) (Answer, erro
 	return c.store.Do(ctx, name, Counter{c.store.Layout, "latch", layout.LatchChannel}, step)
 }
 
-// SetCount sets the count of the latch called name to n and reports whether it did: a
-// latch that is counting is not set again. A repeated call answers as it did the
-// first time, for five minutes. A count below 1 is driver.ErrRefused, and a name
-// that is no latch driver.ErrMismatch.
+// SetCount sets the count of the latch called name to n and reports whether it did: a latch
+// that is counting is not set again. A repeat with the same parameter `call` within five
+// minutes returns the first result again. SetCount returns driver.ErrRefused for a count below
+// 1, and driver.ErrMismatch for a name that is not a latch.
 func (c Counts) SetCount(ctx context.Context, name, call string, n int64) (bool, error) {
 	if n < 1 {
 		return false, wire.Refused("a latch cannot be set to %d", n)
@@ -32,16 +32,16 @@ func (c Counts) SetCount(ctx context.Context, name, call string, n int64) (bool,
 	return answer.Yes, err
 }
 
-// CountDown lowers the count of the latch called name by one and opens it at 0. An open
-// latch stays open. A repeated call counts once, for five minutes. A name that is
-// no latch is driver.ErrMismatch.
+// CountDown lowers the count of the latch called name by one and opens it at 0. An open latch
+// stays open. A repeat with the same parameter `call` within five minutes changes nothing.
+// CountDown returns driver.ErrMismatch for a name that is not a latch.
 func (c Counts) CountDown(ctx context.Context, name, call string) error {
 	_, err := c.latch(ctx, name, Step{Script: "latch_down", ID: call, CallTTL: latchCallTTL, Publish: true})
 	return err
 }
 
-// Count returns the count of the latch called name; 0 means that it is open. A name
-// that is no latch is driver.ErrMismatch.
+// Count returns the count of the latch called name; 0 means that it is open. It
+// returns driver.ErrMismatch for a name that is not a latch.
 func (c Counts) Count(ctx context.Context, name string) (int64, error) {
 	answer, err := c.latch(ctx, name, Step{Script: "latch_count"})
 	return answer.Number, err

@@ -73,8 +73,8 @@ func (f *semaphore) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL st
 
 // Resize sets the total number of permits of the semaphore called name, including held permits,
 // and notifies waiters. It does not end holds: if more permits are held than the new total, no
-// permit is granted until enough are released. A repeated call changes nothing. A name that is
-// no semaphore is driver.ErrMismatch.
+// permit is granted until enough are released. A repeated call changes nothing. Resize
+// returns driver.ErrMismatch for a name that is not a semaphore.
 func (c Counts) Resize(ctx context.Context, name string, permits int) error {
 	if permits < 0 {
 		return wire.Refused("a semaphore cannot have %d permits", permits)
@@ -87,7 +87,8 @@ func (c Counts) Resize(ctx context.Context, name string, permits int) error {
 // Permits returns the total number of permits of the semaphore called name, and the number of
 // free permits, at one instant of the server. Both are 0 if the semaphore does not exist. A
 // permit whose lease has ended is free. free is negative if a Resize has set a total below the
-// number of held permits. A name that is no semaphore is driver.ErrMismatch.
+// number of held permits. Permits returns driver.ErrMismatch for a name that is not a
+// semaphore.
 func (c Counts) Permits(ctx context.Context, name string) (total, free int, err error) {
 	f := &semaphore{c.store.Layout, c.store.Library}
 	answer, err := c.store.Do(ctx, name, f, Step{Script: "semaphore_count", SecondKey: f.Permits, MayFail: true, Numbers: 2})

@@ -15,7 +15,8 @@ import (
 //go:embed *.lua shared/*.lua
 var sources embed.FS
 
-// Lock is the scripts of an exclusive lock in one layout. Keep is nil if the layout has none.
+// Lock is the scripts of an exclusive lock in one layout. Keep is nil if the layout has no such
+// script.
 type Lock struct{ Acquire, Renew, Release, Keep, Abandon, Force, Explain *wire.Script }
 
 // LoadLock returns the scripts whose names begin with kind.

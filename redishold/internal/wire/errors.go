@@ -12,7 +12,7 @@ import (
 
 // ServerError is an error reply of the server, with its meaning for a claim.
 type ServerError struct {
-	Does   string // `redis refuses "stock:42"`
+	Does   string // what was refused: `redis refuses "stock:42"`
 	Cause  *ReplyError
 	Advice string // what the user can do; may be ""
 	Kinds  []error
@@ -185,8 +185,7 @@ func NotTried(err error) error {
 	return unsent.Error(err)
 }
 
-// Refused returns an error of this package for a claim that it refuses before anything is
-// sent.
+// Refused returns the error of a claim that is refused before anything is sent to the server.
 func Refused(format string, args ...any) error {
 	return &refusal{fmt.Errorf(format, args...)}
 }
