@@ -80,9 +80,9 @@ const ReportVersion = 1
 type Report struct {
 	Version    int           `json:"version"` // ReportVersion
 	At         time.Time     `json:"at"`
-	Deployment string        `json:"deployment"` // "standalone", "replicated", "sentinel", "cluster"; of ZooKeeper "ensemble", of MySQL also "galera"
+	Deployment string        `json:"deployment"` // "standalone", "replicated", "sentinel", "cluster"; for ZooKeeper "ensemble", for MySQL also "galera"
 	TTL        time.Duration `json:"-"`          // the lease of the programs
-	TTLMillis  int64         `json:"ttl_ms"`     // the same
+	TTLMillis  int64         `json:"ttl_ms"`     // the same in milliseconds
 	Servers    []Server      `json:"servers"`
 	Worst      Severity      `json:"worst"`
 	Findings   []Finding     `json:"findings"` // the worst first
