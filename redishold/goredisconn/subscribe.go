@@ -32,7 +32,7 @@ type link struct {
 }
 
 // request is a command without a reply. An error reply does not name its command, so the
-// order of the commands decides.
+// order of the commands decides which one it belongs to.
 type request struct{ kind, channel string }
 
 const ping = "ping"
