@@ -157,9 +157,9 @@ func (n *nodes) ask(ctx context.Context) slotMap {
 }
 
 // clusterSlots asks one node for the slots. The command does not end with ctx: rueidis may be
-// making a connection for it, and other callers that wait for that connection would fail. It
-// ends when rueidis finds the connection dead. Arbitrary makes sure that rueidis does not
-// repeat it.
+// making a connection for it, and other callers that wait for that connection would fail. The
+// command ends at the latest when rueidis finds the connection dead. Arbitrary makes sure that
+// rueidis does not repeat it.
 func clusterSlots(ctx context.Context, node rueidis.Client, addr string) slotMap {
 	reply, _ := node.Do(context.WithoutCancel(ctx), node.B().Arbitrary("CLUSTER", "SLOTS").Build()).ToAny() // nil after an error
 	return readSlots(reply, addr)

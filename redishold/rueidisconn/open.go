@@ -216,7 +216,8 @@ func (o *Options) tls(u redisurl.Target) *tls.Config {
 }
 
 // open makes a client and checks its servers. It returns when ctx ends, although rueidis does
-// not take a context. A client that rueidis makes later is closed with t.transport.open.
+// not take a context. A client that rueidis makes later is closed when
+// t.transport.open ends.
 func (t *target) open(ctx context.Context) (rueidis.Client, error) {
 	client, err := adapter.Try(ctx, func() (rueidis.Client, error) { return t.connect(ctx) })
 	if err != nil && err == ctx.Err() { //nolint:errorlint // those of connect are wrapped

@@ -26,7 +26,7 @@ type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
 
-// dial makes a connection for rueidis. ctx is that of the first caller, but other callers
+// dial makes a connection for rueidis. ctx belongs to the first caller, but other callers
 // wait for the same connection and must not fail with ctx. So dial ignores the end of ctx.
 func (t *transport) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	if t.silentServers == nil {

@@ -12,7 +12,8 @@ import (
 
 const (
 	// silentAfter is how long the shared connection may be without a reply before calls are
-	// sent over others. It is shorter than the timeout of any call that is worth repeating.
+	// sent over other connections. It is shorter than the timeout of any call that is worth
+	// repeating.
 	silentAfter = 300 * time.Millisecond
 	// pooledTimeout is how long a call over a connection of the pool may take. The connection
 	// is closed then, so that the pool does not use it again.
