@@ -25,11 +25,10 @@ type Conn interface {
 
 	// Subscribe subscribes to ch, and returns when the server has confirmed it. All
 	// subscriptions share one connection for each node. The reading goroutine of that
-	// connection calls notify, in order, so notify must not block. It gets each message.
-	// It gets a Notice with Subscribed for each confirmation of the subscription: the
-	// first one, before or shortly after Subscribe returns, and one after each broken
-	// connection. The Conn restores a broken connection as long as there are
-	// subscriptions.
+	// connection calls notify, in order, so notify must not block. notify gets each message. It
+	// also gets a Notice with Subscribed for each confirmation of the subscription: the first
+	// one, before or shortly after Subscribe returns, and one after each broken connection. The
+	// Conn restores a broken connection as long as there are subscriptions.
 	Subscribe(ctx context.Context, ch Channel, notify func(Notice)) (Subscription, error)
 
 	// Server reads the version and the settings of the server. A field that the server
@@ -91,8 +90,8 @@ type Call struct {
 	Keys   []string
 	Args   []string
 
-	// Source sends the text of the script at once, for a call that must not need a second
-	// round trip because the server has forgotten the script.
+	// Source means that the text of the script is sent at once. Otherwise the call needs a
+	// second round trip if the server does not know the script any more.
 	Source bool
 
 	// Replicas is the number of replicas that must acknowledge the call, by a WAIT on the
@@ -126,7 +125,7 @@ type ServerInfo struct {
 	EvictedKeys    int64  // since the start of the server
 }
 
-// What a Conn also carries.
+// These types are also a part of the interface of a Conn.
 type (
 	// Notice is an event of a subscription. If Subscribed is true, the server has
 	// confirmed the subscription, and earlier messages may be lost. Otherwise it is a

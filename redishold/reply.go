@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// tryReply is the reply of acquire.lua and the like.
+// tryReply is the reply of acquire.lua, or of another script that acquires a lock.
 type tryReply struct {
 	token     uint64              // granted: the first token; otherwise 0
 	permits   int                 // granted: the total number of permits, if it is not that of the claim
