@@ -40,7 +40,7 @@ func (c Counts) CountDown(ctx context.Context, name, call string) error {
 	return err
 }
 
-// Count returns the count of the latch called name; 0 means that it is open. It
+// Count returns the count of the latch called name; 0 means that the latch is open. Count
 // returns driver.ErrMismatch for a name that is not a latch.
 func (c Counts) Count(ctx context.Context, name string) (int64, error) {
 	answer, err := c.latch(ctx, name, Step{Script: "latch_count"})
