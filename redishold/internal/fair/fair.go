@@ -33,7 +33,7 @@ const (
 type Lock struct {
 	kinds.Exclusive
 	*scripts.Library
-	Wait       time.Duration // Redisson's fairLockWaitTimeout, see DefaultWait
+	Wait       time.Duration // Redisson's "fairLockWaitTimeout", see DefaultWait
 	GrantsNext bool          // a release grants the lock to the next waiter; otherwise it only wakes that waiter
 }
 
