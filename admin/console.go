@@ -12,7 +12,7 @@ import (
 // Console shows the locks of one store, and ends holds. Any number of goroutines may use
 // it. It needs no Close.
 type Console struct {
-	source Source // nil: the store is none
+	source Source // nil: the store is not a Source
 	info   driver.Info
 }
 
@@ -62,10 +62,10 @@ func (c *Console) List(ctx context.Context, f Filter) iter.Seq2[Record, error] {
 	}
 }
 
-// Get returns one Record for each of names, in the same order, for every kind of lock.
-// The Record of a free name has no Kind. If a name is in use for something that is not a
-// lock, its Record has KindOther. The names are not read at the same instant. It is cheap
-// enough to refresh a page of locks each second.
+// Get returns one Record for each of names, in the same order, for every kind of lock. The
+// Record of a free name has no Kind. If a name is in use for something that is not a lock,
+// its Record has KindOther. The names are not read at the same instant. Get is cheap enough
+// to refresh a page of locks each second.
 //
 // If some names could not be read, the error is not nil, these names have KindUnknown,
 // and the other Records are valid.
@@ -98,7 +98,8 @@ func (c *Console) Describe(ctx context.Context, name string) (Detail, error) {
 	return detail, nil
 }
 
-// keep completes the Record of a name that has no holder, but stays taken after its release.
+// keep completes the Record of a name that stays taken after its release: nobody holds the
+// name, so Holders and HeldFor are 0.
 func (r *Record) keep() {
 	if len(r.Holds) == 1 && r.Holds[0].Kept() {
 		r.Holders, r.Holds[0].HeldFor = 0, 0
@@ -125,10 +126,11 @@ func (c *Console) ForceUnlock(ctx context.Context, name string, h Holder, reason
 	return nil
 }
 
-// ForceReasons returns a reason for each hold of ended: the one given to ForceUnlock, by
-// whatever program. It is "" for a hold that ended in another way, or longer ago than its
-// lease and some seconds. Use it if you poll Get and find that a hold has ended. If it
-// returns an error, some answers may be missing.
+// ForceReasons returns one reason for each hold in ended, in the same order. The reason is
+// the text that this or another program gave to ForceUnlock. It is "" for a hold that ended
+// in another way, or that ended longer ago than its lease and some seconds. Use it if you
+// poll Get and find that a hold has ended. If it returns an error, some reasons may be
+// missing.
 func (c *Console) ForceReasons(ctx context.Context, ended []Ended) ([]string, error) {
 	names := make([]string, len(ended))
 	for i, e := range ended {
@@ -147,10 +149,10 @@ func (c *Console) ForceReasons(ctx context.Context, ended []Ended) ([]string, er
 	return reasons, err
 }
 
-// Log yields the entries of the event log, which programs with package audit write, in
-// the order of writing. See LogFilter for which entries. It ends with the last entry,
-// after f.Limit entries, or with an error. The log has holes: a client writes a limited
-// number of entries, and loses some when it dies or cannot reach the store.
+// Log yields the entries of the event log, which programs with package audit write, in the
+// order of writing. f selects the entries. Log ends with the last entry, after f.Limit
+// entries, or with an error. The event log is not complete: a client writes a limited number
+// of entries, and some are missing if it crashes or cannot reach the store.
 func (c *Console) Log(ctx context.Context, f LogFilter) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := c.readLog(ctx, f, yield); err != nil {
@@ -188,7 +190,8 @@ func (c *Console) readLog(ctx context.Context, f LogFilter, yield func(Entry, er
 	return nil
 }
 
-// check returns an error for what is wrong before a call is sent.
+// check returns an error if the store is not a Source, or if a name is empty or too long. It
+// does no I/O.
 func (c *Console) check(names ...string) error {
 	if c.source == nil {
 		return fmt.Errorf("%s cannot list or show locks: %w", c.info.Name, errors.ErrUnsupported)

@@ -11,7 +11,8 @@ const (
 	KindMutex Kind = "mutex"
 	// KindFair is an exclusive lock whose waiters have a queue.
 	KindFair Kind = "fair"
-	// KindReadWrite is a read-write lock; Hold.Mode says which side.
+	// KindReadWrite is a read-write lock; Hold.Mode says whether a hold is for reading or
+	// writing.
 	KindReadWrite Kind = "read-write"
 	// KindSemaphore has permits with leases; each permit is a Hold.
 	KindSemaphore Kind = "semaphore"

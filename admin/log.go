@@ -6,9 +6,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// LogFilter selects entries of the event log: those after the entry with the ID After or,
-// if After is empty, those of the time Last before now. Limit is the maximal number of
-// entries; for a Source 0 means 1000.
+// LogFilter selects entries of the event log. If After is set, these are the entries after
+// the entry with that ID. If After is empty, these are the entries of the period Last before
+// now. Limit is the maximal number of entries. A Limit of 0 means 1000 for a Source, and no
+// limit for a Console.
 type LogFilter struct {
 	Last  time.Duration
 	After string

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// RemainingUnknown is the value of a Remaining that has an end which the store does not
-// report.
+// RemainingUnknown is the value of Remaining if there is an end, but the store does not
+// report it.
 const RemainingUnknown = time.Duration(math.MinInt64)
 
 // Record is the state of one name in the store.
@@ -16,10 +16,10 @@ type Record struct {
 	Name string
 	Kind Kind
 
-	// Holds are the holds, at most some dozens; Holders is the number of all. A name that
-	// nobody holds but stays taken has no holders, and one hold, see Holder.Kept. A name
-	// without holds is listed only if the store has something else of it: waiters, free
-	// permits, a count.
+	// Holds are the holds, at most some dozens; Holders is the number of all. If nobody holds
+	// a name, but it stays taken after its release, Holders is 0 and Holds has one entry, see
+	// Holder.Kept. List yields a name without holds only if the store has something else of
+	// it: waiters, free permits, a count.
 	Holds   []Hold
 	Holders int
 
@@ -37,8 +37,8 @@ type Record struct {
 	Free    int   // KindSemaphore: the number of free permits; negative if more are held than there are
 	Count   int64 // KindLatch: the count; KindCounter: the number
 
-	// Remaining is how long the store will keep the record; negative if it has no end, or
-	// RemainingUnknown. Hold.Remaining is the rest of a single hold.
+	// Remaining is how long the store will keep the record. It is negative if the record has
+	// no end, or RemainingUnknown. Hold.Remaining is the rest of the lease of one hold.
 	Remaining time.Duration
 }
 
@@ -50,13 +50,13 @@ type Holder struct {
 	Remaining time.Duration // the rest of its lease; negative if it has no end, or RemainingUnknown
 }
 
-// Kept reports whether nobody holds: the name stays taken for Remaining after its release,
-// see driver.Caps.AtLeast, and Note is of who had it. ForceUnlock frees it.
+// Kept reports whether nobody holds the name: it was released, but stays taken for Remaining,
+// see driver.Caps.AtLeast. Note is that of the last holder. ForceUnlock frees the name.
 func (h Holder) Kept() bool { return driver.Kept(h.Owner) }
 
 // Hold is a Holder with the details that a list shows.
 type Hold struct {
-	Holder // which ForceUnlock takes
+	Holder // the parameter of ForceUnlock
 
 	Mode driver.Mode
 	// Token and HeldFor belong to the present holder. If a process passes the lock on

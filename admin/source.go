@@ -85,9 +85,9 @@ type Filter struct {
 	// 0 means no limit.
 	Keys int
 
-	// Pace is the average number of commands per second that the store may have to run,
-	// including commands inside scripts. The first few hundred commands run at once. 0
-	// means no limit.
+	// Pace limits the commands per second that a List makes the store run, on average,
+	// including commands inside scripts. The first few hundred commands run at once. 0 means
+	// no limit.
 	Pace int
 
 	// Counters also lists bare numbers, as KindCounter, if the store cannot tell a latch

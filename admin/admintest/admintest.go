@@ -60,7 +60,8 @@ func (s Suite) Run(t *testing.T) {
 	}
 }
 
-// run runs c on a fresh store, or returns what the store lacks for it.
+// run runs c on a new store. If the store lacks a feature that c needs, run returns the name
+// of that feature and does not run c.
 func (s Suite) run(t *testing.T, c check) (missing string) {
 	store := s.Open(t)
 	if missing = c.missing(t.Context(), store); missing == "" {
@@ -134,7 +135,7 @@ func keeps(_ context.Context, s Store) string {
 	return declared(s.Info().Caps.AtLeast, "Caps.AtLeast")
 }
 
-// supported requires that a method does not return errors.ErrUnsupported.
+// supported returns name if err is errors.ErrUnsupported, and "" otherwise.
 func supported(err error, name string) string {
 	return declared(!errors.Is(err, errors.ErrUnsupported), name)
 }

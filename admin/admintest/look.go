@@ -14,7 +14,7 @@ func getShowsTheHolder(p *probe) {
 	}
 	p.free("of a free name")
 	a, b := p.claim(), p.claim()
-	b.NoQueue = true // else it may hold after a
+	b.NoQueue = true // otherwise b may get a place in a queue, and hold the lock after a
 	p.grant(a, "of a free name")
 	if o := p.try(b); o.Granted {
 		p.Fatalf("Try of a held name: granted")

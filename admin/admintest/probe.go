@@ -21,7 +21,8 @@ const (
 	overall = time.Minute
 	// lease is the TTL of the claims: none may expire.
 	lease = 20 * time.Second
-	// grain is how much longer a lease may seem, because a store may round up.
+	// grain is by how much Remaining may be longer than the TTL, because a store may round
+	// up.
 	grain = time.Millisecond
 )
 
@@ -50,7 +51,7 @@ func (c check) run(r conformance.Reporter, s Store, set Suite) {
 	c.body(p)
 }
 
-// cleanUp releases everything that the check tried.
+// cleanUp releases all claims that the check tried.
 func (p *probe) cleanUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), 5*time.Second)
 	defer cancel()
@@ -70,7 +71,7 @@ func (p *probe) claim() driver.Claim {
 	return c
 }
 
-// ttl returns the lease that the store keeps in place of the suite's.
+// ttl returns the suite's lease, adjusted to the limits and the step of the store.
 func (p *probe) ttl() time.Duration {
 	info := p.store.Info()
 	ttl := max(lease, info.MinTTL)
@@ -105,7 +106,7 @@ func (p *probe) try(c driver.Claim) driver.Outcome {
 	return o
 }
 
-// grant tries c, which must be granted. when says in which situation.
+// grant requires that a Try of c is granted. The parameter when describes the situation.
 func (p *probe) grant(c driver.Claim, when string) {
 	p.Helper()
 	if o := p.try(c); !o.Granted {
@@ -130,7 +131,7 @@ func (p *probe) renew(c driver.Claim) error {
 	return answers[0].Err
 }
 
-// record returns what the store keeps of the check's name.
+// record returns the Record of the check's name.
 func (p *probe) record() admin.Record {
 	p.Helper()
 	records, err := p.store.Get(p.ctx, p.name)
@@ -148,7 +149,8 @@ func (p *probe) free(when string) {
 	}
 }
 
-// holds returns the holds of the check's name, which must be n of different owners.
+// holds returns the holds of the check's name. It requires n holds of different owners, and
+// the given kind.
 func (p *probe) holds(n int, kind admin.Kind, when string) []admin.Hold {
 	p.Helper()
 	r := p.record()
@@ -172,7 +174,7 @@ func (p *probe) holds(n int, kind admin.Kind, when string) []admin.Hold {
 	return r.Holds
 }
 
-// hold returns the one hold of the check's name, which must be c's.
+// hold returns the only hold of the check's name, and requires that c is its owner.
 func (p *probe) hold(c driver.Claim, when string) admin.Hold {
 	p.Helper()
 	h := p.holds(1, admin.KindMutex, when)[0]
@@ -182,7 +184,7 @@ func (p *probe) hold(c driver.Claim, when string) admin.Hold {
 	return h
 }
 
-// gone requires that err says that a hold is gone.
+// gone requires that err is driver.ErrGone. The parameter what describes the call.
 func (p *probe) gone(err error, what string) {
 	p.Helper()
 	if !errors.Is(err, driver.ErrGone) {

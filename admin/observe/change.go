@@ -18,31 +18,31 @@ const (
 	Listening admin.EntryType = "listening" // the number of clients that listen for a release changed
 )
 
-// Change is one change of a name. It is an entry of the event log, or has the same fields
-// as far as polling shows them: HeldFor is then the time since the grant, or since the
-// first poll that showed the hold, and Left is what was left of the lease at the poll
-// before. A forced unlock has the client and the note of the holder, if polling found the
-// hold, and else only its owner.
+// Change is one change of a name: an entry of the event log, or a change that polling found.
+// The latter has the fields that polling shows. Its HeldFor is the time since the grant, or
+// since the first poll that showed the hold. Its Left is the rest of the lease at the poll
+// before. A forced unlock has the client and the note of the holder if polling found the
+// hold. Otherwise it has only the owner of the hold.
 type Change struct {
-	admin.Entry // where Reported is false, Count is the hold count
+	admin.Entry // if Reported is false, Count is the hold count
 
 	// Reported says that a program reported the change to the event log. If it is false,
 	// polling found it.
 	Reported bool
 
-	// Waiting and Listeners belong to EntryWaiting and Listening where polling found
-	// them. They are those of the admin.Record.
+	// Waiting and Listeners are those of the admin.Record. They are set if polling found a
+	// change of type EntryWaiting or Listening.
 	Waiting, Listeners int
 
-	found time.Time // by polling, or the time of the entry
+	found time.Time // when polling found it, or At of a reported entry; zero if Take need not wait
 }
 
-// ClientID returns the id of the client whose change it is, "" if it is not known.
+// ClientID returns the id of the client that the change is about, or "" if it is not known.
 func (c Change) ClientID() string {
 	id, _, _ := strings.Cut(c.Owner, ":")
 	return cmp.Or(c.Client.ID, id)
 }
 
-// hold identifies the hold of the change in both sources. The token does not: polling may
-// not know it.
+// hold returns the name and the owner of the hold: both sources report these. The token is
+// not used, because polling may not know it.
 func (c Change) hold() admin.Ended { return admin.Ended{Name: c.Name, Owner: c.Owner} }

@@ -2,13 +2,13 @@
 // for operators: grants, releases, expired leases, forced unlocks, losses, late renewals
 // and waiters.
 //
-// Each client has one source. The changes of a client that wrote to the event log within
-// the last hour are its entries there. The changes of all others are those that polling
-// finds. Only polling finds expired leases, renewals in time and numbers of waiters, so
-// these are of all clients.
+// Each client has one source. The changes of a client that wrote to the event log within the
+// last hour are its entries there. The changes of all others are those that polling finds.
+// Only polling finds expired leases, renewals in time and numbers of waiters, so polling is
+// the source of these for all clients.
 //
-// A client writes its entries about a second after the event, and polling may find the
-// event before that. Each change is therefore in the stream a Delay after it was found.
+// A client writes its entries about a second after the event, and polling may find the event
+// before that. Take therefore returns each change only a Delay after it was found.
 package observe
 
 import (
@@ -23,17 +23,17 @@ import (
 )
 
 const (
-	// Delay is how long a change is kept back for entries of the event log about the same
-	// event. Stores without an event log have none.
+	// Delay is how long Take keeps back a change, so that an entry of the event log about the
+	// same event can arrive. If the store has no event log, Take keeps back nothing.
 	Delay = 2 * time.Second
 
-	// Past is how long a client counts as one that writes to the event log after its last
-	// entry. ReadLog begins with the entries of that time.
+	// Past is how long after its last entry a client counts as one that writes to the event
+	// log. Pass it to ReadLog, so that the first call reads the entries of that period.
 	Past = time.Hour
 
 	reasonTimeout  = 800 * time.Millisecond
 	mostReasons    = 64     // holds of one poll for which the store is asked why they ended
-	mostRemembered = 10_000 // entries of each map of the past
+	mostRemembered = 10_000 // entries of each of the maps reporters, over, forced and reported
 	logPage        = 1000
 	logRetry       = 15 * time.Second // after an error: the store may have no log, or not let this user read it
 )
@@ -49,15 +49,15 @@ type Options struct {
 	Reasons func(n int) int
 }
 
-// Observer compares each poll of a name with the one before. Any number of goroutines may
-// use it, but for ReadLog.
+// Observer compares each poll of a name with the poll before. Any number of goroutines may
+// use it, but only one at a time may call ReadLog.
 type Observer struct {
 	console *admin.Console
 	options Options
 
 	lastID string    // of ReadLog only: the ID of the last entry
-	readAt time.Time // likewise: when that was
-	nextAt time.Time // likewise: not before, after an error
+	readAt time.Time // of ReadLog only: when it last read entries
+	nextAt time.Time // of ReadLog only: after an error it does not read before this time
 
 	scanned atomic.Bool // a complete scan is over
 
@@ -86,10 +86,10 @@ func New(console *admin.Console, opts *Options) *Observer {
 	return o
 }
 
-// Poll adds how records, which the store answered at now, differ from what is known of
-// their names. A Record without a Kind is a free name, and is forgotten. Records that are
-// older than what is known change nothing. Poll asks the store which of the ended holds
-// were forced.
+// Poll compares records with the known states of their names, and adds the differences to the
+// stream. The store answered at the time now. A Record without a Kind, or with KindOther,
+// means that the name is free: the Observer forgets it. A Record that is older than the known
+// state changes nothing. Poll asks the store which of the ended holds were forced.
 func (o *Observer) Poll(ctx context.Context, now time.Time, records ...admin.Record) {
 	why := o.reasons(ctx, o.unexplained(now, records))
 	o.mu.Lock()
@@ -99,7 +99,8 @@ func (o *Observer) Poll(ctx context.Context, now time.Time, records ...admin.Rec
 	}
 }
 
-// unexplained returns the holds that records show to be over though their leases were not.
+// unexplained returns the known holds that records do not have any more, although their
+// leases had not expired at now.
 func (o *Observer) unexplained(now time.Time, records []admin.Record) (list []admin.Ended) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,7 +114,8 @@ func (o *Observer) unexplained(now time.Time, records []admin.Record) (list []ad
 	return list
 }
 
-// reasons asks the store which of the holds in ended were forced.
+// reasons asks the store which of the holds in ended were forced, and returns the reasons by
+// hold. Options.Reasons limits the number of holds.
 func (o *Observer) reasons(ctx context.Context, ended []admin.Ended) map[admin.Ended]string {
 	if ended = ended[:o.options.Reasons(len(ended))]; len(ended) == 0 {
 		return nil
@@ -147,7 +149,7 @@ func (o *Observer) put(now time.Time, r admin.Record, why map[admin.Ended]string
 	}
 	for _, c := range old.changes(is, !known && !o.scanned.Load(), why) {
 		if c.found = now; c.Type == Held {
-			c.found = time.Time{} // no entry can be about it
+			c.found = time.Time{} // no entry of the event log is about it
 		}
 		if c.HeldFor > 0 {
 			remember(o.over, c.hold(), c)
@@ -156,10 +158,11 @@ func (o *Observer) put(now time.Time, r admin.Record, why map[admin.Ended]string
 	}
 }
 
-// Scan lists the names that f selects, and polls those that wants accepts. The known names
-// that a complete scan does not find are free. If it is not complete, Scan returns its error,
-// and these names, the one that was not polled for the longest time first. Holds of names
-// that appear after a complete scan are new.
+// Scan lists the names that f selects, and polls those that wants accepts. A known name that
+// a complete scan does not find is free. If the scan is not complete, Scan returns the error,
+// and in missed the known names that had no poll since the scan began. The name with the
+// oldest poll comes first. If a name appears after the first complete scan, its holds count
+// as new grants.
 func (o *Observer) Scan(ctx context.Context, f admin.Filter, wants func(name string) bool) (missed []string, err error) {
 	began, found := time.Now(), 0
 	for r, failed := range o.console.List(ctx, f) {
@@ -205,10 +208,10 @@ func (o *Observer) notPolledSince(since time.Time) []admin.Record {
 }
 
 // ReadLog reads the next entries of the event log, at most 1,000. It reports whether there
-// may be more. The first call, and one after a longer pause than past, begin with the
-// entries of the time past before now. After an error it returns nil for 15 s, without a
-// call to the store: the log may be on a node that hangs, while the locks are elsewhere.
-// One goroutine at a time may call it.
+// may be more. The first call begins with the entries of the period past before now, and so
+// does a call after a pause longer than past. For 15 s after an error ReadLog returns false
+// and nil, without a call to the store: the log may be on a node that hangs, while the locks
+// are on other nodes. One goroutine at a time may call it.
 func (o *Observer) ReadLog(ctx context.Context, past time.Duration) (more bool, err error) {
 	if time.Now().Before(o.nextAt) {
 		return false, nil
@@ -252,7 +255,8 @@ func (o *Observer) Report(e admin.Entry) {
 }
 
 // Take returns the changes that were found a Delay or longer before now, in the order of
-// their times. Each call returns others. To get all, add Delay to the present time.
+// their times. It returns each change once. To get all changes, pass the present time plus
+// Delay.
 func (o *Observer) Take(now time.Time) []Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -278,8 +282,8 @@ func (o *Observer) Take(now time.Time) []Change {
 	return list
 }
 
-// belongs reports that the stream does not have the event of c from another source. The
-// mutex is held.
+// belongs reports whether c belongs to the stream. It does not if the other source is the one
+// for the event of c. The caller holds o.mu.
 func (o *Observer) belongs(c *Change) bool {
 	switch {
 	case c.Type == admin.EntryForced:
@@ -297,9 +301,11 @@ func (o *Observer) belongs(c *Change) bool {
 	return true
 }
 
-// belongsForced is belongs for a forced unlock, which polling and the client that forced it
-// may report. The store keeps the reason for a while. If a thread of Redisson takes the lock
-// again meanwhile, the end of that hold has the same owner and reason, but is a release.
+// belongsForced is belongs for a forced unlock. Polling may find it, and the client that
+// forced the hold may report it; the stream has it once. The store keeps the reason for a
+// while. If a thread of Redisson takes the lock again meanwhile, the store returns that
+// reason also for its next hold, because the owner is the same. The end of that hold is a
+// release.
 func (o *Observer) belongsForced(c *Change) bool {
 	if c.Reported {
 		o.addHolder(c)
@@ -331,7 +337,7 @@ func (o *Observer) addHolder(c *Change) {
 	}
 }
 
-// Get returns what is known of name.
+// Get returns the known state of name. It returns false if the name is not known.
 func (o *Observer) Get(name string) (State, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -339,7 +345,7 @@ func (o *Observer) Get(name string) (State, bool) {
 	return s, ok
 }
 
-// All yields what is known of each name, in no order. It holds a mutex meanwhile: yield
+// All yields the known state of each name, in no order. It holds a mutex meanwhile: yield
 // must not call the Observer.
 func (o *Observer) All(yield func(State) bool) {
 	o.mu.Lock()
@@ -351,8 +357,8 @@ func (o *Observer) All(yield func(State) bool) {
 	}
 }
 
-// remember adds v to m. It forgets everything else when m is full: an event that is in the
-// stream twice does less harm than a map without a bound.
+// remember adds v to m. If m is full, it first removes all other entries: an event that is in
+// the stream twice does less harm than a map without a limit.
 func remember[K comparable, V any](m map[K]V, k K, v V) {
 	if len(m) >= mostRemembered {
 		clear(m)

@@ -8,23 +8,23 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// Person is a holder or a waiter, as people know it. Clients wrote these texts, so they
+// Person is a holder or a waiter, as operators read it. Clients wrote these texts, so they
 // may have any bytes.
 type Person struct {
 	Library string // "Redisson" for a client of that library, else ""
 	Name    string // "program@host:pid", the client and thread of Redisson, or else the note or the owner
-	Note    string // its own text, where Name is not made from it
+	Note    string // the note of the client; "" if Name is made from the note
 	Purpose
 }
 
 // Purpose is why a client holds a lock.
 type Purpose struct {
 	Reason string // --reason of the command line
-	Labels string // its --label, "key=value key=value"
+	Labels string // --label of the command line, "key=value key=value"
 }
 
-// Describe returns the Person of an owner, from what the store has of it. Each of the
-// three may be empty.
+// Describe returns the Person for a client, its owner and its note, as the store has them.
+// Each of the three may be empty.
 func Describe(c admin.Client, owner, note string) Person {
 	note = cmp.Or(c.Note, note)
 	if c.Library == "redisson" {
@@ -44,9 +44,9 @@ func Describe(c admin.Client, owner, note string) Person {
 	return Person{Name: c.Program + place, Note: note}
 }
 
-// named returns the Person of a text that has its name. The default note of a program is
-// "program@host:pid". The command line appends "(reason) key=value", either of which may
-// be missing.
+// named returns the Person for a note or an owner. The default note of a program is
+// "program@host:pid". The command line appends a reason and labels, as in "program@host:pid
+// (reason) key=value"; each of the two may be missing. A text of another form is the Name.
 func named(text string) Person {
 	at := strings.IndexByte(text, '@')
 	end := at + 1 + strings.IndexByte(text[at+1:]+" ", ' ')
@@ -62,7 +62,7 @@ func named(text string) Person {
 		}
 	}
 	if first, _, _ := strings.Cut(p.Labels, " "); p.Labels != "" && !strings.Contains(first, "=") {
-		return Person{Name: text} // the program's own words
+		return Person{Name: text} // a note that the program chose
 	}
 	return p
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// jitter is how much two answers about the same lease may differ.
+// jitter is how much the ends of the same lease may differ between two answers.
 const jitter = 400 * time.Millisecond
 
-// State is what is known of one name. It is replaced, not changed.
+// State is the known state of one name. The Observer replaces a State, and never changes it.
 type State struct {
 	admin.Record
 	Holds []Hold               // those of the Record, with what earlier polls have shown
@@ -30,7 +30,7 @@ type Hold struct {
 	Renewals   int           // how many renewals were found
 }
 
-// next returns what is known of a name after the store answered r at now.
+// next returns the State that follows s, after the store answered r at now.
 func (s State) next(now time.Time, r admin.Record) State {
 	n := State{Record: r, Seen: now, Holds: make([]Hold, len(r.Holds))}
 	for i, h := range r.Holds {
@@ -60,20 +60,21 @@ func (s State) Hold(h admin.Hold) (Hold, bool) {
 	return Hold{}, false
 }
 
-// same reports that two answers of the store are about one hold. An owner has another hold
-// if the mode or the token differs. The store may learn the token late, and lose it.
+// same reports whether two answers of the store are about one hold. If the mode or the token
+// differs, the owner has another hold. A token of 0 is unknown and differs from none: the
+// store may learn the token late, and may lose it.
 func same(a, b admin.Hold) bool {
 	return a.Owner == b.Owner && a.Mode == b.Mode && (a.Token == b.Token || a.Token == 0 || b.Token == 0)
 }
 
-// next returns what is known of a hold after the store answered h at now. had says that o
-// is the same hold before.
+// next returns the Hold that follows o, after the store answered h at now. If had is false, o
+// is empty, and the hold is new.
 func (o Hold) next(now time.Time, h admin.Hold, had bool) Hold {
 	n := o
 	if n.Hold = h; !had {
 		n.Since = now
 	}
-	if granted := now.Add(-h.HeldFor); h.HeldFor > 0 && (!n.Exact || granted.Sub(n.Since) > jitter) { // later: it was passed on
+	if granted := now.Add(-h.HeldFor); h.HeldFor > 0 && (!n.Exact || granted.Sub(n.Since) > jitter) { // a later grant: it was passed on
 		n.Since, n.Exact = granted, true
 	}
 	if h.Remaining < 0 {
@@ -90,17 +91,17 @@ func (o Hold) next(now time.Time, h admin.Hold, had bool) Hold {
 	return n
 }
 
-// expired reports that the lease is over at now, as far as polling found.
+// expired reports whether the lease is over at now, as far as polls have shown.
 func (o Hold) expired(now time.Time) bool {
 	return !o.Ends.IsZero() && !now.Before(o.Ends.Add(-jitter))
 }
 
-// late reports that less than a third of the lease was left at the last poll. A renewal is
-// due when two thirds are left, so one that follows is late.
+// late reports whether less than a third of the lease was left at the last poll. A renewal is
+// due when two thirds are left, so a renewal after that poll is late.
 func (o Hold) late() bool { return o.Remaining >= 0 && o.Remaining < o.Span/3 }
 
-// ended returns the holds of s that r does not have any more. If r has not all holds of the
-// name, or could not be read, nothing is known.
+// ended returns the holds of s that r does not have any more. It returns nil if r does not
+// have all holds of the name, or could not be read.
 func (s State) ended(r admin.Record) []Hold {
 	if r.Holders > len(r.Holds) || r.Kind == admin.KindUnknown {
 		return nil
@@ -110,9 +111,9 @@ func (s State) ended(r admin.Record) []Hold {
 	})
 }
 
-// changes returns the changes from s to is: first the holds that ended, then those that
-// began. present says that no complete scan was before, so its holds may be old. why has
-// the reasons of forced unlocks.
+// changes returns the changes from s to the parameter is: first the holds that ended, then
+// those that began. If present is true, no scan was complete before, so a new hold may be old
+// and is of type Held. why has the reasons of forced unlocks.
 func (s State) changes(is State, present bool, why map[admin.Ended]string) []Change {
 	var list []Change
 	for _, h := range s.ended(is.Record) {
@@ -145,8 +146,8 @@ func (s State) changes(is State, present bool, why map[admin.Ended]string) []Cha
 	return list
 }
 
-// end returns the change that h ended, which s has and is does not. If another hold began
-// that excludes h, then h ended before that.
+// end returns the change for the end of h, which s has and the parameter is does not. If a
+// hold began that excludes h, the time of the change is the beginning of that hold.
 func (s State) end(is State, h Hold, reason string) Change {
 	at := is.Seen
 	for _, n := range is.Holds {
@@ -166,7 +167,8 @@ func (s State) end(is State, h Hold, reason string) Change {
 	return c
 }
 
-// continued returns the changes of a hold that s had before.
+// continued returns the changes of a hold from its state before to h: a renewal, and another
+// hold count. s is the new State of the name.
 func (s State) continued(before, h Hold) (list []Change) {
 	if h.Renewals > before.Renewals {
 		c := s.change(s.Seen, Renewed, h)
