@@ -42,7 +42,7 @@ const (
 
 // Options are the settings of a Writer. The zero value has the defaults.
 type Options struct {
-	// Note is a text for people: who ends the holds that are reported with Forced.
+	// Note says for operators who ends the holds that Forced reports.
 	Note string
 
 	// Logger gets one warning when writes begin to fail. Default: no log.
@@ -102,8 +102,8 @@ func (w *Writer) Forced(name string, h admin.Holder, reason string) {
 	})
 }
 
-// Flush writes the collected entries, and returns nil when this and earlier writes have
-// ended, also without success. If ctx ends first, it returns ctx's error.
+// Flush writes the collected entries. It returns nil when this write and all earlier ones
+// have ended, even if they failed. If ctx ends first, it returns ctx's error.
 func (w *Writer) Flush(ctx context.Context) error {
 	w.writes.Go(w.write)
 	return w.writes.Wait(ctx)
@@ -162,7 +162,7 @@ func (w *Writer) add(entry admin.Entry) {
 	}
 }
 
-// fits reports whether the limits allow entry, and counts it. The mutex is held.
+// fits reports whether the limits allow entry, and if so counts it. The caller holds w.mu.
 func (w *Writer) fits(entry admin.Entry) bool {
 	if entry.Type.Rare() {
 		return len(w.pending) < most+rareRoom
@@ -213,7 +213,8 @@ func (w *Writer) take() []admin.Entry {
 	return entries
 }
 
-// append makes one call of the store. No lock fails if it panics.
+// append makes one call to the store. If the store panics, append returns an error, so that
+// no lock fails.
 func (w *Writer) append(by admin.Client, entries []admin.Entry) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -225,8 +226,9 @@ func (w *Writer) append(by admin.Client, entries []admin.Entry) (err error) {
 	return w.source.AppendLog(ctx, by, entries)
 }
 
-// note logs once that writes fail, and forgets that when one succeeds. It does not log
-// under the mutex: the log may be slow, and each event needs the mutex.
+// note logs a warning when writes begin to fail. After a successful write, the next error is
+// logged again. It does not log under the mutex: the log may be slow, and each event needs
+// the mutex.
 func (w *Writer) note(err error) {
 	w.mu.Lock()
 	first := err != nil && !w.failing
