@@ -11,9 +11,9 @@ type Role int
 const (
 	// None may do nothing: the status is 403.
 	None Role = iota
-	// Viewer may look.
+	// Viewer may read the pages.
 	Viewer
-	// Operator may look, and end holds if Options.AllowUnlock is set.
+	// Operator may read the pages, and end holds if Options.AllowUnlock is set.
 	Operator
 )
 
@@ -38,7 +38,8 @@ func (d *Dashboard) user(r *http.Request) string {
 	return printable(d.options.User(r))
 }
 
-// crossSite answers a write that another site has made a browser send.
+// crossSite answers with status 403, because another site has made a browser send a request
+// that changes something.
 func (d *Dashboard) crossSite(w http.ResponseWriter, r *http.Request) {
 	d.log.WarnContext(r.Context(), "force-unlock refused", "reason", "cross-site request",
 		"user", d.user(r), "address", address(r))
@@ -57,8 +58,8 @@ func ownSite(serve http.HandlerFunc) http.Handler {
 	})
 }
 
-// ownPage is ownSite for a page: a person may follow a link of another site to it, but
-// another site gets it neither as an image nor in a frame.
+// ownPage is ownSite for a page. A user may follow a link from another site to the page.
+// Another site cannot load the page as an image or in a frame.
 func ownPage(serve http.HandlerFunc) http.Handler {
 	refuse := ownSite(serve)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,7 +18,8 @@ type chart struct {
 	Bars               []bar
 }
 
-// bar shows a minute. Tall is drawn behind Low.
+// bar shows one minute. Tall is the height of the high value, and Low that of the low value,
+// which is drawn in front.
 type bar struct {
 	X             int
 	Tall, TallTop int
@@ -28,10 +29,10 @@ type bar struct {
 
 const chartHeight = 120
 
-// value is one minute of a chart: a lower value before a higher one.
+// value has the two numbers of one minute; low is drawn in front of high.
 type value struct{ low, high float64 }
 
-// draw makes a chart of the values of the minutes. say formats a value.
+// draw makes a chart of the values of the minutes. The function say formats a value.
 func draw(id, title string, now time.Time, values [chartMinutes]value, summary string, say func(float64) string) chart {
 	var most float64
 	for _, v := range values {
@@ -58,7 +59,8 @@ func draw(id, title string, now time.Time, values [chartMinutes]value, summary s
 	return c
 }
 
-// slot returns the bar to which at belongs, -1 if it is over an hour ago.
+// slot returns the index of the bar for the time at, or -1 if that is more than an hour
+// before now.
 func slot(now, at time.Time) int {
 	i := chartMinutes - 1 - int(now.Unix()/60-at.Unix()/60)
 	return min(max(i, -1), chartMinutes-1)
@@ -68,7 +70,7 @@ func slot(now, at time.Time) int {
 func holdTimes(now time.Time, list []event) chart {
 	var times [chartMinutes][]time.Duration
 	var all []time.Duration
-	polled := map[admin.Ended]bool{} // ends of holds that their holders report as lost, too
+	polled := map[admin.Ended]bool{} // ends that holders may also report as losses
 	for _, s := range list {
 		if (s.Kind == eventForced || s.Kind == eventExpired) && s.Held > 0 {
 			polled[s.hold()] = true
@@ -105,8 +107,8 @@ func holdTimes(now time.Time, list []event) chart {
 	})
 }
 
-// waits draws the numbers of waiters. With hidden there may have been others that the store
-// does not show.
+// waits draws the numbers of waiters. If hidden is true, there may have been waiters that the
+// store does not show.
 func waits(now time.Time, values [chartMinutes]value, hidden bool) chart {
 	most := 0
 	for _, v := range values {

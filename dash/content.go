@@ -13,14 +13,14 @@ const (
 	noJSReload = 5                      // seconds
 )
 
-// content is a page, apart from the frame that all pages have.
+// content is a page without the frame that all pages have.
 type content struct {
 	title string
 	page  string // the template
 	data  any
 	parts []part   // the pieces of it that may change
 	rows  []part   // the rows of its table
-	names []string // that it shows, and that are polled
+	names []string // the names that it shows; they are polled
 }
 
 // part is an element of a page that may change.
@@ -39,8 +39,8 @@ type frameData struct {
 	Feed    string
 	Refresh int // seconds after which a browser without JavaScript loads the page again; 0 if never
 	Status  statusData
-	Home    string // of an error: the address of the pages
-	Frozen  string // for such a browser: the address of the page that does not reload
+	Home    string // on the page of an error: the address of the first page
+	Frozen  string // for a browser without JavaScript: the address of the page that does not reload
 }
 
 // statusData is the state of the store.
@@ -91,9 +91,9 @@ func (d *Dashboard) storeName() string {
 	return short(printable(cmp.Or(d.options.Store, d.console.Info().Name)), longName)
 }
 
-// compose makes the content of a page and keeps it up to date for a while, because a
-// browser without JavaScript will load it again. If another site has led to the page, it is
-// shown, but not kept up to date.
+// compose makes the content of a page and keeps it up to date for a while, because a browser
+// without JavaScript will load it again. If a link of another site led to the page, the page
+// is shown, but not kept up to date.
 func (d *Dashboard) compose(r *http.Request, q query) content {
 	var v *view
 	if !foreign(r) {
@@ -124,7 +124,8 @@ func (d *Dashboard) compose(r *http.Request, q query) content {
 	return c
 }
 
-// prepare waits until there is something to show, but not for long.
+// prepare waits until the table can fill a page, or was complete once, but at most for
+// firstWait. The page of one lock does not wait.
 func (d *Dashboard) prepare(ctx context.Context, q query) {
 	if q.page == "lock" {
 		return
@@ -138,8 +139,8 @@ func (d *Dashboard) prepare(ctx context.Context, q query) {
 	}
 }
 
-// content makes the content of a page. With live set it leaves out the times that a browser
-// counts by itself, so that it stays the same while nothing happens.
+// content makes the content of a page. If live is true, it leaves out the times that a
+// browser counts by itself, so that the content stays the same while no lock changes.
 func (d *Dashboard) content(q query, shown detail, live bool) content {
 	var c content
 	switch q.page {

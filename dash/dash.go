@@ -21,13 +21,13 @@ type Options struct {
 	// between the pages are relative, so a proxy may map them to another path.
 	BasePath string
 
-	// Store says which store it is, on each page and in the title: "production", or an
+	// Store is the name of the store on each page and in the title: "production", or an
 	// address without a password. The default is the name of the backend, such as "redis".
 	Store string
 
-	// Authorize returns the role of a request. If it is nil, everybody may look, and no
-	// one may end a hold. It is called for each request, from several goroutines at once,
-	// and every ten minutes for a stream of updates.
+	// Authorize returns the role of a request. If it is nil, everybody is a Viewer. It is
+	// called for each request, from several goroutines at once, and every ten minutes for a
+	// stream of updates.
 	Authorize func(*http.Request) Role
 
 	// User returns the name of the user of a request, for the Logger and the event log.
@@ -41,9 +41,9 @@ type Options struct {
 	// audit.Writer.Forced is such a function.
 	Forced func(name string, h admin.Holder, reason string)
 
-	// Findings checks the store and returns the findings for the page Health. It is
-	// called when a browser opens the page, at most every 30 s. Its context ends after 10
-	// s.
+	// Findings checks the store and returns the findings for the page Health. It is called
+	// when a browser opens the page, at most every 30 s. Its context ends after 10 s at the
+	// latest.
 	Findings func(context.Context) []Finding
 
 	// EventLog is the event log of the dashboard; see NewEventLog. If it is nil, the
@@ -58,7 +58,7 @@ type Options struct {
 	Counters bool
 
 	// Link is one more entry of the navigation, to a page of the program that serves the
-	// dashboard. Without a Title there is none.
+	// dashboard. If its Title is empty, there is no such entry.
 	Link Link
 
 	// Logger gets a line at level WARN for each forced unlock, also for refused ones.
@@ -93,7 +93,7 @@ type Dashboard struct {
 	watcher  chan struct{} // closed when the last watcher has ended; nil if there was none
 	left     time.Time     // when the last viewer left
 	closed   bool
-	polled   int           // of the watcher only: how far it has polled the names, where not all can be
+	polled   int           // of the watcher only: the index of the next name to poll
 	done     chan struct{} // closed by Close
 }
 

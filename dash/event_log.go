@@ -41,7 +41,7 @@ type event struct {
 	observe.Purpose
 	owner string        // the owner of the hold; "" if there is none
 	Held  time.Duration // released, expired, lost, forced
-	Left  time.Duration // renewed, renewed late: what was left of the lease at most
+	Left  time.Duration // renewed, renewed late: the shortest rest of the lease before a renewal
 	Token uint64        // of a hold, if it is known
 	Count int           // waiting: how many; renewed: how often
 	Why   string        // forced, lost
@@ -65,23 +65,23 @@ func (s *event) hold() admin.Ended { return admin.Ended{Name: s.Name, Owner: s.o
 type EventLog struct {
 	mu       sync.Mutex
 	ring     []event
-	number   uint64                 // of the last
-	last     map[string]uint64      // by name: its last event
-	renewals map[admin.Ended]uint64 // the renewals of each hold that may go on
-	clients  map[string]bool        // whose Locker reports to Observe
+	number   uint64                 // of the last event
+	last     map[string]uint64      // by name: the number of its last event
+	renewals map[admin.Ended]uint64 // by hold: the number of the event that has its renewals
+	clients  map[string]bool        // by client: whether its Locker reports to Observe
 	minutes  [chartMinutes]minute
 }
 
-// minute has the most holds and waiters that one minute had.
+// minute has the largest number of holds and of waiters in one minute.
 type minute struct {
-	number  int64 // since 1970
-	held    int   // the most that were held at once
+	number  int64 // minutes since 1970
+	held    int   // the largest number of holds at once
 	waiting int
 }
 
-// NewEventLog returns an empty event log. A Dashboard without one makes its own.
-// Where a Locker reports to it, the times of that Locker's events are exact to the
-// millisecond, and its losses have their reasons:
+// NewEventLog returns an empty event log. A Dashboard without one makes its own. If a Locker
+// reports to it, the times of that Locker's events are exact to the millisecond, and its
+// losses have their reasons:
 //
 //	log := dash.NewEventLog()
 //	locker := holdfast.New(backend, &holdfast.Options{Observe: log.Observe})
@@ -114,7 +114,8 @@ func (h *EventLog) Observe(_ context.Context, e holdfast.Event) {
 	h.add(s)
 }
 
-// has reports that the client of c reports its events to Observe.
+// has reports whether the client of c reports its events to Observe, which does not report
+// forced unlocks.
 func (h *EventLog) has(c observe.Change) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -188,8 +189,9 @@ func (h *EventLog) samples(now time.Time) []minute {
 	return list
 }
 
-// of returns the events of name since a time, or of all names if name is "", the
-// latest first. It returns at most most of them, and only those that want accepts.
+// of returns the events of name that are not older than since, the latest first. If name is
+// "", it returns the events of all names. It returns at most `most` events, and only those
+// that want accepts; a nil want accepts all.
 func (h *EventLog) of(name string, since time.Time, most int, want func(*event) bool) []event {
 	h.mu.Lock()
 	defer h.mu.Unlock()

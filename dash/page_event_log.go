@@ -16,7 +16,7 @@ const eventLogRows = 200
 // eventLogData is the page Event log.
 type eventLogData struct {
 	Find    string
-	What    string // the only kind of event that is shown
+	What    string // the only kind of event that is shown; "" for all
 	Filters []filterData
 	ShowAll string // the address without the search
 	NoLog   bool   // the store has no event log that programs could report to
@@ -66,7 +66,8 @@ func (d *Dashboard) eventLogContent(q query, live bool) content {
 	return c
 }
 
-// filtersOf returns the links to events of one kind, and which is chosen.
+// filtersOf returns the links to the events of all kinds, and of each kind. The link of the
+// present page is Chosen.
 func filtersOf(q query) []filterData {
 	list := []filterData{{"all", q.only("").link(), q.what == ""}}
 	for _, what := range filters() {

@@ -65,11 +65,11 @@ type findings struct {
 	mu      sync.Mutex
 	list    []Finding
 	checked time.Time
-	busy    chan struct{} // closed when the checks that run have ended; nil if none do
+	busy    chan struct{} // closed when the running checks have ended; nil if no checks run
 }
 
-// get returns the results of the last checks. If they are too old, it checks the store, or
-// waits for the caller that does.
+// get returns the results of the last checks, and their time. If they are older than
+// findingsLife, it runs the checks, or waits for another caller that runs them.
 func (f *findings) get(ctx context.Context, examine func(context.Context) []Finding) ([]Finding, time.Time) {
 	for ctx.Err() == nil {
 		f.mu.Lock()
@@ -105,7 +105,7 @@ func (f *findings) run(ctx context.Context, examine func(context.Context) []Find
 	defer cancel()
 	var list []Finding
 	whole := false
-	defer func() { // also when examine panics: others wait
+	defer func() { // also when examine panics: other callers wait for busy
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if whole {
@@ -115,7 +115,7 @@ func (f *findings) run(ctx context.Context, examine func(context.Context) []Find
 		f.busy = nil
 	}()
 	list = examine(limited)
-	whole = ctx.Err() == nil // else the client has left in the middle of it
+	whole = ctx.Err() == nil // otherwise the client disconnected during the checks
 }
 
 // healthPage makes the page Health, with the results of the checks.
@@ -134,7 +134,8 @@ func (d *Dashboard) healthContent(bool) content {
 	return content{title: "Health", page: "health", data: healthData{Store: facts}, parts: []part{{"facts", "facts", facts}}}
 }
 
-// facts returns the state of the store, and what the dashboard has found in it.
+// facts returns the state of the store, the number of names in use, and the state of the
+// scan.
 func (d *Dashboard) facts() []factData {
 	c := d.store.now()
 	names, _, _ := d.table.totals()
@@ -163,7 +164,8 @@ func (d *Dashboard) facts() []factData {
 	)
 }
 
-// fine returns d with two significant digits or a few more.
+// fine formats d: rounded to 10 µs if it is less than 10 ms, to 1 ms if it is less than 1 s,
+// else to seconds.
 func fine(d time.Duration) string {
 	switch {
 	case d >= time.Second:

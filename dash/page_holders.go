@@ -73,7 +73,8 @@ func (d *Dashboard) holdersContent(live bool) content {
 	return c
 }
 
-// client describes a client, whatever it holds.
+// client describes a client without the thread of Redisson, because one client may have holds
+// of several threads.
 func client(c admin.Client, owner, note string) person {
 	p := describe(c, owner, note)
 	if c.Library == "redisson" {

@@ -15,7 +15,7 @@ const timelineRows = 100
 // lockData is the page of one lock.
 type lockData struct {
 	Name, Title string
-	Unlock      string // the address at which operators force it
+	Unlock      string // the address of the page that forces it; "" if the user may not force it
 	State       stateData
 	Keys        keysData
 	Events      []eventData
@@ -147,7 +147,7 @@ func clients(e observe.State, shown detail, live bool) (list []clientData) {
 	return list
 }
 
-// keys shows what the store keeps, key by key.
+// keys returns one row for each key of the lock in the store.
 func keys(shown detail, live bool) (data keysData) {
 	for _, k := range shown.Keys {
 		row := keyData{

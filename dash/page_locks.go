@@ -23,10 +23,10 @@ type locksData struct {
 	Pager   pagerData
 }
 
-// column is a head of the table.
+// column is the head of a column of the table.
 type column struct {
 	By, Name, Link string
-	Sorted         string // as aria-sort says it; "" if it is not sorted by it
+	Sorted         string // the value of aria-sort; "" if the table is not sorted by this column
 }
 
 type summaryData struct {
@@ -63,7 +63,7 @@ type holdData struct {
 	Since  ago
 	Lease  lease
 	Until  stamp  // until when a released name stays taken
-	Unlock string // the address at which it can be forced, "" if it cannot
+	Unlock string // the address of the page that forces it; "" if it cannot be forced
 	CLI    string
 }
 
@@ -101,7 +101,8 @@ func (d *Dashboard) locksContent(q query, live bool) content {
 	return c
 }
 
-// progress describes the scan, or returns "" if it is complete and fast.
+// progress describes the scan. It returns "" if the last scan was complete and took at most
+// 10 s.
 func (p scan) progress() string {
 	switch {
 	case p.ended.IsZero() && p.number <= 1:
@@ -227,7 +228,8 @@ func holdOf(e observe.State, h observe.Hold, live bool) holdData {
 	return data
 }
 
-// countOf returns how often a name is held, or what it counts.
+// countOf returns the text of the column Count: the number of holders, the hold count of the
+// only holder, or the number of a latch or counter.
 func countOf(r admin.Record) string {
 	switch r.Kind {
 	case admin.KindSemaphore:

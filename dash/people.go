@@ -10,7 +10,7 @@ import (
 // person is a holder or a waiter, as pages show it.
 type person struct {
 	observe.Person
-	Owner string // as it is in the store
+	Owner string // as the store has it
 }
 
 const longPurpose = 200 // characters of a reason, or of labels, that are shown
@@ -18,7 +18,7 @@ const longPurpose = 200 // characters of a reason, or of labels, that are shown
 // people describes the holder of h.
 func people(h admin.Hold) person { return describe(h.Client, h.Owner, h.Note) }
 
-// queued describes the waiters.
+// queued describes the waiter q.
 func queued(q admin.Waiter) person { return describe(q.Client, q.Owner, q.Note) }
 
 func describe(c admin.Client, owner, note string) person {
@@ -31,7 +31,7 @@ func describe(c admin.Client, owner, note string) person {
 	return person{p, printable(owner)}
 }
 
-// contains reports whether text, in small letters, is in what is shown of p.
+// contains reports whether what a page shows of p contains text, which is in lower case.
 func (p person) contains(text string) bool {
 	return strings.Contains(strings.ToLower(p.String()), text)
 }

@@ -18,7 +18,7 @@ type query struct {
 	find       string
 	sort       string
 	down       bool
-	pageNumber int // which page of rows, from 1
+	pageNumber int // the number of the page of rows, from 1
 	name       string
 	what       string // of the event log: the only kind of event; "" for all
 }
@@ -56,7 +56,7 @@ func parseQuery(page string, v url.Values) query {
 	return q
 }
 
-// values returns q as the parameters of an address, without what is the default.
+// values returns q as the parameters of an address, without those that have their defaults.
 func (q query) values() url.Values {
 	v := url.Values{}
 	set := func(key, value, without string) {
@@ -97,8 +97,8 @@ func (q query) feed() string {
 	return v.Encode()
 }
 
-// sorted returns the same page, sorted by a column; in the opposite order if it is sorted
-// by that already.
+// sorted returns the same page, sorted by a column. If the page is already sorted by that
+// column, the order is reversed.
 func (q query) sorted(by string) query {
 	q.down = q.sort == by && !q.down
 	q.sort, q.pageNumber = by, 1
@@ -116,7 +116,8 @@ func (q query) onPage(to int) query {
 	return q
 }
 
-// still returns the address of the page that does not load itself again.
+// still returns the address of the same page that a browser without JavaScript does not
+// reload.
 func still(q query) string {
 	v := q.values()
 	v.Set("still", "1")

@@ -13,11 +13,11 @@ import (
 
 const (
 	logEvery  = time.Second
-	logCommon = 50 // reported events of one poll that are not rare: others would be pushed out
+	logCommon = 50 // limits reported events that are not rare: more would replace others
 )
 
-// readLog adds changes to the event log until ctx ends: those that polling finds, and
-// those that programs write to the event log of the store, also from before.
+// readLog adds changes to the dashboard's event log until ctx ends: those that polling finds,
+// and those that programs write to the event log of the store, beginning with the last hour.
 func (d *Dashboard) readLog(ctx context.Context) {
 	began := time.Now()
 	for pause := time.Duration(0); retry.Sleep(ctx, pause); {
@@ -34,8 +34,8 @@ func (d *Dashboard) readLog(ctx context.Context) {
 	d.keep(d.table.Take(time.Now().Add(observe.Delay)), began)
 }
 
-// keep adds changes to the event log. If programs report very many, it adds only the rare
-// ones, but all that were reported before the dashboard began to read.
+// keep adds changes to the dashboard's event log. At most logCommon of them may be reported
+// changes since began that are not rare; keep drops the others.
 func (d *Dashboard) keep(changes []observe.Change, began time.Time) {
 	common := 0
 	for _, c := range changes {

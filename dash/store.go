@@ -15,12 +15,12 @@ const (
 	keptTimes   = 120 // answers whose times are kept
 )
 
-// store is the state of the store.
+// store records whether the store answers, and how long its answers take.
 type store struct {
 	mu       sync.Mutex
 	answered time.Time // when it last answered
 	failing  time.Time // when the store stopped answering; zero while it answers
-	err      error     // why; while it answers, why some locks could not be read
+	err      error     // why it does not answer; while it answers, why some locks could not be read
 	times    []time.Duration
 }
 
@@ -31,7 +31,7 @@ type condition struct {
 	median, worst     time.Duration // of the last answers
 }
 
-// record records the result of a poll that began at began.
+// record records the result of a poll that began at the time began and ended at now.
 func (s *store) record(began, now time.Time, records []admin.Record, err error) {
 	some := slices.ContainsFunc(records, func(r admin.Record) bool { return r.Kind != admin.KindUnknown })
 	s.mu.Lock()
@@ -69,7 +69,7 @@ func (d *Dashboard) fetch(ctx context.Context, names []string) {
 	records, err := d.console.Get(limited, names...)
 	now := time.Now()
 	if errors.Is(context.Cause(ctx), context.Canceled) {
-		return // the client has left
+		return // the client has disconnected
 	}
 	d.store.record(began, now, records, err)
 	d.table.Poll(ctx, now, records...)

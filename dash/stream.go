@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	commentEvery = 15 * time.Second // so that proxies do not take a stream for dead
+	commentEvery = 15 * time.Second // so that proxies do not close the stream
 	streamLife   = 10 * time.Minute // then the browser connects again, and Options.Authorize is called again
 	writeTimeout = 10 * time.Second
 )
 
-// stream sends server-sent events: all of a page, then what changes. A browser that
+// stream sends server-sent events: first the whole page, then its changes. A browser that
 // connects again with Last-Event-ID gets what it has missed.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	v, leave := d.enter(w, r, "30")
@@ -97,9 +97,9 @@ func (d *Dashboard) poll(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(f)
 }
 
-// enter returns the view that a browser asks for, and a function that ends its use. If it
-// returns nil, it has answered with an error. retry is the Retry-After of that answer if
-// there are too many browsers.
+// enter returns the view that a browser asks for, and a function for the caller to call when
+// it has finished with the view. If the view is nil, enter has answered with an error. If
+// there are too many browsers, the parameter retry is the Retry-After of that answer.
 func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request, retry string) (v *view, leave func()) {
 	end, ok := d.join()
 	if !ok {
@@ -126,7 +126,8 @@ func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request, retry string) 
 	}
 }
 
-// viewed returns the page whose updates a browser wants.
+// viewed returns the page whose updates a browser wants. It returns false if the dashboard
+// does not show that page.
 func (d *Dashboard) viewed(r *http.Request) (query, bool) {
 	values := r.URL.Query()
 	q := parseQuery(values.Get("view"), values)

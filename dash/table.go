@@ -9,18 +9,19 @@ import (
 	"github.com/holdfast-go/holdfast/admin/observe"
 )
 
-const mostNames = 50_000 // names that are remembered; a store with more is shown in part
+const mostNames = 50_000 // the most names that are kept; of a store with more, only a part is shown
 
-// table is what is known of all names.
+// table has the known states of all names, and the state of the scan.
 type table struct {
 	*observe.Observer
-	first chan struct{} // closed when a page of names, or all, were found once
+	first chan struct{} // closed when a scan has found more names than a page shows, or is complete
 
 	mu   sync.Mutex
 	scan scan
 }
 
-// scan is what is known of the scans of all names: the one that goes on, and those before.
+// scan is the state of the scans of all names: number, began and found are those of the
+// latest scan.
 type scan struct {
 	number  int
 	began   time.Time
@@ -30,10 +31,11 @@ type scan struct {
 	partial error         // why the last scan was not complete
 }
 
-// ready reports that there is something to show.
+// ready returns a channel that is closed when there are names for a page, or a scan is
+// complete.
 func (t *table) ready() <-chan struct{} { return t.first }
 
-// found counts a name that the scan found.
+// found counts a name that the scan found. It returns true, so that the scan polls the name.
 func (t *table) found(string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,7 +45,7 @@ func (t *table) found(string) bool {
 	return true
 }
 
-// open says that there is something to show.
+// open closes first, if it is not closed.
 func (t *table) open() {
 	select {
 	case <-t.first:
@@ -56,10 +58,10 @@ func (t *table) open() {
 // and the clients that listen for a release.
 func waiting(r admin.Record) int { return r.Waiting + max(r.Listeners, 0) }
 
-// waitersHidden reports that r may have waiters that the store does not show.
+// waitersHidden reports whether r may have waiters that the store does not show.
 func waitersHidden(r admin.Record) bool { return r.Waiting == 0 && r.Listeners < 0 }
 
-// begin starts a scan.
+// begin records that a scan starts.
 func (t *table) begin(now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +69,7 @@ func (t *table) begin(now time.Time) {
 	t.scan.began, t.scan.found = now, 0
 }
 
-// end ends a scan.
+// end records that a scan has ended, with its error.
 func (t *table) end(now time.Time, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,8 +85,8 @@ func (t *table) now() scan {
 	return t.scan
 }
 
-// all returns what is known of the names that want accepts, in no order, and the number of
-// all names.
+// all returns the states of the names that want accepts, in no order, the number of all
+// names, and the state of the scan. A nil want accepts all.
 func (t *table) all(want func(observe.State) bool) (list []observe.State, total int, p scan) {
 	for s := range t.All {
 		if total++; want == nil || want(s) {
@@ -104,7 +106,7 @@ func (t *table) totals() (names, held, waits int) {
 	return names, held, waits
 }
 
-// hidden reports that the store does not show whether clients wait for some names.
+// hidden reports whether there is a name whose waiters the store does not show.
 func (t *table) hidden() bool {
 	for s := range t.All {
 		if waitersHidden(s.Record) {
@@ -114,7 +116,7 @@ func (t *table) hidden() bool {
 	return false
 }
 
-// stale returns those of names that were last polled before since.
+// stale returns those of names that are known, and were last polled before since.
 func (t *table) stale(names []string, since time.Time) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		s, known := t.Get(name)

@@ -48,7 +48,7 @@ func printable(s string) string {
 // reverse the direction of text.
 func shows(r rune) bool { return r == ' ' || unicode.IsPrint(r) }
 
-// lines returns s printable, except for the ends of lines.
+// lines returns s as printable does, but keeps the ends of lines.
 func lines(s string) string {
 	parts := strings.Split(s, "\n")
 	for i, p := range parts {
@@ -93,8 +93,8 @@ func identity(prefix, s string) string {
 	return prefix + hex.EncodeToString(sum[:8])
 }
 
-// lockLink returns the relative address of the page of name, or "" if there is
-// none. Any byte may be in name.
+// lockLink returns the relative address of the page of name, which may have any bytes. It
+// returns "" if name is empty or too long.
 func lockLink(name string) string {
 	if name == "" || len(name) > longPlace {
 		return ""
@@ -102,8 +102,7 @@ func lockLink(name string) string {
 	return "lock?name=" + url.QueryEscape(name)
 }
 
-// span returns d as people read it, in two units at most. The browser does the
-// same, in dash.js.
+// span formats d in at most two units. The browser does the same, in dash.js.
 func span(d time.Duration) string {
 	s := int64(max(d, 0).Round(time.Second) / time.Second)
 	switch {

@@ -25,10 +25,10 @@ func stamped(t time.Time, live bool) stamp {
 	return s
 }
 
-// clock returns t as people read it, in the server's time zone.
+// clock returns the time of day of t, in the server's time zone.
 func clock(t time.Time) string { return t.Format("15:04:05") }
 
-// ago is a duration that ends now, and so grows.
+// ago is the time from a moment until now, which grows. Ms is that moment, in ms since 1970.
 type ago struct {
 	Ms      int64
 	Text    string
@@ -46,11 +46,11 @@ func since(t time.Time, atLeast, live bool) ago {
 // lease is the lease of a hold, as a page shows it.
 type lease struct {
 	Forever bool
-	Unknown bool  // the store does not say when it ends
+	Unknown bool  // the store does not report when it ends
 	Ends    int64 // in ms since 1970
-	Span    int64 // the longest that a poll found, in ms
-	Late    int64 // the moment at which a renewal is late, in ms; 0 if none is expected
-	Left    int64 // now, in ms; not for browsers that count by themselves
+	Span    int64 // the longest rest of the lease that a poll found, in ms
+	Late    int64 // in ms since 1970: from then on a renewal is late; 0 if no renewal was found
+	Left    int64 // the rest of the lease, in ms; not set for browsers that count it themselves
 	IsLate  bool
 	Text    string
 }

@@ -16,7 +16,7 @@ import (
 const (
 	longReason = 500
 	longForm   = 64 << 10
-	soon       = 10 * time.Second // for a lease that ends so soon, waiting is better
+	soon       = 10 * time.Second // for a lease that ends within this time, waiting is better
 )
 
 // unlockData is the page on which a lock is forced.
@@ -92,8 +92,8 @@ func parseForce(r *http.Request) (f force, err error) {
 	}, nil
 }
 
-// askUnlock shows the holders of f.name now, with a form for each. The form of f.owner
-// keeps the reason.
+// askUnlock shows the present holders of f.name, with a form for each. The form for f.owner
+// has the reason that the user has typed.
 func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, f force, status int, trouble string) {
 	name := f.name
 	if !d.shown(name) {

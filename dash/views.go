@@ -13,7 +13,7 @@ import (
 const (
 	mostViews   = 64  // different pages that are kept up to date at once
 	mostStreams = 256 // browsers that are notified of changes at once
-	keptFrames  = 64  // updates after which a browser that was disconnected gets everything again
+	keptFrames  = 64  // frames that a view keeps; a browser that missed more gets the whole page
 )
 
 // views are the pages that are open in browsers. Browsers with the same page share a view.
@@ -66,8 +66,8 @@ func (v *views) init() {
 	v.number = time.Now().UnixMilli() // above those of a process before this one
 }
 
-// open returns the view of q, and counts a reader if streaming. It returns nil if
-// there are too many.
+// open returns the view of q. If streaming is true, it counts a reader. It returns nil if
+// there are too many readers or views.
 func (v *views) open(q query, viewer string, streaming bool) *view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -118,7 +118,7 @@ func (v *views) makeRoom(viewer string) bool {
 	return true
 }
 
-// leave undoes what open counted.
+// leave subtracts the reader that open counted.
 func (v *views) leave(w *view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -127,8 +127,8 @@ func (v *views) leave(w *view) {
 	w.asked = time.Now()
 }
 
-// wanted returns the names that are on the pages, and the pages of one lock. It drops the
-// pages that no browser has asked for lately.
+// wanted returns the names on the pages with several locks, and the views of one lock. It
+// drops the views that no browser watches, and that none has asked for within idleTime.
 func (v *views) wanted(now time.Time) (names []string, details []*view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -168,7 +168,7 @@ func (v *views) detailOf(w *view) detail {
 	return w.detail
 }
 
-// read returns the pages that browsers watch, and advances the number of frames.
+// read returns the pages that browsers watch, and increments the number of the last frame.
 func (v *views) read() []*view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -274,7 +274,7 @@ func (v *views) stale(w *view) bool {
 	return time.Since(w.detail.seen) > time.Second
 }
 
-// show sets the names of a page that no browser watches yet.
+// show sets the names of w, if no browser watches it yet.
 func (v *views) show(w *view, names []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

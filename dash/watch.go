@@ -81,8 +81,8 @@ func (d *Dashboard) leave() {
 	d.left = time.Now()
 }
 
-// idle reports, at the end of a round, that there was no viewer for a while. The watcher
-// that calls it must then end: the next viewer starts another.
+// idle reports whether the watcher must end: after Close, or if there was no viewer for
+// idleTime. It is called at the end of a round. The next viewer starts another watcher.
 func (d *Dashboard) idle(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,9 +93,10 @@ func (d *Dashboard) idle(now time.Time) bool {
 	return true
 }
 
-// watch is the watcher: it polls the names on the pages, and updates the browsers. Beside
-// it one goroutine scans all names, and another adds changes to the event log. The watcher
-// before it may be about to end.
+// watch is the watcher: it polls the names on the pages, and updates the browsers. Beside it
+// one goroutine scans all names, and another adds changes to the event log. If before is not
+// nil, watch first waits until the watcher before it closes that channel. It closes the
+// channel ended at the end.
 func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
 	defer close(ended)
 	if before != nil {
@@ -138,7 +139,8 @@ func (d *Dashboard) round(ctx context.Context) {
 	d.publish()
 }
 
-// nextNames returns n of names. If there are more, each call begins where the last one ended.
+// nextNames returns n of names, or all if n is larger. If there are more than n, each call
+// begins where the last one ended, at the index next.
 func nextNames(names []string, n int, next *int) []string {
 	if n >= len(names) {
 		*next = 0
@@ -168,8 +170,8 @@ func (d *Dashboard) scan(ctx context.Context) {
 	}
 }
 
-// scanOnce lists all names once. Of the names that an incomplete scan has missed, it polls
-// some.
+// scanOnce lists all names once, and polls them. It also polls some of the names that an
+// incomplete scan has missed.
 func (d *Dashboard) scanOnce(ctx context.Context) error {
 	d.table.begin(time.Now())
 	filter := admin.Filter{NamePrefix: d.options.NamePrefix, Pace: scanPace, Counters: d.options.Counters}
@@ -196,7 +198,7 @@ func (d *Dashboard) refreshNames(ctx context.Context, names []string) {
 	}
 }
 
-// shown reports that pages may show name.
+// shown reports whether pages may show name.
 func (d *Dashboard) shown(name string) bool {
 	return name != "" && len(name) <= longPlace && strings.HasPrefix(name, d.options.NamePrefix)
 }
