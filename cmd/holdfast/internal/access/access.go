@@ -18,28 +18,29 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// Access is the address of a store, and what proves who we are. It must not be
+// Access is the address of a store, with its user, password and certificates. It must not be
 // printed.
 type Access struct {
 	URL                string // as rueidisconn.Open takes it
 	Username, Password string // instead of the URL's
 
 	CACert, Cert, Key string // names of PEM files
-	ServerName        string // what certificates must be for, instead of the host
+	ServerName        string // the name in the server's certificate, instead of the host
 	Insecure          bool   // certificates are not verified
 
-	// Found means that the store is one of a configuration that nobody has named: what it
-	// names are files of the current folder, and the environment has no password for it.
+	// Found means that the store comes from a configuration file that was found in the
+	// current folder, and that the user has not named. Files that it names must be in that
+	// folder, and the environment has no password for its store.
 	Found bool
 
 	DialTimeout time.Duration // for a connection; 0 is the client's default
 
-	// Imported is what the configuration of a Java program says. It has the URL,
-	// and what the fields above do not say.
+	// Imported has the settings of a Java program's configuration: the URL, and settings that
+	// the fields above do not have.
 	Imported *importconf.Settings `json:"-"`
 }
 
-// Open connects; errors are those of rueidisconn.Open and of TLS.
+// Open connects to the store. It returns the errors of rueidisconn.Open and of TLS.
 func (a Access) Open(ctx context.Context) (*rueidisconn.Conn, error) {
 	config, err := a.TLS()
 	if err != nil {
@@ -57,7 +58,7 @@ func (a Access) Open(ctx context.Context) (*rueidisconn.Conn, error) {
 	return rueidisconn.Open(ctx, a.URL, o)
 }
 
-// openMaster connects to the one of several servers that says it is the master.
+// openMaster connects to the first of the nodes that reports that it is the master.
 func openMaster(ctx context.Context, nodes []string, o *rueidisconn.Options) (*rueidisconn.Conn, error) {
 	var failed []error
 	for _, node := range nodes {
@@ -76,8 +77,7 @@ func openMaster(ctx context.Context, nodes []string, o *rueidisconn.Options) (*r
 	return nil, errors.Join(failed...)
 }
 
-// TLS returns the settings that the files and the rest make, nil if there are
-// none. An error names the file.
+// TLS returns the TLS settings of a, or nil if there are none. An error names the file.
 func (a Access) TLS() (*tls.Config, error) {
 	switch {
 	case a.CACert == "" && a.Cert == "" && a.Key == "" && a.ServerName == "" && !a.Insecure:

@@ -2,8 +2,8 @@ package cli
 
 import "unsafe"
 
-// blot overwrites part of an argument where the kernel reads it for /proc. The
-// strings of os.Args are that memory itself, which may be written.
+// blot overwrites part of an argument in the memory that the kernel shows in /proc. The
+// strings of os.Args are in that memory, and the process may write to it.
 func blot(part string) {
 	if part == "" {
 		return

@@ -2,5 +2,5 @@
 
 package cli
 
-// blot does nothing: what other users see cannot be changed from here.
+// blot does nothing: this program cannot change the arguments that other users see.
 func blot(string) {}

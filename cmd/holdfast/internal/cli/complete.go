@@ -17,8 +17,8 @@ const (
 	completeMost  = 200
 )
 
-// completeNames gives shells the names of locks. A store that does not answer soon costs
-// only the completion.
+// completeNames gives shells the names of locks. It gives up after completeLimit, without a
+// message.
 func completeNames(env output.Environment, o *readOptions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -44,8 +44,8 @@ func completeNames(env output.Environment, o *readOptions) cobra.CompletionFunc 
 	}
 }
 
-// completeLock completes NAME of a command that takes a lock. What follows is CMD, and
-// the shell knows its files.
+// completeLock completes the argument NAME of a command that takes a lock. The arguments
+// after NAME are CMD, which the shell completes with names of files.
 func completeLock(env output.Environment, o *lockOptions) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -55,8 +55,8 @@ func completeLock(env output.Environment, o *lockOptions) cobra.CompletionFunc {
 	}
 }
 
-// completeValues gives shells what the flags of the commands below root can be, where
-// that is one of a few words.
+// completeValues gives shells the values of those flags, of the commands below root, that
+// take one of a few words.
 func completeValues(root *cobra.Command) {
 	values := map[string][]cobra.Completion{
 		"fail-on": {"note", "warning", "danger", "never"},
@@ -68,14 +68,14 @@ func completeValues(root *cobra.Command) {
 		for name, list := range values {
 			if cmd.Flags().Lookup(name) != nil {
 				complete := cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveKeepOrder)
-				_ = cmd.RegisterFlagCompletionFunc(name, complete) // fails for a flag that there is not
+				_ = cmd.RegisterFlagCompletionFunc(name, complete) // it fails only for an unknown flag
 			}
 		}
 	}
 }
 
-// refuseOtherShells makes completion for a shell that is not known an error: cobra
-// would print the help as if all was well.
+// refuseOtherShells makes "completion" with an unknown shell an error. Without it cobra would
+// print the help, with status 0.
 func refuseOtherShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {

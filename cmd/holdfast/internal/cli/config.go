@@ -31,7 +31,7 @@ Exit status: 0 if the file was written, 1 if it cannot be, 64 if FILE cannot be 
 const importExample = `  holdfast config import redisson.yaml
   holdfast config import application.properties --to -`
 
-// newConfigCommand has the commands that are about the configuration.
+// newConfigCommand returns the command config with its subcommands.
 func newConfigCommand(env output.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
@@ -45,7 +45,8 @@ func newConfigCommand(env output.Environment) *cobra.Command {
 	return cmd
 }
 
-// newCheckCommand has the flags of a connection, and the settings of run.
+// newCheckCommand returns the command config check. It has the flags of a connection, and
+// shows the settings that run would use.
 func newCheckCommand(env output.Environment) *cobra.Command {
 	o := &runOptions{}
 	o.Name, o.Args, o.verb = "name", []string{"true"}, "run"
@@ -114,7 +115,8 @@ func newImportCommand(env output.Environment) *cobra.Command {
 	return cmd
 }
 
-// writeNew writes a file that is not there yet, for its user alone: a password may stand in it.
+// writeNew creates a file that only its user can read, because it may have a password. It
+// returns an error if the file exists.
 func writeNew(name string, text []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

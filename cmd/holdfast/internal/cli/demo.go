@@ -73,7 +73,7 @@ The exit status is 0 if all results are as the demo says, else 1.`,
 	return cmd
 }
 
-// newDemoWorkerCommand is one of the demo's processes.
+// newDemoWorkerCommand returns the hidden command that each process of the demo runs.
 func newDemoWorkerCommand(env output.Environment) *cobra.Command {
 	return &cobra.Command{
 		Use:    "worker",
@@ -85,7 +85,7 @@ func newDemoWorkerCommand(env output.Environment) *cobra.Command {
 	}
 }
 
-// runDemo runs the demo until it ends or the user has seen enough.
+// runDemo runs the demo until it ends or a signal interrupts it.
 func runDemo(ctx context.Context, env output.Environment, c store.Connection, o demo.Options) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -127,7 +127,7 @@ func runDemo(ctx context.Context, env output.Environment, c store.Connection, o 
 	return err
 }
 
-// reachDemoStore finds out whether the Redis that the flags name answers.
+// reachDemoStore connects once to the Redis that the flags name, and returns how to reach it.
 func reachDemoStore(ctx context.Context, o store.Connection, env output.Environment) (access.Access, error) {
 	report := output.NewReporter(env, false)
 	address, source, err := o.Address(env)
@@ -150,8 +150,8 @@ func reachDemoStore(ctx context.Context, o store.Connection, env output.Environm
 	return a, nil
 }
 
-// reachDemoLocks finds out whether locks can be had in the store that the flags name,
-// which is no Redis.
+// reachDemoLocks takes a lock once in the store that the flags name, which is not Redis, and
+// returns how to reach it.
 func reachDemoLocks(ctx context.Context, o store.Connection, env output.Environment) (access.Access, error) {
 	report := output.NewReporter(env, false)
 	address, source, err := o.Address(env)
@@ -176,8 +176,8 @@ func reachDemoLocks(ctx context.Context, o store.Connection, env output.Environm
 	return a, nil
 }
 
-// defaultLook gives a person the time to type a command into another terminal,
-// and nobody else.
+// defaultLook returns how long to show a held lock: longer on a terminal, so that a person
+// can type a command into another terminal.
 func defaultLook(out io.Writer) time.Duration {
 	if output.IsTerminal(out) {
 		return 3 * time.Second

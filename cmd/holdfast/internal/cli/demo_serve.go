@@ -38,13 +38,13 @@ func (o *webOptions) addTo(f *pflag.FlagSet) {
 	url.Value = &severalURLs{Value: url.Value, more: &o.more}
 }
 
-// severalURLs is --url, of which the second and later ones go elsewhere.
+// severalURLs is the flag --url. The first URL goes to Value, and all others to more.
 type severalURLs struct {
 	pflag.Value
 	more *[]string
 }
 
-// Set takes one URL.
+// Set implements pflag.Value: it takes one more URL.
 func (s *severalURLs) Set(text string) error {
 	if s.String() == "" {
 		return s.Value.Set(text)
@@ -53,8 +53,7 @@ func (s *severalURLs) Set(text string) error {
 	return nil
 }
 
-// serveDemo keeps the pages up until a signal comes, which is how it is meant
-// to end: that is no failure.
+// serveDemo serves the pages until a signal arrives, and returns nil then.
 func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, web webOptions) error {
 	for _, name := range []string{"buyers", "items", "processes", "timeout", "look"} {
 		if cmd.Flags().Changed(name) {
@@ -96,8 +95,9 @@ func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, w
 	return store.OpenError(ctx, open.Redis, "--url", err)
 }
 
-// demoStores returns how to reach the stores that the flags name; none means
-// stand-ins. All get the same user, password and certificates.
+// demoStores returns how to reach the stores that the flags name. It returns none if the
+// flags name no store: the demo then uses stand-ins. All stores get the same user, password
+// and certificates.
 func demoStores(ctx context.Context, c store.Connection, more []string, env output.Environment) ([]access.Access, error) {
 	if c.URL == "" {
 		if !c.OnlyURL() {

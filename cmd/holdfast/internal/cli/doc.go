@@ -1,3 +1,4 @@
-// Package cli has the commands of the program, with their flags and their help: a file for
-// each. It connects the rooms below, which do not know each other.
+// Package cli has the commands of the program, with their flags and their help. Each command
+// has its own file. The packages that the commands use do not import each other: package cli
+// connects them.
 package cli

@@ -53,7 +53,7 @@ the servers cannot be reached, 77 if they refuse the user.`,
 			if err := o.complete(cmd.Flags()); err != nil {
 				return err
 			}
-			o.goesOn = true // what is wrong is what it looks for
+			o.goesOn = true // doctor reports the trouble of a store as a finding
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				return o.examine(ctx, l)
 			})
@@ -74,7 +74,7 @@ func (o *doctorOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.failOn, "fail-on", "warning", "the lowest severity with status 1: note, warning, danger or never")
 }
 
-// complete checks the command line.
+// complete checks the command line, and sets the default of --margin.
 func (o *doctorOptions) complete(f *pflag.FlagSet) error {
 	if !o.Given(f, "margin", "lock.margin") {
 		o.margin = o.ttl / 10
@@ -97,7 +97,8 @@ func (o *doctorOptions) complete(f *pflag.FlagSet) error {
 	return nil
 }
 
-// examine looks, prints what was found, and says by the status how bad it is.
+// examine examines the store and prints the report. If a finding is at least as severe as
+// --fail-on, it returns an error with the exit status 1.
 func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
 	report, err := l.examine(ctx, examine.Options{TTL: o.ttl, Margin: o.margin, Name: o.name}, o.keys)
 	if err != nil {

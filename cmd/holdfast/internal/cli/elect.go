@@ -70,7 +70,8 @@ func newElectCommand(env output.Environment) *cobra.Command {
 	return cmd
 }
 
-// addTo adds the flags of elect: those of run that are about leaders.
+// addTo adds the flags of elect: the flags of run, without those that make no sense for a
+// leader.
 func (o *electOptions) addTo(f *pflag.FlagSet) {
 	o.lockOptions.addTo(f)
 	o.addCommandTo(f)

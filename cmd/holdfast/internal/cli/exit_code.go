@@ -7,14 +7,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// exitCode is a flag whose value the program exits with. A system keeps eight bits
-// of that: 256 would be success. So Set checks it, and no command can forget to.
+// exitCode is a flag for an exit status. A system keeps only eight bits of a status, so 256
+// would mean success. Set refuses such values for all commands.
 type exitCode struct {
 	value *int
 	least int
 }
 
-// addExitCode adds a flag for a status to exit with, from least to 255.
+// addExitCode adds a flag for an exit status from least to 255. The parameter usual is its
+// default.
 func addExitCode(f *pflag.FlagSet, value *int, name, short string, usual, least int, usage string) {
 	*value = usual
 	f.VarP(&exitCode{value, least}, name, short, usage)
@@ -33,7 +34,7 @@ func (e *exitCode) Type() string { return "int" }
 
 // Set implements pflag.Value.
 func (e *exitCode) Set(text string) error {
-	code, err := strconv.ParseInt(text, 0, 16) // as of any flag that is a number
+	code, err := strconv.ParseInt(text, 0, 16) // base 0, as other numeric flags
 	if err != nil || int(code) < e.least || code > 255 {
 		return fmt.Errorf("it is no exit status for this; use %d to 255", e.least)
 	}

@@ -91,7 +91,7 @@ func (o *forceOptions) complete(f *pflag.FlagSet, env output.Environment) error 
 	switch {
 	case o.Reason == "":
 		return output.UsageError("--reason is missing: the holder, and whoever asks later, will want to know")
-	case f.Changed("holder") && o.Holder == "", f.Changed("token") && o.Token == 0: // such as of a variable that is not set
+	case f.Changed("holder") && o.Holder == "", f.Changed("token") && o.Token == 0: // such as from an unset variable
 		return output.UsageError("an empty --holder, or --token 0, names nobody; give them as inspect shows them")
 	case o.yes && !chosen:
 		return output.UsageError("--yes does not say whose hold to end: give --holder or --token, as inspect shows them")

@@ -30,8 +30,8 @@ func grouped(id string, cmds ...*cobra.Command) []*cobra.Command {
 	return cmds
 }
 
-// setHelp gives the commands below root a help that begins with what most readers want:
-// what the command does, how it is called, examples, and its own flags.
+// setHelp sets the help of the commands below root. It begins with what most readers want:
+// what the command does, its usage, examples, and its own flags.
 func setHelp(root *cobra.Command) {
 	usual := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -69,8 +69,8 @@ func writeHelp(w io.Writer, cmd *cobra.Command, width int) {
 	}
 }
 
-// flagUsages describes the flags of a command in lines of a width: its own, and those
-// that say where the store is.
+// flagUsages returns the help for the flags of a command, with lines of at most width
+// characters: its own flags, and those of the connection to the store.
 func flagUsages(cmd *cobra.Command, width int) (own, connection string) {
 	mine, others := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	mine.SortFlags, others.SortFlags = false, false

@@ -74,7 +74,7 @@ func newHoldCommand(env output.Environment) *cobra.Command {
 	return cmd
 }
 
-// oneName wants the name of a lock, and nothing else.
+// oneName returns an error unless args is the name of one lock.
 func oneName(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 || args[0] == "" {
 		return output.UsageError("one name of a lock is expected; use: %s", cmd.UseLine())

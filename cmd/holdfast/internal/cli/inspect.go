@@ -17,7 +17,7 @@ seconds; other clients do not.
 
 Exit status: 0, also if the name is free; 64, 69, 77 as run.`
 
-// lookLimit bounds commands that ask one question.
+// lookLimit is the default time limit of commands that read one lock or one store.
 const lookLimit = 10 * time.Second
 
 func newInspectCommand(env output.Environment) *cobra.Command {

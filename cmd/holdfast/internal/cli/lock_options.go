@@ -15,9 +15,9 @@ import (
 
 const (
 	defaultTTL = 30 * time.Second
-	minTTL     = 100 * time.Millisecond // less is no time to start and stop a command
+	minTTL     = 100 * time.Millisecond // in less time a command cannot be started and stopped
 	maxTTL     = 100 * 365 * 24 * time.Hour
-	maxPermits = 1<<31 - 1 // what a semaphore of Java can have
+	maxPermits = 1<<31 - 1 // the most permits of a semaphore in Java
 )
 
 // lockOptions are the flags of commands that take a lock.
@@ -27,7 +27,8 @@ type lockOptions struct {
 	verbose bool
 }
 
-// addTo adds the flags that say which lock, and what holding it means.
+// addTo adds the flags of the store and of the lease, and those for a hold's reason and
+// labels.
 func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	o.AddStoreTo(f)
 	o.AddSeveralTo(f)
@@ -38,12 +39,12 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 }
 
-// ttlSetting is where the lease comes from.
+// ttlSetting names the flag, the variable and the configuration key of the lease.
 func ttlSetting() store.Setting {
 	return store.Setting{Flag: "ttl", Variable: "HOLDFAST_TTL", Key: "lock.ttl"}
 }
 
-// lockSettings are those of commands that take a lock.
+// lockSettings returns the settings of commands that take a lock.
 func lockSettings() []store.Setting {
 	return []store.Setting{
 		ttlSetting(),
@@ -60,8 +61,8 @@ func (o *lockOptions) addWaitTo(f *pflag.FlagSet) {
 	f.DurationVarP(&o.Wait, "wait", "w", 0, "wait no longer than this; 0 waits forever")
 }
 
-// addKindTo adds the flags that say what kind of lock it is. All who use a name
-// have to agree on that.
+// addKindTo adds the flags for the kind of lock. All clients of a name must use the same
+// kind.
 func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.Fair, "fair", false, "first come, first served; every client of the lock must use it")
 	f.BoolVar(&o.Shared, "shared", false, "the read side of a read-write lock: many clients can hold it at once")
@@ -69,7 +70,8 @@ func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 	f.IntVar(&o.Permits, "permits", 0, "a semaphore: this many clients can hold the lock at once; the number is stored when the semaphore is new")
 }
 
-// complete checks what is common, after the flags were filled in.
+// complete checks the options that all commands with a lock have. Configure must have been
+// called before.
 func (o *lockOptions) complete(f *pflag.FlagSet) error {
 	if o.Name == "" {
 		return output.UsageError("the name of the lock is empty")
@@ -99,7 +101,7 @@ func (o *lockOptions) complete(f *pflag.FlagSet) error {
 
 func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
 	if (o.Shared || o.Exclusive || o.Permits != 0) && !f.Changed("fair") {
-		o.Fair = false // of the configuration: it is about plain locks
+		o.Fair = false // from the configuration, where it is for exclusive locks
 	}
 	kinds := 0
 	for _, chosen := range []bool{o.Fair, o.Shared, o.Exclusive, o.Permits != 0} {
@@ -118,10 +120,10 @@ func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
 	return nil
 }
 
-// needs is what the lock that the flags describe needs.
+// needs returns an error if the store lacks a feature that the flags need.
 func (o *lockOptions) needs(t *open.Target) error {
 	if t.Kind == open.Redis {
-		return nil // where it depends on the layout, the library says so
+		return nil // the features depend on the layout, and the library checks them
 	}
 	switch caps := t.Info().Caps; {
 	case o.Fair && !caps.Fair:
@@ -134,7 +136,8 @@ func (o *lockOptions) needs(t *open.Target) error {
 	return nil
 }
 
-// program returns what takes the lock, for this process.
+// program returns the Program with which package supervise opens the store and takes the
+// lock.
 func (o *lockOptions) program(env output.Environment) (supervise.Program, error) {
 	report := output.NewReporter(env, o.verbose)
 	logger, err := report.LibraryLogger(env)

@@ -20,14 +20,14 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// readOptions are the flags of commands that look at locks.
+// readOptions are the flags of commands that show or repair locks.
 type readOptions struct {
 	store.Connection
-	name    string // of the lock; "" means no lock, or many
+	name    string // the name of the lock; "" if the command is not about one lock
 	json    bool
 	verbose bool
 	timeout time.Duration
-	goesOn  bool // the command does not end because the store is in trouble, which is printed
+	goesOn  bool // trouble of the store is printed, and does not end the command
 	need    store.Need
 }
 
@@ -41,7 +41,7 @@ func (o *readOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
 	}
 }
 
-// reader is an open store that the command only reads.
+// reader is an open store, with the options of the command.
 type reader struct {
 	options *readOptions
 	env     output.Environment
@@ -51,7 +51,7 @@ type reader struct {
 	logger  *slog.Logger // of the library
 }
 
-// read opens the store and calls work. A signal ends its context.
+// read opens the store and calls work. A signal ends the context of work.
 func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env output.Environment, work func(context.Context, *reader) error) error {
 	report := output.NewReporter(env, o.verbose)
 	if err := o.Configure(f, env, report); err != nil {
@@ -93,24 +93,24 @@ func (o *readOptions) within(ctx context.Context, env output.Environment, report
 	return store.Failure(s.Kind, err)
 }
 
-// examine examines the store, as the command doctor does.
+// examine examines the store, for the commands doctor and serve.
 func (l *reader) examine(ctx context.Context, how examine.Options, keys int) (*doctor.Report, error) {
 	return l.options.Connection.Examine(ctx, l.store, how, keys, l.env)
 }
 
-// session is what operators work with.
+// session returns the Session with which package operate lists, tails and forces locks.
 func (l *reader) session() operate.Session {
 	return operate.Session{Console: l.console, Env: l.env, Report: l.report, JSON: l.options.json}
 }
 
-// storeFailure gives an error of the store its status; what is no error of the
-// store has one, or is a pipe that nobody reads any more.
+// storeFailure returns err with the exit status for an error of the store. An err that has a
+// status keeps it. If err is a closed pipe, the status is that of SIGPIPE, without a message.
 func storeFailure(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.EPIPE):
-		return output.Exit(128 + int(syscall.SIGPIPE)) // as of "| head"
+		return output.Exit(128 + int(syscall.SIGPIPE)) // as a command before "| head" ends
 	default:
 		return output.StoreError(err)
 	}

@@ -60,7 +60,7 @@ func nameAndPermits(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// needSizes is that of a command which changes how many may hold a semaphore.
+// needSizes returns an error if the store cannot change the number of permits of a semaphore.
 func needSizes(t *open.Target) error {
 	if t.Kind == open.Redis || t.Resizes() {
 		return nil
@@ -68,7 +68,7 @@ func needSizes(t *open.Target) error {
 	return store.Lacks(t, "cannot change how many permits a semaphore has")
 }
 
-// resized is what resize has done, for programs.
+// resized is the result of resize in JSON.
 type resized struct {
 	Name    string `json:"name"`
 	Before  int    `json:"before"`
@@ -76,7 +76,7 @@ type resized struct {
 	Free    int    `json:"free"`
 }
 
-// resize sets the number of permits and says what has become of it.
+// resize sets the number of permits and prints the result.
 func (l *reader) resize(ctx context.Context, name string, permits int) error {
 	locker := holdfast.New(l.store.Backend, &holdfast.Options{Logger: l.logger})
 	defer supervise.Drain(locker)

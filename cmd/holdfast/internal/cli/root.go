@@ -10,14 +10,15 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// Main is the program, with the arguments, the streams and the environment of its process.
-// It returns the status to exit with.
+// Main runs the program with the arguments, the streams and the environment of its process.
+// It returns the exit status.
 func Main() int {
 	env := output.Environment{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ()}
 	return run(context.Background(), ownArguments(), env)
 }
 
-// run is the program without its process: tests call it.
+// run runs the program with the given arguments and environment; tests call it. It returns
+// the exit status.
 func run(ctx context.Context, args []string, env output.Environment) int {
 	root := newRootCommand(env)
 	root.SetArgs(args)

@@ -20,7 +20,7 @@ type runOptions struct {
 	supervise.Command
 	signal string // Command.Stop, before it is parsed
 	shell  bool
-	verb   string // run, or elect
+	verb   string // "run" or "elect"
 }
 
 func (o *runOptions) addTo(f *pflag.FlagSet) {
@@ -37,7 +37,7 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 
 // addCommandTo adds the flags that are about the command.
 func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
-	f.SetInterspersed(false) // the command keeps its own flags
+	f.SetInterspersed(false) // flags after the command belong to the command
 	f.SortFlags = false
 	f.DurationVar(&o.MaxHold, "max-hold", 0, "hold the lock for this at most, and stop the command --kill-after before; 0 sets no limit")
 	f.DurationVar(&o.KillAfter, "kill-after", defaultKillAfter, "time for the command to end between --signal and SIGKILL; by default at most a third of --ttl")
@@ -45,8 +45,8 @@ func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
 }
 
-// read reads the command line, the environment and the configuration. It reports
-// whether help was all that was asked for, which it has given.
+// read reads the command line, the environment and the configuration. If --help was given, it
+// prints the help and returns true.
 func (o *runOptions) read(cmd *cobra.Command, args []string, env output.Environment) (helped bool, err error) {
 	o.verb = cmd.Name()
 	if err := o.parse(cmd, args); err != nil {
@@ -61,7 +61,7 @@ func (o *runOptions) read(cmd *cobra.Command, args []string, env output.Environm
 	return false, o.complete(cmd.Flags(), env)
 }
 
-// checkSystem refuses a command that is not for the system that this program runs on.
+// checkSystem returns an error if the system has no process groups, which the command needs.
 func checkSystem(verb string, supported bool) error {
 	if supported {
 		return nil
@@ -69,9 +69,8 @@ func checkSystem(verb string, supported bool) error {
 	return output.UsageError("%s is not available on this system, because it has no process groups; \"holdfast hold\" takes a lock here", verb)
 }
 
-// parse takes NAME and the command from args. Flags may stand before and after
-// NAME; the first word after it that is no flag starts the command, and so does
-// one "--".
+// parse takes NAME and the command from args. Flags may stand before and after NAME. The
+// command begins after "--", or else with the first word after NAME that is not a flag.
 func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return output.UsageError("no lock named; use: %s", cmd.UseLine())
@@ -94,7 +93,8 @@ func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// complete fills in what comes from elsewhere, and checks the whole.
+// complete sets the options that come from the environment, the configuration or a default,
+// and checks all options.
 func (o *runOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 	if err := o.Configure(f, env, output.NewReporter(env, o.verbose), lockSettings()...); err != nil {
 		return err

@@ -110,7 +110,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 }
 
-// serveSettings are where values come from that were not given.
+// serveSettings names the configuration key of each flag.
 func serveSettings() []store.Setting {
 	return []store.Setting{
 		{Flag: "listen", Key: "serve.listen"},
@@ -131,8 +131,9 @@ func serveSettings() []store.Setting {
 	}
 }
 
-// complete fills in what the configuration says, and refuses what would let
-// somebody in whom nobody has thought of.
+// complete sets the options that come from the configuration, and checks all options. It
+// returns an error for options with which users could read or unlock without authentication,
+// unless a flag allows that.
 func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env output.Environment, report *output.Reporter) (*serve.Authenticator, error) {
 	if err := o.Configure(f, env, report, serveSettings()...); err != nil {
 		return nil, err
@@ -170,8 +171,8 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env outpu
 	return g, nil
 }
 
-// serve shows the store until ctx ends. The findings are without locks that have no end:
-// to look for these reads all keys.
+// serve serves the pages of the store until ctx ends. Its findings do not include locks
+// without an end, because that check reads all keys.
 func (o *serveOptions) serve(ctx context.Context, g *serve.Authenticator, l *reader) error {
 	s := serve.Store{Console: l.console, Where: l.store.Where, Log: output.AuditLogger(l.env), Report: l.report}
 	s.Examine = func(ctx context.Context) (*doctor.Report, error) {

@@ -83,8 +83,9 @@ func (l *reader) lockStatus(ctx context.Context, name string, quiet bool) error 
 	}
 }
 
-// waitingFor returns who says that it waits without a place in the queue. A store, or
-// rights, that do not tell cost nothing else.
+// waitingFor returns the Detail of a held lock, for its Waits: clients that wait outside the
+// queue. It returns the zero Detail if nobody holds the lock, or if the store or the
+// permissions do not allow to read it.
 func (l *reader) waitingFor(ctx context.Context, r admin.Record) admin.Detail {
 	if r.Holders == 0 {
 		return admin.Detail{}
@@ -129,7 +130,8 @@ func (l *reader) serverStatus(ctx context.Context) error {
 	return errors.Join(print(l.env.Stdout), l.unusable(ctx))
 }
 
-// unusable returns why no lock can be taken in a store that answers, nil if nothing is wrong.
+// unusable returns why no lock can be taken in a store that answers. It returns nil if locks
+// can be taken.
 func (l *reader) unusable(ctx context.Context) error {
 	if err := l.store.Trouble(ctx); err != nil {
 		return err
@@ -154,7 +156,7 @@ func (l *reader) aboutRedis(ctx context.Context) (output.ServerStatus, error) {
 	}, err
 }
 
-// aboutStore is what is known of a store that is no Redis.
+// aboutStore returns the status of a store that is not Redis.
 func (l *reader) aboutStore(ctx context.Context) (s output.ServerStatus, err error) {
 	s.Layout = l.store.Layout
 	s.LatencyMS, err = latency(func() error {
@@ -171,7 +173,7 @@ func modeOf(info redishold.ServerInfo) string {
 	return "standalone"
 }
 
-// latency is how many milliseconds an answer takes: the median of a few.
+// latency returns the median time of five answers, in milliseconds.
 func latency(ask func() error) (float64, error) {
 	var took [5]time.Duration
 	for i := range took {

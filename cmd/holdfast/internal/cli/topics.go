@@ -129,7 +129,7 @@ that can be reached and is not read-only. postgres:// does so with
 ?target_session_attrs=read-write. Locks need one primary at a time: two servers that
 both take writes grant the same lock twice.`
 
-// newTopics are no commands, but something to read with help.
+// newTopics returns the help topics. They are not commands: "holdfast help" prints them.
 func newTopics() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: "configuration", Short: "The configuration file and the environment", Long: configurationLong},

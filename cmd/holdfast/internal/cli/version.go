@@ -31,9 +31,9 @@ func versionLine() string {
 	return fmt.Sprintf("holdfast %s %s %s/%s", versionOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// versionOf is the module's version and the commit that the program was built from, as far
-// as they are known: go install of a version knows no commit, and a clone without a tag
-// has a version that is made of its commit.
+// versionOf returns the module's version and the commit of the build, as far as they are
+// known. After go install of a version the commit is not known. The version of a clone
+// without a tag contains the commit, which is then not repeated.
 func versionOf(info *debug.BuildInfo) string {
 	v := info.Main.Version
 	if v == "" || v == "(devel)" {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// sort is what a value has to be.
+// sort is the type that a value must have.
 type sort uint8
 
 const (
@@ -20,10 +20,10 @@ const (
 	number
 	yes  // true or false
 	list // of URLs
-	some // texts: a list, or one text with commas between them, as a flag has them
+	some // several texts: a list, or one text with commas, as in a flag
 )
 
-// keys are those that a file may have, with what their values have to be.
+// keys returns the keys that a file may have, with the type of each value.
 func keys() map[string]sort {
 	all := map[string]sort{
 		"url": text, "redlock": list, "prefix": text, "redisson": path, "spring": path,
@@ -56,13 +56,13 @@ func keys() map[string]sort {
 // Keys returns the keys that a file may have, such as "lock.ttl", sorted.
 func Keys() []string { return slices.Sorted(maps.Keys(keys())) }
 
-// File is what a configuration file says. The zero File says nothing. It must not
-// be printed: values may be passwords.
+// File has the values of a configuration file. The zero File has none. It must not be
+// printed: values may be passwords.
 type File struct {
 	name   string
 	values map[string]value
-	found  bool // nobody has named it
-	secret bool // a password stands in it
+	found  bool // it was found in the current folder, and not named
+	secret bool // it contains a password
 }
 
 type value struct {
@@ -71,8 +71,8 @@ type value struct {
 	line int
 }
 
-// Lookup returns the value of a key such as "lock.ttl", and whether the file has
-// it. Files that it names are with their folder.
+// Lookup returns the value of a key such as "lock.ttl", and whether the file has it. A
+// relative path in the file is returned with the folder of the file.
 func (f *File) Lookup(key string) (string, bool) {
 	if f == nil {
 		return "", false
@@ -87,8 +87,8 @@ func (f *File) Text(key string) string {
 	return v
 }
 
-// List returns the values of a key that may have several, none if the file does not
-// have it.
+// List returns the values of a key that may have several. It returns none if the file does
+// not have the key.
 func (f *File) List(key string) []string {
 	if f == nil {
 		return nil
@@ -116,12 +116,12 @@ func (f *File) Name() string {
 	return f.name
 }
 
-// Found reports that the file was found in the current folder, and named by nobody. It may
-// have come with an archive or a clone, so it is no authority: see Find.
+// Found reports whether the file was found in the current folder, and the user has not named
+// it. It may have come with an archive or a clone, so it is not trusted: see Find.
 func (f *File) Found() bool { return f != nil && f.found }
 
-// Exposed says what others may do with the file that they must not, as Exposed does; to
-// read it is their right unless a password stands in it.
+// Exposed returns a warning if other users can write to the file, or if they can read it and
+// it contains a password. Otherwise it returns "".
 func (f *File) Exposed() string {
 	if f.Name() == "" {
 		return ""
@@ -129,21 +129,21 @@ func (f *File) Exposed() string {
 	return exposed(f.name, f.secret)
 }
 
-// Where says where a key stands, for messages.
+// Where returns the file, the line and the key, for messages.
 func (f *File) Where(key string) string {
 	return fmt.Sprintf("%s, line %d: %s", f.name, f.values[key].line, key)
 }
 
-// String returns the name of the file, and nothing of what it says.
+// String returns the name of the file, without its values.
 func (f *File) String() string { return "configuration " + f.Name() }
 
 // GoString is String: values may be passwords.
 func (f *File) GoString() string { return f.String() }
 
-// maxFile is how many bytes a configuration has at most.
+// maxFile is the largest size of a configuration, in bytes.
 const maxFile = 1 << 20
 
-// Read reads the file called name. Environment variables are looked up with env.
+// Read reads the file called name. The function env looks up environment variables.
 func Read(name string, env func(string) (string, bool)) (*File, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -161,9 +161,9 @@ func Read(name string, env func(string) (string, bool)) (*File, error) {
 // does: holdfast.yaml in the current folder, the same in the folder holdfast of the
 // user's configuration, and /etc/holdfast/holdfast.yaml.
 //
-// A file in the current folder that somebody else, other than root, owns or may
-// write to is an error: it could send the user's passwords anywhere. Nobody has named that
-// file, so it gets no variables, and can name no files outside its folder.
+// A file in the current folder is an error if a user other than this one and root owns it, or
+// if other users can write to it: it could send the user's passwords anywhere. The user has
+// not named that file, so it gets no variables, and cannot name files outside its folder.
 func Find(env func(string) (string, bool)) (*File, error) {
 	candidates := []string{foundName}
 	home, ok := env("XDG_CONFIG_HOME")
@@ -184,7 +184,7 @@ func Find(env func(string) (string, bool)) (*File, error) {
 	return readFound(foundName)
 }
 
-// FindNamed is Find, but says nothing if there is a file in the current folder.
+// FindNamed is Find, but returns the zero File if there is a file in the current folder.
 func FindNamed(env func(string) (string, bool)) (*File, error) {
 	if isFile(foundName) {
 		return &File{}, nil
@@ -192,7 +192,7 @@ func FindNamed(env func(string) (string, bool)) (*File, error) {
 	return Find(env)
 }
 
-// foundName is the name of a file that is searched for.
+// foundName is the name of the file that Find searches for.
 const foundName = "holdfast.yaml"
 
 func isFile(name string) bool {

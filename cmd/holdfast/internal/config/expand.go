@@ -12,15 +12,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
-// expand replaces ${NAME} and ${NAME:-default} by what the environment has; a
-// variable that is empty counts as unset, and one that is unset needs a default.
-// $$ is a dollar. It happens after YAML was read, so that a value cannot become
-// anything else than a value.
+// expand replaces ${NAME} and ${NAME:-default} with the value of the variable. A variable
+// that is empty counts as unset. A variable that is unset needs a default. $$ becomes a
+// dollar. expand runs after the YAML parser, so a value cannot add keys.
 //
-// In the user and the password of a URL the value is encoded, and so it is in the
-// value of a parameter: a password may have any characters there.
+// In the user, in the password and in the value of a parameter of a URL, the value is
+// encoded, because a password may have any characters.
 func (r *reader) expand(n *yaml.Node, isURL bool) (string, error) {
-	from, to := 0, 0 // where the user and the password are
+	from, to := 0, 0 // the positions of the user and the password
 	if isURL {
 		from, to = userinfo(n.Value)
 	}
@@ -51,7 +50,8 @@ func (r *reader) expand(n *yaml.Node, isURL bool) (string, error) {
 	return out.String(), failed
 }
 
-// variable returns the value of the variable that at found in text.
+// variable returns the value of the variable in text. at has the positions of the match, as
+// regexp returns them.
 func (r *reader) variable(text string, at []int) (string, error) {
 	if r.file.found {
 		return "", errors.New("there is a ${...}; " + nameIt + ", and $$ is a dollar")
@@ -72,21 +72,22 @@ func (r *reader) variable(text string, at []int) (string, error) {
 	return "", fmt.Errorf("the variable %s is not set; ${%s:-...} gives it a default", name, name)
 }
 
-// userinfo returns where the user and the password of a URL are.
+// userinfo returns the positions at which the user and the password of a URL begin and end.
 func userinfo(text string) (from, to int) {
 	p, _ := redisurl.Cut(mask(text))
 	from = len(p.Scheme) + len("://")
 	return from, from + max(0, len(p.Login)-len("@"))
 }
 
-// inParameter reports whether text at that place belongs to the value of one of a
-// URL's parameters.
+// inParameter reports whether the position place of text is in the value of a parameter of
+// the URL.
 func inParameter(text string, place int) bool {
 	_, query, ok := strings.Cut(mask(text)[:place], "?")
 	return ok && strings.LastIndexByte(query, '=') > strings.LastIndexByte(query, '&')
 }
 
-// mask hides what stands in braces, such as a default with a slash.
+// mask replaces each ${...} with letters of the same length, because a default may have a
+// slash or another special character.
 func mask(text string) string {
 	return regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("x", len(s)) })
 }

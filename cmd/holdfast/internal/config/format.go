@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Format returns a file in which keys such as "lock.ttl" have these values. A value is as it
-// is written in a file: ${NAME} is a variable.
+// Format returns the text of a configuration file in which keys such as "lock.ttl" have these
+// values. In a value ${NAME} is a variable, as in any file.
 func Format(values map[string]string) ([]byte, error) {
 	root := map[string]any{}
 	for key, value := range values {

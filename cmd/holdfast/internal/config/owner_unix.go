@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// trusted reports that nobody but the user and root can have written the file.
+// trusted reports whether only the user and root can have written the file.
 func trusted(info os.FileInfo) bool {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	own := !ok || owner.Uid == 0 || int(owner.Uid) == os.Geteuid()
@@ -15,8 +15,8 @@ func trusted(info os.FileInfo) bool {
 	return own && info.Mode().IsRegular() && !write
 }
 
-// othersMay reports what others may do with a file: everybody who is no member of its
-// group may read it, and anybody but its owner may write to it.
+// othersMay reports what other users may do with a file. read is true if every user may read
+// it. write is true if its group, or every user, may write to it.
 func othersMay(info os.FileInfo) (read, write bool) {
 	return info.Mode().Perm()&0o004 != 0, info.Mode().Perm()&0o022 != 0
 }

@@ -26,7 +26,7 @@ type reader struct {
 	env   func(string) (string, bool)
 }
 
-// parse reads content. Without env the file was found, and not named.
+// parse reads content. If env is nil, the file was found, and the user has not named it.
 func parse(name string, content []byte, env func(string) (string, bool)) (*File, error) {
 	r := reader{file: File{name: name, values: map[string]value{}, found: env == nil}, known: keys(), env: env}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
@@ -47,7 +47,8 @@ func parse(name string, content []byte, env func(string) (string, bool)) (*File,
 	return &r.file, r.contradiction()
 }
 
-// badYAML does not wrap the parser's error, which may quote the file.
+// badYAML returns an error for content that is not YAML. It does not wrap the parser's error,
+// which may quote the file.
 func (r *reader) badYAML(err error) error {
 	where := ""
 	if line := regexp.MustCompile(`line (\d+)`).FindStringSubmatch(err.Error()); line != nil {
@@ -60,7 +61,8 @@ func (r *reader) fault(line int, format string, args ...any) error {
 	return fmt.Errorf("%s, line %d: %s", r.file.name, line, fmt.Sprintf(format, args...))
 }
 
-// mapping reads the keys of a section; in is its name, with a dot at the end.
+// mapping reads the keys of a section. The parameter in is the name of the section with a dot
+// at the end, or "" for the whole file.
 func (r *reader) mapping(in string, n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" {
 		return nil
@@ -102,8 +104,8 @@ func label(in string) string {
 	return strings.TrimSuffix(in, ".") + ": "
 }
 
-// shown returns a key for people. What is no name may be a piece of a value that
-// lost its quotes.
+// shown returns a key for messages. A text that is not a name is left out: it may be a piece
+// of a value without quotes, such as a password.
 func shown(key string) string {
 	if regexp.MustCompile(`^[\w.-]{1,60}$`).MatchString(key) {
 		return strconv.Quote(key)
@@ -111,7 +113,7 @@ func shown(key string) string {
 	return "(not a name)"
 }
 
-// isSection reports that name is what keys stand in.
+// isSection reports whether name is a section, which has keys.
 func (r *reader) isSection(name string) bool {
 	for key := range r.known {
 		if strings.HasPrefix(key, name+".") {
@@ -121,7 +123,7 @@ func (r *reader) isSection(name string) bool {
 	return false
 }
 
-// meant names the keys that stand beside an unknown one.
+// meant returns the keys of the section in which an unknown key was found.
 func (r *reader) meant(name string) string {
 	in := name[:strings.LastIndexByte(name, '.')+1]
 	var beside []string
@@ -207,10 +209,12 @@ func (r *reader) list(name string, kind sort, n *yaml.Node) error {
 	return nil
 }
 
-// nameIt is the remedy for what a file cannot have that nobody has named.
+// nameIt is the remedy in errors about a file that was found, and that the user has not
+// named.
 const nameIt = "that is for a configuration that --config or HOLDFAST_CONFIG names"
 
-// inFolder reports that a file is in the current folder, or below it, also behind links.
+// inFolder reports whether a file is in the current folder or below it, also after links are
+// followed.
 func inFolder(name string) bool {
 	if !filepath.IsLocal(name) {
 		return false
@@ -224,7 +228,7 @@ func inFolder(name string) bool {
 	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
-// noteSecret notes that a password stands in the file itself.
+// noteSecret records that the file contains a password, and not only a variable for it.
 func (r *reader) noteSecret(key string, n *yaml.Node) {
 	_, inURL := redisurl.Passwords(n.Value)
 	if (strings.HasSuffix(key, ".password") || inURL) && n.Value != "" && !strings.Contains(n.Value, "${") {
@@ -232,7 +236,8 @@ func (r *reader) noteSecret(key string, n *yaml.Node) {
 	}
 }
 
-// check says what is wrong with a value, without quoting it.
+// check returns an error if a value does not have its type. The error does not quote the
+// value.
 func check(kind sort, text string) error {
 	var err error
 	switch kind {
@@ -252,7 +257,7 @@ func check(kind sort, text string) error {
 	return nil
 }
 
-// contradiction refuses keys that say different things of the same.
+// contradiction returns an error if two keys set the same thing.
 func (r *reader) contradiction() error {
 	var sources []string
 	for _, key := range []string{"url", "redlock", "redisson", "spring"} {

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// ReadFile reads a file of at most that many bytes: what is named by mistake, such as
-// /dev/zero, must not fill the memory.
+// ReadFile reads a file. It returns an error if the file has more than `most` bytes: a file
+// named by mistake, such as /dev/zero, must not fill the memory.
 func ReadFile(name string, most int) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -28,7 +28,8 @@ func readAll(file io.Reader, name string, most int) ([]byte, error) {
 // ReadPEM reads a file of certificates or of a key.
 func ReadPEM(name string) ([]byte, error) { return ReadFile(name, maxFile) }
 
-// ReadLocalPEM is ReadPEM of a file in the current folder or below it, also behind links.
+// ReadLocalPEM is ReadPEM for a file in the current folder or below it, also after links are
+// followed. Other files are an error.
 func ReadLocalPEM(name string) ([]byte, error) {
 	root, err := os.OpenRoot(".")
 	if err != nil {
@@ -43,7 +44,8 @@ func ReadLocalPEM(name string) ([]byte, error) {
 	return readAll(file, name, maxFile)
 }
 
-// Exposed says what others may do with a file of secrets, "" if nothing.
+// Exposed returns a warning if other users can read or write the file of secrets called name,
+// else "".
 func Exposed(name string) string { return exposed(name, true) }
 
 func exposed(name string, secret bool) string {
