@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// buyAll lets all buyers of this process loose at once.
+// buyAll runs all buyers of this process at the same time. It returns the first error.
 func (w *worker) buyAll(ctx context.Context) error {
 	errs := make(chan error, w.Buyers)
 	for range w.Buyers {
 		go func() { errs <- w.buy(ctx) }()
 	}
-	var first error // they fail for the same reason; once is enough
+	var first error // all fail for the same reason, so one error is enough
 	for range w.Buyers {
 		if err := <-errs; err != nil && first == nil {
 			first = err
@@ -22,7 +22,7 @@ func (w *worker) buyAll(ctx context.Context) error {
 	return first
 }
 
-// buy is one buyer: with or without the lock, what it does is the same.
+// buy does what one buyer does. With Locked it takes the lock before.
 func (w *worker) buy(ctx context.Context) (err error) {
 	var token uint64
 	if w.Locked {
@@ -54,7 +54,7 @@ func (w *worker) buy(ctx context.Context) (err error) {
 	return nil
 }
 
-// askPaymentProvider takes the time that a distant server takes to answer.
+// askPaymentProvider waits for as long as the answer of a distant server takes.
 func askPaymentProvider(ctx context.Context) error {
 	answer := time.NewTimer(3*time.Millisecond + rand.N(5*time.Millisecond)) //nolint:gosec // stands for a distant server, protects nothing
 	defer answer.Stop()

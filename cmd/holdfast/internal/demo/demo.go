@@ -16,8 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
-// FailedError is the error of a demo that ran to its end, but in which
-// something that it claims did not happen.
+// FailedError is the error of a demo that ran to its end, but did not show what it claims.
 type FailedError struct {
 	Claims []string // one sentence each
 }
@@ -66,7 +65,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	d.introduce(shown)
 	if err := d.run(ctx); err != nil {
 		if ctx.Err() != nil {
-			return context.Cause(ctx) // whatever failed, failed because of that
+			return context.Cause(ctx) // the end of ctx is the cause of every error
 		}
 		return err
 	}
@@ -78,12 +77,12 @@ type demo struct {
 	Options
 	screen
 	access access.Access
-	log    bool // of the pages: the locks have an event log
+	log    bool // set by the pages: the locks have an event log
 	shop   *shop
 	used   keyring
 }
 
-// keyring collects keys of the library.
+// keyring collects the keys that the library uses.
 type keyring struct {
 	mu   sync.Mutex
 	keys map[string]bool
@@ -104,7 +103,7 @@ func (k *keyring) all() []string {
 	return slices.Sorted(maps.Keys(k.keys))
 }
 
-// run runs all rounds and judges them.
+// run runs all rounds, prints their results, and judges them.
 func (d *demo) run(ctx context.Context) error {
 	var results []result
 	for _, round := range []func(context.Context) (result, error){d.withoutLock, d.withLock, d.pausedHolder} {
@@ -120,7 +119,7 @@ func (d *demo) run(ctx context.Context) error {
 	return d.judge(results)
 }
 
-// judge says whether everything happened that was claimed.
+// judge returns a *FailedError if something that was claimed did not happen.
 func (d *demo) judge(results []result) error {
 	var missed []string
 	for _, r := range results {
@@ -134,7 +133,7 @@ func (d *demo) judge(results []result) error {
 	return nil
 }
 
-// sweep deletes what the demo stored, also when ctx has ended.
+// sweep deletes what the demo stored. It does so even if ctx has ended.
 func (d *demo) sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 	defer cancel()
@@ -144,8 +143,8 @@ func (d *demo) sweep(ctx context.Context) error {
 	return nil
 }
 
-// phase runs a part of the demo within its time. What fails because that is
-// over, or because the demo was stopped, is reported as just that.
+// phase runs a part of the demo within a third of Timeout. If that time is over, or ctx has
+// ended, it returns that as the error, whatever failed.
 func (d *demo) phase(ctx context.Context, what string, do func(context.Context) error) error {
 	limit := d.Timeout / 3
 	tooLong := fmt.Errorf("%s took longer than %s; a longer timeout gives it more", what, limit)
@@ -155,7 +154,7 @@ func (d *demo) phase(ctx context.Context, what string, do func(context.Context) 
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
-	case errors.Is(err, context.DeadlineExceeded): // the client was a moment faster
+	case errors.Is(err, context.DeadlineExceeded): // noticed before ctx ended
 		return tooLong
 	}
 	return err

@@ -1,6 +1,6 @@
-// Package demo shows what a distributed lock is for, to someone who has never
-// used one: a shop sells more than it has, then it does not, and then a process
-// that lost its lock tries to write nevertheless.
+// Package demo shows what a distributed lock is for, to someone who has never used one. A
+// shop without a lock sells more items than it has. With a lock it does not. Then a process
+// that has lost its lock tries to write nevertheless.
 //
 // The buyers and holders are processes of their own, started from the same
 // program, because that is what a distributed lock is about. Run runs the demo

@@ -49,8 +49,8 @@ func (s *site) handler() http.Handler {
 	return s.guarded(mux)
 }
 
-// guarded answers a page on loopback only to requests for this machine: the name of another
-// site may lead here.
+// guarded refuses requests with the name of another machine, if the pages are on loopback:
+// another site can give its name the address of this machine.
 func (s *site) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		webpage.Protect(w.Header())
@@ -63,7 +63,7 @@ func (s *site) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// local reports whether a host is this machine, by a name that no other site can give it.
+// local reports whether a host is a name of this machine that no other site can have.
 func local(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -72,8 +72,9 @@ func local(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// acts guards an action: it takes GET and POST, GET because people type that into the
-// address bar, and refuses what another site makes a browser send.
+// acts guards a handler that changes something. It accepts GET and POST; GET because people
+// type the address into a browser. It refuses requests that another site has made a browser
+// send.
 func acts(next http.HandlerFunc) http.HandlerFunc {
 	protection := http.NewCrossOriginProtection()
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -112,7 +113,8 @@ func (s *site) lock(w http.ResponseWriter, r *http.Request, i *instance) {
 	})
 }
 
-// race lets the workers race for a majority, and answers with the places.
+// race lets the workers race for a majority, and answers with the order in which they got the
+// lock.
 func (s *site) race(w http.ResponseWriter, r *http.Request) {
 	s.perform(w, r, "race", &s.racing, func(ctx context.Context) (int, fmt.Stringer) { return http.StatusOK, s.redlock.run(ctx) })
 }
@@ -142,9 +144,10 @@ func (s *site) oversell(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// perform runs an action while the client waits; busy is locked if there may be one at a
-// time. For a form of the page it runs in the background, because the page shows how it
-// ended: a browser that goes on to the page of the lock must not end it.
+// perform runs an action while the client waits. If busy is not nil, it is locked meanwhile,
+// so that there is one such action at a time. For a form of the page, the action runs in the
+// background, because the page shows the result: it must not end when the browser opens the
+// page of the lock.
 func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, busy *sync.Mutex, run func(context.Context) (int, fmt.Stringer)) {
 	if busy != nil {
 		if !busy.TryLock() {
@@ -170,7 +173,7 @@ func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, bu
 	http.Redirect(w, r, "demo", http.StatusSeeOther)
 }
 
-// fault does something to an instance or a server, of which there are several, and shows the
+// fault does one of the known actions to one of several instances or servers, and shows the
 // page.
 func fault(several int, known []string, do func(n int, what string) error) http.HandlerFunc {
 	return acts(func(w http.ResponseWriter, r *http.Request) {
@@ -204,8 +207,8 @@ func fail(w http.ResponseWriter, r *http.Request, status int, err error) {
 	answer(w, r, status, problem{err.Error()})
 }
 
-// answer answers with JSON for programs that ask for it, else with text. A client that has
-// left needs no answer.
+// answer answers with JSON if the client asks for it, else with text. It ignores errors of
+// clients that have disconnected.
 func answer(w http.ResponseWriter, r *http.Request, status int, value fmt.Stringer) {
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
@@ -221,7 +224,8 @@ func answer(w http.ResponseWriter, r *http.Request, status int, value fmt.String
 	fmt.Fprintln(w, value)
 }
 
-// duration reads a parameter such as "5s"; a bare number is seconds.
+// duration reads a parameter such as "5s"; a bare number is seconds. It returns otherwise if
+// there is no parameter, and an error if the duration is longer than `most`.
 func duration(r *http.Request, name string, otherwise, most time.Duration) (time.Duration, error) {
 	text := strings.TrimSpace(r.FormValue(name))
 	if text == "" {
@@ -237,7 +241,8 @@ func duration(r *http.Request, name string, otherwise, most time.Duration) (time
 	return d, nil
 }
 
-// number reads a parameter from 1 to mostBuyers.
+// number reads a parameter from 1 to mostBuyers. It returns otherwise if there is no
+// parameter.
 func number(r *http.Request, name string, otherwise int) (int, error) {
 	text := strings.TrimSpace(r.FormValue(name))
 	if text == "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// stall takes the lock and is then paused from outside. When it continues it
-// makes the mistake that fencing is for: it writes nevertheless.
+// stall takes the lock. The demo then pauses the process until the lock is lost. When the
+// process continues, it makes the mistake that fencing is for: it writes nevertheless.
 func (w *worker) stall(ctx context.Context) error {
 	lock, err := w.locker.Lock(ctx, w.lock)
 	if err != nil {
@@ -31,8 +31,7 @@ func (w *worker) stall(ctx context.Context) error {
 	return nil
 }
 
-// inherit waits for the lock, writes, and keeps the lock until it has to
-// finish.
+// inherit waits for the lock, writes, and keeps the lock until the demo sends "finish".
 func (w *worker) inherit(ctx context.Context) (err error) {
 	lock, err := w.locker.Lock(ctx, w.lock)
 	if err != nil {

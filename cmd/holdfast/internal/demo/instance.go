@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// mostProcesses bounds the requests that wait for or hold the lock, of each instance.
+// mostProcesses bounds the requests of each instance that wait for the lock or hold it.
 const mostProcesses = 8
 
 // instance is one of the two programs that take the lock. It has a process for each request
@@ -46,7 +46,7 @@ func (i *instance) lock(ctx context.Context, work time.Duration) (*claimResult, 
 		case failed:
 			result = &claimResult{Outcome: outcomeFailed, Error: m.Text}
 		case done:
-			p.cancel() // it has no more to do
+			p.cancel() // the process has nothing more to do
 		}
 	}
 	i.mu.Lock()
@@ -78,7 +78,7 @@ func (i *instance) start(ctx context.Context, work time.Duration) (*process, err
 	return p, err
 }
 
-// do pauses, resumes, kills or cuts off all processes, or mends their network.
+// do pauses, resumes or kills all processes, or cuts or restores their network.
 func (i *instance) do(what string) (err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -151,7 +151,7 @@ func (r *claimResult) String() string {
 	}
 }
 
-// short shows a time in ms to people.
+// short formats a time in ms.
 func short(ms int64) string {
 	d := time.Duration(ms) * time.Millisecond
 	switch {

@@ -57,16 +57,16 @@ func (w *worker) claim(ctx context.Context) *claimResult {
 	return r
 }
 
-// hold works, and writes at the beginning, which shows the ledger our token: from then on it
-// refuses smaller ones. It writes at the end too. A holder that has lost the lock makes the
-// mistake that fencing is for: it writes nevertheless, as soon as the network lets it.
+// hold writes to the ledger, works, and writes again. The first write shows the token to the
+// ledger, which then refuses smaller tokens. A holder that has lost the lock makes the
+// mistake that fencing is for: it writes nevertheless, as soon as the network works.
 func (w *worker) hold(ctx context.Context, lock *holdfast.Lock, r *claimResult) error {
 	working := lock.Context(ctx)
 	_, err := w.write(working, lock.Token())
 	if err == nil && !retry.Sleep(working, w.Work) {
 		err = context.Cause(working)
 	}
-	if lost := lock.Err(); lost != nil { // also if the work ended at the same moment: a paused process wakes to both
+	if lost := lock.Err(); lost != nil { // a paused process may notice both at once
 		err = lost
 	}
 	if err == nil || errors.Is(err, holdfast.ErrLost) {
@@ -75,14 +75,14 @@ func (w *worker) hold(ctx context.Context, lock *holdfast.Lock, r *claimResult) 
 	return err
 }
 
-// write writes to the ledger as soon as the network lets it, and tries no longer than ctx
-// lasts. It returns what the ledger did with the write.
+// write writes to the ledger. It repeats a failed write until ctx ends. It returns "accepted"
+// or "refused", as the ledger has answered.
 func (w *worker) write(ctx context.Context, token uint64) (string, error) {
 	for {
 		accepted, _, err := w.shop.write(ctx, w.Name, token)
 		switch {
 		case err == nil && accepted:
-			_ = w.shop.keepFor(ctx, tokenCounter) // else the next write does it
+			_ = w.shop.keepFor(ctx, tokenCounter) // if this fails, the next write does it
 			return "accepted", nil
 		case err == nil:
 			return "refused", nil

@@ -15,15 +15,15 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// leaseElsewhere is the lease of the lock whose holder is paused, in a store that is no
-// Redis: such keep leases of whole seconds, and of two at least.
+// leaseElsewhere is the lease of the lock whose holder is paused, in a store that is not
+// Redis. Some of these keep only whole seconds, and at least two.
 const leaseElsewhere = 2 * time.Second
 
-// sharedName is a name for the lock that is the same for all demos.
+// sharedName is a name of the lock that all demos share.
 const sharedName = "holdfast-demo:" + lockName
 
-// locksName is what the lock is called in a store that is no Redis. A database keeps a
-// row for each name that was ever locked: it is one for all demos.
+// locksName returns the name of the lock in a store that is not Redis. A database keeps a row
+// for each name that was ever locked, so all demos use one name there.
 func locksName(a access.Access, k keys) string {
 	if kind, _ := open.KindOf(a.URL); kind == open.Etcd {
 		return k.lock()
@@ -31,9 +31,9 @@ func locksName(a access.Access, k keys) string {
 	return sharedName
 }
 
-// Try takes the lock of the demo in a store that is no Redis and releases it: an error
-// says why the demo cannot run there. It is that of Target.Open or of a TryLock.
-// That another demo has the lock is none.
+// Try takes the lock of the demo in a store that is not Redis, and releases it. It returns an
+// error of Target.Open or TryLock if the demo cannot run there. If another demo holds the
+// lock, Try returns nil.
 func Try(ctx context.Context, t *open.Target) error {
 	s, err := t.Open(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func Try(ctx context.Context, t *open.Target) error {
 	return lock.Unlock()
 }
 
-// openLocks opens the store of the locks; shut closes it.
+// openLocks opens the store of the locks. The caller must call shut to close it.
 func (w *worker) openLocks(ctx context.Context) (shut func(), err error) {
 	o := &holdfast.Options{TTL: w.Lease, Note: w.Name}
 	if w.Locks.URL != "" {
@@ -83,7 +83,7 @@ func (w *worker) openLocks(ctx context.Context) (shut func(), err error) {
 			last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 			defer stop()
 			_ = w.locker.Drain(last) // the lease ends what is left
-			_ = log.Flush(last)      // or is missing
+			_ = log.Flush(last)      // entries that cannot be written are missing
 			conn.Close()
 		}
 	}
@@ -91,7 +91,7 @@ func (w *worker) openLocks(ctx context.Context) (shut func(), err error) {
 	return shut, nil
 }
 
-// introduceLocks says where the locks are, and how to watch them, in a store that is no
+// introduceLocks prints where the locks are, and how to watch them, for a store that is not
 // Redis.
 func (d *demo) introduceLocks() {
 	name := locksName(d.Locks, d.shop.keys)
@@ -113,8 +113,8 @@ func (d *demo) introduceLocks() {
 	d.printf("That row stays, as %s counts its tokens in it.", kind.Title())
 }
 
-// lookElsewhere keeps alice's lock for as long as it is to be shown, in a store whose
-// record of it the demo does not read.
+// lookElsewhere waits for Look while alice holds the lock in a store that is not Redis. The
+// demo does not read the lock there.
 func (t *takeover) lookElsewhere(ctx context.Context) error {
 	timer := time.NewTimer(t.Look)
 	defer timer.Stop()

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// samples is how often the lease is read while a held lock is shown on
-// something that is no terminal.
+// samples is how often the lease of a held lock is read if the output is not a terminal.
 const samples = 6
 
 // look shows alice's lock unchanged in Redis, and how its lease is renewed.
@@ -46,14 +45,14 @@ func (t *takeover) look(ctx context.Context) error {
 	return nil
 }
 
-// lostEarly is what it means that alice speaks, or ends, while she is to hold the lock.
+// lostEarly returns the error for a message or the end of alice while she should hold the
+// lock.
 func (t *takeover) lostEarly(m message, ok bool) error {
 	return errors.Join(t.alice.verify(m, ok), errors.New("alice lost her lock although she was not paused"))
 }
 
-// watchLease reads the lease again and again for as long as a lock is to be
-// shown, and returns what it read. On a terminal, where all of it can be seen
-// passing by, that is only the renewals.
+// watchLease reads the lease again and again for the time Look, and returns what it read. On
+// a terminal it returns only the renewals, because the status line shows all of it.
 func (t *takeover) watchLease(ctx context.Context) ([]string, error) {
 	every := t.Look / samples
 	if t.live {

@@ -6,22 +6,22 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 )
 
-// A process of the demo is given its job as one line of JSON on its standard
-// input (so that a password is not in the process list), then one
-// word per line: "go", for a holder "finish", for an instance "cut" and "mend". It answers with one message
-// per line. When its input ends it gives up: no process outlives the demo.
+// A process of the demo gets its job as one line of JSON on its standard input, so that a
+// password is not in the process list. Then it gets one word per line: "go", for a holder
+// "finish", for an instance "cut" and "mend". It answers with one message per line. It ends
+// when its input ends, so no process outlives the demo.
 const (
 	wordGo     = "go"
 	wordFinish = "finish"
-	wordCut    = "cut"  // the network, of an instance
-	wordMend   = "mend" // likewise
+	wordCut    = "cut"  // cuts the network of an instance
+	wordMend   = "mend" // ends "cut"
 )
 
 // job is what a process has to do.
 type job struct {
 	Role   role
 	Access access.Access
-	Locks  access.Access // without a URL: as Access
+	Locks  access.Access // the store of the locks; without a URL it is Access
 	Keys   keys
 	Name   string        // of the holder: "alice"
 	Buyers int           // how many buyers to simulate
@@ -65,6 +65,6 @@ const (
 	unlocked kind = "unlocked" // a holder called Unlock
 	answered kind = "answered" // an instance has released its lock, or does not hold it any more
 	touched  kind = "touched"  // the library is going to use a key
-	failed   kind = "failed"   // something went wrong that is not part of the show
-	done     kind = "done"     // nothing more to say
+	failed   kind = "failed"   // an error that the demo does not show on purpose
+	done     kind = "done"     // the last message
 )

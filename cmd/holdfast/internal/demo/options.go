@@ -31,7 +31,7 @@ type Options struct {
 	Env    []string
 
 	lease    time.Duration // of the lock whose holder is paused
-	unlocked bool          // tests: do not lock in the round that should
+	unlocked bool          // for tests: round 2 does not lock
 }
 
 const (
@@ -40,7 +40,7 @@ const (
 	maxProcesses = 64
 )
 
-// Check answers what is wrong with the options, nil if nothing is.
+// Check returns an error if an option is not valid.
 func (o *Options) Check() error {
 	switch {
 	case o.Items < 1:

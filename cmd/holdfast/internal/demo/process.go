@@ -13,25 +13,25 @@ import (
 // goodbye is how long a process may take to end before it is killed.
 const goodbye = 2 * time.Second
 
-// process is one process of the demo, seen from the demo.
+// process is a process that the demo has started.
 type process struct {
 	name     string
 	cmd      *exec.Cmd
 	cancel   context.CancelFunc
 	stdin    io.WriteCloser
-	note     func(key string) // is notified of keys that the library uses there
+	note     func(key string) // gets the keys that the library uses there
 	messages chan message     // closed when the process is gone
-	err      error            // why it ended badly; to be read once messages is closed
+	err      error            // the error with which it ended; read it after messages is closed
 }
 
-// start starts a process of the rounds and hands it its job, as startProcess does.
+// start starts a process of the rounds and sends it its job, as startProcess does.
 func (d *demo) start(ctx context.Context, j job) (*process, error) {
 	j.Access, j.Locks, j.Keys, j.Log = d.access, d.Locks, d.shop.keys, d.log
 	return startProcess(ctx, d.Worker, d.Env, j, d.used.add)
 }
 
-// startProcess starts a process and hands it its job. note gets the keys that the library
-// uses there. The process ends with ctx, and end must be called.
+// startProcess starts a process and sends it its job. note gets the keys that the library
+// uses there. The process ends with ctx. The caller must call end.
 func startProcess(ctx context.Context, command, env []string, j job, note func(key string)) (*process, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &process{name: j.Name, cancel: cancel, note: note, messages: make(chan message)}
@@ -58,7 +58,7 @@ func startProcess(ctx context.Context, command, env []string, j job, note func(k
 			}
 		}
 	}()
-	_ = json.NewEncoder(p.stdin).Encode(j) // as in say
+	_ = json.NewEncoder(p.stdin).Encode(j) // an error is ignored, as in send
 	return p, nil
 }
 
@@ -72,14 +72,14 @@ func (p *process) launch() (stdout io.Reader, err error) {
 	return stdout, p.cmd.Start()
 }
 
-// listen passes messages on until there will be no more. Those of the end are passed on
-// too: end reads what no other goroutine wants.
+// listen sends the messages of the process to the channel messages until its output ends. The
+// receiver must read all of them; end reads those that nobody else reads.
 func (p *process) listen(stdout io.Reader) {
 	messages := json.NewDecoder(stdout)
 	for {
 		var m message
 		if messages.Decode(&m) != nil {
-			_, _ = io.Copy(io.Discard, stdout) // whatever it prints, it must not block
+			_, _ = io.Copy(io.Discard, stdout) // the process must not block, whatever it prints
 			return
 		}
 		if m.Kind == touched {
@@ -90,28 +90,29 @@ func (p *process) listen(stdout io.Reader) {
 	}
 }
 
-// send sends a word. A process that does not take it is gone, and next knows why.
+// send sends a word. It ignores an error: the process has ended, and next returns why.
 func (p *process) send(word string) { _, _ = fmt.Fprintln(p.stdin, word) }
 
-// askToEnd closes the input of the process, which makes it give up. A paused
-// process would not notice.
+// askToEnd closes the input of the process, which then ends. It first resumes the process,
+// because a paused process would not notice.
 func (p *process) askToEnd() error {
 	_ = p.resume()
 	return p.stdin.Close()
 }
 
-// end ends the process, by force if need be, and waits until it is gone.
+// end ends the process, and waits until it has ended. If the process takes longer than
+// goodbye, it is killed.
 func (p *process) end() {
 	p.cancel()
-	for range p.messages { // nobody is interested any more
+	for range p.messages { // no other goroutine reads them any more
 	}
 }
 
-// next returns the next message. A process that failed, or is gone, is an error.
+// next returns the next message. It returns an error if the process has failed or ended.
 func (p *process) next(ctx context.Context) (message, error) {
 	select {
 	case m, ok := <-p.messages:
-		if !ok && ctx.Err() != nil { // it ended because it had to
+		if !ok && ctx.Err() != nil { // the end of ctx has ended it
 			return m, context.Cause(ctx)
 		}
 		return m, p.verify(m, ok)
@@ -120,7 +121,7 @@ func (p *process) next(ctx context.Context) (message, error) {
 	}
 }
 
-// verify answers what is wrong with a message that came, or did not.
+// verify returns an error if m is a failure, or if ok is false: the process has ended.
 func (p *process) verify(m message, ok bool) error {
 	switch {
 	case !ok && p.err != nil:
@@ -133,7 +134,7 @@ func (p *process) verify(m message, ok bool) error {
 	return nil
 }
 
-// expect returns the next message, which has to be of that kind.
+// expect returns the next message, and an error if it is not of the kind want.
 func (p *process) expect(ctx context.Context, want kind) (message, error) {
 	m, err := p.next(ctx)
 	if err == nil && m.Kind != want {
@@ -142,5 +143,5 @@ func (p *process) expect(ctx context.Context, want kind) (message, error) {
 	return m, err
 }
 
-// pid returns the number under which the system knows the process.
+// pid returns the process ID.
 func (p *process) pid() int { return p.cmd.Process.Pid }

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// attempts is how often the race without a lock may be run: it is lost by
-// chance, if nearly always.
+// attempts is how often the race without a lock may run: nearly every race oversells, but not
+// each.
 const attempts = 3
 
-// raceLease is the TTL of the buyers' locks. They are renewed and hold for
-// milliseconds, so it only matters if one of them dies.
+// raceLease is the TTL of the buyers' locks. A buyer holds the lock for milliseconds, so the
+// TTL matters only if a process of buyers crashes.
 const raceLease = 10 * time.Second
 
 // withoutLock shows that a shop without a lock sells what it does not have.
@@ -57,7 +57,7 @@ func (d *demo) withLock(ctx context.Context) (result, error) {
 	return r, nil
 }
 
-// outcome is what a race came to.
+// outcome is the result of a race.
 type outcome struct {
 	tokens  []uint64 // of the sales, in their order
 	soldOut int
@@ -66,7 +66,7 @@ type outcome struct {
 	took    time.Duration
 }
 
-// check notes what a race with a lock must not do.
+// check adds to r what must not happen in a race with a lock.
 func (o outcome) check(r *result) {
 	if r.sold != r.items {
 		r.miss("with a lock %d of %d items were sold", r.sold, r.items)
@@ -85,7 +85,8 @@ func (o outcome) check(r *result) {
 	}
 }
 
-// race lets all buyers loose and returns what came of it.
+// race runs all buyers once and returns the result. The parameter what is the name of the
+// phase.
 func (d *demo) race(ctx context.Context, what string, locked bool) (o outcome, err error) {
 	err = d.phase(ctx, what, func(ctx context.Context) error {
 		if err := d.shop.sweep(ctx); err != nil {
@@ -147,7 +148,7 @@ func (d *demo) startWorkers(ctx context.Context, locked bool) (workers, error) {
 	return w, nil
 }
 
-// follow starts the race and counts until every process is done.
+// follow starts the race and counts the messages until every process is done.
 func (d *demo) follow(ctx context.Context, w workers) (outcome, error) {
 	started := time.Now()
 	for _, p := range w {
@@ -181,14 +182,15 @@ func (d *demo) follow(ctx context.Context, w workers) (outcome, error) {
 	return o, nil
 }
 
-// news is a message of one of the workers, or why there are no more.
+// news is a message of one of the workers, or the error after which it sends no more.
 type news struct {
 	message
 	err error
 }
 
-// merge brings the messages of all processes together, each until it is done or
-// failed. The channel is closed when there are no more; stop waits for that.
+// merge returns a channel with the messages of all processes, each until it is done or has
+// failed. The channel is closed when there are no more. The function that it returns ends
+// this, and waits until the channel is closed.
 func (w workers) merge(ctx context.Context) (<-chan news, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	all := make(chan news)

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
-// CheckURL says what is wrong with the URL of a Redis for the demo: it must be
-// one server, as the demo has keys of its own that a cluster would spread.
+// CheckURL returns an error if raw is not the URL of a single Redis server. The demo has keys
+// of its own, which would be in several slots of a cluster.
 func CheckURL(raw string) error {
 	u, hosts, err := redisurl.Parse(raw)
 	if err != nil {

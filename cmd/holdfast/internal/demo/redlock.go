@@ -33,7 +33,7 @@ type redlock struct {
 // race is the result of a race. Times are in ms.
 type race struct {
 	Round    int         `json:"round"`
-	Running  bool        `json:"running"`  // false: the answer comes at the end
+	Running  bool        `json:"running"`  // always false: the answer is sent at the end
 	Workers  []raceEntry `json:"workers"`  // in the order in which they got the lock, those without it last
 	Overlaps int         `json:"overlaps"` // how often two of them held it at once
 	Took     int64       `json:"took_ms"`
@@ -50,8 +50,7 @@ type raceEntry struct {
 	Error  string   `json:"error,omitempty"`
 }
 
-// voter is a server that keeps its last vote. The vote of an attempt that failed stands until
-// the next attempt is answered.
+// voter is the backend of one server that remembers the result of its last Try.
 type voter struct {
 	driver.Backend
 	server *server
@@ -81,7 +80,7 @@ func (r *redlock) run(ctx context.Context) *race {
 	r.round++
 	now := &race{Round: r.round, Workers: make([]raceEntry, racers)}
 	began := time.Now()
-	log := audit.New(r.servers[0].backend, nil) // the one of the dashboard
+	log := audit.New(r.servers[0].backend, nil) // in the server that the dashboard shows
 	var all sync.WaitGroup
 	for i := range now.Workers {
 		all.Go(func() { r.compete(ctx, fmt.Sprintf("worker %d", i+1), log.Observe, now, &now.Workers[i]) })
@@ -93,14 +92,14 @@ func (r *redlock) run(ctx context.Context) *race {
 	})
 	last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer stop()
-	_ = log.Flush(last) // or is missing
+	_ = log.Flush(last) // entries that cannot be written are missing
 	for _, s := range r.servers {
-		_ = s.shop.keepFor(last, tokenCounter) // an unreachable server keeps its own
+		_ = s.shop.keepFor(last, tokenCounter) // if the server is unreachable, the key stays
 	}
 	return now
 }
 
-// compete is one worker's part.
+// compete runs one worker, and records its result in e.
 func (r *redlock) compete(ctx context.Context, name string, observe func(context.Context, holdfast.Event), now *race, e *raceEntry) {
 	var members []driver.Backend
 	for _, s := range r.servers {
@@ -125,7 +124,7 @@ func (r *redlock) compete(ctx context.Context, name string, observe func(context
 		now.inside.Add(-1)
 		err = cmp.Or(lock.Err(), lock.Unlock())
 	}
-	for _, m := range members { // by now all have voted
+	for _, m := range members { // all servers have answered by now
 		vote, _ := m.(*voter).vote.Load().(string)
 		e.Votes = append(e.Votes, vote)
 	}

@@ -16,7 +16,7 @@ const saleLimit = time.Minute
 // sale is the result of a sale. Times are in ms.
 type sale struct {
 	Locked  bool   `json:"locked"`
-	Running bool   `json:"running"` // false: the answer comes at the end
+	Running bool   `json:"running"` // always false: the answer is sent at the end
 	Over    bool   `json:"over"`    // it ended without an error
 	Buyers  int    `json:"buyers"`
 	Items   int    `json:"items"`
@@ -27,7 +27,8 @@ type sale struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// sell runs a sale, a round of the terminal's demo. The caller sets Locked, Buyers and Items.
+// sell runs a sale, like a round of the demo on the terminal. The caller sets Locked, Buyers
+// and Items of now. sell returns now with the result.
 func (s *site) sell(ctx context.Context, now sale) sale {
 	first := s.servers[0]
 	shop := newShop(first.shop.conn, keys{Prefix: prefix, Below: "shop:" + strings.ToLower(rand.Text()[:6]) + ":"})

@@ -21,7 +21,7 @@ type sceneData struct {
 	Buyers, Items int
 }
 
-// Result returns the last result of an action that the page has started, "" before.
+// Result returns the last result of an action that the page has started, "" if there is none.
 func (d sceneData) Result(action string) string {
 	value, _ := d.site.results.Load(action)
 	text, _ := value.(string)
@@ -43,7 +43,7 @@ func (s *site) sceneData() sceneData {
 	return d
 }
 
-// scenes is the page of scenes.
+// scenes returns the handler of the page of scenes.
 func (s *site) scenes() http.HandlerFunc {
 	page := template.Must(template.New("demo.html").Funcs(template.FuncMap{"next": func(n int) int { return n + 1 }}).ParseFS(pageFiles, "page/demo.html"))
 	return func(w http.ResponseWriter, _ *http.Request) {
@@ -52,6 +52,6 @@ func (s *site) scenes() http.HandlerFunc {
 			panic(err) // a template that does not fit its data
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(b.Bytes()) // a browser that has left needs no answer
+		_, _ = w.Write(b.Bytes()) // the browser may have disconnected
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// screen prints for people. It is used by one goroutine. Errors of the writer
-// are dropped: a demo whose reader has gone away has nobody to tell.
+// screen prints text for people. Only one goroutine may use it. It ignores errors of the
+// writer: nobody reads the output then.
 type screen struct {
 	out   io.Writer
 	live  bool // the last line can be rewritten
 	color bool
-	dirty bool // there is a status line to be wiped
+	dirty bool // the last line is a status line, which must be erased
 }
 
 // heading prints a title with an empty line before it.
@@ -36,8 +36,8 @@ func (s *screen) print(text string) {
 	_, _ = io.WriteString(s.out, text)
 }
 
-// status shows a line that the next one replaces. Where lines cannot be
-// replaced it is not shown.
+// status shows a line that the next line replaces. If lines cannot be replaced, it prints
+// nothing.
 func (s *screen) status(format string, args ...any) {
 	if !s.live {
 		return
@@ -69,7 +69,7 @@ func (s *screen) paint(how style, text string) string {
 	return "\x1b[" + string(how) + "m" + text + "\x1b[0m"
 }
 
-// bar draws how much of a whole is there.
+// bar draws the fraction part/whole.
 func bar(part, whole float64) string {
 	const width = 24
 	n := min(max(int(part/whole*width+0.5), 0), width)

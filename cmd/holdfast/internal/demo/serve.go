@@ -26,9 +26,9 @@ var errEnding = errors.New("the demo is being ended")
 
 // PageOptions say what to serve, and where. Out and Worker must be set.
 type PageOptions struct {
-	// Access are the servers, one or an odd number of independent ones. The first keeps
-	// the locks that the dashboard shows; all are the servers of Redlock. Stand-ins in
-	// this process make them three.
+	// Access are the servers: none, one or an odd number of independent ones. The first has
+	// the locks that the dashboard shows. All are the servers of Redlock. If there are fewer
+	// than three, stand-ins in this process make them three.
 	Access []access.Access
 
 	Listen string    // host:port; port 0 for any
@@ -40,7 +40,7 @@ type PageOptions struct {
 	lease time.Duration // of the lock that the instances take
 }
 
-// Check answers what is wrong with the options, nil if nothing is.
+// Check returns an error if an option is not valid.
 func (o *PageOptions) Check() error {
 	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
 		return fmt.Errorf("--listen: %w; use host:port, as 127.0.0.1:7071", err)
@@ -87,9 +87,9 @@ type site struct {
 	racing    sync.Mutex
 	selling   [2]sync.Mutex // without the lock, with it
 
-	life context.Context // ends with the site, because of errEnding
+	life context.Context // ends with the site; its cause is errEnding
 	end  context.CancelCauseFunc
-	all  sync.WaitGroup // what the site has started
+	all  sync.WaitGroup // the goroutines that the site has started
 
 	results sync.Map // of the page's actions: the text of the last result, by the name of the action
 }
@@ -130,8 +130,8 @@ func (s *site) close() {
 func (s *site) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog:    slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // browsers that hang up are no news
-		BaseContext: func(net.Listener) context.Context { return s.life },    // at its end, waiting requests get an answer
+		ErrorLog:    slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // broken connections
+		BaseContext: func(net.Listener) context.Context { return s.life },    // its end ends waiting requests
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -169,8 +169,9 @@ func (s *site) introduce(out io.Writer) {
 	}
 }
 
-// second is the command line of another page that shares the locks, without a password. The
-// stand-ins beside a server that was given are for the Redlock of this page only.
+// second returns the command line of another page that shares the locks. It has no password.
+// Stand-ins that were added to a given server are left out: they are only for the Redlock of
+// this page.
 func (s *site) second() string {
 	text := "holdfast demo --serve --listen 127.0.0.1:7072"
 	for _, n := range s.servers {

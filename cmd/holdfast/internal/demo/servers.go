@@ -22,14 +22,14 @@ const tokenCounter = prefix + "holdfast:token"
 
 var errCut = errors.New("the network is cut")
 
-// network is a connection that can be cut: then each command fails. A command that is under
-// way at that moment still gets its answer.
+// network is a connection that can be cut: then each new command fails. A command that was
+// sent before still gets its answer.
 type network struct {
 	redishold.Conn
 	cut *atomic.Bool
 }
 
-// Do runs calls, or answers that the network is cut.
+// Do runs calls. While the network is cut, each result has errCut.
 func (n network) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
 	if !n.cut.Load() {
 		return n.Conn.Do(ctx, calls...)

@@ -17,16 +17,16 @@ var commandSource string
 //go:embed ledger.lua
 var ledgerSource string
 
-// keep is how long the demo's keys stay in Redis if nobody deletes them because
-// the demo was killed.
+// keep is how long the demo's keys stay in Redis if the demo is killed and cannot delete
+// them.
 const keep = 5 * time.Minute
 
 // lockName is what the demo locks.
 const lockName = "stock:42"
 
-// keys are the names of what the demo stores. They all begin with the same
-// prefix, which no other run shares; the library's own keys do as well. Runs of the
-// pages share the prefix, and what is Below it is of one run.
+// keys are the names of the keys that the demo stores. They all begin with Prefix, and so do
+// the keys of the library. On the terminal each run has its own Prefix. All pages share one
+// Prefix, and each of their runs has its own Below.
 type keys struct {
 	Prefix, Below string
 }
@@ -39,9 +39,9 @@ func (k keys) stock() string  { return k.lock() + ":left" }
 func (k keys) sales() string  { return k.lock() + ":sales" }
 func (k keys) ledger() string { return k.lock() + ":ledger" }
 
-// shop is the data that the demo is about. It uses plain Redis commands, one
-// after the other, as an application does that has no lock. Each is the only command of a
-// script, because a redishold.Conn runs nothing else.
+// shop is the data of the demo. It runs single Redis commands, one after the other, as an
+// application without a lock does. Each command is a script of its own, because a
+// redishold.Conn runs only scripts.
 type shop struct {
 	conn            redishold.Conn
 	shut            func() // closes conn
@@ -161,8 +161,7 @@ func (s *shop) hash(ctx context.Context, key string) (map[string]string, error) 
 	return m, err
 }
 
-// lockRecord returns what Redis shows of the lock: its fields, and what is left
-// of its lease.
+// lockRecord returns the fields of the lock in Redis, and the rest of its lease.
 func (s *shop) lockRecord(ctx context.Context) (map[string]string, time.Duration, error) {
 	fields, err := s.hash(ctx, s.keys.lock())
 	if err != nil {
@@ -172,16 +171,15 @@ func (s *shop) lockRecord(ctx context.Context) (map[string]string, time.Duration
 	return fields, left, err
 }
 
-// leaseLeft returns what is left of the lock's lease, negative without a lock.
+// leaseLeft returns the rest of the lock's lease. It is negative if there is no lock.
 func (s *shop) leaseLeft(ctx context.Context) (time.Duration, error) {
 	reply, err := s.do(ctx, "PTTL", s.keys.lock())
 	ms, _ := reply.(int64)
 	return time.Duration(ms) * time.Millisecond, err
 }
 
-// sweep deletes everything that a round stored, and more keys. All of them are
-// known, so nothing has to be searched for in a database that belongs to
-// somebody.
+// sweep deletes everything that a round stored, and the keys in more. It knows all keys, so
+// it need not search a database that belongs to somebody.
 func (s *shop) sweep(ctx context.Context, more ...string) error {
 	for _, key := range append(more, s.keys.lock(), s.keys.stock(), s.keys.sales(), s.keys.ledger()) {
 		if _, err := s.do(ctx, "DEL", key); err != nil {

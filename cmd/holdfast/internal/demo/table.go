@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// result is one row of the table, and what the demo learned from it.
+// result is one row of the table, with the claims that were not met.
 type result struct {
 	round               string
 	buyers, items, sold int
@@ -15,10 +15,10 @@ type result struct {
 	missed              []string // what was claimed and did not happen
 }
 
-// oversold is how many were sold that did not exist.
+// oversold returns how many items were sold that did not exist.
 func (r result) oversold() int { return max(r.sold-r.items, 0) }
 
-// miss notes that something which the demo claims did not happen.
+// miss records that a claim of the demo did not happen.
 func (r *result) miss(format string, args ...any) {
 	r.missed = append(r.missed, fmt.Sprintf(format, args...))
 }

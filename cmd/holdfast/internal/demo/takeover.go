@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// takeover is round 3: alice is paused while she holds the lock, bob takes over.
+// takeover is round 3: alice is paused while she holds the lock, and bob gets it.
 type takeover struct {
 	*demo
 	*result
@@ -35,7 +35,7 @@ func (d *demo) pausedHolder(ctx context.Context) (result, error) {
 		do   func(context.Context) error
 	}{
 		{"alice's lock", t.aliceLocks},
-		{"", t.look}, // takes its own time
+		{"", t.look}, // it takes as long as Look, without the limit of a phase
 		{"pausing alice", t.pauseAlice},
 		{"bob's turn", t.bobTakesOver},
 		{"alice's awakening", t.aliceWakes},
@@ -54,7 +54,7 @@ func (d *demo) pausedHolder(ctx context.Context) (result, error) {
 	return r, nil
 }
 
-// prepare starts both processes, which live as long as ctx.
+// prepare starts both processes. They end with ctx.
 func (t *takeover) prepare(ctx context.Context) (err error) {
 	return t.phase(ctx, "round 3, starting alice and bob,", func(phase context.Context) error {
 		if err := t.shop.sweep(phase); err != nil {
@@ -106,7 +106,7 @@ func (t *takeover) pauseAlice(context.Context) error {
 	return nil
 }
 
-// bobTakesOver lets bob wait until alice's lease has ended, and write.
+// bobTakesOver lets bob wait until alice's lease has ended, take the lock, and write.
 func (t *takeover) bobTakesOver(ctx context.Context) error {
 	asked := time.Now()
 	t.bob.send(wordGo)
@@ -152,8 +152,8 @@ func (t *takeover) watch(ctx context.Context, asked time.Time) (message, error) 
 	}
 }
 
-// aliceWakes lets alice continue: she learns of the loss, ignores it, and is
-// refused.
+// aliceWakes lets alice continue. She is notified of the loss, writes nevertheless, and the
+// ledger refuses her write.
 func (t *takeover) aliceWakes(ctx context.Context) error {
 	woken := time.Now()
 	if err := t.alice.resume(); err != nil {
@@ -190,8 +190,8 @@ func (t *takeover) aliceWakes(ctx context.Context) error {
 	return nil
 }
 
-// finish lets bob unlock, which shows that the lock is still his, and counts
-// what was sold.
+// finish lets bob unlock, which shows that he still had the lock. It then checks that the
+// ledger has one row, by bob.
 func (t *takeover) finish(ctx context.Context) error {
 	t.bob.send(wordFinish)
 	m, err := t.bob.expect(ctx, unlocked)
@@ -212,7 +212,7 @@ func (t *takeover) finish(ctx context.Context) error {
 	return nil
 }
 
-// ms shows a short duration.
+// ms formats a short duration.
 func ms(d time.Duration) string {
 	if d < time.Millisecond {
 		return "less than 1 ms"

@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Work is one process of the demo: it reads its job and its orders from in and
-// reports on out what happened. It returns when the job is done and in has ended,
-// or when in ends early. As with an *os.File, several goroutines may write to
-// out, and what each writes stays together.
+// Work does the work of one process of the demo. It reads its job and the words of the demo
+// from the reader in, and writes its messages to out. It returns when the job is done and the
+// reader in has ended, or when the reader ends early. Several goroutines may write to out at
+// the same time, so out must keep each write together, as an *os.File does.
 func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -34,7 +34,7 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer cancel() // the demo is gone or has heard enough
+		defer cancel() // the demo has ended, or needs no more messages
 		for lines.Scan() {
 			select {
 			case w.words <- lines.Text():
@@ -50,13 +50,13 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// worker is what the roles have in common.
+// worker has what all roles need.
 type worker struct {
 	job
 	words  chan string
 	out    io.Writer
 	shop   *shop
-	lock   string // its name
+	lock   string // the name of the lock
 	locker *holdfast.Locker
 	cut    atomic.Bool // the network
 
@@ -94,7 +94,7 @@ func (w *worker) work(ctx context.Context) error {
 	}
 }
 
-// await waits for a word from the demo.
+// await waits until the demo sends word. It returns an error if the demo sends another word.
 func (w *worker) await(ctx context.Context, word string) error {
 	select {
 	case got := <-w.words:
@@ -107,18 +107,18 @@ func (w *worker) await(ctx context.Context, word string) error {
 	}
 }
 
-// report sends a message. A demo that no longer listens has closed the input as
-// well, which ends the process; so an error here needs no answer.
+// report sends a message. It ignores an error: the demo has then also closed the input, which
+// ends this process.
 func (w *worker) report(m message) {
 	line, err := json.Marshal(m)
 	if err != nil {
-		panic(err) // a message is made of numbers and text
+		panic(err) // a message has only numbers and text, so this cannot fail
 	}
 	_, _ = w.out.Write(append(line, '\n'))
 }
 
-// recorder reports which keys the library is going to use, so that the demo can
-// delete them afterwards.
+// recorder reports each key before the library uses it for the first time, so that the demo
+// can delete it afterwards.
 type recorder struct {
 	redishold.Conn
 	known *sync.Map
