@@ -9,14 +9,15 @@ import (
 
 const (
 	clockTrips = 5           // the quickest of them counts
-	clockOff   = time.Second // from here on clocks differ, as doctor says of a Redis
+	clockOff   = time.Second // from this difference on it is a warning, as in doctor for Redis
 )
 
-// clock is how far the clock of a server is ahead of ours, give or take bound.
+// clock is by how much the clock of a server is ahead of the clock of this machine. The error
+// of ahead is at most bound.
 type clock struct{ ahead, bound time.Duration }
 
-// compareClocks compares the clocks over the quickest of a few round trips: the server
-// read its clock somewhere between question and answer.
+// compareClocks compares the two clocks with the quickest of clockTrips round trips. The
+// server read its clock at some time between the request and the answer.
 func compareClocks(ctx context.Context, read func(context.Context) (time.Time, error)) (c clock, err error) {
 	for n := range clockTrips {
 		start := time.Now()
@@ -32,7 +33,8 @@ func compareClocks(ctx context.Context, read func(context.Context) (time.Time, e
 	return c, nil
 }
 
-// clocks judges how well the clocks agree. err says that the server does not tell its own.
+// clocks judges how well the clocks agree. If err is not nil, the server did not report its
+// time.
 func clocks(c clock, err error) doctor.Finding {
 	const id = "clock"
 	if err != nil {

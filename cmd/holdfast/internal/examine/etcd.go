@@ -12,15 +12,15 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// askLimit is how long one server may take for one answer.
+// askLimit is how long one server may take for an answer.
 const askLimit = 3 * time.Second
 
-// etcdQuota is the size at which an etcd stops to take writes, by default
-// (its --quota-backend-bytes).
+// etcdQuota is the size of the database from which on an etcd refuses writes, by default (its
+// --quota-backend-bytes).
 const etcdQuota = 2 << 30
 
-// Etcd asks the servers that client was given, the cluster for its members, and then the
-// members that have not answered.
+// Etcd returns the Ask for an etcd. It asks the servers of client for their status and for
+// the list of members, and then the members that have not answered.
 func Etcd(client etcdClient) Ask {
 	return func(ctx context.Context, _ Options) (Facts, error) {
 		servers := client.Endpoints()
@@ -70,7 +70,7 @@ func withoutScheme(server string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(server, "http://"), "https://")
 }
 
-// etcdServer judges what one server said.
+// etcdServer judges the status of one server.
 func etcdServer(r *clientv3.StatusResponse) []doctor.Finding {
 	found := []doctor.Finding{etcdSpace(r)}
 	if r.Leader == 0 {
@@ -88,7 +88,7 @@ func etcdServer(r *clientv3.StatusResponse) []doctor.Finding {
 	return found
 }
 
-// etcdSpace judges how full the database is. Servers before 3.6 do not say their limit.
+// etcdSpace judges how full the database is. Servers before 3.6 do not report their limit.
 func etcdSpace(r *clientv3.StatusResponse) doctor.Finding {
 	const mib = 1 << 20
 	quota, known := r.DbSizeQuota, "which is its limit"

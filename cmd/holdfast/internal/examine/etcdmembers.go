@@ -16,21 +16,22 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// etcdClient is a *clientv3.Client, or one of a test.
+// etcdClient is a *clientv3.Client, or the client of a test.
 type etcdClient interface {
 	Endpoints() []string
 	Status(ctx context.Context, server string) (*clientv3.StatusResponse, error)
 	MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error)
 }
 
-// etcdAnswer is what a server said of itself, or why it was not asked or did not answer.
+// etcdAnswer is the status that a server reported, or the error why there is none.
 type etcdAnswer struct {
 	status *clientv3.StatusResponse
 	err    error
 }
 
-// askEtcd asks servers at the same time, each for askLimit at most, and returns their
-// answers by their URLs. A client with TLS sends its login to no URL without.
+// askEtcd asks servers at the same time, each for askLimit at most, and returns their answers
+// by their URLs. A client with TLS does not ask URLs without TLS, because it would send its
+// login there.
 func askEtcd(ctx context.Context, client etcdClient, servers []string) map[string]etcdAnswer {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -52,8 +53,9 @@ func askEtcd(ctx context.Context, client etcdClient, servers []string) map[strin
 	return byURL
 }
 
-// listEtcd returns the members. It takes the list that one server has: without a majority
-// nobody knows the newest, and then it matters who is down.
+// listEtcd returns the members, as one server has the list. This list may be old. It is used
+// because no server can confirm the newest list without a majority, and then the members that
+// are down matter most.
 func listEtcd(ctx context.Context, client etcdClient) ([]*etcdserverpb.Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -100,8 +102,8 @@ func hasAnswered(m *etcdserverpb.Member, asked map[string]etcdAnswer) bool {
 	return false
 }
 
-// addEtcdMember adds what one of answers says of a member, or that none does. It returns
-// whether one does.
+// addEtcdMember adds the findings from the answer of m, or a finding that m cannot be
+// reached. It reports whether m has answered.
 func (f *Facts) addEtcdMember(m *etcdserverpb.Member, answers map[string]etcdAnswer) bool {
 	var why, silent []string
 	for _, url := range m.ClientURLs {
@@ -124,15 +126,15 @@ func (f *Facts) addEtcdMember(m *etcdserverpb.Member, answers map[string]etcdAns
 	return false
 }
 
-// byMember says whether a voting member advertises a URL. Then it has a finding with its
-// name, if it does not answer there.
+// byMember reports whether a voting member advertises a URL. If that member does not answer,
+// addEtcdMember adds the finding, with its name.
 func byMember(url string, members []*etcdserverpb.Member) bool {
 	return slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool {
 		return !m.IsLearner && slices.Contains(m.ClientURLs, url)
 	})
 }
 
-// etcdUnreached is the finding of a member without an answer.
+// etcdUnreached returns the finding of a member without an answer.
 func etcdUnreached(m *etcdserverpb.Member, why []string) doctor.Finding {
 	name := m.Name
 	if name == "" { // it has never been started

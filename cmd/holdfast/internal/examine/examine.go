@@ -1,8 +1,8 @@
-// Package examine asks a store that is no Redis what endangers the locks in it.
+// Package examine asks a store that is not Redis what endangers the locks in it.
 //
-// Each store has a file: it asks the servers for what they tell of themselves, and judges
-// that. What is asked changes nothing. What a server does not tell is a finding of
-// doctor.Unknown, and never guessed. tryout.go does what programs do with locks.
+// Each store has a file, which asks the servers for their settings and state, and judges
+// these. The requests change nothing. If a server does not report something, the finding has
+// the severity doctor.Unknown. tryout.go takes a test lock, as programs do.
 package examine
 
 import (
@@ -22,18 +22,18 @@ type Facts struct {
 	Findings   []doctor.Finding
 }
 
-// Ask asks the servers of a store. The error says that none could be asked.
+// Ask asks the servers of a store. It returns an error if no server could be asked.
 type Ask func(ctx context.Context, o Options) (Facts, error)
 
 // Options say how the locks are used.
 type Options struct {
 	TTL    time.Duration // the lease that the programs use
 	Margin time.Duration // how long before the end of its lease a lock counts as lost
-	Name   string        // what the names of locks begin with, if the user has no rights to others
+	Name   string        // the prefix of lock names, if the user has permissions only for these
 }
 
-// Store asks the servers, tries out a lock in b, and returns what was found, the worst
-// first. The error says that nothing could be learnt.
+// Store asks the servers, takes a test lock in b, and returns the findings, the worst first.
+// It returns an error if no server could be asked, or if ctx was cancelled.
 func Store(ctx context.Context, b driver.Backend, ask Ask, o Options) (*doctor.Report, error) {
 	facts, err := ask(ctx, o)
 	if err != nil {
@@ -41,7 +41,7 @@ func Store(ctx context.Context, b driver.Backend, ask Ask, o Options) (*doctor.R
 	}
 	findings := append(facts.Findings, fencing(b.Info().Caps.Fencing))
 	findings = append(findings, tryOut(ctx, b, o)...)
-	if err := ctx.Err(); errors.Is(err, context.Canceled) { // else what was learnt counts
+	if err := ctx.Err(); errors.Is(err, context.Canceled) { // after a timeout the findings count
 		return nil, err
 	}
 	return doctor.NewReport(facts.Deployment, o.TTL, facts.Servers, findings), nil
@@ -57,12 +57,13 @@ func fencing(tokens bool) doctor.Finding {
 		"a holder that stood still may write after its lock was granted to another", "layout=lease, where no Java program shares the locks; else a check of your own at each write, such as a version column")
 }
 
-// saw is a finding that is in order, or that the rest of its fields are added to.
+// saw returns a finding with a text of what was found. If it is not in order, because adds
+// the other fields.
 func saw(id string, s doctor.Severity, format string, args ...any) doctor.Finding {
 	return doctor.Finding{ID: id, Severity: s, Saw: fmt.Sprintf(format, args...)}
 }
 
-// because adds why a finding matters and what to do, unless all is in order.
+// because adds why a finding matters and what to do, unless the finding is in order.
 func because(f doctor.Finding, why, remedy string) doctor.Finding {
 	if f.Severity > doctor.OK {
 		f.Why, f.Remedy = why, remedy
@@ -70,7 +71,7 @@ func because(f doctor.Finding, why, remedy string) doctor.Finding {
 	return f
 }
 
-// at says which server a finding is about.
+// at sets the server of each finding.
 func at(server string, findings ...doctor.Finding) []doctor.Finding {
 	for i := range findings {
 		findings[i].Servers = []string{server}
@@ -78,7 +79,8 @@ func at(server string, findings ...doctor.Finding) []doctor.Finding {
 	return findings
 }
 
-// above is the severity of a value with two limits.
+// above returns doctor.Danger or doctor.Warning if value has reached that limit, else
+// doctor.OK.
 func above(value, warning, danger float64) doctor.Severity {
 	switch {
 	case value >= danger:
@@ -89,7 +91,7 @@ func above(value, warning, danger float64) doctor.Severity {
 	return doctor.OK
 }
 
-// worse is s if bad, else doctor.OK.
+// worse returns s if bad, else doctor.OK.
 func worse(bad bool, s doctor.Severity) doctor.Severity {
 	if bad {
 		return s
@@ -103,7 +105,7 @@ func connections(now, most int, remedy string) doctor.Finding {
 		"who has to reconnect cannot renew", remedy)
 }
 
-// noAnswer is the finding of a server that does not answer.
+// noAnswer returns the finding of a server that does not answer.
 func noAnswer(err error) doctor.Finding {
 	return because(saw("answers", doctor.Warning, "it does not answer: %v", err),
 		"the others may not be enough if one more fails", "start it, open the way to it, or take it out of the URL")

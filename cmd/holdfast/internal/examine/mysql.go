@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// The variables and figures that are read. A server leaves out those that it
-// does not know, and those that the user may not see.
+// The queries for variables and for the state. A server leaves out those that it does not
+// know, and those that the user may not read.
 const (
 	askVariables = `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', 'max_connections',
  'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', 'wsrep_on')`
@@ -20,7 +20,7 @@ const (
  'Rpl_semi_sync_master_status', 'Rpl_semi_sync_source_status')`
 )
 
-// MySQL asks the server at addr, a MySQL or a MariaDB.
+// MySQL returns the Ask for the MySQL or MariaDB at addr.
 func MySQL(db *sql.DB, addr string) Ask {
 	return func(ctx context.Context, _ Options) (Facts, error) {
 		ctx, cancel := context.WithTimeout(ctx, askLimit)
@@ -70,7 +70,7 @@ func readPairs(ctx context.Context, db *sql.DB, query string, said map[string]st
 	return rows.Err()
 }
 
-// mysqlFindings judges what the server said.
+// mysqlFindings judges the variables and the state of the server.
 func mysqlFindings(said map[string]string) []doctor.Finding {
 	readOnly := said["read_only"] == "ON"
 	now, _ := strconv.Atoi(said["Threads_connected"])
@@ -87,8 +87,9 @@ func mysqlFindings(said map[string]string) []doctor.Finding {
 	return append(found, mysqlReplication(said))
 }
 
-// mysqlDurability judges what a crash of the server forgets. Without sync_binlog a commit
-// that is missing from the binary log is undone when the server starts again.
+// mysqlDurability judges whether a crash of the server can lose locks. If sync_binlog is not
+// 1, a commit may be missing in the binary log, and the server then undoes it when it starts
+// again.
 func mysqlDurability(said map[string]string) doctor.Finding {
 	flush, binlog := said["innodb_flush_log_at_trx_commit"], said["sync_binlog"]
 	f := saw("durability", doctor.OK, "innodb_flush_log_at_trx_commit is %s, sync_binlog is %s", flush, binlog)
@@ -102,8 +103,8 @@ func mysqlDurability(said map[string]string) doctor.Finding {
 		"innodb_flush_log_at_trx_commit = 1, and sync_binlog = 1 where there is a binary log")
 }
 
-// mysqlReplication judges whether a replica that takes over knows every lock. A user
-// without the right to ask does not see how many replicas there are.
+// mysqlReplication judges whether a replica that takes over knows every lock. It does not
+// count the replicas, because users may lack the permission for that.
 func mysqlReplication(said map[string]string) doctor.Finding {
 	const id = "replication"
 	waits := said["Rpl_semi_sync_master_status"] == "ON" || said["Rpl_semi_sync_source_status"] == "ON"
@@ -118,7 +119,7 @@ func mysqlReplication(said map[string]string) doctor.Finding {
 		"semi-synchronous replication, if replicas take over")
 }
 
-// galera judges a server of a cluster that takes writes everywhere.
+// galera judges a server of a Galera cluster, in which every server takes writes.
 func galera(said map[string]string) doctor.Finding {
 	f := saw("galera", doctor.Warning, "a Galera cluster of %s, status %s", said["wsrep_cluster_size"], said["wsrep_cluster_status"])
 	if said["wsrep_cluster_status"] != "Primary" {

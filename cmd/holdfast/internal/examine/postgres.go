@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// postgresSettings is what a PostgreSQL shows of itself to every user.
+// postgresSettings has what a PostgreSQL shows of itself to every user.
 type postgresSettings struct {
 	Version     string
 	Standby     bool
@@ -27,7 +27,7 @@ type postgresSettings struct {
 	Session     uint32
 
 	Pooled bool // the connection leads to a pooler
-	Behind bool // Listen leads where the connection does
+	Behind bool // Listen names the same host and port as the connection
 }
 
 const askPostgres = `SELECT current_setting('server_version') AS version,
@@ -43,7 +43,7 @@ const askPostgres = `SELECT current_setting('server_version') AS version,
  (SELECT count(*) FROM pg_stat_replication AS r WHERE coalesce(application_name, '') <> 'pg_basebackup' AND NOT EXISTS
   (SELECT 1 FROM pg_replication_slots AS s WHERE s.active_pid = r.pid AND s.slot_type = 'logical'))::int AS replicas`
 
-// Postgres asks the server that pool leads to. layout is how it keeps the locks.
+// Postgres returns the Ask for the server of pool. layout has the settings of the locks.
 func Postgres(pool *pgxpool.Pool, layout *pghold.Options) Ask {
 	return func(ctx context.Context, _ Options) (Facts, error) {
 		ctx, cancel := context.WithTimeout(ctx, askLimit)
@@ -76,8 +76,8 @@ func Postgres(pool *pgxpool.Pool, layout *pghold.Options) Ask {
 	}
 }
 
-// read asks the server, or the pooler before it: that has no sessions of its own, and so
-// answers with another one than it named when the client connected.
+// read asks the server. If a pooler answers, it uses a session that differs from the one that
+// it named when the client connected: read then sets Pooled.
 func (s *postgresSettings) read(ctx context.Context, conn *pgx.Conn) error {
 	// A pooler in transaction mode knows no prepared statements.
 	row := conn.QueryRow(ctx, askPostgres, pgx.QueryExecModeExec)
@@ -93,13 +93,14 @@ func (s *postgresSettings) findings(layout *pghold.Options) []doctor.Finding {
 		because(saw("autovacuum", worse(!s.Autovacuum, doctor.Warning), "autovacuum is %s", onOff(s.Autovacuum)),
 			"every renewal leaves a dead row, and the table of locks grows", "ALTER SYSTEM SET autovacuum = on"),
 	}
-	if layout.Layout == pghold.ShedLock { // nobody notifies there, and no setting changes that
+	if layout.Layout == pghold.ShedLock { // it has no notifications, and no setting changes that
 		return found
 	}
 	return append(found, s.notifications(layout.Listen != nil))
 }
 
-// notifications judges whether waiters are woken, and need not ask again and again.
+// notifications judges whether waiters are notified of releases. If they are not, they must
+// poll.
 func (s *postgresSettings) notifications(wanted bool) doctor.Finding {
 	const id = "notifications"
 	f := saw(id, doctor.Note, "notifications are off in the URL (listen=off)")
@@ -113,7 +114,7 @@ func (s *postgresSettings) notifications(wanted bool) doctor.Finding {
 		"those who wait ask again and again, and learn of a release later", "listen=HOST:PORT of the server itself, where the URL leads to a pooler")
 }
 
-// pooler judges what stands between the programs and the server.
+// pooler judges whether there is a pooler between the programs and the server.
 func (s *postgresSettings) pooler(layout *pghold.Options) doctor.Finding {
 	const id = "pooler"
 	if !s.Pooled {
@@ -152,7 +153,7 @@ func (s *postgresSettings) replication() doctor.Finding {
 		"synchronous_standby_names = 'ANY 1 (*)' and synchronous_commit = on for the user of the locks")
 }
 
-// durability judges what a crash of the server forgets.
+// durability judges whether a crash of the server can lose locks.
 func (s *postgresSettings) durability() doctor.Finding {
 	severity := doctor.OK
 	switch {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	scratchTTL = 10 * time.Second // should a scratch lock be left behind
+	scratchTTL = 10 * time.Second // the lease, if the scratch lock cannot be released
 	tryLimit   = 10 * time.Second // for the scratch lock, with all its renewals
 	giveBack   = 2 * time.Second  // for its release
 	renewals   = 10
@@ -39,8 +39,9 @@ func tryOut(ctx context.Context, b driver.Backend, o Options) []doctor.Finding {
 	return []doctor.Finding{saw("locks", doctor.OK, "a lock can be had"), latency(slowest, o)}
 }
 
-// holdOnce says whether the lock was granted, and how long the slowest renewal took. An
-// error after a renewal is one of the next: what was seen before counts.
+// holdOnce takes the lock, renews it a few times, and releases it. It returns whether the
+// lock was granted, and how long the slowest renewal took. slowest is 0 if the first renewal
+// failed. If a later renewal fails, its time counts, too.
 func holdOnce(ctx context.Context, b driver.Backend, c driver.Claim) (granted bool, slowest time.Duration, err error) {
 	out, err := b.Try(ctx, c)
 	granted = err == nil && out.Granted
@@ -49,7 +50,7 @@ func holdOnce(ctx context.Context, b driver.Backend, c driver.Claim) (granted bo
 		if errors.Is(err, driver.ErrNotExecuted) && !granted {
 			return
 		}
-		// ctx may have ended, and that is no reason to leave something behind.
+		// The lock is released even if ctx has ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBack)
 		defer cancel()
 		if left := b.Release(ctx, c); !errors.Is(left, driver.ErrGone) {
@@ -78,7 +79,7 @@ func notHad(err error) doctor.Finding {
 	return f
 }
 
-// latency judges how long a renewal took by the margin, as doctor does for a Redis.
+// latency compares the slowest renewal with the margin, as doctor does for Redis.
 func latency(slowest time.Duration, o Options) doctor.Finding {
 	s := doctor.OK
 	switch {

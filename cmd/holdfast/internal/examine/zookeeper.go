@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// Words sends a command of four letters to a server of a ZooKeeper, and returns what it
-// says until it closes the connection.
+// Words sends a command of four letters to a server of ZooKeeper, and returns its answer,
+// which ends with the connection.
 type Words func(ctx context.Context, server, command string) (string, error)
 
-// maxOutstanding is how many requests may wait in a server.
+// maxOutstanding is how many requests may wait in a server without a warning.
 const maxOutstanding = 1000
 
-// ZooKeeper asks servers with srvr, and with conf where they allow it.
+// ZooKeeper returns the Ask for servers. It sends them the commands srvr and conf.
 func ZooKeeper(servers []string, send Words) Ask {
 	return func(ctx context.Context, o Options) (Facts, error) {
 		facts := Facts{Deployment: "ensemble"}
@@ -60,7 +60,8 @@ func (f *Facts) addZooKeeper(server, said, conf string, ttl time.Duration) {
 	f.Findings = append(f.Findings, at(server, zooKeeperState(said, fields), zooKeeperSession(zooKeeperFields(conf, "="), ttl))...)
 }
 
-// zooKeeperFields reads lines of a name and a value.
+// zooKeeperFields returns the values of text by their names. Each line has a name and a value
+// with the text between in the middle.
 func zooKeeperFields(text, between string) map[string]string {
 	fields := make(map[string]string)
 	for line := range strings.Lines(text) {
@@ -71,7 +72,7 @@ func zooKeeperFields(text, between string) map[string]string {
 	return fields
 }
 
-// zooKeeperState judges what srvr says.
+// zooKeeperState judges the answer to srvr.
 func zooKeeperState(said string, fields map[string]string) doctor.Finding {
 	switch mode := fields["Mode"]; {
 	case mode == "" && strings.Contains(said, "not currently serving"):
@@ -92,8 +93,8 @@ func zooKeeperState(said string, fields map[string]string) doctor.Finding {
 	}
 }
 
-// zooKeeperSession judges whether the sessions that programs ask for can be had: a server
-// makes them as long as its own limits allow, without an error.
+// zooKeeperSession judges whether a server allows sessions as long as ttl. A server changes
+// the length of a session to fit its limits, without an error.
 func zooKeeperSession(conf map[string]string, ttl time.Duration) doctor.Finding {
 	limit := func(name string) time.Duration {
 		ms, _ := strconv.ParseInt(conf[name], 10, 64)

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// answerLimit is how long a server may take to show what it is, after it could not be
-	// opened.
+	// answerLimit bounds the time to find out what answers at an address, after a store could
+	// not be opened there.
 	answerLimit = 500 * time.Millisecond
-	// askAgain is how long what was found out counts.
+	// askAgain is how long the result of that is used again.
 	askAgain = 30 * time.Second
 )
 
-// explained is an error of Open with what was found out afterwards, in place of what the
-// client library says.
+// explained is an error of Open whose text explains what is wrong. It wraps the error of the
+// client library, and does not show its text.
 type explained struct {
 	text  string
 	cause error
@@ -41,13 +41,15 @@ func (e *explained) Error() string { return e.text }
 // Unwrap returns the error of the client library.
 func (e *explained) Unwrap() error { return e.cause }
 
-// explain returns err, of a store that could not be opened, with what answers at its first
-// address: another protocol, TLS where none is asked for, or nothing.
+// explain returns the error of a store that could not be opened. If it finds another protocol
+// at the first address, or TLS that the URL does not ask for, or no answer, the error
+// explains that. Otherwise it returns err.
 func (t *Target) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil || t.addr == "" || answered(err) || !errors.Is(err, driver.ErrNotExecuted) {
 		return err
 	}
-	// A MySQL counts connections without a login, and blocks a host after a hundred.
+	// Not each time: a MySQL counts connections without a login, and blocks a host after a
+	// hundred.
 	if time.Since(t.asked) > askAgain {
 		found, connected := whatAnswers(ctx, t.addr)
 		t.asked, t.meant = time.Now(), ""
@@ -61,13 +63,13 @@ func (t *Target) explain(ctx context.Context, err error) error {
 	return &explained{fmt.Sprintf("%s at %s: %s", t.Kind.Title(), t.addr, t.meant), err}
 }
 
-// answered reports that err is an answer of the store itself.
+// answered reports whether err is an answer of the store itself.
 func answered(err error) bool {
 	return errors.Is(err, driver.ErrRefused) || errors.As(err, new(*redishold.ReplyError)) ||
 		errors.As(err, new(*mysql.MySQLError)) || errors.As(err, new(*pgconn.PgError))
 }
 
-// meaning returns what it means that such a server answers, "" where that explains nothing.
+// meaning returns the explanation if such a server answers, or "" if that explains nothing.
 func (t *Target) meaning(found string) string {
 	own := map[Kind]string{Redis: aRedis, Etcd: anEtcd, ZooKeeper: aZooKeeper, Postgres: aPostgres, MySQL: aMySQL}[t.Kind]
 	base, rest := t.scheme, ""
@@ -91,7 +93,7 @@ func (t *Target) meaning(found string) string {
 	return fmt.Sprintf("%s answers there, not %s", found, t.Kind.Title())
 }
 
-// What may answer.
+// What whatAnswers may find.
 const (
 	aRedis       = "a Redis"
 	anHTTPServer = "an HTTP server"
@@ -102,9 +104,9 @@ const (
 	tlsServer    = "a server with TLS"
 )
 
-// whatAnswers finds out what is at an address. It returns "" for what does not answer, and
-// whether a connection was possible. It sends each question over a connection of its own,
-// all at the same time.
+// whatAnswers finds out what is at an address. found is "" if nothing answers. connected says
+// whether a connection was possible. It sends each question over a separate connection, all
+// at the same time.
 func whatAnswers(ctx context.Context, addr string) (found string, connected bool) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -126,18 +128,18 @@ func whatAnswers(ctx context.Context, addr string) (found string, connected bool
 	return found, connected
 }
 
-// question asks over a connection what is there, and returns "" where the answer is not one
-// that it knows.
+// question sends a request over a connection, and returns the kind of server. It returns ""
+// if it does not know the answer.
 type question func(ctx context.Context, conn net.Conn) string
 
-// questions are what servers of different protocols answer.
+// questions returns one question for each protocol.
 func questions() []question {
 	return []question{
 		speaksTLS,
-		asks("", isMySQL), // it speaks first
+		asks("", isMySQL), // the server sends first
 		asks("GET /version HTTP/1.0\r\n\r\n", isHTTPOrRedis),
 		asks("srvr", isZooKeeper),
-		asks("\x00\x00\x00\x08\x04\xd2\x16\x2f", isPostgres), // may there be TLS?
+		asks("\x00\x00\x00\x08\x04\xd2\x16\x2f", isPostgres), // a request for TLS
 	}
 }
 
@@ -156,7 +158,7 @@ func asks(text string, is func(answer []byte) string) question {
 		}
 		answer := make([]byte, 1024)
 		n, _ := conn.Read(answer)
-		if bytes.HasPrefix(answer[:n], []byte("HTTP/")) { // its body may come later, and then the end
+		if bytes.HasPrefix(answer[:n], []byte("HTTP/")) { // the body may arrive later
 			more, _ := io.ReadFull(conn, answer[n:])
 			n += more
 		}
@@ -164,8 +166,8 @@ func asks(text string, is func(answer []byte) string) question {
 	}
 }
 
-// isMySQL knows the greeting: a packet with number 0, and version 10 of the protocol or an
-// error.
+// isMySQL recognizes the greeting of MySQL: a packet with number 0, and version 10 of the
+// protocol or an error.
 func isMySQL(answer []byte) string {
 	if len(answer) > 5 && answer[2] == 0 && answer[3] == 0 && (answer[4] == 10 || answer[4] == 0xff) {
 		return aMySQL
@@ -177,7 +179,7 @@ func isHTTPOrRedis(answer []byte) string {
 	switch {
 	case bytes.Contains(answer, []byte(`"etcdserver"`)):
 		return anEtcd
-	case bytes.Contains(answer, []byte("HTTPS")): // it asks for that
+	case bytes.Contains(answer, []byte("HTTPS")): // the server asks for HTTPS
 		return tlsServer
 	case bytes.HasPrefix(answer, []byte("HTTP/")):
 		return anHTTPServer
@@ -203,7 +205,7 @@ func isPostgres(answer []byte) string {
 	return ""
 }
 
-// firstAddr returns the first host of a URL, with its port; "" where it has none.
+// firstAddr returns the first host of a URL with its port, or "" if the URL has no host.
 func firstAddr(kind Kind, raw string) string {
 	p, _ := redisurl.Cut(raw)
 	host, _, _ := strings.Cut(p.Hosts, ",")

@@ -2,9 +2,9 @@ package open
 
 import "context"
 
-// askAll puts all questions at the same time, and calls take with each answer, in the order
-// in which they come. It returns when all have come: take may cancel the context of those
-// that it has no use for.
+// askAll asks all questions at the same time, and calls take with each answer in the order of
+// arrival. It returns when it has all answers. If take needs no more answers, it may call
+// cancel, which ends the context of the other questions.
 func askAll[Q, A any](ctx context.Context, questions []Q, ask func(context.Context, Q) (A, error), take func(answer A, err error, cancel context.CancelFunc)) {
 	type reply struct {
 		answer A

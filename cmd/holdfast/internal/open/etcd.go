@@ -23,23 +23,25 @@ import (
 )
 
 const (
-	// A member that stands still is left for another one after these two. Servers refuse
-	// to be asked more often.
+	// The client leaves a member that does not answer for the sum of these two. Servers
+	// refuse keep-alives at shorter intervals.
 	etcdKeepAlive        = 10 * time.Second
 	etcdKeepAliveTimeout = 3 * time.Second
 )
 
-// reconnecting has a server tried again within two seconds once it is back. By default the
-// pauses grow to two minutes, and a server that accepts a connection and does not answer is
-// given up after 20 s. A waiter whose turn comes meanwhile keeps all others waiting.
+// reconnecting returns parameters with which the client tries a server again within two
+// seconds. With the defaults the pauses grow to two minutes, and it takes 20 s to give up a
+// server that accepts a connection and does not answer. A waiter that is next in a queue
+// would meanwhile delay all other waiters.
 func reconnecting() grpc.ConnectParams {
 	pauses := backoff.DefaultConfig
 	pauses.BaseDelay, pauses.MaxDelay = 100*time.Millisecond, time.Second
 	return grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: etcdKeepAliveTimeout}
 }
 
-// etcdTarget is an etcd: etcd://[user:password@]host[:port],host[:port],..., with TLS as
-// etcds. Its parameter is dial_timeout.
+// etcdTarget returns the Target of an etcd:
+// etcd://[user:password@]host[:port],host[:port],..., or etcds with TLS. The parameter is
+// dial_timeout.
 func etcdTarget(r Request) (*Target, error) {
 	config, where, err := etcdConfig(r)
 	if err != nil {
@@ -92,7 +94,7 @@ func etcdConfig(r Request) (config clientv3.Config, where string, err error) {
 		Username: cmp.Or(r.Access.Username, a.username), Password: cmp.Or(r.Access.Password, a.password),
 		DialTimeout:       dialLimit(r.Access, inURL),
 		DialKeepAliveTime: etcdKeepAlive, DialKeepAliveTimeout: etcdKeepAliveTimeout,
-		Logger:      zap.NewNop(), // what cannot be done is returned
+		Logger:      zap.NewNop(), // errors are returned
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnecting())},
 	}
 	if (config.Username == "") != (config.Password == "") {
@@ -114,8 +116,8 @@ func etcdConfig(r Request) (config clientv3.Config, where string, err error) {
 	return config, strings.Join(addrs, ", "), nil
 }
 
-// named has all servers show a certificate for one name: the client of etcd asks each for
-// one of its own host, whatever the configuration of TLS says.
+// named makes the client expect the same name in the certificates of all servers. By default
+// the client of etcd expects the host of each server, whatever the configuration of TLS says.
 type named struct {
 	credentials.TransportCredentials
 	name string
@@ -131,7 +133,7 @@ func (n named) Clone() credentials.TransportCredentials {
 	return named{n.TransportCredentials.Clone(), n.name}
 }
 
-// dialEtcd connects, and returns when a server has answered.
+// dialEtcd connects, and returns the client when a server has answered.
 func dialEtcd(ctx context.Context, config clientv3.Config) (*clientv3.Client, error) {
 	limited, done := context.WithTimeout(ctx, config.DialTimeout)
 	defer done()
@@ -154,9 +156,10 @@ func dialEtcd(ctx context.Context, config clientv3.Config) (*clientv3.Client, er
 	return client, nil
 }
 
-// probeEtcd returns when a server has answered. It has a client of its own, which does
-// not try again: the one for locks does, until time is up, and then does not say why. It
-// does not log in: a server that asks for that has answered.
+// probeEtcd returns nil when a server has answered. It uses a separate client that does not
+// repeat calls. The client for locks repeats them until the time is over, and then does not
+// say why they failed. probeEtcd does not log in: the answer that a login is missing is an
+// answer, too.
 func probeEtcd(ctx context.Context, config clientv3.Config) error {
 	user := config.Username
 	config.Username, config.Password, config.MaxUnaryRetries = "", "", 1
@@ -171,7 +174,7 @@ func probeEtcd(ctx context.Context, config clientv3.Config) error {
 			return "", err
 		}
 		defer conn.Close()
-		// Unlike the client's own Status this one does not wait for a server that is down.
+		// Unlike Status of the client, this call does not wait for a server that is down.
 		r, err := etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
 		err = rpctypes.Error(err)
 		if user != "" && errors.Is(err, rpctypes.ErrUserEmpty) {
@@ -182,8 +185,8 @@ func probeEtcd(ctx context.Context, config clientv3.Config) error {
 	return err
 }
 
-// anyVersion returns the version of the first of servers that ask is answered by, else
-// why none answers.
+// anyVersion asks all servers, and returns the first version that it gets. If no server
+// answers, it returns all errors.
 func anyVersion(ctx context.Context, servers []string, ask func(ctx context.Context, server string) (string, error)) (string, error) {
 	var version string
 	var failed []error
@@ -202,7 +205,8 @@ func anyVersion(ctx context.Context, servers []string, ask func(ctx context.Cont
 	return "", errors.Join(failed...)
 }
 
-// etcdError says what an error means that came before a lock was asked for.
+// etcdError returns the error for err, which came before a request for a lock: a refused
+// user, or an unreachable store.
 func etcdError(where string, err error) error {
 	for _, no := range []error{
 		rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrPermissionDenied, rpctypes.ErrInvalidAuthToken,

@@ -19,9 +19,10 @@ import (
 	"github.com/holdfast-go/holdfast/mysqlhold"
 )
 
-// mysqlTarget is a MySQL or a MariaDB: mysql://[user[:password]@]host[:port],…/database.
-// The parameters are tls (true, false, preferred or skip-verify), socket (a file, in
-// place of the host), layout (lease or shedlock), table, create and dial_timeout.
+// mysqlTarget returns the Target of a MySQL or a MariaDB:
+// mysql://[user[:password]@]host[:port],…/database. The parameters are tls (true, false,
+// preferred or skip-verify), socket (a file, in place of the host), layout (lease or
+// shedlock), table, create and dial_timeout.
 func mysqlTarget(r Request) (*Target, error) {
 	m, err := parseMySQL(r)
 	if err != nil {
@@ -105,7 +106,8 @@ func mysqlTLS(config *mysql.Config, a address, reach access.Access) error {
 	return nil
 }
 
-// connector makes the connections. One host may be read-only: then doctor says so.
+// connector returns what makes the connections. A single host may be read-only: doctor
+// reports that.
 func (d *database) connector() (sqldriver.Connector, error) {
 	hosts := &mysqlHosts{limit: d.config.Timeout}
 	for _, addr := range d.addrs {
@@ -152,7 +154,8 @@ func (d *database) open(ctx context.Context) (*Store, error) {
 	return s, nil
 }
 
-// mysqlError says what an error means that came before a lock was asked for.
+// mysqlError returns the error for err, which came before a request for a lock: a refused
+// user, or an unreachable store.
 func mysqlError(where string, err error) error {
 	var e *mysql.MySQLError
 	if errors.As(err, &e) {

@@ -16,7 +16,7 @@ import (
 // the URL, as libpq does with target_session_attrs=read-write.
 type mysqlHosts struct {
 	all   []mysqlHost
-	limit time.Duration // for one of them
+	limit time.Duration // for a connection to one of them
 }
 
 type mysqlHost struct {
@@ -65,8 +65,9 @@ func (h mysqlHost) connect(ctx context.Context, limit time.Duration) (sqldriver.
 	return conn, nil
 }
 
-// askReadOnly finds nothing on a server that takes writes. No SELECT can ask the same of
-// MariaDB and MySQL: a variable that a server does not know is an error there.
+// askReadOnly returns no rows on a server that takes writes. It is not a SELECT, because
+// MariaDB and MySQL have different variables, and a SELECT of an unknown variable is an
+// error.
 const askReadOnly = `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only') AND Value <> 'OFF'`
 
 func takesWrites(ctx context.Context, conn sqldriver.Conn) error {

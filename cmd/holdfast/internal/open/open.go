@@ -1,7 +1,7 @@
 // Package open turns the URL of a store into a backend of locks.
 //
-// This is the one place of the command line that knows which stores there are. A further
-// one is an entry in schemes, and a file beside this one.
+// Only this package of the command line knows which stores there are. To add a store, add an
+// entry to schemes, and a file to this package.
 package open
 
 import (
@@ -57,7 +57,7 @@ func (k Kind) Title() string {
 	}
 }
 
-// scheme is what stands before the :// of URLs.
+// scheme has the names that may stand before the :// of the URLs of one kind of store.
 type scheme struct {
 	names  []string
 	kind   Kind
@@ -65,7 +65,7 @@ type scheme struct {
 	target func(Request) (*Target, error)
 }
 
-// schemes are those that are accepted. Redis comes first: it is the default of messages.
+// schemes returns the accepted schemes. Redis comes first, because messages name it first.
 func schemes() []scheme {
 	return []scheme{
 		{redisurl.Schemes(), Redis, "redis://, rediss://, redis+cluster://, redis+sentinel:// or unix:// for Redis (also valkey)", redisTarget},
@@ -85,7 +85,7 @@ func Kinds() []Kind {
 	return all
 }
 
-// Schemes returns what may stand before the :// of a URL.
+// Schemes returns all names that may stand before the :// of a URL.
 func Schemes() []string {
 	var all []string
 	for _, s := range schemes() {
@@ -94,15 +94,15 @@ func Schemes() []string {
 	return all
 }
 
-// KindOf returns which store a URL names. The error says what is accepted, and shows
-// nothing of what may be a password.
+// KindOf returns the kind of store that a URL names. The error says which URLs are accepted.
+// It does not show a text that may be a password.
 func KindOf(address string) (Kind, error) {
 	s, err := schemeOf(address)
 	return s.kind, err
 }
 
-// Complete returns the URL of a Redis where address is a host and a port alone, as
-// redis-cli takes them, and else address.
+// Complete returns the URL of a Redis if address is only a host and a port, as redis-cli
+// takes them. Otherwise it returns address.
 func Complete(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || strings.ContainsAny(host, "/@?#%") {
@@ -131,7 +131,7 @@ func schemeOf(address string) (scheme, error) {
 	return scheme{}, fmt.Errorf("is a URL with the unknown scheme %q; %s", name, usage(all))
 }
 
-// usage says which URLs are accepted.
+// usage returns a text with the accepted URLs.
 func usage(of []scheme) string {
 	var each []string
 	for _, s := range of {
@@ -140,10 +140,10 @@ func usage(of []scheme) string {
 	return "use " + strings.Join(each, ", ")
 }
 
-// Request is what is wanted of a store.
+// Request names a store, and has the settings for its locks.
 type Request struct {
 	Access access.Access
-	TTL    time.Duration      // of the locks; a store that keeps all of a client together has to know it
+	TTL    time.Duration      // of the locks; stores with one lease for a whole client need it
 	Redis  *redishold.Options // for a Redis; nil means the defaults
 	Logger *slog.Logger       // nil is silent
 }
@@ -152,25 +152,26 @@ type Request struct {
 type Target struct {
 	Kind Kind
 
-	shape func() driver.Backend // over no client: only to be asked what it can do
+	shape func() driver.Backend // a backend without a client, for Info and Resizes
 	open  func(ctx context.Context) (*Store, error)
 
 	scheme, addr string // of its URL, and its first address; "" for one without
 	asked        time.Time
-	meant        string // what was found out then
+	meant        string // the explanation that was found then
 }
 
 // Info describes the store, and does no I/O.
 func (t *Target) Info() driver.Info { return t.shape().Info() }
 
-// Resizes reports that the permits of a semaphore can be changed, and does no I/O.
+// Resizes reports whether the number of permits of a semaphore can be changed. It does no
+// I/O.
 func (t *Target) Resizes() bool {
 	_, ok := t.shape().(driver.Resizer)
 	return ok
 }
 
-// Parse finds out which store r names, and what is wrong with its URL or its
-// certificates. It does no I/O but to read files. No error has a password in it.
+// Parse returns the store that r names, or an error if its URL or its certificates cannot be
+// used. It reads files, and does no other I/O. No error has a password in it.
 func Parse(r Request) (*Target, error) {
 	if r.Access.URL == "" && r.Access.Imported != nil {
 		return redisTarget(r)
@@ -188,9 +189,9 @@ func Parse(r Request) (*Target, error) {
 	return t, nil
 }
 
-// Open connects, and returns when the store has answered. An error is
-// driver.ErrNotExecuted if that could not be reached, and driver.ErrRefused as well if it
-// refused the user; for a Redis it is that of rueidisconn.Open. It has no password in it.
+// Open connects, and returns when the store has answered. An error is driver.ErrNotExecuted
+// if the store could not be reached, and also driver.ErrRefused if the store refused the
+// user. For a Redis it is the error of rueidisconn.Open. It has no password in it.
 func (t *Target) Open(ctx context.Context) (*Store, error) {
 	s, err := t.open(ctx)
 	if err != nil {
@@ -215,8 +216,8 @@ type Store struct {
 	close   func()
 }
 
-// Several returns the store that b makes of several servers, of which no single one can be
-// asked what is wrong. Its Close calls shut.
+// Several returns the store for a backend b of several servers. It has no Trouble and no
+// Ping, because no single server can answer for all. Its Close calls shut.
 func Several(b driver.Backend, shut func()) *Store {
 	return &Store{Backend: b, close: shut}
 }
@@ -224,11 +225,11 @@ func Several(b driver.Backend, shut func()) *Store {
 // Ping asks the store for its version, which is one round trip.
 func (s *Store) Ping(ctx context.Context) (version string, err error) { return s.ping(ctx) }
 
-// closeLimit is how long Close waits for a store that does not take leave.
+// closeLimit is how long Close waits for a store that does not answer.
 const closeLimit = time.Second
 
-// Close closes the connections. It waits for a second at most: what is left then ends
-// with the program, or a little later by itself.
+// Close closes the connections. It waits for a second at most. Connections that are open then
+// end with the program, or a little later.
 func (s *Store) Close() {
 	closed := make(chan struct{})
 	go func() {
@@ -243,11 +244,11 @@ func (s *Store) Close() {
 	}
 }
 
-// dialTimeout is how long a server that is no Redis may take to answer the first time.
+// dialTimeout is how long a server that is not Redis may take to answer the first time.
 const dialTimeout = 5 * time.Second
 
-// dialLimit is how long a server may take to answer the first time: what the flags and
-// the configuration say, else what the URL does.
+// dialLimit returns how long a server may take to answer the first time: the time of the
+// configuration, else the time in the URL, else dialTimeout.
 func dialLimit(a access.Access, inURL time.Duration) time.Duration {
 	return cmp.Or(a.DialTimeout, inURL, dialTimeout)
 }

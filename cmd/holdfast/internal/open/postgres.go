@@ -24,9 +24,9 @@ import (
 	"github.com/holdfast-go/holdfast/pghold"
 )
 
-// postgresTarget is a PostgreSQL. Its URL is that of libpq, which pgx reads, with four
-// parameters more: layout, table and create as of MySQL, and listen, which is the host
-// and port of the server itself where the URL leads to a pooler, or off.
+// postgresTarget returns the Target of a PostgreSQL. Its URL is that of libpq, which pgx
+// reads, with four more parameters: layout, table and create as for MySQL, and listen. If the
+// URL leads to a pooler, listen has the host and port of the server itself, or "off".
 func postgresTarget(r Request) (*Target, error) {
 	p, err := parsePostgres(r)
 	if err != nil {
@@ -36,7 +36,7 @@ func postgresTarget(r Request) (*Target, error) {
 	return &Target{shape: shape, open: p.open}, nil
 }
 
-// postgres is a database before it is connected to.
+// postgres has the settings of a PostgreSQL database before the first connection.
 type postgres struct {
 	config  *pgxpool.Config
 	options *pghold.Options
@@ -56,7 +56,7 @@ func parsePostgres(r Request) (*postgres, error) {
 	if r.Access.Found {
 		config.ConnConfig.Password = cmp.Or(r.Access.Password, own.password, own.query.Get("password")) // and not that of PGPASSWORD or ~/.pgpass
 	}
-	// Pools of database/sql and psql have names too, which show in pg_stat_activity.
+	// The name shows in pg_stat_activity, as those of psql and of other pools do.
 	params := config.ConnConfig.RuntimeParams
 	params["application_name"] = cmp.Or(params["application_name"], "holdfast")
 	if r.Access.DialTimeout > 0 || config.ConnConfig.ConnectTimeout == 0 {
@@ -81,15 +81,15 @@ func parsePostgres(r Request) (*postgres, error) {
 	return p, err
 }
 
-// postgresKeepAlive has a connection closed that has been dead for 25 seconds. With the
-// defaults it would take two and a half minutes.
+// postgresKeepAlive returns settings with which a dead connection is closed after 25 seconds.
+// With the defaults it would take two and a half minutes.
 func postgresKeepAlive() net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
 }
 
-// splitPostgres returns the URL for pgx: with the user and the password that the flags
-// name, so that a file of passwords is asked for that user, and without the parameters
-// that are not for pgx. own is what the URL says.
+// splitPostgres returns the URL for pgx. It has the user and the password of the flags, so
+// that pgx searches a file of passwords for that user. It does not have the parameters that
+// pgx does not know. own has the parts of the original URL.
 func splitPostgres(a access.Access) (forPGX string, own address, err error) {
 	own, err = cut(Postgres, a.URL)
 	if err != nil {
@@ -104,7 +104,8 @@ func splitPostgres(a access.Access) (forPGX string, own address, err error) {
 	if err != nil {
 		return "", own, err
 	}
-	// All else reaches pgx as it is written: it reads spaces and pluses as libpq does.
+	// All other text reaches pgx unchanged, because pgx reads spaces and pluses as libpq
+	// does.
 	path, query, _ := strings.Cut(own.raw.Tail, "?")
 	pairs := slices.DeleteFunc(strings.Split(query, "&"), func(pair string) bool {
 		name, _, _ := strings.Cut(pair, "=")
@@ -130,7 +131,8 @@ func postgresFiles() []string {
 	return []string{"sslcert", "sslkey", "sslrootcert", "passfile", "service", "servicefile"}
 }
 
-// postgresURLError is what pgx says of a URL, without the URL.
+// postgresURLError returns the reason that pgx gives for a URL that cannot be used, without
+// the URL.
 func postgresURLError(err error) error {
 	var parse *pgconn.ParseConfigError
 	if !errors.As(err, &parse) {
@@ -144,7 +146,7 @@ func postgresURLError(err error) error {
 	return errors.New("postgres URL cannot be read")
 }
 
-// postgresTLS has the certificates of the flags used, on every connection.
+// postgresTLS makes every connection use the certificates of the flags.
 func postgresTLS(config *pgx.ConnConfig, a access.Access, mode string) error {
 	ours, err := a.TLS()
 	if err != nil || ours == nil {
@@ -173,8 +175,8 @@ func postgresTLS(config *pgx.ConnConfig, a access.Access, mode string) error {
 	return nil
 }
 
-// postgresListen is how to reach the server that sends notifications. In the table of
-// ShedLock nobody notifies.
+// postgresListen returns how to reach the server that sends notifications. It returns nil if
+// notifications are off. With the table of ShedLock there are none.
 func postgresListen(config *pgx.ConnConfig, own address, shed bool) (*pgx.ConnConfig, error) {
 	direct := own.query.Get("listen")
 	switch {
@@ -192,8 +194,8 @@ func postgresListen(config *pgx.ConnConfig, own address, shed bool) (*pgx.ConnCo
 	return redirected(config, addr), nil
 }
 
-// redirected is config for another server. The other hosts of the URL are left out: what
-// remains of them are attempts with and without TLS.
+// redirected returns config for the server at addr. It leaves out the other hosts of the URL,
+// but keeps the attempts with and without TLS.
 func redirected(config *pgx.ConnConfig, addr string) *pgx.ConnConfig {
 	host, number, _ := net.SplitHostPort(addr)
 	port, _ := strconv.ParseUint(number, 10, 16) // HostPort has checked it
@@ -257,8 +259,9 @@ func (p *postgres) hostsTimeout() time.Duration {
 	return time.Duration(1+len(p.config.ConnConfig.Fallbacks)) * p.config.ConnConfig.ConnectTimeout
 }
 
-// postgresError says what an error means that came before a lock was asked for. The
-// server refuses a login, a database that is not there, or a setting.
+// postgresError returns the error for err, which came before a request for a lock. The server
+// may refuse a login, a database that does not exist, or a setting. Otherwise the store is
+// unreachable.
 func postgresError(where string, err error) error {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {

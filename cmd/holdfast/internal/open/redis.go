@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// redisTarget is a Redis. Its URL is examined by rueidisconn when it is opened.
+// redisTarget returns the Target of a Redis. rueidisconn checks its URL when the Target is
+// opened.
 func redisTarget(r Request) (*Target, error) {
 	options := cmp.Or(r.Redis, &redishold.Options{})
 	shape := func() driver.Backend { return redishold.New(nil, options) }

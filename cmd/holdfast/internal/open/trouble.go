@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	troubleLimit = 400 * time.Millisecond // for the servers to say what is wrong
-	stragglers   = 100 * time.Millisecond // for the others, after the first has said so
+	troubleLimit = 400 * time.Millisecond // for the servers to report what is wrong
+	stragglers   = 100 * time.Millisecond // for the others, after the first report
 )
 
-// Trouble asks the servers whether locks can be taken. It returns why not, or nil where
-// nothing is known to be wrong, which may be because no server has answered in time.
+// Trouble asks the servers whether locks can be taken. It returns why not, or nil if no
+// server reports trouble. It also returns nil if no server answers in time.
 func (s *Store) Trouble(ctx context.Context) error {
 	if s.trouble == nil {
 		return nil
@@ -34,13 +34,14 @@ func (s *Store) Trouble(ctx context.Context) error {
 	return nil
 }
 
-// ErrReadOnly says that no lock can be taken, though locks can be looked at.
+// ErrReadOnly is the error of a store in which locks can be read, but not taken.
 var ErrReadOnly = errors.New("the server is read-only, so no lock can be taken there")
 
 var errNoMajority = errors.New("no majority of its members is up and connected, so it does not work")
 
-// anyWorks asks all servers. It returns nil if one of them works, or if none has said that
-// it does not, and else errNoMajority with how many have said so.
+// anyWorks asks all servers. It returns nil if one of them works, or if none reports that it
+// does not work. Otherwise it returns errNoMajority, with the number of servers that reported
+// this.
 func anyWorks(ctx context.Context, servers []string, ask func(ctx context.Context, server string) (works bool, err error)) error {
 	idle, working := 0, false
 	var late *time.Timer
@@ -65,7 +66,8 @@ func anyWorks(ctx context.Context, servers []string, ask func(ctx context.Contex
 	return fmt.Errorf("%w (%d of the %d in the URL answer)", errNoMajority, idle, len(servers))
 }
 
-// etcdTrouble: a member knows a leader if a majority is connected with that.
+// etcdTrouble returns Trouble for etcd. A member knows a leader only if the leader is
+// connected to a majority.
 func etcdTrouble(client *clientv3.Client) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return anyWorks(ctx, client.Endpoints(), func(ctx context.Context, server string) (bool, error) {
@@ -78,7 +80,8 @@ func etcdTrouble(client *clientv3.Client) func(context.Context) error {
 	}
 }
 
-// zooKeeperTrouble: a server without a majority says that it serves nobody.
+// zooKeeperTrouble returns Trouble for ZooKeeper. A server without a majority reports that it
+// does not serve requests.
 func zooKeeperTrouble(z *zooKeeper) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return anyWorks(ctx, z.servers, func(ctx context.Context, server string) (bool, error) {
@@ -99,7 +102,8 @@ func postgresTrouble(pool *pgxpool.Pool) func(context.Context) error {
 	}
 }
 
-// mysqlTrouble: users with one of these privileges may write on a server that is read-only.
+// mysqlTrouble returns Trouble for MySQL. Users with one of these privileges may write on a
+// server that is read-only.
 func mysqlTrouble(db *sql.DB) func(context.Context) error {
 	const query = "SELECT @@global.read_only AND NOT EXISTS (SELECT 1 FROM information_schema.user_privileges" +
 		" WHERE REPLACE(grantee, '''', '') = CURRENT_USER() AND privilege_type IN ('SUPER', 'CONNECTION_ADMIN', 'READ ONLY ADMIN', 'READ_ONLY ADMIN'))"
@@ -112,7 +116,7 @@ func mysqlTrouble(db *sql.DB) func(context.Context) error {
 	}
 }
 
-// redisTrouble: a replica takes no writes.
+// redisTrouble returns Trouble for Redis. A replica takes no writes.
 func redisTrouble(conn *rueidisconn.Conn) func(context.Context) error {
 	return func(ctx context.Context) error {
 		info, err := conn.Server(ctx)

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
-// address is a URL of a store that is no Redis, taken apart. The URL is one of a scheme
-// that is known, and its errors name the store by its Kind.
+// address has the parts of the URL of a store that is not Redis. The scheme is known. Errors
+// name the store by its Kind.
 type address struct {
 	kind               Kind
 	scheme             string
@@ -25,8 +25,8 @@ type address struct {
 	raw                redisurl.Parts
 }
 
-// cut takes a URL apart. known are the parameters that it may have, nil for any: each
-// once.
+// cut splits a URL into its parts. known has the parameters that the URL may have, or is nil
+// if it may have any. Each may be given once.
 func cut(kind Kind, raw string, known ...string) (address, error) {
 	u, hosts, err := redisurl.Parse(raw)
 	if err != nil {
@@ -80,7 +80,8 @@ func (a address) duration(name string) (time.Duration, error) {
 	return d, nil
 }
 
-// yes returns the value of a parameter that is true or false, which it is without one.
+// yes returns the value of a parameter that is true or false. It returns false if there is no
+// such parameter.
 func (a address) yes(name string) (bool, error) {
 	if !a.query.Has(name) {
 		return false, nil
@@ -92,7 +93,7 @@ func (a address) yes(name string) (bool, error) {
 	return is, nil
 }
 
-// shedLock reports that the parameter layout names the table of ShedLock, for a database.
+// shedLock reports whether the parameter layout names the table of ShedLock.
 func (a address) shedLock() (bool, error) {
 	layout := a.query.Get("layout")
 	if a.query.Has("layout") && layout != layoutLease && layout != layoutShedLock {
@@ -115,8 +116,8 @@ const (
 	layoutShedLock = "shedlock"
 )
 
-// tls returns the settings of TLS for a store whose scheme ends with an s if it is wanted,
-// nil if it is not.
+// tls returns the settings of TLS. It returns nil for a scheme without TLS; the schemes with
+// TLS end with an s.
 func (a address) tls(r Request) (*tls.Config, error) {
 	config, err := r.Access.TLS()
 	wanted := strings.HasSuffix(a.scheme, "s")

@@ -16,8 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/zkhold"
 )
 
-// zooKeeperTarget is a ZooKeeper: zk://[user:password@]host[:port],host[:port],...[/path],
-// with TLS as zks. The path is where the names begin. Its parameter is dial_timeout.
+// zooKeeperTarget returns the Target of a ZooKeeper:
+// zk://[user:password@]host[:port],host[:port],...[/path], or zks with TLS. The names of
+// locks are below the path. The parameter is dial_timeout.
 func zooKeeperTarget(r Request) (*Target, error) {
 	z, err := zooKeeperOf(r)
 	if err != nil {
@@ -34,7 +35,7 @@ func zooKeeperTarget(r Request) (*Target, error) {
 	}}, nil
 }
 
-// zooKeeper is where an ensemble is, and how to use it.
+// zooKeeper has the servers of an ensemble, and how to reach them.
 type zooKeeper struct {
 	servers []string
 	options *zkhold.Options
@@ -97,7 +98,8 @@ func (z *zooKeeper) version(ctx context.Context) (string, error) {
 	return version, nil
 }
 
-// ask returns the version of a server. One that does not allow the question says so.
+// ask returns the version of a server. It is "unknown" for a server that does not allow the
+// command srvr.
 func (z *zooKeeper) ask(ctx context.Context, server string) (string, error) {
 	said, err := z.words(ctx, server, "srvr")
 	if err != nil {
@@ -111,14 +113,14 @@ func (z *zooKeeper) ask(ctx context.Context, server string) (string, error) {
 	return "unknown", nil
 }
 
-// words sends a command of four letters, and returns what the server says to it.
+// words sends a command of four letters, and returns the answer of the server.
 func (z *zooKeeper) words(ctx context.Context, server, command string) (string, error) {
 	conn, err := z.dial(ctx, "tcp", server)
 	if err != nil {
 		return "", err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // it ends what follows
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends the calls below
 	if _, err := conn.Write([]byte(command)); err != nil {
 		return "", errors.Join(ctx.Err(), err)
 	}
@@ -126,5 +128,5 @@ func (z *zooKeeper) words(ctx context.Context, server, command string) (string, 
 	if len(said) == 0 {
 		return "", errors.Join(ctx.Err(), cmp.Or(err, io.ErrUnexpectedEOF))
 	}
-	return string(said), nil // the end of a connection may be abrupt, once all was said
+	return string(said), nil // an error after the answer does not matter
 }
