@@ -1,5 +1,5 @@
-// Package operate is what operators do with the locks of any program: list them, follow
-// what happens to them, and end a hold by force.
+// Package operate has what operators do with the locks of any program: list them, print their
+// events, and end a hold by force.
 package operate
 
 import (
@@ -12,5 +12,5 @@ type Session struct {
 	Console *admin.Console
 	Env     output.Environment
 	Report  *output.Reporter
-	JSON    bool // what is printed is for programs
+	JSON    bool // print JSON
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// answerLimit bounds each of the questions to the store.
+// answerLimit bounds each call to the store.
 const answerLimit = 10 * time.Second
 
 // ForceOptions say which hold to end, and why.
@@ -25,10 +25,10 @@ type ForceOptions struct {
 	Name   string
 	Holder string // its owner; "" for any
 	Token  uint64 // 0 for any
-	Reason string // the holder gets it, with the name of the user
-	Ask    bool   // a person confirms it, on standard input
+	Reason string // the holder gets it, with the name of the user and the host
+	Ask    bool   // the user must confirm it on standard input
 
-	Forced func(name string, h admin.Holder, reason string) // records it; nil does not
+	Forced func(name string, h admin.Holder, reason string) // records the forced unlock; may be nil
 }
 
 // unlocker runs a force-unlock.
@@ -37,7 +37,7 @@ type unlocker struct {
 	Session
 }
 
-// ForceUnlock ends the one hold that is meant. The error has the status to exit with.
+// ForceUnlock ends the hold that o names. The error has the exit status.
 func (s Session) ForceUnlock(ctx context.Context, o *ForceOptions) error {
 	c := &unlocker{o, s}
 	record, hold, err := c.choose(ctx)
@@ -56,8 +56,7 @@ func (s Session) ForceUnlock(ctx context.Context, o *ForceOptions) error {
 	return c.print(record, hold)
 }
 
-// end ends the hold, within a limit that does not count the time for the
-// answer of a person.
+// end ends the hold. The time that a person took to confirm it does not count for the limit.
 func (c *unlocker) end(ctx context.Context, hold admin.Hold, seen time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -76,7 +75,7 @@ func (c *unlocker) end(ctx context.Context, hold admin.Hold, seen time.Time) err
 	return err
 }
 
-// signature says who forces the lock.
+// signature returns the user and the host for the reason.
 func (c *unlocker) signature() string {
 	who, host := "unknown", "unknown"
 	if u, err := user.Current(); err == nil {
@@ -88,7 +87,8 @@ func (c *unlocker) signature() string {
 	return fmt.Sprintf(" (%s@%s)", who, host)
 }
 
-// choose finds the hold that is meant.
+// choose returns the hold that the options name, and the record of the lock. It returns an
+// error unless exactly one hold matches.
 func (c *unlocker) choose(ctx context.Context) (admin.Record, admin.Hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -119,12 +119,13 @@ func (c *unlocker) choose(ctx context.Context) (admin.Record, admin.Hold, error)
 	}
 }
 
-// no is the end without success.
+// no returns an error with the status for "nothing was done".
 func (c *unlocker) no(format string, args ...any) error {
 	return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("nothing was done: "+format, args...)}
 }
 
-// confirm shows what is to be ended, and wants the name of the lock typed.
+// confirm shows the hold and asks for the name of the lock. It returns an error if the user
+// types another name.
 func (c *unlocker) confirm(ctx context.Context, r admin.Record, h admin.Hold) error {
 	var p output.Page
 	p.Line("name", "%s", output.Clean(r.Name))

@@ -16,16 +16,16 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// ListOptions say which locks, and in which form.
+// ListOptions say which locks to list, and in which form.
 type ListOptions struct {
 	Pattern  string // of names; "" means all
 	Held     bool   // only locks with holders
 	Waiting  bool   // only locks with waiters
 	Counters bool   // also bare numbers
-	Wide     bool   // each holder on a line
+	Wide     bool   // each holder on a separate line
 	Sort     string // see Sorts; "" means no order, and is for JSON
-	Limit    int    // of the locks that are printed; 0 prints all
-	Keys     int    // that are read; 0 reads all
+	Limit    int    // the most locks to print; 0 prints all
+	Keys     int    // the most keys to read; 0 reads all
 	Pace     int    // commands a second; 0 is as fast as the store answers
 	Timeout  time.Duration
 	Watch    time.Duration // the pause after a list, before the next; 0 prints one
@@ -34,7 +34,7 @@ type ListOptions struct {
 // Sorts reports whether ListOptions.Sort can have a value.
 func Sorts(by string) bool { return orders()[by] != nil }
 
-// orders are the ways to sort a list.
+// orders returns the ways to sort a list.
 func orders() map[string]func(a, b admin.Record) int {
 	return map[string]func(a, b admin.Record) int{
 		"name":    func(admin.Record, admin.Record) int { return 0 },
@@ -45,8 +45,8 @@ func orders() map[string]func(a, b admin.Record) int {
 	}
 }
 
-// Beginning returns what all names that match a pattern begin with. A pattern
-// without special characters is a beginning itself.
+// Beginning returns the prefix of all names that match a pattern. A pattern without special
+// characters is a prefix itself.
 func Beginning(pattern string) string {
 	end := strings.IndexAny(pattern, `*?[\`)
 	if end < 0 {
@@ -55,13 +55,13 @@ func Beginning(pattern string) string {
 	return pattern[:end]
 }
 
-// Matches reports that a name is one of those that a pattern means. Unlike in
-// names of files, a * stands for slashes too.
+// Matches reports whether a name matches a pattern. Unlike in names of files, a * also
+// matches slashes.
 func Matches(pattern, name string) bool {
 	if !strings.ContainsAny(pattern, `*?[\`) {
 		return strings.HasPrefix(name, pattern)
 	}
-	const slash = "\x00" // path.Match keeps stars from slashes, and from nothing else
+	const slash = "\x00" // in path.Match a star matches all characters but slashes
 	ok, err := path.Match(strings.ReplaceAll(pattern, "/", slash), strings.ReplaceAll(name, "/", slash))
 	return ok && err == nil
 }
@@ -76,8 +76,8 @@ type lister struct {
 	failed error
 }
 
-// List prints the locks. With Watch it does so again and again until ctx ends: if the store
-// does not answer, the message stands in place of the list.
+// List prints the locks. With Watch it prints them again and again until ctx ends. If the
+// store does not answer then, it prints the error in place of the list.
 func (s Session) List(ctx context.Context, o *ListOptions) error {
 	if o.Watch == 0 {
 		return (&lister{ListOptions: o, Session: s, out: s.Env.Stdout}).run(ctx)
@@ -152,7 +152,8 @@ func (l *lister) wanted(r admin.Record) bool {
 	return Matches(l.Pattern, r.Name) && (!l.Held || r.Holders > 0) && (!l.Waiting || output.Waiters(r) > 0)
 }
 
-// incomplete says why there may be more than was printed.
+// incomplete returns the error for a list that may lack locks, with its exit status. It
+// returns nil if the list is complete.
 func (l *lister) incomplete(ctx context.Context) error {
 	err := l.failed
 	switch {

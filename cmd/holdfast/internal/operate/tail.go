@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// TailOptions say which events, and how they are found.
+// TailOptions say which events to print, and how to find them.
 type TailOptions struct {
 	Pattern string        // of names; "" means all
-	Since   time.Duration // begin with the events of that time in the event log
+	Since   time.Duration // begin with the events of the event log that are at most this old
 	Every   time.Duration // how often the known locks are polled
 	Scan    time.Duration // the pause between two scans for new locks
 	Period  time.Duration // the tail ends after this; 0 means no limit
@@ -23,21 +23,21 @@ type TailOptions struct {
 	Pace    int           // commands a second for polls, and again for scans; 0 is as fast as the store answers
 }
 
-// progressLimit bounds a question to a store whose events go on.
+// progressLimit bounds a call to the store while the tail runs.
 const progressLimit = 900 * time.Millisecond
 
-// errEnough ends a tail that was asked for so many lines, or for so long.
+// errEnough ends a tail that has printed Count lines, or has run for Period.
 var errEnough = errors.New("enough")
 
-// tailer runs a tail. Only its run uses it; the scan for new locks has a goroutine of its
-// own.
+// tailer runs a tail. Only the goroutine of run uses its fields. The scan for new locks has a
+// separate goroutine.
 type tailer struct {
 	*TailOptions
 	Session
 	observer *observe.Observer
 	began    time.Time
-	held     map[admin.Ended]time.Time // holds that were there before: when they were found
-	next     string                    // the first name to poll again, where not all can be
+	held     map[admin.Ended]time.Time // the holds that were printed as held: when they were found
+	next     string                    // the first name of the next poll
 	lines    int
 	failing  bool // the store does not answer, and that was printed
 }
@@ -46,7 +46,7 @@ func newTailer(o *TailOptions, s Session) *tailer {
 	return &tailer{TailOptions: o, Session: s, observer: observe.New(s.Console, nil), began: time.Now(), held: map[admin.Ended]time.Time{}}
 }
 
-// Tail prints what happens to locks until ctx or the tail ends.
+// Tail prints events of locks until ctx or the tail ends.
 func (s Session) Tail(ctx context.Context, o *TailOptions) error { return newTailer(o, s).run(ctx) }
 
 func (t *tailer) run(ctx context.Context) error {
@@ -75,7 +75,7 @@ func (t *tailer) run(ctx context.Context) error {
 	return ended(ctx, err)
 }
 
-// ended is nil if err says that there was enough.
+// ended returns nil if the tail ended because of Count or Period, else err.
 func ended(ctx context.Context, err error) error {
 	if errors.Is(err, errEnough) || err != nil && errors.Is(context.Cause(ctx), errEnough) {
 		return nil
@@ -83,8 +83,8 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// recall prints the events of the time before, if that is wanted. If the store does not
-// answer, listen reads them later.
+// recall prints the events of the last Since from the event log, if Since is set. If the
+// store does not answer, listen reads them later.
 func (t *tailer) recall(ctx context.Context) error {
 	for more := t.Since > 0; more; {
 		var failed error
@@ -141,7 +141,8 @@ func (t *tailer) follow(ctx context.Context, scans <-chan error) error {
 	}
 }
 
-// poll polls the known names. It keeps those that were read, whatever became of the others.
+// poll polls the known names. If some names cannot be read, it uses the answers for the
+// others.
 func (t *tailer) poll(ctx context.Context) error {
 	var names []string
 	for s := range t.observer.All {
@@ -158,7 +159,7 @@ func (t *tailer) poll(ctx context.Context) error {
 	return t.note(ctx, failed)
 }
 
-// listen reads the event log.
+// listen reads the new entries of the event log.
 func (t *tailer) listen(ctx context.Context) {
 	for more := true; more; {
 		limited, cancel := context.WithTimeout(ctx, progressLimit)
@@ -170,11 +171,11 @@ func (t *tailer) listen(ctx context.Context) {
 	}
 }
 
-// pollCost is how many commands the store runs for a poll of one name, about.
+// pollCost is about how many commands the store runs to poll one name.
 const pollCost = 4
 
-// turn returns the names to poll now: as many as the pace allows, and each time the next
-// ones.
+// turn returns the names to poll now: as many as the pace allows. Each call begins with the
+// name after the last one of the call before.
 func (t *tailer) turn(names []string) []string {
 	most := len(names)
 	if t.Pace > 0 {
@@ -188,9 +189,9 @@ func (t *tailer) turn(names []string) []string {
 	return turn[:most]
 }
 
-// note prints once that the store does not answer, because a call failed, and that it
-// answers again. It returns an error that will not get better. After the end of ctx an
-// error says nothing of the store.
+// note prints that the store does not answer, when a call fails for the first time, and that
+// the store answers again. If the error is one that repeated calls do not fix, it returns it.
+// It ignores errors after the end of ctx.
 func (t *tailer) note(ctx context.Context, failed error) error {
 	switch {
 	case failed == nil && t.failing:
@@ -219,7 +220,7 @@ func (t *tailer) printChanges(due time.Time) error {
 	return nil
 }
 
-// shows reports that c is printed. Entries that are missing from the event log matter to
+// shows reports whether c is printed. A change that counts missing entries is printed for
 // every pattern.
 func (t *tailer) shows(c observe.Change) bool {
 	const clockError = 500 * time.Millisecond // of the time of an entry
@@ -233,7 +234,7 @@ func (t *tailer) shows(c observe.Change) bool {
 	case c.Reported && c.At.Before(t.began.Add(-t.Since)):
 		return false
 	case c.Reported && c.Type == admin.EntryAcquired && c.At.Before(t.held[hold].Add(clockError)):
-		return false // it was just before this began, and the line "held" shows it
+		return false // the line "held" shows this grant already
 	default:
 		return c.Type == admin.EntryMissed || c.Name != "" && Matches(t.Pattern, c.Name)
 	}

@@ -14,21 +14,21 @@ import (
 type change struct {
 	Version  int       `json:"version"`
 	At       time.Time `json:"at"`
-	Event    string    `json:"event"`              // that of observe.Change, or unreachable, back
-	Reported bool      `json:"reported,omitempty"` // by the program itself; all other events come from polling
-	ID       string    `json:"id,omitempty"`       // reported: names the event
+	Event    string    `json:"event"`              // observe.Change.Type, unreachable or back
+	Reported bool      `json:"reported,omitempty"` // a program reported it; else polling found it
+	ID       string    `json:"id,omitempty"`       // the ID of the entry in the event log
 	Name     string    `json:"name,omitempty"`
 	Kind     string    `json:"kind,omitempty"`
 	Who      string    `json:"holder,omitempty"`
 	Owner    string    `json:"owner,omitempty"`
 	Mode     string    `json:"mode,omitempty"`
-	Token    uint64    `json:"token,omitempty"` // where it is known
+	Token    uint64    `json:"token,omitempty"` // if it is known
 	Count    int       `json:"count,omitempty"`
 	Waiting  *int      `json:"waiting,omitempty"`
-	WaitMS   int64     `json:"waited_ms,omitempty"`    // acquired, gave-up, where it was reported
-	HeldMS   int64     `json:"held_ms,omitempty"`      // released, expired, forced, lost: for how long it was held, or seen
+	WaitMS   int64     `json:"waited_ms,omitempty"`    // acquired, gave-up: if it was reported
+	HeldMS   int64     `json:"held_ms,omitempty"`      // released, expired, forced, lost: how long it was held or seen
 	Reason   string    `json:"reason,omitempty"`       // forced: why, and who did it; lost, released: why
-	LeaseMS  int64     `json:"remaining_ms,omitempty"` // renewed-late: what was left of the lease
+	LeaseMS  int64     `json:"remaining_ms,omitempty"` // renewed-late: the rest of the lease
 	Error    string    `json:"error,omitempty"`
 }
 
@@ -63,7 +63,7 @@ func (t *tailer) print(c change) error {
 	return err
 }
 
-// String is the line for people.
+// String returns the line for people.
 func (c change) String() string {
 	text := fmt.Sprintf("%s  %-12s", timeText(c.At, time.Now()), c.Event)
 	if c.Name != "" {
@@ -72,7 +72,7 @@ func (c change) String() string {
 	return text + c.details()
 }
 
-// details is what follows the name.
+// details returns the text after the name.
 func (c change) details() string {
 	ms := func(n int64) time.Duration { return output.Coarse(time.Duration(n) * time.Millisecond) }
 	held := fmt.Sprintf(", seen for %s", ms(c.HeldMS))
@@ -108,7 +108,7 @@ func (c change) details() string {
 	}
 }
 
-// timeText is a time for people, at now.
+// timeText formats at. It has the date only if that is not the date of now.
 func timeText(at, now time.Time) string {
 	const today = "15:04:05.0"
 	at, now = at.Local(), now.Local()

@@ -1,3 +1,3 @@
-// Package output is what commands write: text and JSON of locks and stores, messages for
-// people, and the statuses to exit with. It asks no store.
+// Package output has what commands write: text and JSON of locks and stores, messages for
+// people, and exit statuses. It sends nothing to a store.
 package output

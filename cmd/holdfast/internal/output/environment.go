@@ -9,16 +9,15 @@ import (
 	"golang.org/x/term"
 )
 
-// Environment is what a command has of its process. Commands use nothing else
-// of it.
+// Environment has the parts of the process that commands use. They use no others.
 type Environment struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Environ        []string // "NAME=value"
 }
 
-// Lookup returns the value of an environment variable, and whether it is set to
-// something. As with the shell's ${NAME:-…}, an empty value counts as unset.
+// Lookup returns the value of an environment variable, and whether it is set. An empty value
+// counts as unset, as in the shell's ${NAME:-…}.
 func (e Environment) Lookup(name string) (string, bool) {
 	for i := len(e.Environ) - 1; i >= 0; i-- {
 		if key, value, _ := strings.Cut(e.Environ[i], "="); key == name {
@@ -28,7 +27,7 @@ func (e Environment) Lookup(name string) (string, bool) {
 	return "", false
 }
 
-// JSONMessages reports that messages are to be lines of JSON.
+// JSONMessages reports whether messages must be lines of JSON.
 func (e Environment) JSONMessages() bool {
 	format, _ := e.Lookup("HOLDFAST_LOG_FORMAT")
 	return format == "json"
@@ -46,11 +45,11 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// UsualWidth is how many columns a text has that does not go to a terminal.
+// UsualWidth is the width, in columns, of a text that is not written to a terminal.
 const UsualWidth = 90
 
-// WidthOf returns how many columns a terminal has, and UsualWidth of anything else, and of a
-// terminal that is too narrow for a text.
+// WidthOf returns the number of columns of a terminal. It returns UsualWidth if w is not a
+// terminal, or is too narrow for a text.
 func WidthOf(w io.Writer) int {
 	if file, ok := w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(file.Fd())); err == nil && width >= 40 {
@@ -60,8 +59,8 @@ func WidthOf(w io.Writer) int {
 	return UsualWidth
 }
 
-// Typed returns what read gets from a terminal, or the error of ctx if that ends. A read of a
-// terminal cannot be ended: it stays until a line is typed, or the program ends.
+// Typed returns what read reads from a terminal, or the error of ctx if ctx ends before. A
+// read of a terminal cannot be ended: it goes on until a line is typed, or the program ends.
 func Typed(ctx context.Context, read func() (string, error)) (string, error) {
 	var text string
 	var err error

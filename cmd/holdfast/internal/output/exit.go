@@ -10,20 +10,21 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Statuses to exit with, beside the command's own. They follow sysexits(3),
-// timeout(1) and the shells, so that wrappers already know them.
+// Exit statuses of the program. A command that runs under a lock has its own. They follow
+// sysexits(3), timeout(1) and the shells, so that wrappers already know them.
 const (
 	ExitOK          = 0   // the command did what it was asked to
-	ExitFailure     = 1   // also: the answer is no
+	ExitFailure     = 1   // the command failed, or its answer is no
 	ExitUsage       = 64  // the command line makes no sense
 	ExitUnreachable = 69  // the store cannot be reached
-	ExitBusy        = 75  // somebody else holds the lock: try again later
-	ExitRefused     = 77  // the store refused: password or rights
+	ExitBusy        = 75  // another client holds the lock: try again later
+	ExitRefused     = 77  // the store refused: a password or a permission
 	ExitLost        = 79  // the lock was lost while the command ran
-	ExitOwnFailure  = 125 // of this program; or the store lacks what is asked for
+	ExitOwnFailure  = 125 // this program failed, or the store lacks a feature
 )
 
-// ExitError ends the program with a status, and with a message if Err is set.
+// ExitError is an error that ends the program with a status, and with a message if Err is
+// set.
 type ExitError struct {
 	Code int
 	Err  error
@@ -37,11 +38,11 @@ func (e *ExitError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns the cause; nil without a message.
+// Unwrap returns Err, which is nil if there is no message.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// Exit ends the program with the status code and without a message, code 0 as
-// well.
+// Exit returns an error that ends the program with a status and without a message. It returns
+// nil for the status 0.
 func Exit(code int) error {
 	if code == ExitOK {
 		return nil
@@ -49,12 +50,14 @@ func Exit(code int) error {
 	return &ExitError{Code: code}
 }
 
-// UsageError ends the program with the status of a command line that makes no sense.
+// UsageError returns an error that ends the program with the status of an invalid command
+// line.
 func UsageError(format string, args ...any) error {
 	return &ExitError{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
 }
 
-// StoreError gives an error of the store its status, unless it has one.
+// StoreError returns err with the status for an error of the store. An err that has a status
+// keeps it.
 func StoreError(err error) error {
 	var own *ExitError
 	if errors.As(err, &own) {
@@ -63,9 +66,9 @@ func StoreError(err error) error {
 	return &ExitError{Code: StatusOf(err), Err: err}
 }
 
-// StatusOf returns the status for an error of the store. One error may have several
-// causes, as where the store refused while a call waited: what trying again does not
-// fix comes first, then that another holds the lock, then that nothing is known.
+// StatusOf returns the status for an error of the store. One error may have several causes,
+// such as a refusal while a call waited. First come the causes that a repeated call does not
+// fix, then a lock that another client holds, then all others.
 func StatusOf(err error) int {
 	switch {
 	case errors.Is(err, holdfast.ErrMismatch):
@@ -82,7 +85,8 @@ func StatusOf(err error) int {
 	return ExitUnreachable
 }
 
-// refused reports whether the server said no, and will go on to.
+// refused reports whether the server refused the user, so that a repeated call would fail,
+// too.
 func refused(err error) bool {
 	var reply *redishold.ReplyError
 	if !errors.As(err, &reply) {

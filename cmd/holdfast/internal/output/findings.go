@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// PrintReport prints a report for people: what was found, the worst first, and
-// how much was in order.
+// PrintReport prints a report for people: the findings, the worst first, and how many there
+// are of each severity. If everything is false, it omits checks without a problem.
 func PrintReport(w io.Writer, r *doctor.Report, everything bool) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, judged for a lease of %s\n\n", describeServers(r), r.TTL)
@@ -43,7 +43,7 @@ func printFinding(text *strings.Builder, r *doctor.Report, f doctor.Finding) {
 	text.WriteByte('\n')
 }
 
-// whereFound names the servers of a finding, unless it is all of them.
+// whereFound returns the servers of a finding, or "" if these are all servers.
 func whereFound(r *doctor.Report, f doctor.Finding) string {
 	const shown = 3
 	data := 0
@@ -75,7 +75,7 @@ func describeServers(r *doctor.Report) string {
 	parts := []string{r.Deployment}
 	for _, role := range slices.Sorted(maps.Keys(roles)) {
 		switch n := roles[role]; {
-		case role == "" || role == "standalone": // what a ZooKeeper alone says of itself
+		case role == "" || role == "standalone": // a single ZooKeeper reports this role
 		case n == 1:
 			parts = append(parts, "1 "+role)
 		case n > 1:

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Page is text for people, a name and a value on each line.
+// Page is text for people. Each line has a name and a value.
 type Page struct{ strings.Builder }
 
 // Line adds a name and a value.
@@ -19,7 +19,7 @@ func (p *Page) Line(name, format string, args ...any) {
 	fmt.Fprintf(p, "%-12s%s\n", name, fmt.Sprintf(format, args...))
 }
 
-// PrintDetail prints all that is known of a lock, for people.
+// PrintDetail prints the Detail of a lock for people.
 func PrintDetail(w io.Writer, d admin.Detail) error {
 	var p Page
 	p.Line("name", "%s", Clean(d.Name))
@@ -108,14 +108,14 @@ func (p *Page) Waiters(r admin.Record) {
 	}
 }
 
-// waits names the waiters without a place in a queue.
+// waits adds the waiters without a place in a queue.
 func (p *Page) waits(waits []admin.ClientWait) {
 	for _, w := range waits {
 		p.Line("waiting", "%s", WaitText(w))
 	}
 }
 
-// WaitText is a client that waits, for people.
+// WaitText returns a text about a client that waits.
 func WaitText(w admin.ClientWait) string {
 	text := Person("", w.Client.Note, w.Client) + " for " + Coarse(w.Waited).String()
 	if w.Count > 1 {
@@ -127,7 +127,7 @@ func WaitText(w admin.ClientWait) string {
 	return text
 }
 
-// keys prints keys as they are; the values come escaped.
+// keys adds the keys in the store. Their values were escaped before.
 func (p *Page) keys(keys []admin.Key) {
 	for _, k := range keys {
 		p.Line("key", "%s (%s, %s)", Clean(k.Name), Clean(k.Type), LeaseText(k.Remaining))

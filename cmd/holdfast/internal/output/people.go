@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// People names in a few words the holder that r is about.
+// People returns a short text about the holders of r: the first one, and how many more there
+// are.
 func People(r admin.Record) string {
 	switch {
 	case len(r.Holds) == 0:
@@ -23,7 +24,8 @@ func People(r admin.Record) string {
 	}
 }
 
-// holderOf names the holder, or says until when a name is taken that nobody holds.
+// holderOf returns the name of the holder. If nobody holds the name, it returns until when it
+// stays taken.
 func holderOf(h admin.Hold) string {
 	who := Person(h.Owner, h.Note, h.Client)
 	if h.Kept() {
@@ -32,14 +34,14 @@ func holderOf(h admin.Hold) string {
 	return who
 }
 
-// Person names an owner: "program@host:pid" with its reason and labels, or the client and
-// the thread of a Redisson program.
+// Person returns the name of an owner: "program@host:pid" with its reason and labels, or the
+// client and the thread of a Redisson program.
 func Person(owner, note string, c admin.Client) string {
 	return Clean(observe.Describe(c, owner, note).String())
 }
 
-// Clean makes what others wrote harmless for a terminal: one line, and nothing
-// that moves the cursor.
+// Clean returns s with its unprintable characters escaped, so that a text of another program
+// stays on one line of a terminal and does not move the cursor.
 func Clean(s string) string {
 	for _, r := range s {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {

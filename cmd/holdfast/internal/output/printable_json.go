@@ -8,16 +8,17 @@ import (
 	"unicode/utf16"
 )
 
-// JSONTo returns an encoder that writes only what can be printed.
+// JSONTo returns an encoder that escapes all characters that cannot be printed.
 func JSONTo(w io.Writer) *json.Encoder {
 	encoder := json.NewEncoder(PrintableJSON{w})
 	encoder.SetEscapeHTML(false)
 	return encoder
 }
 
-// PrintableJSON escapes what cannot be printed in JSON that is written to it: names come
-// from other programs, and a terminal obeys control characters and turns text around.
-// encoding/json escapes only those of ASCII, but for DEL. A write has whole characters.
+// PrintableJSON escapes the unprintable characters of JSON that is written to it. Names come
+// from other programs, and control characters change what a terminal shows, or the direction
+// of its text. encoding/json escapes only those of ASCII, without DEL. A write must have
+// whole characters.
 type PrintableJSON struct{ w io.Writer }
 
 // Write writes text, escaped.

@@ -7,30 +7,29 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// JSONVersion is raised when a field changes its meaning or goes away, not when
-// one is added.
+// JSONVersion is incremented when a field changes its meaning or is removed, but not when a
+// field is added.
 const JSONVersion = 1
 
-// Record is an admin.Record as programs read it. Times are milliseconds; a
-// lease that does not end is -1. The lease of a name is that of its holds, of
-// several the one that ends first; where there is none, it is for how long the
-// store keeps the name.
+// Record is the JSON of an admin.Record. Times are in milliseconds; a lease that does not end
+// is -1. The lease of a name is that of the hold that ends first. If the name has no holds,
+// it is how long the store keeps the name.
 type Record struct {
 	Version   int          `json:"version"`
 	Name      string       `json:"name"`
-	NameBytes []byte       `json:"name_base64,omitempty"` // where it is no UTF-8
+	NameBytes []byte       `json:"name_base64,omitempty"` // if the name is not UTF-8
 	Kind      string       `json:"kind"`                  // "" for a name that is free
 	Holders   int          `json:"holders"`
 	Holds     []Hold       `json:"holds"`
 	Waiting   int          `json:"waiting"` // how many wait, as far as the store shows
-	Waiters   []waiterJSON `json:"waiters"` // those of them that it names; inspect and status name more
+	Waiters   []waiterJSON `json:"waiters"` // those in the queue; inspect and status add others
 	Permits   *int         `json:"permits,omitempty"`
 	Free      *int         `json:"free,omitempty"`
 	Count     *int64       `json:"count,omitempty"`
 	LeaseMS   int64        `json:"remaining_ms"`
 }
 
-// Hold is an admin.Hold as programs read it.
+// Hold is the JSON of an admin.Hold.
 type Hold struct {
 	Owner   string     `json:"owner"`
 	Holder  string     `json:"holder"` // its name, for people
@@ -51,13 +50,13 @@ type waiterJSON struct {
 	Place    int        `json:"place,omitempty"`
 	Owner    string     `json:"owner,omitempty"` // of a waiter in the queue
 	Mode     string     `json:"mode"`
-	LeaseMS  *int64     `json:"remaining_ms,omitempty"` // until it loses its place unless it is renewed
+	LeaseMS  *int64     `json:"remaining_ms,omitempty"` // until it loses its place without a renewal
 	WaitedMS int64      `json:"waited_ms,omitempty"`
 	Count    int        `json:"count,omitempty"` // how many goroutines of the client wait
 	Client   clientJSON `json:"client"`
 }
 
-// With adds waiters without a place in the queue.
+// With returns j with waiters without a place in the queue.
 func (j Record) With(waits []admin.ClientWait) Record {
 	for _, w := range waits {
 		j.Waiters = append(j.Waiters, waiterJSON{
@@ -79,7 +78,7 @@ type clientJSON struct {
 	Started *time.Time `json:"started,omitempty"`
 }
 
-// RecordOf returns r as programs read it.
+// RecordOf returns the JSON of r.
 func RecordOf(r admin.Record) Record {
 	j := Record{
 		Version: JSONVersion, Name: r.Name, Kind: string(r.Kind), Holders: r.Holders, Waiting: Waiters(r),
@@ -107,8 +106,8 @@ func RecordOf(r admin.Record) Record {
 	return j
 }
 
-// Lease returns when the first hold of r ends, negative if none does. A name that
-// nobody holds is kept for so long.
+// Lease returns the time until the first hold of r ends. It is negative if no hold ends, or
+// if that is unknown. If r has no holds, Lease returns how long the store keeps the name.
 func Lease(r admin.Record) time.Duration {
 	if len(r.Holds) == 0 {
 		return r.Remaining
@@ -122,7 +121,7 @@ func Lease(r admin.Record) time.Duration {
 	return first
 }
 
-// HoldOf returns h as programs read it.
+// HoldOf returns the JSON of h.
 func HoldOf(h admin.Hold) Hold {
 	return Hold{
 		Owner: h.Owner, Holder: Person(h.Owner, h.Note, h.Client), Note: h.Note, Mode: h.Mode.String(),
@@ -139,7 +138,8 @@ func clientOf(c admin.Client) clientJSON {
 	return j
 }
 
-// leaseOf returns d in milliseconds, -1 if it does not end, or if that is unknown.
+// leaseOf returns d in milliseconds. It returns -1 if there is no end, or if the end is
+// unknown.
 func leaseOf(d time.Duration) int64 {
 	if d < 0 {
 		return -1
@@ -147,7 +147,7 @@ func leaseOf(d time.Duration) int64 {
 	return d.Milliseconds()
 }
 
-// Detail is an admin.Detail as programs read it.
+// Detail is the JSON of an admin.Detail.
 type Detail struct {
 	Record
 	Token uint64    `json:"token,omitempty"`
@@ -161,7 +161,7 @@ type keyJSON struct {
 	Value   string `json:"value"`
 }
 
-// DetailOf returns d as programs read it.
+// DetailOf returns the JSON of d.
 func DetailOf(d admin.Detail) Detail {
 	j := Detail{Record: RecordOf(d.Record).With(d.Waits), Token: d.Token, Keys: []keyJSON{}}
 	for _, k := range d.Keys {
@@ -170,5 +170,5 @@ func DetailOf(d admin.Detail) Detail {
 	return j
 }
 
-// Waiters is how many wait, as far as the store shows.
+// Waiters returns the number of waiters, as far as the store shows them.
 func Waiters(r admin.Record) int { return max(r.Waiting, r.Listeners, 0) }

@@ -8,9 +8,8 @@ import (
 	"sync"
 )
 
-// Reporter writes what people are to read, to standard error: standard output
-// belongs to the command. With HOLDFAST_LOG_FORMAT=json each message is a line
-// of JSON.
+// Reporter writes messages for people to standard error, because the results of the command
+// are on standard output. With HOLDFAST_LOG_FORMAT=json each message is a line of JSON.
 type Reporter struct {
 	w       io.Writer
 	json    *slog.Logger // nil: plain text
@@ -18,17 +17,17 @@ type Reporter struct {
 	said    sync.Map // the messages of Once
 
 	mu    sync.Mutex // for w
-	drawn bool       // the terminal's last line is one that is to be erased
+	drawn bool       // Draw has written the terminal's last line, which must be erased
 }
 
-// LevelNotice is that of messages that are no warnings.
+// LevelNotice is the level of messages that are not warnings.
 const LevelNotice = slog.LevelInfo
 
-// EraseLine goes to the beginning of a terminal's line and erases it.
+// EraseLine moves the cursor of a terminal to the beginning of its line and erases the line.
 const EraseLine = "\r\x1b[K"
 
-// NewReporter returns a reporter that writes to the standard error of env; details only if
-// verbose.
+// NewReporter returns a Reporter that writes to the standard error of env. It writes details
+// only if verbose is true.
 func NewReporter(env Environment, verbose bool) *Reporter {
 	r := &Reporter{w: env.Stderr, verbose: verbose}
 	if env.JSONMessages() {
@@ -37,32 +36,33 @@ func NewReporter(env Environment, verbose bool) *Reporter {
 	return r
 }
 
-// Silent returns a reporter for what was reported before.
+// Silent returns a Reporter that writes nothing, for messages that were written before.
 func Silent() *Reporter { return NewReporter(Environment{Stderr: io.Discard}, false) }
 
 // Failure reports why the program does not do what it was asked to.
 func (r *Reporter) Failure(err error) { r.Line(slog.LevelError, err.Error()) }
 
-// Warn reports what the user should know although it went well.
+// Warn reports a problem that does not end the command.
 func (r *Reporter) Warn(format string, args ...any) {
 	r.Line(slog.LevelWarn, fmt.Sprintf(format, args...))
 }
 
-// Once reports what need not be repeated when the same is tried again.
+// Once reports a message the first time, and ignores it after that.
 func (r *Reporter) Once(level slog.Level, message string) {
 	if _, said := r.said.LoadOrStore(message, true); !said {
 		r.Line(level, message)
 	}
 }
 
-// Exposed warns of a file that others can read or write; trouble says so, if it is not "".
+// Exposed reports a warning about a file that other users can read or write, unless trouble
+// is "".
 func (r *Reporter) Exposed(trouble string) {
 	if trouble != "" {
 		r.Once(slog.LevelWarn, trouble)
 	}
 }
 
-// Detail reports what is of interest with -v.
+// Detail reports a message only with --verbose.
 func (r *Reporter) Detail(format string, args ...any) {
 	if r.verbose {
 		r.Line(slog.LevelInfo, fmt.Sprintf(format, args...))
@@ -78,7 +78,7 @@ func (r *Reporter) Line(level slog.Level, message string) {
 	fmt.Fprintf(r, "holdfast: %s\n", message)
 }
 
-// Write writes whole lines, in place of the one that Draw has left.
+// Write writes whole lines. They replace the line that Draw has written.
 func (r *Reporter) Write(lines []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,8 +89,7 @@ func (r *Reporter) Write(lines []byte) (int, error) {
 	return r.w.Write(lines)
 }
 
-// Draw shows text on the terminal's last line, in place of what it showed there
-// before.
+// Draw shows text on the terminal's last line, in place of the text that it showed before.
 func (r *Reporter) Draw(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +97,7 @@ func (r *Reporter) Draw(text string) {
 	fmt.Fprint(r.w, EraseLine+text)
 }
 
-// Erase removes what Draw has left.
+// Erase erases the line that Draw has written.
 func (r *Reporter) Erase() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,8 +107,8 @@ func (r *Reporter) Erase() {
 	r.drawn = false
 }
 
-// LibraryLogger returns the logger of the library: nil, which is silent, unless
-// the user asked for more. What ends a command is reported without it.
+// LibraryLogger returns the logger of the library. It is nil, which means no log, unless the
+// user asked for a log. Errors that end a command are reported without it.
 func (r *Reporter) LibraryLogger(env Environment) (*slog.Logger, error) {
 	level := slog.LevelInfo
 	text, set := env.Lookup("HOLDFAST_LOG_LEVEL")
@@ -127,7 +126,8 @@ func (r *Reporter) LibraryLogger(env Environment) (*slog.Logger, error) {
 	return loggerTo(r, env, level), nil
 }
 
-// AuditLogger returns the logger of what is always written down, such as who forced what.
+// AuditLogger returns the logger of events that are always logged, such as who forced which
+// lock.
 func AuditLogger(env Environment) *slog.Logger { return loggerTo(env.Stderr, env, slog.LevelInfo) }
 
 func loggerTo(w io.Writer, env Environment, level slog.Level) *slog.Logger {

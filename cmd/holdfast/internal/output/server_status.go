@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// IsHeld reports that a name cannot be taken at once: of a semaphore, that no
-// permit is free.
+// IsHeld reports whether a name cannot be taken at once. A semaphore is held if no permit is
+// free.
 func IsHeld(r admin.Record) bool {
 	switch r.Kind {
 	case admin.KindSemaphore:
@@ -24,7 +24,8 @@ func IsHeld(r admin.Record) bool {
 	}
 }
 
-// StateText names the holder, and of a semaphore says first whether a permit is free.
+// StateText returns a text with the holder. For a semaphore with free permits, their number
+// comes first.
 func StateText(r admin.Record) string {
 	held := fmt.Sprintf("held by %s%s, lease %s", People(r), heldFor(r), EndText(Lease(r)))
 	permits := Plural(r.Free, "permit") + " free"
@@ -45,7 +46,7 @@ func StateText(r admin.Record) string {
 	return "free"
 }
 
-// EndText says when a lease ends.
+// EndText returns a text about the end of a lease.
 func EndText(d time.Duration) string {
 	switch {
 	case d == admin.RemainingUnknown:
@@ -56,7 +57,8 @@ func EndText(d time.Duration) string {
 	return "ends in " + LeaseText(d)
 }
 
-// heldFor says for how long the holder of r has held it, if that is known.
+// heldFor returns how long the only holder of r has held the lock, as " for 5s". It returns
+// "" if that is unknown, or if there are several holders.
 func heldFor(r admin.Record) string {
 	if held := heldText(r.Holds); r.Holders == 1 && held != "-" {
 		return " for " + held
@@ -64,7 +66,7 @@ func heldFor(r admin.Record) string {
 	return ""
 }
 
-// ServerStatus is the status of a server as programs read it.
+// ServerStatus is the JSON of the status of a server.
 type ServerStatus struct {
 	Version   int     `json:"version"`
 	URL       string  `json:"url"` // without passwords

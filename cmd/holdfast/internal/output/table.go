@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Table returns records as lines for people, for a terminal of a width; 0 has no end.
-// Details gives each holder a line with its token and its id.
+// Table returns records as lines for a terminal with the given width, or with any width if it
+// is 0. With details each holder has a line with its token and its id.
 func Table(records []admin.Record, details bool, width int) string {
 	header := []string{"NAME", "KIND", "HOLDER", "COUNT", "HELD", "LEASE", "WAITERS"}
 	if details {
@@ -35,7 +35,7 @@ func Table(records []admin.Record, details bool, width int) string {
 	return columns(rows, width)
 }
 
-// holdRows are the rows of r, one for each holder.
+// holdRows returns the rows of r, one for each holder.
 func holdRows(r admin.Record) (rows [][]string) {
 	for i, h := range r.Holds {
 		token := "-"
@@ -52,11 +52,12 @@ func holdRows(r admin.Record) (rows [][]string) {
 
 const (
 	nameColumn, holderColumn = 0, 2
-	least                    = 12 // characters of a name or a holder that a narrow terminal shows
+	least                    = 12 // the least characters of a name or a holder on a narrow terminal
 )
 
-// columns aligns rows on a terminal of a width; 0 has no end. A name that has no room is
-// whole on a line of its own, so that it costs the other rows nothing, and a holder is cut.
+// columns aligns rows for a terminal with the given width, or with any width if it is 0. A
+// name that is too long stands on a separate line, so that the other rows need no room for
+// it. A holder that is too long is cut.
 func columns(rows [][]string, width int) string {
 	widths := make([]int, len(rows[0]))
 	for i := range widths {
@@ -89,8 +90,8 @@ func columns(rows [][]string, width int) string {
 	return out.String()
 }
 
-// widest returns how many characters the widest cell of a column has that has no more
-// than most.
+// widest returns the width of the widest cell of a column, among cells of at most `most`
+// characters.
 func widest(rows [][]string, column, most int) (width int) {
 	for _, row := range rows {
 		if n := utf8.RuneCountInString(row[column]); n <= most {
@@ -100,8 +101,7 @@ func widest(rows [][]string, column, most int) (width int) {
 	return width
 }
 
-// heldText says for how long the first of holds has lasted, "-" if that is not
-// known.
+// heldText returns how long the first of holds has lasted, or "-" if that is not known.
 func heldText(holds []admin.Hold) string {
 	if len(holds) == 0 || holds[0].HeldFor < time.Second {
 		return "-"
@@ -109,7 +109,7 @@ func heldText(holds []admin.Hold) string {
 	return Coarse(holds[0].HeldFor).String()
 }
 
-// kindOf is the kind, with the side of a read-write lock that is held.
+// kindOf returns the kind of r. For a held read-write lock it returns "read" or "write".
 func kindOf(r admin.Record) string {
 	if r.Kind == admin.KindReadWrite && len(r.Holds) > 0 {
 		if r.Holds[0].Mode == driver.Shared {
@@ -120,7 +120,8 @@ func kindOf(r admin.Record) string {
 	return string(r.Kind)
 }
 
-// countOf is how often a lock is held, or what else there is to count.
+// countOf returns the text of the column COUNT: the number of holders, the hold count of the
+// only holder, or the number of a latch or counter.
 func countOf(r admin.Record) string {
 	switch {
 	case r.Kind == admin.KindSemaphore && r.Permits == 0:
@@ -136,7 +137,7 @@ func countOf(r admin.Record) string {
 	}
 }
 
-// LeaseText is a lease for people.
+// LeaseText returns a text for the rest of a lease.
 func LeaseText(d time.Duration) string {
 	switch {
 	case d == admin.RemainingUnknown:
@@ -147,8 +148,8 @@ func LeaseText(d time.Duration) string {
 	return Coarse(d).String()
 }
 
-// waitersOf says how many wait: those in a queue are known, others only by the
-// processes that listen.
+// waitersOf returns the number of waiters. Only waiters in a queue are counted exactly.
+// Otherwise it is the number of clients that listen, after a "~", or "?" if that is unknown.
 func waitersOf(r admin.Record) string {
 	switch {
 	case r.Waiting > 0:

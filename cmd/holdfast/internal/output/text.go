@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Wrap breaks prose into lines of a width. Lines that are indented stay as they are.
+// Wrap breaks prose into lines of at most width characters. Indented lines stay as they are.
 func Wrap(text string, width int) string {
 	var out strings.Builder
 	column := 0 // where the next word goes; 0 at the beginning of a line
@@ -38,7 +38,7 @@ func Wrap(text string, width int) string {
 	return out.String()
 }
 
-// Plural counts what one is.
+// Plural returns n and the noun one, with an s unless n is 1.
 func Plural[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -46,10 +46,10 @@ func Plural[N int | int64](n N, one string) string {
 	return fmt.Sprintf("%d %ss", n, one)
 }
 
-// OneLine is the text of an error on one line.
+// OneLine returns the text of an error on one line.
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// Cut shortens text to so many characters.
+// Cut shortens text to at most `most` characters.
 func Cut(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text
@@ -58,7 +58,8 @@ func Cut(text string, most int) string {
 	return string(runes[:max(0, most-1)]) + "…"
 }
 
-// Coarse rounds a duration to what a person wants to read.
+// Coarse rounds a duration for people: to seconds from 10 s on, to tenths of a second from 1
+// s on, else to milliseconds.
 func Coarse(d time.Duration) time.Duration {
 	switch {
 	case d >= 10*time.Second:

@@ -22,10 +22,10 @@ import (
 
 const (
 	minToken = 16      // characters
-	maxLines = 1 << 20 // bytes of a file of users or of tokens
+	maxLines = 1 << 20 // the most bytes of a file of users or of tokens
 )
 
-// Authenticator says who may look, and who may more.
+// Authenticator identifies users, and says who may read the pages and who may end holds.
 type Authenticator struct {
 	users     map[string][]byte   // by name: the bcrypt hash of the password
 	tokens    map[string][32]byte // by name: the digest of the token
@@ -34,20 +34,21 @@ type Authenticator struct {
 	operators []string
 
 	onlyHosts bool     // a request must name this machine, or one of hosts
-	hosts     []string // in small letters
+	hosts     []string // in lower case
 
 	compare func(hash, password []byte) error // bcrypt.CompareHashAndPassword
 	cost    int                               // of the most expensive hash
-	turns   chan struct{}                     // bcrypt is slow on purpose: so many at once
+	turns   chan struct{}                     // limits the calls of compare at once: bcrypt is slow on purpose
 	proved  proofs
 	failed  failures
 	log     *slog.Logger
 }
 
-// userKey is where a request's context has its user.
+// userKey is the key of the user in the context of a request.
 type userKey struct{}
 
-// NewAuthenticator reads the files that say who may look.
+// NewAuthenticator returns an Authenticator with the settings of o. It reads the files of
+// users and tokens.
 func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 	g := &Authenticator{
 		header: o.Header, operators: o.Operators, compare: bcrypt.CompareHashAndPassword, turns: make(chan struct{}, 2), log: log,
@@ -90,11 +91,11 @@ func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 	return g, nil
 }
 
-// Open reports that nobody is asked who he is.
+// Open reports whether users are not authenticated at all.
 func (g *Authenticator) Open() bool { return g.users == nil && g.tokens == nil && g.header == "" }
 
-// guard lets those through to next who may look. It ends the connection of others: a
-// stranger sends one request for each, and not thousands without reading an answer.
+// guard calls next for users that may read the pages. For others it closes the connection
+// after the answer, so that a stranger needs a connection for each request.
 func (g *Authenticator) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.onlyHosts && !ownHost(r.Host) && !g.named(r.Host) {
@@ -123,7 +124,7 @@ func (g *Authenticator) guard(next http.Handler) http.Handler {
 	})
 }
 
-// unknown says what to do to somebody who is not known.
+// unknown returns the message for a user that is not known: it says what the user can do.
 func (g *Authenticator) unknown() string {
 	if g.users == nil && g.tokens == nil {
 		return "Only a proxy names users here: open the address of the proxy, and sign in there."
@@ -133,23 +134,23 @@ func (g *Authenticator) unknown() string {
 		"If there is a token for you, it is the password. A program sends it in the header \"Authorization: Bearer TOKEN\"."
 }
 
-// ownHost reports that a request names this machine. A site elsewhere can have its
-// name lead here, but not that one.
+// ownHost reports whether host is localhost or a loopback address. Another site can give its
+// own name the address of this machine, but it cannot have these names.
 func ownHost(host string) bool {
 	host = hostOf(host)
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// named reports that a request names this server as its owner does. Where users are
-// known, an address is as good: it leads nowhere else.
+// named reports whether host is one of the names in --host. If users are authenticated, every
+// IP address is also accepted, because no other site can have it as its name.
 func (g *Authenticator) named(host string) bool {
 	host = hostOf(host)
 	_, err := netip.ParseAddr(host)
 	return err == nil && !g.Open() || slices.Contains(g.hosts, host)
 }
 
-// hostOf returns the host of "host:port", to be compared.
+// hostOf returns the host of "host:port" in a form for comparisons.
 func hostOf(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -157,7 +158,7 @@ func hostOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// identify returns who made r, and the status of the answer: 200, 401, or 429 for an
+// identify returns the user of r, and the status of the answer: 200, 401, or 429 for an
 // address from which too many wrong passwords came.
 func (g *Authenticator) identify(r *http.Request) (user string, status int) {
 	if g.header != "" && g.trusts(r.RemoteAddr) {
@@ -186,7 +187,7 @@ func (g *Authenticator) trusts(remote string) bool {
 	return err == nil && g.proxy(peer.Addr().Unmap())
 }
 
-// proxy reports that ip is that of a trusted proxy.
+// proxy reports whether ip is the address of a trusted proxy.
 func (g *Authenticator) proxy(ip netip.Addr) bool {
 	return slices.ContainsFunc(g.trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
@@ -200,7 +201,7 @@ func (g *Authenticator) mostConns(peer netip.Addr) int {
 }
 
 func (g *Authenticator) bearer(token string) (name string, ok bool) {
-	for user, digest := range g.tokens { // all of them, however early one fits
+	for user, digest := range g.tokens { // all, so that the time does not show the match
 		if same(digest, token) {
 			name, ok = user, true
 		}
@@ -213,13 +214,13 @@ func same(digest [32]byte, token string) bool {
 	return subtle.ConstantTimeCompare(sum[:], digest[:]) == 1
 }
 
-// requester returns who made r, "" if nobody asked.
+// requester returns the user of r, or "" if users are not authenticated.
 func requester(r *http.Request) string {
 	name, _ := r.Context().Value(userKey{}).(string)
 	return name
 }
 
-// role says what somebody may who came through the authenticator.
+// role returns the role of a request that guard has let through.
 func (g *Authenticator) role(r *http.Request) dash.Role {
 	if g.Open() || slices.Contains(g.operators, requester(r)) {
 		return dash.Operator
@@ -291,7 +292,7 @@ func readLines(name string, read func(line string) error) error {
 	return nil
 }
 
-// Loopback reports that an address can be reached from this machine only.
+// Loopback reports whether an address can be reached from this machine only.
 func Loopback(ctx context.Context, address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -315,7 +316,8 @@ func Loopback(ctx context.Context, address string) (bool, error) {
 	return true, nil
 }
 
-// WarnOfHeader says what a header that names the user does not prove.
+// WarnOfHeader warns if every user of this machine can send the header that names the user,
+// and if --host is missing.
 func (g *Authenticator) WarnOfHeader(report *output.Reporter) {
 	if g.header == "" {
 		return

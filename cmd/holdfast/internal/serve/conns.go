@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	mostOfAddress = 128  // connections of one address
-	mostOfProxy   = 1024 // of a trusted proxy, which has those of many people
+	mostOfAddress = 128  // the most connections of one address
+	mostOfProxy   = 1024 // of a trusted proxy, which has the connections of many users
 )
 
-// fairListener bounds the connections of each address, so that one cannot use up the
-// descriptors. A connection beyond the bound takes the place of the one of the same
-// address that has been silent for the longest: a client that never reads is silent, and
-// a person at the same address still gets through.
+// fairListener bounds the connections of each address, so that one address cannot use all
+// file descriptors. A connection beyond the bound replaces the connection of the same address
+// that has been silent for the longest time. A client that never reads is silent, so other
+// users at the same address can still connect.
 type fairListener struct {
 	net.Listener
 	most func(peer netip.Addr) int
@@ -44,7 +44,7 @@ func (l *fairListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add counts c, and returns the connection whose place it takes, if it does.
+// add counts c. It returns the connection that c replaces, or nil.
 func (l *fairListener) add(c *fairConn) (silent *fairConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ type fairConn struct {
 	net.Conn
 	of   *fairListener
 	peer netip.Addr
-	last atomic.Int64 // when something came or went, in ns since 1970
+	last atomic.Int64 // when bytes were last read or written
 }
 
 func (c *fairConn) heard() { c.last.Store(time.Now().UnixNano()) }
@@ -100,14 +100,14 @@ func (c *fairConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Close closes the connection and gives its place free.
+// Close closes the connection, which no longer counts.
 func (c *fairConn) Close() error {
 	c.of.remove(c)
 	return c.Conn.Close()
 }
 
-// peerOf returns the address of a client, for bounds. Of an IPv6 address that is its
-// network of 64 bits, all of which one client has.
+// peerOf returns the address of a client for the bounds. For an IPv6 address it is the
+// network of 64 bits, because one client has all addresses of that network.
 func peerOf(remote string) netip.Addr {
 	peer, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -115,7 +115,7 @@ func peerOf(remote string) netip.Addr {
 	}
 	ip := peer.Addr().Unmap().WithZone("")
 	if ip.Is6() && !ip.IsLoopback() {
-		network, _ := ip.Prefix(64) // fails for no IPv6 address
+		network, _ := ip.Prefix(64) // never fails for an IPv6 address
 		return network.Addr()
 	}
 	return ip

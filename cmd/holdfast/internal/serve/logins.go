@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	mostCost = 14 // of a hash: a second for each login
+	mostCost = 14 // the highest cost of a hash: a login then takes a second
 
-	provedFor = 5 * time.Minute // after the last use
+	provedFor = 5 * time.Minute // how long a proof is valid after its last use
 	mostProof = 1000
 
-	guessEvery  = time.Second // an address may guess that often
-	guessBurst  = 10          // and so many times at once
-	mostGuesser = 10000       // addresses that are remembered
+	guessEvery  = time.Second // an address may send one wrong password in this time
+	guessBurst  = 10          // and this many at once
+	mostGuesser = 10000       // the most addresses that are remembered
 	logEvery    = 10 * time.Second
 )
 
-// login lets somebody in whose secret was right a short while ago, or is by check. Who
-// was let in has no part in what others at the same address guess.
+// login returns the user and the status 200 if the secret was right a short while ago, or if
+// check accepts it. A user with a recent proof can log in even if others at the same address
+// have sent too many wrong passwords.
 func (g *Authenticator) login(r *http.Request, name, secret string, check func() (user string, ok bool)) (user string, status int) {
 	if user, ok := g.proved.of(name, secret); ok {
 		return user, http.StatusOK
@@ -47,7 +48,7 @@ func (g *Authenticator) login(r *http.Request, name, secret string, check func()
 	return user, http.StatusOK
 }
 
-// right reports that the password of a user is right. That takes the same time for every
+// right reports whether the password of a user is right. It takes the same time for every
 // name: as long as the most expensive hash.
 func (g *Authenticator) right(ctx context.Context, name, password string) bool {
 	select {
@@ -61,18 +62,18 @@ func (g *Authenticator) right(ctx context.Context, name, password string) bool {
 		hash = decoy(g.cost)
 	}
 	ok := g.compare(hash, []byte(password)) == nil
-	// A hash takes twice as long as one of the cost below.
+	// Each cost takes twice as long as the cost below it.
 	for cost, _ := bcrypt.Cost(hash); cost < g.cost; cost++ {
 		_ = g.compare(decoy(cost), []byte(password))
 	}
 	return ok && known
 }
 
-// decoy is a hash of that cost which no password has.
+// decoy returns a hash of that cost that no password has.
 func decoy(cost int) []byte { return fmt.Appendf(nil, "$2y$%02d$%s", cost, strings.Repeat("a", 53)) }
 
-// logFailure writes a line, but not for each of many. A name that is no user's may be a
-// password in the wrong field.
+// logFailure logs a failed login, but not more often than once in logEvery. It does not log a
+// name that no user has: it may be a password in the wrong field.
 func (g *Authenticator) logFailure(r *http.Request, name string) {
 	before, due := g.failed.line()
 	if !due {
@@ -85,7 +86,7 @@ func (g *Authenticator) logFailure(r *http.Request, name string) {
 }
 
 // proofs are secrets that were right a short while ago, as digests with a salt of this
-// process: to check them again takes time on purpose.
+// process. To check them again with bcrypt would take too long.
 type proofs struct {
 	mu   sync.Mutex
 	salt [32]byte
@@ -106,7 +107,7 @@ func (p *proofs) digest(name, secret string) [32]byte {
 	return sha256.Sum256(fmt.Appendf(p.salt[:len(p.salt):len(p.salt)], "%d:%s%s", len(name), name, secret))
 }
 
-// of returns whose secret it is, if it was right.
+// of returns the user of a secret that was right a short while ago.
 func (p *proofs) of(name, secret string) (user string, ok bool) {
 	key := p.digest(name, secret)
 	p.mu.Lock()
@@ -130,18 +131,18 @@ func (p *proofs) add(name, secret, user string) {
 	p.list[key] = proof{user, time.Now().Add(provedFor)}
 }
 
-// failures are the wrong passwords of each address: until when it would have none, if each
-// counted for guessEvery.
+// failures count the wrong passwords of each address. Each costs the address the time
+// guessEvery: until is when an address has no more of this time to wait.
 type failures struct {
 	mu     sync.Mutex
 	until  map[netip.Addr]time.Time
 	logged time.Time // when the last line was written
-	more   int       // how many had none since
+	more   int       // how many failures were not logged since
 }
 
 func (f *failures) init() { f.until = map[netip.Addr]time.Time{} }
 
-// take counts a try as wrong, and reports whether peer may have it.
+// take counts a try as wrong, and reports whether peer may try.
 func (f *failures) take(peer netip.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +161,8 @@ func (f *failures) take(peer netip.Addr) bool {
 	return true
 }
 
-// forget makes room: of all who have waited long enough, else of all.
+// forget removes the addresses that need not wait any more. If that is not enough, it removes
+// all.
 func (f *failures) forget(now time.Time) {
 	for peer, until := range f.until {
 		if until.Before(now) {
@@ -172,14 +174,14 @@ func (f *failures) forget(now time.Time) {
 	}
 }
 
-// putBack takes back what take counted: the password was right.
+// putBack undoes take, because the password was right.
 func (f *failures) putBack(peer netip.Addr) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.until[peer] = f.until[peer].Add(-guessEvery)
 }
 
-// line reports whether a failure gets a line of the log, and how many had none before it.
+// line reports whether a failure is logged, and how many failures before it were not.
 func (f *failures) line() (before int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

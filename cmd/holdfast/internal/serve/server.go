@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	stopLimit  = 5 * time.Second  // for requests that are under way when a signal comes
+	stopLimit  = 5 * time.Second  // for running requests after a signal
 	writeLimit = 30 * time.Second // for an answer; a stream has one for each piece
 )
 
-// Options say what is served, where, and to whom.
+// Options say what to serve, at which addresses, and to which users.
 type Options struct {
 	Listen        string
 	MetricsListen string // another address for numbers, without authentication; "" for none
 	BasePath      string
 	TLSCert       string
 	TLSKey        string
-	Private       bool // only this machine reaches Listen
+	Private       bool // Listen can be reached from this machine only
 
 	BasicFile string
 	TokenFile string
@@ -51,13 +51,13 @@ type Options struct {
 	OnlyViewed  bool // the store is polled only while a page is open
 }
 
-// Store is what the pages show.
+// Store is the store that the pages show.
 type Store struct {
 	Console *admin.Console
-	Where   string                                        // for people
-	Forced  func(name string, h admin.Holder, why string) // records a forced unlock; nil does not
+	Where   string                                        // its URL without passwords
+	Forced  func(name string, h admin.Holder, why string) // records a forced unlock; may be nil
 	Examine func(context.Context) (*doctor.Report, error)
-	Log     *slog.Logger // of what users do
+	Log     *slog.Logger // for actions of users
 	Report  *output.Reporter
 }
 
@@ -98,7 +98,7 @@ func Serve(ctx context.Context, o *Options, g *Authenticator, s Store) error {
 	return runServers(ctx, servers, dashboard.Close)
 }
 
-// announce says where the pages are.
+// announce reports the address of the pages.
 func (o *Options) announce(g *Authenticator, address string, s Store) {
 	scheme := "http"
 	if o.TLSCert != "" {
@@ -118,7 +118,8 @@ func (o *Options) announce(g *Authenticator, address string, s Store) {
 	s.Report.Line(slog.LevelInfo, fmt.Sprintf("the locks of %s are at %s://%s/%s (%s)", s.Where, scheme, address, path, what))
 }
 
-// metricsHandler has what this process does, and what the dashboard sees.
+// metricsHandler returns the handler of /metrics: numbers of this process, and of the
+// dashboard's polls.
 func metricsHandler(metrics prometheus.Collector, d *dash.Dashboard) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -141,15 +142,15 @@ func metricsHandler(metrics prometheus.Collector, d *dash.Dashboard) http.Handle
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 
-// healthy says that this process answers, and ends the connection, as guard does. It says
-// nothing of the store: starting this process again would not fix that.
+// healthy answers "ok" and closes the connection, as guard does. The answer says nothing
+// about the store: a restart of this process would not repair the store.
 func healthy(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Connection", "close")
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// webServer is one address that is listened on.
+// webServer is a server for one address.
 type webServer struct {
 	address   string
 	handler   http.Handler
@@ -158,8 +159,8 @@ type webServer struct {
 	ready     func(address string)
 }
 
-// server returns what answers. A client that does not read its answer is given up, or it
-// would have the answer, and its connection, for as long as it likes.
+// server returns the http.Server. Its timeouts end the connection of a client that does not
+// read its answer, which could otherwise keep it forever.
 func (s *webServer) server() *http.Server {
 	return &http.Server{
 		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: writeLimit,
@@ -167,8 +168,8 @@ func (s *webServer) server() *http.Server {
 	}
 }
 
-// runServers answers until ctx ends or a server fails. Then it lets the requests
-// that are under way end; those that go on forever are ended by closing.
+// runServers runs the servers until ctx ends or one of them fails. Then it calls closing,
+// which must end the requests that never end by themselves, and waits for the others.
 func runServers(ctx context.Context, list []*webServer, closing func()) error {
 	failed := make(chan error, len(list))
 	var running []*http.Server
@@ -208,9 +209,9 @@ func runServers(ctx context.Context, list []*webServer, closing func()) error {
 	return first
 }
 
-// cannotListen gives an error of Listen its status. An address that makes no sense is
-// of the command line; that the system refuses it, such as one that another program
-// listens on, may be over soon.
+// cannotListen returns an error of Listen with its status. An invalid address is an error of
+// the command line. If the system refuses the address, for example because another program
+// listens on it, that may be over soon.
 func cannotListen(address string, err error) error {
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("listen on %s: %w", address, err)}
@@ -232,7 +233,8 @@ func (s *webServer) serve(server *http.Server, listener net.Listener) error {
 	return err
 }
 
-// findings returns what endangers the locks.
+// findings returns the findings about the store. If the store cannot be examined, the error
+// is the only finding.
 func (s Store) findings(ctx context.Context) []dash.Finding {
 	report, err := s.Examine(ctx)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package standin runs a Redis stand-in inside the own process, so that the
-// demo needs no server. It is not for production: it keeps everything in one
-// process's memory and knows only a part of Redis.
+// Package standin runs a Redis stand-in inside this process, so that the demo needs no
+// server. It is not for production: it keeps all data in the memory of one process and knows
+// only a part of Redis.
 package standin
 
 import (
@@ -11,23 +11,23 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// Banner says what they are talking to.
+// Banner tells users what kind of server this is.
 const Banner = "in-process Redis stand-in, not for production"
 
-// tick is how often the stand-in's clock moves. A key expires up to a tick late,
-// or early if it was set between two ticks; so it has to be short beside every
-// lease and beside the few milliseconds after which waiters look again.
+// tick is how often the stand-in's clock advances. A key expires up to a tick late, or early
+// if it was set between two ticks. So a tick must be short compared with every lease and with
+// the few milliseconds after which waiters poll again.
 const tick = 2 * time.Millisecond
 
 // Server is a running stand-in.
 type Server struct {
 	mini *miniredis.Miniredis
 	stop func()
-	done chan struct{} // closed when the clock stands still
+	done chan struct{} // closed when runClock has returned
 }
 
-// Start starts a stand-in on a free port of the loopback interface. Its clock
-// runs with the wall clock until Close.
+// Start starts a stand-in on a free port of the loopback interface. Until Close its clock
+// follows the clock of the system.
 func Start() (*Server, error) {
 	mini := miniredis.NewMiniRedis()
 	if err := mini.StartAddr("127.0.0.1:0"); err != nil {
@@ -53,17 +53,17 @@ func (s *Server) URL() string { return "redis://" + s.Addr() }
 // Keys returns the keys of database 0, sorted.
 func (s *Server) Keys() []string { return s.mini.Keys() }
 
-// Close ends the stand-in and all its connections, and returns when nothing of
-// it is left running. Closing twice is fine.
+// Close ends the stand-in and all its connections, and returns when all of its goroutines
+// have ended. It may be called twice.
 func (s *Server) Close() {
 	s.stop()
 	<-s.done
 	s.mini.Close()
 }
 
-// runClock lets time pass for the keys, whose TTLs stand still by default.
-// miniredis could look at the clock by itself (ClockTTL), but then a key may
-// expire in the middle of a script, which no Redis does.
+// runClock advances the clock of the keys, which miniredis does not do by default. With its
+// option ClockTTL miniredis reads the system's clock, but then a key may expire in the middle
+// of a script, which never happens in Redis.
 func (s *Server) runClock(stop <-chan struct{}) {
 	defer close(s.done)
 	ticker := time.NewTicker(tick)
