@@ -24,7 +24,7 @@ func (o *Connection) Address(env output.Environment) (address, source string, er
 	}
 	switch {
 	case address == "" && o.Imported != nil:
-		return "", source, nil // several servers, of which one is the master
+		return "", source, nil // several servers, one of which is the master
 	case address == "" && len(o.Config.List("redlock")) > 0:
 		return "", "", output.UsageError("%s: only run, hold and elect can lock on several servers at once; name one of them with --url", o.Config.Where("redlock"))
 	case address == "":
@@ -33,7 +33,8 @@ func (o *Connection) Address(env output.Environment) (address, source string, er
 	return address, source, checkURL(address, source)
 }
 
-// checkURL refuses what is no URL of a store.
+// checkURL returns an error if address is not the URL of a store. The parameter source says
+// where it was found.
 func checkURL(address, source string) error {
 	if end := strings.TrimRight(address, " \t\r\n"); end != address {
 		return output.UsageError("%s ends with a space or the end of a line: remove it (echo adds one where printf does not)", source)
@@ -41,7 +42,7 @@ func checkURL(address, source string) error {
 	if _, err := open.KindOf(address); err != nil {
 		return output.UsageError("%s %w", source, err)
 	}
-	if u, _, err := redisurl.Parse(address); err == nil { // else opening it says what is wrong
+	if u, _, err := redisurl.Parse(address); err == nil { // otherwise Open reports what is wrong
 		if password, _ := u.User.Password(); endsLine(password) {
 			return output.UsageError("the password in %s ends with %%0A, the end of a line: remove it", source)
 		}
@@ -51,8 +52,8 @@ func checkURL(address, source string) error {
 
 func endsLine(text string) bool { return strings.TrimRight(text, "\r\n") != text }
 
-// KindOf returns which store a URL names that was checked. Several servers of a Java
-// program, which have none together, are Redis.
+// KindOf returns the kind of store of a URL that was checked. If there is no URL, because a
+// Java program has several servers, it is Redis.
 func KindOf(address string) open.Kind {
 	kind, err := open.KindOf(address)
 	if err != nil {
@@ -61,8 +62,8 @@ func KindOf(address string) open.Kind {
 	return kind
 }
 
-// named returns which variable, if any, names the store; ok says that the command
-// line or the environment does.
+// named returns the variable that names the store, or "". It returns true if the command line
+// or a variable names the store.
 func (o *Connection) named(env output.Environment) (variable string, ok bool) {
 	for _, name := range []string{"HOLDFAST_URL", "REDIS_URL"} {
 		if _, set := env.Lookup(name); set {

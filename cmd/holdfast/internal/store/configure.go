@@ -16,11 +16,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
 
-// Setting is where the value of a flag comes from when it is not given: from the
-// environment, else from the configuration.
+// Setting says where the value of a flag comes from if the flag is not given: from a
+// variable, else from a key of the configuration.
 type Setting struct{ Flag, Variable, Key string }
 
-// storeSettings are those of the flags that AddStoreTo and AddEventLogTo add.
+// storeSettings returns the settings of the flags that AddStoreTo and AddEventLogTo add.
 func storeSettings() []Setting {
 	return []Setting{
 		{"prefix", "HOLDFAST_PREFIX", "prefix"},
@@ -30,8 +30,8 @@ func storeSettings() []Setting {
 	}
 }
 
-// Configure reads the configuration and fills in the flags that were not given: those of
-// the connection, and those of more.
+// Configure reads the configuration, and sets the flags that were not given: those of the
+// store, and those in more.
 func (o *Connection) Configure(f *pflag.FlagSet, env output.Environment, report *output.Reporter, more ...Setting) error {
 	if err := o.prepare(env, report); err != nil {
 		return err
@@ -54,8 +54,8 @@ func (o *Connection) Configure(f *pflag.FlagSet, env output.Environment, report 
 	return nil
 }
 
-// fillIn sets a flag that was not given to what the environment says, else to what
-// the configuration does.
+// fillIn sets a flag that was not given to the value in the environment, or else in the
+// configuration.
 func (o *Connection) fillIn(flag *pflag.Flag, s Setting, env output.Environment) error {
 	source := s.Variable
 	text, ok := env.Lookup(s.Variable)
@@ -68,7 +68,7 @@ func (o *Connection) fillIn(flag *pflag.Flag, s Setting, env output.Environment)
 		}
 		source = o.Config.Where(s.Key)
 		if several, can := flag.Value.(pflag.SliceValue); can {
-			return several.Replace(o.Config.List(s.Key)) // Set would split a value with a comma in it
+			return several.Replace(o.Config.List(s.Key)) // Set would split a value at its commas
 		}
 	}
 	o.sources[flag.Name] = source
@@ -78,7 +78,8 @@ func (o *Connection) fillIn(flag *pflag.Flag, s Setting, env output.Environment)
 	return nil
 }
 
-// fromJava sets the lease to that of the Java program.
+// fromJava sets the flag of the lease to the lease of the Java program. It ignores all other
+// flags.
 func (o *Connection) fromJava(flag *pflag.Flag, key string) error {
 	if key != "lock.ttl" || o.Imported == nil || o.Imported.TTL == 0 {
 		return nil
@@ -87,15 +88,16 @@ func (o *Connection) fromJava(flag *pflag.Flag, key string) error {
 	return flag.Value.Set(o.Imported.TTL.String())
 }
 
-// Given reports that a flag has a value that the user chose: on the command line
-// or in the configuration.
+// Given reports whether the user has set the value of a flag, on the command line or in the
+// configuration.
 func (o *Connection) Given(f *pflag.FlagSet, flag, key string) bool {
 	_, configured := o.Config.Lookup(key)
 	return f.Changed(flag) || configured
 }
 
-// prepare reads the configuration file, the first time, and what it names. The
-// file of a Java program is not needed where the store is named otherwise.
+// prepare reads the configuration file, and the file of a Java program that it names. It does
+// so only once. It does not read the file of a Java program if the command line or a variable
+// names the store.
 func (o *Connection) prepare(env output.Environment, report *output.Reporter) error {
 	if o.Config != nil {
 		return nil
@@ -137,7 +139,8 @@ func (o *Connection) load(env output.Environment, report *output.Reporter) error
 	return nil
 }
 
-// variables returns what looks up the variables of a file that the configuration names.
+// variables returns the function that looks up the variables of a file that the configuration
+// names. For a configuration that was only found, it finds none.
 func (o *Connection) variables(env output.Environment) func(string) (string, bool) {
 	if o.Config.Found() {
 		return func(string) (string, bool) { return "", false }
@@ -168,13 +171,14 @@ func (o *Connection) importJava(env output.Environment, report *output.Reporter)
 	return nil
 }
 
-// decides reports that the user has said what an ignored key of Java leaves open.
+// decides reports whether the user has set the number of replicas, for an ignored key of Java
+// that is about it.
 func (o *Connection) decides(ignored importconf.Ignored) bool {
 	_, configured := o.Config.Lookup("redis.replicas")
 	return (configured || o.Replicas != "0") && strings.Contains(ignored.String(), "checkLockSyncedSlaves")
 }
 
-// configuredURL returns the URL that the configuration says, and where.
+// configuredURL returns the URL in the configuration, and where it stands there.
 func (o *Connection) configuredURL() (address, source string) {
 	if o.Imported != nil {
 		return o.Imported.URL, o.importedAt
@@ -185,16 +189,17 @@ func (o *Connection) configuredURL() (address, source string) {
 	return "", ""
 }
 
-// usesConfiguredURL reports that the store is the one of the configuration. Of
-// any other it says nothing: no password may go to the wrong server.
+// usesConfiguredURL reports whether the store is the one that the configuration names. The
+// settings in the configuration are not for any other store: no password may go to the wrong
+// server.
 func (o *Connection) usesConfiguredURL(address string) bool {
 	configured, _ := o.configuredURL()
 	named := configured != "" && address == configured || slices.Contains(o.Config.List("redlock"), address)
 	return o.Imported != nil || o.URL == "" && named
 }
 
-// fromConfig completes a with what the configuration says of its store, and
-// returns the password that it has, and where that stands.
+// fromConfig adds to a the settings of the configuration for its store. It returns the
+// password of the configuration, and where it stands there.
 func (o *Connection) fromConfig(a *access.Access, report *output.Reporter) (password, source string, err error) {
 	if !o.usesConfiguredURL(a.URL) {
 		return "", "", nil
@@ -223,7 +228,7 @@ func (o *Connection) fromConfig(a *access.Access, report *output.Reporter) (pass
 	return "", source, nil
 }
 
-// redisOptions returns the settings of the locks of a Redis. Their library logs to logger.
+// redisOptions returns the settings of the locks of a Redis. The library logs to logger.
 func (o *Connection) redisOptions(logger *slog.Logger) (*redishold.Options, error) {
 	options := &redishold.Options{SharedTokens: o.Config.Yes("redis.shared_tokens"), KeyPrefix: o.Prefix, Logger: logger}
 	switch o.layout {

@@ -18,11 +18,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
 
-// Connection are the flags of every command that connects to a store. Where
-// redis-cli has such a flag, it has the same name.
+// Connection has the flags of every command that connects to a store. If redis-cli has the
+// same flag, the name is the same.
 type Connection struct {
 	URL      string
-	more     []string // URLs of further servers: a majority of all has to agree on each lock
+	more     []string // URLs of more servers: a majority of all must agree on each lock
 	user     string
 	askpass  bool
 	cacert   string
@@ -32,21 +32,21 @@ type Connection struct {
 	insecure bool
 
 	configName string
-	Completing bool // for a shell: nobody has called the program
+	Completing bool // a shell completes a command line; the user has not run the program
 	Prefix     string
 	layout     string
 	Replicas   string
-	EventLog   bool                 // tell the store what happens to the locks
-	redisFlag  string               // the first flag that was given which is for Redis alone
+	EventLog   bool                 // record the events of the lock in the store
+	redisFlag  string               // the first given flag that is only for Redis
 	Config     *config.File         // nil until it was loaded
-	Imported   *importconf.Settings // what the file of a Java program says that the configuration names
+	Imported   *importconf.Settings // from the file of a Java program
 	importedAt string               // where the configuration names it
 
-	sources      map[string]string // of flags that were not given: where their values are from
-	passwordFrom string            // "" without one
+	sources      map[string]string // by flag that was not given: where its value comes from
+	passwordFrom string            // where the password comes from; "" if there is none
 }
 
-// AddTo adds the flags; without says what is used without a URL.
+// AddTo adds the flags. The parameter without says what is used if there is no URL.
 func (o *Connection) AddTo(f *pflag.FlagSet, without string) {
 	f.VarP(&urlFlag{first: &o.URL}, "url", "u", "where the locks are kept: redis://, etcd://, zk://, postgres:// or mysql://, as redis://host:6379/0 ("+without+")")
 	f.StringVar(&o.user, "user", "", "the user of the store; overrides that of the URL")
@@ -59,8 +59,8 @@ func (o *Connection) AddTo(f *pflag.FlagSet, without string) {
 	markConnection(f, "url", "user", "askpass", "cacert", "cert", "key", "sni", "insecure")
 }
 
-// AddStoreTo adds the flags of every command that looks for its store in the
-// environment and the configuration too.
+// AddStoreTo adds the flags of every command that also searches the environment and the
+// configuration for its store.
 func (o *Connection) AddStoreTo(f *pflag.FlagSet) {
 	o.AddTo(f, "default $HOLDFAST_URL, then $REDIS_URL, then the configuration")
 	f.StringVar(&o.layout, "layout", "redisson", "the layout of the locks in Redis: redisson, plain or timestamp")
@@ -70,7 +70,7 @@ func (o *Connection) AddStoreTo(f *pflag.FlagSet) {
 	markConnection(f, "layout", "replicas", "config", "prefix")
 }
 
-// AddSeveralTo lets --url be given several times.
+// AddSeveralTo allows several --url.
 func (o *Connection) AddSeveralTo(f *pflag.FlagSet) {
 	url := f.Lookup("url")
 	url.Value = &urlFlag{first: &o.URL, more: &o.more}
@@ -80,16 +80,16 @@ func (o *Connection) AddSeveralTo(f *pflag.FlagSet) {
 // ConnectionGroup marks the flags that say where the store is and how to reach it.
 const ConnectionGroup = "holdfast_connection"
 
-// markConnection has the help show flags last, under a heading of their own.
+// markConnection marks flags, so that the help shows them last, under a separate heading.
 func markConnection(f *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		if err := f.SetAnnotation(name, ConnectionGroup, []string{"true"}); err != nil {
-			panic(err) // there is no such flag: a mistake in the program
+			panic(err) // no such flag: a programming error
 		}
 	}
 }
 
-// OnlyURL reports that nothing is given but a URL, if that is.
+// OnlyURL reports whether no flag that AddTo adds is given, except --url.
 func (o *Connection) OnlyURL() bool {
 	return o.user == "" && !o.askpass && o.cacert == "" && o.cert == "" && o.key == "" && o.sni == "" && !o.insecure
 }
@@ -99,7 +99,8 @@ func (o *Connection) AddEventLogTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.EventLog, "event-log", false, "record in Redis what happens to the lock, for tail --since and the dashboard")
 }
 
-// Access completes what the flags say of the store at address.
+// Access returns how to reach the store at address: the settings of the flags, of the
+// configuration and of the environment, with the password.
 func (o *Connection) Access(ctx context.Context, address string, env output.Environment, report *output.Reporter) (access.Access, error) {
 	kind := KindOf(address)
 	a := access.Access{
@@ -138,8 +139,8 @@ func (o *Connection) Access(ctx context.Context, address string, env output.Envi
 	return a, err
 }
 
-// Warn says what is dangerous about the flags. A password on the command line is
-// obeyed: everybody on the machine can read it.
+// Warn warns about dangerous flags: a password on the command line, which is used although
+// every user of the machine can read it, and --insecure.
 func (o *Connection) Warn(report *output.Reporter, addresses ...string) {
 	inURL := func(address string) bool {
 		_, anyPassword := redisurl.Passwords(address)
@@ -153,11 +154,11 @@ func (o *Connection) Warn(report *output.Reporter, addresses ...string) {
 	}
 }
 
-// urlFlag is --url. Where it may be given several times, it names independent
-// servers that are one store together.
+// urlFlag is the flag --url. If it may be given several times, it names independent servers
+// that are one store together.
 type urlFlag struct {
 	first *string
-	more  *[]string // nil where one is all there can be
+	more  *[]string // nil if only one URL is allowed
 }
 
 // String implements pflag.Value.

@@ -1,3 +1,3 @@
-// Package store finds the store of the locks, and opens it: by flags, variables and the
-// configuration, with the password, and however long it takes to answer.
+// Package store finds the store of the locks in flags, variables and the configuration. It
+// gets the password, opens the store, and waits for its answer.
 package store

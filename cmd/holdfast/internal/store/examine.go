@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// Examine returns what endangers the locks of s. It reads so many keys of a Redis in search
-// of locks without an end.
+// Examine returns the report about what endangers the locks of s. In a Redis it reads at most
+// keys keys to find locks without an end, or none if keys is 0.
 func (o *Connection) Examine(ctx context.Context, s *Store, how examine.Options, keys int, env output.Environment) (*doctor.Report, error) {
 	if s.Redis == nil {
 		return examine.Store(ctx, s.Backend, s.Ask, how)
@@ -34,8 +34,8 @@ func (o *Connection) Examine(ctx context.Context, s *Store, how examine.Options,
 	return doctor.Examine(ctx, s.Redis, options)
 }
 
-// sentinels returns those that the URL or the configuration names, nil if there
-// are none. They have passwords of their own.
+// sentinels returns the Sentinels that the URL or the configuration names, or nil if there
+// are none. They have their own passwords.
 func (o *Connection) sentinels(env output.Environment) (*rueidisconn.Sentinels, error) {
 	address, source, err := o.Address(env)
 	if err != nil || address == "" {

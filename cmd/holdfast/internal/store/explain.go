@@ -14,10 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// Explain returns which store the flags, the environment and the configuration name, how it
-// is reached, and what the flags of f and the configuration say of its locks: of each where
-// it comes from. It connects to nothing, and no password is in it. Configure, with these
-// settings, comes before.
+// Explain returns the store that the flags, the environment and the configuration name, how
+// it is reached, and the settings of its locks. Each setting has its source. Explain connects
+// to nothing, and returns no password. Call Configure with the same settings before.
 func (o *Connection) Explain(ctx context.Context, f *pflag.FlagSet, settings []Setting, env output.Environment, report *output.Reporter) ([]output.Setting, error) {
 	urls, source := o.servers(env)
 	if len(urls) == 0 {
@@ -56,7 +55,7 @@ func (o *Connection) Explain(ctx context.Context, f *pflag.FlagSet, settings []S
 	return append(all, o.otherKeys(string(kind), settings)...), nil
 }
 
-// sourceOf says where the value of a flag comes from.
+// sourceOf returns where the value of a flag comes from.
 func (o *Connection) sourceOf(flag *pflag.Flag) string {
 	if flag.Changed {
 		return "--" + flag.Name
@@ -64,7 +63,8 @@ func (o *Connection) sourceOf(flag *pflag.Flag) string {
 	return cmp.Or(o.sources[flag.Name], "default")
 }
 
-// proofs are what proves to the store who asks, and to the program who answers.
+// proofs returns the settings with which the store identifies the user, and the program
+// identifies the store: user, password and certificates.
 func (o *Connection) proofs(a access.Access, kind string) (all []output.Setting) {
 	for _, s := range []struct{ flag, given, value, key string }{
 		{"user", o.user, a.Username, "user"},
@@ -92,8 +92,8 @@ func (o *Connection) proofs(a access.Access, kind string) (all []output.Setting)
 	return all
 }
 
-// otherKeys are the keys of the configuration that no flag of a lock shows: of the section of
-// the store, of locks, of the event log and of serve.
+// otherKeys returns the keys of the configuration that are not shown as a flag: those of the
+// store's section, of lock, of event_log and of serve.
 func (o *Connection) otherKeys(kind string, settings []Setting) (all []output.Setting) {
 	for _, key := range config.Keys() {
 		section, name, inSection := strings.Cut(key, ".")

@@ -15,10 +15,11 @@ import (
 
 const maxJava = 1 << 20 // bytes of a file of a Java program
 
-// A placeholder that is to stay one has its name between these while the file is read.
+// If a placeholder must stay a placeholder, its name stands between these two while the file
+// is read.
 const begins, ends = "--holdfast-", "--"
 
-// readJava reads the text of a file of Redisson, or of Spring.
+// readJava returns the settings in a file of Redisson or of Spring.
 func readJava(text []byte, name string, spring bool, env func(string) (string, bool)) (*importconf.Settings, error) {
 	if spring {
 		return importconf.Spring(text, name, env)
@@ -26,8 +27,9 @@ func readJava(text []byte, name string, spring bool, env func(string) (string, b
 	return importconf.Redisson(text, env)
 }
 
-// Import returns the configuration that says the same as a file of Redisson or Spring, for
-// the file to, which it does not write. Placeholders of passwords stay placeholders. A warning names each setting that the
+// Import returns the text of a configuration with the settings in a file of Redisson or
+// Spring. The parameter to names the file that the text is for; Import does not write it.
+// Placeholders of passwords stay placeholders. A warning names each setting that the
 // configuration cannot have.
 func Import(name, to string, env output.Environment, report *output.Reporter) ([]byte, error) {
 	text, err := config.ReadFile(name, maxJava)
@@ -51,8 +53,8 @@ func Import(name, to string, env output.Environment, report *output.Reporter) ([
 	return config.Format(valuesOf(s, kept, filepath.Dir(to)))
 }
 
-// valuesOf returns what s says by the keys of a configuration in a folder. What is secret is
-// from kept, where that has placeholders for it.
+// valuesOf returns the settings in s by the keys of a configuration in a folder. Passwords
+// are those of kept if it is not nil, because kept has placeholders in their place.
 func valuesOf(s, kept *importconf.Settings, folder string) map[string]string {
 	values := map[string]string{"url": written(s.URL), "redis.user": written(s.Username), "redis.password": written(s.Password)}
 	sentinel := map[string]string{"sentinel_username": s.SentinelUsername, "sentinel_password": s.SentinelPassword}
@@ -83,7 +85,7 @@ func valuesOf(s, kept *importconf.Settings, folder string) map[string]string {
 	return values
 }
 
-// fromFolder returns the name of a file as a configuration in a folder has it.
+// fromFolder returns the name of a file relative to the folder of a configuration.
 func fromFolder(folder, file string) string {
 	if file == "" || filepath.IsAbs(file) {
 		return file
@@ -91,17 +93,18 @@ func fromFolder(folder, file string) string {
 	if name, err := filepath.Rel(folder, file); err == nil {
 		return name
 	}
-	name, _ := filepath.Abs(file) // fails where the current folder is gone
+	name, _ := filepath.Abs(file) // fails if the current folder does not exist
 	return name
 }
 
-// written returns a text as a configuration has it: $ begins a variable there.
+// written returns a text in the form that a configuration needs, in which $ begins a
+// variable. Placeholders become variables.
 func written(text string) string {
 	variable := regexp.MustCompile(begins + `(\w+)` + ends)
 	return variable.ReplaceAllString(strings.ReplaceAll(text, "$", "$$"), "$${$1}")
 }
 
-// warnOfLost names what the configuration has no key for.
+// warnOfLost warns about settings for which the configuration has no key.
 func warnOfLost(s *importconf.Settings, name string, report *output.Reporter) {
 	switch {
 	case s.TLS.Insecure:
@@ -117,8 +120,9 @@ func warnOfLost(s *importconf.Settings, name string, report *output.Reporter) {
 	}
 }
 
-// reportIgnored names the keys of a Java program that were not used: with a warning where
-// locks or servers differ by that, and decided says nothing else.
+// reportIgnored reports the keys of a Java program that were not used. It warns about a key
+// that matters for locks or servers, unless decided returns true for it. It reports the
+// others as details.
 func reportIgnored(s *importconf.Settings, name string, report *output.Reporter, decided func(importconf.Ignored) bool) {
 	for _, ignored := range s.Ignored {
 		if ignored.Serious && !decided(ignored) {

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// lateConn is a Conn to a server that may be unreachable when the program
-// starts, as one of several may be: each call tries to connect, until one did.
+// lateConn is a Conn to one of several servers, which may be unreachable when the program
+// starts. Each call tries to connect until one has succeeded.
 type lateConn struct {
 	access access.Access
 	turn   chan struct{} // capacity 1: one call at a time connects
@@ -46,7 +46,7 @@ func (c *lateConn) get(ctx context.Context) (*rueidisconn.Conn, error) {
 	return conn, nil
 }
 
-// reach is get for calls, whose errors have to say that nothing was sent.
+// reach is get for calls. Its errors say that nothing was sent.
 func (c *lateConn) reach(ctx context.Context) (*rueidisconn.Conn, error) {
 	conn, err := c.get(ctx)
 	if err != nil {
@@ -86,7 +86,7 @@ func (c *lateConn) Server(ctx context.Context) (redishold.ServerInfo, error) {
 	return conn.Server(ctx)
 }
 
-// close closes the connection, if there is one. Nothing may use c any more.
+// close closes the connection, if there is one. No other method may be called after it.
 func (c *lateConn) close() {
 	if conn := c.conn.Load(); conn != nil {
 		conn.Close()

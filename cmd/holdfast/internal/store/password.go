@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// passwordVariable returns which variable has the password for a store of that kind.
+// passwordVariable returns the variable that has the password for a store of that kind, or
+// "".
 func passwordVariable(env output.Environment, kind open.Kind) string {
 	for _, name := range []string{"REDISCLI_AUTH", "HOLDFAST_PASSWORD_FILE"} {
 		if _, ok := env.Lookup(name); ok && (kind == open.Redis || name != "REDISCLI_AUTH") {
@@ -23,7 +24,7 @@ func passwordVariable(env output.Environment, kind open.Kind) string {
 	return ""
 }
 
-// storePassword returns the password that the environment has for a store of that kind.
+// storePassword returns the password in the environment for a store of that kind, or "".
 func storePassword(env output.Environment, kind open.Kind, report *output.Reporter) (string, error) {
 	name := passwordVariable(env, kind)
 	text, _ := env.Lookup(name)
@@ -35,7 +36,8 @@ func storePassword(env output.Environment, kind open.Kind, report *output.Report
 
 const maxPassword = 64 << 10 // bytes of a file of a password
 
-// readPassword returns the password in a file, which source names.
+// readPassword returns the password in a file. The parameter source says where the name of
+// the file comes from.
 func readPassword(source, file string, report *output.Reporter) (string, error) {
 	text, err := config.ReadFile(file, maxPassword)
 	if err != nil {
@@ -49,7 +51,7 @@ func readPassword(source, file string, report *output.Reporter) (string, error) 
 	return password, nil
 }
 
-// askPassword reads a password from the terminal, which does not show it.
+// askPassword reads a password from the terminal, without showing it.
 func askPassword(ctx context.Context, env output.Environment) (string, error) {
 	file, ok := env.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -68,7 +70,7 @@ func askPassword(ctx context.Context, env output.Environment) (string, error) {
 	})
 	switch {
 	case ctx.Err() != nil:
-		_ = term.Restore(fd, before) // else the terminal would go on hiding what is typed
+		_ = term.Restore(fd, before) // otherwise the terminal would still hide what the user types
 		return "", err
 	case err != nil:
 		return "", output.UsageError("--askpass: %w", err)

@@ -17,15 +17,15 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// How long the program waits for servers of a quorum before it goes on without
-// those that have not answered, for now.
+// How long the program waits for the servers of a quorum. After that it starts without those
+// that have not answered.
 const (
 	introduction = time.Second
-	stragglers   = 300 * time.Millisecond // after a majority has: some round trips to another region
+	stragglers   = 300 * time.Millisecond // after the answers of a majority
 )
 
-// openLocks opens the store that the flags name: one, or several servers of which a
-// majority has to agree on each lock.
+// openLocks opens the store that the flags name. It may be several servers, of which a
+// majority must agree on each lock.
 func (o *Connection) openLocks(ctx context.Context, r Request, env output.Environment, report *output.Reporter) (*Store, error) {
 	if err := o.prepare(env, report); err != nil {
 		return nil, err
@@ -70,8 +70,8 @@ func (o *Connection) openLocks(ctx context.Context, r Request, env output.Enviro
 	return &Store{Store: opened}, nil
 }
 
-// servers returns the URLs of the servers that are one store together, and where
-// they were found; none if there is one store.
+// servers returns the URLs of the servers that are one store together, and where they were
+// found. It returns none if the store is a single one.
 func (o *Connection) servers(env output.Environment) (urls []string, source string) {
 	if len(o.more) > 0 {
 		return slices.Concat([]string{o.URL}, o.more), "--url"
@@ -82,8 +82,8 @@ func (o *Connection) servers(env output.Environment) (urls []string, source stri
 	return o.Config.List("redlock"), o.Config.Where("redlock")
 }
 
-// meet connects to all servers. One that is unreachable is left for later, with a
-// warning, as the others may be enough. What waiting does not fix is an error.
+// meet connects to all servers. It warns about a server that is unreachable, because the
+// others may be enough. It returns an error only if waiting does not fix it.
 func meet(ctx context.Context, source string, conns []*lateConn, report *output.Reporter) error {
 	first, cancel := context.WithTimeout(ctx, introduction)
 	defer cancel()
@@ -113,8 +113,9 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *output.
 	return nil
 }
 
-// Accesses returns how to reach the servers at urls, which came from source. All
-// get the same user, password and certificates; a password is asked for once.
+// Accesses returns how to reach the servers at urls. The parameter source says where the URLs
+// were found. All servers get the same user, password and certificates. The user must type a
+// password only once.
 func Accesses(ctx context.Context, c Connection, source string, urls []string, env output.Environment, report *output.Reporter) ([]access.Access, error) {
 	var all []access.Access
 	typed := false

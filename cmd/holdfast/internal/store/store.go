@@ -16,19 +16,19 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// openPatience is how long a store may take to answer the first time before people see that
-// it does not.
+// openPatience is how long a store may take for its first answer before a message says that
+// the program waits.
 const openPatience = time.Second
 
-// Store is where the locks are.
+// Store is an open store of locks.
 type Store struct {
 	*open.Store
-	Where string // the URL without passwords; "" of several servers
+	Where string // the URL without passwords; "" for several servers
 }
 
-// Request is what a command wants of a store.
+// Request has what a command needs of a store.
 type Request struct {
-	Name   string        // of the lock; "" means no lock, or many
+	Name   string        // of the lock; "" if the command is not about one lock
 	TTL    time.Duration // of the locks; 0 means the default
 	Need   Need          // nil needs nothing
 	Logger *slog.Logger  // of the library; nil is silent
@@ -76,7 +76,7 @@ func (o *Connection) Open(ctx context.Context, r Request, env output.Environment
 	return &Store{Store: s, Where: placeOf(a)}, nil
 }
 
-// checkLimits refuses a name and a TTL that the store does not keep.
+// checkLimits returns an error if the name or the TTL is too long for the store.
 func checkLimits(r Request, info driver.Info) error {
 	switch {
 	case info.MaxName > 0 && len(r.Name) > info.MaxName:
@@ -87,7 +87,7 @@ func checkLimits(r Request, info driver.Info) error {
 	return nil
 }
 
-// suit refuses flags that are not for this store, and what it lacks.
+// suit returns an error if a flag is not for this store, or if the store lacks what r needs.
 func (o *Connection) suit(r Request, t *open.Target) error {
 	if t.Kind != open.Redis {
 		if err := o.onlyForRedis(r.TTL, t); err != nil {
@@ -100,7 +100,8 @@ func (o *Connection) suit(r Request, t *open.Target) error {
 	return r.Need(t)
 }
 
-// onlyForRedis refuses flags that are only for Redis.
+// onlyForRedis returns an error if a flag is given that is only for Redis, or if the store
+// does not keep such a TTL.
 func (o *Connection) onlyForRedis(ttl time.Duration, t *open.Target) error {
 	title, info := t.Kind.Title(), t.Info()
 	switch {
@@ -120,8 +121,9 @@ func (o *Connection) onlyForRedis(ttl time.Duration, t *open.Target) error {
 	return nil
 }
 
-// OpenError gives the error of Open its status. What is neither the answer of a Redis
-// nor a failure to reach it is wrong with the URL, which came from source.
+// OpenError returns an error of Open with its exit status. An error that is neither an answer
+// of a Redis nor a failure to reach the store is about the URL. The parameter source says
+// where the URL was found.
 func OpenError(ctx context.Context, kind open.Kind, source string, err error) error {
 	var reply *redishold.ReplyError
 	if !errors.As(err, &reply) {
@@ -139,14 +141,15 @@ func OpenError(ctx context.Context, kind open.Kind, source string, err error) er
 	return output.StoreError(Failure(kind, err))
 }
 
-// Failure gives an error of a store that is no Redis its status where the store has
-// refused: what a Redis says, output.StoreError knows. A table that is not there has a remedy.
+// Failure returns err with its exit status if it is a refusal by a store that is not Redis.
+// For an answer of Redis, output.StoreError finds the status. If a table does not exist, the
+// error says how to create it.
 func Failure(kind open.Kind, err error) error {
 	var own *output.ExitError
 	switch {
 	case kind == "" || kind == open.Redis || !errors.Is(err, driver.ErrRefused) || errors.As(err, &own):
 		return err
-	case open.Unfit(err): // refused by this program, and not by the server
+	case open.Unfit(err): // this program refuses it, not the server
 		return &output.ExitError{Code: output.ExitUsage, Err: err}
 	case open.NoTable(err):
 		err = fmt.Errorf("%w\n  or have holdfast make it, once: add create=true to the parameters of the URL", err)
@@ -154,7 +157,7 @@ func Failure(kind open.Kind, err error) error {
 	return &output.ExitError{Code: output.ExitRefused, Err: err}
 }
 
-// placeOf says where a store is, without what is secret.
+// placeOf returns where a store is, without passwords.
 func placeOf(a access.Access) string {
 	if a.URL == "" && a.Imported != nil {
 		return strings.Join(a.Imported.Nodes, " or ")
@@ -162,11 +165,12 @@ func placeOf(a access.Access) string {
 	return redisurl.Redacted(a.URL)
 }
 
-// Need says what a command needs of a store: nil if the store has it. It is asked before
-// anything is sent.
+// Need returns an error if the store lacks what a command needs. It is called before anything
+// is sent.
 type Need func(*open.Target) error
 
-// Lacks is the error of a store that does not have what is needed.
+// Lacks returns the error of a store that lacks a feature. The text of format says what is
+// missing.
 func Lacks(t *open.Target, format string, args ...any) error {
 	err := fmt.Errorf("%s %s: %w", t.Kind.Title(), fmt.Sprintf(format, args...), errors.ErrUnsupported)
 	return &output.ExitError{Code: output.ExitOwnFailure, Err: err}

@@ -16,8 +16,8 @@ const (
 	reopenMost  = 2 * time.Second
 )
 
-// OpenWaiting is openLocks, again and again while the store cannot be reached: until limit
-// is over, however long if that is negative, or until ctx ends.
+// OpenWaiting calls openLocks again and again while the store cannot be reached: until limit
+// is over or ctx ends. A negative limit means no limit.
 func (o *Connection) OpenWaiting(ctx context.Context, r Request, limit time.Duration, env output.Environment, report *output.Reporter) (*Store, error) {
 	began := time.Now()
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
@@ -39,16 +39,16 @@ func (o *Connection) OpenWaiting(ctx context.Context, r Request, limit time.Dura
 	}
 }
 
-// A store that has not answered so long after it was connected to is asked what is wrong,
-// and once more where it says so: a leader may just be elected.
+// If the store has not answered for answerGrace, its servers are asked what is wrong. If they
+// report trouble, they are asked once more after electionGrace: they may just elect a leader.
 const (
 	answerGrace   = 800 * time.Millisecond
 	electionGrace = 600 * time.Millisecond
 )
 
-// UnlessInTrouble calls work, and ends its context once the servers have said why they
-// cannot answer. If work goes on all the same, it only prints the reason. A store that says
-// nothing at all is waited for.
+// UnlessInTrouble calls work. If the servers report why they cannot answer, it ends the
+// context of work, and returns that reason. If goesOn is true, it only prints the reason.
+// While the servers report nothing at all, it waits.
 func (s *Store) UnlessInTrouble(ctx context.Context, report *output.Reporter, goesOn bool, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -72,8 +72,8 @@ func (s *Store) UnlessInTrouble(ctx context.Context, report *output.Reporter, go
 	return err
 }
 
-// lastingTrouble returns why the store does not answer, nil if it is not known, or if ctx
-// ended first. It says so where it is not known.
+// lastingTrouble returns why the store does not answer. It returns nil if that is not known,
+// or if ctx ended before. If the servers do not answer at all, it prints a message.
 func (s *Store) lastingTrouble(ctx context.Context, report *output.Reporter) error {
 	if !retry.Sleep(ctx, answerGrace) {
 		return nil
@@ -92,7 +92,7 @@ func (s *Store) troubleNow(ctx context.Context, report *output.Reporter) error {
 	limited, cancel := context.WithTimeout(ctx, electionGrace/2)
 	defer cancel()
 	err := s.Trouble(limited)
-	if errors.Is(err, open.ErrReadOnly) { // to look at locks is possible
+	if errors.Is(err, open.ErrReadOnly) { // locks can be read
 		return nil
 	}
 	if err == nil && limited.Err() != nil && ctx.Err() == nil {

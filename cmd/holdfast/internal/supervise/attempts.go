@@ -8,19 +8,19 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// attempts is what came of the calls by which a command asks for a lock.
+// attempts has the results of the calls with which a command requests a lock.
 type attempts struct {
 	mu    sync.Mutex
 	err   error  // of the last call; nil if the store has answered
-	busy  bool   // it has answered that somebody holds the lock
-	owner string // to whom the store has granted it last
+	busy  bool   // the store has answered that another client holds the lock
+	owner string // the owner of the last grant
 
 	changed chan struct{} // has a value after each change of err and busy
 }
 
 func newAttempts() *attempts { return &attempts{changed: make(chan struct{}, 1)} }
 
-// begin forgets what an acquire before has left.
+// begin removes the results of an earlier acquire.
 func (a *attempts) begin() { a.set(func() { a.err, a.busy = nil, false }) }
 
 // observe records the error of a try, that the lock is busy, or the owner of a grant.
@@ -45,8 +45,8 @@ func (a *attempts) set(change func()) {
 	}
 }
 
-// trouble returns why the store does not grant the lock, nil if it does not say so, and
-// whether it has said nothing at all in the time of the last call.
+// trouble returns the error with which the store has refused the last call, or nil. silent is
+// true if the store has not answered that call in time.
 func (a *attempts) trouble() (reason error, silent bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,14 +56,14 @@ func (a *attempts) trouble() (reason error, silent bool) {
 	return a.err, false
 }
 
-// held reports that somebody holds the lock.
+// held reports whether another client holds the lock.
 func (a *attempts) held() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.busy
 }
 
-// holder returns the owner that the store has for the lock that was granted last.
+// holder returns the owner of the last grant, as the store has it.
 func (a *attempts) holder() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package supervise holds a lock for a command: it asks for the lock, shows people what it
-// waits for, runs the command, stops it before the lock can go to another client, and
-// releases the lock.
+// Package supervise holds a lock for a command. It requests the lock, shows the holder while
+// it waits, runs the command, stops it before another client can get the lock, and releases
+// the lock.
 package supervise

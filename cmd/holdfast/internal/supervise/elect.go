@@ -15,9 +15,9 @@ import (
 // MaxBackoff is the longest pause of a candidate after a term.
 const MaxBackoff = time.Minute
 
-const longTerm = time.Minute // a term of that length was no failure
+const longTerm = time.Minute // a term of at least this length counts as a success
 
-// Campaign is how a candidate asks for leadership again.
+// Campaign says how a candidate asks for leadership again.
 type Campaign struct {
 	Once    bool          // it ends after the first term
 	Backoff time.Duration // the pause after a short term, before it is doubled
@@ -29,8 +29,8 @@ type candidate struct {
 	Campaign
 }
 
-// Elect runs c while it is the leader by the lock, and asks for leadership again when c
-// ends, until a signal ends it, or after one term with Campaign.Once.
+// Elect runs c while the lock makes it the leader. When c ends, it asks for leadership again,
+// until a signal ends it. With Campaign.Once there is only one term.
 func Elect(ctx context.Context, p Program, l *Lock, c *Command, how Campaign) error {
 	s, done := newSession(p, l)
 	defer done()
@@ -61,11 +61,12 @@ func (c *candidate) campaign(ctx context.Context, locker *holdfast.Locker) error
 	}
 }
 
-// noTerm is how long a term lasted that did not begin.
+// noTerm is the length of a term that did not begin.
 const noTerm = -1
 
-// term waits for a term, and runs the command in it. It returns how long that lasted. The
-// election does not campaign by itself after a loss, as the candidate rests before.
+// term waits for leadership, and runs the command in that term. It returns how long the term
+// lasted. The election does not campaign again by itself after a loss, because the candidate
+// rests before.
 func (c *candidate) term(ctx context.Context, election *elect.Election) (lasted time.Duration, err error) {
 	lasted = noTerm
 	waiting, done := Interruptible(ctx, c.signals)
@@ -90,8 +91,8 @@ func (c *candidate) term(ctx context.Context, election *elect.Election) (lasted 
 	return lasted, err
 }
 
-// account says how a term ended. What would end the next one in the same way is
-// returned: a command that cannot be started.
+// account reports how a term ended. It returns an error that would end the next term in the
+// same way, such as a command that cannot be started.
 func (c *candidate) account(err error, lasted time.Duration) error {
 	var ended *output.ExitError
 	switch {
@@ -111,7 +112,8 @@ func (c *candidate) account(err error, lasted time.Duration) error {
 	return nil
 }
 
-// rest lets others lead, for pause or up to half more. A signal ends it.
+// rest waits for pause, or up to half of it longer, so that other candidates can lead. A
+// signal ends it.
 func (c *candidate) rest(ctx context.Context, pause time.Duration) error {
 	if pause == 0 {
 		return nil
@@ -124,7 +126,7 @@ func (c *candidate) rest(ctx context.Context, pause time.Duration) error {
 		case <-timer.C:
 			return nil
 		case <-ctx.Done():
-			return nil // the next campaign says so
+			return nil // the next term reports it
 		case sig := <-c.signals:
 			if sig != procgroup.Suspending() && procgroup.Ends(sig) {
 				return output.Exit((&Interruption{signal: sig}).Status())

@@ -28,8 +28,9 @@ type manualHold struct {
 	holder string
 }
 
-// Keep takes the lock, says so on standard output, and holds it until how says, a signal, or
-// the end of standard input. The error has the status to exit with.
+// Keep takes the lock, and prints a line on standard output. It holds the lock until
+// Hold.Period is over, a signal arrives, or standard input ends. The error has the exit
+// status.
 func Keep(ctx context.Context, p Program, l *Lock, how Hold) error {
 	s, done := newSession(p, l)
 	defer done()
@@ -47,7 +48,7 @@ func Keep(ctx context.Context, p Program, l *Lock, how Hold) error {
 	})
 }
 
-// keep returns when the lock is to be released, or was lost: why.
+// keep returns when the lock must be released, or was lost. It returns the reason.
 func (h *manualHold) keep(ctx context.Context, lock *holdfast.Lock) string {
 	var over <-chan time.Time
 	if h.Period > 0 {
@@ -76,9 +77,9 @@ func (h *manualHold) keep(ctx context.Context, lock *holdfast.Lock) string {
 	}
 }
 
-// inputEnds returns a channel that is closed when standard input is, nil if that
-// means nothing: a terminal is not read, and /dev/null is always at its end. What
-// reads it ends with the program: a read of a pipe cannot be given up.
+// inputEnds returns a channel that is closed when standard input is closed. It returns nil if
+// that must not end the hold: a terminal is not read, and /dev/null is always at its end. The
+// goroutine that reads ends with the program, because a read of a pipe cannot be ended.
 func (h *manualHold) inputEnds() <-chan struct{} {
 	if file, ok := h.Env.Stdin.(*os.File); ok {
 		info, err := file.Stat()
@@ -108,7 +109,7 @@ func (h *manualHold) release(lock *holdfast.Lock, why string) error {
 	return h.print("released", lock, why)
 }
 
-// heldLine is a line of hold --json.
+// heldLine is one JSON object of hold --json.
 type heldLine struct {
 	Version int       `json:"version"`
 	Event   string    `json:"event"` // held, released or lost
@@ -134,7 +135,7 @@ func (h *manualHold) print(event string, lock *holdfast.Lock, why string) error 
 	case "released":
 		text.WriteString(": " + why)
 	default:
-		return nil // an error says so
+		return nil // the caller returns an error
 	}
 	_, err := fmt.Fprintln(h.Env.Stdout, text.String())
 	return err

@@ -16,15 +16,15 @@ type Interruption struct{ signal os.Signal }
 // Error implements error.
 func (i *Interruption) Error() string { return "interrupted by " + i.signal.String() }
 
-// Status is what shells report of a program that the signal ended.
+// Status returns the exit status that shells report for a program that the signal ended.
 func (i *Interruption) Status() int {
 	number, _ := i.signal.(syscall.Signal)
 	return 128 + int(number)
 }
 
-// Interruptible returns a context that ends with ctx or when a signal comes that
-// ends programs; others are dropped. The function that it returns gives the
-// signals back to the caller, and does nothing the second time.
+// Interruptible returns a context that ends with ctx, or when a signal arrives that ends
+// programs. It ignores other signals. The caller must call the function that it returns:
+// after that, signals is free for other readers. A second call does nothing.
 func Interruptible(ctx context.Context, signals <-chan os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	enough, done := make(chan struct{}), make(chan struct{})
@@ -49,7 +49,7 @@ func Interruptible(ctx context.Context, signals <-chan os.Signal) (context.Conte
 	})
 }
 
-// InterruptOf returns the signal that ended ctx, nil if none did.
+// InterruptOf returns the signal that ended ctx, or nil if no signal did.
 func InterruptOf(ctx context.Context) *Interruption {
 	var i *Interruption
 	if errors.As(context.Cause(ctx), &i) {

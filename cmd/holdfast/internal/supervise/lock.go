@@ -9,19 +9,19 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// Lock is a lock that a command asks for, and how the command holds it.
+// Lock has the lock that a command requests, and how the command holds it.
 type Lock struct {
 	Name   string
 	TTL    time.Duration
 	Margin time.Duration // how long before the end of its lease the lock counts as lost; 0 means a tenth of the lease
 
 	Nonblock bool
-	Wait     time.Duration // for the lock, and for a store that cannot be reached; 0 waits forever for the lock alone
+	Wait     time.Duration // for the lock and the store; 0 waits forever for the lock only
 
 	Fair      bool
 	Shared    bool
 	Exclusive bool
-	Permits   int // of a semaphore; 0 of any other kind
+	Permits   int // of a semaphore; 0 for any other kind of lock
 
 	NoRenew bool
 	MaxHold time.Duration // 0: as long as it is renewed
@@ -31,12 +31,12 @@ type Lock struct {
 
 	ConflictCode int  // the status to exit with if another client holds the lock
 	LostCode     int  // if it was lost
-	SkipOK       bool // a lock that is held is a success, and no message says so
+	SkipOK       bool // if another client holds the lock, the status is 0, without a message
 
-	keep time.Duration // the name stays taken so long after the grant
+	keep time.Duration // how long the name stays taken after the grant
 }
 
-// MarginOf is how long before the end of such a lease the lock counts as lost.
+// MarginOf returns how long before the end of such a lease the lock counts as lost.
 func (l *Lock) MarginOf(lease time.Duration) time.Duration {
 	if l.Margin > 0 {
 		return l.Margin
@@ -44,17 +44,18 @@ func (l *Lock) MarginOf(lease time.Duration) time.Duration {
 	return lease / 10
 }
 
-// MaxHoldMargin is how long before MaxHold the lock counts as lost.
+// MaxHoldMargin returns how long before MaxHold the lock counts as lost.
 func (l *Lock) MaxHoldMargin() time.Duration { return min(l.MarginOf(l.TTL), l.MaxHold/10) }
 
-// MaxKillAfter is what is left of a lease when a renewal is due, after a third
-// of it: sooner there is no reason to stop the command.
+// MaxKillAfter returns the time from the first renewal, after a third of the lease, until the
+// lock counts as lost. The time to kill the command must be shorter: before that renewal
+// there is no reason to stop the command.
 func (l *Lock) MaxKillAfter(lease time.Duration) time.Duration {
 	return lease - lease/3 - l.MarginOf(lease)
 }
 
-// leaseOf is the lease of a lock that was just granted and counts as lost when left is over.
-// The store may have granted less than TTL.
+// leaseOf returns the lease of a lock that was just granted and counts as lost after the time
+// left. The store may have granted less than TTL.
 func (l *Lock) leaseOf(left time.Duration) time.Duration {
 	if l.Margin > 0 {
 		return min(l.TTL, left+l.Margin)
@@ -62,7 +63,7 @@ func (l *Lock) leaseOf(left time.Duration) time.Duration {
 	return min(l.TTL, left+left/9)
 }
 
-// note is what others see of a holder.
+// note returns the note of a holder, which other clients can read.
 func (l *Lock) note(program string) string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -78,7 +79,7 @@ func (l *Lock) note(program string) string {
 	return note
 }
 
-// options are those of the lock, but for how long it is waited for.
+// options returns the options of the lock, without the one for how long to wait.
 func (l *Lock) options() (options []holdfast.Option) {
 	switch {
 	case l.MaxHold > 0: // with NoRenew it is less than TTL, and so not renewed
@@ -92,7 +93,7 @@ func (l *Lock) options() (options []holdfast.Option) {
 	return options
 }
 
-// mutex is the lock, where it is not a semaphore.
+// mutex returns the lock, if it is not a semaphore.
 func (l *Lock) mutex(locker *holdfast.Locker) *holdfast.Mutex {
 	switch {
 	case l.Fair:
@@ -106,7 +107,7 @@ func (l *Lock) mutex(locker *holdfast.Locker) *holdfast.Mutex {
 	}
 }
 
-// kind is what the flags ask for.
+// kind returns the kind of lock that the flags ask for.
 func (l *Lock) kind() admin.Kind {
 	switch {
 	case l.Permits > 0:

@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ownersVariable has the owners, as the store knows them, of all locks that this program
-// runs under: that of the run that started it, of the run that started that, and so on.
+// ownersVariable is the variable with the owners of all locks that this program runs under,
+// as the store knows them: the owner of the run that started this program, of the run that
+// started that run, and so on.
 const ownersVariable = "HOLDFAST_OWNERS"
 
 // outerOwners returns the owners of the locks that the program runs under.
@@ -22,7 +23,8 @@ func outerOwners(env output.Environment) []string {
 	return strings.Fields(all)
 }
 
-// nestedError says that a lock is held by a run that waits for this program to end.
+// nestedError is the error of a lock that is held by a run that waits for this program to
+// end.
 type nestedError struct{ name, holder string }
 
 // Error implements error.
@@ -34,8 +36,8 @@ func (e *nestedError) Error() string {
 // Is makes errors.Is(err, holdfast.ErrDeadlock) true.
 func (e *nestedError) Is(target error) bool { return target == holdfast.ErrDeadlock }
 
-// nested returns an error if a lock that is asked for cannot become free before this
-// program ends: if outer owners are in the way. It asks the store for the holder.
+// nested returns an error if the lock cannot become free before this program ends, because
+// outer owners hold it. It asks the store for the holders.
 func (p *progress) nested(ctx context.Context) error {
 	if len(p.outer) == 0 {
 		return nil
@@ -49,9 +51,9 @@ func (p *progress) nested(ctx context.Context) error {
 	return inTheWay(records[0], p.outer, p.Shared)
 }
 
-// inTheWay is nested for what the store says of a lock. A semaphore becomes free before, if
-// others have permits too; so may a lock that is held to read, if it is asked for to read:
-// a writer, which may give up, stands between.
+// inTheWay returns the error of nested for the record r. A semaphore can become free if other
+// clients have permits, too. A read lock that outer owners hold does not exclude another
+// reader: if the reader waits, it waits for a writer, which may give up.
 func inTheWay(r admin.Record, outer []string, shared bool) error {
 	var own []admin.Hold
 	for _, h := range r.Holds {

@@ -15,15 +15,15 @@ import (
 
 const (
 	progressEvery = time.Second
-	progressLimit = 900 * time.Millisecond // for the store to say the holder of the lock: the first message comes within two seconds
-	// A wait that is over sooner is not worth a word: on a terminal, and elsewhere.
+	progressLimit = 900 * time.Millisecond // so that the first message comes within two seconds
+	// A wait that ends within this time gets no message: on a terminal, and elsewhere.
 	terminalGrace = 300 * time.Millisecond
 	pipeGrace     = time.Second
 )
 
-// progress shows people the lock that a command waits for: on a terminal with one line
-// that is drawn again each second and erased at the end, elsewhere with a message
-// at the beginning and one at the end.
+// progress shows people which lock a command waits for. On a terminal it is one line that is
+// drawn again each second and erased at the end. Elsewhere it is a message at the beginning
+// and one at the end.
 type progress struct {
 	*session
 	quiet     bool     // nothing is printed
@@ -32,21 +32,21 @@ type progress struct {
 	stop      context.CancelFunc
 	done      chan struct{}
 	printed   bool
-	troubled  bool                    // so it was when show was last called
+	troubled  bool                    // inTrouble, when show was last called
 	outer     []string                // outerOwners
 	giveUp    context.CancelCauseFunc // ends the acquire
-	holder    string                  // as seen last
-	sameSince time.Time               // since when it is the same
+	holder    string                  // the holder in the last answer
+	sameSince time.Time               // since when the holder is the same
 	silent    time.Time               // since when the store does not answer; zero if it does
 }
 
-// startProgress starts to show what an acquire waits for. It may end the context of the
-// acquire with giveUp.
+// startProgress starts to show what an acquire waits for. It may call giveUp to end the
+// context of the acquire.
 func (s *session) startProgress(ctx context.Context, giveUp context.CancelCauseFunc) *progress {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &progress{
 		session: s, begun: time.Now(), outer: outerOwners(s.Env), giveUp: giveUp, stop: cancel, done: make(chan struct{}),
-		quiet: s.SkipOK && !output.IsTerminal(s.Env.Stderr), // which is to leave no word in the mail of cron
+		quiet: s.SkipOK && !output.IsTerminal(s.Env.Stderr), // so that cron sends no mail
 	}
 	if s.Env.LiveTerminal(s.Env.Stderr) && !s.Env.JSONMessages() {
 		p.screen, _ = s.Env.Stderr.(*os.File)
@@ -56,8 +56,8 @@ func (s *session) startProgress(ctx context.Context, giveUp context.CancelCauseF
 	return p
 }
 
-// end erases the line. Where there was none it says that the waiting is over; if
-// it was for nothing, an error says so.
+// end erases the line. If messages were printed, and the lock was acquired, it prints a last
+// one. If the lock was not acquired, the command prints an error.
 func (p *progress) end(acquired bool) {
 	p.stop()
 	<-p.done
@@ -100,8 +100,8 @@ func (p *progress) run(ctx context.Context) {
 	}
 }
 
-// newTrouble reports that the store does not grant the lock for another reason than that it
-// is held, which was not so when people last saw something.
+// newTrouble reports whether the store now fails to grant the lock for another reason than a
+// holder, and that was not so when the last message was printed.
 func (p *progress) newTrouble() bool { return p.printed && !p.troubled && p.inTrouble() }
 
 func (p *progress) inTrouble() bool {
@@ -109,7 +109,7 @@ func (p *progress) inTrouble() bool {
 	return reason != nil || silent
 }
 
-// show draws the line again on a terminal. Elsewhere it prints one at the beginning, and one
+// show draws the line again on a terminal. Elsewhere it prints a message the first time, and
 // each time that there is newTrouble.
 func (p *progress) show(ctx context.Context) {
 	trouble := p.inTrouble()
@@ -128,7 +128,8 @@ func (p *progress) show(ctx context.Context) {
 	p.troubled = trouble
 }
 
-// read says what is waited for: the end of a hold, or of the trouble that the store has.
+// read returns a text about what the command waits for: the end of a hold, or the end of the
+// trouble of the store.
 func (p *progress) read(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, progressLimit)
 	defer cancel()
@@ -158,7 +159,7 @@ func (p *progress) read(ctx context.Context) string {
 	return text
 }
 
-// silence says for how long the store has not answered.
+// silence returns a text about how long the store has not answered.
 func (p *progress) silence() string {
 	if p.silent.IsZero() {
 		p.silent = time.Now().Add(-progressLimit)
@@ -166,9 +167,9 @@ func (p *progress) silence() string {
 	return fmt.Sprintf("; the store has not answered for %s", output.Coarse(time.Since(p.silent)))
 }
 
-// describe says since when the lock is held, as far as it was seen, until when, who
-// else waits, and its holder. What may be long stands last: the line is cut where
-// the terminal ends.
+// describe returns how long the lock has been held, as far as answers have shown, when its
+// lease ends, how many others wait, and the holder. Text that may be long comes last, because
+// the line is cut at the width of the terminal.
 func (p *progress) describe(r admin.Record) string {
 	if len(r.Holds) == 0 {
 		return ""
@@ -182,7 +183,7 @@ func (p *progress) describe(r admin.Record) string {
 	}
 	text := ": held"
 	if held := time.Since(p.sameSince); held >= 2*time.Second {
-		text += " " + held.Truncate(time.Second).String() + "+" // it may have held it before the first answer, too
+		text += " " + held.Truncate(time.Second).String() + "+" // or longer: before the first answer
 	}
 	if ends := output.Lease(r); ends >= 0 {
 		text += ", lease ends in " + output.Coarse(ends).String()
@@ -200,7 +201,8 @@ func (p *progress) describe(r admin.Record) string {
 	return text + "; by " + output.People(r)
 }
 
-// ahead returns how many stand in the queue before this process.
+// ahead returns how many waiters are in the queue before this process. It returns false if
+// this process is not in the queue.
 func (p *progress) ahead(r admin.Record) (ahead int, queued bool) {
 	host, _ := os.Hostname()
 	for i, w := range r.Waiters {

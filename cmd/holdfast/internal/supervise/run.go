@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Command is what runs under a lock.
+// Command is a command to run under a lock.
 type Command struct {
 	Args       []string       // the first is the program
 	AtLeast    time.Duration  // the name stays taken for at least this
@@ -26,7 +26,7 @@ type Command struct {
 	KillChosen bool           // KillAfter is not the default
 }
 
-// program is the name of the program.
+// program returns the name of the command, without its folder.
 func (c *Command) program() string { return c.Args[0][strings.LastIndexByte(c.Args[0], '/')+1:] }
 
 // runner runs commands under a lock.
@@ -35,14 +35,14 @@ type runner struct {
 	*Command
 
 	path     string // of the command
-	holder   string // what others see of us
+	holder   string // the note that other clients can read
 	acquired time.Time
-	grace    time.Duration // KillAfter, as far as the lease allows it
+	grace    time.Duration // KillAfter, or less if the lease is too short for it
 	ended    bool          // a signal that ends programs was passed on to the command
 }
 
-// Run takes the lock and runs c while it holds it. The error has the status to exit with:
-// that of the command, if the lock was held to the end.
+// Run takes the lock and runs c while it holds it. The error has the exit status. It is the
+// status of the command if the lock was held to the end.
 func Run(ctx context.Context, p Program, l *Lock, c *Command) error {
 	s, done := newSession(p, l)
 	defer done()
@@ -56,7 +56,7 @@ func Run(ctx context.Context, p Program, l *Lock, c *Command) error {
 	})
 }
 
-// withStore finds the command, and does work with an open store.
+// withStore finds the command, opens the store, and calls work.
 func (r *runner) withStore(ctx context.Context, work func(*holdfast.Locker) error) (err error) {
 	if r.path, err = procgroup.Find(r.Args[0]); err != nil {
 		return &output.ExitError{Code: procgroup.StartCode(err), Err: err}
@@ -68,7 +68,8 @@ func (r *runner) withStore(ctx context.Context, work func(*holdfast.Locker) erro
 	})
 }
 
-// leaveAtLeast leaves --at-least to the store, if it keeps names taken.
+// leaveAtLeast makes the store keep the name taken for --at-least, if the store can do that
+// for this lock.
 func (r *runner) leaveAtLeast(store driver.Backend) {
 	switch {
 	case r.AtLeast == 0:
@@ -79,7 +80,8 @@ func (r *runner) leaveAtLeast(store driver.Backend) {
 	}
 }
 
-// skipped makes a success of a lock that is held, where the flags say so.
+// skipped returns nil if another client holds the lock and --skip-ok is given. Otherwise it
+// returns err.
 func (r *runner) skipped(err error) error {
 	if !r.SkipOK || output.StatusOf(err) != output.ExitBusy {
 		return err
@@ -88,8 +90,8 @@ func (r *runner) skipped(err error) error {
 	return nil
 }
 
-// listen has the signals delivered that a command is to get, except those that
-// this program was started to ignore, as by nohup.
+// listen makes the system deliver to signals those signals that a command must get. It leaves
+// out signals that this program was started to ignore, as by nohup.
 func listen(signals chan os.Signal) {
 	all := procgroup.Forwarded()
 	if s := procgroup.Suspending(); s != nil {
@@ -102,7 +104,7 @@ func listen(signals chan os.Signal) {
 	}
 }
 
-// hold runs the command and releases the lock when nothing of it is left.
+// hold runs the command, and releases the lock when no process of the command is left.
 func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	r.acquired = time.Now()
 	r.Report.Detail("lock %q acquired, token %d", lock.Name(), lock.Token())
@@ -133,8 +135,8 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	return r.release(lock, status, stopped)
 }
 
-// graceFor is how long a command under such a lease has to end: KillAfter, but no more than
-// a third of the lease, so that a renewal may be late.
+// graceFor returns how long a command under such a lease has to end: KillAfter, but at most a
+// third of the lease, so that a late renewal is still possible.
 func (r *runner) graceFor(lease time.Duration) time.Duration {
 	if r.KillChosen && r.KillAfter < r.MaxKillAfter(lease) {
 		return r.KillAfter
@@ -142,13 +144,13 @@ func (r *runner) graceFor(lease time.Duration) time.Duration {
 	return min(r.KillAfter, lease/3)
 }
 
-// release releases the lock and decides the status to exit with. Whether the
-// lock was held to the end counts for more than what became of the command.
+// release releases the lock and returns the error with the exit status. The loss of the lock
+// counts for more than the status of the command.
 func (r *runner) release(lock *holdfast.Lock, status int, stopped error) error {
 	err := r.unlock(lock)
 	switch {
 	case stopped != nil:
-		return output.Exit(r.LostCode) // and said why when it happened
+		return output.Exit(r.LostCode) // the reason was reported when it happened
 	case errors.Is(err, holdfast.ErrLost):
 		return &output.ExitError{Code: r.LostCode, Err: err}
 	case err != nil:
@@ -159,7 +161,7 @@ func (r *runner) release(lock *holdfast.Lock, status int, stopped error) error {
 	return output.Exit(status)
 }
 
-// variables are what the command learns of its lock.
+// variables returns the environment variables with which the command can read about its lock.
 func (r *runner) variables(lock *holdfast.Lock) []string {
 	return []string{
 		"HOLDFAST_NAME=" + lock.Name(),

@@ -18,10 +18,11 @@ import (
 )
 
 const (
-	// drainWait is how long the program stays to see its claims confirmed as gone.
+	// drainWait is how long the program waits at its end until the store has confirmed the
+	// releases.
 	drainWait = 3 * time.Second
-	// drainAfter is how long it stays after the end of its lock's lease. What is
-	// left then are renewals that the store has not answered.
+	// drainAfter is how long it waits after the end of its lock's lease. Only renewals that
+	// the store has not answered are left then.
 	drainAfter = 300 * time.Millisecond
 )
 
@@ -30,10 +31,10 @@ type Program struct {
 	Env      output.Environment
 	Report   *output.Reporter
 	Logger   *slog.Logger // of the library; nil is silent
-	EventLog bool         // what happens to the lock is recorded in the store
+	EventLog bool         // the events of the lock are recorded in the store
 
-	// Open opens the store. It waits for one that cannot be reached until limit is over,
-	// however long if that is negative, or until ctx ends.
+	// Open opens the store. If the store cannot be reached, Open waits until limit is over or
+	// ctx ends. A negative limit means no limit.
 	Open func(ctx context.Context, limit time.Duration) (*Store, error)
 }
 
@@ -42,7 +43,7 @@ type Store struct {
 	Backend driver.Backend
 	Close   func()
 	Trouble func(context.Context) error // why no lock can be taken; nil if nothing is known
-	Failure func(error) error           // gives an error its status where the store has refused
+	Failure func(error) error           // adds the exit status to a refusal of the store
 }
 
 // session is a command that asks for a lock in a store.
@@ -50,7 +51,7 @@ type session struct {
 	*Lock
 	Program
 	signals chan os.Signal
-	patient bool // it waits for a store that cannot be reached, however long
+	patient bool // it waits without a limit for a store that cannot be reached
 
 	store       *Store         // nil before it was opened
 	console     *admin.Console // of that store
@@ -59,26 +60,26 @@ type session struct {
 	unconfirmed bool           // its release was not answered in time
 }
 
-// newSession returns a session, and what the caller has to call at its end.
+// newSession returns a session, and a function that the caller must call at its end.
 func newSession(p Program, l *Lock) (s session, done func()) {
 	s = session{Lock: l, Program: p, signals: make(chan os.Signal, 16)}
 	listen(s.signals)
 	return s, func() { signal.Stop(s.signals) }
 }
 
-// Drain lets the library finish its clean-up: a lock that was left behind would
-// block others until its lease ends.
+// Drain waits until the library has finished its clean-up: a lock that is not released would
+// block other clients until its lease ends.
 func Drain(locker *holdfast.Locker) { drainFor(locker, drainWait) }
 
-// drainFor is Drain within wait, and says whether all was confirmed. What was not,
-// the lease ends.
+// drainFor is Drain with a time limit. It reports whether the store has confirmed everything.
+// What it has not confirmed ends with the lease.
 func drainFor(locker *holdfast.Locker, wait time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	return locker.Drain(ctx) == nil
 }
 
-// unlock releases the lock, and remembers when its lease ends at the latest.
+// unlock releases the lock, and stores the latest end of its lease in leaseEnd.
 func (s *session) unlock(lock *holdfast.Lock) error {
 	s.leaseEnd = time.Now().Add(lock.Remaining())
 	err := lock.Unlock()
@@ -86,8 +87,8 @@ func (s *session) unlock(lock *holdfast.Lock) error {
 	return err
 }
 
-// drain is Drain for the lock that unlock released, if it did. It says whether the
-// store has answered all that it was asked.
+// drain is Drain, which waits no longer than for the end of the lease of a released lock. It
+// reports whether the store has answered all calls.
 func (s *session) drain(locker *holdfast.Locker) bool {
 	wait := drainWait
 	if !s.leaseEnd.IsZero() {
@@ -96,8 +97,8 @@ func (s *session) drain(locker *holdfast.Locker) bool {
 	return drainFor(locker, wait) && !s.unconfirmed
 }
 
-// withStore opens the store, unless a signal comes first, and closes it when work is
-// done. What work holds is shown to others with note.
+// withStore opens the store, calls work, and closes the store. A signal ends it while it
+// opens the store. The parameter note is what other clients see of the holder.
 func (s *session) withStore(ctx context.Context, note string, work func(*holdfast.Locker) error) error {
 	opening, done := Interruptible(ctx, s.signals)
 	defer done()
@@ -106,7 +107,7 @@ func (s *session) withStore(ctx context.Context, note string, work func(*holdfas
 	}
 	answers := true
 	defer func() {
-		if answers { // else closing takes as long as the store is waited for, and the end of the program does it
+		if answers { // otherwise Close would wait for the store
 			s.store.Close()
 		}
 	}()
@@ -136,7 +137,8 @@ func (s *session) withStore(ctx context.Context, note string, work func(*holdfas
 	return work(locker)
 }
 
-// open opens the store, for which Wait waits too, and a candidate however long.
+// open opens the store. It waits for the store for Wait at most, and without a limit if the
+// session is patient. It subtracts that time from Wait.
 func (s *session) open(ctx context.Context) (err error) {
 	limit, began := s.Wait, time.Now()
 	if s.patient {
@@ -149,23 +151,23 @@ func (s *session) open(ctx context.Context) (err error) {
 	return err
 }
 
-// Flush writes what has been taken in for the event log.
+// Flush writes the collected entries to the event log.
 func Flush(log *audit.Writer) {
 	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
 	defer cancel()
-	_ = log.Flush(ctx) // the log says what is missing
+	_ = log.Flush(ctx) // log reports entries that are missing
 }
 
-// warnOfPermits says if the semaphore has another number of permits than the command
-// line: people may have changed that, and wait for it to have an effect.
+// warnOfPermits warns if the semaphore has another number of permits than the command line:
+// the user may have changed the flag, and expect an effect.
 func (s *session) warnOfPermits(e holdfast.Event) {
 	if s.Permits != 0 && e.Type == holdfast.EventAcquire && e.Permits != 0 {
 		s.Report.Warn("semaphore %q has %s, not %d, and goes on with that; to change it: holdfast resize %[1]s %[3]d", output.Clean(e.Name), output.Plural(e.Permits, "permit"), s.Permits)
 	}
 }
 
-// acquire takes the lock as the flags say, unless a signal comes first. An error has the
-// status to exit with.
+// acquire takes the lock as the flags say, unless a signal arrives before. The error has the
+// exit status.
 func (s *session) acquire(ctx context.Context, locker *holdfast.Locker) (lock *holdfast.Lock, err error) {
 	waiting, done := Interruptible(ctx, s.signals)
 	defer done()
@@ -180,7 +182,8 @@ func (s *session) acquire(ctx context.Context, locker *holdfast.Locker) (lock *h
 	return s.unlessInterrupted(lock, InterruptOf(waiting))
 }
 
-// unlessInterrupted returns lock, and releases it if a signal came as it was granted.
+// unlessInterrupted returns lock. If a signal arrived at the moment of the grant, it releases
+// the lock and returns an error.
 func (s *session) unlessInterrupted(lock *holdfast.Lock, interrupt *Interruption) (*holdfast.Lock, error) {
 	if interrupt == nil {
 		return lock, nil
@@ -189,8 +192,8 @@ func (s *session) unlessInterrupted(lock *holdfast.Lock, interrupt *Interruption
 	return nil, output.Exit(interrupt.Status())
 }
 
-// ask calls request, which asks for the lock. While it waits, people see for whom: until it
-// calls granted or returns.
+// ask calls request, which requests the lock. Until request calls granted or returns, ask
+// shows people the holder that it waits for.
 func (s *session) ask(ctx context.Context, request func(ctx context.Context, granted func()) error) error {
 	s.Report.Detail("asking for lock %q", s.Name)
 	s.leaseEnd = time.Time{}
@@ -233,7 +236,7 @@ func (s *session) take(ctx context.Context, locker *holdfast.Locker) (*holdfast.
 	}
 }
 
-// notAcquired turns the error of an acquire into the end of the program.
+// notAcquired returns the error of an acquire with its exit status.
 func (s *session) notAcquired(ctx context.Context, err error) error {
 	if s.store != nil {
 		err = s.store.Failure(err)
@@ -258,11 +261,11 @@ func (s *session) notAcquired(ctx context.Context, err error) error {
 	return output.StoreError(err)
 }
 
-// explainFor is how long the store may take to say what a name is.
+// explainFor bounds the call that asks what a name is.
 const explainFor = 2 * time.Second
 
-// explainMismatch says what a name is that is in use for something else than the lock
-// that the flags describe.
+// explainMismatch returns an error that says what the name is in use for, if that is
+// something else than the lock of the flags.
 func (s *session) explainMismatch(err error) error {
 	if !errors.Is(err, holdfast.ErrMismatch) || s.console == nil {
 		return err
@@ -286,7 +289,7 @@ func (s *session) explainMismatch(err error) error {
 	return output.UsageError("lock %q is in use as a %s, and not as a %s: use the kind that the other programs use", s.Name, nounOf(found.Kind), nounOf(s.kind()))
 }
 
-// nounOf names a kind of lock in a sentence.
+// nounOf returns the noun for a kind of lock.
 func nounOf(k admin.Kind) string {
 	switch k {
 	case admin.KindFair, admin.KindReadWrite, admin.KindMulti, admin.KindPlain, admin.KindTimestamp:

@@ -12,29 +12,29 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
 )
 
-// checkEvery bounds how long the supervisor sleeps. It asks no store.
+// checkEvery is the longest time between two checks. A check does not ask the store.
 const checkEvery = time.Second
 
-// supervisor stops a command before its lock can go to somebody else. The lock
-// counts as lost at a deadline that each renewal moves on. The command gets the
-// stop signal kill-after before it, and SIGKILL at it; where the loss is certain
-// sooner, the signal comes at once.
+// supervisor stops a command before another client can get the lock. The lock counts as lost
+// at a deadline, which each renewal makes later. The command gets the stop signal the time
+// grace before the deadline, and SIGKILL at the deadline. If the lock is known to be lost
+// earlier, the command gets the stop signal at once.
 type supervisor struct {
 	*runner
 	lock  *holdfast.Lock
 	group *procgroup.Group
 
-	deadline time.Time // when the lock counts as lost, as of the last check
+	deadline time.Time // when the lock counts as lost, according to the last check
 	stopped  error     // why the command was stopped; nil if it was not
-	unheld   bool      // it was stopped because of the lock: nothing is left to check
+	unheld   bool      // it was stopped because of the lock: no check follows
 }
 
 func newSupervisor(r *runner, lock *holdfast.Lock, group *procgroup.Group) *supervisor {
 	return &supervisor{runner: r, lock: lock, group: group}
 }
 
-// watch returns when nothing is left of the command: nil, or why the supervisor
-// stopped it.
+// watch returns when no process of the command is left. It returns nil, or why the supervisor
+// stopped the command.
 func (s *supervisor) watch(ctx context.Context) error {
 	over := s.lock.Context(ctx)
 	ended := over.Done()
@@ -71,8 +71,8 @@ func (s *supervisor) forward(sig os.Signal) {
 	}
 }
 
-// check compares the clock with the deadline and acts when there is no time
-// left. It returns when to check again, 0 for never.
+// check stops the command if the deadline is near or the lock is lost. It returns the time
+// until the next check, or 0 if no check is needed.
 func (s *supervisor) check() time.Duration {
 	if s.unheld {
 		return 0
@@ -91,7 +91,7 @@ func (s *supervisor) check() time.Duration {
 	s.unheld = true
 	why := "was not renewed in time"
 	switch end := s.acquired.Add(s.MaxHold); {
-	case s.MaxHold > 0 && s.deadline.Add(s.MaxHoldMargin()+s.TTL/3).After(end): // no renewal moves it
+	case s.MaxHold > 0 && s.deadline.Add(s.MaxHoldMargin()+s.TTL/3).After(end): // no renewal moves the deadline
 		why = fmt.Sprintf("is about to reach --max-hold %s", s.MaxHold)
 	case s.NoRenew:
 		why = "is about to end and is not renewed"
@@ -101,7 +101,7 @@ func (s *supervisor) check() time.Duration {
 	return 0
 }
 
-// halt asks the command to end, and says why the first time.
+// halt asks the command to end. The first call also reports why.
 func (s *supervisor) halt(why error) {
 	if s.stopped == nil {
 		s.stopped = why
@@ -110,7 +110,7 @@ func (s *supervisor) halt(why error) {
 	s.group.Stop(s.Stop, s.killAt())
 }
 
-// killAt is when a command that is asked to stop now has to be gone.
+// killAt returns the time at which a command that is asked to stop now is killed.
 func (s *supervisor) killAt() time.Time {
 	at := time.Now().Add(s.grace)
 	if s.deadline.Before(at) {
@@ -119,8 +119,8 @@ func (s *supervisor) killAt() time.Time {
 	return at
 }
 
-// waitAtLeast keeps the lock for as long as --at-least says. A signal, or the
-// loss of the lock, ends it.
+// waitAtLeast keeps the lock until --at-least is over. A signal, or the loss of the lock,
+// ends it earlier.
 func (s *supervisor) waitAtLeast(ctx context.Context) {
 	left := time.Until(s.acquired.Add(s.AtLeast))
 	if left <= 0 {

@@ -15,8 +15,8 @@ import (
 // timeout is how long Await waits.
 const timeout = 20 * time.Second
 
-// Console is a pseudo-terminal with a program in its foreground, and a person
-// before it.
+// Console is a pseudo-terminal with a program in its foreground. The methods do what a person
+// at the terminal does.
 type Console struct {
 	// Cmd is the program, which is running.
 	Cmd *exec.Cmd
@@ -26,12 +26,12 @@ type Console struct {
 	seen strings.Builder
 }
 
-// Start starts cmd, whose standard streams must not be set, as the leader of the
-// session of a terminal of its own, which is so many columns wide. It is killed when
-// t ends. Where there are no pseudo-terminals t is skipped.
+// Start starts cmd in a new terminal of the given width, as the leader of its session. The
+// standard streams of cmd must not be set. cmd is killed when t ends. If the system has no
+// pseudo-terminals, t is skipped.
 //
-// To try a program as under a login shell let cmd be a shell that runs it: the end
-// of a leader hangs up the terminal for everybody.
+// To test a program as it runs under a login shell, let cmd be a shell that runs it: when the
+// leader of a session ends, the system closes the terminal for all processes.
 func Start(t testing.TB, columns uint16, cmd *exec.Cmd) *Console {
 	t.Helper()
 	side, tty := Open(t)
@@ -50,8 +50,8 @@ func Start(t testing.TB, columns uint16, cmd *exec.Cmd) *Console {
 	return c
 }
 
-// Open returns both sides of a terminal, the person's and the program's. They are
-// closed when t ends. Where there are no pseudo-terminals t is skipped.
+// Open returns both sides of a terminal: that of the person and that of the program. They are
+// closed when t ends. If the system has no pseudo-terminals, t is skipped.
 func Open(t testing.TB) (side, tty *os.File) {
 	t.Helper()
 	side, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -74,8 +74,8 @@ func Open(t testing.TB) (side, tty *os.File) {
 	return side, tty
 }
 
-// control does something with the descriptor of f. Method Fd would take the read
-// deadlines away.
+// control calls do with the descriptor of f. It does not use f.Fd, which would disable the
+// read deadlines.
 func control(t testing.TB, f *os.File, do func(fd int) error) {
 	t.Helper()
 	raw, err := f.SyscallConn()
@@ -88,7 +88,7 @@ func control(t testing.TB, f *os.File, do func(fd int) error) {
 	}
 }
 
-// Resize makes the terminal so many columns wide.
+// Resize sets the width of the terminal.
 func (c *Console) Resize(columns uint16) {
 	c.t.Helper()
 	control(c.t, c.side, func(fd int) error {
@@ -118,7 +118,7 @@ func (c *Console) Await(text string) string {
 	}
 }
 
-// Press types keys, control characters too.
+// Press types keys, which may be control characters.
 func (c *Console) Press(keys string) {
 	c.t.Helper()
 	if _, err := c.side.WriteString(keys); err != nil {

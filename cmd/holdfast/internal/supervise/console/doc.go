@@ -1,3 +1,3 @@
-// Package console runs programs in a pseudo-terminal, for tests that try what a
-// person at a terminal would. It is for Linux.
+// Package console runs programs in a pseudo-terminal, for tests of what a person does at a
+// terminal. It is for Linux.
 package console

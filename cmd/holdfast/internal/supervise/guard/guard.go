@@ -1,9 +1,10 @@
-// Package guard is the process that kills a command when the program that started it has
-// ended, or can no longer act. That is this program again, with a hidden argument: to be
-// imported is all that it takes. Package procgroup starts it.
+// Package guard makes this program a guard: a process that kills a command when the program
+// that started it has ended, or can no longer act. A guard is this program, started with a
+// hidden argument. A program only has to import the package. Package procgroup starts the
+// guard.
 //
-// It imports little, and nothing that imports much, because a guard starts between the
-// lock and its command.
+// It imports little, and nothing that imports much, because the command has to wait for the
+// start of its guard.
 package guard
 
 // Arg is the hidden first argument that makes the program a guard. The second is the

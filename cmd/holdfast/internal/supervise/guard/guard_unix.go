@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// A guard begins here, and never gets to main: Go initialises this package as soon as it
-// can, before nearly all others, which would take four times as long as the rest of its
-// start.
+// A guard begins here, and never gets to main. Go initializes this package before nearly all
+// others. Their initialization would take four times as long as the rest of the start of a
+// guard.
 var _ = begin(os.Args[1:])
 
 func begin(args []string) bool {
@@ -24,8 +24,8 @@ func begin(args []string) bool {
 	return false
 }
 
-// serve is what a guard process does. It returns the status to exit with. It ends when the pipe on its standard input closes or
-// its deadline passes, after it has killed its process group.
+// serve does the work of a guard process, and returns the exit status. It kills its process
+// group when the pipe on its standard input closes or its deadline passes.
 func serve(args []string) int {
 	if len(args) != 1 || syscall.Getpgrp() != os.Getpid() {
 		_, _ = os.Stderr.WriteString("holdfast: this command is for internal use\n")
@@ -50,11 +50,12 @@ func serve(args []string) int {
 	_ = syscall.Kill(-os.Getpid(), syscall.SIGKILL)
 	<-closed // a guard that is still in its group does not get here
 	_ = syscall.Kill(-os.Getpid(), syscall.SIGKILL)
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // there is nothing to do on the way out
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // it needs no clean-up
 	return 0
 }
 
-// obey does what it reads from orders until they close.
+// obey reads orders and carries them out until orders closes. Then it closes the channel
+// closed.
 func obey(orders io.Reader, answers io.Writer, outside int, timer *time.Timer, closed chan<- struct{}) {
 	defer close(closed)
 	var b [9]byte

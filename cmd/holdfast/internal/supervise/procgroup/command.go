@@ -18,12 +18,12 @@ type Command struct {
 	Args []string // with the name of the command first, as exec.Cmd has it
 	Env  []string // "NAME=value"; of several values for one name the last counts
 
-	// Files are handed to the command as they are. Anything else is copied
-	// through a pipe, at the end for at most a second after the command ended.
+	// The command gets an *os.File as it is. Any other stream is copied through a pipe. After
+	// the end of the command that goes on for at most a second.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	// Once the command itself has ended, what is left of its group gets
+	// When the command itself has ended, the processes that are left in its group get
 	// StopSignal, and SIGKILL after KillAfter.
 	StopSignal syscall.Signal
 	KillAfter  time.Duration
@@ -43,8 +43,8 @@ type Command struct {
 	Stopped func()
 }
 
-// Find returns the file that name stands for, searched in PATH as a shell does
-// it. StartCode says what the error means.
+// Find returns the file of the command name, which it searches in PATH as a shell does.
+// StartCode returns the exit status for its error.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrDot) { // the user put "." into PATH; a shell obeys
@@ -53,9 +53,9 @@ func Find(name string) (string, error) {
 	return path, err
 }
 
-// StartCode returns the status by which shells report that a command could not
-// be started: 127 if it was not found, 126 if it cannot be executed, and 125 if
-// the trouble is not the command's.
+// StartCode returns the status with which shells report that a command could not be started:
+// 127 if it was not found, 126 if it cannot be executed, and 125 if the command is not the
+// cause.
 func StartCode(err error) int {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):

@@ -1,4 +1,4 @@
-// Package procgroup runs a command so that nothing of it is left behind.
+// Package procgroup runs a command so that none of its processes is left behind.
 //
 // The command gets a process group of its own, which all its descendants share.
 // The leader of that group is not the command but a guard: the calling program,

@@ -9,9 +9,8 @@ import (
 	"syscall"
 )
 
-// gone reports whether nothing runs in the group any more. What is dead but was
-// not reaped does not count: in a container whose first process does not reap,
-// it stays forever.
+// gone reports whether no process of the group runs any more. Dead processes that were not
+// reaped do not count: in a container whose first process does not reap, they stay forever.
 func gone(pgid int) bool {
 	if errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
 		return true
@@ -35,7 +34,7 @@ func runsIn(stat string, pgid int) bool {
 	if err != nil {
 		return false // ended meanwhile
 	}
-	_, text, _ = bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte(" ")) // the name may hold anything
+	_, text, _ = bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte(" ")) // the name may have any bytes
 	fields := bytes.Fields(text)
 	if len(fields) < 3 {
 		return false

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// gone reports whether nothing is left of the group.
+// gone reports whether the group has no process any more.
 func gone(pgid int) bool {
 	return errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH)
 }

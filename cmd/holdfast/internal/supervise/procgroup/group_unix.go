@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// copyGrace is how long the copying of output may go on after the group is
-	// gone. Only a descendant that left the group can keep it up.
+	// copyGrace is how long output may be copied after the group has ended. Only a descendant
+	// that left the group can still write.
 	copyGrace = time.Second
 
-	// pollFirst and pollLast bound how often a group that is about to end is
-	// looked at: no system call waits for the end of a group.
+	// pollFirst and pollLast are the shortest and the longest pause between two checks
+	// whether a group has ended: no system call waits for that.
 	pollFirst = time.Millisecond
 	pollLast  = 50 * time.Millisecond
 )
@@ -34,23 +34,23 @@ type Group struct {
 	orders   chan order
 	ended    chan *os.ProcessState // the command itself has ended
 	gone     chan struct{}         // nothing is left of the group
-	done     chan struct{}         // and all output was copied
+	done     chan struct{}         // closed when also all output was copied
 	pid      int
 	halted   bool // the command was stopped in the background
 	state    *os.ProcessState
 }
 
-// order asks for a signal to the group, for SIGKILL at a time, or for the guard
-// to kill it then; what is zero is not asked for.
+// order asks for a signal to the group, for SIGKILL at the time killAt, or for the guard to
+// kill the group at the time killBy. A field that is zero asks for nothing.
 type order struct {
 	signal syscall.Signal
 	killAt time.Time
 	killBy time.Time
 }
 
-// Start starts c. Where c.Stdin is the terminal and the calling program is in
-// its foreground, the group takes the foreground over until it is gone. The
-// error of a command that could not be started is the system's; see StartCode.
+// Start starts c. If c.Stdin is the terminal and the calling program is in its foreground,
+// the group is in the foreground until it has ended. The error of a command that could not be
+// started is that of the system; see StartCode.
 func Start(c Command) (*Group, error) {
 	guard, err := startGuard()
 	if err != nil {
@@ -83,15 +83,15 @@ func Start(c Command) (*Group, error) {
 // is gone.
 func (g *Group) Signal(s syscall.Signal) { g.order(order{signal: s}) }
 
-// Stop asks the group to end: s now, and SIGKILL at killAt at the latest. It
-// does not wait for the end. Called again, the earlier killAt counts.
+// Stop sends s to the group now, and SIGKILL at killAt at the latest. It does not wait for
+// the end of the group. If it is called again, the earlier killAt counts.
 func (g *Group) Stop(s syscall.Signal, killAt time.Time) {
 	g.order(order{signal: s, killAt: killAt})
 }
 
-// KillBy asks the guard to kill the group at that time even if this program
-// cannot act then, because it was stopped or got no time to run. Each call
-// replaces the time of the call before.
+// KillBy makes the guard kill the group at that time, even if this program cannot act then,
+// because it was stopped or got no time to run. Each call replaces the time of the call
+// before.
 func (g *Group) KillBy(at time.Time) { g.order(order{killBy: at}) }
 
 func (g *Group) order(o order) {
@@ -128,7 +128,7 @@ func (g *Group) runCommand(started chan<- error) {
 	}
 	g.pid = cmd.Process.Pid
 	started <- nil
-	state, _ := cmd.Process.Wait() // the only error is to wait twice
+	state, _ := cmd.Process.Wait() // it fails only if it is called twice
 	g.ended <- state
 
 	<-g.gone
@@ -159,8 +159,8 @@ func (g *Group) newCmd(path string, args []string) *exec.Cmd {
 	}
 }
 
-// watch owns the group: only this goroutine sends signals to it, and only until
-// the guard, whose process id names the group, is reaped.
+// watch is the only goroutine that sends signals to the group. It sends them only until the
+// guard is reaped, because the process ID of the guard is the name of the group.
 func (g *Group) watch() {
 	defer close(g.gone)
 	defer g.guard.close()
@@ -183,7 +183,7 @@ func (g *Group) watch() {
 			g.obey(o, kill)
 		case <-kill.timer.C:
 			g.send(syscall.SIGKILL)
-			kill.timer.Reset(pollLast) // for what could not be killed then
+			kill.timer.Reset(pollLast) // for processes that could not be killed at once
 		case <-g.terminal.changes():
 			g.goOn()
 		case <-poll.timer.C:
@@ -208,8 +208,8 @@ func (g *Group) obey(o order, kill *alarm) {
 	}
 }
 
-// send sends s to the group, and SIGCONT after what is to end it: a stopped
-// process sees nothing else.
+// send sends s to the group. If s ends programs, it also sends SIGCONT, because a stopped
+// process does not get other signals.
 func (g *Group) send(s syscall.Signal) {
 	_ = syscall.Kill(-g.guard.pgid, s)
 	if Ends(s) {
@@ -217,9 +217,9 @@ func (g *Group) send(s syscall.Signal) {
 	}
 }
 
-// goOn continues a command that was stopped from the terminal, and hands the
-// terminal on when this program was brought to the foreground. In the background a
-// command that was stopped stays so: it would be stopped again at once.
+// goOn continues a command that was stopped from the terminal. If this program was brought to
+// the foreground, it first puts the group there. A command that was stopped in the background
+// stays stopped: it would be stopped again at once.
 func (g *Group) goOn() {
 	g.terminal.passOn()
 	stopped, report := stopped(g.pid), g.command.Suspended
@@ -237,7 +237,7 @@ func (g *Group) goOn() {
 	}
 }
 
-// alarm is a timer whose time only ever moves to an earlier one.
+// alarm is a timer whose time can only become earlier.
 type alarm struct {
 	at    time.Time
 	timer *time.Timer

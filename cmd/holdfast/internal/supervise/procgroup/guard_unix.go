@@ -15,15 +15,14 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/guard"
 )
 
-// guardTimeout bounds how long an answer of the guard is waited for. A guard
-// has nothing to do but to answer.
+// guardTimeout is how long to wait for an answer of the guard, which has no other work.
 const guardTimeout = 10 * time.Second
 
 // guardProcess is the calling program's side of a guard process.
 type guardProcess struct {
 	pgid    int
 	cmd     *exec.Cmd
-	orders  *os.File // closed, it is the order to kill
+	orders  *os.File // the guard kills the group when this is closed
 	answers *os.File
 	reaped  bool
 }
@@ -45,8 +44,8 @@ func startGuard() (*guardProcess, error) {
 	}
 	defer theirAnswers.Close()
 
-	// It keeps nothing of its parent's: no directory, no output that somebody
-	// waits to see closed, no environment with passwords.
+	// The guard inherits nothing: no current folder, no output that another process waits
+	// for, no environment with passwords.
 	g := &guardProcess{orders: orders, answers: answers, cmd: &exec.Cmd{
 		Path:  self,
 		Args:  []string{"holdfast", guard.Arg, strconv.Itoa(syscall.Getpgrp())},
@@ -68,8 +67,8 @@ func startGuard() (*guardProcess, error) {
 	return g, nil
 }
 
-// executable returns the file of this program. On Linux that is the very file
-// that runs, even if an update has replaced it meanwhile.
+// executable returns the file of this program. On Linux it is the file that runs, even if an
+// update has replaced it meanwhile.
 func executable() (string, error) {
 	const linux = "/proc/self/exe"
 	if _, err := os.Stat(linux); err == nil {
@@ -78,7 +77,8 @@ func executable() (string, error) {
 	return os.Executable()
 }
 
-// answer returns the guard's next answer, 0 if it has ended or hangs.
+// answer returns the next answer of the guard, or 0 if the guard has ended or does not
+// answer.
 func (g *guardProcess) answer() byte {
 	var b [1]byte
 	_ = g.answers.SetReadDeadline(time.Now().Add(guardTimeout))
@@ -88,20 +88,19 @@ func (g *guardProcess) answer() byte {
 	return b[0]
 }
 
-// killBy sends the guard the time to kill the group, unless it hears a later time
-// before that.
+// killBy sends the guard the time at which it must kill the group. A later call replaces that
+// time.
 func (g *guardProcess) killBy(at time.Time) {
 	var b [9]byte
 	b[0] = guard.KillBy
 	binary.BigEndian.PutUint64(b[1:], uint64(max(time.Until(at), 0)))
 	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second))
-	_, _ = g.orders.Write(b[:]) // a guard that does not listen shows in leave
+	_, _ = g.orders.Write(b[:]) // leave finds out if the guard does not read
 }
 
-// leave makes the guard leave its group, so that the group is gone when
-// everything else is. The guard goes on guarding it, and its process id keeps
-// the id of the group from being used again. A guard that is dead, or cannot
-// leave, is reaped.
+// leave makes the guard leave its group, so that the group has ended when all other processes
+// have. The guard can still kill the group. While the guard exists, the system does not use
+// the id of the group again. A guard that has ended, or cannot leave, is reaped.
 func (g *guardProcess) leave() {
 	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second))
 	if _, err := g.orders.Write([]byte{guard.Leave}); err == nil && g.answer() == guard.Leave {
@@ -111,7 +110,7 @@ func (g *guardProcess) leave() {
 	g.reap()
 }
 
-// close ends the guard, which kills whatever is left of the group.
+// close ends the guard, which kills all processes that are left in the group.
 func (g *guardProcess) close() {
 	g.orders.Close()
 	g.reap()

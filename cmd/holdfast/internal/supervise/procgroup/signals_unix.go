@@ -21,11 +21,11 @@ func Forwarded() []os.Signal {
 // Suspending returns the signal of Ctrl-Z.
 func Suspending() os.Signal { return syscall.SIGTSTP }
 
-// Ends reports whether a command that has not started yet need not be started
-// after signal s.
+// Ends reports whether s ends programs: a command that has not started yet is then not
+// started.
 func Ends(s os.Signal) bool { return s != syscall.SIGUSR1 && s != syscall.SIGUSR2 }
 
-// ParseSignal returns the signal of a name such as "TERM" or "SIGTERM".
+// ParseSignal returns the signal with a name such as "TERM" or "SIGTERM".
 func ParseSignal(name string) (syscall.Signal, error) {
 	full := strings.ToUpper(name)
 	if !strings.HasPrefix(full, "SIG") {

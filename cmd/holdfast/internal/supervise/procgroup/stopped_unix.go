@@ -2,5 +2,5 @@
 
 package procgroup
 
-// stopped is not known here: to ask could take the command's status away.
+// stopped returns false: on this system a check could take the status of the command away.
 func stopped(int) bool { return false }

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is the controlling terminal while a group may be in its foreground.
-// A nil *terminal is no terminal.
+// terminal is the controlling terminal while a group may be in its foreground. A nil
+// *terminal means that there is no terminal.
 type terminal struct {
 	file   *os.File
 	fd     int
@@ -21,10 +21,10 @@ type terminal struct {
 	signal chan os.Signal // the command was stopped, or this program continued
 }
 
-// takeTerminal puts the group into the foreground if stdin is a terminal and
-// this program is in the foreground. Only there can the command read the
-// terminal and see Ctrl-C. It is done before the command starts, while this
-// program may still do it without being stopped.
+// takeTerminal puts the group into the foreground if stdin is a terminal and this program is
+// in the foreground. Only in the foreground can the command read the terminal and get Ctrl-C.
+// takeTerminal must be called before the command starts, while this program can still do it
+// without being stopped.
 func takeTerminal(stdin io.Reader, pgid int) *terminal {
 	file, ok := stdin.(*os.File)
 	if !ok {
@@ -50,7 +50,7 @@ func (t *terminal) changes() <-chan os.Signal {
 	return t.signal
 }
 
-// passOn gives the foreground to the group if this program has it.
+// passOn puts the group into the foreground if this program is there.
 func (t *terminal) passOn() {
 	own := syscall.Getpgrp()
 	if current, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP); err != nil || current != own {
@@ -59,7 +59,7 @@ func (t *terminal) passOn() {
 	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, t.pgid)
 }
 
-// giveBack puts this program into the foreground again if the group has it.
+// giveBack puts this program into the foreground again if the group is there.
 func (t *terminal) giveBack() {
 	if t == nil {
 		return
@@ -75,7 +75,7 @@ func (t *terminal) giveBack() {
 	_ = unix.IoctlSetPointerInt(t.fd, unix.TIOCSPGRP, syscall.Getpgrp())
 }
 
-// foreground reports whether the group has the foreground.
+// foreground reports whether the group is in the foreground.
 func (t *terminal) foreground() bool {
 	current, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	return err == nil && current == t.pgid
