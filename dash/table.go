@@ -116,7 +116,7 @@ func (t *table) hidden() bool {
 	return false
 }
 
-// stale returns those of names that are known, and were last polled before since.
+// stale returns those of names that are known, and had their last poll before the parameter since.
 func (t *table) stale(names []string, since time.Time) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		s, known := t.Get(name)

@@ -11,7 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// Banner tells users what kind of server this is.
+// Banner says for users what kind of server this is.
 const Banner = "in-process Redis stand-in, not for production"
 
 // tick is how often the stand-in's clock advances. A key expires up to a tick late, or early

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// Examine returns the report about what endangers the locks of s. In a Redis it reads at most
-// keys keys to find locks without an end, or none if keys is 0.
+// Examine returns the report about what endangers the locks of s. The parameter keys is how
+// many keys of a Redis it reads to find locks without an end; 0 reads none.
 func (o *Connection) Examine(ctx context.Context, s *Store, how examine.Options, keys int, env output.Environment) (*doctor.Report, error) {
 	if s.Redis == nil {
 		return examine.Store(ctx, s.Backend, s.Ask, how)

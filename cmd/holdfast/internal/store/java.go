@@ -15,8 +15,8 @@ import (
 
 const maxJava = 1 << 20 // bytes of a file of a Java program
 
-// If a placeholder must stay a placeholder, its name stands between these two while the file
-// is read.
+// begins and ends stand around the name of a placeholder that must stay a placeholder, while
+// the file is read.
 const begins, ends = "--holdfast-", "--"
 
 // readJava returns the settings in a file of Redisson or of Spring.
