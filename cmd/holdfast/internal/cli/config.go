@@ -17,14 +17,15 @@ from. It connects to nothing. It shows no password, only where one comes from.
 
 Exit status: 0 if the settings can be used, else 64 with a message that names the line.`
 
-const importLong = `Import writes a holdfast.yaml that says what FILE, the configuration of a Java program,
-says: a file of Redisson (YAML), or application.yaml or application.properties of Spring
-Boot. After that, holdfast does not need FILE.
+const importLong = `Import writes a holdfast.yaml with the settings of FILE, the configuration of a Java
+program: a file of Redisson (YAML), or application.yaml or application.properties of
+Spring Boot. After that, holdfast does not need FILE.
 
 In a password, a placeholder such as ${SECRET} stays a placeholder; then name the new file
 with --config or HOLDFAST_CONFIG. In other values the import replaces it with the value in
-the environment. A warning names each setting that the new file cannot have. Only its user
-can read the file. It replaces no other file. "holdfast config check" shows what it means.
+the environment. A warning names each setting that the new file cannot have. Only you can
+read the new file. Import does not overwrite an existing file. "holdfast config check"
+shows what a file means.
 
 Exit status: 0 if the file was written, 1 if it cannot be, 64 if FILE cannot be used.`
 

@@ -66,7 +66,7 @@ func newElectCommand(env output.Environment) *cobra.Command {
 	o.addTo(f)
 	addExitCode(f, &o.LostCode, "lost-exit-code", "", output.ExitLost, 1, "with --once: status if leadership was lost, or reached --max-hold")
 	f.BoolVar(&o.campaign.Once, "once", false, "end after the first term")
-	f.DurationVar(&o.campaign.Backoff, "backoff", time.Second, "how long to wait after a short term, before it is doubled")
+	f.DurationVar(&o.campaign.Backoff, "backoff", time.Second, "the first pause after a term; it doubles after each short term")
 	return cmd
 }
 

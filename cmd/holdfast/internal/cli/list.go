@@ -25,8 +25,8 @@ holders, and shows unknown holders as Redisson clients.
 
 In a store with much other data, --keys limits how many keys are read, --pace how many
 commands per second the store runs, and --timeout the time. If one of them ends the list
-early, a message says so and the exit status is 1: the printed lines are true, but there
-may be more.
+early, a message says so and the exit status is 1: the printed locks are correct, but
+others may be missing.
 
 Latches and plain semaphores are bare numbers in the store: --counters lists every bare
 number.
@@ -74,14 +74,14 @@ func newListCommand(env output.Environment) *cobra.Command {
 func (o *listOptions) addTo(f *pflag.FlagSet) {
 	o.readOptions.addTo(f, 0)
 	f.DurationVar(&o.Timeout, "timeout", listTimeout, "end the list after this time; 0 means no limit")
-	f.DurationVar(&o.Watch, "watch", 0, "print the list again, this long after it was complete")
+	f.DurationVar(&o.Watch, "watch", 0, "print the list again after this pause")
 	f.BoolVar(&o.Held, "held", false, "only locks with holders")
 	f.BoolVar(&o.Waiting, "waiting", false, "only locks with waiters")
 	f.BoolVar(&o.Counters, "counters", false, "also bare numbers, which may be latches and plain semaphores")
 	f.BoolVar(&o.Wide, "wide", false, "each holder on a separate line, with its id")
 	f.StringVar(&o.Sort, "sort", "", "by name, kind, holder, lease or waiters; with --json no order is the default")
 	f.IntVar(&o.Limit, "limit", 0, "the largest number of locks to print; 0 prints all")
-	f.IntVar(&o.Keys, "keys", 0, "look at no more than so many keys; 0 looks at all")
+	f.IntVar(&o.Keys, "keys", 0, "the most keys to read; 0 means no limit")
 	f.IntVar(&o.Pace, "pace", 0, "commands per second for the store at most; 0 is as fast as it answers")
 }
 

@@ -22,9 +22,9 @@ commands with another number print a warning and use the number of the semaphore
 permits are held than there are now, their holders go on, and no client gets a permit
 until enough are released.
 
-Resize does not create a semaphore: the exit status is 1 then. Exit status: 0 if the
-semaphore has that many permits now; 1 if there is none of that name; 64, 69, 77 and 125
-as run, 64 also for a name that is another kind of lock.`
+Resize does not create a semaphore. Exit status: 0 if the semaphore has that many permits
+now; 1 if there is no semaphore of that name; 64, 69, 77 and 125 as run, 64 also for a
+name that is another kind of lock.`
 
 const resizeExample = `  holdfast resize backups 3`
 

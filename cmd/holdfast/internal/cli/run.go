@@ -29,8 +29,9 @@ The environment of CMD has:
   HOLDFAST_TOKEN        the fencing token: send it with each write, and let the
                         resource refuse smaller ones
   HOLDFAST_HOLDER       the holder of the lock, as inspect shows it
-  HOLDFAST_OWNERS       the owner of the lock, and of those that run itself runs
-                        under: to wait for one of these is an error (125)
+  HOLDFAST_OWNERS       the owners of this lock and of all locks under which
+                        this run was started; to wait for one of these is an
+                        error (125)
   HOLDFAST_LEASE_MS     --ttl in milliseconds
   HOLDFAST_ACQUIRED_AT  when the lock was taken (RFC 3339)
   HOLDFAST_BACKEND      the kind of store

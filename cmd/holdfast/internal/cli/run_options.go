@@ -28,7 +28,7 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 	o.addWaitTo(f)
 	o.addKindTo(f)
 	f.BoolVar(&o.NoRenew, "no-renew", false, "hold the lock for --ttl at most, and stop the command then")
-	f.DurationVar(&o.AtLeast, "at-least", 0, "leave the name taken for at least this, even if the command ends sooner; run waits for that only where the store cannot keep it")
+	f.DurationVar(&o.AtLeast, "at-least", 0, "keep the name taken for at least this time, even if the command ends sooner; if the store cannot do that, run waits")
 	addExitCode(f, &o.ConflictCode, "conflict-exit-code", "E", output.ExitBusy, 0, "status if the lock is held by another")
 	addExitCode(f, &o.LostCode, "lost-exit-code", "", output.ExitLost, 1, "status if the lock was lost, or reached --max-hold")
 	f.BoolVar(&o.SkipOK, "skip-ok", false, "if the lock is held: status 0 and no message")
@@ -39,7 +39,7 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.SetInterspersed(false) // flags after the command belong to the command
 	f.SortFlags = false
-	f.DurationVar(&o.MaxHold, "max-hold", 0, "hold the lock for this at most, and stop the command --kill-after before; 0 sets no limit")
+	f.DurationVar(&o.MaxHold, "max-hold", 0, "the longest time to hold the lock; the command is stopped --kill-after before its end; 0 means no limit")
 	f.DurationVar(&o.KillAfter, "kill-after", defaultKillAfter, "time for the command to end between --signal and SIGKILL; by default at most a third of --ttl")
 	f.StringVar(&o.signal, "signal", "TERM", "the signal that asks the command to end")
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")

@@ -27,9 +27,10 @@ for other machines it needs users:
   --token-file    lines of a name and a token, for "Authorization: Bearer" of
                   programs; a browser gives both as user and password
   --auth-header   a header in which a proxy names the user, such as
-                  X-Forwarded-User; accepted only from --trusted, and only for a
-                  --host, an address or localhost: any web site can have a name
-                  of its own lead here, and then send the header
+                  X-Forwarded-User; accepted only from --trusted, and only if
+                  the request names a --host, an IP address or localhost:
+                  another site can point its own name to this server and
+                  send the header
 Several may be given. Without TLS a network can read passwords: give a certificate with
 --tls-cert and --tls-key, or put a proxy with TLS in front.
 
@@ -98,7 +99,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.Header, "auth-header", "", "header in which a proxy names the user")
 	f.StringSliceVar(&o.Trusted, "trusted", nil, "addresses of trusted proxies for --auth-header, as 10.0.0.0/8")
 	f.StringSliceVar(&o.Hosts, "host", nil, "name by which browsers reach the pages, behind a proxy with --auth-header")
-	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody look who reaches --listen")
+	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody who can reach --listen read the pages")
 	f.BoolVar(&o.AllowUnlock, "allow-unlock", false, "let operators end holds by force")
 	o.AddEventLogTo(f)
 	f.Lookup("event-log").Usage = "record in Redis which holds operators end here, for tail --since and other dashboards"

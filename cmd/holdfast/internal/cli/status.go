@@ -20,9 +20,9 @@ locks there. The exit status is 69 if no lock can be taken there, because the se
 read-only or no majority of the servers works, and 77 if the store refuses. "holdfast
 doctor" shows what endangers locks.
 
-Status NAME reports whether the lock is held. The exit status is 0 if it is free, of a
-semaphore if a permit is free; 75 if a client holds it, 1 if the name is in use for something that is not a lock. With --quiet it
-prints nothing.
+Status NAME reports whether the lock is held. The exit status is 0 if the lock is free, or
+if a semaphore has a free permit; 75 if a client holds it; 1 if the name is in use for
+something that is not a lock. With --quiet it prints nothing.
 
 Otherwise the exit status is 0; 64, 69 and 77 as run.`
 

@@ -70,7 +70,7 @@ func newTailCommand(env output.Environment) *cobra.Command {
 	f.DurationVar(&o.Scan, "scan", 2*time.Second, "how long to wait between two scans for new locks")
 	f.DurationVar(&o.Period, "for", 0, "end after this time; 0 means no limit")
 	f.IntVar(&o.Count, "count", 0, "end after this many lines; 0 means no limit")
-	f.IntVar(&o.Pace, "pace", 200, "commands per second for polls, and again for scans; 0 is as fast as the store answers")
+	f.IntVar(&o.Pace, "pace", 200, "the most commands per second for polls, and the same number for scans; 0 means no limit")
 	return cmd
 }
 
