@@ -18,8 +18,8 @@ import (
 // pageMost is how many rows one statement of a List reads.
 const pageMost = 500
 
-// List yields the names that are taken, in the order of their bytes, a page of rows at a
-// time. Rows of free names are read as well, and count for f.Keys. f.Counters has no
+// List yields the names that are taken, in the order of their bytes. It reads one page of
+// rows at a time. It also reads rows of free names, and f.Keys counts them. f.Counters has no
 // effect.
 func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
@@ -32,7 +32,7 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 			}
 			for _, row := range page {
 				if after = row.Key; !strings.HasPrefix(row.Key, from) {
-					return // in their order, the others come after the prefix
+					return // keys are sorted: no later key begins with the prefix
 				}
 				name := Unescape(row.Key)
 				r := row.record(name)
@@ -50,7 +50,8 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 	}
 }
 
-// page reads the rows whose keys are larger than after. more says that there may be others.
+// page reads one page of rows, as Table.Page does. more is true if there may be rows behind
+// them.
 func (e *Engine) page(ctx context.Context, b *budget.Budget, from, after string) (page []KeyedRow, more bool, err error) {
 	most, err := b.Page(ctx, pageMost)
 	if err != nil {
@@ -63,8 +64,9 @@ func (e *Engine) page(ctx context.Context, b *budget.Budget, from, after string)
 	return page, len(page) == most, nil
 }
 
-// wholeRunes returns prefix without an incomplete rune at its end, because the bytes of an
-// incomplete rune are escaped, and the whole rune is not.
+// wholeRunes returns prefix without an incomplete rune at its end. Escape would change the
+// bytes of the incomplete rune, but keys contain the complete rune, which Escape does not
+// change.
 func wholeRunes(prefix string) string {
 	for i := max(0, len(prefix)-utf8.UTFMax+1); i < len(prefix); i++ {
 		if utf8.RuneStart(prefix[i]) && !utf8.FullRuneInString(prefix[i:]) {
@@ -74,9 +76,9 @@ func wholeRunes(prefix string) string {
 	return prefix
 }
 
-// Get returns what the rows of names have. The waiters are those of the row: one that has
-// died stays in the queue while the lock is held. How many clients listen is not known:
-// Record.Listeners is -1.
+// Get returns one Record for each of names, from its row. The waiters are those in the row: a
+// waiter that has died stays in the queue while the lock is held. Record.Listeners is -1,
+// because the number of listening clients is not known.
 func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error
@@ -105,7 +107,7 @@ func (e *Engine) readRows(ctx context.Context, names []string) ([]Row, error) {
 	return rows, nil
 }
 
-// Describe returns what Get does, and the row.
+// Describe returns the Record that Get returns, and the row.
 func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err error) {
 	rows, err := e.readRows(ctx, []string{name})
 	if err != nil {
@@ -175,13 +177,13 @@ func (e *Engine) noLog() error {
 	return fmt.Errorf("%s: no event log: %w", e.info.Name, errors.ErrUnsupported)
 }
 
-// shownWaiters is how many waiters a record has.
+// shownWaiters is how many waiters a record lists at most.
 const shownWaiters = 50
 
-// clientOf returns the client of an owner.
+// clientOf returns the ID of the client in an owner: the part before the last colon.
 func clientOf(owner string) string { return owner[:max(strings.LastIndexByte(owner, ':'), 0)] }
 
-// record describes a row.
+// record returns the row as a Record of name.
 func (r *Row) record(name string) admin.Record {
 	record := admin.Record{Name: name, Listeners: -1}
 	if r.Remaining <= 0 {

@@ -2,9 +2,10 @@ package rows
 
 import "time"
 
-// Columns receives the columns of a row that a statement reads: name, owner, note, token,
-// tokens, for how long it has been held and will be, the owner and the reason of the last
-// forced unlock, and the waiters with commas between them. Times are in microseconds.
+// Columns receives the columns of a row that a statement reads: name, owner, note, the last
+// token, the number of tokens, the time since the grant, the remaining time of the lease, the
+// owner and the reason of the last forced unlock, and the waiters with commas between them.
+// Times are in microseconds.
 type Columns struct {
 	Key                      string
 	row                      Row
@@ -30,7 +31,8 @@ func (c *Columns) Row() Row {
 // Micros returns d in microseconds, rounded up.
 func Micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-// Duration returns us microseconds, limited to what a time.Duration can hold.
+// Duration returns `us` microseconds. A number that a time.Duration cannot represent becomes
+// the nearest one that it can.
 func Duration(us int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Microsecond)
 	return time.Duration(min(max(us, -most), most)) * time.Microsecond

@@ -1,13 +1,14 @@
 // Package rows keeps locks in a table of a database: a lease row for each name.
 //
-// A row has the owner of the lease and when it ends, by the clock of the server, and the
-// last fencing token that was given. Engine is what all databases have in common: the
-// answers of a Backend, conflicts of transactions, batches, and waiting. A Table is what
-// differs: statements and errors.
+// A row has the owner of the lease, the end of the lease by the clock of the server, and the
+// last fencing token that was granted. Engine has what all databases have in common: the
+// answers of a Backend, conflicts of transactions, batches, and waiting. A Table has what
+// differs between databases: statements and errors.
 //
 // The row also has the owners that wait, in the order of their arrival. A name that becomes
-// free is reserved for the first of them for a Turn, then for the second, and so on. So
-// processes get the lock in turn, and a waiter that has died costs the others one Turn.
+// free is reserved for the first waiter for a Turn, then for the second, and so on. So
+// waiters get the lock in the order of their arrival, and a waiter that has died delays the
+// others by one Turn.
 //
 // The layout has exclusive locks, with tokens and Claim.AtLeast. It has no read-write lock,
 // no semaphore and no latch, because a row has room for one owner. It has no fair lock
@@ -29,68 +30,72 @@ import (
 // committed when it returns without an error. All names, owners and notes may contain bytes
 // that are not text; names are no longer than 512 bytes.
 //
-// An error is one of package driver as far as that is certain. It is also ErrConflict if
-// the database has undone the transaction because of another one.
+// A method returns an error of package driver only if it is certain that this error applies.
+// The error is also ErrConflict if the database has undone the transaction because of another
+// one.
 type Table interface {
-	// Check returns an error if the table does not exist, or not in the required form.
+	// Check returns an error if the table does not exist, or has not the required columns.
 	Check(ctx context.Context) error
 
 	// Try makes one attempt for each of cs, which have different names, and the same TTL,
 	// Tokens and NoQueue. Row.FreeIn says whether a row is free for a claim. A free row is
 	// granted, with the next tokens. A row that the owner holds is extended, and keeps its
 	// tokens. Try never shortens a lease. A grant removes its owner, and the waiters before
-	// it, from the queue. A claim that is refused goes to the end of the queue, unless it
-	// is in it or has NoQueue set. The answer has one Row per claim, in the same order.
+	// it, from the queue. A claim that is refused goes to the end of the queue, unless the
+	// claim is in the queue already or has NoQueue set. The result has one Row per claim, in
+	// the same order.
 	Try(ctx context.Context, cs []driver.Claim) ([]Row, error)
 
-	// Renew extends the leases of the owners that hold, never shortens them, and reports
-	// for each claim whether its owner holds.
+	// Renew extends the leases of those of cs whose owner is the holder, and never shortens
+	// them. held reports for each claim whether its owner is the holder.
 	Renew(ctx context.Context, cs []driver.Claim) (held []bool, err error)
 
-	// Release ends the leases of owners that hold, removes owners that wait from the queue,
-	// and reports for each claim whether its owner held or waited. A name that was held
-	// stays taken for Claim.AtLeast, with the owner and driver.KeptOwner.
+	// Release ends the leases of those of cs whose owner is the holder, and removes the
+	// other owners from the queues. released reports for each claim whether its owner was
+	// the holder or a waiter. A name that was held stays taken for Claim.AtLeast: until then
+	// the owner in its row is the old owner followed by driver.KeptOwner.
 	Release(ctx context.Context, cs []driver.Claim) (released []bool, err error)
 
 	// Read returns the rows of names, in the same order.
 	Read(ctx context.Context, names []string) ([]Row, error)
 
-	// Page returns the first rows, as many as most, in the order of the bytes of their
-	// keys: keys that are at least from, and larger than after. Rows of free names, and
-	// those of TxName, are among them.
+	// Page returns rows in the order of the bytes of their keys, at most as many as the
+	// parameter most. It returns the first rows whose keys are not smaller than the
+	// parameter from, and larger than after. Rows of free names, and rows whose keys TxName
+	// made, are among them.
 	Page(ctx context.Context, from, after string, most int) ([]KeyedRow, error)
 
 	// Force ends the lease of owner if its last token is token, stores owner and reason in
 	// the row, and wakes waiters. It reports whether owner had that lease.
 	Force(ctx context.Context, name, owner string, token uint64, reason string) (bool, error)
 
-	// Listen calls heard with each released name that a listening client waits for, and
-	// with the first waiter of that name. It calls live once, when it will miss no release
-	// from then on. It returns when the connection is lost or ctx has ended, and
+	// Listen calls `heard` when a name is released that may have waiters, with the name and
+	// the first waiter of its row. It calls live once, as soon as it misses no release any
+	// more. It returns when the connection is lost or ctx has ended. It returns
 	// errors.ErrUnsupported if the database has no notifications.
 	Listen(ctx context.Context, live func(), heard func(name, next string)) error
 }
 
-// ErrNoTable says that the table does not exist. It comes with driver.ErrRefused, and the
-// text has the statement that creates the table.
+// ErrNoTable says that the table does not exist. An error that is ErrNoTable is also
+// driver.ErrRefused, and its text has the statement that creates the table.
 var ErrNoTable = errors.New("there is no table")
 
-// Row is what is known of one row.
+// Row is what a call of a Table returns about the row of one name.
 type Row struct {
 	Known     bool          // false: there is no row, or a Try has to be repeated
 	Granted   bool          // to the claim, by Try
-	First     uint64        // the first of the tokens of the holder, or of the last one
-	Last      uint64        // the last of them; Try may leave it out
-	Owner     string        // "" if nobody holds; with driver.KeptOwner of a name that stays taken
-	Note      string        // of the holder, or of the last one
+	First     uint64        // the first token of the holder, or of the last holder
+	Last      uint64        // the last token of that holder; Try may leave it out
+	Owner     string        // "" if nobody holds; ends with driver.KeptOwner if the name only stays taken
+	Note      string        // of the holder, or of the last holder
 	HeldFor   time.Duration // since the grant
-	Remaining time.Duration // of the lease; not more than 0 if it has ended
+	Remaining time.Duration // of the lease; 0 or negative if it has ended
 	Waiters   []string      // the owners that wait, in their order
 	Peer      bool          // the owner is not a claim, but a hold of another program
 
 	// The lease that Force ended last; Try may leave it out.
 	Forced string // its owner; "" if there was none
-	Reason string // what was given as the reason
+	Reason string // the reason that the operator gave
 }
 
 // Turn is for how long a name that became free is reserved for the first waiter, then for
@@ -99,20 +104,23 @@ type Row struct {
 const Turn = 300 * time.Millisecond
 
 const (
-	// Waiting bounds the queue of a row. A later waiter is not in it.
+	// Waiting is how many waiters the queue of a row has at most. A waiter that finds the
+	// queue full is not in it.
 	Waiting = 100
-	// Turns bounds for how many waiters a name is reserved. Behind them any waiter may get
-	// the lock, because all of those before it may have died.
+	// Turns is for how many waiters a name is reserved, one after the other. When all these
+	// turns have passed, any waiter may get the lock, because the first waiters may have died.
 	Turns = 8
 )
 
-// FreeIn returns how long it takes until owner can get the row: until the lease has ended,
-// and the waiters before owner, or all waiters if it does not wait, have had their turns.
+// FreeIn returns how long it takes until owner can get the row: the remaining time of the
+// lease, and a Turn for each waiter before owner, for Turns of them at most. All waiters are
+// before an owner that is not in the queue.
 func (r *Row) FreeIn(owner string) time.Duration {
 	return r.Remaining + time.Duration(min(r.position(owner), Turns))*Turn
 }
 
-// position returns how many waiters are before an owner.
+// position returns how many waiters are before an owner: all of them if the owner is not in
+// the queue.
 func (r *Row) position(owner string) int {
 	if n := slices.Index(r.Waiters, owner); n >= 0 {
 		return n
@@ -134,11 +142,11 @@ type KeyedRow struct {
 	Row
 }
 
-// ErrConflict says that the database has undone a transaction because of another one, and
-// that the same call may succeed at once.
+// ErrConflict says that the database has undone a transaction because of another one. The
+// caller may repeat the call without a pause.
 var ErrConflict = errors.New("conflict with another transaction")
 
-// Limits are what a Table can do.
+// Limits describe what a Table can do.
 type Limits struct {
 	Name    string // driver.Info.Name
 	Batch   int    // how many claims a Try or a Release takes in one transaction; 0 means 500
@@ -151,8 +159,8 @@ type Limits struct {
 	TTLStep  time.Duration // TTLs are rounded up to a multiple of it; 0 means a microsecond
 }
 
-// maxName is the longest name in bytes. Escaped it may be four times as long, which an
-// index still takes.
+// maxName is the longest name in bytes, unless Limits has another one. Escape makes a key from
+// it that may be four times as long, and an index accepts a key of that length.
 const maxName = 512
 
 // info returns what an Engine over a table with these limits can do.
@@ -168,8 +176,9 @@ func (l Limits) info() driver.Info {
 	}
 }
 
-// recheck returns Info.Recheck. If rows are polled, it can be long: the hub polls for all
-// waiters, and also finds the end of a lease and the loss of a position in the queue.
+// recheck returns Info.Recheck. It is 0, the default of the core, if the Table can listen. If
+// rows are polled, it can be long: the polls of the hub also find the end of a lease, and
+// waiters that have lost their positions in the queue.
 func (l Limits) recheck() time.Duration {
 	if l.Listens {
 		return 0

@@ -20,18 +20,19 @@ const (
 	// chunkMost bounds the claims of one transaction.
 	chunkMost = 500
 
-	// conflictsMost is how often a call is repeated at most that was in conflict with
-	// another transaction. conflictDelay is the longest pause before that.
+	// conflictsMost is how often a call is repeated that was in conflict with another
+	// transaction. conflictDelay is the longest pause before such a repetition.
 	conflictsMost = 50
 	conflictDelay = 20 * time.Millisecond
 
-	// lockedFirst is the first pause before a row that may be locked is tried again; it
-	// doubles up to conflictDelay.
+	// lockedFirst is the first pause before the Engine tries a row again that may be locked.
+	// Each later pause is twice as long, up to conflictDelay.
 	lockedFirst = 200 * time.Microsecond
 )
 
-// Engine is a driver.Backend over a Table. It has goroutines only while there are waiters,
-// for two seconds after that, and for a second after the Release of an indeterminate claim.
+// Engine is a driver.Backend over a Table. It has goroutines only while there are waiters, for
+// two seconds after the last waiter, and for at least one second after the Release of an
+// indeterminate claim.
 type Engine struct {
 	info  driver.Info
 	table Table
@@ -64,15 +65,15 @@ func New(table Table, limits Limits) *Engine {
 	return e
 }
 
-// Info describes the store.
+// Info returns what the store can do.
 func (e *Engine) Info() driver.Info { return e.info }
 
-// Drain waits until the hub has stopped and no claim is left to sweep, or returns ctx's
-// error.
+// Drain waits until the hub has stopped, and no claim is left that the Engine must release
+// once more. It returns the error of ctx if ctx ends before that.
 func (e *Engine) Drain(ctx context.Context) error { return e.hub.drain(ctx) }
 
-// Try makes one attempt. It is granted if the row is free or its owner holds. A repeated
-// grant never shortens the lease, and has the same tokens.
+// Try makes one attempt. It is granted if the row is free, or if c.Owner is the holder
+// already. A repeated grant never shortens the lease, and has the same tokens.
 func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	a := e.tryAll(ctx, []driver.Claim{c})[0]
 	return a.Outcome, a.Err
@@ -107,9 +108,9 @@ func (e *Engine) tryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt
 	return answers
 }
 
-// tryAlike fills in answers[i] for each i in pending. A row that was made while the
-// statement ran is tried again, in another transaction: that does not change the grants of
-// the first.
+// tryAlike fills in answers[i] for each i in pending. A claim without an answer, because its
+// row may be locked or was made while the statement ran, is tried again in another
+// transaction. The grants of earlier transactions stay.
 func (e *Engine) tryAlike(ctx context.Context, cs []driver.Claim, pending []int, answers []driver.Attempt) {
 	versions := make([]uint64, len(cs)) // before the call
 	for _, i := range pending {
@@ -140,11 +141,12 @@ func (e *Engine) tryAlike(ctx context.Context, cs []driver.Claim, pending []int,
 	}
 }
 
-// lockedDelay returns the pause before a row that may be locked is tried again, after n
-// earlier pauses.
+// lockedDelay returns the pause before the Engine tries a row again that may be locked. n is
+// the number of earlier pauses.
 func lockedDelay(n int) time.Duration { return min(lockedFirst<<min(n, 10), conflictDelay) }
 
-// answer returns the Outcome of a Try of c that has this row.
+// answer returns the Outcome of a Try of c that returned this row. version is the version of
+// the name before that Try.
 func (r *Row) answer(c driver.Claim, version uint64) driver.Outcome {
 	if r.Granted {
 		return driver.Outcome{Granted: true, Token: r.First, ValidFor: c.TTL}
@@ -161,7 +163,7 @@ func (r *Row) answer(c driver.Claim, version uint64) driver.Outcome {
 	return o
 }
 
-// Renew extends the leases that are held. For claims with a fixed end it only reads the
+// Renew extends the leases that are held. For claims with Claim.Fixed set it only reads the
 // rows.
 func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	answers := make([]driver.Renewal, len(cs))
@@ -199,8 +201,8 @@ func (e *Engine) held(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	return held, nil
 }
 
-// Release ends the lease, and wakes waiters. For a claim that is Indeterminate it is
-// repeated a second later, in the background.
+// Release ends the lease, and wakes waiters. If c.Indeterminate is set, the Engine repeats
+// the release a second later, in the background.
 func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	return e.ReleaseAll(ctx, []driver.Claim{c})[0]
 }
@@ -239,8 +241,9 @@ func (e *Engine) release(ctx context.Context, cs []driver.Claim) ([]bool, error)
 	return e.table.Release(ctx, cs)
 }
 
-// each calls do with parts of cs, most claims at a time, and answer with the error of each
-// claim that failed: a claim that do did not find is gone.
+// each calls `do` with parts of cs that have at most as many claims as the parameter most.
+// It calls answer with the index and the error of each claim that failed: a claim that `do`
+// did not find is gone.
 func (e *Engine) each(ctx context.Context, what string, in limiter, cs []driver.Claim, most int, do func(context.Context, []driver.Claim) ([]bool, error), answer func(i int, err error)) {
 	var gone []int
 	for at := 0; at < len(cs); at += most {
@@ -262,7 +265,8 @@ func (e *Engine) each(ctx context.Context, what string, in limiter, cs []driver.
 	}
 }
 
-// reasons returns why the claims cs[i], i in gone, are gone, as far as the rows show it.
+// reasons returns one error for each i in gone, in the same order: why the claim cs[i] is gone,
+// as far as the rows show it.
 func (e *Engine) reasons(ctx context.Context, in limiter, cs []driver.Claim, gone []int) []error {
 	names, errs := make([]string, len(gone)), make([]error, len(gone))
 	for n, i := range gone {
@@ -285,9 +289,9 @@ func (e *Engine) reasons(ctx context.Context, in limiter, cs []driver.Claim, gon
 	return errs
 }
 
-// call makes a call of the table within a limit. It repeats a call that was in conflict
-// with another transaction: the database has undone that call, so nothing takes effect
-// twice.
+// call makes one of the calls that the limiter `in` counts, and checks the table before the
+// first one. It repeats a call that was in conflict with another transaction: the database
+// has undone that call, so nothing takes effect twice.
 func call[T any](ctx context.Context, e *Engine, in limiter, do func() (T, error)) (answer T, err error) {
 	if err := ctx.Err(); err != nil {
 		return answer, unsent.Error(err)
@@ -311,7 +315,7 @@ func call[T any](ctx context.Context, e *Engine, in limiter, do func() (T, error
 	}
 }
 
-// notExecuted returns err as the error of a call that was not made.
+// notExecuted returns err as an error that is also driver.ErrNotExecuted.
 func notExecuted(err error) error {
 	if errors.Is(err, driver.ErrNotExecuted) {
 		return err

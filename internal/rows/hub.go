@@ -16,8 +16,8 @@ import (
 const (
 	// pollLimit bounds the time of one poll.
 	pollLimit = 2 * time.Second
-	// linger is for how long after its last waiter a name is remembered, and the hub
-	// listens: under contention the next waiter comes soon, and connecting costs more than
+	// linger is for how long the hub keeps a name, and listens, after the last waiter of the
+	// name. Under contention the next waiter comes soon, and a new connection costs more than
 	// a lock.
 	linger = 2 * time.Second
 	// listenDelay bounds the pause between two attempts to listen.
@@ -25,8 +25,8 @@ const (
 )
 
 // hub wakes waiters when a name becomes free. It listens if the table can, and polls the
-// rows while it cannot, for all waiters in one statement. It runs while there are waiters,
-// and for linger after the last one if it listens.
+// rows for all waiters in one statement while it does not listen. It runs while there are
+// waiters, and for linger after the last one if it listens.
 type hub struct {
 	table   Table
 	group   *background.Group
@@ -36,7 +36,7 @@ type hub struct {
 	mu      sync.Mutex
 	last    uint64            // the latest version given out; never given out twice
 	polls   uint64            // how many polls have begun
-	topics  map[string]*topic // by name: those with waiters, or that had some a moment ago
+	topics  map[string]*topic // by name: each has waiters, or had some less than linger ago
 	current *hubRun           // nil if there are no topics
 	drains  int               // calls of drain under way
 }
@@ -45,7 +45,7 @@ type hub struct {
 type hubRun struct {
 	stop     context.CancelFunc
 	done     <-chan struct{}    // closed by stop
-	pollSoon chan time.Duration // capacity 1: a waiter begins to wait; how soon to poll
+	pollSoon chan time.Duration // capacity 1: how soon to poll, sent by a new waiter
 	live     bool               // it listens, and misses no release
 }
 
@@ -72,8 +72,8 @@ func (h *hub) tryRefused(name, owner string) {
 	}
 }
 
-// shouldWait reports whether owner waits for name, and nothing has said since its last Try
-// that another one may be granted.
+// shouldWait reports whether owner waits for name, and neither a poll nor a notification has
+// shown since the last Try of owner that another Try may be granted.
 func (h *hub) shouldWait(name, owner string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -81,8 +81,8 @@ func (h *hub) shouldWait(name, owner string) bool {
 	return s != nil && !s.shouldTry
 }
 
-// join adds a waiter for name, and begins a run with the first. The hub does not know
-// whether a name was released before it had a topic, so that counts as a release.
+// join adds a waiter for name. The first waiter begins a run. A new topic of a run that is
+// live begins with a new version, because the name may have been released before.
 func (h *hub) join(name, owner string) (*topic, *sleeper) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,9 +117,9 @@ func (h *hub) startRun() {
 	h.group.Go(func() { h.run(ctx, s) })
 }
 
-// leave removes a waiter. If the hub listens, a topic outlasts its last waiter: a process
-// that has the lock, and will wait for it again, then needs no second Try for releases that
-// it may have missed.
+// leave removes a waiter. If the hub listens, it keeps a topic for linger after its last
+// waiter: if the process waits for that name again, it has missed no release, and needs no
+// second Try.
 func (h *hub) leave(name string, t *topic, s *sleeper) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -172,7 +172,8 @@ func (h *hub) addDrains(drains int) {
 	}
 }
 
-// wait returns when s has another version than that of last, or with ctx's error.
+// wait returns nil when the version of s is not that of the parameter last, or the error of
+// ctx when ctx ends.
 func (h *hub) wait(ctx context.Context, s *sleeper, last ahead) error {
 	h.mu.Lock()
 	s.waiting, s.position, s.pollsBefore = true, last.position, h.polls
@@ -218,7 +219,7 @@ func (h *hub) released(name, next string) {
 	case next == "":
 		h.wakeAll(t)
 	default:
-		t.missed = next // it may be ours, and about to join
+		t.missed = next // that owner may be in this process, and about to join
 		h.wakeAfterTurn(name, t)
 	}
 }
@@ -339,9 +340,9 @@ func (h *hub) polledNames() (names []string) {
 	return names
 }
 
-// pollOnce wakes waiters whose row is free for them. It returns how soon to poll again if
-// that has to be soon: there was such a row, or locks change hands and the next turn is
-// near. Else it returns 0. It reports false if there was no row to poll.
+// pollOnce reads the rows of polledNames once, and wakes waiters whose row is free for them.
+// It returns how soon to poll again, or 0 if that need not be soon: see recordPoll. polled is
+// false if there was no row to poll.
 func (h *hub) pollOnce(ctx context.Context) (soon time.Duration, polled bool) {
 	h.mu.Lock()
 	h.polls++
@@ -363,7 +364,7 @@ func (h *hub) pollOnce(ctx context.Context) (soon time.Duration, polled bool) {
 }
 
 // recordPoll handles the row of name that a poll has read. It returns how soon to poll the
-// row again, 0 if that need not be soon.
+// row again, or 0 if that need not be soon.
 func (h *hub) recordPoll(name string, r *Row, poll uint64) (soon time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

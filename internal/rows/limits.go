@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// How many calls of each kind an Engine makes at once, each with a connection of its own.
-// The hub has one more for its polls, and in some databases one that listens. So four
-// processes fit into the hundred connections that PostgreSQL has by default. Renewals and
-// releases have limits of their own, so that they never queue behind tries.
+// How many calls of each kind an Engine makes at once. Each call uses one connection. The hub
+// uses one more for its polls, and in some databases another one that listens. So four
+// processes need fewer than the hundred connections that PostgreSQL allows by default.
+// Renewals and releases have limits of their own, so that they never wait for tries.
 const (
 	triesMost    = 8
 	releasesMost = 8
@@ -21,8 +21,8 @@ const (
 // limiter bounds how many calls of one kind are under way. A nil limiter bounds nothing.
 type limiter chan struct{}
 
-// acquire waits until another call may be made. Its error says that nothing was sent: ctx
-// has ended, or the context of the caller, see deadline.Caller.
+// acquire waits until another call may be made. It returns an error if ctx ends before that,
+// or the context of the caller: see deadline.Caller. The error says that nothing was sent.
 func (l limiter) acquire(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -49,7 +49,7 @@ func (l limiter) release() {
 	}
 }
 
-// nameLocks lets one call at a time change the row of a name. Otherwise hundreds of waiters
+// nameLocks lets one release at a time change the row of a name. Otherwise hundreds of waiters
 // that give up would queue in the server for the row, before the renewal of its holder.
 type nameLocks struct {
 	mu    sync.Mutex
@@ -61,8 +61,8 @@ type nameLock struct {
 	users int // calls that have it, or wait for it
 }
 
-// acquire waits until no other call has the lock of name. Its error says that nothing was
-// sent.
+// acquire takes the lock of name, and waits for it while another call has it. The caller calls
+// leave to release it. The error says that nothing was sent.
 func (n *nameLocks) acquire(ctx context.Context, name string) (leave func(), err error) {
 	n.mu.Lock()
 	l := n.locks[name]

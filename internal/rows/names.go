@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns name as it is in a table: unchanged, if it is text without a
-// backslash. A text of a database has neither a byte 0 nor bytes that are not UTF-8;
-// they, and a backslash, become \ and two hexadecimal digits.
+// Escape returns the key that name has in a table: name itself, if it is text without a
+// backslash. A text in a database cannot contain the byte 0, or bytes that are not UTF-8.
+// Escape replaces each of these bytes, and each backslash, by a backslash and two
+// hexadecimal digits.
 func Escape(name string) string {
 	if utf8.ValidString(name) && !strings.ContainsAny(name, "\\\x00") {
 		return name
@@ -42,8 +43,8 @@ func Unescape(key string) string {
 	}
 }
 
-// TxName returns the key of the row with which name is locked for the rest of a
-// transaction. Escape returns no such key.
+// TxName returns the key of the row that locks name for the rest of a transaction. Escape
+// returns no such key.
 func TxName(name string) string { return txPrefix + Escape(name) }
 
 const txPrefix = `\tx `
@@ -51,7 +52,8 @@ const txPrefix = `\tx `
 // isTx reports whether TxName has made a key.
 func isTx(key string) bool { return strings.HasPrefix(key, txPrefix) }
 
-// Text returns s as text that a database accepts. Other bytes are replaced.
+// Text returns s as text that a database accepts. U+FFFD replaces each byte 0, and each
+// sequence of bytes that is not UTF-8.
 func Text(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -10,16 +10,18 @@ import (
 )
 
 const (
-	// sweepAfter is the pause before a Release is repeated for a claim whose Try may still
-	// arrive: a statement whose connection was cut is executed within that time, or never.
+	// sweepAfter is the pause before the Engine repeats the Release of a claim whose Try may
+	// still be executed: the server executes a statement whose connection was cut within that
+	// time, or never.
 	sweepAfter = time.Second
 	sweepLimit = 5 * time.Second
 )
 
-// sweeper has the claims that must be released once more, by one goroutine for all.
+// sweeper has the claims that the Engine must release once more. One goroutine releases them
+// all.
 type sweeper struct {
 	mu      sync.Mutex
-	late    []lateClaim // the soonest first
+	late    []lateClaim // sorted by due
 	running bool
 }
 
@@ -59,8 +61,8 @@ func (e *Engine) sweepAll() {
 	}
 }
 
-// sweepDue releases all claims that are due. It ignores errors, because the lease ends by
-// itself.
+// sweepDue releases all claims that are due. It ignores errors, because a lease that nobody
+// releases expires.
 func (e *Engine) sweepDue() {
 	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
 	defer cancel()
@@ -71,8 +73,8 @@ func (e *Engine) sweepDue() {
 	}
 }
 
-// oncePerName returns how many of cs come before a name is repeated, because a call may
-// have each name only once.
+// oncePerName returns the number of the first claims of cs that have different names, because
+// a call of a Table may have each name only once.
 func oncePerName(cs []driver.Claim) int {
 	names := make(map[string]bool, len(cs))
 	for n, c := range cs {
@@ -84,7 +86,7 @@ func oncePerName(cs []driver.Claim) int {
 	return len(cs)
 }
 
-// take returns the claims that are due.
+// take removes the claims that are due, and returns them.
 func (s *sweeper) take() (cs []driver.Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// takenFor is for how long a name counts as taken after a Try was refused. takenMost
-	// bounds for how many names that is remembered.
+	// takenFor is for how long a name counts as taken after a Try was refused. takenMost is how
+	// many such names an Engine remembers at most.
 	takenFor  = time.Second
 	takenMost = 1000
 )
@@ -34,7 +34,7 @@ func (t *takenNames) add(name string, full bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.names == nil || len(t.names) >= takenMost {
-		t.names = make(map[string]taken) // what is forgotten costs a try
+		t.names = make(map[string]taken) // each name that is forgotten costs one Try
 	}
 	t.names[name] = taken{time.Now().Add(takenFor), full}
 }
@@ -57,8 +57,8 @@ func (t *takenNames) get(name string) (seen taken, ok bool) {
 	return taken{}, false
 }
 
-// expectsRefusal reports whether a Try of c would probably be refused, and change nothing
-// in the row. Then a read finds that out for less.
+// expectsRefusal reports whether a Try of c would probably be refused, and change nothing in
+// the row. Then a read returns the same answer, and costs less than a Try.
 func (e *Engine) expectsRefusal(c *driver.Claim) bool {
 	if e.hub.shouldWait(c.Name, c.Owner) {
 		return true
@@ -67,9 +67,10 @@ func (e *Engine) expectsRefusal(c *driver.Claim) bool {
 	return ok && (c.NoQueue || seen.full || e.hub.noQueue)
 }
 
-// readFirst reads the rows of those cs[i], i in pending, for which a refusal is expected,
-// and answers those that are refused. It returns the others. That saves tries: a Try locks
-// the row for a moment, and uses up a transaction number, even if it is refused.
+// readFirst reads the rows of the claims cs[i], i in pending, for which expectsRefusal reports
+// true. It fills in answers[i] for those that are refused. It returns the indexes of all other
+// claims, which need a Try. That saves tries: a Try locks the row for a moment, and uses up a
+// transaction number, even if it is refused.
 func (e *Engine) readFirst(ctx context.Context, cs []driver.Claim, pending []int, versions []uint64, answers []driver.Attempt) (left []int) {
 	var read []int
 	var names []string
@@ -105,7 +106,8 @@ func (e *Engine) refuses(r *Row, c *driver.Claim) bool {
 	return c.NoQueue || e.hub.queueRoom(r) <= 0 || slices.Contains(r.Waiters, c.Owner)
 }
 
-// recordAnswer returns the Outcome of a Try of c, and remembers whether the name is taken.
+// recordAnswer returns the Outcome of a Try of c that returned the row r, and remembers whether
+// the name is taken.
 func (e *Engine) recordAnswer(r *Row, c *driver.Claim, version uint64) driver.Outcome {
 	if r.Granted {
 		e.taken.drop(c.Name)

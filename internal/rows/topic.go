@@ -7,13 +7,13 @@ import (
 
 // topic is what the hub knows about one name. The mutex of the hub guards it.
 type topic struct {
-	sleepers    []*sleeper  // of the Waiters that were not closed
+	sleepers    []*sleeper  // one for each Waiter of the name that was not closed
 	idle        *time.Timer // removes the topic after its last waiter; nil before the first time
-	last        uint64      // last token of the row at the last poll
+	last        uint64      // Row.Last at the last poll
 	foremost    int         // position of the foremost of sleepers at the last poll
 	polledAt    time.Time   // when the last poll was
 	wakePending bool        // all sleepers are woken when the turn of another process has passed
-	missed      string      // the owner whose turn it was by the last notification, if it is none of sleepers
+	missed      string      // the owner in the last notification whose owner was none of sleepers
 	version     uint64      // changes with each event that may be a release for any waiter
 }
 

@@ -6,11 +6,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// UnfitError says that a table exists and cannot keep locks as it is. The server has
-// refused nothing: this program does not use the table.
+// UnfitError says that a table exists, and that this program does not use it, because the
+// table cannot keep locks as it is. The server itself has refused nothing.
 type UnfitError struct{ text string }
 
-// Unfit returns an UnfitError with a text.
+// Unfit returns an UnfitError whose text fmt.Sprintf makes from format and args.
 func Unfit(format string, args ...any) error {
 	return &UnfitError{fmt.Sprintf(format, args...)}
 }
@@ -18,7 +18,7 @@ func Unfit(format string, args ...any) error {
 // Error returns the text.
 func (e *UnfitError) Error() string { return e.text }
 
-// Is makes it ErrRefused and ErrNotExecuted.
+// Is makes the error match driver.ErrRefused and driver.ErrNotExecuted in errors.Is.
 func (e *UnfitError) Is(target error) bool {
 	return target == driver.ErrRefused || target == driver.ErrNotExecuted
 }

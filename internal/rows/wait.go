@@ -7,7 +7,8 @@ import (
 )
 
 // Waiter returns a Waiter for the release of c.Name. If rows are polled, the end of a lease
-// wakes it, too; else the caller bounds the wait by Outcome.RetryAfter.
+// wakes the Waiter, too. If the Engine listens, the caller must bound the wait by
+// Outcome.RetryAfter.
 func (e *Engine) Waiter(c driver.Claim) driver.Waiter {
 	return &waiter{hub: &e.hub, name: c.Name, owner: c.Owner}
 }
@@ -25,8 +26,8 @@ type waiter struct {
 	sleeper     *sleeper
 }
 
-// Wait returns when the name may have been released since the Try that returned last, or
-// with ctx's error.
+// Wait returns nil as the error when the name may have been released since the Try that
+// returned the Outcome last. It returns the error of ctx when ctx ends.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err
@@ -41,7 +42,7 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 	return driver.Outcome{}, w.hub.wait(ctx, w.sleeper, before)
 }
 
-// Close ends the waiter's share in its topic.
+// Close removes the waiter from its topic.
 func (w *waiter) Close() {
 	if w.topic != nil {
 		w.hub.leave(w.name, w.topic, w.sleeper)

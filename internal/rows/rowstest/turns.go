@@ -74,7 +74,8 @@ func (s *turns) released(c driver.Claim) {
 	}
 }
 
-// grantedBy tries c until it is granted, which must not be later than then.
+// grantedBy tries c until it is granted, and fails the test if a Try after the time `then` is
+// still refused.
 func (s *turns) grantedBy(c driver.Claim, then time.Time) {
 	s.Helper()
 	for !s.try(c).Granted {
@@ -107,7 +108,8 @@ func order(s *turns) {
 	s.granted(s.passing())
 }
 
-// gone has one waiter that never calls again.
+// gone checks that a waiter that never tries again delays the next waiter by one turn, and no
+// later claim.
 func gone(s *turns) {
 	holder, dead, alive := s.claim(), s.claim(), s.claim()
 	s.granted(holder)
@@ -144,7 +146,7 @@ func givesUp(s *turns) {
 	s.granted(s.passing())
 }
 
-// holderDies lets a lease end by itself.
+// holderDies checks that the first waiter is granted when the lease of the holder has expired.
 func holderDies(s *turns) {
 	holder, first := s.claim(), s.claim()
 	holder.TTL = 200 * time.Millisecond
