@@ -86,7 +86,7 @@ type Row struct {
 	Granted   bool          // to the claim, by Try
 	First     uint64        // the first token of the holder, or of the last holder
 	Last      uint64        // the last token of that holder; Try may leave it out
-	Owner     string        // "" if nobody holds; ends with driver.KeptOwner if the name only stays taken
+	Owner     string        // "" if nobody holds; ends with driver.KeptOwner for Claim.AtLeast
 	Note      string        // of the holder, or of the last holder
 	HeldFor   time.Duration // since the grant
 	Remaining time.Duration // of the lease; 0 or negative if it has ended
