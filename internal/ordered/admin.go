@@ -16,45 +16,48 @@ import (
 	"github.com/holdfast-go/holdfast/internal/budget"
 )
 
-// AdminStore is a Store that serves operators, too: an Engine over it is an admin.Source.
-// What it cannot do returns an error that is errors.ErrUnsupported. Over another Store, all
-// methods of admin.Source return that error.
+// AdminStore is a Store that serves operators, too: an Engine over it is an admin.Source. A
+// method that the store does not support returns an error that is errors.ErrUnsupported. If
+// the Store of an Engine is no AdminStore, all methods of admin.Source return that error.
 type AdminStore interface {
 	Store
 
-	// Names yields the names in the store that begin with prefix, each once, a page at a
-	// time, within b. Some may be free. It ends with an error if it did not see all.
+	// Names yields pages of the names in the store that begin with prefix, each name once,
+	// within the budget b. Some of the names may be free. It ends with an error if it did not
+	// read all names.
 	Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error]
 	// FullQueue returns the queue of name as Queue does, and behind it the claims that wait
 	// to enter it. Entries may lack what Complete fills in.
 	FullQueue(ctx context.Context, name string) ([]Entry, error)
-	// Complete fills in Order, Note and Session of an entry, with a call if Order is 0. It
-	// sets Label.ID of a claim of any session, and "" for another program. It reports
-	// whether the entry still exists.
+	// Complete fills in Order, Note and Session of e. It calls the store only if Order is 0.
+	// It sets Label.ID to the ID of the claim, also if another session has the claim, and to
+	// "" if the entry is one of another program. It reports whether the entry still exists.
 	Complete(ctx context.Context, e *Entry) (bool, error)
 	// Remaining returns for how long a session lives unless it is extended. An error that is
-	// driver.ErrGone says that it has ended.
+	// driver.ErrGone says that the session has ended.
 	Remaining(ctx context.Context, session int64) (time.Duration, error)
-	// Show returns what the store keeps for an entry, except Remaining.
+	// Show returns what the store keeps for an entry. Key.Remaining is 0: the Engine fills
+	// it in.
 	Show(e Entry) admin.Key
 
-	// Force removes e if it has not changed since it was read, and keeps reason for a
-	// while, with the ID of the claim. It reports whether it removed e.
+	// Force removes e if e has not changed since it was read. The store keeps reason for a
+	// limited time, with id, which is the ID of the claim. It reports whether it removed e.
 	Force(ctx context.Context, e Entry, id, reason string) (bool, error)
 	// Reason returns the reason with which Force removed the entry of a claim. found is
-	// false if Force did not remove it, or if the store has forgotten that.
+	// false if Force did not remove it, or if the store does not keep that reason any more.
 	Reason(ctx context.Context, name, id string) (reason string, found bool, err error)
-	// Forced calls hint for each entry that Force removes from now on, until ctx ends or
-	// the Store cannot go on.
+	// Forced calls hint for each entry that Force removes from now on. It returns when ctx
+	// ends, or when the Store cannot continue.
 	Forced(ctx context.Context, hint func(name, id string)) error
 }
 
 const (
-	shownMost     = 32 // holders and waiters of each name that are shown
+	shownMost     = 32 // the most holders, and the most waiters, that a Record lists
 	parallelCalls = 8  // calls that one view makes at the same time
 )
 
-// adminStore returns the store as an AdminStore.
+// adminStore returns the store as an AdminStore. Its error is errors.ErrUnsupported if the
+// store is no AdminStore, or the error of ctx if ctx has ended.
 func (e *Engine) adminStore(ctx context.Context) (AdminStore, error) {
 	v, ok := e.store.(AdminStore)
 	if !ok {
@@ -63,7 +66,8 @@ func (e *Engine) adminStore(ctx context.Context) (AdminStore, error) {
 	return v, ctx.Err()
 }
 
-// List yields the names that are locked, by this package or another program, in no order.
+// List yields the names that this package or another program has locked, or waits for. The
+// names have no order.
 func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
 		v, err := e.adminStore(ctx)
@@ -101,7 +105,7 @@ func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, erro
 	return l.records, err
 }
 
-// Describe returns what Get does, and the entries as the store keeps them.
+// Describe returns the Record that Get returns, and the entries as the store keeps them.
 func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err error) {
 	v, err := e.adminStore(ctx)
 	if err != nil {
@@ -130,7 +134,7 @@ func (e *Engine) ReadLog(context.Context, admin.LogFilter) ([]admin.Entry, error
 
 func errNoLog() error { return fmt.Errorf("the store has no event log: %w", errors.ErrUnsupported) }
 
-// view is what was read for some names.
+// view is what Engine.view has read for some names.
 type view struct {
 	records   []admin.Record
 	queues    []parted
@@ -138,7 +142,8 @@ type view struct {
 	calls     int
 }
 
-// view reads the queues of names, and for how long their sessions live.
+// view reads the queues of names, and the remaining times of the sessions in them. The error
+// is that of a name whose Record has KindUnknown.
 func (e *Engine) view(ctx context.Context, v AdminStore, names []string) (l view, err error) {
 	l.records, l.queues = make([]admin.Record, len(names)), make([]parted, len(names))
 	l.remaining = make(map[int64]time.Duration)
@@ -165,8 +170,8 @@ func (e *Engine) view(ctx context.Context, v AdminStore, names []string) (l view
 	return l, err
 }
 
-// ask fills in for how long sessions live, and returns the errors of the sessions for which
-// that is not known.
+// ask fills in l.remaining for sessions. It returns the error of each session whose remaining
+// time could not be read.
 func (l *view) ask(ctx context.Context, v AdminStore, sessions []int64) map[int64]error {
 	rests, errs := make([]time.Duration, len(sessions)), make([]error, len(sessions))
 	each(len(sessions), func(i int) { rests[i], errs[i] = v.Remaining(ctx, sessions[i]) })
@@ -175,7 +180,7 @@ func (l *view) ask(ctx context.Context, v AdminStore, sessions []int64) map[int6
 		switch {
 		case errs[i] == nil:
 			l.remaining[session] = max(rests[i], 0)
-		case isGone(errs[i]): // the store is about to remove its entries
+		case isGone(errs[i]): // the store will remove the entries of the session soon
 			l.remaining[session] = 0
 		case !errors.Is(errs[i], errors.ErrUnsupported):
 			failed[session] = errs[i]
@@ -184,7 +189,8 @@ func (l *view) ask(ctx context.Context, v AdminStore, sessions []int64) map[int6
 	return failed
 }
 
-// each calls do with 0 to n-1, parallelCalls at a time.
+// each calls `do` with each number from 0 to n-1, and makes at most parallelCalls of these
+// calls at the same time.
 func each(n int, do func(i int)) {
 	var wg sync.WaitGroup
 	var next atomic.Int64

@@ -7,12 +7,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A reader beside the writer of the same caller is granted although others wait. It
-// excludes them if the writer is released first. An entry of its own would be behind
-// theirs, so it has none: it shares the writer's entry. When the writer is released, its
-// entry becomes Shared, and the last reader removes it.
+// A reader beside the writer of the same caller is granted although other claims wait. If the
+// writer is released first, the reader must still exclude these claims. An entry of the reader
+// would be behind their entries, so the reader has none: it shares the entry of the writer.
+// When the writer is released, that entry becomes Shared, and the last reader removes it.
 
-// tryBeside grants t beside its writer, and reports whether it did.
+// tryBeside grants t if it is a reader beside a writer of the same caller. ok reports whether
+// it granted t.
 func (e *Engine) tryBeside(ctx context.Context, t *attempt) (out driver.Outcome, ok bool, err error) {
 	if t.label.Kind != Reader || t.Beside == "" || e.writerOf(t) == nil {
 		return out, false, nil
@@ -22,7 +23,7 @@ func (e *Engine) tryBeside(ctx context.Context, t *attempt) (out driver.Outcome,
 	}
 	queue, err := e.store.Queue(ctx, t.Name, 0, false)
 	if errors.Is(err, driver.ErrGone) {
-		e.lose(t.session.id) // the writer is lost with it: the reader queues in the next session
+		e.lose(t.session.id) // with the writer: the reader queues in the next session
 		return out, false, nil
 	}
 	if err != nil {
@@ -72,8 +73,8 @@ func (e *Engine) writer(t *attempt) *claim {
 	return w
 }
 
-// leave releases a reader that shares the entry of a writer. It reports whether no claim
-// needs that entry any more. The caller holds the mutex.
+// leave records the release of k, a reader that shares the entry of a writer. last is true if
+// no claim needs that entry any more. The caller holds the mutex.
 func (k *claim) leave() (last bool) {
 	k.releasing = true
 	return k.writer.releasing && k.writer.activeReaders() == 0

@@ -24,7 +24,7 @@ type Engine struct {
 	mu        sync.Mutex
 	session   session
 	extending *keepAlive // the call under way; nil if there is none
-	lastSweep sweepTime  // when entries were listed last
+	lastSweep sweepTime  // when sweep last listed the entries of the session
 	claims    map[claimKey]*claim
 	listeners []*func(seq uint64)
 
@@ -66,12 +66,12 @@ func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error
 		if !errors.Is(err, driver.ErrGone) {
 			return e.keptFor(ctx, out), err
 		}
-		e.lose(t.session.id) // the claim had no entry: once more, in the next session
+		e.lose(t.session.id) // the claim has no entry: try it again in the next session
 	}
 	return driver.Outcome{}, notExecuted(errors.New("the session in the store ended twice"))
 }
 
-// beginTry records a claim before the store may have an entry for it.
+// beginTry records a claim before the call that may make its entry.
 func (e *Engine) beginTry(t *attempt) *claim {
 	key := claimKey{t.Name, t.label.ID}
 	e.mu.Lock()
@@ -129,8 +129,8 @@ func (e *Engine) ask(ctx context.Context, t *attempt) (driver.Outcome, error) {
 	return e.answer(ctx, t, queue, i)
 }
 
-// queueOf returns the queue and the index of the claim's entry in it, which is -1 only for
-// a claim with NoQueue.
+// queueOf returns the queue, and the index i of the entry of the claim in it. Without an error,
+// i is -1 only for a claim with NoQueue. queueOf makes an entry if the claim has none.
 func (e *Engine) queueOf(ctx context.Context, t *attempt) (queue []Entry, i int, err error) {
 	e.mu.Lock()
 	order := t.claim.order
@@ -152,7 +152,7 @@ func (e *Engine) queueOf(ctx context.Context, t *attempt) (queue []Entry, i int,
 	return queue, i, nil
 }
 
-// answer returns the Outcome that the queue gives the claim, whose entry is queue[i].
+// answer returns the Outcome of a claim whose entry is queue[i].
 func (e *Engine) answer(ctx context.Context, t *attempt, queue []Entry, i int) (driver.Outcome, error) {
 	before, mine := queue[:i], queue[i]
 	err := mismatch(t.Name, before, t.label.Kind)
@@ -187,7 +187,7 @@ func grant(t *attempt, before []Entry, mine Entry, s session) driver.Outcome {
 }
 
 // withdraw removes the entry of a claim that must not wait. Its error is never
-// driver.ErrNotExecuted, because an entry was made.
+// driver.ErrNotExecuted, because the Try may have made an entry.
 func (e *Engine) withdraw(ctx context.Context, t *attempt) error {
 	_, err := e.store.Remove(ctx, t.session.id, t.Name, t.label)
 	switch {
@@ -199,8 +199,9 @@ func (e *Engine) withdraw(ctx context.Context, t *attempt) error {
 	return err
 }
 
-// grantOf returns the grant of a claim that t refused, if the queue grants it now. The zero
-// Outcome says that another Try must find out.
+// grantOf returns the grant of a claim if it holds in this queue. t is the Try that refused the
+// claim. grantOf returns the zero Outcome if the queue does not show a grant: then another Try
+// must find out.
 func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
 	i := Find(queue, t.label.ID)
 	if i < 0 || queue[i].Order == 0 || !e.knows(t.claim) {
@@ -228,7 +229,8 @@ func (e *Engine) knows(k *claim) bool {
 	return e.claims[k.claimKey] == k && !k.releasing
 }
 
-// recordEntry records the entry of a claim, and returns the session as it is now.
+// recordEntry records the order of the entry of a claim, and whether the claim holds. It
+// returns the current session of the Engine.
 func (e *Engine) recordEntry(k *claim, mine Entry, granted bool) session {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -236,11 +238,12 @@ func (e *Engine) recordEntry(k *claim, mine Entry, granted bool) session {
 	return e.session
 }
 
-// validFor returns for how long a grant is valid, counted from the beginning of its Try.
+// validFor returns for how long a grant is valid, counted from the beginning of its Try: for
+// the remaining time of the session s, and not longer than the TTL of the claim.
 func validFor(t *attempt, s session) time.Duration { return min(s.remaining(t.began), t.TTL) }
 
-// refusal returns the Outcome of a claim that waits for one of ahead. mine is its entry,
-// nil if it has none.
+// refusal returns the Outcome of a claim that was refused because of the entries in ahead. mine
+// is the entry of the claim, or nil if it has none.
 func refusal(t *attempt, queue, ahead []Entry, mine *Entry) driver.Outcome {
 	found := &blockers{by: t, ahead: slices.Clone(ahead)} // a part of the slice would keep the whole queue in memory
 	out := driver.Outcome{Ahead: found}
@@ -258,8 +261,8 @@ func refusal(t *attempt, queue, ahead []Entry, mine *Entry) driver.Outcome {
 	return out
 }
 
-// keptFor sets RetryAfter if nobody holds the name, and it stays taken for a while:
-// Claim.AtLeast.
+// keptFor returns `out`. If out.Kept is set, because the last holder has released the name and
+// it stays taken for Claim.AtLeast, keptFor also sets RetryAfter to the rest of that time.
 func (e *Engine) keptFor(ctx context.Context, out driver.Outcome) driver.Outcome {
 	if v, err := e.adminStore(ctx); err == nil && out.Kept {
 		out.RetryAfter, _ = v.Remaining(ctx, out.Ahead.(*blockers).kept)

@@ -18,8 +18,8 @@ const listenDelay = 5 * time.Second
 
 func isGone(err error) bool { return errors.Is(err, driver.ErrGone) }
 
-// ForceUnlock removes the entry of h, which wakes waiters. The entry of a released writer
-// belongs to all readers that share it: all of them are forced.
+// ForceUnlock removes the entry of h, which wakes waiters. If readers share that entry, they
+// all lose their holds.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	v, err := e.adminStore(ctx)
 	if err != nil {
@@ -47,7 +47,9 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	return nil
 }
 
-// ForceReasons returns the reasons with which ForceUnlock ended holds.
+// ForceReasons returns the reasons with which ForceUnlock ended holds, in the order of the
+// parameter ended: "" for a hold that it did not end, or whose reason the store does not keep
+// any more.
 func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	reasons, errs := make([]string, len(ended)), make([]error, len(ended))
 	v, err := e.adminStore(ctx)
@@ -61,8 +63,9 @@ func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]strin
 	return reasons, errors.Join(errs...)
 }
 
-// forced returns an error with the reason if ForceUnlock removed an entry of this process.
-// It returns nil if not, or if the store does not know.
+// forced returns a *driver.GoneError with the reason if ForceUnlock removed the entry of the
+// claim with that key. It returns nil if ForceUnlock did not remove it, or if the store does
+// not know.
 func (e *Engine) forced(ctx context.Context, key claimKey) error {
 	v, err := e.adminStore(ctx)
 	if err != nil {
@@ -75,8 +78,8 @@ func (e *Engine) forced(ctx context.Context, key claimKey) error {
 	return gone(driver.ReasonForced, "ended by force: "+reason)
 }
 
-// listen calls hint with the claims of client whose entries were removed by force, until
-// ctx ends.
+// listen calls hint with the sequence numbers of the claims of client that ForceUnlock ends,
+// until ctx ends.
 func (e *Engine) listen(ctx context.Context, client string, hint func(seq uint64)) {
 	v, err := e.adminStore(ctx)
 	for failures := 1; err == nil; failures++ {
@@ -99,7 +102,8 @@ func (e *Engine) listen(ctx context.Context, client string, hint func(seq uint64
 	<-ctx.Done()
 }
 
-// seqsOf returns the sequence numbers of the claims of client that have or share an entry.
+// seqsOf returns the sequence numbers of the claims of client that have or share the entry of
+// the claim with that key.
 func (e *Engine) seqsOf(key claimKey, client string) (seqs []uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

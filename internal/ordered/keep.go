@@ -10,21 +10,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// sweepsPerTTL is how often at most the entries of a session are listed in one TTL of the
-// session.
+// sweepsPerTTL is how many times the Engine lists the entries of a session in one TTL of that
+// session, at most.
 const sweepsPerTTL = 3
 
-// keepAlive is a call that extends a session. All callers that need it meanwhile share it:
-// at most one is under way, however many claims are renewed, and however long the store
-// does not answer.
+// keepAlive is a call that extends a session. All callers that need the session extended while
+// the call is under way share its result. So at most one such call is under way, however many
+// claims are renewed, and however long the store does not answer.
 type keepAlive struct {
 	done chan struct{} // closed when s and err are set
-	s    session       // as extended
+	s    session       // the session after the call
 	err  error
 }
 
-// extend extends s, or waits for the call that does. It returns a session that lives for
-// least from now on. The error is driver.ErrGone if the session has ended, and all of its
+// extend extends s, or waits for the call of another caller that extends it. It returns s as
+// the call extended it. A call of another caller counts only if s then lives for the time
+// `least` or longer. The error is driver.ErrGone if the session has ended, and all of its
 // claims with it.
 func (e *Engine) extend(ctx context.Context, s session, least time.Duration) (session, error) {
 	for start := e.clock.Read(); ; {
@@ -44,11 +45,12 @@ func (e *Engine) extend(ctx context.Context, s session, least time.Duration) (se
 		case k.err != nil && !retry.Ended(k.err) && !errors.Is(k.err, driver.ErrGone):
 			return session{}, k.err
 		}
-		// That call was for another session, began too early, or its own context ended first.
+		// The call was for another session, or it began too early, or its context ended first.
 	}
 }
 
-// join returns the call that extends a session. first says that the caller must make it.
+// join returns the call that extends a session. If first is true, no such call was under way,
+// and the caller of join must make it.
 func (e *Engine) join() (k *keepAlive, first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -58,7 +60,7 @@ func (e *Engine) join() (k *keepAlive, first bool) {
 	return e.extending, first
 }
 
-// keepAlive makes the call.
+// keepAlive makes the call k, which extends s, and sets its result.
 func (e *Engine) keepAlive(ctx context.Context, k *keepAlive, s session) {
 	defer func() {
 		e.mu.Lock()
@@ -81,7 +83,7 @@ func (e *Engine) keepAlive(ctx context.Context, k *keepAlive, s session) {
 	}
 }
 
-// extended records that s was extended, unless a later call has already.
+// extended records that s was extended, unless a call that was sent later has been recorded.
 func (e *Engine) extended(s session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -90,9 +92,10 @@ func (e *Engine) extended(s session) {
 	}
 }
 
-// sweep removes entries that no claim needs: of a Try that arrived after its Release, or of
-// a Release that failed and is not repeated. It lists all entries of the session, so it
-// runs at most once in each third of the session's TTL. A later sweep repeats what failed.
+// sweep removes entries that no claim needs: an entry of a Try that arrived after its Release,
+// or an entry whose Release failed and is not repeated. It lists all entries of the session,
+// so it runs at most once in each third of the session's TTL. A later sweep retries the
+// removals that failed.
 func (e *Engine) sweep(ctx context.Context, s session) {
 	if !e.sweepDue(s) {
 		return
@@ -116,7 +119,8 @@ func (e *Engine) sweep(ctx context.Context, s session) {
 	}
 }
 
-// sweepDue reports whether the caller has to sweep.
+// sweepDue reports whether the caller has to sweep: nobody has swept s in the current third of
+// its TTL.
 func (e *Engine) sweepDue(s session) bool {
 	third := e.clock.Now() / clock.Instant(max(s.ttl/sweepsPerTTL, 1))
 	e.mu.Lock()
@@ -128,7 +132,7 @@ func (e *Engine) sweepDue(s session) bool {
 	return true
 }
 
-// sweepTime is the third of a session's TTL in which its entries were listed.
+// sweepTime is the third of a session's TTL in which the entries of the session were listed.
 type sweepTime struct {
 	session int64
 	third   clock.Instant

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The note of an entry has a last line for programs: the client and the rest of the
-// owner, with a blank between them. Entries of other programs do not have it.
+// The last line of the note of an entry is for programs: it has the client and the rest of the
+// owner, with a blank between them. Entries of other programs have no such line.
 
 // noteOf returns the note of an entry for c.
 func noteOf(c *driver.Claim) string {
@@ -18,8 +18,8 @@ func noteOf(c *driver.Claim) string {
 	return c.Note + "\n" + c.Client + " " + rest
 }
 
-// ClaimOf returns the ID of the claim with a note: Label.ID. It returns "" if the note is
-// not that of a claim.
+// ClaimOf returns the ID of the claim whose entry has this note: see Label.ID. It returns ""
+// if the note is not that of a claim.
 func ClaimOf(note string) string {
 	if _, client, rest, ok := cutNote(note); ok {
 		return idOf(client + rest)
@@ -27,9 +27,10 @@ func ClaimOf(note string) string {
 	return ""
 }
 
-// parseNote takes the note apart. The whole text is the note if it names no owner, or an
-// owner that Label.ID does not confirm. The ID of an entry of another session begins with
-// that of its owner.
+// parseNote splits Entry.Note into the note of the claim, its client and its owner. It returns
+// the whole text as the note, without an owner, if the text names no owner or if Label.ID does
+// not begin with the ID of that owner. In an entry of another session, Label.ID is longer than
+// the ID of its owner.
 func (e *Entry) parseNote() (note, client, owner string) {
 	note, client, rest, ok := cutNote(e.Note)
 	if !ok || !strings.HasPrefix(e.Label.ID, idOf(client+rest)) {
@@ -38,14 +39,15 @@ func (e *Entry) parseNote() (note, client, owner string) {
 	return note, client, client + rest
 }
 
-// cutNote returns the parts of a note, if it has a last line for programs.
+// cutNote returns the parts of the note `all`. ok is false if the note has no last line for
+// programs.
 func cutNote(all string) (note, client, rest string, ok bool) {
 	end := strings.LastIndexByte(all, '\n')
 	client, rest, ok = strings.Cut(all[end+1:], " ")
 	return all[:max(end, 0)], client, rest, ok && end >= 0
 }
 
-// noteText returns the note without its line for programs.
+// noteText returns the note of the entry without the line for programs.
 func (e *Entry) noteText() string {
 	note, _, _ := e.parseNote()
 	return note

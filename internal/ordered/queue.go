@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Tokens of a claim begin at the number of its entry, shifted by tokenBits. A claim may
-// reserve MaxTokens; the tokens above those are for readers beside their writer.
+// The first token of a claim is the number of its entry, shifted by tokenBits. A claim may
+// reserve MaxTokens tokens. The tokens above those are for readers beside the writer.
 const (
 	tokenBits = 10
 	// MaxTokens is how many tokens a claim may reserve: Info.MaxTokens of a store.
@@ -20,7 +20,7 @@ const (
 // tokenOf returns the first token of a claim, from the number of its entry.
 func tokenOf(order uint64) uint64 { return order << tokenBits }
 
-// idOf makes the ID of a claim of its owner.
+// idOf returns Label.ID of the claim with this owner: 16 hexadecimal digits of a hash.
 func idOf(owner string) string {
 	sum := sha256.Sum256([]byte(owner))
 	return hex.EncodeToString(sum[:8])
@@ -57,8 +57,8 @@ func (k Kind) use() string {
 	}
 }
 
-// mismatch returns an error if one of the entries before an entry of kind k says that the
-// name is used for something else. Entries of other programs fit every kind.
+// mismatch returns driver.ErrMismatch if the use of the name by one of the entries in before
+// differs from that of kind k: see use. Entries of other programs fit every kind.
 func mismatch(name string, before []Entry, k Kind) error {
 	for _, e := range before {
 		if e.Label.ID != "" && e.Label.Kind.use() != k.use() {
@@ -69,8 +69,8 @@ func mismatch(name string, before []Entry, k Kind) error {
 }
 
 // blocking returns the entries that a claim with label m waits for: it waits until one of
-// them is removed. before are the entries before its own. The result is nil if the claim
-// holds.
+// them is removed. The parameter before has the entries before that of the claim. blocking
+// returns nil if the claim holds.
 func blocking(before []Entry, m Label) []Entry {
 	keepsOut := func(Entry) bool { return true }
 	switch m.Kind {
@@ -90,8 +90,8 @@ func blocking(before []Entry, m Label) []Entry {
 	return nil
 }
 
-// PermitsOf returns how many permits a name has, to a claim with label m and other entries
-// before it: the first number that one of these entries has, else that in m.
+// PermitsOf returns how many permits a name has for a claim with label m. It is the number in
+// the first entry in before that has one. If none has one, it is the number in m.
 func PermitsOf(before []Entry, m Label) int {
 	for _, e := range before {
 		if e.Label.Kind == Permit && e.Label.Permits > 0 {

@@ -13,15 +13,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// besideOwner is appended to the owner of a writer that was released while readers still
-// share its entry.
+// besideOwner is the suffix of the owner of an entry whose writer was released while readers
+// still share it.
 const besideOwner = ".readers"
 
-// parted is a queue, taken apart into its holders and its waiters.
+// parted is a queue, split into its holders and its waiters.
 type parted struct{ holders, waiters []Entry }
 
-// part separates the holders from the waiters. An entry behind a waiter waits, too. If no
-// entry contains the number of permits, all permits count as held.
+// part splits a queue into holders and waiters. An entry behind a waiter waits, too. If no
+// entry contains the number of permits, all entries for permits hold.
 func part(queue []Entry) parted {
 	permits := PermitsOf(queue, Label{Permits: math.MaxInt})
 	n := 0
@@ -35,9 +35,9 @@ func part(queue []Entry) parted {
 	return parted{queue[:n], queue[n:]}
 }
 
-// readQueue returns the queue of a name, and how many calls that took. At most holders of
-// the holders, and the first waiters, are complete. Entries that were removed meanwhile are
-// left out.
+// readQueue returns the queue of a name, and the number of calls that it made. It completes the
+// first holders, as many as the parameter holders allows, and the first shownMost waiters. It
+// leaves out entries that were removed meanwhile.
 func readQueue(ctx context.Context, v AdminStore, name string, holders int) (p parted, calls int, err error) {
 	queue, err := v.FullQueue(ctx, name)
 	calls = 1
@@ -62,8 +62,8 @@ func readQueue(ctx context.Context, v AdminStore, name string, holders int) (p p
 	return p, calls, err
 }
 
-// entries returns the first holders and the first waiters, at most as many as the arguments
-// say.
+// entries returns the first holders and the first waiters, at most as many of each as the
+// parameters allow.
 func (p *parted) entries(holders, waiters int) (first []*Entry) {
 	for i := range p.holders[:min(holders, len(p.holders))] {
 		first = append(first, &p.holders[i])
@@ -74,7 +74,8 @@ func (p *parted) entries(holders, waiters int) (first []*Entry) {
 	return first
 }
 
-// failed returns the error of one of the sessions that are shown, or nil.
+// failed returns the error of the first session in the parameter sessions whose entry is shown,
+// or nil if no such session failed.
 func (p *parted) failed(sessions map[int64]error) error {
 	for _, entry := range p.entries(shownMost, shownMost) {
 		if err := sessions[entry.Session]; err != nil {
@@ -84,7 +85,8 @@ func (p *parted) failed(sessions map[int64]error) error {
 	return nil
 }
 
-// record describes a name. If failed is not nil, a part of it could not be read.
+// record returns the queue as a Record of name. rests has the remaining times of sessions. If
+// the parameter failed is not nil, it says why the queue or a session could not be read.
 func (p *parted) record(name string, rests map[int64]time.Duration, failed error) admin.Record {
 	r := admin.Record{Name: name, Listeners: -1}
 	switch {
@@ -149,8 +151,9 @@ func (e *Entry) hold(rest time.Duration) admin.Hold {
 	return h
 }
 
-// owner returns the owner of the entry. For another program it consists of the session and
-// the number of the entry, because a program may use one session for all of its locks.
+// owner returns the owner of the entry. The owner of an entry of another program consists of
+// the session and the number of the entry, because a program may use one session for all of
+// its locks.
 func (e *Entry) owner() string {
 	_, _, owner := e.parseNote()
 	switch {

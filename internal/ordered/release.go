@@ -50,7 +50,8 @@ func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, nil
 }
 
-// entriesOf returns the entries of claims, the zero Entry for each that is nil.
+// entriesOf returns the entries of claims, in the same order: for a reader beside its writer
+// the entry of the writer, and for a nil claim the zero Entry.
 func (e *Engine) entriesOf(claims []*claim) []Entry {
 	entries := make([]Entry, len(claims))
 	e.mu.Lock()
@@ -64,8 +65,9 @@ func (e *Engine) entriesOf(claims []*claim) []Entry {
 	return entries
 }
 
-// known returns what the Engine knows of cs, nil for each claim that it does not know. some
-// reports whether it knows any.
+// known returns what the Engine knows about each of cs. It returns nil for a claim that it does
+// not know, that is being released, or that had an earlier session. some is true if at least
+// one of claims is not nil.
 func (e *Engine) known(cs []driver.Claim) (claims []*claim, some bool) {
 	claims = make([]*claim, len(cs))
 	e.mu.Lock()
@@ -79,8 +81,8 @@ func (e *Engine) known(cs []driver.Claim) (claims []*claim, some bool) {
 	return claims, some
 }
 
-// entryKey returns the key of the claim whose entry k has in the store: the writer's for a
-// reader beside its writer.
+// entryKey returns the key of the claim that made the entry of k: for a reader beside its
+// writer the key of the writer, else that of k.
 func (k *claim) entryKey() claimKey {
 	if k.writer != nil {
 		return k.writer.claimKey
@@ -88,8 +90,8 @@ func (k *claim) entryKey() claimKey {
 	return k.claimKey
 }
 
-// confirmMissing reads the queue of k after Store.Has did not find its entry. It returns
-// nil if the entry exists, else why it is gone.
+// confirmMissing reads the queue of k after Store.Has did not find the entry of k. It returns
+// nil if the entry exists, and an error with the reason if it is gone.
 func (e *Engine) confirmMissing(ctx context.Context, k *claim) error {
 	queue, err := e.store.Queue(ctx, k.name, 0, true)
 	switch {
@@ -112,9 +114,9 @@ func (e *Engine) confirmMissing(ctx context.Context, k *claim) error {
 	return gone(driver.ReasonDeleted, "the entry was removed by somebody else")
 }
 
-// Release removes the entry of c, keeps it for c.AtLeast, or leaves it to the readers that
-// share it. If the store does not answer, the next renewal of another claim removes the
-// entry, but not before c.AtLeast has passed.
+// Release removes the entry of c. If c.AtLeast is set, the entry stays for that time. If
+// readers share the entry, it stays until they are released. If the store does not answer, a
+// later renewal of another claim removes the entry, but not before c.AtLeast has passed.
 func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	if err := ctx.Err(); err != nil {
 		return notExecuted(err)
@@ -139,9 +141,9 @@ func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	return nil
 }
 
-// releaseUnknown returns the error for the release of a claim that the Engine does not
-// know. A renewal may have just found its entry missing, too late for the caller that
-// releases it: then the store still has the reason.
+// releaseUnknown returns the error for the release of a claim that the Engine does not know. A
+// renewal may have found that the entry is missing, after the caller decided to release the
+// claim: then the store still has the reason.
 func (e *Engine) releaseUnknown(ctx context.Context, key claimKey) error {
 	if e.current().id == 0 { // the claim has ended with its session
 		return none()
@@ -188,7 +190,8 @@ func (e *Engine) beginRelease(c *driver.Claim) (*claim, func(context.Context, in
 	return k, act
 }
 
-// endRelease records the answer to a release.
+// endRelease records the end of a release of k. Unless the release failed, the Engine forgets k
+// and its readers, or leaves the entry to the readers that still hold.
 func (e *Engine) endRelease(k *claim, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,9 +16,9 @@ type session struct {
 	sent clock.Moment // when the last call that extended it was sent
 }
 
-// remaining returns for how long the session lives at least. It returns 0 if the machine
-// was suspended since the last extension: the store's clock went on meanwhile, so only the
-// store knows.
+// remaining returns for how long the session lives at least. It returns 0 if the machine was
+// suspended since the last extension: the clock of the store continued meanwhile, so only the
+// store knows the remaining time.
 func (s session) remaining(now clock.Moment) time.Duration {
 	if s.id == 0 || now.Suspended(s.sent, s.ttl/10) {
 		return 0
@@ -33,8 +33,9 @@ func (e *Engine) current() session {
 }
 
 // ready returns a session that lives long enough for a new claim, see need. It extends a
-// session that was idle for too long, and replaces one that has ended. With less time the
-// claim would begin near its end, because the core's safety margin may take half of it.
+// session whose remaining time is too short, and opens a new one if the session has ended. A
+// claim in a session with less time would be valid only for a short time, because the safety
+// margin of the core may take half of that time.
 func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) {
 	if s := e.current(); e.enough(s, ttl) {
 		return s, nil
@@ -61,9 +62,9 @@ func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) 
 	return e.open(ctx)
 }
 
-// need returns how long the session must live for a claim with that TTL: two thirds of the
-// session's TTL, because the core renews a claim after a third. A claim with a shorter TTL
-// than the session is not renewed, so it needs all of its own TTL, too.
+// need returns how long the session must live for a claim with that TTL. It is two thirds of
+// the TTL of the session, because the core renews a claim after a third. A claim with a TTL
+// shorter than that of the session is not renewed, so it needs at least its own TTL.
 func (s session) need(ttl time.Duration) time.Duration {
 	least := s.ttl - s.ttl/3
 	if ttl < s.ttl {
@@ -72,7 +73,7 @@ func (s session) need(ttl time.Duration) time.Duration {
 	return least
 }
 
-// enough reports whether s lives for as long as a claim with that TTL needs.
+// enough reports whether the remaining time of s is as long as a claim with that TTL needs.
 func (e *Engine) enough(s session, ttl time.Duration) bool {
 	return s.id != 0 && s.remaining(e.clock.Read()) >= s.need(ttl)
 }
@@ -88,7 +89,8 @@ func (e *Engine) open(ctx context.Context) (s session, err error) {
 	return s, nil
 }
 
-// lose forgets a session that has ended, and its claims, and notifies all clients.
+// lose forgets a session that has ended, and its claims. It calls each function that Notify
+// has registered with 0, if the session was the current one.
 func (e *Engine) lose(id int64) {
 	e.mu.Lock()
 	var listeners []func(uint64)
@@ -109,8 +111,8 @@ func (e *Engine) lose(id int64) {
 	}
 }
 
-// Notify calls hint with 0 when the session has ended, and with each claim of client that
-// was forced, until ctx ends.
+// Notify calls hint with 0 when the session has ended, and with the sequence number of each
+// claim of client that ForceUnlock has ended. It returns the error of ctx when ctx ends.
 func (e *Engine) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -1,14 +1,16 @@
-// Package ordered keeps locks in a store of ordered ephemeral entries, as etcd and
-// ZooKeeper are: a claim is an entry in the queue of its name, the store gives each entry a
-// number that rises, and it drops the entries of a client whose session has ended.
+// Package ordered keeps locks in a store of ordered ephemeral entries, such as etcd or
+// ZooKeeper. A claim is an entry in the queue of its name. The store gives each entry a number
+// that is larger than those of earlier entries, and removes the entries of a client whose
+// session has ended.
 //
-// The holder is not stored anywhere: it follows from the queue. An exclusive claim holds if
-// no entry is before its own, a reader if only readers are, one of N permits if fewer than
-// N are. So claims are granted in the order of their entries, and the number of an entry is
-// the fencing token of its claim.
+// The holder is not stored anywhere: it follows from the queue. An exclusive claim holds if no
+// entry is before its own. A reader holds if only entries of readers are before its own. A
+// claim of one of N permits holds if fewer than N entries are before its own. So claims are
+// granted in the order of their entries, and the number of an entry determines the fencing
+// token of its claim.
 //
 // An Engine has one session for all of its claims. It has no goroutine that extends the
-// session: a caller that tries or renews a claim does.
+// session: the calls that try or renew a claim extend it.
 package ordered
 
 import (
@@ -19,14 +21,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// Store is what the Engine needs of a store. Its errors are those of package driver. A
-// method whose context has ended returns promptly; the store may execute the call later all
-// the same.
+// Store is what the Engine needs of a store. Its errors are those of package driver. A method
+// returns promptly when its context ends; the store may still execute the call later.
 type Store interface {
 	// Open makes a session, which lives for ttl from now, and longer if it is extended.
 	Open(ctx context.Context) (session int64, ttl time.Duration, err error)
 	// Extend makes the session live for ttl from now. An error that is driver.ErrGone says
-	// that it has ended, and all of its entries with it.
+	// that the session has ended, and all of its entries with it.
 	Extend(ctx context.Context, session int64) (ttl time.Duration, err error)
 	// Has reports for each of these entries of the session whether it certainly exists. It
 	// finds an entry by Name, Label and Order. An entry for which it reports false may
@@ -36,17 +37,17 @@ type Store interface {
 	// Label.ID. The list may be incomplete.
 	Own(ctx context.Context, session int64) ([]Entry, error)
 
-	// Enqueue makes an entry for m in the queue of name, behind all others, unless there is
-	// one already. With alone set it makes one only if the queue is empty. It returns the
-	// queue in its order after that. Unless alone is set, the first entry may lack what
-	// names the holder: then its Order is 0, and Queue fills it in when the wait turns out
-	// to be long. An error that is driver.ErrGone says that the session has ended, and that
-	// there is no entry.
+	// Enqueue makes an entry for m in the queue of name, behind all others, unless m has an
+	// entry already. If the parameter alone is true, it makes the entry only if the queue is
+	// empty. It returns the queue after that, in its order. Unless alone is true, the first
+	// entry may lack the fields that name the holder: then its Order is 0, and the Engine
+	// calls Queue with named set if the wait is long. An error that is driver.ErrGone says
+	// that the session has ended, and that there is no entry.
 	Enqueue(ctx context.Context, session int64, name string, m Label, note string, alone bool) ([]Entry, error)
 	// Queue returns the queue of name in its order, as it is at the time of the call or
-	// later. Unless last is 0, entries with a higher Order may be missing. Unless named is
-	// set, the first entry may lack what names the holder. An error that is driver.ErrGone
-	// says that the session has ended.
+	// later. Unless the parameter last is 0, entries with a higher Order than last may be
+	// missing. Unless the parameter named is true, the first entry may lack the fields that
+	// name the holder. An error that is driver.ErrGone says that the session has ended.
 	Queue(ctx context.Context, name string, last uint64, named bool) ([]Entry, error)
 	// Remove removes the entry of m from the queue of name. It reports whether there was
 	// one.
@@ -55,19 +56,19 @@ type Store interface {
 	// position in the queue: see Entry.Shared. It reports whether there is such an entry.
 	Share(ctx context.Context, session int64, name string, m Label) (bool, error)
 
-	// Watch returns when one of these entries in the queue of name is removed or changed,
-	// at once if that has happened already, and also when it cannot be sure that it has
-	// not. An error other than that of ctx says that the Store cannot watch.
+	// Watch returns when one of these entries in the queue of name is removed or changed. It
+	// returns at once if that has happened already, and also if it cannot be sure that
+	// nothing has happened. An error other than that of ctx says that the Store cannot watch.
 	//
-	// gone says that entries has one element, and that this entry was certainly removed.
-	// The entry of a Writer may have become a shared one instead. On gone, a waiter for a
-	// mutex that is alone with the holder reads neither the queue nor its own entry again.
-	// So only a Store that notifies a session when another program removes its entries may
-	// return gone.
+	// gone is true if entries has one element, and if this entry was certainly removed, or
+	// was that of a Writer and became a shared one. After that, a waiter for a mutex whose
+	// entry is directly behind that of the holder reads neither the queue nor its own entry
+	// again. So only a Store that notifies a session when another program removes the
+	// entries of the session may return true.
 	//
-	// before is the entry before the only one of entries, or nil. If the Store can watch
-	// that entry without another request, it calls early when that entry is removed while
-	// Watch still waits.
+	// The parameter before is the entry before the only one of entries, or nil. If the Store
+	// can watch that entry without another request, it calls `early` when that entry is
+	// removed while Watch still waits.
 	Watch(ctx context.Context, name string, entries []Entry, before *Entry, early func()) (gone bool, err error)
 }
 
@@ -93,7 +94,7 @@ const (
 	Permit Kind = "p"
 )
 
-// Label is what the key of an entry says about its claim.
+// Label is the part of a claim that the key of its entry contains.
 type Label struct {
 	Kind    Kind
 	Permits int    // Kind Permit: how many permits the name has, as far as the claim knows
@@ -104,19 +105,19 @@ type Label struct {
 type Entry struct {
 	Name    string
 	Key     string // distinguishes the entries of a queue
-	Order   uint64 // rises with each entry; may be 0 in a queue, except for the entry of the claim that asks
+	Order   uint64 // larger than that of earlier entries; 0 if it was not read, see Store.Enqueue
 	Label   Label
 	Note    string // the note given to Enqueue, or the data of another program
-	Session int64  // the entry ends with it
+	Session int64  // the store removes the entry when this session ends
 	// Shared is true for the entry of a Writer that was released while readers beside it
-	// still hold. Such an entry excludes what the entry of a reader excludes.
+	// still hold. Such an entry excludes the claims that an entry of a reader excludes.
 	Shared bool
 }
 
 // claimKey identifies a claim: the name of its lock, and Label.ID.
 type claimKey struct{ name, id string }
 
-// claim is what the Engine knows of a claim that has an entry, or may have one.
+// claim is what the Engine knows about a claim that has an entry, or may have one.
 type claim struct {
 	claimKey
 	label           Label
@@ -149,7 +150,7 @@ func (k *claim) activeReaders() (n int) {
 	return n
 }
 
-// needed reports whether the entry of k must not be swept.
+// needed reports whether a claim still needs the entry of k, so that sweep must not remove it.
 func (k *claim) needed(now clock.Instant) bool {
 	return !k.releasing || k.pendingReleases > 0 || now < k.keepUntil || k.activeReaders() > 0
 }

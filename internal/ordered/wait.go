@@ -9,23 +9,24 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// longWait is how long a claim waits before its own entry is watched, and before the store
-// is asked for an unknown holder. Most waits end earlier, and save both calls.
+// longWait is how long a claim waits before the waiter watches the claim's own entry, and
+// before it asks the store for an unknown holder. Most waits end earlier, and save both calls.
 const longWait = 250 * time.Millisecond
 
-// blockers is Outcome.Ahead: the entries that a Try has to wait for, and what it knows
-// about them.
+// blockers is the value of Outcome.Ahead: the entries that a refused claim has to wait for, and
+// what its Try knows about them.
 type blockers struct {
 	by            *attempt
 	ahead         []Entry
-	sole          bool   // only one entry is before the claim's, and both are mutexes: the entry of a writer may become one of its readers
-	before        *Entry // the entry before the one ahead, if there is one and both are mutexes
+	sole          bool   // only one entry is before the claim's, and both are mutexes
+	before        *Entry // the entry before the one in ahead; nil unless mutexes set it
 	own           *Entry // of the claim; nil if it has none
 	holderUnknown bool
 	kept          int64 // the session of the first entry, if that keeps a released name taken
 }
 
-// mutexes sets sole or before, if the claim and the entry ahead are mutexes.
+// mutexes sets m.sole or m.before, if the claim and the last entry in the parameter before are
+// mutexes. That parameter has all entries before that of the claim.
 func (m *blockers) mutexes(before []Entry) {
 	n := len(before)
 	switch {
@@ -46,7 +47,7 @@ type watch struct {
 	queue  []Entry       // as it was after the call; nil if that is not known
 }
 
-// ended reports whether the call has returned; false for nil.
+// ended reports whether the call has returned. It returns false if w is nil.
 func (w *watch) ended() bool {
 	if w == nil {
 		return false
@@ -67,17 +68,17 @@ type waiter struct {
 	since       time.Time
 	watch       *watch // of the entries ahead; nil while they are not watched
 	ownWatch    *watch // of the claim's own entry; nil at first
-	askedHolder bool   // another Try was requested, to learn the holder
+	askedHolder bool   // Wait has returned once so that another Try learns the holder
 }
 
-// Waiter returns a Waiter for a claim, which waits until an entry ahead of the claim, or
-// the claim's own, is removed.
+// Waiter returns a Waiter that waits until an entry ahead of the claim is removed, or the own
+// entry of the claim.
 func (e *Engine) Waiter(driver.Claim) driver.Waiter { return &waiter{engine: e} }
 
-// Wait returns when the entries that refused last have changed, with the grant if nothing
-// is ahead any more. If last does not name the holder, a long wait is interrupted once, so
-// that another Try learns it. The watches continue when ctx ends: the next Wait for the
-// same entries misses nothing.
+// Wait returns when one of the entries ahead in the Outcome last has changed. It returns the
+// grant if no entry is ahead any more. If last does not name the holder, a long wait returns
+// early once, so that another Try learns the holder. The watches continue when ctx ends: the
+// next Wait for the same entries misses nothing.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err
@@ -97,7 +98,7 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 		select {
 		case <-w.watch.done:
 			queue, err := w.watch.queue, w.watch.err
-			if w.ownWatch.ended() { // the own entry may have been removed first
+			if w.ownWatch.ended() { // the claim's own entry may have been removed first
 				queue = nil
 			}
 			w.watch.cancel()
@@ -144,12 +145,14 @@ func (w *waiter) prepare(m *blockers) {
 	w.watch = w.engine.watch(func(ctx context.Context) ([]Entry, error) { return w.engine.awaitChange(ctx, m) })
 }
 
-// same reports whether two Tries of a claim found the same entries.
+// same reports whether two Tries of a claim found the same entries ahead, and the same own
+// entry.
 func (m *blockers) same(other *blockers) bool {
 	return m.sameOwn(other) && slices.EqualFunc(m.ahead, other.ahead, func(a, b Entry) bool { return a.Key == b.Key })
 }
 
-// sameOwn reports whether the claim had the same entry in both, or none in both.
+// sameOwn reports whether the claim had the same own entry in m and in the parameter other, or
+// none in both.
 func (m *blockers) sameOwn(other *blockers) bool {
 	if m.own == nil || other.own == nil {
 		return m.own == other.own
@@ -157,8 +160,9 @@ func (m *blockers) sameOwn(other *blockers) bool {
 	return m.own.Order == other.own.Order && m.own.Key == other.own.Key
 }
 
-// untilLongWait returns how long it takes until the wait counts as long. While the holder
-// is unknown, half of the caller's time is long enough.
+// untilLongWait returns the time until the wait counts as long: when longWait has passed. While
+// the holder is unknown, the wait also counts as long when half of the time until the deadline
+// of ctx has passed.
 func (w *waiter) untilLongWait(ctx context.Context, m *blockers) time.Duration {
 	left := longWait - time.Since(w.since)
 	if end, ok := ctx.Deadline(); ok && m.holderUnknown && !w.askedHolder {
@@ -167,7 +171,7 @@ func (w *waiter) untilLongWait(ctx context.Context, m *blockers) time.Duration {
 	return left
 }
 
-// Close ends the watches, without waiting for their goroutines: Drain does.
+// Close ends the watches, and does not wait for their goroutines: Drain waits for them.
 func (w *waiter) Close() {
 	for _, watch := range []*watch{w.watch, w.ownWatch} {
 		if watch != nil {
@@ -188,8 +192,8 @@ func (e *Engine) watch(call func(context.Context) ([]Entry, error)) *watch {
 	return w
 }
 
-// awaitChange returns when the entries that refused a Try have changed. It returns the
-// queue up to the claim's entry, or nil if that is not known.
+// awaitChange returns when one of the entries ahead has changed. It returns the queue, at least
+// up to the entry of the claim, or nil if the queue is not known.
 func (e *Engine) awaitChange(ctx context.Context, m *blockers) ([]Entry, error) {
 	sole := m.sole
 	gone, err := e.store.Watch(ctx, m.by.Name, m.ahead, m.before, func() { sole = e.isSole(ctx, m) })
@@ -202,15 +206,15 @@ func (e *Engine) awaitChange(ctx context.Context, m *blockers) ([]Entry, error) 
 	return e.readUpTo(ctx, m), nil
 }
 
-// isSole reports whether the entry ahead is the only one left before the claim's own.
+// isSole reports whether no entry other than the one ahead is left before the claim's own.
 func (e *Engine) isSole(ctx context.Context, m *blockers) bool {
 	queue := e.readUpTo(ctx, m)
 	i := Find(queue, m.own.Label.ID)
 	return i == 0 || i == 1 && queue[0].Key == m.ahead[0].Key
 }
 
-// readUpTo returns the queue up to the claim's entry, or nil if it cannot be read: then
-// another Try finds out.
+// readUpTo returns the queue, at least up to the entry of the claim. It returns nil if it cannot
+// read the queue: then another Try finds out.
 func (e *Engine) readUpTo(ctx context.Context, m *blockers) []Entry {
 	ctx, cancel := context.WithTimeout(ctx, retry.Timeout(m.by.TTL, 0))
 	defer cancel()
@@ -221,5 +225,6 @@ func (e *Engine) readUpTo(ctx context.Context, m *blockers) []Entry {
 	return queue
 }
 
-// Drain waits until nothing runs in the background: watches of Waiters that were closed.
+// Drain waits until the watches of closed Waiters have ended. It returns the error of ctx if
+// ctx ends before that.
 func (e *Engine) Drain(ctx context.Context) error { return e.watches.Wait(ctx) }
