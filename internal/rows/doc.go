@@ -69,8 +69,8 @@ type Table interface {
 	// the row, and wakes waiters. It reports whether owner had that lease.
 	Force(ctx context.Context, name, owner string, token uint64, reason string) (bool, error)
 
-	// Listen calls `heard` when a name is released that may have waiters, with the name and
-	// the first waiter of its row. It calls live once, as soon as it misses no release any
+	// Listen calls `heard` for each release of a name for which a listening client waits,
+	// with the name and the first waiter in its row. It calls live once, as soon as it misses no release any
 	// more. It returns when the connection is lost or ctx has ended. It returns
 	// errors.ErrUnsupported if the database has no notifications.
 	Listen(ctx context.Context, live func(), heard func(name, next string)) error
