@@ -25,8 +25,8 @@ var (
 	_ admin.Source       = (*Backend)(nil)
 )
 
-// List yields the locks of this package and of other programs. It reads the keys that
-// begin with f.NamePrefix, and the values only of those that look like locks. f.Counters
+// List yields the locks of this package and of other programs. It reads the keys that begin
+// with f.NamePrefix. It reads a value only if the key looks like that of a lock. f.Counters
 // has no effect.
 func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return b.engine.List(ctx, f)
@@ -51,14 +51,14 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 // ForceUnlock deletes the key of exactly the hold h. It writes the reason to a key below
 // "holdfast.forced/", for which the user needs the permission to write. That key stays
 // for a minute, or for the TTL of the holder's lease if that is longer. The holder is
-// notified at once if it listens, see Notify, otherwise at its next renewal. To programs
-// without this package it looks like a deletion.
+// notified at once if it listens, see Notify, otherwise at its next renewal. Programs
+// without this package only see that the key was deleted.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	return b.engine.ForceUnlock(ctx, name, h, reason)
 }
 
-// ForceReasons returns the reasons given to ForceUnlock, as long as etcd has them: see
-// ForceUnlock.
+// ForceReasons returns the reasons given to ForceUnlock. It returns "" for a hold whose
+// reason etcd has not, or not any more: see ForceUnlock.
 func (b *Backend) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	return b.engine.ForceReasons(ctx, ended)
 }
@@ -73,10 +73,10 @@ func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry
 	return b.engine.ReadLog(ctx, f)
 }
 
-// Names reads the keys in their order, without their values, which may be large. The keys
-// of a name are adjacent, except that those of longer names, which begin with it and a
-// slash, may be between them. So a name was seen before only if the previous key was below
-// it, too.
+// Names reads the keys in their order. It does not read their values, which may be large. Only
+// keys that begin with a name and a slash may be between two keys of that name. So Names has
+// yielded the name of a key before only if the previous key begins with that name and a slash,
+// too.
 func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
@@ -116,7 +116,8 @@ func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter
 	}
 }
 
-// page reads the next keys, the first of which is not smaller than the key from.
+// page reads the next keys that are not smaller than the parameter from, and smaller than
+// end.
 func (s *store) page(ctx context.Context, from, end string, b *budget.Budget) (*clientv3.GetResponse, error) {
 	size, err := b.Page(ctx, scanPage)
 	if err != nil {
@@ -153,16 +154,16 @@ func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget)
 	return names, nil
 }
 
-// FullQueue reads the queue. It fills in everything.
+// FullQueue reads the queue. Its entries are complete.
 func (s *store) FullQueue(ctx context.Context, name string) ([]ordered.Entry, error) {
 	return s.Queue(ctx, name, 0, true)
 }
 
-// Complete does nothing, because FullQueue has filled in everything.
+// Complete does nothing, because the entries of FullQueue are complete.
 func (s *store) Complete(context.Context, *ordered.Entry) (bool, error) { return true, nil }
 
-// Remaining asks for the remaining time of a lease. etcd answers in whole seconds, rounded
-// down.
+// Remaining returns the remaining time of a lease, rounded up to seconds. etcd answers in whole
+// seconds, rounded down.
 func (s *store) Remaining(ctx context.Context, session int64) (time.Duration, error) {
 	r, err := s.client.TimeToLive(ctx, clientv3.LeaseID(session))
 	switch {
@@ -174,7 +175,7 @@ func (s *store) Remaining(ctx context.Context, session int64) (time.Duration, er
 	return time.Duration(min(r.TTL+1, r.GrantedTTL)) * time.Second, nil
 }
 
-// Show returns the key of an entry.
+// Show returns the key of an entry, with its lease, its create revision and its value.
 func (s *store) Show(e ordered.Entry) admin.Key {
 	return admin.Key{
 		Name: claimKey(e), Type: "key",

@@ -9,9 +9,9 @@
 //
 //	<name>/<lease, hexadecimal>-<kind>-<number, 16 hexadecimal digits>    the note, and a line with the owner
 //
-// The number is the lowest that no other claim of the process has for this name, so one
-// claim after the other has the same key. etcd keeps deleted keys until the next
-// compaction, and passes them when it reads a queue.
+// The number is the lowest that no other claim of the process has for this name. So claims
+// that follow each other have the same key. That matters because etcd keeps deleted keys until
+// the next compaction, and reads them again for each read of a queue.
 //
 // The kind is x for a mutex, r and w for the sides of a read-write lock, and p3 for one
 // of three permits. Keys of other programs end with their lease: they are exclusive, for
@@ -26,19 +26,20 @@
 // For programs with this package, a name with a slash is an ordinary name. Other programs
 // treat every key below "job/" as a claim of "job", so for them "job" waits for the
 // holder of "job/1". Do not use a slash in names that you share with them. Do not use the
-// name of an election, because its leader is read from the first key. Names must not
-// begin with "holdfast.forced/", which is for the reasons of forced unlocks.
+// name of an election: its programs would read the leader from the key of a lock. Names must
+// not begin with "holdfast.forced/", which is for the reasons of forced unlocks.
 //
 // # Leases
 //
 // A Backend has one lease of etcd for all of its locks, because granting a lease is a
-// write to all members. Renewals extend it, and after some time the next lock does. The
-// lease is not revoked: it ends when it is not extended any more.
+// write to all members. Renewals extend the lease. If nothing has extended it for some time,
+// the next lock extends it. The Backend does not revoke the lease: it ends when nothing
+// extends it any more.
 //
 // The key of a name that stays taken after its release, see driver.Caps.AtLeast, gets a
-// lease of its own, in whole seconds. The server grants two at least, with its default
-// settings: 0.3 s become 2 s. The create revision stays, so that the key is before those
-// of all waiters.
+// lease of its own, in whole seconds. With its default settings, the server grants two
+// seconds at least: 0.3 s become 2 s. The create revision stays, so that the key is before
+// those of all waiters.
 //
 // The server must be 3.5.23 or newer, of 3.6 at least 3.6.5. Older servers may report
 // that they extended a lease although it was revoked.
@@ -56,15 +57,16 @@ import (
 
 const (
 	defaultTTL = 30 * time.Second
-	// maxName leaves room for the other keys of a request, and for other programs.
+	// maxName is the longest name in bytes. It leaves room in a request for the keys of other
+	// names, and in a queue for the keys of other programs.
 	maxName = 4096
 )
 
 // Options are the settings of a Backend. The zero value has the defaults.
 type Options struct {
-	// TTL is how long all locks of a process stay after its death: the TTL of its lease
-	// in etcd, rounded up to whole seconds. The server may grant a longer one. 0 means 30
-	// s.
+	// TTL is how long all locks of a process stay after the process has died: the TTL of its
+	// lease in etcd, rounded up to whole seconds. The server may grant a longer TTL. 0 means
+	// 30 s.
 	TTL time.Duration
 }
 
@@ -84,8 +86,9 @@ var (
 // New returns a Backend over client. The caller closes client after the last use of the
 // Backend. New does no I/O. opts may be nil.
 //
-// If client has no answer to a renewal after two thirds of its time, the renewal is also
-// made over a new connection with the settings of client, which is closed afterwards.
+// If client has no answer to a renewal after two thirds of the time that the renewal may
+// take, the Backend also makes the renewal over a new connection with the settings of client.
+// It closes that connection afterwards.
 func New(client *clientv3.Client, opts *Options) *Backend {
 	ttl := defaultTTL
 	if opts != nil && opts.TTL > 0 {
@@ -94,7 +97,7 @@ func New(client *clientv3.Client, opts *Options) *Backend {
 	return &Backend{engine: ordered.New(&store{client: client, extra: &extraConns{client: client}, ttl: ttl}), ttl: ttl}
 }
 
-// Info describes the store.
+// Info returns what the store can do.
 func (b *Backend) Info() driver.Info {
 	return driver.Info{
 		Name: "etcd",
@@ -120,35 +123,35 @@ func (b *Backend) Info() driver.Info {
 // claim that is not granted keeps its key, unless NoQueue is set. The first Try asks all
 // servers for their versions, and returns an error if one is too old.
 //
-// If there is a key without a lease below the name, Try returns driver.ErrMismatch,
-// because such a key never ends.
+// If a key of the name has no lease, Try returns driver.ErrMismatch, because etcd never
+// removes such a key.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	return b.engine.Try(ctx, c)
 }
 
-// Renew extends the lease, with one call for all concurrent callers, and compares the keys
-// of cs, a hundred in each call. The result of a claim without a key is a
+// Renew extends the lease, with one call for all concurrent callers, and checks that the keys
+// of cs exist, a hundred keys in each call. The result of a claim without a key is a
 // *driver.GoneError. Once in a third of the TTL Renew lists the keys of the lease, and
 // deletes those that no claim needs.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	return b.engine.Renew(ctx, cs)
 }
 
-// Release deletes the key of c, or leaves it for c.AtLeast to a lease of its own. It
-// returns a *driver.GoneError if there was none.
+// Release deletes the key of c. If c.AtLeast is set, the key stays for that time, with a lease
+// of its own. Release returns a *driver.GoneError if c had no key.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return b.engine.Release(ctx, c)
 }
 
-// Waiter returns a Waiter for c, which watches the key before that of c and the key of c.
-// When the key before is deleted, it reads the queue, and returns the grant if c is the
-// first. All watches of a client share one stream, which ends with the last watch.
+// Waiter returns a Waiter for c. It watches the keys that c waits for and, in a long wait, the
+// key of c. When a key that c waits for is deleted, it reads the queue, and returns the grant
+// if c holds. All watches of a client share one stream, which ends with the last watch.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter { return b.engine.Waiter(c) }
 
 // Notify calls hint with 0 when a renewal or a try has found that the lease has ended. It
-// calls hint with the claims of client that ForceUnlock of any program has ended; one
-// watch finds them. Without the permission to read the keys below "holdfast.forced/" it
-// reports only the lease.
+// calls hint with Claim.Seq of each claim of client that a ForceUnlock of any program has
+// ended: it watches the keys below "holdfast.forced/". Without the permission to read these
+// keys it reports only the end of the lease.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	return b.engine.Notify(ctx, client, hint)
 }

@@ -14,9 +14,9 @@ import (
 // errLeaseEnded says that etcd does not know the lease.
 var errLeaseEnded = fmt.Errorf("the lease in etcd has ended: %w", driver.ErrGone)
 
-// errorOf turns an error of the client into one of package driver, as far as it says what
-// became of the call. The client repeats a write only if it was certainly not sent. After
-// any other error the outcome is indeterminate.
+// errorOf returns an error of the client as one of package driver if the error shows the
+// outcome of the call. The client repeats a write only if the write was certainly not sent.
+// errorOf returns any other error unchanged: the outcome is indeterminate.
 func (s *store) errorOf(err error) error {
 	is := func(some ...error) bool {
 		return slices.ContainsFunc(some, func(e error) bool { return errors.Is(err, e) })

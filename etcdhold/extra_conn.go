@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	// assumeSilentFor is for how long a client counts as silent after it has not answered.
-	// Meanwhile a renewal does not wait for the client before it uses an extra connection.
+	// assumeSilentFor is for how long a client counts as silent after an extra connection
+	// answered and the client did not. Meanwhile a renewal uses an extra connection from its
+	// beginning.
 	assumeSilentFor = 30 * time.Second
-	// shareFor is for how long other calls share an extra connection. An older one may be
-	// silent, too.
+	// shareFor is for how long further calls begin to use an extra connection. The member
+	// behind an older one may have stopped responding, too.
 	shareFor = 100 * time.Millisecond
 )
 
@@ -24,19 +25,19 @@ type requests interface {
 	clientv3.Lease
 }
 
-// extraConns opens connections in addition to those of a client. A client has one to each
-// member, and with its defaults it notices only after many minutes that a connection is
-// dead.
+// extraConns opens connections in addition to those of a client. A client has one connection
+// to each member. With its default settings it notices only after many minutes that a
+// connection is dead.
 type extraConns struct {
 	client *clientv3.Client
 
 	mu          sync.Mutex
 	silentUntil time.Time  // until then the client counts as silent
-	last        *extraConn // the one made last; nil if it is closed
+	last        *extraConn // the connection that was made last; nil if it is closed
 	made        int
 }
 
-// extraConn is one of these connections. Calls at about the same time share it.
+// extraConn is one of these connections. Calls that begin within shareFor share it.
 type extraConn struct {
 	requests
 	since time.Time
@@ -44,9 +45,10 @@ type extraConn struct {
 	close func()
 }
 
-// renewal makes a call as firstAnswer does. The last attempt uses an extra connection, too,
-// and so does the first attempt while the client counts as silent. Each attempt also uses
-// the client, because the extra connection may lead to the member that is silent.
+// renewal makes a call with the attempts of firstAnswer. Each attempt uses the client. The last
+// attempt also uses an extra connection, and so does the first attempt while the client counts
+// as silent. The client is still used then, because the extra connection may lead to the member
+// that does not respond.
 func renewal[T any](ctx context.Context, b *extraConns, ask func(context.Context, requests) (T, error)) (T, error) {
 	own := func(ctx context.Context) (answer T, err error) {
 		if answer, err = ask(ctx, b.client); err == nil {
@@ -85,7 +87,8 @@ func (b *extraConns) assumeSilent(silent time.Duration) {
 	b.silentUntil = time.Now().Add(silent)
 }
 
-// open returns a connection, to the next member if it is a new one. It does no I/O.
+// open returns the extra connection that was made last, if that was less than shareFor ago.
+// Else it returns a new one to the next member. It does no I/O.
 func (b *extraConns) open() (*extraConn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// forcedBelow is the prefix of the keys with the reasons of forced unlocks. forcedID
-	// stands before the ID of the claim in such a key. No lock has such a key.
+	// forcedBelow is the prefix of the keys with the reasons of forced unlocks. In such a
+	// key, forcedID is before the ID of the claim. No lock has such a key.
 	forcedBelow = "holdfast.forced/"
 	forcedID    = "/reason-"
 	// forcedLeast is for how long a reason is kept at least.
@@ -23,7 +23,7 @@ const (
 func forcedKey(name, id string) string { return forcedBelow + name + forcedID + id }
 
 // Force deletes the key and writes the reason in one transaction. The reason has a lease of
-// its own, so that it outlives both processes.
+// its own, so that it stays when the process of the holder or of the operator ends.
 func (s *store) Force(ctx context.Context, e ordered.Entry, id, reason string) (bool, error) {
 	held, err := s.client.TimeToLive(ctx, clientv3.LeaseID(e.Session))
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *store) Force(ctx context.Context, e ordered.Entry, id, reason string) (
 	if err != nil {
 		return false, s.errorOf(err)
 	}
-	return r.Succeeded, nil // else the lease has no key, and ends by itself
+	return r.Succeeded, nil // if not, the new lease has no key, and expires
 }
 
 // Reason reads the key with the reason.

@@ -28,8 +28,8 @@ func keyOf(lease int64, name string, m ordered.Label, suffix string) string {
 }
 
 // parseKey returns the name and the label in a key. ok reports whether it is the key of a
-// claim, of this package or another program: such a key has a lease after its last slash.
-// So a key of "job/1" is not one of "job". Label.ID is the suffix of the key.
+// claim, of this package or another program: such a key has the ID of a lease after its last
+// slash. So a key of "job/1" is not one of "job". Label.ID is the suffix of the key.
 func parseKey(key string) (name string, m ordered.Label, ok bool) {
 	slash := strings.LastIndexByte(key, '/')
 	if slash < 0 {
@@ -74,7 +74,8 @@ const shared = " shared"
 func claimKey(e ordered.Entry) string { return strings.TrimSuffix(e.Key, shared) }
 
 // parseEntry returns the entry of a key below name. ok is false if the key is not that of a
-// claim of name. An error says that the key has no lease, so it is not a lock.
+// claim of name. The error is driver.ErrMismatch if the key has no lease, so that it is not
+// the key of a lock.
 func parseEntry(kv *mvccpb.KeyValue, name string) (e ordered.Entry, ok bool, err error) {
 	of, m, ok := parseKey(string(kv.Key))
 	if !ok || of != name {

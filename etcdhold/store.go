@@ -20,7 +20,7 @@ type store struct {
 	client  *clientv3.Client
 	extra   *extraConns
 	ttl     time.Duration
-	checked bool // the servers are new enough; used by Open alone, of which one runs at a time
+	checked bool // the servers are new enough; only Open uses it, and one Open runs at a time
 	keys    suffixes
 }
 
@@ -40,8 +40,9 @@ func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err
 	return int64(r.ID), time.Duration(r.TTL) * time.Second, nil
 }
 
-// Extend extends the lease once. The client's own loop counts the TTL from the receipt of
-// the answers, so it would notice the end of the lease too late.
+// Extend extends the lease once. It does not use the loop of the client that keeps a lease
+// alive: that loop counts the TTL from the receipt of each answer, so it would notice the end
+// of the lease too late.
 func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error) {
 	r, err := renewal(ctx, s.extra, func(ctx context.Context, over requests) (*clientv3.LeaseKeepAliveResponse, error) {
 		return over.KeepAliveOnce(ctx, clientv3.LeaseID(session))
@@ -52,13 +53,14 @@ func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error
 	return time.Duration(r.TTL) * time.Second, nil
 }
 
-// Has compares the leases of the keys, readsAtOnce in each transaction. The answer is short
-// if all keys exist. A list of all keys of the lease would cost as much for a few claims. A
-// key with the lease of the session belongs to the claim that has its suffix.
+// Has compares the leases of the keys with the session, readsAtOnce keys in each transaction.
+// The answer of etcd is short if all keys exist. A list of all keys of the lease would be long
+// even if there are few claims to check. A key with the lease of the session belongs to the
+// claim that has its suffix.
 func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry) ([]bool, error) {
 	there := make([]bool, len(entries))
 	var keys []string
-	var at []int // of keys, in entries
+	var at []int // for each of keys, its index in entries
 	for i, e := range entries {
 		if suffix, ok := s.keys.textFor(session, e.Name, e.Label.ID); ok {
 			keys, at = append(keys, keyOf(session, e.Name, e.Label, suffix)), append(at, i)
@@ -126,10 +128,10 @@ func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error)
 	return entries, nil
 }
 
-// Enqueue puts the key, unless there is one, and reads the queue in the same transaction.
+// Enqueue puts the key, unless it exists, and reads the queue in the same transaction.
 func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	entries, taken, err := s.enqueue(ctx, session, name, m, note, alone, 0)
-	if taken && !alone { // by a released claim of this process that keeps the name; there is at most one
+	if taken && !alone { // by a released claim of this process, for Claim.AtLeast; there is at most one
 		entries, _, err = s.enqueue(ctx, session, name, m, note, alone, 1)
 	}
 	return entries, err
@@ -163,7 +165,7 @@ func (s *store) enqueue(ctx context.Context, session int64, name string, m order
 	return entries, taken, err
 }
 
-// Queue reads the queue. Each entry has its note.
+// Queue reads the queue. Its entries are complete.
 func (s *store) Queue(ctx context.Context, name string, last uint64, _ bool) ([]ordered.Entry, error) {
 	r, err := s.client.Get(ctx, below(name), clientv3.WithPrefix(), clientv3.WithMaxCreateRev(int64(last)))
 	if err != nil {
@@ -219,13 +221,13 @@ func (s *store) Keep(ctx context.Context, session int64, name string, m ordered.
 		return false, err
 	}
 	if !r.Succeeded {
-		_, _ = s.client.Revoke(ctx, kept.ID) // else it ends by itself
+		_, _ = s.client.Revoke(ctx, kept.ID) // if that fails, the lease expires
 	}
 	return r.Succeeded, nil
 }
 
-// Share puts the key a second time, with the same value and lease: its version says that it
-// is shared. Other programs wait for it as before.
+// Share puts the key a second time, with the same value and lease: a version above 1 means
+// that the entry is shared. Other programs wait for the key as before.
 func (s *store) Share(ctx context.Context, session int64, name string, m ordered.Label) (bool, error) {
 	use := s.keys.begin(session, name, m.ID, -1)
 	key := keyOf(session, name, m, use.text)

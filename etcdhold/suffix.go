@@ -12,28 +12,28 @@ import (
 )
 
 // suffixes assigns the last parts of the keys of one lease. Each claim that has a key, or
-// may have one, has the lowest suffix that no other claim of its name has. So later claims
-// reuse the keys of earlier ones: when etcd reads a queue, it also reads the keys that were
-// deleted since the last compaction.
+// may have one, has the lowest suffix that no other claim of its name had when it got its own.
+// So later claims reuse the keys of earlier ones. That saves time: when etcd reads a queue, it
+// also reads the keys that were deleted since the last compaction.
 //
 // A suffix is not reused while a call for its key is under way, nor after a call without an
 // answer: etcd might execute that call when the key belongs to another claim.
 type suffixes struct {
 	mu     sync.Mutex
 	lease  int64
-	byName map[string][]suffix // a suffix is the index, in hexadecimal digits
+	byName map[string][]suffix // the text of a suffix is its index, in hexadecimal digits
 }
 
 // suffix is the state of a suffix. The zero value is free.
 type suffix struct {
-	id            string // of the claim; "" if that has no key any more
-	calls         int    // under way
+	id            string // of the claim; "" if the claim has no key any more
+	calls         int    // how many calls for the key are under way
 	exists        bool   // etcd has answered that there is a key
 	removed       bool   // the key was removed
 	indeterminate bool   // a call had no answer
 }
 
-// use is a call for the key of a claim, from before it is sent until it is answered.
+// use identifies the key of a claim from the beginning of a call for the key to its end.
 type use struct {
 	lease int64
 	name  string
@@ -48,9 +48,10 @@ func (s *suffixes) reset(lease int64) {
 	s.lease, s.byName = lease, make(map[string][]suffix)
 }
 
-// begin records a call for the key of a claim, and returns the suffix of the claim. A claim
-// without a suffix gets the lowest free one that is at least from. If from is negative, or
-// the lease has ended, it gets none: then the text is its ID, a suffix that no key has.
+// begin records the beginning of a call for the key of a claim, and returns the suffix of the
+// claim. A claim without a suffix gets the lowest free one that is not lower than the parameter
+// from. If that parameter is negative, or the lease has ended, the claim gets none: then
+// use.text is the ID of the claim, a suffix that no key has.
 func (s *suffixes) begin(lease int64, name, id string, from int) use {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +73,7 @@ func (s *suffixes) begin(lease int64, name, id string, from int) use {
 }
 
 // textFor returns the suffix of a claim, for a call that changes no key. ok is false if the
-// claim has none.
+// claim has no suffix.
 func (s *suffixes) textFor(lease int64, name, id string) (text string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,9 +84,9 @@ func (s *suffixes) textFor(lease int64, name, id string) (text string, ok bool) 
 // textOf returns the text of the suffix with index i.
 func textOf(i int) string { return fmt.Sprintf("%0*x", idLength, i) }
 
-// claimOf returns the ID of the claim with a suffix, or the suffix itself if no claim has
-// its key any more. ok is false if the suffix is free: another claim may get it at any
-// time.
+// claimOf returns the ID of the claim with a suffix. If the suffix is not free, but no claim
+// has its key any more, claimOf returns the suffix itself. ok is false if the suffix is free:
+// another claim may get it at any time.
 func (s *suffixes) claimOf(lease int64, name, text string) (id string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +97,8 @@ func (s *suffixes) claimOf(lease int64, name, text string) (id string, ok bool) 
 	return "", false
 }
 
-// endPut records the end of a call that puts the key if there is none. there says whether
-// the key exists after it.
+// endPut records the end of a call that puts the key if it does not exist. `there` says whether
+// the key exists after the call.
 func (s *suffixes) endPut(u use, there bool, err error) {
 	s.end(u, err, func(x *suffix) {
 		if x.exists = there; there { // a Try after a Release has put the key again
@@ -114,9 +115,9 @@ func (s *suffixes) endRemove(u use, err error) {
 // endShare records the end of a call that changes the key only if it exists.
 func (s *suffixes) endShare(u use, err error) { s.end(u, err, func(*suffix) {}) }
 
-// end records the end of a call. If the call was answered, answer changes the state. After
-// the last call for a removed key its suffix is free. If one of the calls had no answer, it
-// is never used again.
+// end records the end of a call. If the call was answered, the function answer changes the
+// state of the suffix. After the last call for a removed key its suffix is free. If one of the
+// calls had no answer, the suffix is never used again for this lease.
 func (s *suffixes) end(u use, err error, answer func(*suffix)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

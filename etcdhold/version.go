@@ -26,7 +26,7 @@ func (s *store) checkVersions(ctx context.Context) error {
 	servers := s.client.Endpoints()
 	answers := make(chan answer, len(servers))
 	var wg sync.WaitGroup
-	defer wg.Wait() // the other calls end with the context
+	defer wg.Wait() // cancel ends the other calls
 	defer cancel()
 	for _, server := range servers {
 		wg.Go(func() {

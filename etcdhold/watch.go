@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// Watch watches from the current revision, and compares the keys once the watch has begun.
-// The server would serve a watch from an earlier revision only ten times a second, with all
-// other watches that have to catch up. For more than one entry Watch watches the whole
-// queue. It never calls early, because that would take a second watch.
+// Watch watches from the current revision, and reads the entries once the watch has begun. It
+// does not watch from an earlier revision, because the server looks for events of such watches
+// only ten times a second. For more than one entry, Watch watches the whole queue. It never
+// calls its last parameter, because that would need a second watch. gone is always false.
 func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry, _ *ordered.Entry, _ func()) (gone bool, err error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
@@ -78,7 +78,7 @@ func watchFailure(ctx context.Context, r clientv3.WatchResponse) error {
 	return errWatchEnded
 }
 
-// concerns reports whether the key of one of the entries was changed or removed.
+// concerns reports whether an event in r changed or removed the key of one of entries.
 func concerns(r clientv3.WatchResponse, entries []ordered.Entry) bool {
 	return slices.ContainsFunc(r.Events, func(event *clientv3.Event) bool {
 		return slices.ContainsFunc(entries, func(e ordered.Entry) bool { return claimKey(e) == string(event.Kv.Key) })
