@@ -18,16 +18,18 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// What follows shows operators what a majority of the members has. A hold that fewer members
-// have is being acquired or released, or was left behind.
+// The functions below show operators the holds that a majority of the members has. A hold that
+// fewer members have is being acquired or released, or an earlier call did not release it
+// everywhere.
 
 var _ admin.Source = (*Backend)(nil)
 
-// errNoSource is the error if the members cannot list their locks.
+// errNoSource is the error of a member that cannot list its locks.
 var errNoSource = fmt.Errorf("quorum: the members do not tell what is locked: %w", errors.ErrUnsupported)
 
-// List yields the names that a majority of the members has. It reads all members first.
-// If it could not read a majority completely, it ends with an error.
+// List yields the names that have the same hold at a majority of the members. It reads all
+// members before it yields the first name. It ends with an error if it could not read a
+// majority of the members completely.
 func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
 		lists, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (list map[string]admin.Record, err error) {
@@ -61,8 +63,8 @@ func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Reco
 	}
 }
 
-// Get returns the state of names at a majority of the members. A name that only a
-// minority holds counts as free.
+// Get returns the state of names at a majority of the members. A name whose hold only a
+// minority of the members has counts as free.
 func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	answers, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) ([]admin.Record, error) {
 		return s.Get(ctx, names...)
@@ -84,8 +86,8 @@ func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, err
 	return records, err
 }
 
-// Describe returns the state of name at a majority, and the keys of all members, each
-// with its member.
+// Describe returns the state of name at a majority, and the keys of all members. The name
+// of each key begins with its member.
 func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
 	details, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (admin.Detail, error) {
 		return s.Describe(ctx, name)
@@ -109,8 +111,8 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 	return merged, nil
 }
 
-// ForceUnlock ends the hold at all members. It returns nil if a majority answered, unless
-// a majority of all members did not have the hold any more.
+// ForceUnlock ends the hold at all members. It returns nil if a majority of the members
+// answered. It returns driver.ErrGone if a majority did not have the hold any more.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	answers, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (gone bool, err error) {
 		err = forceAt(ctx, s, name, h, reason)
@@ -128,14 +130,14 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 			gone++
 		}
 	}
-	if gone >= b.majority { // if a minority had it, it was left behind
+	if gone >= b.majority { // a hold of a minority is no hold of the quorum
 		return &driver.GoneError{Reason: driver.ReasonNotOwner, Detail: "a majority of the members does not keep that hold any more"}
 	}
 	return nil
 }
 
-// forceAt ends the hold of h's owner as the member has it: it may differ from member to
-// member.
+// forceAt ends the hold of h.Owner at one member. It looks up the hold as that member has it,
+// because its owner there contains the number of an attempt, and other fields may differ.
 func forceAt(ctx context.Context, s admin.Source, name string, h admin.Holder, reason string) error {
 	records, err := s.Get(ctx, name)
 	if err != nil {
@@ -147,7 +149,7 @@ func forceAt(ctx context.Context, s admin.Source, name string, h admin.Holder, r
 			break
 		}
 	}
-	return s.ForceUnlock(ctx, name, h, reason) // if the hold is gone, the member returns that
+	return s.ForceUnlock(ctx, name, h, reason) // returns driver.ErrGone if the hold is gone
 }
 
 // ownerOf returns the owner of a claim, from the owner of its attempt at a member; see
@@ -160,8 +162,8 @@ func ownerOf(member string) string {
 	return strings.TrimSuffix(member, "."+number)
 }
 
-// ForceReasons returns errors.ErrUnsupported: the members know only the owners of
-// attempts, and the attempt of an ended hold is not known any more.
+// ForceReasons returns errors.ErrUnsupported: the members know a hold only by the owner of
+// its attempt, and that owner is not known any more when the hold has ended.
 func (b *Backend) ForceReasons(context.Context, []admin.Ended) ([]string, error) {
 	return nil, fmt.Errorf("quorum: no reasons of force unlocks: %w", errors.ErrUnsupported)
 }
@@ -178,12 +180,13 @@ func errNoLog() error {
 	return fmt.Errorf("quorum: no event log: %w", errors.ErrUnsupported)
 }
 
-// restLeast is the least time that the other members have when a majority has answered.
-// They have as much time again as the majority took.
+// restLeast is the shortest time that askAll waits for the other members after a majority has
+// answered. If the majority took longer, askAll waits for that time again.
 const restLeast = 100 * time.Millisecond
 
-// askAll asks all members at the same time, and returns their answers by number, also the
-// partial answer of one that failed. The error is nil if a majority answered.
+// askAll asks all members at the same time, and returns their answers in the order of the
+// members, also the partial answer of a member that failed. The error is nil if a majority
+// answered without an error.
 func askAll[T any](ctx context.Context, b *Backend, ask func(context.Context, admin.Source) (T, error)) ([]T, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -220,8 +223,9 @@ func askAll[T any](ctx context.Context, b *Backend, ask func(context.Context, ad
 	return answers, errors.Join(errs...)
 }
 
-// merge makes one record of those of the members: with the holds that a majority has, each
-// for as long as a majority will have it.
+// merge returns one record of name from the records of the members. It has the holds that a
+// majority of the members has. The remaining time of a hold is that for which a majority will
+// have it.
 func (b *Backend) merge(name string, copies []admin.Record) admin.Record {
 	merged := admin.Record{Name: name}
 	holds, kinds := map[string][]admin.Hold{}, map[admin.Kind]int{}
@@ -251,7 +255,7 @@ func (b *Backend) merge(name string, copies []admin.Record) admin.Record {
 	return merged
 }
 
-// mergeHold makes one hold of those that the members have of one owner.
+// mergeHold returns one hold from the holds that members have of the same owner.
 func (b *Backend) mergeHold(same []admin.Hold) admin.Hold {
 	last := func(field func(admin.Hold) time.Duration) time.Duration {
 		all := make([]time.Duration, len(same))

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// callTimeout returns the timeout of calls to nodes that do not answer. It leaves the
-// caller, whose context may end soon, time for the answers of the others. Without a
-// deadline it is a twentieth of the lease.
+// callTimeout returns the timeout of the calls to the nodes. It is at most half of the time
+// until the deadline of ctx, so that the caller has time left when a node does not answer.
+// Without a deadline it is a twentieth of the lease, within bounds.
 func callTimeout(ctx context.Context, ttl time.Duration) time.Duration {
 	const least = 10 * time.Millisecond
 	deadline, ok := ctx.Deadline()
@@ -19,8 +19,8 @@ func callTimeout(ctx context.Context, ttl time.Duration) time.Duration {
 	return max(min(time.Until(deadline)/2, max(ttl/4, 2*least), 2*time.Second), time.Millisecond)
 }
 
-// grace returns how long a call waits for nodes that did not answer the last time, if the
-// others are enough.
+// grace returns how long a call waits for slow nodes, which did not answer the last time, if
+// the other nodes are a majority.
 func grace(callTimeout time.Duration) time.Duration { return callTimeout / 8 }
 
 // reply is the answer of one node.
@@ -29,7 +29,8 @@ type reply[T any] struct {
 	value T
 }
 
-// flight is the state that the calls of one ask share. The last of them ends their context.
+// flight is the state that the calls of one ask share. The last call that ends cancels the
+// context of all.
 type flight struct {
 	cancel context.CancelFunc
 	left   atomic.Int64
@@ -41,11 +42,11 @@ func (f *flight) land() {
 	}
 }
 
-// ask runs fn for each of nodes at the same time. It passes the answers to take, in the
-// order in which they arrive, until take returns true. Then it returns nil, and also if no
-// further answer is worth waiting for. If ctx ends first, it ends all calls and returns
-// ctx's error. In the other cases fn goes on in the background, within limit, for the nodes
-// that have not answered.
+// ask calls fn for each of nodes at the same time. It passes the answers to the function take,
+// in the order in which they arrive. It returns nil when take returns true, when all nodes
+// have answered, when the time limit has passed, or when only slow nodes have not answered
+// after grace. In these cases the calls of fn that have not ended continue in the background
+// until the time limit. If ctx ends first, ask ends all calls and returns the error of ctx.
 func ask[T any](ctx context.Context, b *Backend, limit time.Duration, nodes []int,
 	fn func(ctx context.Context, node int) T, take func(node int, answer T) (enough bool),
 ) error {
@@ -91,8 +92,8 @@ func ask[T any](ctx context.Context, b *Backend, limit time.Duration, nodes []in
 	return nil
 }
 
-// slowOnly reports whether all nodes in waiting did not answer the last time either, and
-// the others are enough without them.
+// slowOnly reports whether all nodes in waiting are slow, and the nodes that are not slow are a
+// majority.
 func (b *Backend) slowOnly(waiting map[int]bool) bool {
 	quick := 0
 	for i, n := range b.nodes {
@@ -106,8 +107,8 @@ func (b *Backend) slowOnly(waiting map[int]bool) bool {
 	return quick >= b.majority
 }
 
-// giveUpOn records that nodes did not answer in time, even if their calls do not end with
-// their contexts.
+// giveUpOn records that the nodes in waiting are slow, because they did not answer in time. It
+// does not wait for their calls, which may continue after their contexts have ended.
 func (b *Backend) giveUpOn(waiting map[int]bool) {
 	for i := range waiting {
 		b.nodes[i].slow.Store(true)

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// rememberFor is the shortest time for which a claim that was given up is refused.
+// rememberFor is the shortest time for which tries of a claim that was given up are refused.
 const rememberFor = 5 * time.Second
 
 // claimID identifies a claim.
@@ -17,9 +17,9 @@ type claimID struct{ name, owner string }
 
 func idOf(c driver.Claim) claimID { return claimID{c.Name, c.Owner} }
 
-// attempt is the state of one claim at the nodes. If a claim is refused, it releases what
-// it got, and its next try is another attempt with another owner. So the next attempt
-// cannot be hit by the releases of the first, which may still be on their way.
+// attempt is the state of one claim at the nodes. If a try of the claim is refused, the Backend
+// releases the grants that the attempt got, and the next try is another attempt with another
+// owner. So releases of the first attempt that arrive late do not affect the next attempt.
 type attempt struct {
 	id     claimID
 	owner  string        // at the nodes: the claim's owner and the number of the attempt
@@ -30,16 +30,16 @@ type attempt struct {
 	won     bool          // a majority granted it
 	closed  bool          // it is being released: no further grant may be added
 	changed chan struct{} // closed and replaced when another seat has ended
-	expires time.Time     // when the nodes have dropped it by themselves
+	expires time.Time     // the leases of the attempt at all nodes have expired by then
 }
 
 // seat is the state of an attempt at one node.
 type seat struct {
 	sem chan struct{} // capacity 1: one Try or Release at the node at a time
 
-	held          bool      // the node granted it, and has not reported that it is gone
-	counts        bool      // its renewals count: it was held at the last renewal by a majority
-	heldFrom      time.Time // when it was known to be held
+	held          bool      // the node granted the attempt, and has not reported that it is gone
+	counts        bool      // renewals of this node count for the majority, see Renew
+	heldFrom      time.Time // when the grant of the node arrived
 	indeterminate bool      // a try ended without an answer, and may still arrive
 
 	end ending
@@ -50,10 +50,10 @@ type seat struct {
 type ending int
 
 const (
-	pending  ending = iota // it has not ended, as far as is known
-	unused                 // the node has nothing of it, because no try was sent
-	released               // the node released it
-	lost                   // the node had nothing of it any more
+	pending  ending = iota // the seat has not ended, as far as is known
+	unused                 // the node has nothing of the attempt, and no try is indeterminate
+	released               // the node released the attempt
+	lost                   // the node had nothing of the attempt any more
 )
 
 // current returns the attempt for a try of c, or an error if c was given up.
@@ -105,7 +105,7 @@ func (b *Backend) forget(a *attempt) {
 	}
 }
 
-// giveUp refuses later tries of c.
+// giveUp records that later tries of c are refused: for the TTL, and for at least rememberFor.
 func (b *Backend) giveUp(c driver.Claim) {
 	now := time.Now()
 	b.mu.Lock()
@@ -114,8 +114,8 @@ func (b *Backend) giveUp(c driver.Claim) {
 	b.ended[idOf(c)] = now.Add(max(c.TTL, rememberFor))
 }
 
-// sweep drops what has expired, after as many calls as there are entries, so that a call
-// checks one of them on average.
+// sweep drops attempts and entries of b.ended that have expired. It does so after as many calls
+// as there are of them, so that a call checks one of them on average.
 func (b *Backend) sweep(now time.Time) {
 	b.calls++
 	if b.calls <= len(b.open)+len(b.ended) {
@@ -134,14 +134,15 @@ func (b *Backend) sweep(now time.Time) {
 	}
 }
 
-// at returns c as the nodes know it.
+// at returns c as the nodes know it: with the owner of the attempt, and with NoQueue.
 func (a *attempt) at(c driver.Claim) driver.Claim {
 	c.Owner = a.owner
-	c.NoQueue = true // the queues of several nodes may have different orders, and their first ones would wait for each other
+	c.NoQueue = true // the first waiters in queues with different orders would wait for each other
 	return c
 }
 
-// extend records that nodes may keep the attempt for another ttl.
+// extend records that the nodes may keep the attempt until ttl after now, and for the drift of
+// clocks.
 func (a *attempt) extend(now time.Time, ttl time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 
 // nodesError has the errors of the nodes that failed a call.
 type nodesError struct {
-	does   string // "no majority for "stock:42""
+	does   string // what failed: "no majority of 3 nodes for "stock:42""
 	nodes  []string
 	causes []error
-	kinds  []error // the errors of package driver that hold for the claim
+	kinds  []error // what is certain about the claim at the quorum, or the error of a context
 }
 
 // Error names each node that failed.
@@ -31,7 +31,7 @@ func (e *nodesError) Error() string {
 	return text.String()
 }
 
-// Unwrap returns the errors that hold for the claim, and those of the nodes.
+// Unwrap returns e.kinds, and the errors of the nodes as foreign errors.
 func (e *nodesError) Unwrap() []error {
 	errs := append([]error(nil), e.kinds...)
 	for _, cause := range e.causes {
@@ -45,12 +45,13 @@ func (e *nodesError) add(n *node, err error) {
 	e.causes = append(e.causes, err)
 }
 
-// foreign is the error of one node. It hides what is certain about the claim at that node:
-// if the claim is gone at one node, it is not lost.
+// foreign is the error of one node. It does not match errors that say what is certain about
+// the claim at that node, because they need not be true for the quorum: if the claim is gone
+// at one node, it is not lost.
 type foreign struct{ error }
 
-// Is reports whether the node's error is target, unless target is an error that says what is
-// certain.
+// Is reports whether the error of the node is target. It returns false if target is
+// driver.ErrGone, driver.ErrNotExecuted, driver.ErrRefused or driver.ErrMismatch.
 func (f foreign) Is(target error) bool {
 	switch target {
 	case driver.ErrGone, driver.ErrNotExecuted, driver.ErrRefused, driver.ErrMismatch:
@@ -59,7 +60,8 @@ func (f foreign) Is(target error) bool {
 	return errors.Is(f.error, target)
 }
 
-// As finds the node's own error, unless it is an error that says what is certain.
+// As does what errors.As does for the error of the node. It returns false if target is for a
+// *driver.GoneError.
 func (f foreign) As(target any) bool {
 	if _, ok := target.(**driver.GoneError); ok {
 		return false

@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	// mostUnanswered bounds the calls under way to a node that does not answer. Further
-	// calls fail at once, and are not sent.
+	// mostUnanswered is how many calls to a slow node are under way at most. Further calls
+	// fail at once, and are not sent.
 	mostUnanswered = 64
-	// mostReleases bounds the claims of one node that wait to be released. Further ones are
-	// sent once, and then end with their leases.
+	// mostReleases is for how many claims at the same time the release at one node is repeated
+	// until it succeeds. The releases of further claims are sent once: if that fails, their
+	// leases expire.
 	mostReleases = 1024
 )
 
@@ -32,7 +33,7 @@ type node struct {
 
 	mu        sync.Mutex
 	id        string    // its incarnation; "" if unknown
-	firstSeen time.Time // when that was first seen
+	firstSeen time.Time // when the node first reported id
 }
 
 func newNode(member driver.Backend, number, of int) *node {
@@ -41,11 +42,11 @@ func newNode(member driver.Backend, number, of int) *node {
 	return n
 }
 
-// errSkipped is the error of a node that was not asked.
+// errSkipped is the error of a call that was not sent to a node because of mostUnanswered.
 var errSkipped = fmt.Errorf("%w: too many calls to it are unanswered", driver.ErrNotExecuted)
 
-// call makes one call to a node, and records whether the node answers. After a panic the
-// result of the call is not known.
+// call makes one call to a node, and records whether the node answers. It returns a panic of fn
+// as an error that does not show whether the call was executed.
 func call[T any](ctx context.Context, n *node, fn func(context.Context) (T, error)) (value T, err error) {
 	defer n.underWay.Add(-1)
 	if n.underWay.Add(1) > mostUnanswered && n.slow.Load() {
@@ -82,12 +83,12 @@ func (n *node) release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// errRestarted is the error of a vote that does not count, because the node may have voted
-// for another claim before a restart in which it forgot that.
+// errRestarted is the error of a vote that does not count: the node was restarted a short while
+// ago, and may have forgotten that it granted the name to another claim before.
 var errRestarted = errors.New("restarted a short while ago")
 
-// incarnation asks the node for its incarnation, and returns for how long it has certainly
-// had it.
+// incarnation asks the node for its incarnation, and returns for how long the node has had that
+// incarnation, at least.
 func (n *node) incarnation(ctx context.Context) (age time.Duration, err error) {
 	type answer struct {
 		id     string
@@ -112,8 +113,9 @@ func (n *node) incarnation(ctx context.Context) (age time.Duration, err error) {
 	return max(a.uptime, asked.Sub(n.firstSeen)), nil
 }
 
-// vouch returns nil if a grant counts that the node answered before. It asks the node after
-// the grant, because a restart may have come right before the grant.
+// vouch returns nil if a grant of the node counts. The caller calls it after the grant, because
+// the node may have restarted immediately before the grant. If the parameter trusting is true,
+// it only checks that the incarnation of the node is known.
 func (n *node) vouch(ctx context.Context, maxTTL time.Duration, trusting bool) error {
 	if n.incarnator == nil || trusting && n.known() != "" {
 		return nil
@@ -134,8 +136,8 @@ func (n *node) known() string {
 	return n.id
 }
 
-// distinct finds out whether two nodes are the same server: at the first call, and
-// repeatedly if that is so.
+// distinct returns an error if two nodes are the same server. After a call without an error,
+// further calls check nothing.
 func (b *Backend) distinct(ctx context.Context) error {
 	if b.checked.Load() {
 		return nil
@@ -156,7 +158,7 @@ func (b *Backend) distinct(ctx context.Context) error {
 		}
 	}
 	answered := 0
-	// A node that does not answer soon is checked when it votes.
+	// A node that does not answer within introduction is checked when it votes.
 	err := ask(ctx, b, introduction, who, func(ctx context.Context, i int) error {
 		_, err := b.nodes[i].incarnation(ctx)
 		return err

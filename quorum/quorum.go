@@ -1,18 +1,18 @@
 // Package quorum makes one store of several independent ones: a lock is held while a
-// majority of them holds it. This is Redlock as a store. Renewals, notifications of
-// losses, waiting and all other features of Holdfast work with it.
+// majority of them has the hold. This is the algorithm Redlock as a store. Renewals,
+// notifications of losses, waiting and all other features of Holdfast work with it.
 //
 //	backend, err := quorum.Of(redisA, redisB, redisC)
 //	locker := holdfast.New(backend, nil)
 //
 // Its purpose is availability: clients take, hold and release locks while any minority of
-// the nodes is down, slow or unreachable. It costs a round trip or two to all nodes.
+// the nodes is down, slow or unreachable. A lock takes one or two round trips to all nodes.
 //
 // # What it does not do
 //
 // It has no fencing tokens. Every node has its own counter. The largest token of one
-// majority may be smaller than that of the majority before, and only a consensus protocol
-// could change that. A resource that must refuse stale writes needs a store with tokens.
+// majority may be smaller than that of an earlier majority, and only a consensus protocol
+// could prevent that. A resource that must refuse stale writes needs a store with tokens.
 //
 // It is not linearizable. Exclusion needs three conditions. The rates of clocks must be
 // about equal; the allowed drift is 1 percent of the lease plus 2 ms. No one may set the
@@ -66,15 +66,15 @@ type Options struct {
 
 const defaultMaxTTL = time.Minute
 
-// longest bounds MaxTTL. With the drift of clocks it is still a Duration, and no server
-// runs for as long.
+// longest is the largest value of MaxTTL. A time.Duration can represent it together with the
+// drift of clocks, and no server runs for so long.
 const longest = 100 * 365 * 24 * time.Hour
 
-// Incarnator is an optional interface of a member that reports restarts, after which it
-// may have forgotten locks. Without it, the quorum assumes that a node does not forget.
+// Incarnator is an optional interface of a member that may forget locks when it restarts: it
+// reports restarts. The quorum assumes that a member without it does not forget locks.
 type Incarnator interface {
-	// Incarnation returns an id that differs for every server and every start, and the
-	// time since that start, or less.
+	// Incarnation returns an id that is different for every server and every start of it.
+	// uptime is the time since that start, or a shorter time.
 	Incarnation(ctx context.Context) (id string, uptime time.Duration, err error)
 }
 
@@ -86,12 +86,12 @@ type Backend struct {
 	trusting bool
 
 	background background.Group
-	checked    atomic.Bool   // the nodes were asked for their incarnations
-	checking   chan struct{} // capacity 1: one caller at a time asks
+	checked    atomic.Bool   // distinct has found that no two nodes are the same server
+	checking   chan struct{} // capacity 1: one caller of distinct at a time asks the nodes
 
 	mu     sync.Mutex
 	open   map[claimID]*attempt
-	ended  map[claimID]time.Time // claims that were given up, and until when their tries are refused
+	ended  map[claimID]time.Time // claims that were given up; their tries are refused until then
 	number uint64                // of the last attempt
 	calls  int                   // since the last sweep
 }
@@ -133,7 +133,7 @@ func New(backends []driver.Backend, opts *Options) (*Backend, error) {
 	return b, nil
 }
 
-// usable returns why backends cannot be a quorum, nil if they can.
+// usable returns an error that says why backends cannot be a quorum, or nil if they can.
 func usable(backends []driver.Backend) error {
 	if len(backends) == 0 {
 		return errors.New("no backends")
@@ -161,7 +161,8 @@ func usable(backends []driver.Backend) error {
 	return nil
 }
 
-// combine returns the Info of the quorum: what all nodes can do.
+// combine returns the Info of the quorum: the features that all nodes have, and the strictest
+// of their limits.
 func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 	all := driver.Info{
 		Name:   "quorum",
@@ -188,14 +189,15 @@ func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 	return all
 }
 
-// Info describes the store: the features of all members, without fencing, read-write
-// locks, semaphores, fairness and hold counts. MaxTTL is that of the Options, or of a
-// member if that is smaller.
+// Info returns what the store can do: the features that all members have, without fencing,
+// read-write locks, semaphores, fairness and hold counts. MaxTTL is that of the Options, or
+// that of a member if it is smaller.
 func (b *Backend) Info() driver.Info { return b.info }
 
-// Drain waits until the background work has ended, also that of the members, and returns
-// nil. If ctx ends first, it returns ctx's error. If a program ends without Drain, locks
-// that are not released yet stay until their leases end.
+// Drain waits until the background work of the quorum and of its members has ended, and
+// returns nil. If ctx ends first, it returns the error of ctx. If a program ends without
+// Drain, a lock whose release is still under way at a node stays there until its lease
+// expires.
 func (b *Backend) Drain(ctx context.Context) error {
 	errs := []error{b.background.Wait(ctx)}
 	for _, n := range b.nodes {

@@ -11,10 +11,10 @@ import (
 )
 
 // Release releases the claim on all nodes. It returns nil as soon as a majority has
-// released it; the other nodes follow in the background, for one TTL at most. It returns
-// driver.ErrGone if this Backend has nothing of the claim, or if a majority had lost it
-// before. Any other error names the nodes without an answer. The work continues all the
-// same, and a second call returns its result.
+// released it. The releases at the other nodes continue in the background, for one TTL at
+// most. Release returns driver.ErrGone if this Backend has nothing of the claim, or if a
+// majority had lost it before. Any other error names the nodes without an answer: the
+// releases continue, and a second call returns their result.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if err := over(ctx); err != nil {
 		return err
@@ -34,13 +34,14 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// withdraw releases an attempt that was refused.
+// withdraw forgets an attempt, and releases it in the background.
 func (b *Backend) withdraw(a *attempt, c driver.Claim) {
 	b.forget(a)
 	b.vacate(a, c)
 }
 
-// vacate starts to release an attempt on all nodes. Only its first call has an effect.
+// vacate begins to release an attempt on all nodes, in the background. Only its first call for
+// an attempt has an effect.
 func (b *Backend) vacate(a *attempt, c driver.Claim) {
 	if !a.close() {
 		return
@@ -50,8 +51,8 @@ func (b *Backend) vacate(a *attempt, c driver.Claim) {
 	}
 }
 
-// leaveSeat releases one seat. It repeats that until it is certain that nothing is left of
-// the seat, or until the node has dropped it by itself.
+// leaveSeat releases an attempt at one node. It repeats that until the node has certainly
+// nothing of the attempt, or for one TTL, after which the lease at the node has expired.
 func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 	n := b.nodes[i]
 	ctx, cancel := context.WithTimeout(context.Background(), c.TTL)
@@ -123,12 +124,12 @@ func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) er
 // outcome is what is known about an attempt that is being released.
 type outcome struct {
 	certain                  bool
-	err                      error // if certain
-	free, released, vanished int
-	waiting                  map[int]bool
+	err                      error        // the result, if certain
+	free, released, vanished int          // seats that have ended; of these, released, and held but lost
+	waiting                  map[int]bool // the nodes whose seats have not ended
 }
 
-// verdict counts the seats that have ended. changed is closed when the next one has.
+// verdict counts the seats that have ended. changed is closed when another seat ends.
 func (b *Backend) verdict(a *attempt) (o outcome, changed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -162,8 +163,9 @@ func (b *Backend) verdict(a *attempt) (o outcome, changed <-chan struct{}) {
 	return o, a.changed
 }
 
-// resultWithoutMissing returns the result without the missing nodes. Other clients can have
-// the name if it is free on a majority.
+// resultWithoutMissing returns the result of a release if the nodes in o.waiting do not answer.
+// It returns nil if the name is free on a majority, because then other clients can get it. Else
+// it returns an error that names the nodes in o.waiting.
 func (b *Backend) resultWithoutMissing(a *attempt, o outcome) error {
 	if a.won && o.free >= b.majority && o.released > 0 {
 		return nil

@@ -10,14 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Renew extends the claims on the nodes that hold them. A claim is renewed if a majority
-// renewed it, of nodes that have held it without a gap since the last confirmed renewal.
-// As soon as there cannot be such a majority any more, the claim is gone, and is released
-// on the other nodes.
+// Renew extends the claims on the nodes that hold them. A node counts for a claim if it has
+// held the claim without a gap since the last confirmed renewal. A claim is renewed if a
+// majority of the nodes counts and has renewed it. As soon as there cannot be such a majority
+// any more, the claim is gone, and Renew releases it on the other nodes.
 //
-// A node that does not hold a claim, because it was down or lost it, gets it again in the
-// background after a renewal. Its vote counts only after a majority without it has
-// renewed once more. That confirms that no other client held the name in between.
+// A node that does not hold a claim, because it was down or lost the claim, gets the claim
+// again in the background after a renewal. It counts only after a majority without it has
+// renewed the claim once more. That confirms that no other client held the name in between.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	if err := over(ctx); err != nil {
 		return nil, err
@@ -45,18 +45,18 @@ type round struct {
 	batches  [][]int          // by node: the indexes of the claims that it renews
 	sent     [][]driver.Claim // by node: these claims as the node knows them
 	nodes    []int            // those with a batch
-	shortest time.Duration    // TTL
+	shortest time.Duration    // the shortest TTL of the claims
 	start    time.Time
 }
 
 // renewal is what is known about one claim of a round.
 type renewal struct {
-	attempt  *attempt     // nil if there is none
-	counting map[int]bool // by node whose renewal counts: true until it answers
-	renewed  int          // how many of these renewed it
-	failures int          // how many of these failed in another way than that the claim is gone
+	attempt  *attempt     // nil if the claim is not held
+	counting map[int]bool // has the nodes that count: true until the node answers
+	renewed  int          // how many nodes in counting renewed it
+	failures int          // how many nodes in counting failed, not with driver.ErrGone
 	validFor time.Duration
-	gone     error // of the first node that had lost it
+	gone     error // of the first node that answered driver.ErrGone
 	failed   nodesError
 }
 
@@ -66,7 +66,7 @@ type answers struct {
 	err      error
 }
 
-// prepare finds out which nodes have to renew which claims.
+// prepare returns a round that says which nodes have to renew which claims.
 func (b *Backend) prepare(cs []driver.Claim) *round {
 	r := &round{
 		batches:  make([][]int, len(b.nodes)),
@@ -79,7 +79,7 @@ func (b *Backend) prepare(cs []driver.Claim) *round {
 		v := &renewal{attempt: b.find(c), counting: map[int]bool{}}
 		r.claims = append(r.claims, v)
 		if v.attempt == nil || v.attempt.held() == nil {
-			v.attempt = nil // it is not held, so it is not renewed: a caller may be trying it
+			v.attempt = nil // not held, so it is not renewed: a Try may be under way
 			continue
 		}
 		v.attempt.extend(r.start, c.TTL)
@@ -102,7 +102,8 @@ func (b *Backend) prepare(cs []driver.Claim) *round {
 	return r
 }
 
-// held returns the seats of an attempt that is won and not released.
+// held returns a copy of the seats of an attempt that was won and is not being released. For
+// any other attempt it returns nil.
 func (a *attempt) held() []seat {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -112,8 +113,8 @@ func (a *attempt) held() []seat {
 	return append([]seat(nil), a.seats...)
 }
 
-// renewAt renews at one node, and records which claims are gone there, also if the answer
-// is late.
+// renewAt renews at one node, and records which claims are gone there. It records that also if
+// the answer arrives after Renew has returned.
 func (b *Backend) renewAt(ctx context.Context, r *round, i int) answers {
 	got, err := b.nodes[i].renew(ctx, r.sent[i])
 	if err != nil {
@@ -127,8 +128,7 @@ func (b *Backend) renewAt(ctx context.Context, r *round, i int) answers {
 	return answers{renewals: got}
 }
 
-// take counts the answers of a node, and reports whether the results for all claims are
-// known.
+// take counts the answers of node i, and reports whether the results for all claims are known.
 func (r *round) take(b *Backend, i int, got answers) bool {
 	for j, k := range r.batches[i] {
 		answer := driver.Renewal{Err: got.err}
@@ -169,7 +169,7 @@ func (v *renewal) add(n *node, i int, answer driver.Renewal) {
 	}
 }
 
-// unanswered returns the nodes that count and have not answered.
+// unanswered returns the nodes in v.counting that have not answered.
 func (v *renewal) unanswered() (nodes []int) {
 	for i, waiting := range v.counting {
 		if waiting {
@@ -180,14 +180,17 @@ func (v *renewal) unanswered() (nodes []int) {
 	return nodes
 }
 
-// lost reports whether it is impossible that a majority has held the claim all the time.
+// lost reports whether so many nodes have lost the claim that those that count cannot be a
+// majority any more.
 func (v *renewal) lost(majority int) bool {
 	return v.renewed+v.failures+len(v.unanswered()) < majority
 }
 
 func (v *renewal) decided(majority int) bool { return v.renewed >= majority || v.lost(majority) }
 
-// concluded returns the result for a claim from the answers of the nodes, and records it.
+// concluded returns the result for the claim c, which has the index k in the round, and acts on
+// it: it reseeds a claim that was renewed, and releases one that is lost. The parameter ended
+// is the error of the context if that has ended.
 func (b *Backend) concluded(r *round, k int, c driver.Claim, ended error) driver.Renewal {
 	v := r.claims[k]
 	switch {
@@ -211,7 +214,8 @@ func (b *Backend) concluded(r *round, k int, c driver.Claim, ended error) driver
 	return driver.Renewal{Err: &v.failed}
 }
 
-// reason returns why a claim is gone: what the first node answered, if one did.
+// reason returns why a claim is gone: with the reason of the first node that reported that, if
+// there is one.
 func (v *renewal) reason() *driver.GoneError {
 	var first *driver.GoneError
 	if errors.As(v.gone, &first) {
@@ -220,8 +224,9 @@ func (v *renewal) reason() *driver.GoneError {
 	return &driver.GoneError{Reason: driver.ReasonExpired, Detail: "a majority of the nodes holds nothing of the claim"}
 }
 
-// proved records a renewal by a majority that has held the attempt up to start at least.
-// Nodes that held it by then count from now on.
+// proved records a renewal that began at start, by a majority of nodes that have held the
+// attempt without a gap. All nodes that hold the attempt, and held it at start, count from now
+// on.
 func (a *attempt) proved(start time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -231,9 +236,9 @@ func (a *attempt) proved(start time.Time) {
 	}
 }
 
-// reseed tries the claim at the nodes that have nothing of it, also at slow ones: a client
-// that only renews would not notice otherwise that they have recovered. The next renewal
-// finds out whether that has succeeded.
+// reseed tries the claim in the background at the nodes that do not hold it. It also tries slow
+// nodes, because a client that only renews would not notice otherwise that they have recovered.
+// The next renewal includes the nodes that have granted the claim by then.
 func (b *Backend) reseed(a *attempt, c driver.Claim) {
 	for i, s := range a.held() {
 		if s.held || len(s.sem) > 0 {

@@ -14,8 +14,8 @@ import (
 
 // Try asks all nodes for the claim, and returns as soon as it is certain whether a
 // majority grants it. Outcome.ValidFor is the shortest lease of that majority, minus the
-// drift of clocks. After a refusal, the grants of a minority are released at once in the
-// background. RetryAfter is random if several claims have split the votes.
+// drift of clocks. After a refusal, the Backend releases the grants of a minority at once, in
+// the background. RetryAfter is random if no claim has a majority of the nodes.
 //
 // If a majority cannot be reached, the error names the failed nodes with their errors. It
 // is driver.ErrNotExecuted if no node has anything of the claim, and driver.ErrRefused or
@@ -65,7 +65,7 @@ func (n *count) add(node int, v vote) {
 	}
 }
 
-// elect asks all nodes once, and returns the result of the election.
+// elect asks all nodes once, and returns the result of the try.
 func (b *Backend) elect(ctx context.Context, a *attempt, c driver.Claim) (driver.Outcome, error) {
 	start := time.Now()
 	limit := callTimeout(ctx, c.TTL)
@@ -91,7 +91,7 @@ func (b *Backend) elect(ctx context.Context, a *attempt, c driver.Claim) (driver
 	}
 	if n.failures > len(b.nodes)-b.majority {
 		err := b.noMajority(c, n, nil)
-		if len(err.kinds) > 0 { // final: the core will not release the claim
+		if len(err.kinds) > 0 { // after such an error, the core does not release the claim
 			b.withdraw(a, c)
 		}
 		return driver.Outcome{}, err
@@ -115,7 +115,8 @@ func (b *Backend) absent(n *count) {
 	}
 }
 
-// vote asks one node. What the node answers is recorded in its seat, also if it is late.
+// vote asks one node, and returns a grant that does not count as an error. The seat of the node
+// records the answer, also if it arrives after Try has returned.
 func (b *Backend) vote(ctx context.Context, a *attempt, i int, c driver.Claim) vote {
 	out, err := b.claim(ctx, a, i, c, true)
 	if err == nil && out.Granted {
@@ -124,8 +125,8 @@ func (b *Backend) vote(ctx context.Context, a *attempt, i int, c driver.Claim) v
 	return vote{out, err}
 }
 
-// claim tries the claim at one node. With counts, the renewals of a grant count from the
-// next one on.
+// claim tries the claim at one node. If the parameter counts is true and the node grants the
+// claim, the node counts for renewals: see Renew.
 func (b *Backend) claim(ctx context.Context, a *attempt, i int, c driver.Claim, counts bool) (driver.Outcome, error) {
 	sem := a.seats[i].sem
 	if err := acquireSem(ctx, sem); err != nil {
@@ -149,7 +150,7 @@ func (b *Backend) claim(ctx context.Context, a *attempt, i int, c driver.Claim, 
 	return out, err
 }
 
-// errClosed is the error of a try of a claim that was released meanwhile.
+// errClosed is the error of a try of a claim that was released while the try was under way.
 var errClosed = errors.New("the claim was given up meanwhile")
 
 // win returns the Outcome for a majority of grants.
@@ -173,7 +174,9 @@ func (b *Backend) win(a *attempt, c driver.Claim, start time.Time, n count) (dri
 	return driver.Outcome{Granted: true, ValidFor: validFor}, nil
 }
 
-// noMajority returns the error with the nodes that failed, and what it means for the claim.
+// noMajority returns an error with the nodes that failed. If no context ended, its kinds say
+// what is certain about the claim. cause is the error of the context that ended the call, or
+// nil.
 func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 	e := &nodesError{does: fmt.Sprintf("no majority of %d nodes for %q", len(b.nodes), c.Name)}
 	if cause != nil {
@@ -211,7 +214,8 @@ func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 	return e
 }
 
-// refusal returns the Outcome if other claims prevent a majority.
+// refusal returns the Outcome of a claim that got no majority because of other claims. took is
+// how long the try took.
 func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 	seen := refusalView{outcomes: make([]*driver.Outcome, len(b.nodes))}
 	holders := tally{}
@@ -230,8 +234,8 @@ func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 	}
 	var most int
 	out.Holder, out.HeldFor, most = holders.most()
-	// If no claim has a majority, no holder will release one. The claims try again at random
-	// times, and the first of them gets it.
+	// If no claim has a majority, there is no holder whose release the claims could wait for.
+	// They try again at random times, and the first of them gets the name.
 	spread := min(max(10*took, 10*time.Millisecond), 250*time.Millisecond)
 	seen.pause = time.Millisecond + rand.N(spread) //nolint:gosec // spreads competitors, protects nothing
 	if most < b.majority {
@@ -242,21 +246,22 @@ func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 	if n.granted == 0 {
 		seen.pause = 0
 	}
-	// The name is free on a majority when the leases of so many refusing nodes have ended.
+	// The name is free on a majority when the leases at `needed` of the refusing nodes have
+	// expired.
 	slices.Sort(remaining)
 	needed := max(len(remaining)-(len(b.nodes)-b.majority), 1)
 	out.RetryAfter = remaining[needed-1]
 	return out
 }
 
-// called identifies a holder as one kind of store names it. Each kind has its own text for
-// the same claim, and some have none.
+// called is the text with which one kind of store names a holder. Each kind of store has its
+// own text for the same claim, and some kinds have none.
 type called struct{ store, holder string }
 
 // votesOf counts the nodes that name the same holder.
 type votesOf struct {
 	nodes int
-	held  time.Duration // a node may have joined later
+	held  time.Duration // the longest of their times: a node may have granted the claim later
 }
 
 type tally map[called]votesOf
@@ -266,8 +271,9 @@ func (t tally) count(store string, o driver.Outcome) {
 	t[by] = votesOf{t[by].nodes + 1, max(t[by].held, o.HeldFor)}
 }
 
-// most returns the holder that most nodes name, and how many nodes may have granted the
-// same claim.
+// most returns the holder that most nodes name, for how long it has held the name, and how
+// many nodes may have granted the same claim: kinds of store with different texts may mean the
+// same claim, and a node without a text may mean any claim.
 func (t tally) most() (holder string, held time.Duration, nodes int) {
 	var best, unnamed votesOf
 	largest := map[string]int{} // by store

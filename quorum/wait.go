@@ -14,7 +14,7 @@ import (
 type refusalView struct {
 	outcomes []*driver.Outcome // by node; nil if the node did not refuse
 	split    bool              // no claim has a majority
-	pause    time.Duration     // to be waited before the next try, so that competitors come one by one
+	pause    time.Duration     // before the next try; random, so that competitors try at different times
 }
 
 // Waiter returns a Waiter for c. Its Wait returns when a node that refused the last Try
@@ -32,9 +32,10 @@ type waiter struct {
 	waiters []driver.Waiter // by node; nil until one is needed
 }
 
-// Wait returns when the first node wakes, with ctx's error, or with the nodes' errors if
-// none of them can wake. It ignores a grant of a node meanwhile, which is one vote only.
-// Its goroutines end with it.
+// Wait returns nil as the error when the Waiter of the first node returns. It returns the error
+// of ctx when ctx ends, and the errors of the nodes if all their Waiters fail. It ignores a
+// grant that the Waiter of a node returns, because that is only one vote. Its goroutines end
+// before it returns.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	return driver.Outcome{}, w.wait(ctx, last)
 }
@@ -56,7 +57,8 @@ func (w *waiter) wait(ctx context.Context, last driver.Outcome) error {
 	return sleep(ctx, seen.pause)
 }
 
-// first waits until the first node wakes, and then ends the waits at the others.
+// first waits until the Waiter of the first node returns, and then ends the waits at the other
+// nodes.
 func (w *waiter) first(ctx context.Context, seen *refusalView) error {
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
