@@ -1,6 +1,7 @@
-// Package sqlidle closes dead idle connections of a pool of database/sql. If the machine of
-// the server is lost, or a device on the way forgets the connections, nothing ends them.
-// Then each of them fails a call, one after the other, before the pool makes a new one.
+// Package sqlidle closes dead idle connections of a pool of database/sql. If the machine of the
+// server fails, or a network device on the path forgets the connections, nothing closes them.
+// Then calls use these connections one after the other, and each call fails, before the pool
+// makes a new connection.
 package sqlidle
 
 import (
@@ -15,22 +16,22 @@ import (
 
 const (
 	every = time.Second
-	limit = 300 * time.Millisecond // of a ping: longer than any round trip that locks are usable with
-	most  = 200                    // connections at a time
+	limit = 300 * time.Millisecond // of a ping: locks are not usable if a round trip takes longer
+	most  = 200                    // connections that are tested at a time
 )
 
 // Pool is a pool whose idle connections are tested.
 type Pool struct {
 	db   *sql.DB
-	last atomic.Int64 // when they were tested, in Unix nanoseconds
+	last atomic.Int64 // when the idle connections were last tested, in Unix nanoseconds
 }
 
 // New returns the Pool of db. It does no I/O.
 func New(db *sql.DB) *Pool { return &Pool{db: db} }
 
-// Noted tests the idle connections if err says that a call has timed out, once a second at
-// most. It pings all of them at the same time, in the background, and database/sql closes
-// those that do not answer.
+// Noted tests the idle connections if err says that a call has timed out. It does so once a
+// second at most. It pings all idle connections at the same time, in the background, and
+// database/sql closes those that do not answer.
 func (p *Pool) Noted(err error) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return
@@ -56,8 +57,9 @@ func (p *Pool) try() {
 	_ = conn.PingContext(ctx)
 }
 
-// NoneFree returns the error of unsent.NoneFree if a call that began to wait at began has
-// timed out, and the pool was full. Else it returns err.
+// NoneFree returns the error of unsent.NoneFree if err says that a call has timed out, and all
+// connections of the pool are in use. Else it returns err. began is when the call began to wait
+// for a connection.
 func (p *Pool) NoneFree(began time.Time, err error) error {
 	s := p.db.Stats()
 	late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
