@@ -125,7 +125,7 @@ func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) er
 type outcome struct {
 	certain                  bool
 	err                      error        // the result, if certain
-	free, released, vanished int          // seats that have ended; of these, released, and held but lost
+	free, released, vanished int          // ended seats; of these, released, and held but lost
 	waiting                  map[int]bool // the nodes whose seats have not ended
 }
 

@@ -14,7 +14,7 @@ import (
 type refusalView struct {
 	outcomes []*driver.Outcome // by node; nil if the node did not refuse
 	split    bool              // no claim has a majority
-	pause    time.Duration     // before the next try; random, so that competitors try at different times
+	pause    time.Duration     // before the next try; random, so that claims try at different times
 }
 
 // Waiter returns a Waiter for c. Its Wait returns when a node that refused the last Try
