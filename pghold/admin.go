@@ -7,7 +7,8 @@ import (
 )
 
 const (
-	// pageStatement: $1 and $2 where the page begins, $3 how many rows it has at most.
+	// pageStatement reads one page. Its first key is not smaller than $1, and larger than $2.
+	// The page has at most $3 rows.
 	pageStatement = `SELECT ` + columns + `
 FROM {table} WHERE name >= $1 AND name > $2 ORDER BY name LIMIT $3`
 

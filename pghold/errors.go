@@ -24,18 +24,21 @@ func serverError(err error) *pgconn.PgError {
 	return nil
 }
 
-// notPrepared reports whether a prepared statement does not exist, exists already, or no
-// longer fits its table. That happens behind a pooler that looks like a server, and after
-// another program has discarded prepared statements. Nothing was executed.
+// notPrepared reports whether err says that a prepared statement does not exist, exists
+// already, or does not fit its table any more. That happens behind a pooler that leadsToServer
+// took for a server, and after another program has discarded prepared statements. The server
+// has not executed such a statement.
 func notPrepared(err error) bool {
 	code := codeOf(err)
 	return code == "26000" || code == "42P05" || code == "0A000"
 }
 
-// classify says what an error means for a statement that is a transaction of its own.
+// classify returns the error of a statement that is a transaction of its own as one of package
+// driver, if the error shows the outcome of the statement.
 //
-// An error of severity ERROR undoes the transaction, so nothing was executed. FATAL ends
-// the session, and may come after the commit: while it waits for a standby.
+// An error of severity ERROR undoes the transaction, so nothing was executed. An error of
+// severity FATAL ends the session, and may come after the commit, while the server waits for a
+// standby. So it does not show the outcome.
 func classify(err error) error {
 	e := serverError(err)
 	switch {
@@ -55,8 +58,8 @@ func classify(err error) error {
 	return unsent.Error(err)
 }
 
-// hopeless reports whether the server will refuse again until an operator changes
-// something.
+// hopeless reports whether the server will answer with the same error code until an operator
+// changes something.
 func hopeless(code string) bool {
 	switch code[:min(2, len(code))] {
 	case "0A", "22", "23", "26", "28", "3D", "3F", "42": // unsupported, bad data, constraint, pooler, login, database, schema, syntax or permission

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// listenIdle is the time without a message after which the connection is tested.
-	// listenLimit bounds the time of that test, and of connecting.
+	// listenIdle is the time without a message after which Listen tests the connection.
+	// listenLimit bounds the time of that test, and of making the connection.
 	listenIdle  = 5 * time.Second
 	listenLimit = 5 * time.Second
 )
@@ -51,8 +51,9 @@ func (t *table) Listen(ctx context.Context, live func(), heard func(name, next s
 	}
 }
 
-// subscribe connects and listens. A pooler accepts LISTEN and delivers nothing, so it is
-// refused.
+// subscribe makes a connection that listens to the channel. It returns
+// errors.ErrUnsupported if the connection leads to a pooler, which accepts LISTEN and delivers
+// no notifications.
 func (t *table) subscribe(ctx context.Context) (*pgx.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, listenLimit)
 	defer cancel()

@@ -1,5 +1,5 @@
 // Package pghold keeps locks in a table of PostgreSQL: a lease row for each name, with a
-// fencing token that rises with every grant.
+// fencing token that is larger for each later grant.
 //
 //	pool, err := pgxpool.New(ctx, url)
 //	...
@@ -17,10 +17,10 @@
 // Locks are exclusive. Read-write locks, semaphores, fair locks and latches return
 // errors.ErrUnsupported.
 //
-// Every statement is its own transaction. They work at any isolation level, and behind a
-// pooler in transaction mode. They are prepared if the pool prepares statements, as pgx
-// does by default, and leads to the server itself. Waiters poll their rows every 1 to 100
-// ms; with Options.Listen they get notifications (NOTIFY) instead.
+// Every statement is its own transaction. The statements work at any isolation level, and
+// behind a pooler in transaction mode. They are prepared if the pool prepares statements, as
+// pgx does by default, and if the pool leads to the server itself. Waiters poll their rows
+// every 1 to 100 ms; with Options.Listen they get notifications (NOTIFY) instead.
 //
 // A lease is as durable as the data. After the promotion of a standby that had not
 // received the last commits, a lock may have two holders. With synchronous_commit and a
@@ -47,8 +47,8 @@ import (
 // DefaultTable is the name of the table if Options.Table is "".
 const DefaultTable = "holdfast_locks"
 
-// longestChannel is the longest name of a channel in bytes, and of a table. The server
-// shortens longer ones.
+// longestChannel is the longest name of a channel in bytes, and of a table. The server shortens
+// longer names.
 const longestChannel = 63
 
 // Options are the settings of New and NewDB. The zero value has the defaults.
@@ -63,10 +63,10 @@ type Options struct {
 
 	// Listen is the configuration of a connection to the server itself, not to a pooler,
 	// for notifications of releases (NOTIFY). The Backend has this connection while a
-	// goroutine waits, and for two seconds after. If the pool leads to the server, use
-	// pool.Config().ConnConfig, which does not include a BeforeConnect of the pool. If
-	// the connection fails or leads to a pooler, waiters poll meanwhile. Programs with
-	// and without Listen may share a table: every release notifies. The Layout ShedLock
+	// goroutine waits, and for two seconds after that. If the pool leads to the server, use
+	// pool.Config().ConnConfig, which does not include a BeforeConnect of the pool. While
+	// the connection has failed, or if it leads to a pooler, waiters poll. Programs with and
+	// without Listen may share a table: programs without it notify, too. The Layout ShedLock
 	// has no notifications, and ignores Listen. Default: nil, waiters poll.
 	Listen *pgx.ConnConfig
 
@@ -93,16 +93,16 @@ var (
 // New returns a Backend over pool. The caller closes pool after the last use of the
 // Backend. New does no I/O. opts may be nil.
 //
-// If a renewal gets no connection from pool in half of its time, because all are in use
-// or dead, it makes one of its own for this call, with the settings and functions of
-// pool. A Backend has one such connection at a time.
+// If a renewal gets no connection from pool in half of the time that it may take, because all
+// connections are in use or dead, the Backend makes a connection for this call alone, with the
+// settings and functions of pool. A Backend has one such connection at a time.
 func New(pool *pgxpool.Pool, opts *Options) *Backend {
 	return open(opts, newPool(pool).lend)
 }
 
-// NewDB is New for a pool of database/sql whose driver is that of pgx, package
-// github.com/jackc/pgx/v5/stdlib. With another driver every Lock fails. It makes no
-// connections beside the pool.
+// NewDB does what New does, for a pool of database/sql whose driver is that of pgx, package
+// github.com/jackc/pgx/v5/stdlib. With another driver every Lock fails. Renewals of this
+// Backend make no connections beside the pool.
 func NewDB(db *sql.DB, opts *Options) *Backend { return open(opts, lendOf(db)) }
 
 func open(opts *Options, lend source) *Backend {
@@ -140,7 +140,8 @@ func (b *Backend) Schema() string { return b.table.create() }
 // create tables in its schema. Locks only need SELECT, INSERT and UPDATE on the table.
 func (b *Backend) CreateTable(ctx context.Context) error {
 	err := b.table.lend(ctx, func(conn *pgx.Conn) error {
-		// Two clients that create it at the same time may collide: then the table exists.
+		// One of two clients that create the table at the same time may get an error: then the
+		// table exists.
 		for range 3 {
 			_, err := conn.Exec(ctx, b.table.create(), pgx.QueryExecModeExec)
 			if code := codeOf(err); code != "23505" && code != "42P07" && code != "42710" {
@@ -163,14 +164,14 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 // process. It waits until ctx ends. If ctx ends while it waits, pgx closes the
 // connection, and the transaction ends.
 //
-// It needs no lease and no token: if the connection is lost, the transaction is lost,
-// too. It protects the reads and writes of tx after it. At the isolation levels
-// repeatable read and serializable it should be the first statement. If it waited for
-// another transaction at these levels, it fails with SQLSTATE 40001, like an update, and
-// the program must begin the transaction again.
+// The lock needs no lease and no token: if the connection is lost, the transaction is lost,
+// too. The lock protects the reads and writes that tx makes after LockTx. At the isolation
+// levels repeatable read and serializable LockTx should be the first statement of tx. If it
+// waited for another transaction at these levels, it fails with SQLSTATE 40001, like an
+// update, and the program must begin the transaction again.
 //
-// It does not exclude holders of name with a lease. Lock a name in only one of the two
-// ways.
+// LockTx does not exclude holders of name that have a lease. Lock a name either with LockTx or
+// with a lease, never with both.
 func (b *Backend) LockTx(ctx context.Context, tx pgx.Tx, name string) error {
 	return b.lockTx(ctx, name, func(statement string, args ...any) error {
 		_, err := tx.Exec(ctx, statement, append([]any{pgx.QueryExecModeExec}, args...)...)
@@ -178,7 +179,7 @@ func (b *Backend) LockTx(ctx context.Context, tx pgx.Tx, name string) error {
 	})
 }
 
-// LockSQLTx is LockTx for a transaction of database/sql.
+// LockSQLTx does what LockTx does, for a transaction of database/sql.
 func (b *Backend) LockSQLTx(ctx context.Context, tx *sql.Tx, name string) error {
 	return b.lockTx(ctx, name, func(statement string, args ...any) error {
 		_, err := tx.ExecContext(ctx, statement, append([]any{pgx.QueryExecModeExec}, args...)...)

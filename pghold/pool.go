@@ -16,7 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// source lends a connection of a pool.
+// source calls use with a connection of a pool, and returns the error of use. If it gets no
+// connection, its error says that nothing was executed.
 type source func(ctx context.Context, use func(*pgx.Conn) error) error
 
 // renewing is the key of a context value that marks a renewal.
@@ -61,7 +62,8 @@ func (p *pool) lend(ctx context.Context, use func(*pgx.Conn) error) error {
 	return p.lendExtra(ctx, err, use)
 }
 
-// half returns a context with half of the time that is left of ctx.
+// half returns a context that ends after half of the time until the deadline of ctx. Without a
+// deadline it returns ctx.
 func half(ctx context.Context) (context.Context, context.CancelFunc) {
 	until, ok := ctx.Deadline()
 	if !ok {
@@ -70,8 +72,8 @@ func half(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(until)/2)
 }
 
-// lendExtra lends a connection that is made for this call, one at a time. none says why the
-// pool has none.
+// lendExtra calls use with a connection that it makes for this call. There is one such
+// connection at a time. The error none says why the pool has no connection.
 func (p *pool) lendExtra(ctx context.Context, none error, use func(*pgx.Conn) error) error {
 	select {
 	case p.extraConn <- struct{}{}:
@@ -84,11 +86,11 @@ func (p *pool) lendExtra(ctx context.Context, none error, use func(*pgx.Conn) er
 		return noConnection(fmt.Errorf("%w; and beside the pool: %w", none, err))
 	}
 	defer closeConn(ctx, conn)
-	conn.PgConn().CustomData()[modeKey] = pgx.QueryExecModeExec // a single call is not worth preparing
+	conn.PgConn().CustomData()[modeKey] = pgx.QueryExecModeExec // preparing saves no time for one call
 	return use(conn)
 }
 
-// connect makes a connection as the pool does, by the same settings and functions.
+// connect makes a connection with the settings and functions of the pool.
 func (p *pool) connect(ctx context.Context) (*pgx.Conn, error) {
 	config := p.Config()
 	if config.BeforeConnect != nil {
@@ -117,8 +119,8 @@ func (p *pool) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// lendOf returns the source of a pool of database/sql. Such a pool makes room for another
-// connection as soon as one is dead.
+// lendOf returns the source of a pool of database/sql. It needs no extra connections, because
+// such a pool does not count a connection any more as soon as it is known to be dead.
 func lendOf(db *sql.DB) source {
 	idle := sqlidle.New(db)
 	return func(ctx context.Context, use func(*pgx.Conn) error) (err error) {

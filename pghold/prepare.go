@@ -6,11 +6,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// modeKey is the key under which a connection keeps how its statements are sent.
+// modeKey is the key of the pgx.QueryExecMode in the custom data of a connection.
 const modeKey = "holdfast: mode"
 
-// send calls do, which sends a statement: prepared if that works. That takes a third of the
-// server's time, because planning a statement takes longer than executing it.
+// send calls `do`, which sends a statement. It uses a prepared statement if that works: the
+// server needs a third of the time for it, because planning a statement takes longer than
+// executing it.
 func send(ctx context.Context, conn *pgx.Conn, do func(pgx.QueryExecMode) error) error {
 	mode, err := modeOf(ctx, conn)
 	if err != nil {
@@ -24,9 +25,9 @@ func send(ctx context.Context, conn *pgx.Conn, do func(pgx.QueryExecMode) error)
 	return classify(err)
 }
 
-// modeOf returns how statements are sent on conn: prepared if the caller's pool prepares
-// statements, and conn leads to the server itself. A pooler in transaction mode may execute
-// a statement on another connection than the one on which it was prepared.
+// modeOf returns how statements are sent on conn: prepared if the pool of the caller prepares
+// statements, and conn leads to the server itself. A pooler in transaction mode may execute a
+// statement on a connection to the server on which it was not prepared.
 func modeOf(ctx context.Context, conn *pgx.Conn) (pgx.QueryExecMode, error) {
 	if mode, known := conn.PgConn().CustomData()[modeKey].(pgx.QueryExecMode); known {
 		return mode, nil
@@ -45,9 +46,9 @@ func modeOf(ctx context.Context, conn *pgx.Conn) (pgx.QueryExecMode, error) {
 	return mode, nil
 }
 
-// leadsToServer reports whether conn leads to the server itself. A pooler has no sessions
-// of its own: pg_backend_pid returns the session that it lends at the moment, and that is
-// not the one that it named when the client connected.
+// leadsToServer reports whether conn leads to the server itself, and not to a pooler. Behind a
+// pooler, pg_backend_pid returns the process of the session that the pooler uses for this
+// statement. It differs from the process that the pooler named when the client connected.
 func leadsToServer(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var pid uint32
 	err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid)

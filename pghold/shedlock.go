@@ -17,19 +17,19 @@ type Layout int
 
 const (
 	// LeaseRows is Holdfast's own table. It has fencing tokens, and waiting processes get
-	// the lock in turn.
+	// the lock in the order of their arrival, unless a process misses its turn.
 	LeaseRows Layout = iota
 
 	// ShedLock is the table of ShedLock, a library for Java. Its programs and those with
 	// this Layout exclude each other. ShedLock must use the time of the database
 	// (JdbcTemplateLockProvider with "usingDbTime"), because the clocks of Java programs
-	// differ from it.
+	// differ from that time.
 	//
 	// The table has no columns for fencing tokens and for waiters. So there are no
 	// tokens, waiters poll the row, and their order is random. LockTx returns
 	// errors.ErrUnsupported. Names have up to 64 bytes. A name with a backslash, or with
-	// bytes that are not text, is encoded, and so not shared. A renewal changes
-	// lock_until, and a lease without renewals ends there, as in ShedLock.
+	// bytes that are not text, is encoded, so ShedLock cannot use the same lock. A renewal
+	// changes lock_until. A lease without renewals ends at lock_until, as in ShedLock.
 	ShedLock
 )
 
@@ -47,8 +47,8 @@ func newShedTable(t *table) *shedlock.Table {
 	})
 }
 
-// finite returns the expression of a time that can be subtracted from another: a row made
-// by hand may have infinity.
+// finite returns an expression for a time that can be subtracted from another one. A row that a
+// person has made may have the time infinity.
 func finite(time string) string {
 	return "greatest(least(" + time + ", timestamp '9999-12-31'), timestamp '0001-01-01')"
 }
@@ -72,7 +72,8 @@ const shedColumnsStatement = `SELECT a.attname, replace(format_type(a.atttypid, 
 FROM pg_attribute AS a LEFT JOIN pg_collation AS c ON c.oid = a.attcollation
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
 
-// Check compares the columns. They may be NULL, as in the tables of many projects.
+// Check compares the columns with those that ShedLock needs. It accepts columns that may be
+// NULL, because the tables of many projects have them.
 func (t shedTable) Check(ctx context.Context) error {
 	var c shedlock.Column
 	var found []shedlock.Column
@@ -90,9 +91,9 @@ func (t shedTable) Check(ctx context.Context) error {
 	return shedlock.Unfit(t.name, found, wrongType, nil, t.create())
 }
 
-// wrongType returns what is wrong with the type of a column of ShedLock, or "". ShedLock
-// writes times in UTC, without a zone: a column with a zone would read them in the zone of
-// the session.
+// wrongType returns a text that says what is wrong with the type of a column of ShedLock, or
+// "". ShedLock writes times in UTC, without a zone: a column with a zone would interpret them
+// in the zone of the session.
 func wrongType(column, is string) string {
 	fits := func(types string) bool { return regexp.MustCompile(`^(` + types + `)$`).MatchString(is) }
 	switch {
@@ -131,7 +132,7 @@ func (t shedTable) Query(ctx context.Context, statement string, args, into []any
 	})
 }
 
-// noTx says that there is no LockTx.
+// noTx returns the error of LockTx with the Layout ShedLock.
 func noTx() error {
 	return fmt.Errorf("pghold: the table of ShedLock has no locks for a transaction: %w", errors.ErrUnsupported)
 }

@@ -11,10 +11,11 @@ import (
 
 // statements are the statements of one table. Each is a transaction of its own, and locks
 // only the rows of its names, in the order of the names: statements may wait for each
-// other, but do not deadlock. Those for one name are planned in a third of the time.
+// other, but do not deadlock. There are separate statements for one name, because the server
+// plans them in a third of the time.
 //
-// They use clock_timestamp(), because now() is the time at which the statement began, and
-// it may have waited for a row since then.
+// The statements use clock_timestamp(), because now() is the time at which the transaction
+// began, and the statement may have waited for a row since then.
 type statements struct {
 	try, tryAll, renew, renewAll, release, releaseAll, readRows, lockTx string
 	page, force                                                         string // for operators
@@ -60,17 +61,18 @@ func (t *table) create() string {
 
 const (
 	// A try: $1 names, $2 owners, $3 notes, $4 TTL in microseconds, $5 how many tokens, $6
-	// whether a release is to notify, $7 whether to wait in the queue. It returns the rows
+	// whether a release must notify, $7 whether to wait in the queue. It returns the rows
 	// that it changed. The values to insert contain the time before the statement waited
-	// for a row. If a lease ends during that wait, the next try finds the name free. A
-	// lease that the try grants ends later than one that is counted from the beginning of
-	// the call.
+	// for a row. If a lease ends during that wait, the try is refused, and the next one finds
+	// the name free. A lease that the try grants ends later than one that is counted from the
+	// beginning of the call.
 	//
-	// The column token has the last token of a grant, so that a repeated grant has the
-	// same, and is never below the time. tokens is the number of tokens. waiters has the
-	// owners that wait, in their order. A grant removes its owner, and those before it,
-	// whose turns have passed. wanted says that one of them listens: without it a release
-	// does not notify, because that would cost more than the rest of the release.
+	// The column token has the last token of a grant, so that a repeated grant has the same
+	// tokens. A new token is never smaller than the time in microseconds. tokens is the number
+	// of tokens. waiters has the owners that wait, in their order. A grant removes its owner
+	// from waiters, and the owners before it, whose turns have passed. wanted says that one of
+	// the waiters listens. If it is false, a release does not notify, because a notification
+	// costs more than the rest of the release.
 	tryBegin = `INSERT INTO {table} AS l (name, owner, note, token, tokens, since, expires)
 `
 	tryOne = `VALUES ($1, $2, $3, ` + tryTimes + `)`
@@ -91,33 +93,35 @@ ON CONFLICT (name) DO UPDATE SET
 WHERE {changes}
 RETURNING ` + columns
 
-	// tryChanges says that the try changes the row.
+	// tryChanges is true if the try changes the row.
 	tryChanges = `{taken} OR {held} OR {queues} OR $6 AND NOT l.wanted`
 
-	// A refused try does not wait for the disk, or for a standby: it has changed only the
-	// queue, or nothing. While it waits, the row is locked for the next client, even if
-	// nothing was changed. A crash may lose the position in the queue; then the waiter
-	// tries again within a second. tryQuick is the end of a statement for one name, tryElse
-	// its condition. The case is evaluated only if nothing is granted.
+	// A refused try does not wait for the disk, or for a standby, because it has changed only
+	// the queue, or nothing. If it waited, the row would be locked for the next client
+	// meanwhile, even if nothing was changed. A crash may lose the position in the queue; then
+	// the waiter tries again within a second. In the statement for one name, tryQuick is the
+	// end, and tryElse is the condition of the update. Both call noWait only if nothing is
+	// granted.
 	tryQuick = `, CASE WHEN owner IS DISTINCT FROM $2 THEN ` + noWait + ` END`
 	tryElse  = `CASE WHEN ` + tryChanges + ` THEN true ELSE ` + noWait + ` IS NULL END`
 	noWait   = `set_config('synchronous_commit', 'off', true)`
 
-	// tryPosition is how many waiters are before the claim. tryTaken says that the claim
-	// takes the name, which is free for it, and tryHeld that it holds the name already.
+	// tryPosition is how many waiters are before the claim. tryTaken is true if the claim
+	// takes the name, which is free for it. tryHeld is true if the claim holds the name already.
 	tryPosition = `coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters))`
 	tryTaken    = `(l.expires + least(` + tryPosition + `, {turns}) * {turn} <= excluded.since)`
 	tryHeld     = `(l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since)`
 
-	// tryQueues says that the claim enters the queue.
+	// tryQueues is true if the claim enters the queue.
 	tryQueues = `($7 AND array_position(l.waiters, excluded.owner) IS NULL AND cardinality(l.waiters) < {waiting})`
 
-	// columns are what is read of a row, as rows.Columns expects it.
+	// columns are the columns that are read, in the order of rows.Columns.
 	columns = `name, coalesce(owner, ''), note, token, tokens,
 	(extract(epoch FROM clock_timestamp() - since) * 1000000)::bigint, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint,
 	coalesce(forced_owner, ''), coalesce(forced_reason, ''), array_to_string(waiters, ',')`
 
-	// lockAll: $1 names, $2 owners, $3 a time for each.
+	// lockAll locks the rows of held names. $1 names, $2 owners, $3 a time for each of them,
+	// which the rest of the statement uses.
 	lockAll = `WITH u AS (
 	SELECT l.name, l.owner, c.us
 	FROM {table} AS l JOIN unnest($1::text[], $2::text[], $3::bigint[]) AS c(name, owner, us) ON l.name = c.name AND l.owner = c.owner
@@ -131,16 +135,16 @@ WHERE name = $1 AND owner = $2 AND expires > clock_timestamp() RETURNING name, o
 UPDATE {table} AS l SET expires = greatest(l.expires, clock_timestamp() + u.us * {us}) FROM u WHERE l.name = u.name
 RETURNING l.name, l.owner`
 
-	// lockQueued is lockAll with waiters, too.
+	// lockQueued does what lockAll does, and also locks the rows whose queue has the owner.
 	lockQueued = `WITH u AS (
 	SELECT l.name, c.owner, c.us, l.owner IS NOT DISTINCT FROM c.owner AND l.expires > clock_timestamp() AS held
 	FROM {table} AS l JOIN unnest($1::text[], $2::text[], $3::bigint[]) AS c(name, owner, us) ON l.name = c.name
 	WHERE l.owner = c.owner AND l.expires > clock_timestamp() OR c.owner = ANY (l.waiters) ORDER BY l.name FOR UPDATE OF l
 )`
 
-	// A release: $3 for how much longer a name stays taken, in microseconds, $4 the
-	// channel. A name with waiters is free for them from now on, one after the other. A
-	// name without waiters is free at once. The notification names the first waiter.
+	// A release: $3 the time for which a name stays taken, in microseconds, $4 the channel.
+	// After that time, the name is reserved for its waiters, one after the other. A name
+	// without waiters is free for every claim then. The notification names the first waiter.
 	releaseOne = `WITH u AS (
 	SELECT name, $2::text AS owner, $3::bigint AS us, owner IS NOT DISTINCT FROM $2 AND expires > clock_timestamp() AS held FROM {table}
 	WHERE name = $1 AND (owner = $2 AND expires > clock_timestamp() OR $2 = ANY (waiters)) FOR UPDATE
@@ -161,12 +165,12 @@ SELECT name, owner, CASE WHEN wanted THEN pg_notify($4, next || chr(10) || name)
 FROM {table} WHERE name = ANY($1)`
 
 	// lockTxStatement: $1 name. It changes the row, so that a transaction that waited for
-	// it cannot continue with an older snapshot.
+	// the row cannot continue with an older snapshot.
 	lockTxStatement = `INSERT INTO {table} AS l (name, token, since, expires) VALUES ($1, 1, clock_timestamp(), 'epoch')
 ON CONFLICT (name) DO UPDATE SET token = l.token + 1, since = clock_timestamp()`
 
-	// columnsStatement: $1 table.
-	// quote_all_identifiers puts the names of types into quotes.
+	// columnsStatement: $1 table. It removes quotes from the names of types, which the setting
+	// quote_all_identifiers adds.
 	columnsStatement = `SELECT a.attname, replace(format_type(a.atttypid, NULL), '"', ''), coalesce(c.collisdeterministic, true)
 FROM pg_attribute AS a LEFT JOIN pg_collation AS c ON c.oid = a.attcollation
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`

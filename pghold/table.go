@@ -23,7 +23,7 @@ type table struct {
 	channel    string
 	listen     *pgx.ConnConfig // nil: rows are polled
 	statements statements
-	warned     atomic.Bool // that listen leads to a pooler
+	warned     atomic.Bool // the log has the warning that listen leads to a pooler
 }
 
 // query runs a statement as a transaction of its own and calls scan for each row.
@@ -49,8 +49,8 @@ func (t *table) absent() error {
 		rows.ErrNoTable, t.name, t.create(), driver.ErrRefused, driver.ErrNotExecuted)
 }
 
-// Check compares the columns. With a timestamp without time zone, a session in another time
-// zone would grant a name that is held.
+// Check compares the columns and their types. If a time had no time zone, a session in another
+// time zone would grant a name that is held.
 func (t *table) Check(ctx context.Context) error {
 	want := map[string]string{
 		"name": "text", "owner": "text", "note": "text", "token": "bigint", "tokens": "integer", "waiters": "text[]", "wanted": "boolean",
@@ -83,7 +83,8 @@ func (t *table) Check(ctx context.Context) error {
 	return nil
 }
 
-// Try sends one statement, and a second one for the holders of the names that it did not get.
+// Try sends one statement. If that does not return the rows of all names, Try reads the missing
+// rows with a second statement.
 func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
 	a := newArguments(cs, func(driver.Claim) time.Duration { return 0 })
 	statement, args := t.statements.tryAll, []any{a.names, a.owners, a.notes}
@@ -109,9 +110,9 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	return answers, nil
 }
 
-// describe fills in the holders of the names that a Try did not get. If it fails, the names
-// are certainly not granted all the same. A name that is free by now stays unknown, so that
-// it is tried again.
+// describe fills in the rows of names that the statement of a Try did not change. If it cannot
+// read them, it fills in rows without a holder, because the names are certainly not granted. A
+// row that is free by now stays unknown, so that the Engine tries it again.
 func (t *table) describe(ctx context.Context, missing []string, cs []driver.Claim, names []string, answers []rows.Row) {
 	seen := make([]rows.Row, len(names))
 	err := t.read(ctx, t.statements.readRows, []any{missing}, names, seen)
@@ -172,7 +173,8 @@ func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	return answers, t.read(ctx, t.statements.readRows, []any{keys}, keys, answers)
 }
 
-// read fills in the rows that a statement returns, in the order of names.
+// read runs a statement, and fills in answers with the rows that it returns, in the order of
+// names. A name without a row gets the zero Row.
 func (t *table) read(ctx context.Context, statement string, args []any, names []string, answers []rows.Row) error {
 	found := make(map[string]rows.Row, len(names))
 	err := t.scan(ctx, statement, args, func(key string, r rows.Row) { found[key] = r })
@@ -195,7 +197,8 @@ func (t *table) scan(ctx context.Context, statement string, args []any, row func
 	})
 }
 
-// arguments are the columns of claims.
+// arguments are the parameters of statements for several claims. times has the time that the
+// caller of newArguments chooses for each claim, in microseconds.
 type arguments struct {
 	names, owners, notes []string
 	times                []int64
