@@ -9,15 +9,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-// The first word in locked_by.
+// The first word in locked_by. It says whether the claim holds, was released or was forced.
 const (
 	holds    = "holdfast"
 	released = "holdfast-released"
 	forced   = "holdfast-forced"
 )
 
-// by returns the value of locked_by. Text that is not ASCII is replaced, because the column
-// may have any character set.
+// by returns the value of locked_by. It replaces each character of text that is not printable
+// ASCII by a question mark, because the column may have any character set. It shortens the
+// value to maxBy.
 func by(state, owner, text string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -32,12 +33,12 @@ func by(state, owner, text string) string {
 // stored is a row as it is read.
 type stored struct {
 	name, by          string
-	held, rest, since int64 // microseconds; since 1970
+	held, rest, since int64 // microseconds since locked_at, until lock_until, from 1970 to locked_at
 }
 
-// row returns the Row that a stored row stands for. The owner of another program's hold
-// contains its time, because ShedLock writes only the host name, which does not distinguish
-// two of its holds.
+// row returns the Row for a stored row. The owner in a hold of another program contains the
+// time of its grant, because ShedLock writes only the host name, and two holds of one host
+// would have the same owner.
 func (s *stored) row() rows.Row {
 	r := rows.Row{Known: true, HeldFor: rows.Duration(s.held), Remaining: rows.Duration(s.rest)}
 	state, rest, _ := strings.Cut(s.by, " ")
@@ -58,7 +59,7 @@ func (s *stored) row() rows.Row {
 	return r
 }
 
-// us returns d in microseconds, rounded up to milliseconds, plus one millisecond.
+// us rounds d up to milliseconds, adds one millisecond, and returns the result in microseconds.
 func us(d time.Duration) int64 {
 	return int64((d+time.Millisecond-1)/time.Millisecond+1) * 1000
 }

@@ -12,14 +12,15 @@ import (
 // Column is a column of the table, as the database describes it.
 type Column struct {
 	Name, Type string
-	Needed     bool // a new row must have a value of it
-	Unique     bool // no two rows can have the same value of it
-	Ambiguous  bool // the database treats some different values of it as equal
+	Needed     bool // an INSERT must have a value for the column
+	Unique     bool // two rows cannot have the same value in the column
+	Ambiguous  bool // the database treats some different values of the column as equal
 }
 
-// Unfit returns an error if a table with these columns cannot keep locks, else nil. typed
-// returns what is wrong with the type of a column of ShedLock, or "". more is what else is
-// wrong, and create the statement that makes such a table.
+// Unfit returns a *rows.UnfitError if a table with these columns cannot keep locks, else nil.
+// The function typed returns a text that says what is wrong with the type of a column of
+// ShedLock, or "". The parameter more has texts about other faults of the table. create is the
+// statement that makes such a table.
 func Unfit(table string, columns []Column, typed func(column, is string) string, more []string, create string) error {
 	wrong := more
 	missing := []string{"name", "lock_until", "locked_at", "locked_by"}
@@ -47,7 +48,7 @@ func Unfit(table string, columns []Column, typed func(column, is string) string,
 	return rows.Unfit("table %s cannot keep locks of ShedLock:\n  %s\nShedLock's documentation makes it with:\n%s", table, strings.Join(wrong, "\n  "), create)
 }
 
-// fault returns what is wrong with a column whose type is right, or "".
+// fault returns a text that says what is wrong with a column other than its type, or "".
 func (c *Column) fault() string {
 	switch {
 	case c.Ambiguous:
@@ -58,8 +59,8 @@ func (c *Column) fault() string {
 	return ""
 }
 
-// butFor returns a text that names the column that differs from name only in capitals, or
-// "".
+// butFor returns a text about the column whose name differs from the parameter name only in
+// upper and lower case. It returns "" if there is no such column.
 func butFor(name string, columns []Column) string {
 	for _, c := range columns {
 		if strings.EqualFold(c.Name, name) {

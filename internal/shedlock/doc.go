@@ -1,20 +1,21 @@
 // Package shedlock keeps locks in the table of ShedLock, a library for Java, so that a
 // program in Go and one in Java exclude each other on one name. A Table is a rows.Table
-// over a Database, which is what differs between PostgreSQL and MariaDB or MySQL.
+// over a Database. PostgreSQL on one side, and MariaDB and MySQL on the other, have different
+// Databases.
 //
 // The table has four columns: name, lock_until, locked_at and locked_by. A name is taken
 // while lock_until is in the future. Rows stay, because ShedLock remembers which rows it
 // has made.
 //
-// ShedLock itself writes its host name to locked_by, and compares that when it releases or
-// extends. This package writes a text that is unique to a claim, and that says what became
-// of the claim:
+// ShedLock itself writes its host name to locked_by, and compares that name when it releases
+// or extends a lock. This package writes a text that is unique to a claim, and whose first
+// word is the state of the claim:
 //
 //	holdfast OWNER NOTE            it holds, or its lease has ended
 //	holdfast-released OWNER NOTE   it was released; the name may stay taken, see Claim.AtLeast
 //	holdfast-forced OWNER REASON   it was forced
 //
-// So a release of ShedLock that comes too late does not match a claim of this package.
+// So a late release by ShedLock does not match a claim of this package.
 //
 // The layout has no room for fencing tokens, nor for a queue of waiters.
 package shedlock
@@ -30,14 +31,14 @@ import (
 const DefaultTable = "shedlock"
 
 const (
-	// maxName is how many characters the column name has room for. As a limit in bytes it
-	// is right for every character set.
+	// maxName is how many characters the column name has room for. Limits uses it as a
+	// number of bytes: a name of so many bytes fits in every character set.
 	maxName = 64
 	// maxBy is how many characters the column locked_by has room for.
 	maxBy = 255
 )
 
-// Limits returns the limits of a Table, for a store of this name.
+// Limits returns the limits of a Table. The parameter store is rows.Limits.Name.
 func Limits(store string) rows.Limits {
 	const year = 366 * 24 * time.Hour // a TIMESTAMP of MySQL ends in 2038
 	return rows.Limits{Name: store, Batch: 1, NoQueue: true, NoTokens: true, MaxName: maxName, MaxTTL: year, TTLStep: time.Millisecond}
@@ -45,13 +46,14 @@ func Limits(store string) rows.Limits {
 
 // Database runs the statements of a Table. Its errors are those that a rows.Table returns.
 type Database interface {
-	// Check returns an error if the table does not exist, or not in the required form.
+	// Check returns an error if the table does not exist, or cannot keep locks.
 	Check(ctx context.Context) error
 
 	// Exec runs a statement as a transaction of its own, and returns how many rows it
-	// changed. Rows that it found and did not change may count or not.
+	// changed. That number may include rows that the statement found and did not change.
 	Exec(ctx context.Context, statement string, args []any) (changed int64, err error)
 
-	// Query runs a statement that reads, and calls scan for each row.
+	// Query runs a statement that reads. For each row, it stores the columns in the elements
+	// of `into` and calls scan.
 	Query(ctx context.Context, statement string, args, into []any, scan func()) error
 }

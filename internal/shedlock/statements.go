@@ -5,35 +5,37 @@ import (
 	"strings"
 )
 
-// Dialect has the expressions that differ between databases. {…} stands for an expression
-// that is filled in.
+// Dialect has the expressions that differ between databases. A word in braces is replaced by
+// an expression.
 type Dialect struct {
 	Table    string // quoted
-	Unlocked string // joins {table} with the row of a name, ?, unless that row is locked; "" if an update of a name that is taken does not wait for its row
+	Unlocked string // joins {table} with the row of the name ? unless it is locked; "" if no refused try waits for a lock
 	Now      string // the time of the server in UTC, without a zone
 	Later    string // ? microseconds after {from}
 	Micros   string // the microseconds from {from} to {to}
 	Bytes    string // a text {column}, compared and sorted by its bytes
-	Insert   string // INSERT {row}, which does nothing where the row is there
+	Insert   string // INSERT {row}, which does nothing if the row exists
 	Ordinal  bool   // parameters are $1, $2, … in place of ?
 }
 
-// The statements. A lease lasts for a millisecond more than asked for: columns may keep
-// milliseconds only. Assignments that read what another one changes come before it, as
-// MySQL makes them from left to right. Columns may be NULL: a name without lock_until is
-// free, though ShedLock itself never takes it. A table of MySQL may set locked_at at each
-// update that leaves it out.
+// The statements. A lease is a millisecond longer than the TTL, because columns may keep
+// milliseconds only. An assignment that reads a column is before the one that changes that
+// column, because MySQL executes them from left to right. Columns may be NULL: a name whose
+// lock_until is NULL is free, though ShedLock itself never takes it. Each update assigns
+// locked_at, because a table of MySQL may change it in each update that does not.
 const (
-	// tryStatement: by; by, us, us; by; name, name, by. With Dialect.Unlocked the first
-	// name is the first parameter of all. The statement must look for the row only once, in
-	// that JOIN: a server that can find the row in two ways may lock it in the second.
+	// tryStatement has the parameters by; by, us, us; by; name, name, by. With
+	// Dialect.Unlocked the first name comes before all others. Then the statement must name
+	// the row only once, in that JOIN: a server that can find the row in two ways may wait for
+	// its lock in the second way.
 	tryStatement = `UPDATE {table} {unlocked} SET
 	locked_at = CASE WHEN {ours} AND lock_until > {now} THEN locked_at ELSE {now} END,
 	lock_until = CASE WHEN {ours} AND lock_until > {now} THEN GREATEST(lock_until, {later}) ELSE {later} END,
 	locked_by = ?
 WHERE {named} AND {exact} AND (lock_until IS NULL OR lock_until <= {now} OR {ours})`
 
-	// insertStatement: name. The next try takes it.
+	// insertStatement has the parameter name. It makes the row of a free name, which the
+	// next try takes.
 	insertStatement = `INTO {table} (name, lock_until, locked_at, locked_by)
 VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'holdfast')`
 
@@ -56,7 +58,8 @@ VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'ho
 
 const epoch = "TIMESTAMP '1970-01-01 00:00:00'"
 
-// write fills in a statement, with n names where it has a list of them.
+// write replaces the words in braces in a statement. n is the number of names in a list of
+// names.
 func (d *Dialect) write(statement string, n int) string {
 	fill := func(text, what, with string) string { return strings.ReplaceAll(text, what, with) }
 	later := "(" + fill(d.Later, "{from}", "{now}") + ")"
@@ -76,7 +79,7 @@ func (d *Dialect) write(statement string, n int) string {
 	return fill(statement, "{table}", d.Table) // last: its name may have a question mark
 }
 
-// numbered writes $1, $2 and so on for the question marks.
+// numbered replaces the question marks by $1, $2 and so on.
 func numbered(statement string) string {
 	var b strings.Builder
 	for i, part := range strings.Split(statement, "?") {

@@ -25,7 +25,8 @@ func New(db Database, d Dialect) *Table {
 	return &Table{Database: db, dialect: d, statements: d.statements()}
 }
 
-// keyOf returns the value of the column name for name.
+// keyOf returns the value that the column name has for the lock name. It returns an error if
+// that value is too long.
 func keyOf(name string) (string, error) {
 	key := rows.Escape(name)
 	if n := utf8.RuneCountInString(key); n > maxName {
@@ -34,8 +35,8 @@ func keyOf(name string) (string, error) {
 	return key, nil
 }
 
-// Try makes one attempt for the only one of cs. A row that does not exist is made, and then
-// tried again.
+// Try makes one attempt for the only claim in cs. If the row does not exist, Try makes it and
+// tries once more.
 func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
 	c := cs[0]
 	key, err := keyOf(c.Name)
@@ -57,8 +58,8 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 		}
 		r, err := t.one(ctx, key)
 		if err != nil || r.Known {
-			r.Granted = r.Remaining > 0 && r.Owner == c.Owner // there was nothing to change
-			r.Known = r.Remaining > 0                         // else it is free by now: to be tried again
+			r.Granted = r.Remaining > 0 && r.Owner == c.Owner // the update found nothing to change
+			r.Known = r.Remaining > 0                         // else it is free by now: the Engine tries again
 			return []rows.Row{r}, err
 		}
 		if _, err := t.Exec(ctx, t.statements.insert, []any{key}); err != nil {
@@ -68,8 +69,8 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	return nil, fmt.Errorf("shedlock: the row of %q is not found after it was made: the column cannot keep that name: %w, %w", key, driver.ErrRefused, driver.ErrNotExecuted)
 }
 
-// one reads the row of a key. A column may treat another name as equal: that is an error,
-// because two names would be one lock.
+// one reads the row of a key. It returns an error if the column treats another name, which has
+// a row, as equal to the key, because two names would be one lock.
 func (t *Table) one(ctx context.Context, key string) (rows.Row, error) {
 	var found rows.Row
 	other := ""
@@ -93,7 +94,7 @@ func (t *Table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	for i, c := range cs {
 		key, began := rows.Escape(c.Name), time.Now()
 		changed, err := t.Exec(ctx, t.statements.renew, []any{us(c.TTL), key, by(holds, c.Owner, c.Note)})
-		if err == nil && changed == 0 { // the lease may be as long already
+		if err == nil && changed == 0 { // the lease may have that length already
 			var r []rows.Row
 			if r, err = t.Read(ctx, []string{c.Name}); err == nil {
 				held[i] = r[0].Owner == c.Owner && r[0].Remaining >= c.TTL-time.Since(began)
@@ -107,7 +108,7 @@ func (t *Table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	return held, nil
 }
 
-// Release releases the only one of cs.
+// Release releases the only claim in cs.
 func (t *Table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	c, keep := cs[0], int64(0)
 	if c.AtLeast > 0 {
