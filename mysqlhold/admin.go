@@ -10,7 +10,7 @@ import (
 const (
 	pageStatement = `SELECT ` + columns + ` FROM {table} WHERE name >= ? AND name > ? ORDER BY name LIMIT ?`
 
-	// The columns on which the others depend are changed last, as in a try.
+	// A column is changed after the assignments that read it, as in a try.
 	forceStatement = `UPDATE {table} SET forced_owner = owner, forced_reason = ?, expires = IF(waiters = '', '1970-01-01', {now}), owner = NULL
 WHERE name = ? AND owner = ? AND token = ? AND expires > {now}`
 )

@@ -14,8 +14,8 @@ import (
 // noSuchTable is the number of the error for a table that does not exist.
 const noSuchTable = 1146
 
-// numberOf returns the number of an error of the server, else 0. Drivers have types of
-// their own for it, and the same text.
+// numberOf returns the number of an error of the server, or 0 if err is no such error. Each
+// driver has its own type for these errors, but their texts are the same.
 func numberOf(err error) int {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if m := regexp.MustCompile(`^Error (\d+)\b`).FindStringSubmatch(err.Error()); m != nil {
@@ -26,7 +26,8 @@ func numberOf(err error) int {
 	return 0
 }
 
-// classify says what an error means for a statement that is a transaction of its own.
+// classify returns the error of a statement that is a transaction of its own as one of package
+// driver, if the error shows that the statement was not executed.
 func classify(err error) error {
 	if err == nil || errors.Is(err, driver.ErrNotExecuted) {
 		return err

@@ -1,5 +1,5 @@
 // Package mysqlhold keeps locks in a table of MariaDB or MySQL: a lease row for each
-// name, with a fencing token that rises with every grant.
+// name, with a fencing token that is larger for each later grant.
 //
 //	db, err := sql.Open("mysql", dsn) // github.com/go-sql-driver/mysql
 //	...
@@ -21,8 +21,8 @@
 // errors.ErrUnsupported. There are no notifications: waiters poll their rows every 1 to
 // 100 ms.
 //
-// The statements work at any isolation level, in any SQL mode and in any time zone. A
-// session with autocommit=0 or MariaDB's EMPTY_STRING_IS_NULL is refused. In a read-only
+// The statements work at any isolation level, in any other SQL mode and in any time zone. A
+// session with autocommit=0 or with MariaDB's EMPTY_STRING_IS_NULL is refused. In a read-only
 // session a lock waits, as it does on a read-only server.
 //
 // A lease is as durable as the data: after the promotion of a replica that had not
@@ -99,8 +99,8 @@ func New(db *sql.DB, opts *Options) *Backend {
 // Schema returns the statement that creates the table. It does no I/O.
 func (b *Backend) Schema() string { return b.table.create() }
 
-// CreateTable creates the table if it does not exist. Locks only need SELECT, INSERT and
-// UPDATE on it.
+// CreateTable creates the table if it does not exist. The user needs the permission to create
+// tables. Locks only need SELECT, INSERT and UPDATE on the table.
 func (b *Backend) CreateTable(ctx context.Context) error {
 	if _, err := b.table.db.ExecContext(ctx, b.table.create()); err != nil {
 		return fmt.Errorf("mysqlhold: create table %s: %w", b.table.name, classify(err))
@@ -112,16 +112,16 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 }
 
 // LockTx takes the lock name for the rest of the transaction tx and returns nil. Until
-// the commit or rollback of tx, no other LockTx of name succeeds, in any process. It
+// the commit or rollback of tx, no other LockTx of name succeeds, in any process. LockTx
 // waits until ctx ends, and at most innodb_lock_wait_timeout, 50 s by default. If ctx
 // ends while it waits, the connection is closed, and the transaction ends.
 //
-// It needs no lease and no token: if the connection is lost, the transaction is lost,
-// too. It protects the reads and writes of tx after it. So call it before the first
-// SELECT of tx, which may fix the snapshot of tx.
+// The lock needs no lease and no token: if the connection is lost, the transaction is lost,
+// too. The lock protects the reads and writes that tx makes after LockTx. So call LockTx
+// before the first SELECT of tx: after that SELECT, tx may read older data.
 //
-// It does not exclude holders of name with a lease. Lock a name in only one of the two
-// ways.
+// LockTx does not exclude holders of name that have a lease. Lock a name either with LockTx or
+// with a lease, never with both.
 func (b *Backend) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if b.table.layout == ShedLock {
 		return noTx()

@@ -17,27 +17,27 @@ type Layout int
 
 const (
 	// LeaseRows is Holdfast's own table. It has fencing tokens, and waiting processes get
-	// the lock in turn.
+	// the lock in the order of their arrival, unless a process misses its turn.
 	LeaseRows Layout = iota
 
 	// ShedLock is the table of ShedLock, a library for Java. Its programs and those with
 	// this Layout exclude each other. ShedLock must use the time of the database
 	// (JdbcTemplateLockProvider with "usingDbTime"), because the clocks of Java programs
-	// differ from it.
+	// differ from that time.
 	//
 	// The table has no columns for fencing tokens and for waiters. So there are no
 	// tokens, waiters poll the row, and their order is random. LockTx returns
 	// errors.ErrUnsupported. Names have up to 64 bytes. A name with a backslash, or with
-	// bytes that are not text, is encoded, and so not shared. A renewal changes
-	// lock_until, and a lease without renewals ends there, as in ShedLock.
+	// bytes that are not text, is encoded, so ShedLock cannot use the same lock. A renewal
+	// changes lock_until. A lease without renewals ends at lock_until, as in ShedLock.
 	//
 	// The column name in ShedLock's documentation treats some names as equal, such as Job
-	// and job. The one with a row can be locked, and the others are refused. The table of
-	// CreateTable does not have this problem.
+	// and job. The name that has a row can be locked, and the names that are equal to it are
+	// refused. The table of CreateTable does not have this problem.
 	//
 	// ShedLock's times have the type TIMESTAMP, which depends on the time zone of the
-	// session. All sessions need the same time zone, so a session with another zone than
-	// the server is refused. Holdfast cannot see the zone of Java's sessions.
+	// session. All sessions need the same time zone. So Holdfast refuses a session whose
+	// zone differs from that of the server. It cannot check the zone of Java's sessions.
 	ShedLock
 )
 
@@ -52,8 +52,8 @@ func newShedTable(t *table) *shedlock.Table {
 		Now:      "UTC_TIMESTAMP(3)",
 		Later:    "{from} + INTERVAL ? MICROSECOND",
 		Micros:   "TIMESTAMPDIFF(MICROSECOND, {from}, {to})",
-		// The bytes that a client reads, whatever the charset of the column is. Bytes that
-		// are not text stay as they are.
+		// The bytes that a client reads, for every charset of the column. Bytes that are not
+		// text are not changed.
 		Bytes: "COALESCE(CAST(CONVERT({column} USING utf8mb4) AS BINARY), CAST({column} AS BINARY))", Insert: "INSERT IGNORE {row}",
 	})
 }
@@ -78,8 +78,9 @@ const shedColumnsStatement = `SELECT LOWER(c.column_name), LOWER(c.column_type),
 FROM information_schema.columns AS c JOIN information_schema.tables AS t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
 WHERE c.table_schema = COALESCE(?, DATABASE()) AND c.table_name = ?` + allRows
 
-// Check compares the columns and the engine, and the settings of the session that change
-// the meaning of times. Columns may be NULL, as in the tables of many projects.
+// Check compares the columns and the engine, and the settings of the session on which commits
+// and times depend. It accepts columns that may be NULL, because the tables of many projects
+// have them.
 func (t shedTable) Check(ctx context.Context) error {
 	var found []shedlock.Column
 	var c shedlock.Column
@@ -107,7 +108,8 @@ func (t shedTable) Check(ctx context.Context) error {
 	return shedlock.Unfit(t.name, found, wrongType, more, t.create())
 }
 
-// wrongType returns what is wrong with a type of a column of ShedLock, or "".
+// wrongType returns a text that says what is wrong with the type of a column of ShedLock, or
+// "".
 func wrongType(column, is string) string {
 	fits := func(types string) bool { return regexp.MustCompile(`^(` + types + `)$`).MatchString(is) }
 	switch {
@@ -139,7 +141,7 @@ func (t shedTable) Query(ctx context.Context, statement string, args, into []any
 	return t.query(ctx, statement, args, into, scan)
 }
 
-// noTx says that there is no LockTx.
+// noTx returns the error of LockTx with the Layout ShedLock.
 func noTx() error {
 	return fmt.Errorf("mysqlhold: the table of ShedLock has no locks for a transaction: %w", errors.ErrUnsupported)
 }

@@ -11,10 +11,11 @@ import (
 // statements are the statements of one table. Each is a transaction of its own; those that
 // change rows lock them in the order of the index.
 //
-// UTC_TIMESTAMP is the time at which the statement began. If a lease ends while the
-// statement waits for the row, the next try finds it free. A lease that the statement
-// grants ends later than one that is counted from the beginning of the call. UTC_TIMESTAMP
-// and DATETIME have no time zone; NOW and TIMESTAMP would depend on that of the session.
+// UTC_TIMESTAMP is the time at which the statement began. If a lease ends while the statement
+// waits for the row, the statement is refused, and the next try finds the name free. A lease
+// that the statement grants ends later than one that is counted from the beginning of the
+// call. UTC_TIMESTAMP and DATETIME have no time zone; NOW and TIMESTAMP would depend on the
+// time zone of the session.
 type statements struct {
 	try, tryTaken, enqueue, insert, readRows, renew, held, release, lockTx string
 	page, force                                                            string // for operators
@@ -34,10 +35,11 @@ func (t *table) write() statements {
 	}
 }
 
-// unlocked returns a JOIN of a table, whose name is quoted, with the row of a name, the
-// first parameter, unless another transaction has locked that row. Because of LIMIT the
-// server makes a temporary table of the row first. Without LIMIT, MySQL reads both as one
-// and waits. MySQL and MariaDB also wait if the rest of the statement names the row.
+// unlocked returns a JOIN of a table with one of its rows, unless another transaction has
+// locked that row. The parameter table is the quoted name of the table. The first parameter of
+// the statement is the name in the row. Because of LIMIT, the server first makes a temporary
+// table with the row. Without LIMIT, MySQL merges the subquery into the statement, and waits
+// for the locked row. MySQL and MariaDB also wait if the rest of the statement names the row.
 func unlocked(table string) string {
 	return "JOIN (SELECT name FROM " + table + " WHERE name = ? LIMIT 1 FOR UPDATE SKIP LOCKED) AS unlocked USING (name)"
 }
@@ -63,16 +65,17 @@ func (t *table) create() string {
 }
 
 const (
-	// Assignments take place from left to right, or in one SQL mode all at once. So
-	// expires, on which the others depend, is changed after them, and no assignment reads a
-	// column that was changed before it. The column token has the last token of a grant, so
-	// that a repeated grant has the same, and is never below the time. tokens is the number
-	// of tokens.
+	// The server executes assignments from left to right, or in one SQL mode all at the same
+	// time. So no assignment reads a column that was changed before it: expires, which the
+	// others read, is changed after them. The column token has the last token of a grant, so
+	// that a repeated grant has the same tokens. A new token is never smaller than the time in
+	// microseconds. tokens is the number of tokens.
 	//
-	// A try of a name that was just found taken does not wait for a locked row, and neither
-	// does a claim that enters the queue: otherwise hundreds of clients would wait in the
-	// server. A row that was skipped is tried again. In these statements the name is the
-	// first parameter, else it comes after the note.
+	// A try of a name in table.taken does not wait for a locked row, and neither does a
+	// statement that puts a claim into the queue: otherwise hundreds of clients would wait in
+	// the server. The Engine tries a row again that was skipped because it was locked. In the
+	// statements that skip a locked row, the name is the first parameter. In the others it
+	// comes after the note.
 	tryStatement = `UPDATE {table} {unlocked} SET
 	token = LAST_INSERT_ID(IF(expires <= {now}, GREATEST(token + ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {now}) + ? - 1), token)),
 	tokens = IF(expires <= {now}, ?, tokens),
@@ -82,8 +85,8 @@ const (
 	owner = ?, note = ?
 WHERE {named}(expires + INTERVAL LEAST({position}, {turns}) * {turn} MICROSECOND <= {now} OR owner = ? AND expires > {now})`
 
-	// positionExpr is how many waiters are before the claim, queueLength how many there
-	// are.
+	// positionExpr is how many waiters are before the claim. queueLength is the number of all
+	// waiters.
 	positionExpr = `IF(FIND_IN_SET(?, waiters) > 0, FIND_IN_SET(?, waiters) - 1, ` + queueLength + `)`
 	queueLength  = `IF(waiters = '', 0, 1 + LENGTH(waiters) - LENGTH(REPLACE(waiters, ',', '')))`
 
@@ -92,20 +95,21 @@ WHERE FIND_IN_SET(?, waiters) = 0 AND ` + queueLength + ` < {waiting}`
 
 	insertStatement = `INSERT IGNORE INTO {table} (name, owner, note, token, since, expires, waiters) VALUES (?, NULL, '', 0, {now}, '1970-01-01', '')`
 
-	// columns are what is read of a row, as rows.Columns expects it.
+	// columns are the columns that are read, in the order of rows.Columns.
 	columns = `name, COALESCE(owner, ''), note, token, tokens, TIMESTAMPDIFF(MICROSECOND, since, {now}),
 	TIMESTAMPDIFF(MICROSECOND, {now}, expires), COALESCE(forced_owner, ''), COALESCE(forced_reason, ''), waiters`
 
 	readStatement = `SELECT ` + columns + ` FROM {table} WHERE name IN ({names})` + allRows
 
-	// An owner belongs to one claim, and so to one name.
+	// The statement need not pair names and owners, because an owner has a claim on one name
+	// only.
 	renewStatement = `UPDATE {table} SET expires = GREATEST(expires, {now} + INTERVAL ? MICROSECOND)
 WHERE name IN ({names}) AND owner IN ({names}) AND expires > {now}`
 
 	heldStatement = `SELECT name, owner FROM {table} WHERE name IN ({names}) AND owner IN ({names}) AND expires > {now}` + allRows
 
-	// A name with waiters is free for them from now on, one after the other. A name without
-	// waiters is free at once.
+	// A released name is reserved for its waiters, one after the other. A name without waiters
+	// is free for every claim.
 	releaseStatement = `UPDATE {table} SET
 	expires = IF(owner <=> ? AND expires > {now}, IF(? <= 0 AND waiters = '', '1970-01-01', {now} + INTERVAL ? MICROSECOND), expires),
 	owner = IF(owner <=> ?, IF(? > 0, CONCAT(owner, '{kept}'), NULL), owner),

@@ -28,7 +28,8 @@ type table struct {
 	taken      taken
 }
 
-// withConn lends a connection. If there is none, nothing was executed.
+// withConn calls use with a connection of the pool. If it gets no connection, its error says
+// that nothing was executed.
 func (t *table) withConn(ctx context.Context, use func(*sql.Conn) error) (err error) {
 	defer func() { t.idle.Noted(err) }()
 	began := time.Now()
@@ -50,9 +51,9 @@ func (t *table) absent() error {
 		rows.ErrNoTable, t.name, t.create(), driver.ErrRefused, driver.ErrNotExecuted)
 }
 
-// Check compares the columns and the engine. With a TIMESTAMP, a session in another time
-// zone would grant a name that is held. A session without autocommit would never commit
-// what it grants.
+// Check compares the columns, their types and the engine, and the settings of the session. If a
+// time had the type TIMESTAMP, a session in another time zone would grant a name that is held.
+// A session without autocommit would never commit its grants.
 func (t *table) Check(ctx context.Context) error {
 	want := map[string]string{
 		"name": "varbinary(2060)", "owner": "varbinary(100)", "note": "varbinary(1000)", "token": "bigint", "tokens": "int",
@@ -90,8 +91,8 @@ func (t *table) Check(ctx context.Context) error {
 	return nil
 }
 
-// schemaArgs returns the database, nil for that of the connection, and the table, as they
-// are in information_schema.
+// schemaArgs returns the database and the name of the table as information_schema has them. The
+// database is nil if it is that of the connection.
 func (t *table) schemaArgs() []any {
 	bare := func(quoted string) string { return strings.ReplaceAll(strings.Trim(quoted, "`"), "``", "`") }
 	var database any
@@ -121,10 +122,10 @@ func read(ctx context.Context, conn *sql.Conn, statement string, args, into []an
 	return found.Err()
 }
 
-// Try makes one attempt for the only one of cs. If the first statement changed nothing, Try
-// reads the row: its owner may hold it already, with nothing to change, or another owner,
-// or it was locked for a moment. A row that does not exist yet is made, and then tried
-// again.
+// Try makes one attempt for the only claim in cs. If the first statement changed nothing, Try
+// reads the row: c.Owner may hold it already, with nothing to change, another owner may hold
+// it, or it was locked for a moment. If the row does not exist, Try makes it, and the Engine
+// tries again.
 func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row, err error) {
 	c, answer := cs[0], rows.Row{}
 	name, owner, note := []byte(rows.Escape(c.Name)), []byte(c.Owner), []byte(rows.Text(c.Note))
@@ -153,10 +154,10 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 			_, err = conn.ExecContext(ctx, t.statements.insert, name)
 		default:
 			r.Granted = r.Remaining > 0 && r.Owner == c.Owner
-			r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else it is free by now, or soon: to be tried again
+			r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else it is free by now: the Engine tries again
 			if answer = r; !r.Granted && r.Known && !c.NoQueue {
 				err = t.enqueue(ctx, conn, name, owner, &answer)
-				answer.Known = slices.Contains(answer.Waiters, c.Owner) || len(answer.Waiters) >= rows.Waiting // else it was locked: to be tried again
+				answer.Known = slices.Contains(answer.Waiters, c.Owner) || len(answer.Waiters) >= rows.Waiting // else it was locked: try again
 			}
 		}
 		return err
@@ -174,8 +175,8 @@ func (t *table) try(c driver.Claim, name, owner, note []byte) (statement string,
 	return t.statements.try, slices.Concat(before, []any{name}, after)
 }
 
-// enqueue puts an owner at the end of the queue of a row that was read, unless it is in the
-// queue.
+// enqueue puts an owner at the end of the queue of a row, unless the owner is in the queue or
+// the row is locked. seen is the row as it was read: enqueue adds the owner to its waiters, too.
 func (t *table) enqueue(ctx context.Context, conn *sql.Conn, name, owner []byte, seen *rows.Row) error {
 	if slices.Contains(seen.Waiters, string(owner)) {
 		return nil
@@ -225,7 +226,7 @@ func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	})
 }
 
-// Renew sends a statement for each TTL, of which most programs have one, and then reads
+// Renew sends one statement for each TTL, and most programs have only one TTL. It then reads
 // which owners hold. A lease that had ended was not extended, so its owner does not hold.
 func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	held := make([]bool, len(cs))
@@ -256,7 +257,7 @@ func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	})
 }
 
-// Release releases the only one of cs.
+// Release releases the only claim in cs.
 func (t *table) Release(ctx context.Context, cs []driver.Claim) (released []bool, err error) {
 	c, changed := cs[0], int64(0)
 	err = t.withConn(ctx, func(conn *sql.Conn) error {
@@ -276,7 +277,7 @@ func (t *table) Listen(context.Context, func(), func(string, string)) error {
 	return errors.ErrUnsupported
 }
 
-// list fills in n parameters.
+// list replaces {names} in a statement by n parameters.
 func list(statement string, n int) string {
 	return strings.ReplaceAll(statement, "{names}", strings.Repeat("?, ", n-1)+"?")
 }
