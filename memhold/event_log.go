@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// logMost is how many entries are kept.
+// logMost is how many entries the event log keeps.
 const logMost = 1000
 
 // eventLog has the entries that clients have appended.
@@ -23,7 +23,7 @@ type eventLog struct {
 type logged struct {
 	admin.Entry
 	number int
-	at     time.Time // when it was appended
+	at     time.Time // when the entry was appended
 }
 
 // AppendLog adds entries to the event log, which keeps the latest 1,000.
@@ -43,7 +43,7 @@ func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admi
 	return nil
 }
 
-// ReadLog returns entries of the event log.
+// ReadLog returns entries of the event log, the oldest first, as f selects them.
 func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err

@@ -34,8 +34,9 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	return b.gone(driver.Claim{Name: name, Owner: h.Owner}, now)
 }
 
-// ForceReasons returns the reasons that were given to ForceUnlock, for as long as owners get
-// them.
+// ForceReasons returns the reasons that were given to ForceUnlock, in the order of over. A
+// reason is "" for a hold that ForceUnlock did not end, or when Renew and Release of the owner
+// do not return the reason any more.
 func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]string, error) {
 	why := make([]string, len(over))
 	if err := ended(ctx); err != nil {
@@ -52,9 +53,9 @@ func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]strin
 	return why, nil
 }
 
-// Drop deletes everything of name, as if an operator had deleted it in a store: grants, the
+// Drop deletes all data of name, as if an operator had deleted them in a store: grants, the
 // queue, the permits of a semaphore, the count of a latch. It notifies waiters. It returns
-// false if there was nothing. Use it in tests of a lost lock: Renew and Release of the
+// false if there were no data. Use it in tests of a lost lock: Renew and Release of the
 // holders return driver.ReasonDeleted for the rest of their lease, and for at least 5 s.
 func (b *Backend) Drop(name string) bool {
 	b.mu.Lock()

@@ -92,7 +92,7 @@ func (b *Backend) Count(ctx context.Context, name string) (int64, error) {
 	return e.count, nil
 }
 
-// answered returns the answer to an earlier call with this id, if it is remembered.
+// answered returns the answer to an earlier call with the ID call, if the Backend remembers it.
 func (b *Backend) answered(name, call string, now time.Time) (answer, bool) {
 	a, ok := b.answers[callID{name, call}]
 	return a, ok && now.Before(a.until)
@@ -104,16 +104,16 @@ func (b *Backend) LatchWaiter(name string) driver.Waiter {
 	return &latchWaiter{backend: b, name: name}
 }
 
-// latchWaiter waits for a change of the state that it read when Wait returned the last
-// time. The caller calls Count after that, so it misses no change.
+// latchWaiter waits for a change of the state that it read just before Wait last returned. The
+// caller calls Count after Wait has returned, so the caller misses no change.
 type latchWaiter struct {
 	backend *Backend
 	name    string
-	opens   <-chan struct{} // nil: nothing was read yet
+	opens   <-chan struct{} // closed when the latch opens; nil: the next Wait returns at once
 }
 
-// Wait returns when the latch has opened since Wait last returned, or with ctx's
-// error.
+// Wait returns nil as the error when the latch has opened since Wait last returned. It returns
+// the error of ctx when ctx ends.
 func (w *latchWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err
@@ -129,7 +129,7 @@ func (w *latchWaiter) Wait(ctx context.Context, _ driver.Outcome) (driver.Outcom
 	return driver.Outcome{}, nil
 }
 
-// check reads the state for the next Wait: nothing to wait for if the latch is open.
+// check reads the state for the next Wait, which returns at once if the latch is open now.
 func (w *latchWaiter) check() {
 	w.backend.mu.Lock()
 	defer w.backend.mu.Unlock()

@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// shown is how many holders and waiters of each name are listed.
+// shown is the most holders, and the most waiters, that a Record lists.
 const shown = 32
 
-// List yields locks, semaphores and latches in the order of their names. It takes the
-// names at its start, at most f.Keys of them, and reads each when it yields it. f.Pace
-// has no effect.
+// List yields locks, semaphores and latches in the order of their names. It reads all names at
+// its beginning, and the state of each name when it yields the name. After f.Keys names it ends
+// with admin.ErrIncomplete. f.Pace has no effect.
 func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
 		names := b.names(f.NamePrefix)
@@ -86,7 +86,7 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 func (e *resource) record(now time.Time) admin.Record {
 	r := admin.Record{
 		Kind: e.listed(), Holders: len(e.grants), Waiting: len(e.queue), Count: e.count,
-		Remaining: -1, // of a semaphore and a latch
+		Remaining: -1, // stays for a semaphore and a latch
 	}
 	if e.kind == semaphore {
 		r.Permits, r.Free = e.permits, e.permits-len(e.grants)
@@ -112,7 +112,8 @@ func (e *resource) record(now time.Time) admin.Record {
 	return r
 }
 
-// lasts returns how long the last part of e lasts without a renewal.
+// lasts returns the time until the last grant or place in the queue of e expires, if nothing is
+// renewed.
 func (e *resource) lasts(now time.Time) time.Duration {
 	var last time.Time
 	for _, g := range e.grants {
@@ -124,7 +125,7 @@ func (e *resource) lasts(now time.Time) time.Duration {
 	return last.Sub(now)
 }
 
-// listed returns the kind of e for a Record.
+// listed returns Record.Kind of e.
 func (e *resource) listed() admin.Kind {
 	switch e.kind {
 	case semaphore:

@@ -8,7 +8,7 @@
 // testing/synctest leases use the fake clock, and hours of renewals take milliseconds. A
 // Backend belongs to the bubble in which it is first used.
 //
-// A name is one thing at a time: a mutex, a read-write lock, a semaphore or a
+// A name is used for one kind at a time: a mutex, a read-write lock, a semaphore or a
 // count-down latch. A claim of another kind is refused with driver.ErrMismatch.
 package memhold
 
@@ -27,16 +27,16 @@ import (
 // at once.
 //
 // A call whose context has ended does nothing, and returns an error that is both
-// driver.ErrNotExecuted and the context's error. Memory is freed when names become free;
-// later calls remove expired leases of all names. A semaphore, and a latch that is not
-// open, stay until Drop.
+// driver.ErrNotExecuted and the error of the context. The Backend frees the memory of a name
+// that becomes free. Calls also remove expired leases of other names. A semaphore, and a latch
+// that is not open, stay until Drop.
 type Backend struct {
 	mu         sync.Mutex
 	resources  map[string]*resource  // by name; an expired one stays until it is read
 	tombstones map[claimID]tombstone // of claims that are gone
 	answers    map[callID]answer     // to calls on latches
 	last       uint64                // the last fencing token, over all names
-	calls      int                   // since begin has last dropped what expired
+	calls      int                   // since begin last removed expired data
 	log        eventLog
 
 	listeners map[*listener]struct{}
@@ -62,7 +62,7 @@ func New() *Backend {
 	}
 }
 
-// Info describes the store. Names and TTLs have no limits.
+// Info returns what the store can do. Names and TTLs have no limits.
 func (b *Backend) Info() driver.Info {
 	return driver.Info{
 		Name: "memory",
@@ -84,17 +84,16 @@ func (b *Backend) Info() driver.Info {
 
 // Try grants c if it can be granted beside the present grants, or if its owner holds
 // already. A repeated grant never shortens the lease. It sets the hold count to c.Count and
-// reserves a new block of tokens. The first token of a block is the larger one of the time
-// in microseconds since 1970 and the last token of all names plus one, so tokens usually
-// rise from one process to the next as well.
+// reserves a new block of tokens. The first token of a block is the larger one of two numbers:
+// the time in microseconds since 1970, and the last token of all names plus one. So the tokens
+// of a process are usually larger than those of earlier processes, too.
 //
 // A fair claim that is not granted gets a place at the end of the queue, unless NoQueue
 // is set. It keeps its place until Release, if it is tried again or renewed at least
 // every 5 s. Claims that are not fair overtake it.
 //
-// If Release ended the claim with Indeterminate, Try returns an error that is
-// driver.ErrGone. If the name is in use for something else, it returns
-// driver.ErrMismatch.
+// If a Release with Indeterminate has ended the claim, Try returns an error that is
+// driver.ErrGone. If the name is in use for another kind, it returns driver.ErrMismatch.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if err := ended(ctx); err != nil {
 		return driver.Outcome{}, err
@@ -104,8 +103,8 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 	return b.try(c, b.begin())
 }
 
-// TryAll tries cs one after the other, all at the same instant. It returns what Try would
-// have returned for each.
+// TryAll tries cs one after the other, all at the same instant. It returns for each claim the
+// result that Try would return.
 func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	answers := make([]driver.Attempt, len(cs))
 	err := ended(ctx)
@@ -208,11 +207,11 @@ func (b *Backend) renew(c driver.Claim, now time.Time) driver.Renewal {
 	return driver.Renewal{Err: b.gone(c, now)}
 }
 
-// Release ends the claim, held or in the queue, and notifies the next waiters. If AtLeast
-// is set, the name stays taken for so much longer, and waiters are not notified when this
-// time ends. If the store has no record of the claim, Release returns a *driver.GoneError,
-// with one of the reasons of Renew. If Indeterminate is set, the store refuses each later
-// Try of this claim for one TTL, and for not less than 5 s.
+// Release ends the claim, held or in the queue, and notifies the next waiters. If AtLeast is
+// set, the name stays taken for that time, and Release does not notify waiters when this time
+// ends. If the store has no record of the claim, Release returns a *driver.GoneError, with one
+// of the reasons of Renew. If Indeterminate is set, the store refuses each later Try of this
+// claim for one TTL, and for at least 5 s.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -247,8 +246,8 @@ func (b *Backend) reserve(n int, now time.Time) uint64 {
 	return first
 }
 
-// ended returns an error if ctx has ended. It is also driver.ErrNotExecuted: nothing was
-// done yet.
+// ended returns an error if ctx has ended. The error is also driver.ErrNotExecuted, because the
+// call has not changed anything yet.
 func ended(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("memhold: %w: %w", driver.ErrNotExecuted, err)

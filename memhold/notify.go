@@ -6,11 +6,11 @@ import "context"
 type listener struct {
 	client string
 	ended  []uint64      // Claim.Seq of grants of which the client was not notified yet
-	some   chan struct{} // capacity 1: there are some
+	some   chan struct{} // capacity 1: receives when a grant is added to ended
 }
 
-// Notify calls hint with the Claim.Seq of each grant of client that ForceUnlock or Drop
-// ends, until ctx ends.
+// Notify calls hint with the Claim.Seq of each grant of client that ForceUnlock or Drop ends.
+// It returns the error of ctx when ctx ends.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint6
 	}
 }
 
-// ended returns the grants of which l has to be notified.
+// ended returns l.ended, and empties it.
 func (b *Backend) ended(l *listener) []uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

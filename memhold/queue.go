@@ -10,8 +10,8 @@ import (
 // presence is how long a fair claim that is not tried again keeps its place.
 const presence = 5 * time.Second
 
-// place is the place of a fair claim in the queue. woken is closed when another try is
-// worth while.
+// place is the place of a fair claim in the queue. woken is closed when another try of the
+// claim may be granted, or when the claim has lost its place.
 type place struct {
 	owner string
 	note  string
@@ -31,7 +31,7 @@ func (e *resource) position(c driver.Claim, now time.Time) int {
 	p := e.queue[i]
 	p.until = now.Add(presence)
 	select {
-	case <-p.woken: // this is the try for which the claim was woken
+	case <-p.woken: // the claim was woken for this try
 		p.woken = make(chan struct{})
 	default:
 	}
@@ -48,9 +48,9 @@ func (e *resource) leave(owner string) {
 	e.dequeue(func(p *place) bool { return p.owner == owner })
 }
 
-// dequeue removes the places from the queue that gone selects. It wakes them, because they
-// have to queue up again if they still wait. It also wakes the claim that becomes the first
-// by that.
+// dequeue removes the places for which gone returns true from the queue. It wakes their claims,
+// because a claim that still waits needs a new place. If the queue then has another first
+// claim, dequeue wakes that claim, too.
 func (e *resource) dequeue(gone func(*place) bool) {
 	if len(e.queue) == 0 {
 		return

@@ -29,9 +29,9 @@ func kindOf(c driver.Claim) kind {
 	}
 }
 
-// resource is a name in use. freed is closed whenever a part of it becomes free, and
-// replaced by a new channel. So a waiter that has the channel misses no change, even if it
-// starts to wait later.
+// resource is the state of a name in use. freed is closed, and replaced by a new channel,
+// whenever another claim may be granted or a latch opens. So a waiter that has the channel
+// misses no change, even if it begins to wait later.
 type resource struct {
 	kind    kind
 	grants  []*grant // in the order in which they were given
@@ -51,7 +51,7 @@ type grant struct {
 	note      string
 	mode      driver.Mode
 	holds     int
-	token     uint64 // the first one of its block
+	token     uint64 // the first token of its first grant
 	grantedAt time.Time
 	expires   time.Time
 }
@@ -101,9 +101,10 @@ func (e *resource) admits(c driver.Claim) bool {
 	}
 }
 
-// enter reports whether c can be granted now. A fair claim can be granted when it is the
-// first of the queue; enter adds it to the queue, or takes it out. A claim beside its own
-// exclusive grant does not queue, because it would wait for itself.
+// enter reports whether c can be granted now. A fair claim can be granted only if it is the
+// first in the queue. If it can be granted, enter removes it from the queue, else enter puts it
+// into the queue, unless NoQueue is set. A claim beside the exclusive grant of its own caller
+// does not queue, because it would wait for that grant.
 func (e *resource) enter(c driver.Claim, now time.Time) bool {
 	if !c.Fair || e.beside(c) {
 		return e.admits(c)
@@ -134,7 +135,7 @@ func (e *resource) refusal(c driver.Claim, now time.Time) driver.Outcome {
 		for _, p := range e.queue[:i] {
 			next = sooner(next, p.until)
 		}
-		next = sooner(next, now.Add(presence/3)) // to keep its place
+		next = sooner(next, now.Add(presence/3)) // the claim must try again to keep its place
 	}
 	if !next.IsZero() {
 		o.RetryAfter = next.Sub(now)
@@ -142,9 +143,9 @@ func (e *resource) refusal(c driver.Claim, now time.Time) driver.Outcome {
 	return o
 }
 
-// release ends the grant g: for its owner at once, and for all others after atLeast. It
-// wakes waiters in any case, because the name may become free earlier than their last try
-// found.
+// release ends the grant g. Its owner loses it at once. If atLeast is positive, the name stays
+// taken for that time. release wakes waiters in both cases, because the name may become free
+// earlier than their last try showed.
 func (e *resource) release(g *grant, atLeast time.Duration, now time.Time) {
 	if atLeast <= 0 {
 		e.remove(g)
@@ -170,21 +171,22 @@ func (e *resource) purge(now time.Time) {
 	e.dequeue(func(p *place) bool { return !now.Before(p.until) })
 }
 
-// wake wakes the waiters after something became free. Of the queue it wakes only the first,
-// because no other claim of it could be granted.
+// wake wakes all waiters that are not in the queue, and the first waiter in the queue, because
+// no other claim in the queue could be granted.
 func (e *resource) wake() {
 	close(e.freed)
 	e.freed = make(chan struct{})
 	e.wakeFirst()
 }
 
-// idle reports whether nothing has to be kept. The number of permits and the count of a
-// latch are kept without claims.
+// idle reports whether e has no data that must be kept. A semaphore and a latch are never idle:
+// the number of permits, and the count, are kept without claims.
 func (e *resource) idle() bool {
 	return len(e.grants) == 0 && len(e.queue) == 0 && e.kind != semaphore && e.kind != latch
 }
 
-// live returns the resource with this name, or nil. It drops what has expired.
+// live returns the resource with this name, or nil. It first removes the grants and places of
+// that resource that have expired.
 func (b *Backend) live(name string, now time.Time) *resource {
 	e := b.resources[name]
 	if e == nil {
@@ -203,7 +205,8 @@ func (b *Backend) tidy(name string, e *resource) *resource {
 	return e
 }
 
-// expect is live for a name that must be of kind k if it is in use.
+// expect does what live does, and returns driver.ErrMismatch if the name is in use for another
+// kind than k.
 func (b *Backend) expect(name string, k kind, now time.Time) (*resource, error) {
 	e := b.live(name, now)
 	if e != nil && e.kind != k {

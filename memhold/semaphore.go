@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Resize sets the number of all permits of the semaphore name, creates it if necessary,
-// and notifies waiters. If more permits are held than the new number, their holders keep
-// them, and no other permit is granted until enough are released. It returns
-// driver.ErrMismatch if name is in use for something else, and driver.ErrRefused if
-// permits is negative.
+// Resize sets the number of all permits of the semaphore name. It creates the semaphore if it
+// does not exist, and notifies waiters if the number became larger. If more permits are held
+// than the new number, their holders keep them, and no other permit is granted until enough
+// are released. Resize returns driver.ErrMismatch if name is in use for another kind, and
+// driver.ErrRefused if permits is negative.
 func (b *Backend) Resize(ctx context.Context, name string, permits int) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -37,9 +37,9 @@ func (b *Backend) Resize(ctx context.Context, name string, permits int) error {
 	return nil
 }
 
-// Permits returns the number of all permits of the semaphore name, and of free ones,
-// which is negative if more are held than there are. Both are 0 if there is no such
-// semaphore. It returns driver.ErrMismatch if name is in use for something else.
+// Permits returns the total number of permits of the semaphore name, and the number of free
+// ones, which is negative if more permits are held than the total. Both are 0 if there is no
+// such semaphore. It returns driver.ErrMismatch if name is in use for another kind.
 func (b *Backend) Permits(ctx context.Context, name string) (total, free int, err error) {
 	if err := ended(ctx); err != nil {
 		return 0, 0, err
@@ -53,7 +53,7 @@ func (b *Backend) Permits(ctx context.Context, name string) (total, free int, er
 	return e.permits, e.permits - len(e.grants), nil
 }
 
-// refused returns the error for a call that this store never executes.
+// refused returns the error for a call that this store refuses, however often it is repeated.
 func refused(format string, args ...any) error {
 	return fmt.Errorf("memhold: %s: %w, %w", fmt.Sprintf(format, args...), driver.ErrRefused, driver.ErrNotExecuted)
 }

@@ -16,17 +16,18 @@ type claimID struct{ name, owner string }
 
 func idOf(c driver.Claim) claimID { return claimID{c.Name, c.Owner} }
 
-// tombstone is what is remembered of a claim that is gone.
+// tombstone is what the Backend remembers about a claim that is gone.
 type tombstone struct {
 	abandoned bool          // later tries of the claim are refused
-	reason    driver.Reason // why it ended, if not by its own release
+	reason    driver.Reason // why the grant ended; "" if its owner released it
 	detail    string
-	why       string // given to ForceUnlock
+	why       string // the reason that was given to ForceUnlock
 	until     time.Time
 }
 
-// begin starts a call and returns its time. After as many calls as there are things to
-// check, it drops all that has expired, so that a call checks one thing on average.
+// begin begins a call and returns the time. It also removes all expired resources, tombstones
+// and answers, but only once in as many calls as there are of them, so that a call checks one
+// of them on average.
 func (b *Backend) begin() time.Time {
 	now := time.Now()
 	b.calls++
@@ -50,8 +51,8 @@ func (b *Backend) begin() time.Time {
 	return now
 }
 
-// revoke ends the grant g of name by force, and remembers the reason for as long as the
-// owner may still consider itself the holder.
+// revoke ends the grant g of name, although its owner has not released it. It remembers the
+// reason until the lease would have ended, and for at least rememberFor.
 func (b *Backend) revoke(name string, e *resource, g *grant, now time.Time, why driver.Reason, detail string) {
 	e.remove(g)
 	b.notify(g)
@@ -62,7 +63,7 @@ func (b *Backend) revoke(name string, e *resource, g *grant, now time.Time, why 
 	}
 }
 
-// abandon ensures that a try of c that is still on its way is refused.
+// abandon ensures that a try of c that arrives later is refused.
 func (b *Backend) abandon(c driver.Claim, now time.Time) {
 	m := b.tombstones[idOf(c)]
 	m.abandoned = true
@@ -70,8 +71,8 @@ func (b *Backend) abandon(c driver.Claim, now time.Time) {
 	b.tombstones[idOf(c)] = m
 }
 
-// gone returns why nothing of c is left. The reason for a forced end comes before another
-// holder.
+// gone returns why nothing of c is left. If its grant was revoked, gone returns that reason,
+// even if another owner holds the name.
 func (b *Backend) gone(c driver.Claim, now time.Time) *driver.GoneError {
 	if m := b.tombstones[idOf(c)]; m.reason != "" && now.Before(m.until) {
 		return &driver.GoneError{Reason: m.reason, Detail: m.detail}

@@ -6,10 +6,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ahead is what a try found: Outcome.Ahead.
+// ahead is the value of Outcome.Ahead.
 type ahead struct {
-	changed <-chan struct{} // closed when another try is worth while
-	before  int             // of a fair claim: how many are before it in the queue
+	changed <-chan struct{} // closed when another try may be granted
+	before  int             // for a fair claim: how many claims are before it in the queue
 }
 
 // Waiter returns a Waiter for c. Its Wait returns after a release, a forced unlock or an
@@ -21,7 +21,8 @@ func (b *Backend) Waiter(driver.Claim) driver.Waiter { return waiter{} }
 // waiter has no state: the Outcome has all that it needs.
 type waiter struct{}
 
-// Wait returns when the state that last describes has changed, or with ctx's error.
+// Wait returns nil as the error when another try may be granted since the try that returned the
+// Outcome last. It returns the error of ctx when ctx ends.
 func (waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err
