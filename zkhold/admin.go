@@ -23,7 +23,7 @@ const scanPage = 100
 
 var _ ordered.AdminStore = (*store)(nil)
 
-// adminCall runs call for operators. It opens a session if there is none.
+// adminCall runs a call for operators, and opens a session if there is none.
 func adminCall[T any](ctx context.Context, s *store, call func(l *link) (T, error)) (T, error) {
 	l, err := s.ready(ctx)
 	if err != nil {
@@ -39,8 +39,9 @@ func adminCall[T any](ctx context.Context, s *store, call func(l *link) (T, erro
 	})
 }
 
-// Names scans the tree below the root, except for parts that no name with the prefix is in.
-// It skips nodes that it may not read, and returns that error at the end.
+// Names scans the tree below the root. It leaves out parts of the tree that cannot contain a
+// name with the prefix. It skips nodes that it has no permission to read, and then ends with
+// that error.
 func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		var hidden error
@@ -78,8 +79,8 @@ func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter
 // scannedNode is a node in a scan, with its children.
 type scannedNode struct {
 	path      string
-	role      string // leasesFolder or locksFolder, if it is that folder of a semaphore
-	semaphore string // the name of that semaphore, unless it was found before
+	role      string // leasesFolder or locksFolder, if the node is that folder of a semaphore
+	semaphore string // its name, for leasesFolder; "" if the scan has yielded it
 	nodes     []string
 	err       error
 }
@@ -106,9 +107,9 @@ func (l *link) readChildren(page []scannedNode) error {
 	return nil
 }
 
-// classify returns the names that f shows to be in use, and the nodes to scan next. A node
-// is a name if it has claims as children, or permits in its folder for them. The folders of
-// a semaphore are not names of their own.
+// classify returns the names that are in use according to the children of f, and the nodes to
+// scan next. A node is a name if it has claims as children, or if its folder for permits has
+// permits. The folders of a semaphore are not names.
 func (f *scannedNode) classify(root, prefix string) (names []string, below []scannedNode) {
 	name, named := nameOf(root, f.path)
 	var own bool
@@ -161,15 +162,16 @@ func (s *store) FullQueue(ctx context.Context, name string) ([]ordered.Entry, er
 	})
 }
 
-// unique returns the part of a node's name that distinguishes its claim from others, the
-// same in both folders. In Curator each node has its own.
+// unique returns the part of the name of a node that identifies its claim. The nodes that a
+// claim of this package has in both folders have the same part. Curator gives each node another
+// one.
 func unique(key string) string {
 	node := path.Base(key)
 	return node[:min(len(node), protectionLength)]
 }
 
-// Complete reads the data and the session of a node. The session shows whether the name of
-// the node is one that this package makes.
+// Complete reads the data and the session of a node. With the session it can find out whether
+// this package has made the name of the node.
 func (s *store) Complete(ctx context.Context, e *ordered.Entry) (bool, error) {
 	if e.Order == 0 {
 		full := *e
@@ -209,7 +211,7 @@ func (s *store) Remaining(context.Context, int64) (time.Duration, error) {
 	return 0, fmt.Errorf("ZooKeeper does not say what is left of a session: %w", errors.ErrUnsupported)
 }
 
-// Show returns the node of an entry.
+// Show returns the path of the node of an entry, with its session, its czxid and its data.
 func (s *store) Show(e ordered.Entry) admin.Key {
 	return admin.Key{
 		Name: pathOf(s.opts.Root, e.Name) + "/" + e.Key, Type: "node",

@@ -8,9 +8,9 @@
 //
 // # Nodes
 //
-// The path of a lock is its name below Options.Root: "deploy" is /deploy. It is a
-// container, which ZooKeeper removes some time after its last child. A claim is an
-// ephemeral child of it with a sequence number:
+// The path of a lock is its name below Options.Root: "deploy" is /deploy. The node at this path
+// is a container, which ZooKeeper removes some time after its last child. A claim is an
+// ephemeral child of the container, with a sequence number:
 //
 //	<path>/_c_<session and claim, as a UUID>-lock-0000000007       a mutex
 //	<path>/_c_<session and claim, as a UUID>-__WRIT__0000000007    the writer of a read-write lock
@@ -18,21 +18,22 @@
 //	<path>/leases/_c_<session and claim, as a UUID>-p3-lease-0000000007    one of three permits
 //	<path>/locks/_c_<session and claim, as a UUID>-lock-0000000007         a waiter for one
 //
-// The name of the node contains the claim, as with Curator's protection. So a node is
-// found again if the answer to its creation was lost. The data is the note.
+// The name of the node contains an ID of the claim, as with Curator's protection. So this
+// package can find the node again if the answer to its creation was lost. The data of the node
+// is the note.
 //
 // The sequence numbers decide which claims hold. The fencing tokens come from czxid, the id of
-// the transaction that created the node, shifted by ten bits. Sequence numbers start
-// again with a new container, czxid does not.
+// the transaction that created the node, shifted by ten bits. Sequence numbers begin again
+// with a new container, czxid does not.
 //
 // The server counts the children of a node up to 2147483647, and then gives the same number
-// again and again. So a claim with a number of the last million is refused, with
+// to all further children. So a claim with one of the last million numbers is refused, with
 // driver.ErrRefused and the path of the node that somebody has to delete. Locks that are
-// held then are renewed and released as before. Only a name that always has claims gets
-// there.
+// held then are renewed and released as before. This happens only to a name that always has
+// claims, because otherwise ZooKeeper removes the container.
 //
-// The number of permits is that of the oldest claim that contains one; Curator's claims
-// do not.
+// The number of permits is that in the oldest claim that contains such a number. Claims of
+// Curator contain none.
 //
 // A path belongs to one kind of lock. A mutex of Curator does not wait for the nodes of a
 // read-write lock. If a claim of this package finds an earlier node of another kind, it
@@ -50,13 +51,14 @@
 // # For operators
 //
 // A list scans the tree below Options.Root, with one request for each node and two for
-// each lock. If it may not read some nodes, it ends with an error that is
-// driver.ErrRefused. Get takes one request for each holder and waiter that it shows. The
+// each lock. If it has no permission to read some nodes, it ends with an error that is
+// driver.ErrRefused. Get makes one request for each holder and waiter that it shows. The
 // data may be a moment old, because any server can answer.
 //
-// ZooKeeper does not report the rest of a session, so Holder.Remaining is
-// admin.RemainingUnknown, nor the time of a grant, so Hold.HeldFor is 0. The owner of a
-// node of another program consists of the session and czxid, and its note is the data.
+// ZooKeeper does not report the remaining time of a session, so Holder.Remaining is
+// admin.RemainingUnknown. It does not report the time of a grant, so Hold.HeldFor is 0. The
+// owner of a node of another program consists of the session and czxid, and its note is the
+// data of the node.
 // The number of permits of a semaphore is known only from claims of this package. Without
 // one, Record.Permits is 0, and every claim with a node in leases is shown as a holder,
 // also one that may still wait there. A reader of Curator that has the write side, too,
@@ -67,38 +69,38 @@
 // ForceUnlock deletes the node of a hold. In the same transaction it writes the reason to
 // the node holdfast.forced below Options.Root, which stays and has the last reasons as
 // JSON. The holder is notified at once or, in the first quarter of a second of its hold,
-// at the end of that time. It finds the reason there if it has the same root. A program
-// without this package finds its node deleted.
+// at the end of that time. It reads the reason from that node if it has the same root. A
+// program without this package only sees that its node was deleted.
 //
 // # Sessions
 //
-// A Backend opens one session for all of its locks, with the first lock. It ends the
-// session with Close, or when it was not used for the session timeout.
+// A Backend opens one session for all of its locks, with the first lock. The session ends with
+// Close, or when the Backend has not used it for as long as its timeout.
 //
 // A claim counts as held until two thirds of the session timeout have passed since the
-// last answer of the leader. The reason: a client sends a ping every third of it, and a
-// follower reports to the leader later than it answers. A holder that is cut off is
-// notified then, and the server grants the lock again only after the whole timeout. A
-// broken connection is not a loss, only an expired session is. ZooKeeper reports that
-// only when the connection is back.
+// last answer of the leader. The reason: a client sends a ping every third of the timeout, and
+// a follower first answers a ping, and reports it to the leader later. A holder without a
+// connection is notified after two thirds of the timeout, and the server grants the lock again
+// only after the whole timeout. A broken connection is not a loss, only an expired session is.
+// ZooKeeper reports an expired session only when there is a connection again.
 //
 // # The client
 //
 // The package uses github.com/go-zookeeper/zk 1.0.4, and none of its recipes. That client
-// takes no contexts, so each call has a goroutine, which ends with the call. If the
-// server does not answer, the connection is closed after half of the session timeout, or
-// after a ninth of it (at least a second) without an answer to a renewal. Then another
-// server is tried. Calls for one claim run one after the other, so an abandoned creation
-// cannot arrive after the deletion that follows it.
+// takes no contexts, so each call needs a goroutine. If the server does not answer, the
+// package closes the connection: after half of the session timeout, or after a ninth of the
+// timeout (at least a second) without an answer to a renewal. Then the client tries another
+// server. Calls for one claim run one after the other, so the request of a creation that the
+// caller does not wait for any more cannot arrive after the deletion that follows it.
 //
-// A waiter for a mutex reads the queue when it is alone with the holder, and not again when
-// the holder releases. If another program deleted the waiter's own node shortly before, the
-// waiter is notified within a quarter of a second.
+// A waiter for a mutex reads the queue when only the holder is left before it, and not again
+// when the holder releases. If another program deleted the waiter's own node shortly before,
+// the waiter is notified within a quarter of a second.
 //
-// A free lock takes two requests in one round trip, its release one more. The client's
-// request to create a node is replaced with one whose answer has czxid, which is read
-// from the connection. Watches are requested beside the client, several with one request;
-// the client has none of its own, and does not renew them.
+// Taking a free lock needs two requests in one round trip, and its release needs one more. The
+// package replaces the client's request to create a node with one whose answer has czxid, and
+// reads czxid from the connection. It requests watches without the client, several with one
+// request. The client has no watches of its own, so it does not renew any.
 package zkhold
 
 import (
@@ -115,17 +117,17 @@ import (
 
 const (
 	defaultTTL = 30 * time.Second
-	// maxName is so small that a path in which all bytes are escaped fits into a packet of
-	// 1 MB.
+	// maxName is the longest name in bytes. A request for many paths in which all bytes are
+	// escaped still fits into a packet of 1 MB.
 	maxName = 4096
 )
 
 // Options are the settings of a Backend. The zero value has the defaults.
 type Options struct {
-	// TTL is how long all locks of a process stay after its death: the timeout of its
-	// session. The server rounds it up to its next tick, and limits it to 2 to 20 ticks,
-	// by default 4 s to 40 s. A holder that cannot reach ZooKeeper loses its locks after
-	// two thirds of it. 0 means 30 s.
+	// TTL is how long all locks of a process stay after the process has died: the timeout of
+	// its session. The server rounds it up to a whole number of its ticks, and limits it to
+	// 2 to 20 ticks, by default 4 s to 40 s. A holder that cannot reach ZooKeeper loses its
+	// locks after two thirds of the TTL. 0 means 30 s.
 	TTL time.Duration
 
 	// Root is the path above all names, such as "/locks". "" means the root.
@@ -187,7 +189,7 @@ func New(servers []string, opts *Options) *Backend {
 	return &Backend{engine: ordered.New(s), store: s, ttl: s.opts.TTL}
 }
 
-// Info describes the store.
+// Info returns what the store can do.
 func (b *Backend) Info() driver.Info {
 	return driver.Info{
 		Name: "ZooKeeper",
@@ -210,12 +212,12 @@ func (b *Backend) Info() driver.Info {
 
 // Try creates a node for c, unless it has one, and grants c if no earlier node excludes
 // it. A claim that is not granted keeps its node, unless NoQueue is set. The Outcome
-// names the holder, except for a Try that has just created its node: the next Try does. A
-// claim with a TTL below that of the session, which is not renewed, is refused if its TTL
+// names the holder, except in the Try that creates the node of c: the next Try names it. A
+// claim with a TTL below that of the session is not renewed. Such a claim is refused if its TTL
 // is more than two thirds of the session timeout.
 //
-// If there is a node of a lock below the name that is not ephemeral, a Try that reads the
-// holder returns driver.ErrMismatch, because such a node never ends.
+// If the first node of the queue is not ephemeral, a Try that reads the holder returns
+// driver.ErrMismatch, because ZooKeeper never removes such a node.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if most := valid(b.ttl); c.TTL > most && c.TTL < b.ttl {
 		return driver.Outcome{}, refused("zkhold", fmt.Errorf("a lease of %v: with a TTL of %v one may be %v at most", c.TTL, b.ttl, most))
@@ -223,8 +225,8 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 	return b.engine.Try(ctx, c)
 }
 
-// Drain waits for work in the background: watches of closed Waiters, and calls whose
-// callers gave up.
+// Drain waits until the watches of closed Waiters have ended, and the calls whose contexts ended
+// before them. It returns the error of ctx if ctx ends first.
 func (b *Backend) Drain(ctx context.Context) error {
 	if err := b.engine.Drain(ctx); err != nil {
 		return err

@@ -19,8 +19,9 @@ var (
 	errDisconnected = fmt.Errorf("not connected to ZooKeeper: %w", driver.ErrNotExecuted)
 )
 
-// errorOf turns an error of the client into one of package driver, as far as it says what
-// became of the call. After a broken connection the outcome is indeterminate.
+// errorOf returns an error of the client as one of package driver if the error shows the
+// outcome of the call. It returns any other error unchanged: after a broken connection the
+// outcome is indeterminate.
 func errorOf(err error) error {
 	switch {
 	case err == nil:

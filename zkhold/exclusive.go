@@ -2,10 +2,10 @@ package zkhold
 
 import "context"
 
-// withNode runs call when no other call for the node is under way. If ctx ends, call
-// continues. After call, a pending deletion of the node is carried out. Without a
-// connection withNode does not wait for another call, because the client sends that call's
-// request only on the next connection.
+// withNode runs the function call when no other call for the node is under way. If ctx ends,
+// the function continues in the background. After it, withNode deletes the node if a deletion
+// is pending. Without a connection withNode does not wait for another call, because that call
+// may wait until there is a connection.
 func withNode[T any](ctx context.Context, l *link, key nodeKey, call func(n *node) (T, error)) (T, error) {
 	n := l.retain(key)
 	if err := l.lockNode(ctx, n); err != nil {
@@ -28,7 +28,8 @@ func withNode[T any](ctx context.Context, l *link, key nodeKey, call func(n *nod
 	})
 }
 
-// lockNode waits for the mutex of n.
+// lockNode locks the mutex of n. It returns an error if ctx ends, or if the connection breaks,
+// while it waits.
 func (l *link) lockNode(ctx context.Context, n *node) error {
 	select {
 	case n.mutex <- struct{}{}:

@@ -15,7 +15,8 @@ const (
 	// forcedNode is the node with the reasons of forced unlocks. It is not a lock, because
 	// it has no children.
 	forcedNode = "/holdfast.forced"
-	// forcedMost is the largest size of its data in bytes. The oldest reasons are dropped.
+	// forcedMost is the largest size of the data of that node in bytes. Force removes the
+	// oldest reasons if the data would be larger.
 	forcedMost = 64 << 10
 )
 
@@ -59,7 +60,7 @@ func (s *store) Force(ctx context.Context, e ordered.Entry, id, reason string) (
 	})
 }
 
-// encode returns the data of the first reasons, as many as fit.
+// encode returns the first reasons as JSON, as many as fit into forcedMost, and at least one.
 func encode(all []forced) []byte {
 	for {
 		data, _ := json.Marshal(all) // strings cannot fail
@@ -98,7 +99,7 @@ func (l *link) makeReasons() error {
 	return err
 }
 
-// Reason returns the last reason of a claim.
+// Reason returns the last reason with which Force removed the node of a claim.
 func (s *store) Reason(ctx context.Context, name, id string) (reason string, found bool, err error) {
 	all, err := adminCall(ctx, s, func(l *link) ([]forced, error) {
 		all, _, err := l.reasons()
@@ -114,8 +115,8 @@ func (s *store) Reason(ctx context.Context, name, id string) (reason string, fou
 	return "", false, err
 }
 
-// Forced reports the nodes of this process that another program has deleted. It takes no
-// request, because this process watches its nodes anyway.
+// Forced calls hint for each node of this process that another program deletes. It needs no
+// requests, because this process watches its nodes anyway.
 func (s *store) Forced(ctx context.Context, hint func(name, id string)) error {
 	removed := make(chan nodeKey, 64)
 	s.listenersMu.Lock()
@@ -136,8 +137,8 @@ func (s *store) Forced(ctx context.Context, hint func(name, id string)) error {
 	}
 }
 
-// notifyRemoved notifies listeners of a deleted node. It is only a hint, so it does not
-// wait for a listener.
+// notifyRemoved notifies listeners of a deleted node. The notification is only a hint, so it
+// does not wait for a listener that is busy.
 func (s *store) notifyRemoved(key nodeKey) {
 	s.listenersMu.Lock()
 	defer s.listenersMu.Unlock()

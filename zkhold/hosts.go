@@ -6,20 +6,20 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// dialPause is how long the client waits when it has tried all servers. By itself it would
-// wait for a second, in which a holder may lose its locks: servers that elect a leader take
-// about as long.
+// dialPause is the pause after all servers were tried. The pause of the client would be a
+// second. That is about the time in which servers elect a leader, and a holder may lose its
+// locks in it.
 const dialPause = 250 * time.Millisecond
 
-// hosts makes the client try all servers repeatedly, without the client's own pause, until
-// the session has ended.
+// hosts is a zk.HostProvider. It makes the client try all servers repeatedly, without the pause
+// of the client, until the session has ended.
 type hosts struct {
 	zk.DNSHostProvider
 	link *link
 }
 
-// Next returns the server to try next. With pause the client pauses, and checks whether it
-// was closed.
+// Next returns the server to try next. If pause is true, the client pauses and checks whether it
+// was closed. That is so only after the session has ended.
 func (h *hosts) Next() (server string, pause bool) {
 	server, all := h.DNSHostProvider.Next()
 	if all {

@@ -20,11 +20,11 @@ type link struct {
 	opts      *Options
 	tasks     workers
 	onRemoved func(nodeKey) // called with each node of the session that another program has deleted
-	ready     chan struct{} // closed when conn is usable, or err says why it is not
+	ready     chan struct{} // closed when conn is usable, or when err is set
 	conn      *zk.Conn      // not nil once ready is closed without an error
 	err       error
 
-	allTried atomic.Bool // each server was tried, twice
+	allTried atomic.Bool // the client has tried each server, twice
 
 	opened chan struct{} // closed with the first answer of a server
 	quit   chan struct{} // closed when the session is over for this process
@@ -35,7 +35,7 @@ type link struct {
 	connected    bool          // to a server
 	disconnected chan struct{} // closed when the last connection has broken; nil at first
 	ended        error         // why the session has ended; nil if it has not
-	wire         *wire         // the last one
+	wire         *wire         // the last connection
 	idleTimer    *time.Timer   // ends the session if it is not used
 	adminCalls   int           // calls for operators under way
 	nodes        map[nodeKey]*node
@@ -128,8 +128,8 @@ func (l *link) closeWire() {
 	}
 }
 
-// connectResponse records the session that the server names. Another session than before,
-// or 0, says that ours has expired.
+// connectResponse records the session that the server names. If the server names another
+// session than before, or 0, the session of the link has expired.
 func (l *link) connectResponse(session int64, timeout time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,8 +147,8 @@ func (l *link) sessionTime() time.Duration {
 	return l.timeout
 }
 
-// event is called by the client with each event, in their order. A call returns after the
-// events that came before its reply.
+// event handles an event. The client calls it for all events in their order. When a call of the
+// client returns, event has handled the events that came before the reply to the call.
 func (l *link) event(e zk.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,8 +185,9 @@ func (l *link) broken() <-chan struct{} {
 	return l.disconnected
 }
 
-// restored handles a new connection of the same session: watched nodes may have changed,
-// and nodes whose deletion is pending are deleted now. The caller holds the mutex.
+// restored handles a new connection of the same session. It ends all watches, because watched
+// nodes may have changed, and deletes the nodes whose deletion is pending. The caller holds the
+// mutex.
 func (l *link) restored() {
 	for path := range l.watches {
 		l.fire(path, nil)
@@ -198,7 +199,7 @@ func (l *link) restored() {
 	}
 }
 
-// end ends the use of the session. The caller holds the mutex.
+// end ends the session for this process: why is the reason. The caller holds the mutex.
 func (l *link) end(why error) {
 	if l.ended != nil {
 		return
@@ -229,15 +230,16 @@ func (l *link) id() int64 {
 	return l.session
 }
 
-// usable returns an error if calls would not be sent now. The client would keep a request
-// for the next connection, and send it when no caller expects that any more.
+// usable returns an error if there is no connection now, or if the session has ended. Without
+// this check, the client would keep a request for the next connection, and send it when no
+// caller expects that any more.
 func (l *link) usable() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.state()
 }
 
-// state is usable for a caller that holds the mutex.
+// state does what usable does, for a caller that holds the mutex.
 func (l *link) state() error {
 	select {
 	case <-l.ready:
@@ -250,7 +252,7 @@ func (l *link) state() error {
 	return l.ended
 }
 
-// call makes a call if the link is usable. If the error says that the session has expired,
+// call runs send if the link is usable. If the error of send says that the session has expired,
 // it ends the session.
 func (l *link) call(send func() error) error {
 	if err := l.usable(); err != nil {
@@ -263,8 +265,8 @@ func (l *link) call(send func() error) error {
 	return err
 }
 
-// sync asks the leader, which knows whether the session lives. It returns for how long the
-// session lives at least.
+// sync makes a request that the leader answers, because only the leader knows whether the
+// session lives. It returns for how long the session lives at least.
 func (l *link) sync(ctx context.Context) (time.Duration, error) {
 	return do(ctx, &l.tasks, func() (time.Duration, error) {
 		err := l.call(func() error {
@@ -294,8 +296,8 @@ func (l *link) touch() {
 	}
 }
 
-// touchUnclaimed is touch for calls of operators, which do not show that a claim is still
-// needed: they keep only a session without claims.
+// touchUnclaimed does what touch does, but not for a session with claims. It is for calls of
+// operators, which do not show that a claim is still needed.
 func (l *link) touchUnclaimed() {
 	l.mu.Lock()
 	none := l.idleTimer == nil || len(l.nodes) == 0
@@ -328,8 +330,8 @@ func (l *link) countAdminCalls(more int) {
 // the leader: see the package comment.
 func valid(timeout time.Duration) time.Duration { return timeout * 2 / 3 }
 
-// do runs call, which takes no context. It returns the result, or the error of ctx when
-// that ends; then call continues in the background.
+// do runs the function call, which takes no context, and returns its result. If ctx ends first,
+// do returns the error of ctx, and the function continues in the background.
 func do[T any](ctx context.Context, tasks *workers, call func() (T, error)) (T, error) {
 	type answer struct {
 		value T

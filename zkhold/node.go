@@ -20,18 +20,18 @@ type nodeKey struct{ name, folder, id string }
 // node is what the link knows about the node of a claim. Calls for it run one after the
 // other, as ZooKeeper executes the requests of a session in their order.
 type node struct {
-	mutex chan struct{} // full while a call is under way, which may change what follows
+	mutex chan struct{} // full while a call is under way, which may change the other fields
 
-	// A change of these needs the mutex of the link, too.
+	// A change of these fields needs the mutex of the link, too.
 	users             int    // calls that have the mutex, or wait for it
 	name              string // with the folder; "" if there is none, or its sequence number is not known
 	note              string
 	order             uint64 // czxid; 0 if it is not known
 	created           time.Time
 	watch             *watch // of the node itself; nil at first
-	indeterminate     bool   // a creation was not answered: only a list shows whether there is one
-	deletePending     bool   // it must be deleted
-	deletedUnreported bool   // it was deleted, and no call has reported that
+	indeterminate     bool   // a creation was not answered: a list must show whether the node exists
+	deletePending     bool   // the node must be deleted
+	deletedUnreported bool   // the node was deleted, and no call has reported that
 }
 
 // watchDelay is the age at which a node is watched, because another client may delete it.
@@ -45,8 +45,8 @@ func (l *link) set(change func()) {
 	change()
 }
 
-// requestDelete makes the deletion of the node of a claim pending, if there is a node. The
-// next call for the node deletes it, or restored does after a new connection.
+// requestDelete makes the deletion of the node of a claim pending, if there is a node. The next
+// call for the node deletes it. After a broken connection, restored deletes it.
 func (l *link) requestDelete(key nodeKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,8 +70,8 @@ func (l *link) mayHave(name, id string) bool {
 // forget records that there is no node.
 func (n *node) forget() { n.name, n.order, n.watch, n.indeterminate = "", 0, nil, false }
 
-// enqueue makes a node, unless there is one, and returns the queue. With alone set it makes
-// a node only if the queue is empty, and the first entry has its note if it is another's.
+// enqueue makes a node, unless the claim has one, and returns the queue. If the parameter alone
+// is true, it makes a node only if the queue is empty, and the first entry has its note.
 func (l *link) enqueue(ctx context.Context, key nodeKey, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	return withNode(ctx, l, key, func(n *node) ([]ordered.Entry, error) {
 		if alone {
@@ -87,13 +87,13 @@ func (l *link) enqueue(ctx context.Context, key nodeKey, m ordered.Label, note s
 	})
 }
 
-// listFunc lists nodes, that of a claim among them.
+// listFunc returns the nodes of a folder, which may have the node of the claim.
 type listFunc func() ([]ordered.Entry, error)
 
-// enterQueue makes a node, unless there is one, and returns what list returns after that.
+// enterQueue makes a node, unless the claim has one, and returns what list returns after that.
 func (l *link) enterQueue(ctx context.Context, key nodeKey, n *node, m ordered.Label, note string, list listFunc) ([]ordered.Entry, error) {
 	queue, err := l.ensureNode(ctx, key, n, m, note, list)
-	if err == nil && ordered.Find(queue, key.id) < 0 { // there was one, or another program has deleted it
+	if err == nil && ordered.Find(queue, key.id) < 0 { // not listed yet, or it was deleted
 		queue, err = list()
 	}
 	if err != nil {
@@ -119,8 +119,8 @@ func (l *link) enterQueue(ctx context.Context, key nodeKey, n *node, m ordered.L
 	return queue, nil
 }
 
-// ensureNode makes a node, unless there is one. If it made one, it returns what list
-// returned.
+// ensureNode makes a node, unless the claim has one. If it makes one, it returns what list
+// returns, else nil.
 func (l *link) ensureNode(ctx context.Context, key nodeKey, n *node, m ordered.Label, note string, list listFunc) ([]ordered.Entry, error) {
 	l.set(func() { n.deletePending, n.deletedUnreported, n.note = false, false, note })
 	if err := l.resolve(key, n); err != nil || n.name != "" {
@@ -186,7 +186,7 @@ func (l *link) makeContainers(dir string) error {
 		})
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
-			return nil // the one above was removed: the caller begins again
+			return nil // the container above was removed: the caller begins again
 		case err != nil && !errors.Is(err, zk.ErrNodeExists):
 			return err
 		}
@@ -194,7 +194,8 @@ func (l *link) makeContainers(dir string) error {
 	return nil
 }
 
-// confirm watches the node, and checks that it exists and belongs to this session.
+// confirm watches the node, and checks that it exists and belongs to this session. If the node
+// does not exist, it records that and returns nil.
 func (l *link) confirm(key nodeKey, n *node) error {
 	path := l.path(key.name) + "/" + n.name
 	w := l.addWatches([]target{{path: path}})[0]
@@ -221,8 +222,8 @@ func (l *link) confirm(key nodeKey, n *node) error {
 	return nil
 }
 
-// remove deletes the node, and reports whether there was one. A deletion that no call has
-// reported yet counts.
+// remove deletes the node, and reports whether it existed. If an earlier call deleted the node,
+// and no call has reported that yet, remove reports true.
 func (l *link) remove(key nodeKey, n *node) (there bool, err error) {
 	if n.deletedUnreported {
 		l.set(func() { n.deletedUnreported = false })
@@ -247,13 +248,14 @@ func (l *link) remove(key nodeKey, n *node) (there bool, err error) {
 	return there, nil
 }
 
-// resolve finds out whether the node exists after a call for it that was not answered.
-// Without such a call that is known, because each session has a link of its own.
+// resolve finds out whether the node exists, if a call for it was not answered. If all calls
+// were answered, that is known, because only this link makes nodes in its session.
 func (l *link) resolve(key nodeKey, n *node) error {
 	if !n.indeterminate {
 		return nil
 	}
-	// This may be another server, which has not yet executed what the first one has forwarded.
+	// The connection may lead to another server now, which has not yet executed the requests
+	// that the first server forwarded.
 	if err := l.call(func() error { _, err := l.conn.Sync("/"); return err }); err != nil {
 		return err
 	}
@@ -294,8 +296,8 @@ func (l *link) watchLater(after time.Duration) {
 	}
 }
 
-// watchNodes watches the nodes that have existed for watchDelay, and schedules itself for
-// the others.
+// watchNodes watches the nodes that have existed for watchDelay, and schedules its next call for
+// the nodes that have not.
 func (l *link) watchNodes() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -326,8 +328,9 @@ func (l *link) watchNodes() {
 	}
 }
 
-// share replaces the node of a writer with one of a reader that has the same sequence
-// number, as Curator does for a reader beside its writer.
+// share replaces the node of a writer with a node of a reader that has the same sequence
+// number. Curator does so, too, for a reader beside its writer. there reports whether the node
+// existed.
 func (l *link) share(key nodeKey, n *node) (there bool, err error) {
 	if err := l.resolve(key, n); err != nil {
 		return false, err

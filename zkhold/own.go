@@ -8,13 +8,13 @@ import (
 )
 
 // watchConfirms reports whether Has needs no request for the node: a watch shows that it
-// exists, or its deletion is under way.
+// exists, or this process is deleting it.
 func (n *node) watchConfirms() bool {
 	return n.deletePending || n.deletedUnreported || n.name != "" && !n.indeterminate && n.watch != nil && !n.watch.fired
 }
 
-// has reports which entries are known to exist, and returns the nodes of those for which
-// that is not known.
+// has reports which entries are known to exist. unconfirmed has the nodes of the entries that
+// may exist, and for which Has must make requests.
 func (l *link) has(entries []ordered.Entry) (there []bool, unconfirmed []nodeKey) {
 	there = make([]bool, len(entries))
 	l.mu.Lock()
@@ -47,10 +47,10 @@ func (l *link) own() (entries []ordered.Entry) {
 	return entries
 }
 
-// watchAgain watches nodes whose watches ended with a connection. It takes a few requests
-// for all of them, and verify two for each. If a node was deleted, its event comes before
-// the reply to the next request. verify handles the deleted nodes, and those whose name or
-// czxid is not known.
+// watchAgain watches nodes whose watches ended with a connection. It makes a few requests for
+// all nodes, while verify makes two for each node. If a node was deleted, ZooKeeper sends the
+// event before the reply to the next request. watchAgain leaves out nodes that were deleted,
+// and nodes whose name or czxid is not known: the caller calls verify for them.
 func (l *link) watchAgain(ctx context.Context, nodes []nodeKey) error {
 	var targets []target
 	l.mu.Lock()

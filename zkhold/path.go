@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// pathOf returns the path of a lock: different ones for different names.
+// pathOf returns the path of a lock. Different names have different paths.
 func pathOf(root, name string) string {
 	first, rest, nested := strings.Cut(name, "/")
 	if first = escape(first); root == "" && first == "zookeeper" {
@@ -42,7 +42,8 @@ func nameOf(root, path string) (name string, ok bool) {
 	return name, pathOf(root, name) == path
 }
 
-// unescape undoes what escape does, except for a lone percent sign.
+// unescape returns the part of a name from which escape made an element. It does not accept an
+// element that is a single percent sign. ok is false if escape makes no such element.
 func unescape(element string) (part string, ok bool) {
 	var b strings.Builder
 	for {
@@ -60,7 +61,7 @@ func unescape(element string) (part string, ok bool) {
 	}
 }
 
-// escape turns a part of a name into an element of a path, as the package comment says.
+// escape returns a part of a name as an element of a path. The package comment has the rules.
 func escape(part string) string {
 	if part == "" {
 		return "%"
@@ -87,14 +88,14 @@ func escape(part string) string {
 }
 
 // needsEscape reports whether ZooKeeper, or one of its clients in Go and Java, does not
-// accept a character. Characters beyond 16 bits are pairs of surrogates to the server.
-// utf8.RuneError stands for bytes that are not UTF-8.
+// accept a character. The server reads characters beyond 16 bits as pairs of surrogates. In a
+// range loop, bytes that are not UTF-8 are utf8.RuneError.
 func needsEscape(r rune) bool {
 	return r == '%' || r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
 
-// baseNames returns how the names of the nodes of each kind end before the sequence number:
-// those of Curator and this package, and those of kazoo.
+// baseNames returns the texts before the sequence number in the names of nodes, with the kind of
+// lock that each means. Curator, this package and kazoo use them.
 func baseNames() []baseName {
 	return []baseName{
 		{"lock-", ordered.Mutex},
@@ -112,8 +113,8 @@ type baseName struct {
 }
 
 // parse returns the label and the sequence number in the name of a node. ok reports whether
-// it is the node of a claim, of this package or another program. Names that this package
-// makes contain the number of permits.
+// it is the node of a claim, of this package or another program. Label.Permits is not 0 only
+// for a name of this package, which contains the number of permits.
 func parse(node string) (m ordered.Label, seq int32, ok bool) {
 	before := strings.TrimRight(node, "0123456789")
 	m.Kind = kindOf(before)
@@ -156,7 +157,8 @@ func sessionHex(session int64) (s [16]byte) {
 // session and the claim. Curator's protection has a UUID there.
 const protectionLength = len("_c_01234567-89ab-cdef-0123-456789abcdef")
 
-// idOf returns the claim of a node of this session. The ID of any other node is its name.
+// idOf returns Label.ID for a node: the ID of the claim if the session made the node, else the
+// name of the node.
 func idOf(session int64, node string) string {
 	if len(node) <= protectionLength || node[:3] != "_c_" {
 		return node

@@ -27,7 +27,7 @@ func (l *link) acl() []zk.ACL {
 	return zk.WorldACL(zk.PermAll)
 }
 
-// list returns the queue of a name, with the note of the first.
+// list returns the queue of a name. The first entry has its note.
 func (l *link) list(name string) ([]ordered.Entry, error) {
 	queue, err := l.children(name)
 	if err != nil {
@@ -36,7 +36,8 @@ func (l *link) list(name string) ([]ordered.Entry, error) {
 	return l.complete(name, queue)
 }
 
-// complete fills in the first of a queue, whose note names the holder.
+// complete fills in the first entry of a queue, because its note names the holder. It returns
+// driver.ErrMismatch if the node of that entry is not ephemeral.
 func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, error) {
 	if len(queue) == 0 || !strings.HasSuffix(queue[0].Key, queue[0].Label.ID) { // of this session, whose claims are known
 		return queue, nil
@@ -57,7 +58,8 @@ func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, er
 	return queue, nil
 }
 
-// read is list with a context. Unless named is set it does not ask for the note.
+// read does what list does, with a context. Unless the parameter named is true, it does not read
+// the note of the first entry.
 func (l *link) read(ctx context.Context, name string, named bool) ([]ordered.Entry, error) {
 	return do(ctx, &l.tasks, func() ([]ordered.Entry, error) {
 		list := l.children
@@ -69,9 +71,9 @@ func (l *link) read(ctx context.Context, name string, named bool) ([]ordered.Ent
 	})
 }
 
-// children returns the nodes of claims below a name, in the order of their sequence
-// numbers. Negative ones, beyond the end of the counter, are first, as in Curator. Permits
-// are in a folder of their own.
+// children returns the nodes of claims below a name, in the order of their sequence numbers.
+// Negative numbers, from beyond the end of the counter, are first, as in Curator. Permits, which
+// are in a folder of their own, come before the others.
 func (l *link) children(name string) ([]ordered.Entry, error) {
 	queue, folders, err := l.folder(name, "")
 	if err == nil && slices.Contains(folders, strings.TrimSuffix(leasesFolder, "/")) {
@@ -83,7 +85,8 @@ func (l *link) children(name string) ([]ordered.Entry, error) {
 	return queue, err
 }
 
-// folder returns the nodes of claims in a folder of a name, and the names of the others.
+// folder returns the nodes of claims in a folder of a name, and the names of the other nodes
+// there.
 func (l *link) folder(name, folder string) (queue []ordered.Entry, others []string, err error) {
 	var nodes []string
 	err = l.call(func() (err error) {
@@ -124,8 +127,8 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 	return queue, others, nil
 }
 
-// lastNumber is the last sequence number with which a claim may be granted. It is so far
-// from the end of the counter that concurrent creations cannot reach the end.
+// lastNumber is the largest sequence number of a claim that may be granted. It is so far from
+// the end of the counter that creations that are under way cannot reach the end.
 const lastNumber = math.MaxInt32 - 1_000_000 - 1
 
 // counted returns an error for a claim whose node has a sequence number near the end of the

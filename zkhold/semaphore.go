@@ -13,8 +13,8 @@ import (
 // releases the mutex.
 const locksFolder, leasesFolder = "locks/", "leases/"
 
-// kind returns Permit for a node in a folder of a semaphore, else "": the key does not say
-// more.
+// kind returns ordered.Permit for a node in a folder of a semaphore. For any other node it
+// returns "", because the key does not show the kind.
 func (key nodeKey) kind() ordered.Kind {
 	if key.folder == "" {
 		return ""
@@ -40,7 +40,7 @@ func (l *link) enqueuePermit(ctx context.Context, name string, m ordered.Label, 
 			return append(queue, foreignEntries(waiting, m)...), nil
 		}
 	}
-	if i < 0 || queue[i].Order == 0 { // there is none, or its creation was not answered
+	if i < 0 || queue[i].Order == 0 { // no node in leases, or its creation was not answered
 		if _, err = l.joinFolder(ctx, lease, m, note, false); err != nil {
 			return nil, err
 		}
@@ -62,8 +62,9 @@ func (l *link) enqueuePermit(ctx context.Context, name string, m ordered.Label, 
 	return queue, err
 }
 
-// readPermits is read with the nodes of other kinds moved before the permits. So the Engine
-// refuses a permit with ErrMismatch if the name is used for another kind of lock.
+// readPermits returns the queue of a name with the nodes of other kinds before the permits. So
+// the Engine refuses a permit with driver.ErrMismatch if the name is used for another kind of
+// lock.
 func (l *link) readPermits(ctx context.Context, name string) ([]ordered.Entry, error) {
 	queue, err := l.read(ctx, name, true)
 	i := slices.IndexFunc(queue, func(e ordered.Entry) bool { return e.Label.Kind != ordered.Permit })
@@ -73,8 +74,8 @@ func (l *link) readPermits(ctx context.Context, name string) ([]ordered.Entry, e
 	return append(slices.Clone(queue[i:]), queue[:i]...), err
 }
 
-// joinFolder makes a node in a folder, unless there is one, and returns the folder's nodes.
-// With alone set it makes none.
+// joinFolder makes a node in a folder, unless the claim has one there, and returns the nodes of
+// the folder. If the parameter alone is true, it makes no node.
 func (l *link) joinFolder(ctx context.Context, key nodeKey, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	return withNode(ctx, l, key, func(n *node) ([]ordered.Entry, error) {
 		list := func() ([]ordered.Entry, error) {
@@ -88,8 +89,8 @@ func (l *link) joinFolder(ctx context.Context, key nodeKey, m ordered.Label, not
 	})
 }
 
-// foreignEntries turns the nodes that wait for the mutex into entries of other programs,
-// except the one of m.
+// foreignEntries changes the entries in waiting, except that of m, so that they look like
+// entries of other programs.
 func foreignEntries(waiting []ordered.Entry, m ordered.Label) []ordered.Entry {
 	for i := range waiting {
 		if e := &waiting[i]; e.Label.ID == m.ID {

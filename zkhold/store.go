@@ -21,7 +21,7 @@ type store struct {
 	clients background.Group // connections, and the goroutines of calls
 
 	mu     sync.Mutex
-	link   *link // the last one
+	link   *link // the last link; nil before the first
 	closed bool
 
 	listenersMu sync.Mutex // locked after the mutex of a link
@@ -38,7 +38,8 @@ func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err
 	return l.session, ttl, err
 }
 
-// ready returns the last link, or a new one if that has ended, as soon as it is usable.
+// ready returns the link of linkOrNew as soon as it is usable. It returns an error if ctx ends
+// before that.
 func (s *store) ready(ctx context.Context) (*link, error) {
 	l, err := s.linkOrNew()
 	if err != nil {
@@ -79,7 +80,8 @@ func (s *store) close() {
 	_ = s.clients.Wait(context.Background())
 }
 
-// linkOf returns the link of a session.
+// linkOf returns the link of a session, with an error if the session has ended or there is no
+// connection now.
 func (s *store) linkOf(session int64) (*link, error) {
 	l := s.current()
 	if l == nil || l.id() != session {
@@ -94,7 +96,7 @@ func (s *store) current() *link {
 	return s.link
 }
 
-// Extend asks the leader whether the session lives. The client's pings extend it.
+// Extend asks the leader whether the session lives. The pings of the client extend the session.
 func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error) {
 	l, err := s.linkOf(session)
 	if err != nil {
@@ -103,8 +105,8 @@ func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error
 	return l.sync(ctx)
 }
 
-// Has needs no request for a node with a watch: the event of its deletion would have come
-// before the leader's answer. It makes requests for the other nodes.
+// Has needs no request for a node with a watch: if the node were deleted, the event would have
+// come before the answer to the last Extend. It makes requests for the other nodes.
 func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry) ([]bool, error) {
 	l, err := s.linkOf(session)
 	if err != nil {
@@ -130,7 +132,7 @@ func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry)
 	return there, err
 }
 
-// Own returns the nodes that the session has made, as far as is known without a request.
+// Own returns the nodes of the session that may exist. It makes no request.
 func (s *store) Own(_ context.Context, session int64) ([]ordered.Entry, error) {
 	l, err := s.linkOf(session)
 	if err != nil {
@@ -139,7 +141,7 @@ func (s *store) Own(_ context.Context, session int64) ([]ordered.Entry, error) {
 	return l.own(), nil
 }
 
-// Enqueue creates the node, unless there is one, and lists the queue.
+// Enqueue creates the node, unless the claim has one, and lists the queue.
 func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	l, err := s.linkOf(session)
 	if err != nil {
@@ -163,11 +165,11 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return nil, errors.New("a node may have been made: " + err.Error()) // not wrapped, because err says that none was
+	return nil, errors.New("a node may have been made: " + err.Error()) // not wrapped: err says that none was made
 }
 
-// Queue lists the queue. The client's own changes are in it: requests of a connection are
-// executed in their order.
+// Queue lists the queue. The queue has all earlier changes by this client, because the server
+// executes the requests of a connection in their order.
 func (s *store) Queue(ctx context.Context, name string, _ uint64, named bool) ([]ordered.Entry, error) {
 	l := s.current()
 	if l == nil {
@@ -176,8 +178,8 @@ func (s *store) Queue(ctx context.Context, name string, _ uint64, named bool) ([
 	return l.read(ctx, name, named)
 }
 
-// Remove deletes the node, after the calls for it that are under way. If Remove fails, the
-// node is deleted later.
+// Remove deletes the node, after the calls for the node that are under way. If Remove fails, the
+// deletion stays pending, and a later call for the node or a new connection carries it out.
 func (s *store) Remove(ctx context.Context, session int64, name string, m ordered.Label) (bool, error) {
 	l := s.current()
 	if l == nil || l.id() != session {

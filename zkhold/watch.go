@@ -4,22 +4,22 @@ import "slices"
 
 // watch is a watch of a node. The mutex of the link guards it.
 type watch struct {
-	claim nodeKey // the claim of this session that has the node; the zero value if there is none, or once it is removed
+	claim nodeKey // if this session has the node: its key, until remove deletes the node
 
 	fired   bool
-	deleted bool         // for certain
-	wakes   []chan error // of waiters
+	deleted bool         // the node was certainly deleted
+	wakes   []chan error // target.wake of each waiter
 }
 
-// target is a node to watch. wake receives when the node is, or was, changed or removed; it
-// is nil if no waiter needs that.
+// target is a node to watch. wake receives a value when the watch ends: nil if the node may have
+// been changed or removed, else the error of the watch. wake is nil if there is no waiter.
 type target struct {
 	path string
 	wake chan error
 }
 
-// addWatches watches nodes. All callers that watch a node share one watch of ZooKeeper.
-// After a lost connection the next one ends all watches.
+// addWatches watches nodes. All callers that watch a node share one watch of ZooKeeper. When a
+// lost connection has been replaced by a new one, all watches end.
 func (l *link) addWatches(targets []target) []*watch {
 	l.mu.Lock()
 	watches := make([]*watch, len(targets))
@@ -49,7 +49,7 @@ func (l *link) addWatches(targets []target) []*watch {
 			err = nil // the next Try finds out
 		}
 		for i, path := range paths {
-			if l.watches[path] == made[i] { // not one that was made since, on another connection
+			if l.watches[path] == made[i] { // else it is a later watch, on another connection
 				l.fire(path, errorOf(err))
 			}
 		}
@@ -57,7 +57,7 @@ func (l *link) addWatches(targets []target) []*watch {
 	return watches
 }
 
-// fire ends a watch, and wakes its waiters. The caller holds the mutex.
+// fire ends the watch of a path, and sends err to its waiters. The caller holds the mutex.
 func (l *link) fire(path string, err error) {
 	w := l.watches[path]
 	if w == nil {
@@ -68,7 +68,7 @@ func (l *link) fire(path string, err error) {
 	for _, wake := range w.wakes {
 		select {
 		case wake <- err:
-		default: // another of its watches was first
+		default: // another watch of the same waiter was first
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (l *link) isDeleted(w *watch) bool {
 	return w.deleted
 }
 
-// removeWatches ends what addWatches began for these targets.
+// removeWatches removes the waiters of these targets from watches.
 func (l *link) removeWatches(watches []*watch, targets []target) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// wire is a connection to a server. It reads from the packets what the client does not
-// return: the session that the server has given, its timeout, and the czxid of a new node.
-// It also closes a silent connection sooner than the client would.
+// wire is a connection to a server. It reads some data from the packets that the client does not
+// return: the session that the server has made, its timeout, and the czxid of a new node. It
+// also has shorter deadlines than the client, so that a connection to a server that does not
+// respond is closed sooner.
 type wire struct {
 	net.Conn
 	in   *bufio.Reader // the client reads each packet in two parts
@@ -22,20 +23,20 @@ type wire struct {
 
 	// The packet that is being read.
 	reply  []byte // its length and its first bytes
-	unread int    // how many of its bytes are still to come
+	unread int    // how many bytes of the packet have not arrived
 
 	writing sync.Mutex // for the client, and for watch
 	logins  int        // how many of Options.Auth were sent
 
 	mu        sync.Mutex
-	creations map[uint32]*creation // that were sent, by the number of the request
+	creations map[uint32]*creation // creations without a reply, by the number of the request
 }
 
-// creation is a request for a node, from before it is sent until it is answered.
+// creation is a request that creates a node.
 type creation struct {
 	path  string
-	sent  chan bool // receives true when it is sent, false if it was not
-	czxid uint64    // 0 if it is not known
+	sent  chan bool // receives true just before the request is sent, else false
+	czxid uint64    // of the new node; 0 if it is not known
 }
 
 // The numbers of requests.
@@ -58,7 +59,7 @@ const (
 	// replyLength is the length of a reply before its data: its length, the number of the
 	// request, the last transaction and an error.
 	replyLength = 4 + 4 + 8 + 4
-	// mostReply is how much of a reply is kept: enough for the longest path of a lock.
+	// mostReply is how many bytes of a reply are kept: enough for the longest path of a lock.
 	mostReply = 16 << 10
 )
 
@@ -69,7 +70,7 @@ func (w *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// splitPackets splits what was read into packets.
+// splitPackets splits the bytes that were read into packets, and reads each packet.
 func (w *wire) splitPackets(b []byte) {
 	for len(b) > 0 {
 		if missing := 4 - len(w.reply); missing > 0 {
@@ -97,7 +98,7 @@ func (w *wire) splitPackets(b []byte) {
 // readConnectResponse records the session that the first packet names.
 func (w *wire) readConnectResponse() {
 	if len(w.reply) < connectResponseLength {
-		return // the client gives up
+		return // the client closes the connection
 	}
 	w.handshakeDone = true
 	ms := binary.BigEndian.Uint32(w.reply[8:])
@@ -112,7 +113,7 @@ func (w *wire) readReply() {
 	}
 	xid := binary.BigEndian.Uint32(w.reply[4:])
 	if failed := binary.BigEndian.Uint32(w.reply[16:]); xid == numberSetWatches && failed != 0 {
-		_ = w.Conn.Close() // the server has no such watches: the next connection ends them here, too
+		_ = w.Conn.Close() // the next connection ends the watches in the link
 	}
 	w.mu.Lock()
 	c := w.creations[xid]
@@ -145,7 +146,7 @@ func (w *wire) Write(b []byte) (int, error) {
 	return w.send(b)
 }
 
-// send writes whole packets. After an error a part of one may have been written, so send
+// send writes complete packets. If it fails, a part of a packet may have been written, so it
 // closes the connection. The caller holds the mutex writing.
 func (w *wire) send(packets []byte) (int, error) {
 	n, err := w.Conn.Write(packets)
@@ -160,12 +161,12 @@ func (w *wire) send(packets []byte) (int, error) {
 // its reply, which has no data. For a node that does not exist ZooKeeper sends the event of
 // its deletion at once.
 //
-// So the client has no watches of its own, and restores none on a new connection. When it
-// does so, it reads the number of the last transaction without a lock, while each reply
-// writes that number.
+// So the client has no watches of its own, and restores none on a new connection. That matters
+// because, when a client restores watches, it reads the number of the last transaction without
+// a lock, while each reply writes that number.
 //
-// ZooKeeper sends no event of a node that a client may not read, so a watch is not
-// requested before the client has sent all credentials.
+// ZooKeeper sends no event of a node that a client has no permission to read. So watch returns
+// errDisconnected until the client has sent all credentials.
 func (w *wire) watch(paths []string) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -191,9 +192,9 @@ func (w *wire) watch(paths []string) error {
 	return nil
 }
 
-// create turns a request for a node into create2, whose reply has the czxid. The client
-// does not ask for that, and ignores the rest of the reply. create also reports that the
-// request is about to be sent: requests made from now on come after it.
+// create changes the operation of a request that creates a node to create2, whose reply has
+// the czxid. The client does not request the czxid, and ignores the rest of the reply. create
+// also sends true to creation.sent: later requests of the link come after this one.
 func (w *wire) create(b []byte) []byte {
 	if len(b) < 16 {
 		return b
@@ -212,7 +213,7 @@ func (w *wire) create(b []byte) []byte {
 	w.mu.Unlock()
 	select {
 	case c.sent <- true:
-	default: // the caller has given up
+	default: // endCreation was first
 	}
 	b = slices.Clone(b)
 	binary.BigEndian.PutUint32(b[8:], opCreate2)
@@ -242,9 +243,9 @@ func (l *link) endCreation(c *creation) {
 	}
 }
 
-// SetReadDeadline shortens the deadlines of the client. By itself the client would wait
-// nearly seven times the session timeout for the first answer of a server, and two thirds
-// of it for any other packet.
+// SetReadDeadline sets a deadline that is not later than that of the client, and usually
+// earlier. The client would wait nearly seven times the session timeout for the first answer of
+// a server, and two thirds of the timeout for any other packet.
 func (w *wire) SetReadDeadline(t time.Time) error {
 	most := w.link.sessionTime() / 2
 	if !w.handshakeDone {
@@ -256,6 +257,7 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 	return w.Conn.SetReadDeadline(t)
 }
 
-// answerTimeout returns how long a server may take to answer before another one is tried.
-// So two servers can be tried after a renewal without an answer, before the locks are lost.
+// answerTimeout returns how long a server may take to answer before the client tries another
+// one. It is so short that the client can try two servers after a renewal without an answer,
+// before the locks are lost.
 func answerTimeout(session time.Duration) time.Duration { return max(session/9, time.Second) }

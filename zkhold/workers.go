@@ -15,7 +15,7 @@ const mostIdle = 4
 // during each call, which took a seventh of the processor time of a lock.
 type workers struct {
 	calls      *background.Group // calls under way
-	goroutines *background.Group // that run them, or wait for one
+	goroutines *background.Group // goroutines that run calls, or wait for the next call
 	next       chan func()
 	idle       atomic.Int32
 	quit       <-chan struct{}
@@ -31,7 +31,8 @@ func (w *workers) Go(call func()) {
 	}
 }
 
-// run runs call, and those that follow.
+// run runs the function call, and then further calls, until the session has ended or enough
+// other goroutines are idle.
 func (w *workers) run(call func()) {
 	for {
 		call()
