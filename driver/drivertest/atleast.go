@@ -8,17 +8,18 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// keeping returns a new claim, which must not expire, whose name stays taken for a while
-// after the release.
+// keeping returns a new claim that must not expire, and whose name stays taken for
+// Claim.AtLeast after the release.
 func (p *probe) keeping() driver.Claim {
 	c := p.claim()
 	c.AtLeast = 2 * p.rounded(p.short)
 	return c
 }
 
-// mustKeep requires that the name of c, released between two moments, stays taken until
-// c.AtLeast has passed, and no longer. It reports whether it could check that in time;
-// otherwise the check continues with another name.
+// mustKeep requires that the name of c stays taken until c.AtLeast has passed since the release,
+// and then becomes free. c was released between the times before and after. looked reports
+// whether all answers came in time. If not, mustKeep has changed the name of the check, and the
+// caller begins again.
 func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) {
 	p.Helper()
 	next := p.claim()
@@ -36,8 +37,8 @@ func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) 
 	return true
 }
 
-// mustStayTaken checks the name of c, for which next waits. It reports whether all answers
-// came before the name might become free.
+// mustStayTaken requires that the name of c is taken, while the claim next waits for it. It
+// reports whether all answers came before the name might become free.
 func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) bool {
 	p.Helper()
 	until, most := before.Add(c.AtLeast), time.Until(after.Add(c.AtLeast))+prompt
@@ -97,8 +98,8 @@ func releaseAllLeavesTheNameTaken(p *probe) {
 	}
 }
 
-// atLeastOutlastsTheLease releases a claim whose lease would have ended before the name
-// may be free.
+// atLeastOutlastsTheLease releases a claim whose lease would end earlier than the time for which
+// its name must stay taken.
 func atLeastOutlastsTheLease(p *probe) {
 	for looked := false; !looked; {
 		c := p.keeping()
@@ -127,7 +128,8 @@ func crashFreesAfterTTL(p *probe) {
 	p.mustRenew(next, "of the claim that followed")
 }
 
-// releaseWithoutAtLeastFrees sets AtLeast for the other calls, which do not read it.
+// releaseWithoutAtLeastFrees sets AtLeast for Try and Renew, which must ignore it, and not for
+// Release.
 func releaseWithoutAtLeastFrees(p *probe) {
 	c, next := p.claim(), p.claim()
 	c.AtLeast = p.long
@@ -138,7 +140,8 @@ func releaseWithoutAtLeastFrees(p *probe) {
 	p.mustGrant(next, "after the Release")
 }
 
-// atLeastReleaseWakes makes a claim wait that was refused because of a long lease.
+// atLeastReleaseWakes lets a claim wait that was refused because of a long lease. The release
+// must wake it, and the next Try must return a RetryAfter that is not longer than AtLeast.
 func atLeastReleaseWakes(p *probe) {
 	c, next := p.keeping(), p.claim()
 	p.mustGrant(c, "of a free name")

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// tryAllAnswersAsTry tries claims in one batch for which Try has different answers.
+// tryAllAnswersAsTry tries claims in one batch for which Try would return different answers.
 func tryAllAnswersAsTry(p *probe) {
 	if got := p.b.(driver.Batcher).TryAll(p.ctx, nil); len(got) != 0 {
 		p.Errorf("TryAll of no claims: got %v, want nothing", got)
@@ -54,8 +54,8 @@ func tryAllIsIdempotent(p *probe) {
 	}
 }
 
-// tryAllFailsOneByOne has a claim in its batch whose name is in use for another kind of
-// lock.
+// tryAllFailsOneByOne tries a batch with a claim whose name is in use for another kind of lock.
+// The other claim must be granted all the same.
 func tryAllFailsOneByOne(p *probe) {
 	mutex, r, free := p.claim(), p.reader(), p.reader()
 	r.Name += " mutex"
@@ -106,8 +106,8 @@ func (p *probe) mustAnswer(c driver.Claim, a driver.Attempt, granted bool) {
 	}
 }
 
-// releaseAllAnswersAsRelease releases claims in one batch for which Release has different
-// answers.
+// releaseAllAnswersAsRelease releases claims in one batch for which Release would return
+// different answers.
 func releaseAllAnswersAsRelease(p *probe) {
 	if got := p.b.(driver.Batcher).ReleaseAll(p.ctx, nil); len(got) != 0 {
 		p.Errorf("ReleaseAll of no claims: got %v, want nothing", got)
@@ -161,8 +161,8 @@ func releaseAllIsIdempotent(p *probe) {
 	}
 }
 
-// releaseAllFailsOneByOne has a claim in its batch whose name is in use for another kind of
-// lock.
+// releaseAllFailsOneByOne releases a batch with a claim whose name is in use for another kind of
+// lock. The other claims must be released all the same.
 func releaseAllFailsOneByOne(p *probe) {
 	mutex, r, reader, free := p.claim(), p.reader(), p.reader(), p.claim()
 	r.Name += " mutex"
@@ -290,8 +290,8 @@ func (p *probe) releaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return got
 }
 
-// mustEnd checks the answer to the release of c. If gone is set, the claim did not hold
-// before.
+// mustEnd checks err, which is the answer to the release of c. If gone is true, the claim did
+// not hold before, and err must be driver.ErrGone.
 func (p *probe) mustEnd(c driver.Claim, err error, gone bool) {
 	p.Helper()
 	if errors.Is(err, driver.ErrGone) != gone || !gone && err != nil {

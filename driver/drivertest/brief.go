@@ -6,18 +6,20 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A brief claim is held for a short time. If the process gets no processor for as long, the
-// claim has ended, although the store is right: what a check finds then does not count.
+// A brief claim has a short lease. If this process gets no processor for the time of the lease,
+// the claim ends, and the store has made no mistake. So a check ignores answers that came after
+// the end of the lease.
 
-// brief returns a claim that soon ends, unless the check renews it.
+// brief returns a new claim that expires soon, unless the check renews it.
 func (p *probe) brief() driver.Claim { return p.unrenewed(p.claim()) }
 
-// lasting reports whether a brief claim that was proven at start, or later, has not ended
-// yet.
+// lasting reports whether a brief claim has certainly not expired yet. start is a time before
+// the call that last granted or renewed the claim.
 func (p *probe) lasting(start time.Time) bool { return time.Since(start) < p.rounded(p.short) }
 
-// mustRefuseBeside tries c, which must not be granted while the brief claim lasts that was
-// proven at start. It reports whether that claim still lasted.
+// mustRefuseBeside tries c, which must not be granted while another, brief claim lasts. start is
+// a time before the call that last granted or renewed that claim. mustRefuseBeside reports
+// whether the answer came before the claim might expire.
 func (p *probe) mustRefuseBeside(c driver.Claim, start time.Time, when string) bool {
 	p.Helper()
 	_, refused := p.mustRefuseUntil(c, start.Add(p.rounded(p.short)), when)
@@ -35,9 +37,9 @@ func (p *probe) mustRefuseUntil(c driver.Claim, end time.Time, when string) (o d
 	return o, early
 }
 
-// mustRenewBrief renews the brief claim c, which was proven at *start and must be held
-// while that lasts. It reports whether the claim was held, and then sets *start to the
-// renewal.
+// mustRenewBrief renews the brief claim c. *start is a time before the call that last granted or
+// renewed c: the renewal must succeed if c cannot have expired since then. `held` reports
+// whether it succeeded. If so, mustRenewBrief sets *start to the time before the renewal.
 func (p *probe) mustRenewBrief(c driver.Claim, start *time.Time, when string) (r driver.Renewal, held bool) {
 	p.Helper()
 	began := time.Now()

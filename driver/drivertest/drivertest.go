@@ -29,18 +29,18 @@ import (
 type Suite struct {
 	// Open returns the store to test. It is called once per subtest, with that subtest's
 	// T, whose Cleanup may close what Open opened. For a store with Info.SessionTTL it is
-	// called again for each client that shall stop responding. It then returns a store
-	// with another session and the same locks.
+	// called again for each client whose session must end. It then returns a store with
+	// another session and the same locks.
 	Open func(t *testing.T) driver.Backend
 
-	// TTL is the lease in the tests that wait for its end. They take about forty leases
-	// in all. A pause of the test process of half a lease may fail them. 0 means 500 ms,
-	// or MinTTL of the store if that is longer. A store with Info.SessionTTL always uses
-	// that.
+	// TTL is the lease in the tests that wait for the end of a lease. These tests take about
+	// forty leases in all. If the test process stands still for half a lease, they may fail.
+	// 0 means 500 ms, or MinTTL of the store if that is longer. For a store with
+	// Info.SessionTTL, the TTL is always Info.SessionTTL.
 	TTL time.Duration
 
 	// Presence is how long a fair claim may delay others after its last try. 0 means
-	// Info.PlaceTTL, or 6 s if that is 0.
+	// Info.PlaceTTL, or 6 s if Info.PlaceTTL is 0.
 	Presence time.Duration
 
 	// Synctest runs each subtest in a bubble of testing/synctest with its fake clock. Use
@@ -48,7 +48,7 @@ type Suite struct {
 	Synctest bool
 }
 
-// Run runs the suite with its default settings on the stores of open.
+// Run runs the suite with its default settings on the stores that open returns.
 func Run(t *testing.T, open func(t *testing.T) driver.Backend) {
 	t.Helper()
 	Suite{Open: open}.Run(t)
@@ -62,7 +62,8 @@ func (s Suite) Run(t *testing.T) {
 	}
 }
 
-// run runs c on a fresh store, or returns what the store lacks for it.
+// run runs c on a store that s.Open returns. If the store lacks a feature that c needs, run
+// returns the name of that feature instead.
 func (s Suite) run(t *testing.T, c check) (missing string) {
 	b := s.Open(t)
 	if missing = c.missing(b); missing == "" {
@@ -244,8 +245,8 @@ func latchChecks() []check {
 	}
 }
 
-// capability is a feature that not every store has. It returns the name of what b lacks, or
-// "".
+// capability is a feature that not every store has. It returns "" if b has the feature, else the
+// name of the feature.
 type capability func(b driver.Backend) string
 
 func needs(cs ...capability) []capability { return cs }
@@ -305,8 +306,8 @@ func notifier(b driver.Backend) string {
 	return declared(ok, "driver.Notifier")
 }
 
-// forcible requires that operators can force a hold. Without that a store has nothing to
-// notify of.
+// forcible is the capability that operators can force a hold. A store without it has no events
+// to notify a client of.
 func forcible(b driver.Backend) string {
 	_, ok := b.(admin.Source)
 	return declared(ok, "admin.Source")

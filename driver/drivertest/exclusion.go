@@ -24,8 +24,9 @@ func tryIsIdempotentByOwner(p *probe) {
 	p.mustGrant(other, "after one Release of a repeated Try")
 }
 
-// ownersTellClaimsApart uses claims whose owners differ only at the end, like those that a
-// store makes of one claim, or only at the beginning.
+// ownersTellClaimsApart uses claims whose owners differ only at the end, or only at the
+// beginning. A store such as a quorum makes several owners from one claim, which differ only at
+// the end.
 func ownersTellClaimsApart(p *probe) {
 	a := p.claim()
 	one, two, elsewhere := a, a, a
@@ -59,8 +60,8 @@ func excludesOthers(p *probe) {
 		if o.RetryAfter < 0 || o.RetryAfter > limit {
 			p.Errorf("refused Try: got RetryAfter %v, want 0 to %v, the holder's lease", o.RetryAfter, limit)
 		}
-		// HeldFor is for operators, and may not be known; the clock of a server may count
-		// in steps.
+		// HeldFor is for operators, and may be unknown. It may be too long by prompt, because
+		// the clock of a server may count in steps.
 		if most := time.Since(began) + prompt; o.HeldFor < 0 || o.HeldFor > most {
 			p.Errorf("refused Try: got that it has been held for %v, want 0, not known, to %v", o.HeldFor, most)
 		}
@@ -71,8 +72,8 @@ func excludesOthers(p *probe) {
 	p.mustRelease(a, "after others were refused")
 }
 
-// excludesUnderContention acquires the name 400 times, or on a slow store as often as is
-// possible in a part of the check's time.
+// excludesUnderContention acquires the name 400 times. On a slow store it begins no further
+// acquisition after a third of overall.
 func excludesUnderContention(p *probe) {
 	const workers, rounds, least = 8, 50, 40
 	var s section
@@ -93,9 +94,9 @@ func excludesUnderContention(p *probe) {
 	}
 }
 
-// section is what the lock protects. Its fields are atomic so that a store that grants
-// twice fails the check, and causes no data race. They are read and written in separate
-// steps, so that two holders are noticed.
+// section has the data that the lock protects. Its fields are atomic, so that a store that
+// grants the name twice fails the check and causes no data race. A holder reads and writes them
+// in separate steps, so that the check notices two holders.
 type section struct {
 	inside atomic.Int32
 	count  atomic.Int64
@@ -201,8 +202,8 @@ func validForIsALowerBound(p *probe) {
 	p.notBefore(start.Add(r.ValidFor), "renewed")
 }
 
-// notBefore reports an error before valid: until then the last holder may consider itself
-// the holder.
+// notBefore reports an error if it is called before the time valid, because until then the last
+// holder may consider itself the holder.
 func (p *probe) notBefore(valid time.Time, how string) {
 	p.Helper()
 	if early := time.Until(valid); early > 0 {
@@ -210,15 +211,16 @@ func (p *probe) notBefore(valid time.Time, how string) {
 	}
 }
 
-// lapse returns how long after its last renewal a brief claim has certainly ended: a store
-// may notice that late, but not by much.
+// lapse returns the time after its last renewal in which a brief claim must end. It is longer
+// than the lease, because a store may notice the end of a lease late.
 func (p *probe) lapse() time.Duration {
 	ttl := p.rounded(p.short)
 	return ttl + max(time.Second, ttl)
 }
 
-// mustGrantBy tries c repeatedly until it is granted. A try that begins after then must not
-// be refused. One that began before may have been answered too early.
+// mustGrantBy tries c repeatedly until it is granted. A try that begins after the time `then`
+// must not be refused. A try that began before that time may be refused, even if its answer
+// comes later.
 func (p *probe) mustGrantBy(c driver.Claim, then time.Time, when string) driver.Outcome {
 	p.Helper()
 	for {

@@ -13,8 +13,8 @@ func (p *probe) fairClaim() driver.Claim {
 	return c
 }
 
-// queued returns n fair claims that were tried one after the other while another one held,
-// and the holder.
+// queued returns a fair claim that holds, and a queue of n fair claims that were tried after it,
+// one after the other, and refused.
 func (p *probe) queued(n int) (holder driver.Claim, queue []driver.Claim) {
 	p.Helper()
 	holder = p.fairClaim()
@@ -44,7 +44,7 @@ func fairGrantsInOrderOfArrival(p *probe) {
 func fairTryKeepsOnePlace(p *probe) {
 	holder, queue := p.queued(2)
 	first, second := queue[0], queue[1]
-	for range 4 { // neither moves to the back nor queues up twice
+	for range 4 { // the claim must neither go to the end of the queue nor enter it twice
 		p.mustRefuse(first, "repeated by the first of the queue")
 	}
 	p.mustRelease(holder, "of the holder")
@@ -67,8 +67,8 @@ func fairRefusesToOvertake(p *probe) {
 	p.mustGrant(queue[0], "of a free name by the first of the queue")
 }
 
-// fairQueuesWhoWaits has claims with NoQueue between others: they are not granted before
-// the others, and the others do not wait for them.
+// fairQueuesWhoWaits tries claims with NoQueue between other claims. The claims with NoQueue
+// must not be granted before the others, and the others must not wait for them.
 func fairQueuesWhoWaits(p *probe) {
 	holder, passing, next := p.fairClaim(), p.fairClaim(), p.fairClaim()
 	passing.NoQueue = true
@@ -111,9 +111,9 @@ func fairGiveUpLeavesTheQueue(p *probe) {
 	p.mustGrant(p.fairClaim(), "of a free name, after a late try of one that gave up")
 }
 
-// fairRenewKeepsThePlace has a waiter that only renews, for longer than a store remembers a
-// silent waiter: it is granted before a claim that came later. A claim that has left the
-// queue is gone.
+// fairRenewKeepsThePlace renews a waiter, and does not try it, for longer than a store keeps the
+// place of a waiter that makes no calls. The waiter must be granted before a claim that came
+// later. The renewal of a claim that has left the queue must return driver.ErrGone.
 func fairRenewKeepsThePlace(p *probe) {
 	holder, queue := p.queued(1)
 	for began := time.Now(); time.Since(began) < p.presence+prompt; pause(p.ctx, time.Second) {
@@ -129,9 +129,9 @@ func fairRenewKeepsThePlace(p *probe) {
 	p.mustNotRenew(late, "of one that has left the queue")
 }
 
-// fairGoneWaiterDoesNotBlock has one waiter that never calls again, one that tries
-// repeatedly, and one that comes later: the second keeps its position before the third, and
-// gets the lock when the store gives the first one up.
+// fairGoneWaiterDoesNotBlock has one waiter that makes no more calls, a second one that tries
+// repeatedly, and a third one that comes later. The second waiter must keep its place before the
+// third one, and get the lock when the store has removed the first one from the queue.
 func fairGoneWaiterDoesNotBlock(p *probe) {
 	holder, gone, alive, late := p.fairClaim(), p.unrenewed(p.fairClaim()), p.fairClaim(), p.fairClaim()
 	p.mustGrant(holder, "of a free name")

@@ -6,8 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// kindsDoNotMix uses one name for two kinds of lock. It does not try a semaphore and a
-// latch on one name: for some stores, and for Redisson, both are only a number.
+// kindsDoNotMix uses one name for two kinds of lock. It does not use one name for a semaphore
+// and a latch: in some stores, and in Redisson, both are only a number, so that the store cannot
+// distinguish them.
 func kindsDoNotMix(p *probe) {
 	kinds := map[string]func() driver.Claim{"mutex": p.claim}
 	if p.has(shared) {

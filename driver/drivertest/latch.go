@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// call returns an id for a call on a latch, unique to what.
+// call returns an ID for a call on a latch: the same one for the same parameter what.
 func (p *probe) call(what string) string { return p.client + ":" + what }
 
 func (p *probe) mustSet(call string, n int64, want bool, when string) {
@@ -35,7 +35,7 @@ func (p *probe) mustBeAt(want int64, when string) {
 	}
 }
 
-// openLatch counts down n times, with calls of its own.
+// openLatch counts down n times, each time with a new ID of a call. The latch must then be open.
 func (p *probe) openLatch(n int) {
 	p.Helper()
 	for range n {
@@ -92,8 +92,8 @@ func latchCanBeSetAfterItOpened(p *probe) {
 	p.openLatch(2)
 }
 
-// awaitLatch waits as the core does: it counts again after each Wait. The pause lets the
-// fake clock advance if Wait always returns at once.
+// awaitLatch waits as the core does: it calls Count again after each Wait. The pause lets a fake
+// clock advance if Wait always returns at once.
 func (p *probe) awaitLatch(w driver.Waiter) error {
 	for {
 		n, err := p.b.(driver.Latcher).Count(p.ctx, p.name)
@@ -108,7 +108,7 @@ func (p *probe) awaitLatch(w driver.Waiter) error {
 }
 
 func latchWakesWhenItOpens(p *probe) {
-	// With these delays the waiters may be before, inside or long inside Wait.
+	// With these delays, the latch opens before the waiters call Wait, just after that, or later.
 	for i, delay := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
 		p.mustSet(fmt.Sprint("set:", i), 2, true, "of an open latch")
 		var wg sync.WaitGroup
@@ -127,8 +127,8 @@ func latchWakesWhenItOpens(p *probe) {
 	}
 }
 
-// latchWaiterMissesNothing opens the latch between a Count and the Wait that
-// follows it, the first one and a later one.
+// latchWaiterMissesNothing opens the latch between a Count and the next Wait. That Wait is the
+// first, the second or the third one of the Waiter.
 func latchWaiterMissesNothing(p *probe) {
 	for waits := range 3 {
 		p.mustSet(fmt.Sprint("set:", waits), 1, true, "of an open latch")
@@ -139,7 +139,7 @@ func latchWaiterMissesNothing(p *probe) {
 				p.Fatalf("first Wait, which returns early: %v", err)
 			}
 		}
-		if waits > 1 { // one that nothing ends, but its context
+		if waits > 1 { // a Wait that only the end of its context ends
 			ctx, cancel := context.WithTimeout(p.ctx, 20*time.Millisecond)
 			woken(ctx, w)
 			cancel()

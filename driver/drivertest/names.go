@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// namesAreInjective holds many names at once that a store might treat as equal: by folding
-// case or accents, trimming, splitting, escaping or cutting.
+// namesAreInjective holds many names at once that a store might treat as equal, because it
+// ignores case or accents, or trims, splits, escapes or shortens names.
 func namesAreInjective(p *probe) {
 	base := "Job" + rand.Text()[:10]
 	for _, name := range p.lookalikes(base) {
@@ -54,8 +54,8 @@ func (p *probe) lookalikes(base string) []string {
 	return fit
 }
 
-// holdName takes name, which no other claim can hold, and keeps it. mayRefuse says that the
-// store may return an error instead.
+// holdName takes name, which no other claim can hold, and does not release it. If mayRefuse is
+// true, the store may return an error instead.
 func (p *probe) holdName(name string, mayRefuse bool) {
 	p.Helper()
 	c := p.claim()
@@ -70,8 +70,8 @@ func (p *probe) holdName(name string, mayRefuse bool) {
 	}
 }
 
-// holdOneByte takes a name of one letter. Such names cannot be random, so it takes any that
-// is free.
+// holdOneByte takes a name of one letter. Other runs of the suite may hold such names, so it
+// takes the first letter that is free.
 func (p *probe) holdOneByte() {
 	p.Helper()
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

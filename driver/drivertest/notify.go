@@ -10,8 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// notifiesOfForce forces grants until the client is notified of one. It is not known when a
-// store begins to listen, and a notice may get lost: the first one, or one of many.
+// notifiesOfForce forces grants until the client is notified of one of them. Several grants may
+// be necessary: the check does not know when a store begins to listen, and a notification may
+// get lost.
 func notifiesOfForce(p *probe) {
 	const rounds = 5
 	hints := make(chan uint64, 100)
@@ -23,7 +24,7 @@ func notifiesOfForce(p *probe) {
 	})
 	defer stop()
 	for range rounds {
-		pause(p.ctx, 10*time.Millisecond) // the store listens then; and a renewal now would find the forced unlock first
+		pause(p.ctx, 10*time.Millisecond) // by then the store usually listens
 		c := p.claim()
 		p.mustGrant(c, "of a free name")
 		p.force(c)
@@ -43,7 +44,7 @@ func notifiesOfForce(p *probe) {
 	p.Errorf("Notify: no hint with the number of a claim within %v of the force that ended it, %d times", prompt, rounds)
 }
 
-// force forces the grant of c as operators do.
+// force ends the grant of c with admin.Source.ForceUnlock, as operators do.
 func (p *probe) force(c driver.Claim) {
 	p.Helper()
 	source := p.b.(admin.Source)
@@ -56,8 +57,8 @@ func (p *probe) force(c driver.Claim) {
 	}
 }
 
-// listen makes the store notify the check's client, until stop is called. deaf is closed if
-// the store says that it cannot notify, as one that has to poll.
+// listen makes the store notify the client of the check, until stop is called. deaf is closed if
+// Notify returns errors.ErrUnsupported, because the store cannot notify clients.
 func (p *probe) listen(hint func(seq uint64)) (stop func(), deaf <-chan struct{}) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	var wg sync.WaitGroup

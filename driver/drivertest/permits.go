@@ -151,7 +151,7 @@ func (p *probe) mustCount(total, free int, when string) {
 	}
 }
 
-// resize sets the permits twice, since repeating it changes nothing.
+// resize sets the number of permits twice, because the second call must change nothing.
 func (p *probe) resize(n int) {
 	p.Helper()
 	for range 2 {

@@ -19,17 +19,17 @@ import (
 
 const (
 	// prompt is the longest time that a call may take to notice a change: a release, or the
-	// end of its context. It is long, for slow machines, and still shorter than the leases
-	// of claims that must not expire. The time in which this process had no processor comes
-	// on top.
+	// end of its context. It is long, because machines may be slow, but shorter than the
+	// leases of claims that must not expire. The time in which this process had no processor
+	// is not counted.
 	prompt = 1500 * time.Millisecond
 
-	// overall bounds one check, so that a store that hangs fails it.
+	// overall is the longest time of one check, so that a check of a store that hangs fails.
 	overall = time.Minute
 )
 
-// probe is what a check works with: a store, names and owners of its own, and short methods
-// that require an outcome.
+// probe has what a check needs: a store, a name and owners that no other check uses, and short
+// methods that require an outcome.
 type probe struct {
 	conformance.Reporter
 	b    driver.Backend
@@ -42,7 +42,7 @@ type probe struct {
 	presence time.Duration // see Suite.Presence
 
 	open        func() driver.Backend     // another client of the store
-	ownSessions map[string]driver.Backend // by Claim.Client: those with a session of their own
+	ownSessions map[string]driver.Backend // by Claim.Client: clients with another session
 
 	shape  func(*driver.Claim) // makes claims on another kind of lock; nil for a mutex
 	name   string
@@ -131,7 +131,8 @@ func (p *probe) several(n int) []driver.Claim {
 	return cs
 }
 
-// contend makes workers run round so many times each, at the same time, until one fails.
+// contend starts as many workers as the parameter workers says. Each of them calls round, as
+// many times as the parameter rounds says, until a call of any worker fails.
 func (p *probe) contend(workers, rounds int, round func() error) {
 	p.Helper()
 	var failed atomic.Bool
@@ -149,7 +150,7 @@ func (p *probe) contend(workers, rounds int, round func() error) {
 	wg.Wait()
 }
 
-// tokens returns how many of n tokens a claim may reserve.
+// tokens returns n, or Info.MaxTokens if a claim may not reserve n tokens.
 func (p *probe) tokens(n int) int {
 	if most := p.info.MaxTokens; most > 0 {
 		return min(n, most)
@@ -157,10 +158,11 @@ func (p *probe) tokens(n int) int {
 	return n
 }
 
-// has reports whether the store can do c.
+// has reports whether the store has the capability c.
 func (p *probe) has(c capability) bool { return c(p.b) == "" }
 
-// rounded returns ttl as the store keeps it.
+// rounded returns the TTL that the store uses for ttl: at least Info.MinTTL, and rounded up to a
+// multiple of Info.TTLStep.
 func (p *probe) rounded(ttl time.Duration) time.Duration {
 	ttl = max(ttl, p.info.MinTTL)
 	if step := p.info.TTLStep; step > 0 && ttl%step > 0 {
@@ -169,7 +171,7 @@ func (p *probe) rounded(ttl time.Duration) time.Duration {
 	return ttl
 }
 
-// try makes one attempt and ensures that its claim is released in the end.
+// try makes one attempt, and ensures that cleanUp releases the claim.
 func (p *probe) try(c driver.Claim) driver.Outcome {
 	p.Helper()
 	p.remember(c)
@@ -187,7 +189,8 @@ func (p *probe) remember(c driver.Claim) {
 	p.tried[c.Owner] = c
 }
 
-// mustGrant tries c, which must be granted. when says in which situation.
+// mustGrant tries c, which must be granted. The parameter when describes the situation in
+// messages.
 func (p *probe) mustGrant(c driver.Claim, when string) driver.Outcome {
 	p.Helper()
 	o := p.try(c)
@@ -210,7 +213,7 @@ func (p *probe) mustRefuse(c driver.Claim, when string) driver.Outcome {
 	return o
 }
 
-// mustTurnAway tries c, which must not be granted, and gives it up: if claims queue in the
+// mustTurnAway tries c, which must not be granted, and then releases it: if claims queue in the
 // store, others would wait for it.
 func (p *probe) mustTurnAway(c driver.Claim, when string) {
 	p.Helper()
@@ -232,7 +235,8 @@ func (p *probe) mustNotRelease(c driver.Claim, when string) {
 	p.mustBeGone(p.storeOf(c).Release(p.ctx, c), "Release "+when)
 }
 
-// withdraw releases c, whether the store keeps anything of a refused claim or not.
+// withdraw releases c, which may have been refused. The result may be driver.ErrGone, because
+// the store need not keep anything of a refused claim.
 func (p *probe) withdraw(c driver.Claim) {
 	p.Helper()
 	if err := p.storeOf(c).Release(p.ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
@@ -298,9 +302,9 @@ func (p *probe) promptly(what string, f func()) {
 	}
 }
 
-// acquire tries and waits until c is granted, as the core does. It may be used from several
-// goroutines. If the store wakes its waiters, a wait longer than prompt is an error:
-// callers ensure that no claim holds for long.
+// acquire tries and waits until c is granted, as the core does. Several goroutines may call it.
+// If the store wakes its waiters, a wait that is longer than prompt is an error: callers ensure
+// that no claim holds for so long.
 func (p *probe) acquire(c driver.Claim) (driver.Outcome, error) {
 	var w driver.Waiter
 	for {
@@ -345,7 +349,7 @@ func (p *probe) waitPromptly(w driver.Waiter, last driver.Outcome) (o driver.Out
 	return o, err
 }
 
-// within reports whether done is closed within prompt, as patiently does.
+// within reports whether done is closed within prompt, counted as retryWithin does.
 func within(done <-chan struct{}) bool {
 	return retryWithin(prompt, func() bool {
 		select {
@@ -357,8 +361,8 @@ func within(done <-chan struct{}) bool {
 	})
 }
 
-// retryWithin calls round until it is done, once at least, and reports whether that took less
-// than d. The time in which this process had no processor does not count.
+// retryWithin calls round until it returns true, or until the time d has passed. It returns the
+// last result of round. The time in which this process had no processor does not count.
 func retryWithin(d time.Duration, round func() (done bool)) (done bool) {
 	for d > 0 && !done {
 		start := time.Now()

@@ -21,8 +21,9 @@ func renewExtendsBeyondTTL(p *probe) {
 	}
 }
 
-// renewBeyondTTL renews the brief claim a for two of its leases, while b is refused, and
-// then for a longer one. It reports whether a lasted.
+// renewBeyondTTL renews the brief claim a repeatedly for the time of two of its leases, while b
+// must be refused. Then it renews the claim with a longer TTL. lasted is false if the claim
+// expired because a renewal came too late: then the check begins again.
 func (p *probe) renewBeyondTTL(a, b driver.Claim) (lasted bool) {
 	p.Helper()
 	began := time.Now()
@@ -43,8 +44,9 @@ func (p *probe) renewBeyondTTL(a, b driver.Claim) (lasted bool) {
 	return held
 }
 
-// renewLastsForItsOwnTTL renews a claim near its end for a shorter time than it was granted
-// for, beside a claim that is renewed for a long time.
+// renewLastsForItsOwnTTL renews a claim near the end of its lease, with a shorter TTL than that
+// of its grant, in one call with a claim that has a long TTL. The first claim must expire after
+// its new TTL.
 func renewLastsForItsOwnTTL(p *probe) {
 	if p.has(sessions) {
 		return // all claims last for as long as the session

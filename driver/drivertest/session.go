@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
-// keepAlive renews the claims that the check tries, until the returned function is called.
-// In programs the core keeps sessions alive, so checks need not. Clients that stop
-// responding have sessions of their own.
+// keepAlive renews the claims that the check has tried, until the caller calls stop. It does so
+// only for a store with sessions, because there the core would renew them. It does not renew
+// claims of clients with another session, which must expire.
 func (p *probe) keepAlive() (stop func()) {
 	if !p.has(sessions) {
 		return func() {}
@@ -39,8 +39,8 @@ func (p *probe) keepAlive() (stop func()) {
 	}
 }
 
-// unrenewed returns c with a TTL that soon ends, unless the check renews it. If a store has
-// sessions, c belongs to another client, and is its only claim.
+// unrenewed returns c with a short TTL, so that c expires unless the check renews it. If the
+// store has sessions, c becomes the only claim of another client with another session.
 func (p *probe) unrenewed(c driver.Claim) driver.Claim {
 	c.TTL = p.short
 	if !p.has(sessions) {

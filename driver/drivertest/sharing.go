@@ -102,8 +102,8 @@ func readersExpireOneByOne(p *probe) {
 	p.mustGrantBy(w, time.Now().Add(p.lapse()), "after the lease of the last reader")
 }
 
-// afterLapse returns when a lease of p.short that begins now has ended. It calls keep often
-// enough to keep another one alive.
+// afterLapse returns when a lease of p.short that begins now has ended. Meanwhile it calls keep
+// so often that keep can renew another lease of p.short in time.
 func (p *probe) afterLapse(keep func()) {
 	p.Helper()
 	for end := time.Now().Add(p.lapse()); time.Now().Before(end); {
@@ -179,7 +179,8 @@ func lastReaderWakesWriter(p *probe) {
 	p.mustGrant(w, "by the woken writer")
 }
 
-// wakes reports an error if change does not wake all of cs, which are refused before.
+// wakes reports an error if the function change does not wake the Waiters of all of cs. It first
+// tries cs, which must be refused.
 func (p *probe) wakes(what string, change func(), cs ...driver.Claim) {
 	p.Helper()
 	var wg sync.WaitGroup
@@ -199,7 +200,8 @@ func (p *probe) wakes(what string, change func(), cs ...driver.Claim) {
 	wg.Wait()
 }
 
-// readersAndWritersUnderContention counts the holders: writers alone, readers with readers.
+// readersAndWritersUnderContention counts the holders. While a writer holds, there must be no
+// other holder. While a reader holds, there must be no writer.
 func readersAndWritersUnderContention(p *probe) {
 	const rounds = 15
 	var writers, readers atomic.Int32

@@ -10,7 +10,8 @@ import (
 )
 
 func waitReturnsOnRelease(p *probe) {
-	// With these delays the waiter may be before, inside or long inside Wait.
+	// With these delays, the release comes before the waiter calls Wait, just after that, or
+	// later.
 	for _, delay := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
 		a, b := p.claim(), p.claim()
 		p.mustGrant(a, "of a free name")
@@ -47,8 +48,8 @@ func waitMissesNothing(p *probe) {
 	p.handOffs()
 }
 
-// releasedBeforeWait changes the state between a refused Try and the first Wait. Wait must
-// return all the same, even if the name is held again.
+// releasedBeforeWait releases the name between a refused Try and the first Wait. Wait must
+// return all the same. If retaken is true, another claim tries the name before Wait.
 func (p *probe) releasedBeforeWait(retaken bool) {
 	p.Helper()
 	a, b, next := p.claim(), p.claim(), p.claim()
@@ -58,7 +59,7 @@ func (p *probe) releasedBeforeWait(retaken bool) {
 	defer w.Close()
 	p.mustRelease(a, "between a refused Try and its Wait")
 	if retaken {
-		// A store with a queue may have given the name to b, whose turn it is.
+		// A store with a queue may refuse this claim, because b is the first waiter.
 		if o := p.try(next); !o.Granted {
 			p.withdraw(next)
 		}
@@ -70,16 +71,16 @@ func (p *probe) releasedBeforeWait(retaken bool) {
 	p.withdraw(b)
 }
 
-// handOffs passes the name on between waiters that hold it for no time. A missed wake-up
-// leaves one of them waiting while the name is free.
+// handOffs lets several claims take the name in turn, each for a very short time. After a missed
+// wake-up, one of them would wait while the name is free.
 func (p *probe) handOffs() {
 	p.Helper()
 	var s section
 	p.contend(3, 60, func() error { return p.pass(&s) })
 }
 
-// waitDoesNotSpin waits for a name whose state does not change. Wait may return early, but
-// if it does so often it makes the caller poll the store.
+// waitDoesNotSpin waits for a name whose state does not change. Wait may return early, but not
+// so often that the caller polls the store.
 func waitDoesNotSpin(p *probe) {
 	const limit = 30
 	a, b := p.claim(), p.claim()
@@ -101,8 +102,8 @@ func waitDoesNotSpin(p *probe) {
 	}
 }
 
-// waitGrantsWhatIsHeld makes a claim wait before and after the release of another. A grant
-// that Wait returns must be one for the caller that waited and for all others.
+// waitGrantsWhatIsHeld lets a claim wait before and after the release of another one. If Wait
+// returns a grant, the claim that waited must hold the name, and other claims must be refused.
 func waitGrantsWhatIsHeld(p *probe) {
 	a, b, other := p.claim(), p.claim(), p.claim()
 	before := p.mustGrant(a, "of a free name")
@@ -132,8 +133,8 @@ func waitGrantsWhatIsHeld(p *probe) {
 	}
 }
 
-// waitIsWokenAfterLong waits for Info.Recheck, up to some seconds, before the name is
-// released: for so long the store says that a wake-up comes.
+// waitIsWokenAfterLong waits for Info.Recheck, at most three seconds, before it releases the
+// name. A store with Info.Recheck promises that its Waiters return at a release for so long.
 func waitIsWokenAfterLong(p *probe) {
 	const most = 3 * time.Second
 	a, b := p.claim(), p.claim()
@@ -195,8 +196,8 @@ func (p *probe) waitCancelled(c driver.Claim, last driver.Outcome, delay time.Du
 	}
 }
 
-// waitUntilError waits, with tries in between because Wait may return early,
-// until Wait returns an error, or nil if it never does.
+// waitUntilError calls Wait and Try in turn, because Wait may return early, until one of them
+// returns an error, and returns that error. After 100 rounds without an error it returns nil.
 func (p *probe) waitUntilError(ctx context.Context, c driver.Claim, last driver.Outcome) error {
 	w := p.b.Waiter(c)
 	defer w.Close()
