@@ -24,7 +24,7 @@ func notifiesOfForce(p *probe) {
 	})
 	defer stop()
 	for range rounds {
-		pause(p.ctx, 10*time.Millisecond) // by then the store usually listens
+		pause(p.ctx, 10*time.Millisecond) // the store listens then; and a renewal now would find the forced unlock first
 		c := p.claim()
 		p.mustGrant(c, "of a free name")
 		p.force(c)

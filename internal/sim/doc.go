@@ -1,15 +1,16 @@
 // Package sim runs processes that take locks over a simulated network and store, in fake
-// time, and checks meanwhile what docs/guarantees.md promises. A seed decides what the
-// processes do, what the network does with each message, and which faults come when.
+// time, and meanwhile checks the promises of docs/guarantees.md. A seed decides what the
+// processes do, what the network does with each message, and when which faults happen.
 //
-// The Locker is the real one. What it is run against is a [store]: an engine behind the
-// network. All of a simulation is in one bubble of testing/synctest, which ends only when
-// every goroutine has ended.
+// The Locker is the real one. It uses a [Store]: an engine behind the simulated network. Each
+// simulation runs in one bubble of testing/synctest, which ends only when all of its
+// goroutines have ended.
 //
 //	make sim SEEDS=20000 FROM=1 STORE=memory
 //
-// With make sim a seed gives the same run again, as internal/e2e/simoverlay has it decide
-// the order of goroutines too, with the version of Go that it knows. Otherwise that order
-// is the runtime's, and a seed that failed may need some runs to fail again. A failure
-// prints the shortest run that was found to break the same promise.
+// With make sim, the same seed gives the same run, because internal/e2e/simoverlay makes the
+// seed decide the order of goroutines, too. That works only with the version of Go that
+// simoverlay knows. Otherwise the runtime decides that order, and a seed that failed may need
+// some runs to fail again. A failure prints the shortest run that Seeds found to break the same
+// promise.
 package sim

@@ -10,12 +10,12 @@ import (
 	_ "unsafe" // for go:linkname
 )
 
-// simSeed is in the runtime as internal/e2e/simoverlay changes it.
+// simSeed is a function that internal/e2e/simoverlay adds to the runtime.
 //
 //go:linkname simSeed runtime.simSeed
 func simSeed(state uint64)
 
-// exact has a seed decide all that is random in the bubble of t, also in the runtime.
+// exact makes the seed decide everything that is random in the bubble of t, also in the runtime.
 func exact(t *testing.T, seed uint64) {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(-1)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// makeFaults makes faults until the work is over, and then ends them all.
+// makeFaults makes faults until the work is over, and then ends all faults.
 func (s *simulation) makeFaults() {
 	if s.faultEvery == 0 {
 		return
@@ -37,7 +37,8 @@ func (s *simulation) makeFaults() {
 	}
 }
 
-// fault makes one. It returns how long it is to last and what ends it, or nil if there is none.
+// fault begins one random fault. It returns how long the fault must last, and the function that
+// ends it. That function is nil if no fault was made that has to end.
 func (s *simulation) fault() (d time.Duration, end func()) {
 	p := s.processes[s.random.IntN(len(s.processes))] // only faults change them
 	d = s.below([]time.Duration{s.ttl / 2, s.ttl * 3 / 2, s.ttl * 5 / 2}[s.random.IntN(3)])
@@ -76,8 +77,9 @@ func (s *simulation) fault() (d time.Duration, end func()) {
 	return 0, nil
 }
 
-// goBack has the store return to its state of now, after d: a failover that forgets the last
-// writes, see "failover" and "promoted" in docs/guarantees.md.
+// goBack records the state of the store. The store returns to that state when `end` is called,
+// after the time d, as in a failover that forgets the last writes: see "failover" and
+// "promoted" in docs/guarantees.md. `end` is nil if the store has no such failover.
 func (s *simulation) goBack(d time.Duration) (end func()) {
 	forget := s.store.Remember()
 	if forget == nil {
@@ -90,8 +92,8 @@ func (s *simulation) goBack(d time.Duration) (end func()) {
 	})
 }
 
-// force ends a hold by hand. Its holder learns of it at the next renewal, see "The holder is
-// notified of a loss" in docs/guarantees.md.
+// force ends a hold of t, as an operator does, and checks that the holder is notified in time:
+// see "The holder is notified of a loss" in docs/guarantees.md.
 func (s *simulation) force(t *target) {
 	s.takeAway(t)
 	s.mu.Lock()
@@ -116,7 +118,7 @@ func (s *simulation) force(t *target) {
 	})
 }
 
-// network disturbs a link: it is cut, in one direction or both, loses messages or is slow.
+// network disturbs a link: the link is cut, in one direction or both, loses messages or is slow.
 func (s *simulation) network(l *Link, kind int, d time.Duration) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,7 +141,8 @@ func (s *simulation) network(l *Link, kind int, d time.Duration) (end func()) {
 	}
 }
 
-// standStill stops the store or a process at a gate.
+// standStill stops the store or a process for the time d: its messages wait at the gate until
+// `end` is called. who is its name in the history. `end` is nil if the gate is closed already.
 func (s *simulation) standStill(who string, gate *chan struct{}, d time.Duration) (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// hold is what a worker has reason to think that it holds.
+// hold is a grant that a worker got, until the worker has released or dropped it.
 type hold struct {
 	request
 	side   side
@@ -21,7 +21,7 @@ type hold struct {
 	held   context.Context // of the lock
 	cancel context.CancelFunc
 	since  time.Time
-	first  time.Time // when a process asked for what it has passed on since
+	first  time.Time // began; that of an earlier hold if the process passed it on
 }
 
 type side byte
@@ -32,15 +32,17 @@ const (
 	permit    side = 'p'
 )
 
-// goesOn says that the worker was not notified of an end.
+// goesOn reports whether the process of the hold lives, and the worker was not notified of the
+// end of the hold.
 func (h *hold) goesOn() bool {
 	return h.by.alive() && (h.lock.Err() == nil || h.held.Err() == nil)
 }
 
-// excused says that a name was taken away within d. The mutex is held.
+// excused reports whether a fault may have ended the holds of the name within the last time d:
+// see takenAway. The mutex is held.
 func (t *target) excused(d time.Duration) bool { return time.Since(t.takenAway) <= d }
 
-// takeAway records that names are taken from their holders now.
+// takeAway records that a fault may end the holds of names now.
 func (s *simulation) takeAway(names ...*target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +51,7 @@ func (s *simulation) takeAway(names ...*target) {
 	}
 }
 
-// begin records a hold that was granted, and compares it with the others.
+// begin records a hold that was granted, and compares it with the other holds of its name.
 func (s *simulation) begin(r request, as side, lock *holdfast.Lock) *hold {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &hold{request: r, side: as, lock: lock, held: lock.Context(ctx), cancel: cancel, since: time.Now()}
@@ -92,7 +94,8 @@ func (s *simulation) checkAlone(h *hold, excused bool) {
 	}
 }
 
-// checkToken checks that tokens rise; those of readers only over writers.
+// checkToken checks that the token of a hold is larger than those of earlier holds. The token of
+// a reader need not be larger than those of earlier readers.
 func (s *simulation) checkToken(h *hold, excused bool) {
 	t, token := h.target, h.lock.Token()
 	switch {
@@ -115,7 +118,7 @@ func (s *simulation) end(h *hold) {
 	h.target.holds = slices.DeleteFunc(slices.Clone(h.holds), func(o *hold) bool { return o == h })
 }
 
-// unlock ends a hold, and checks what Unlock says.
+// unlock ends a hold, and checks the result of Unlock.
 func (s *simulation) unlock(h *hold) {
 	state := h.lock.Err()
 	s.end(h)
@@ -134,12 +137,13 @@ func (s *simulation) unlock(h *hold) {
 	}
 }
 
-// keep has the garbage collector forget a Lock: its clean-up would not run in the bubble.
+// keep removes the clean-up of a Lock, which the garbage collector would run outside of the
+// bubble.
 func keep(lock *holdfast.Lock) {
 	(*runtime.Cleanup)(reflect.ValueOf(lock).Elem().FieldByName("net").Addr().UnsafePointer()).Stop()
 }
 
-// drop ends a hold as the garbage collector does where nothing has the Lock any more.
+// drop ends a hold as the clean-up of its Lock does when no goroutine has the Lock any more.
 func (s *simulation) drop(h *hold) {
 	s.end(h)
 	h.cancel()
@@ -154,8 +158,9 @@ func (s *simulation) drop(h *hold) {
 //go:linkname dropped github.com/holdfast-go/holdfast.(*hold).dropped
 func dropped(unsafe.Pointer)
 
-// keepName records until when a name is kept that was unlocked, by a clock of the store that
-// may be faster. It may have been granted already. The mutex is held.
+// keepName records until when the name of h must stay taken after its Unlock, for AtLeast. The
+// clock of the store may be faster by the drift. If the name was granted again since h began,
+// keepName checks that the grant was not too early. The mutex is held.
 func (s *simulation) keepName(h *hold) {
 	until := h.since.Add(h.atLeast - time.Duration(float64(h.atLeast)*s.drift))
 	early := until.Sub(h.granted)
@@ -173,7 +178,7 @@ func (s *simulation) checkUnlock(h *hold, state, err error, left, took time.Dura
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	excused := h.excused(s.ttl+took) || h.lease > 0 && h.excused(time.Since(h.since))
-	if err == nil && h.atLeast > 0 { // else it is not certain that the store knows of it
+	if err == nil && h.atLeast > 0 { // else the store may not have the release
 		s.keepName(h)
 	}
 	switch {

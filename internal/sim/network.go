@@ -10,23 +10,23 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Link is the network between a process and the store. A store sends all that goes to the
-// process or comes from it with Call, Receive and Deliver.
+// Link is the network between a process and the store. A Store uses Call, Receive and Deliver
+// for all messages from and to the process.
 type Link struct {
 	*process
-	drift float64 // by what share the clock of the store runs faster than that of the process
+	drift float64 // share by which the clock of the store is faster than that of the process
 
-	// What follows is guarded by the mutex of the simulation.
+	// The mutex of the simulation guards the fields below.
 
 	cutThere, cutBack bool
-	resets            bool          // a cut is an error at once, not silence
+	resets            bool          // a message over a cut link gives an error at once
 	slow              time.Duration // the longest additional delay
-	loss              float64       // in addition
+	loss              float64       // share of lost messages, in addition to plan.loss
 	stopped           chan struct{} // the process stands still until it is closed; nil if it runs
-	lastThere         time.Time     // when the last message arrives, which none overtakes
-	lastBack          time.Time
-	budget            float64 // how many calls it may make at once, beside those of its workers
-	called            time.Time
+	lastThere         time.Time     // when the last message to the store arrives
+	lastBack          time.Time     // when the last message to the process arrives
+	budget            float64       // how many calls the process may make now, see spend
+	called            time.Time     // when spend last took a call
 }
 
 var (
@@ -34,8 +34,9 @@ var (
 	errLost  = errors.New("message lost")
 )
 
-// send sends a message now. It returns how long that takes, and errLost if it does not
-// arrive, or errReset if the process is to get an error in its place.
+// send sends a message now, to the process if the parameter back is true, else to the store. It
+// returns the time until the message arrives. It returns errLost if the message does not arrive,
+// and errReset if the process must get an error instead.
 func (l *Link) send(back bool) (delay time.Duration, err error) {
 	s := l.s
 	s.mu.Lock()
@@ -65,8 +66,8 @@ func (l *Link) send(back bool) (delay time.Duration, err error) {
 	return delay, errLost
 }
 
-// carry sends a message, and returns when it arrives, or the process gets an error in its
-// place. It returns errLost at once.
+// carry sends a message, and returns when the message arrives, or when the process gets an error
+// instead. If the message is lost, it returns errLost at once.
 func (l *Link) carry(back bool) error {
 	delay, err := l.send(back)
 	if !errors.Is(err, errLost) {
@@ -75,19 +76,20 @@ func (l *Link) carry(back bool) error {
 	return err
 }
 
-// allow gives the process some calls, for what one of its workers does.
+// allow adds n calls to the budget of the process, for an operation of one of its workers.
 func (l *Link) allow(n int) {
 	l.s.mu.Lock()
 	defer l.s.mu.Unlock()
 	l.budget += float64(n)
 }
 
-// cleaning is how many calls a second a process makes for claims that were given up: 32 at a
-// time are released, each about five times, and a table releases them once more by itself.
+// cleaning is how many calls a second a process may make for claims that were given up: it
+// releases 32 of them at a time, each about five times, and a table releases each of them once
+// more.
 const cleaning = 2 * 32 * 5
 
-// spend takes one call, of which a process has few in a second of its own: to renew, to wait
-// and to try again. It returns false if there is none.
+// spend takes one call from the budget of the process. Each second adds some calls to the
+// budget, for renewals, waits and repeated tries. spend returns false if the budget is used up.
 func (l *Link) spend() bool {
 	s := l.s
 	second := float64(20 + 40*s.workers + s.many)
@@ -100,7 +102,7 @@ func (l *Link) spend() bool {
 	return l.budget >= 0
 }
 
-// Claims returns claims of the process by the clock of the store.
+// Claims returns claims of the process with their durations by the clock of the store.
 func (l *Link) Claims(claims ...driver.Claim) []driver.Claim {
 	claims = slices.Clone(claims)
 	for i, c := range claims {
@@ -109,14 +111,14 @@ func (l *Link) Claims(claims ...driver.Claim) []driver.Claim {
 	return claims
 }
 
-// There is a duration of the process by the clock of the store.
+// There returns a duration of the process as the clock of the store measures it.
 func (l *Link) There(d time.Duration) time.Duration { return time.Duration(float64(d) * (1 - l.drift)) }
 
-// Back is a duration of the store by the clock of the process.
+// Back returns a duration of the store as the clock of the process measures it.
 func (l *Link) Back(d time.Duration) time.Duration { return time.Duration(float64(d) / (1 - l.drift)) }
 
-// Call sends a request to the store, which may execute it after ctx has ended, and returns
-// the answer.
+// Call sends a request to the store, where execute runs, and returns the answer. If ctx ends
+// first, Call returns the error of ctx, and the store may execute the request later.
 func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, err error) {
 	if err := ctx.Err(); err != nil {
 		return v, fmt.Errorf("%w: %w", driver.ErrNotExecuted, err)
@@ -158,8 +160,8 @@ func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, 
 	}
 }
 
-// Deliver runs fn when a message of the store arrives, or when the process notices that it
-// was lost.
+// Deliver sends a message from the store to the process. It calls fn with nil when the message
+// arrives, or with an error when the process notices that the message was lost.
 func (l *Link) Deliver(fn func(error)) {
 	delay, err := l.send(true)
 	if err != nil {
@@ -169,8 +171,8 @@ func (l *Link) Deliver(fn func(error)) {
 	}
 }
 
-// Receive waits for a message of the store to arrive. It returns an error when the process
-// notices that it was lost.
+// Receive sends a message from the store to the process, and waits until it arrives. It returns
+// an error when the process notices that the message was lost, or the error of ctx when ctx ends.
 func (l *Link) Receive(ctx context.Context) error {
 	if !l.s.pass(ctx, &l.stopped) {
 		return ctx.Err()

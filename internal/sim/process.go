@@ -19,13 +19,13 @@ type process struct {
 	link   *Link
 	locker *holdfast.Locker
 	note   string
-	ctx    context.Context // ends when it crashes
+	ctx    context.Context // ends when the process crashes or has left
 	kill   context.CancelFunc
-	calls  context.Context // ends when it leaves, too
+	calls  context.Context // ends when the process crashes or begins to leave
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 
-	dropped atomic.Bool // a Lock
+	dropped atomic.Bool // a worker has dropped a Lock
 }
 
 func (s *simulation) newProcess(id int) *process {
@@ -47,8 +47,9 @@ func (s *simulation) newProcess(id int) *process {
 
 func (p *process) alive() bool { return p.ctx.Err() == nil }
 
-// holdMany holds many locks all the time. None may be lost: their plan has short pauses of
-// the store only, see "A process that holds many locks" in docs/guarantees.md.
+// holdMany holds many locks until the work is over. None of them may be lost, because the only
+// faults of such a plan are short pauses of the store: see "A process that holds many locks" in
+// docs/guarantees.md.
 func (p *process) holdMany() {
 	var all []*holdfast.Mutex
 	for i := range p.s.many {
@@ -69,13 +70,14 @@ func (p *process) holdMany() {
 	}
 }
 
-// crash ends a process without a word.
+// crash ends a process at once: it releases nothing.
 func (s *simulation) crash(p *process) {
 	s.note("p%d ends", p.id)
 	p.kill()
 }
 
-// leave ends a process in order: nothing of it is left in the store.
+// leave ends a process as a program should end: the workers end, and Drain waits for the
+// releases. leave then checks that nothing of the process is left in the store.
 func (s *simulation) leave(p *process) {
 	s.note("p%d leaves", p.id)
 	p.stop()
@@ -89,5 +91,5 @@ func (s *simulation) leave(p *process) {
 	s.crash(p)
 }
 
-// replace starts another process in the place of one.
+// replace starts another process with the ID of p, which is about to end.
 func (s *simulation) replace(p *process) { s.processes[p.id-1] = s.newProcess(p.id) }

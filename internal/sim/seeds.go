@@ -20,25 +20,25 @@ import (
 
 // plan is what a seed decides before a simulation begins.
 type plan struct {
-	seed, try          uint64 // a try has other random numbers of the runtime
+	seed, try          uint64 // each try of a seed has other random numbers of the runtime
 	processes, workers int    // workers of each process
 	mostNames          int
 	ttl, margin        time.Duration
-	length             time.Duration // how long there is work, and faults
+	length             time.Duration // for how long workers work and faults happen
 	pause              time.Duration // of a worker between two operations, on average
 	latency            time.Duration // of a message, on average
 	loss               float64       // the share of messages that are lost, without a fault
 	unordered          bool          // messages of a process may overtake each other
 	grid               bool          // messages and work happen at common instants
-	drift              float64       // by what share the clocks of processes may differ from the store's
+	drift              float64       // share by which clocks of processes may differ from the store's
 	faultEvery         time.Duration // on average; 0 for none
 	handoff            holdfast.Handoff
 
 	many int // how many more locks a process holds all the time
 
-	onlyForces bool // faults
+	onlyForces bool // all faults are forced unlocks
 
-	forgets, forces, crashes, leaves, stops bool // faults that are not in every simulation
+	forgets, forces, crashes, leaves, stops bool // which of these kinds of fault may happen
 }
 
 func newPlan(seed uint64) plan {
@@ -78,9 +78,9 @@ func newPlan(seed uint64) plan {
 	return p
 }
 
-// Seeds simulates some seeds over a store: HOLDFAST_SIM_SEEDS of them, from
-// HOLDFAST_SIM_FROM on, or each HOLDFAST_SIM_STEP-th of those. open returns an empty store
-// for clients with that TTL.
+// Seeds simulates seeds over a store. There are HOLDFAST_SIM_SEEDS of them, beginning with
+// HOLDFAST_SIM_FROM. If HOLDFAST_SIM_STEP is n, Seeds simulates only each n-th of them. open
+// returns an empty store for clients with the TTL ttl.
 func Seeds(t *testing.T, open func(ttl time.Duration) Store) {
 	t.Helper()
 	otherwise := "30"
@@ -107,7 +107,7 @@ func Seeds(t *testing.T, open func(ttl time.Duration) Store) {
 
 // inBubble simulates a plan.
 func inBubble(t *testing.T, p plan, open func(ttl time.Duration) Store) (s *simulation) {
-	runtime.GC() // there is none in an exact run
+	runtime.GC() // an exact run has no garbage collection
 	defer func() {
 		if s == nil {
 			t.Errorf("seed %d did not end", p.seed)
@@ -120,8 +120,8 @@ func inBubble(t *testing.T, p plan, open func(ttl time.Duration) Store) (s *simu
 	return s
 }
 
-// shortest returns a run that breaks the same promise in less time, with less of what a
-// plan has.
+// shortest returns a run that breaks the same promise as s, if possible in less time, with fewer
+// faults, processes, workers and names. It returns s if it finds no such run.
 func shortest(t *testing.T, s *simulation, open func(ttl time.Duration) Store) *simulation {
 	smaller := []func(*plan){
 		func(p *plan) { p.length = (p.length - p.length/8).Truncate(p.ttl) },
@@ -147,7 +147,8 @@ func shortest(t *testing.T, s *simulation, open func(ttl time.Duration) Store) *
 	return s
 }
 
-// number is the value of a variable of the environment.
+// number returns the number in an environment variable, or the number in otherwise if the
+// variable is not set.
 func number(t *testing.T, variable, otherwise string) uint64 {
 	t.Helper()
 	n, err := strconv.ParseUint(cmp.Or(os.Getenv(variable), otherwise), 10, 64)

@@ -13,16 +13,16 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Store is what the processes share.
+// Store is a simulated store of locks, which all processes share.
 type Store interface {
-	Client(*Link) driver.Backend // of one process
-	Forget(which func() bool)    // it loses some locks, which says of each whether it does
-	Remember() (forget func())   // a failover may forget what was written in between; nil if the store has none such
-	Force(name string) bool      // ends a hold by hand
-	Left() []string              // the locks that it still has, for people
+	Client(*Link) driver.Backend // the store as one process uses it
+	Forget(which func() bool)    // loses each lock for which the parameter is true
+	Remember() (forget func())   // forget undoes later writes; nil if no failover can
+	Force(name string) bool      // ends a hold as operators do; false without one
+	Left() []string              // describes the locks that the store still has
 }
 
-// Force is that of a Store whose engine people can look into.
+// Force implements Store.Force for a store whose engine is an admin.Source.
 func Force(engine admin.Source, name string) bool {
 	ctx := context.Background()
 	records, err := engine.Get(ctx, name)
@@ -30,7 +30,7 @@ func Force(engine admin.Source, name string) bool {
 		engine.ForceUnlock(ctx, name, records[0].Holds[0].Holder, "by hand") == nil
 }
 
-// Left is that of a Store whose engine people can look into.
+// Left implements Store.Left for a store whose engine is an admin.Source.
 func Left(engine admin.Source) (left []string) {
 	for r, err := range engine.List(context.Background(), admin.Filter{}) {
 		if err != nil || r.Holders > 0 || r.Waiting > 0 {
@@ -40,21 +40,21 @@ func Left(engine admin.Source) (left []string) {
 	return left
 }
 
-// target is a name, what it is used as, and what the checks compare. The mutex of the
-// simulation guards what changes.
+// target is a name, the kind of lock that it is used for, and the data that the checks compare.
+// The mutex of the simulation guards the fields that change.
 type target struct {
 	name    string
 	kind    kind
 	permits int
 
 	holds          []*hold
-	ended          *hold     // the last one
-	writer, reader uint64    // the highest token of each
-	granted        time.Time // the last time
-	keptUntil      time.Time // by AtLeast
+	ended          *hold     // the hold that ended last
+	writer, reader uint64    // the largest token of a writer, and of a reader
+	granted        time.Time // when the name was last granted
+	keptUntil      time.Time // the name must stay taken until then: AtLeast
 
-	// takenAway is when the store forgot the name, or a person forced it: holders learn of
-	// that later, see "forced unlock" and "data loss" in docs/guarantees.md.
+	// takenAway is when the store last forgot the name, or an operator forced it. Holders are
+	// notified of that later: see "forced unlock" and "data loss" in docs/guarantees.md.
 	takenAway time.Time
 }
 
@@ -93,22 +93,22 @@ type simulation struct {
 	workIsOver chan struct{}
 
 	random   *rand.Rand
-	inFlight atomic.Int64 // calls of which a message is under way
+	inFlight atomic.Int64 // calls that have a message under way
 
 	processes []*process // only faults change them
 
 	mu           sync.Mutex
-	cost         time.Duration  // what a call takes of the store's time
-	busyUntil    time.Time      // with calls that came before
+	cost         time.Duration  // how long the store works for one call
+	busyUntil    time.Time      // when the store has executed all calls so far
 	stopped      chan struct{}  // the store stands still until it is closed; nil if it runs
-	troubleUntil time.Time      // the last fault ends
-	counts       map[string]int // of what has happened
+	troubleUntil time.Time      // when the last fault ends
+	counts       map[string]int // how many events of each kind happened
 	simulated    time.Duration
 
-	notes     sync.Mutex // of what follows
+	notes     sync.Mutex // guards the fields below
 	history   []string
-	violation string // the first
-	broken    string // its format
+	violation string // the first violation, with the history before it
+	broken    string // the format of the first violation, which identifies the promise
 }
 
 // run simulates a plan. The caller is in a bubble of testing/synctest.
@@ -137,10 +137,10 @@ func run(p plan, open func(ttl time.Duration) Store) *simulation {
 	return s
 }
 
-// finish checks that everybody is served, and that nothing is left.
+// finish checks that all workers and background work end, and that nothing is left in the store.
 func (s *simulation) finish() {
 	limit := 3*s.ttl + s.longest() + 10*time.Second
-	if s.info.Caps.AtLeast { // each of those who wait may keep the name
+	if s.info.Caps.AtLeast { // each waiter may keep the name for that long
 		limit += time.Duration(s.plan.processes*s.workers) * longestAtLeast(s.ttl)
 	}
 	tooLate := time.AfterFunc(limit, func() {
@@ -167,13 +167,14 @@ func (s *simulation) finish() {
 	if left := s.store.Left(); len(left) > 0 {
 		s.violate("left one TTL after all have ended: %v", left)
 	}
-	time.Sleep(3*s.ttl + 10*time.Second) // what a process that crashed does still
+	time.Sleep(3*s.ttl + 10*time.Second) // goroutines of processes that crashed end in that time
 }
 
-// longest is how long a store keeps something that nobody renews, beyond a TTL.
+// longest returns how much longer than a TTL a store may keep data that nobody renews.
 func (s *simulation) longest() time.Duration { return max(s.info.PlaceTTL, s.info.SessionTTL) }
 
-// inTurn is how long a call waits for those before it, and for what it takes of the store.
+// inTurn returns how long the store takes to execute a call: the time for the calls before it,
+// and cost for the call itself.
 func (s *simulation) inTurn() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,8 +182,7 @@ func (s *simulation) inTurn() time.Duration {
 	return time.Until(s.busyUntil)
 }
 
-// pass waits until nothing stands still at a gate: the store, or a process. It returns false
-// if ctx ends before.
+// pass waits until a gate is open: see standStill. It returns false if ctx ends before that.
 func (s *simulation) pass(ctx context.Context, gate *chan struct{}) bool {
 	for {
 		s.mu.Lock()
@@ -211,12 +211,13 @@ func (s *source) Uint64() uint64 {
 	return s.Source.Uint64()
 }
 
-// below is a random duration of less than d.
+// below returns a random duration that is shorter than d.
 func (s *simulation) below(d time.Duration) time.Duration {
 	return time.Duration(s.random.Int64N(int64(max(d, 1))))
 }
 
-// onGrid has half of the simulations act at common instants, so that things happen at once.
+// onGrid returns d, rounded if plan.grid is set, so that several events happen at the same
+// instant.
 func (s *simulation) onGrid(d time.Duration) time.Duration {
 	if !s.grid {
 		return d
@@ -224,18 +225,20 @@ func (s *simulation) onGrid(d time.Duration) time.Duration {
 	return d.Round(max(s.latency, time.Millisecond))
 }
 
-// calmAfter is how long after a fault, beyond a TTL, nothing of it is felt any more: a call
-// whose message was lost ends after 4 s, and until then others may have to wait for it.
+// calmAfter is the time after a fault, in addition to a TTL, after which the fault has no
+// effects any more. A call whose message was lost ends after 4 s, and until then other calls may have to
+// wait for it.
 const calmAfter = 5 * time.Second
 
-// calm says that nothing is wrong.
+// calm reports whether the network and the store work, and no earlier fault has effects any
+// more.
 func (s *simulation) calm() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.loss == 0 && time.Since(s.troubleUntil) > s.ttl+calmAfter && s.stopped == nil
 }
 
-// quick says that network and store are fast enough for the TTL.
+// quick reports whether the network and the store are fast enough for the TTL.
 func (s *simulation) quick() bool { return s.latency < s.ttl/200 && s.many == 0 }
 
 // note adds a line to the history.
@@ -246,7 +249,8 @@ func (s *simulation) note(format string, args ...any) {
 	s.history = append(s.history, line)
 }
 
-// violate records a promise that was broken. What follows the first may come of it.
+// violate records that a promise was broken. It keeps the first violation of a simulation,
+// because later ones may be consequences of it.
 func (s *simulation) violate(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	s.note("VIOLATION: %s", line)

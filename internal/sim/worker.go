@@ -16,8 +16,8 @@ type worker struct {
 	*process
 	id     int
 	random *rand.Rand
-	waits  bool      // it takes locks with Lock alone, and releases them at once
-	ends   time.Time // when the context of its call ends, zero for an end that is not planned
+	waits  bool      // the worker takes locks with Lock alone, and releases them at once
+	ends   time.Time // when the context of the call ends; zero if it ends only with the process
 }
 
 func (w *worker) String() string { return fmt.Sprintf("p%d w%d", w.process.id, w.id) }
@@ -49,7 +49,8 @@ func (w *worker) run() {
 	}
 }
 
-// context returns that of a call: it ends with the process, after a time, or in a moment.
+// context returns the context of a call. It ends with the process, and usually earlier: at a
+// deadline, or when it is cancelled after a random time.
 func (w *worker) context() (context.Context, context.CancelFunc) {
 	s, n := w.s, w.random.IntN(10)
 	d := w.below([]time.Duration{2 * s.ttl, s.ttl, 10 * s.latency}[w.random.IntN(3)])
@@ -75,9 +76,9 @@ type request struct {
 	began time.Time
 	try   bool
 	opts  []holdfast.Option
-	wait  time.Duration // the option; negative without
+	wait  time.Duration // of the option Wait; negative without it
 
-	lease, atMost, atLeast time.Duration // 0 without
+	lease, atMost, atLeast time.Duration // of these options; 0 without the option
 }
 
 // plain returns a request without options.
@@ -85,7 +86,7 @@ func (w *worker) plain(ctx context.Context, t *target) request {
 	return request{target: t, by: w, ctx: ctx, began: time.Now(), wait: -1}
 }
 
-// request returns one with random options.
+// request returns a request with random options, for a random name.
 func (w *worker) request(ctx context.Context) request {
 	s := w.s
 	r := w.plain(ctx, s.names[w.random.IntN(len(s.names))])
@@ -114,10 +115,10 @@ func (w *worker) request(ctx context.Context) request {
 	return r
 }
 
-// longestAtLeast is longer than a lease.
+// longestAtLeast returns the bound of random values of AtLeast. It is longer than a lease.
 func longestAtLeast(ttl time.Duration) time.Duration { return ttl * 3 / 2 }
 
-// lock asks for the lock of a request. It returns nil if there is none.
+// lock takes the lock of a request. It returns nil if the call returned an error.
 func (w *worker) lock(r request) *hold {
 	lock, as, err := w.acquire(r)
 	if err != nil {
@@ -145,7 +146,7 @@ func (w *worker) acquire(r request) (lock *holdfast.Lock, as side, err error) {
 	return lock, as, err
 }
 
-// mutex returns a target as what one worker at a time holds.
+// mutex returns the exclusive lock of a target.
 func (w *worker) mutex(t *target) *holdfast.Mutex {
 	switch l := w.locker; t.kind {
 	case fair:
@@ -157,7 +158,7 @@ func (w *worker) mutex(t *target) *holdfast.Mutex {
 	}
 }
 
-// take takes one lock, keeps it for a while and releases it.
+// take takes one lock, holds it for a random time, and releases or drops it.
 func (w *worker) take(ctx context.Context) {
 	h := w.lock(w.request(ctx))
 	if h == nil {
@@ -171,7 +172,7 @@ func (w *worker) take(ctx context.Context) {
 	}
 }
 
-// work keeps a lock for a while. A worker may notice late that it was lost.
+// work holds a lock for a random time. A worker may notice late that its lock was lost.
 func (w *worker) work(h *hold) {
 	s := w.s
 	d := w.below([]time.Duration{0, 0, 0, 5 * time.Millisecond, 5 * time.Millisecond, s.ttl / 8, s.ttl / 8, s.ttl * 3 / 2, 4 * s.ttl}[w.random.IntN(9)])
@@ -191,7 +192,7 @@ func (w *worker) work(h *hold) {
 	}
 }
 
-// takeTwice takes a lock twice under one owner.
+// takeTwice takes a lock twice with the same owner.
 func (w *worker) takeTwice(ctx context.Context) {
 	s := w.s
 	r := w.plain(holdfast.WithOwner(ctx), w.request(ctx).target)
@@ -265,7 +266,7 @@ func (w *worker) takeSeveral(ctx context.Context) {
 	}
 }
 
-// checkRefusal checks the error of a call that got no lock, and when it came.
+// checkRefusal checks the error of a call that got no lock, and how long the call took.
 func (w *worker) checkRefusal(r request, err error) {
 	s := w.s
 	if !w.alive() {
@@ -288,7 +289,7 @@ func (w *worker) checkRefusal(r request, err error) {
 	}
 	const late, call = 50 * time.Millisecond, 20 * time.Millisecond // a call takes that at least
 	least := call
-	if r.name == "several" { // it has a call for all, and one for the first that is not free
+	if r.name == "several" { // one call for all names, and one for the first that is not free
 		least += call
 	}
 	if limit := max(r.wait, least) + late + min(500*time.Millisecond, s.ttl/10, r.wait); r.wait > 0 && r.ctx.Err() == nil && took > limit {
