@@ -15,7 +15,7 @@ type call[T any] func(context.Context) (T, error)
 // firstAnswer makes up to three attempts and returns the first answer without an error. A
 // member may have stopped responding before the client notices; for another call the client
 // chooses the next member. So firstAnswer makes another attempt when a third of the time of
-// ctx has passed without an answer, and again after another third. The parameter of returns
+// ctx has passed without an answer, and again after another third. The function `of` returns
 // the calls of attempt 0, 1 or 2: one call or two. If all calls so far have failed,
 // firstAnswer returns the last error.
 func firstAnswer[T any](ctx context.Context, of func(attempt int) []call[T]) (T, error) {

@@ -34,7 +34,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	return b.gone(driver.Claim{Name: name, Owner: h.Owner}, now)
 }
 
-// ForceReasons returns the reasons that were given to ForceUnlock, in the order of over. A
+// ForceReasons returns the reasons that were given to ForceUnlock, in the order of `over`. A
 // reason is "" for a hold that ForceUnlock did not end, or when Renew and Release of the owner
 // do not return the reason any more.
 func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]string, error) {

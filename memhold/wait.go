@@ -21,8 +21,8 @@ func (b *Backend) Waiter(driver.Claim) driver.Waiter { return waiter{} }
 // waiter has no state: the Outcome has all that it needs.
 type waiter struct{}
 
-// Wait returns nil as the error when another try may be granted since the try that returned the
-// Outcome last. It returns the error of ctx when ctx ends.
+// Wait returns nil as the error when another try may be granted. The parameter last is the
+// Outcome of the try that was refused. Wait returns the error of ctx when ctx ends.
 func (waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err

@@ -31,8 +31,8 @@ func (w *workers) Go(call func()) {
 	}
 }
 
-// run runs the function call, and then further calls, until the session has ended or enough
-// other goroutines are idle.
+// run runs the function call, and then further calls. It ends when the session has ended, or
+// when mostIdle other goroutines wait for a call.
 func (w *workers) run(call func()) {
 	for {
 		call()

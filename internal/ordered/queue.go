@@ -57,8 +57,8 @@ func (k Kind) use() string {
 	}
 }
 
-// mismatch returns driver.ErrMismatch if the use of the name by one of the entries in before
-// differs from that of kind k: see use. Entries of other programs fit every kind.
+// mismatch returns driver.ErrMismatch if one of the entries in `before` uses the name for
+// another kind of lock than k: see Kind.use. Entries of other programs fit every kind.
 func mismatch(name string, before []Entry, k Kind) error {
 	for _, e := range before {
 		if e.Label.ID != "" && e.Label.Kind.use() != k.use() {
@@ -91,7 +91,8 @@ func blocking(before []Entry, m Label) []Entry {
 }
 
 // PermitsOf returns how many permits a name has for a claim with label m. It is the number in
-// the first entry in before that has one. If none has one, it is the number in m.
+// the first entry of `before` that has such a number. If no entry has one, it is the number in
+// m.
 func PermitsOf(before []Entry, m Label) int {
 	for _, e := range before {
 		if e.Label.Kind == Permit && e.Label.Permits > 0 {

@@ -75,10 +75,11 @@ type waiter struct {
 // entry of the claim.
 func (e *Engine) Waiter(driver.Claim) driver.Waiter { return &waiter{engine: e} }
 
-// Wait returns when one of the entries ahead in the Outcome last has changed. It returns the
-// grant if no entry is ahead any more. If last does not name the holder, a long wait returns
-// early once, so that another Try learns the holder. The watches continue when ctx ends: the
-// next Wait for the same entries misses nothing.
+// Wait returns when one of the entries ahead has changed. The parameter last is the Outcome of
+// the refused Try, which has these entries. Wait returns the grant if no entry is ahead any
+// more. If that Outcome does not name the holder, a long wait returns early once, so that
+// another Try learns the holder. The watches continue when ctx ends: the next Wait for the same
+// entries misses nothing.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err

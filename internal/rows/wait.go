@@ -26,8 +26,8 @@ type waiter struct {
 	sleeper     *sleeper
 }
 
-// Wait returns nil as the error when the name may have been released since the Try that
-// returned the Outcome last. It returns the error of ctx when ctx ends.
+// Wait returns nil as the error when the name may have been released since the refused Try. The
+// parameter last is the Outcome of that Try. Wait returns the error of ctx when ctx ends.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err

@@ -38,8 +38,8 @@ func (h *hold) goesOn() bool {
 	return h.by.alive() && (h.lock.Err() == nil || h.held.Err() == nil)
 }
 
-// excused reports whether a fault may have ended the holds of the name within the last time d:
-// see takenAway. The mutex is held.
+// excused reports whether a fault may have ended the holds of the name, and not longer ago than
+// the time d: see takenAway. The mutex is held.
 func (t *target) excused(d time.Duration) bool { return time.Since(t.takenAway) <= d }
 
 // takeAway records that a fault may end the holds of names now.

@@ -226,8 +226,8 @@ func (s *simulation) onGrid(d time.Duration) time.Duration {
 }
 
 // calmAfter is the time after a fault, in addition to a TTL, after which the fault has no
-// effects any more. A call whose message was lost ends after 4 s, and until then other calls may have to
-// wait for it.
+// effects any more. A call whose message was lost ends after 4 s, and until then other calls
+// may have to wait for it.
 const calmAfter = 5 * time.Second
 
 // calm reports whether the network and the store work, and no earlier fault has effects any
