@@ -21,9 +21,9 @@
 // errors.ErrUnsupported. There are no notifications: waiters poll their rows every 1 to
 // 100 ms.
 //
-// The statements work at any isolation level, in any other SQL mode and in any time zone. A
-// session with autocommit=0 or with MariaDB's EMPTY_STRING_IS_NULL is refused. In a read-only
-// session a lock waits, as it does on a read-only server.
+// The statements work at any isolation level, in any SQL mode except EMPTY_STRING_IS_NULL of
+// MariaDB, and in any time zone. A session with that mode, or with autocommit=0, is refused. In
+// a read-only session a lock waits, as it does on a read-only server.
 //
 // A lease is as durable as the data: after the promotion of a replica that had not
 // received the last commits, a lock may have two holders. If the lock protects rows of

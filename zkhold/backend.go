@@ -117,8 +117,8 @@ import (
 
 const (
 	defaultTTL = 30 * time.Second
-	// maxName is the longest name in bytes. A request for many paths in which all bytes are
-	// escaped still fits into a packet of 1 MB.
+	// maxName is the longest name in bytes. It is so small that a path in which all bytes are
+	// escaped fits into a packet of 1 MB.
 	maxName = 4096
 )
 

@@ -57,9 +57,9 @@ func (p *Pool) try() {
 	_ = conn.PingContext(ctx)
 }
 
-// NoneFree returns the error of unsent.NoneFree if err says that a call has timed out, and all
-// connections of the pool are in use. Else it returns err. began is when the call began to wait
-// for a connection.
+// NoneFree returns the error of unsent.NoneFree if err says that the context of a call has ended,
+// and all connections of the pool are in use. Else it returns err. began is when the call began
+// to wait for a connection.
 func (p *Pool) NoneFree(began time.Time, err error) error {
 	s := p.db.Stats()
 	late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
