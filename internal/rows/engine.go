@@ -156,7 +156,7 @@ func (r *Row) answer(c driver.Claim, version uint64) driver.Outcome {
 	if !o.Queued {
 		position = Waiting
 	}
-	o.Ahead = ahead{version, position}
+	o.Ahead = ahead{version, position, c.NoQueue}
 	if r.Remaining > 0 {
 		o.Holder, o.HeldFor, o.Kept = r.Note, max(r.HeldFor, 0), driver.Kept(r.Owner)
 	}

@@ -176,7 +176,7 @@ func (h *hub) addDrains(drains int) {
 // ctx when ctx ends.
 func (h *hub) wait(ctx context.Context, s *sleeper, last ahead) error {
 	h.mu.Lock()
-	s.waiting, s.position, s.pollsBefore = true, last.position, h.polls
+	s.waiting, s.position, s.noQueue, s.pollsBefore = true, last.position, last.noQueue, h.polls
 	defer func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()

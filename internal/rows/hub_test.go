@@ -361,8 +361,18 @@ func TestWaitWithoutAPlace(t *testing.T) {
 		}
 		w := e.Waiter(passing)
 		defer w.Close()
+		for range 3 { // the first returns as listening begins
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			if _, err = w.Wait(ctx, out); err == nil {
+				out, _ = e.Try(t.Context(), passing)
+			}
+			cancel()
+		}
+		if err == nil {
+			t.Error("Wait returns while the name is held: another Try would not enter the queue either")
+		}
 		mustRelease(t, e, c)
-		for range 2 { // the first may return as listening begins
+		for range 2 {
 			if took := mustWait(t, w, out); took > 200*time.Millisecond {
 				t.Errorf("Wait: took %v, want that it returns soon", took)
 			}

@@ -49,7 +49,7 @@ func (s *sleeper) missedTurn(r *Row, poll uint64) bool {
 // wantsPosition reports whether a waiter is not in the queue because the queue was full.
 // The mutex of the hub is held.
 func (s *sleeper) wantsPosition(r *Row, poll uint64) bool {
-	return s.position == Waiting && s.notQueued(r, poll)
+	return s.position == Waiting && !s.noQueue && s.notQueued(r, poll)
 }
 
 // notQueued reports whether a waiter that waited before the poll began is not in the queue of

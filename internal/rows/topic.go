@@ -24,6 +24,7 @@ type sleeper struct {
 	changed     chan struct{} // closed when version changes, and replaced
 	waiting     bool          // Wait is under way
 	position    int           // how many waiters were before it when Wait began; Waiting if it is not in the queue
+	noQueue     bool          // another Try would not enter the queue either
 	pollsBefore uint64        // hub.polls when Wait began
 	shouldTry   bool          // a poll or a notification has said that a Try may be granted
 }

@@ -17,6 +17,7 @@ func (e *Engine) Waiter(c driver.Claim) driver.Waiter {
 type ahead struct {
 	version  uint64 // of the topic, before the Try
 	position int    // how many waiters are before the claim; Waiting if it is not in the queue
+	noQueue  bool   // the claim does not enter the queue
 }
 
 type waiter struct {
