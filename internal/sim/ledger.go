@@ -177,7 +177,9 @@ func (s *simulation) checkUnlock(h *hold, state, err error, left, took time.Dura
 	calm := s.calm() && h.lease+h.atMost == 0
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	excused := h.excused(s.ttl+took) || h.lease > 0 && h.excused(time.Since(h.since))
+	// A fixed lease is not renewed, so only Unlock finds out what the store has forgotten, also
+	// between the grant and its answer.
+	excused := h.excused(s.ttl+took) || h.lease > 0 && h.excused(time.Since(h.first))
 	if err == nil && h.atLeast > 0 { // else the store may not have the release
 		s.keepName(h)
 	}
