@@ -111,7 +111,7 @@ func TestFailures(t *testing.T) {
 		fails("internal/e2e/a", "TestA", "got 3 holders at once"):                                    "",
 		fails("internal/e2e/a", "TestA", "fatal error: concurrent map writes"):                       "",
 		"ok  \tp\t1s\n" + fails("redishold/a", "TestA") + "FAIL\n":                                   "redishold/a",
-		fails("internal/e2e/a", "TestA") + fails("cmd/holdfast/internal/cli", "TestB/single/F1"): "internal/e2e/a cmd/holdfast/internal/cli",
+		fails("internal/e2e/a", "TestA") + fails("cmd/holdfast/internal/cli", "TestB/single/F1"):     "internal/e2e/a cmd/holdfast/internal/cli",
 		fails("internal/e2e/a", "TestA") + fails("internal/queue", "TestB"):                          "",
 		fails("memhold", "TestSimulation"):                                                           "",
 		fails("internal/e2e/a", "TestA") + "FAIL\tc [build failed]\n":                                "",

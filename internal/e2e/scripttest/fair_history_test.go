@@ -122,7 +122,7 @@ func (h *history) release(owner string, most, tombstoneTTL int64) {
 	h.check(what, h.state.release(owner, most, tombstoneTTL), "fair_release", keys, owner, tombstoneTTL, channel+":", most, "PUBLISH")
 }
 
-// force ends the hold of whoever holds the lock, and wakes the first in the queue.
+// force ends the hold of the present holder, and wakes the first in the queue.
 func (h *history) force() {
 	if owner, holds := h.state.holder, h.state.holds; owner != "" {
 		h.check("force "+owner, h.state.force(20000), "force", []string{lockKey, fairMark(owner)}, owner, holds, "ops", 20000, channel, "PUBLISH")

@@ -180,8 +180,8 @@ func (f *fairState) force(tombstoneTTL int64) any {
 	return n(2)
 }
 
-// wake tells the first in the queue to try again, on its own channel, where Redisson
-// listens, and on that of its client, where Holdfast does.
+// wake notifies the first in the queue on its own channel, where Redisson listens, and on the
+// channel of its client, where Holdfast listens.
 func (f *fairState) wake() {
 	f.publish(channel+":"+f.queue[0], "0")
 	f.publish(channel+":"+client(f.queue[0]), "0:0:"+f.queue[0])
