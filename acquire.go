@@ -17,37 +17,37 @@ type acquisition struct {
 	claim  driver.Claim
 
 	began    clock.Instant
-	place    *place // in a queue of this process; nil if it is in none
-	handoffs int    // how often its lease may be passed on; 0 if the claim did not wait in the queue
+	place    *place // the claim's place in a queue of this process; nil if it has none
+	handoffs int    // how often the lease of the claim may be passed on; 0 if the claim did not wait in the queue
 	yield    yield  // the time for which other clients go first, before the first try
 	given    *hold  // the hold that another goroutine of this process passed on to the claim; nil if none did
 	waiter   driver.Waiter
-	inQueue  *queuedClaim // renews the claim while it waits in the queue of a store with sessions; nil if it does not
+	inQueue  *queuedClaim // renews the claim while it waits in the queue of a store with sessions; nil if the claim does not wait there
 	asked    clock.Moment // the start of the last try
-	detached *detachedTry // a try that goes on without the caller; nil if none does
+	detached *detachedTry // a try that goes on without the caller; nil if there is none
 
-	last    driver.Outcome // the last answer that was "busy"
-	lastErr error          // the last failure
+	last    driver.Outcome // why the lock is busy: the last such answer of the store, or what this process knows
+	lastErr error          // the error to report, see retry.ToReport; nil if no try has failed
 	permits int            // the number of permits of the semaphore if the claim has another number; otherwise 0
 
-	lateFrom clock.Instant // the start of the first of the tries that late counts
+	lateFrom clock.Instant // the start of the first try that the field `late` counts
 
 	tries    int32
-	failures int32 // tries in a row without an answer
-	late     int32 // grants in a row that came when most of their lease was over
+	failures int32 // how many tries in a row had no answer
+	late     int32 // how many grants in a row came when most of their lease was over
 
 	kind         kind
-	answered     bool // last is an answer of the store
+	answered     bool // the field `last` is set
 	grantUnused  bool // the store granted the claim, but no hold was made of it
 	queued       bool // the store has the claim in its queue
 	waitReported bool // EventWait was emitted
-	stayed       bool // of several heads of its queue, it was the one that waited for the store
+	stayed       bool // its queue had several heads, and this claim was the one that waited for the store
 	asking       bool // a try is under way; still true after it panicked
 }
 
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
 	*a = acquisition{locker: l, kind: k, req: r}
-	if r.wait != forever || l.observed(context.Background()) { // otherwise no one uses began, and to read a clock costs time
+	if r.wait != forever || l.observed(context.Background()) { // if not, nothing uses the field `began`, and to read a clock costs time
 		a.began = l.clock.Now()
 	}
 	a.claim.Name = name
@@ -106,11 +106,11 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	return lock, err
 }
 
-// waitInQueue takes a place in the queue of this process. It returns nil when the place is
-// that of a head, or when another goroutine has passed a hold on to the claim. It returns an
+// waitInQueue takes a place in the queue of this process. It returns nil when the claim is a
+// head of the queue, or when another goroutine has passed a hold on to the claim. It returns an
 // error if the caller does not wait and there is a queue already, or if the caller's time is
-// over. A fair claim queues in the store instead. A reader or a permit asks the store at
-// once, unless this process has a queue for it already.
+// over. A fair claim queues in the store instead. A reader or a permit asks the store at once,
+// unless this process has a queue for it already.
 func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 	if a.skipsQueue() || !a.kind.exclusive() && a.tries == 0 && !a.locker.queues.Do(a.queueKey(), func(*hold, *queueState) {}) {
 		return nil
@@ -143,8 +143,8 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 	}
 }
 
-// enter takes a place in the queue, and reports whether that is the head. A caller that does
-// not wait gets no place if there is a queue already.
+// enter takes a place in the queue, and reports whether it is the place of a head. A caller
+// that does not wait gets no place if there is a queue already.
 func (a *acquisition) enter() (p *place, head bool) {
 	waits := a.req.wait != 0
 	return a.locker.queues.Enter(a.queueKey(), waits, a.acceptsHandoff(), func() queueState {
@@ -186,8 +186,8 @@ func (a *acquisition) skipsQueue() bool { return a.kind == fair || a.req.beside 
 func (a *acquisition) queueKey() queueKey { return queueKey{a.claim.Name, a.kind} }
 
 // ask asks the store until it has a hold or an error. Each round makes one try. If the store
-// grants the claim, ask makes a hold of it. If the lock is busy, ask waits before the next
-// try. If the try failed, the method failed decides whether ask tries again.
+// grants the claim, ask makes a hold of it. If the lock is busy, ask waits before the next try.
+// If the try has no usable answer, the method `failed` decides whether ask tries again.
 func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 	for {
 		a.asked = a.locker.clock.Read()
@@ -233,7 +233,7 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 	}
 }
 
-// try makes one attempt. The attempt ends with ctx, or after retry.TryTimeout. The first
+// try makes one attempt. The attempt ends when ctx ends, or after retry.TryTimeout. The first
 // attempt of a call with a wait limit ends with that limit, but may take the time of a round
 // trip even if the limit is shorter.
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
@@ -274,10 +274,10 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 }
 
 // grantedMeanwhile makes a hold of a grant that the store sent while the claim waited. It
-// returns nil if out is no grant, or if another try is needed. Another try is needed to set
-// the end of a lease with a fixed end, after an earlier try without an answer, if the grant
-// came too late or its lease is too short for the margin, and if the machine may have been
-// suspended.
+// returns nil if `out` is no grant, or if another try is needed. Another try is needed in these
+// cases: the lease has a fixed end, which only a try sets; an earlier try had no answer; the
+// grant came too late; the lease is too short for the margin that the user chose; the machine
+// may have been suspended.
 func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 	if !out.Granted || a.req.leased || a.claim.Indeterminate {
 		return nil
@@ -287,7 +287,7 @@ func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 	switch {
 	case a.tooLate(a.asked, out, margin):
 		return nil
-	case margin < a.locker.margin && a.locker.marginChosen: // the caller said that a holder needs that long to stop
+	case margin < a.locker.margin && a.locker.marginChosen: // by this margin the user says how long a holder needs to stop
 		return nil
 	case a.locker.clock.Read().Suspended(a.asked, margin/2): // only the store knows whether the lease lasted through the suspension
 		return nil
@@ -295,12 +295,13 @@ func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 	return a.hold(a.asked, out, margin)
 }
 
-// tooLate reports whether more than half of a lease that began at start has passed.
+// tooLate reports whether more than half of a lease has passed. The lease began at the time
+// `start`, and counts without its margin.
 func (a *acquisition) tooLate(start clock.Moment, out driver.Outcome, margin time.Duration) bool {
 	return start.Mono+out.ValidFor-margin-a.locker.clock.Now() < (out.ValidFor-margin)/2
 }
 
-// hold makes a hold of a lease that began at start.
+// hold makes a hold of a lease that began at the time `start`.
 func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.Duration) *Lock {
 	l := newLease(a, start, start.Mono+out.ValidFor-margin, out)
 	lock := newLock(&l.first)

@@ -40,8 +40,8 @@ func (a *acquisition) tryDetached(ctx context.Context, wait time.Duration) (driv
 	return answer.Outcome, answer.Err
 }
 
-// awaitDetached waits until the detached try has returned, since there must be only one at a
-// time. It returns false if ctx ends first.
+// awaitDetached waits until the detached try has returned, because only one try of a claim may
+// run at a time. It returns false if ctx ends first.
 func (a *acquisition) awaitDetached(ctx context.Context) bool {
 	if a.detached == nil {
 		return true
@@ -68,11 +68,11 @@ func (l *Locker) tryAllDetached(ctx context.Context, as []*acquisition, claims [
 }
 
 // callDetached makes a call in a goroutine, under a context that ends after `limit`. If the
-// call returns first, callDetached returns its answer. If ctx ends first, callDetached
-// returns the detached try, which goes on. The function `sent` reports, by the answer,
-// whether the store may have received the call. If ctx has ended before the call is sent, it
-// need not be sent any more: the call finds ctx with deadline.Caller. A panic of the call is
-// raised again for the caller, or logged if the caller has given up.
+// call returns first, callDetached returns its answer. If ctx ends first, callDetached returns
+// the detached try, which goes on. The function `sent` gets the answer, and reports whether the
+// store may have received the call. If ctx ends before the call is sent, the store's code need
+// not send it any more: it gets ctx from deadline.Caller. A panic of the call is raised again
+// for the caller, or logged if the caller has given up.
 func callDetached[T any](ctx context.Context, l *Locker, limit time.Duration, call func(context.Context) T, sent func(T) bool) (answer T, unreturned *detachedTry) {
 	type end struct {
 		answer T
@@ -109,11 +109,11 @@ func callDetached[T any](ctx context.Context, l *Locker, limit time.Duration, ca
 
 // detachedTry is a try that goes on after its caller gave up.
 type detachedTry struct {
-	done chan struct{} // closed when it has returned
+	done chan struct{} // closed when the try has returned
 
 	mu        sync.Mutex
 	ended     bool
-	sent      bool // the store may have received the call, as far as its answer shows
+	sent      bool // the store may have received the call, as far as the answer shows
 	callbacks []func(sent bool)
 }
 
@@ -152,7 +152,7 @@ func maybeSent(a driver.Attempt) bool { return a.Err == nil || !retry.Certain(a.
 type queuedClaim struct {
 	locker *Locker
 	claim  driver.Claim
-	ctx    context.Context // of the caller; it also ends when the place in the queue is lost
+	ctx    context.Context // derived from the caller's context; it also ends when the place in the queue is lost
 	lost   context.CancelFunc
 	entry  renew.Entry
 }

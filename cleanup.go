@@ -16,13 +16,13 @@ import (
 // because a store answers a release within a round trip.
 const cleanersMost = 32
 
-// Drain waits for the work of the Locker in the background, and then returns nil. That work
-// is the release after a cancelled acquire without an answer, and after an Unlock without an
-// answer. If a program ends without Drain, such a lock stays until its lease ends. Each of
-// these releases takes one TTL at most. The release for a waiter of a fair lock may take as
-// long as the store keeps the waiter's place. If ctx ends first, Drain returns its error.
-// Drain does not wait for held locks. When it returns nil, every loss so far has been
-// reported to Options.Observe and to the Logger.
+// Drain waits until the Locker has no work in the background any more, and then returns nil.
+// That work is to release a lock after the store did not answer an acquire that was cancelled,
+// or an Unlock. If a program ends without Drain, such a lock stays until its lease ends. Each
+// of these releases takes one TTL at most. The release for a waiter of a fair lock may take as
+// long as the store keeps the waiter's place. If ctx ends first, Drain returns ctx's error.
+// Drain does not wait for held locks. When it returns nil, every loss so far has been reported
+// to Options.Observe and to the Logger.
 func (l *Locker) Drain(ctx context.Context) error {
 	if err := l.background.Wait(ctx); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (a *acquisition) giveUp() {
 }
 
 // keptFor returns how long the store keeps the claim after the last try: as a hold, or as a
-// place in its queue. The time of a place counts from the end of the holder's lease here,
-// because other programs may count it so.
+// place in its queue. Here, the time of a place counts from the end of the holder's lease,
+// because other programs may count it in that way.
 func (a *acquisition) keptFor() time.Duration {
 	if !a.claim.Fair {
 		return a.claim.TTL
@@ -78,10 +78,10 @@ func (l *Locker) retryReleaseUntil(c driver.Claim, kept clock.Instant, err error
 }
 
 // cleanUp releases a claim in the background. The parameter `first` is the error of the first
-// release, nil if there was none; for `kept` see retryRelease. cleanUp repeats the release
-// until the result is certain, or until the instant `until`, when the store has dropped the
-// claim by itself. It never uses a caller's context, which has often ended when a clean-up is
-// due.
+// release, nil if there was none. The comment of retryRelease explains `kept`. cleanUp repeats
+// the release until the result is certain, or until the instant `until`, when the store has
+// dropped the claim by itself. It never uses a caller's context, which has often ended when a
+// clean-up is due.
 func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant) {
 	l.cleaner.Go(func(waited bool) {
 		if waited { // the time may be over already, but one attempt is always made
@@ -113,11 +113,11 @@ func (l *Locker) retryRelease(ctx context.Context, c driver.Claim, kept clock.In
 	indeterminate := first != nil && !retry.Certain(first)
 	defer func() {
 		if indeterminate && !c.Indeterminate && (err == nil || retry.Gone(err)) {
-			l.reportIndeterminate(OpRelease, &c, true) // otherwise cleanUp reports the result when it stops
+			l.reportIndeterminate(OpRelease, &c, true) // if c.Indeterminate is set, cleanUp reports the result when it stops
 		}
 	}()
 	if errors.Is(first, driver.ErrClosed) {
-		return first // every later call would end so, too
+		return first // every later call would return the same error
 	}
 	var loop retry.Loop
 	if err = ctx.Err(); first != nil {
@@ -158,8 +158,8 @@ func mayBeKept(reason driver.Reason) bool {
 // any of them. So a lease without renewals does not end by itself there: it has to be
 // released.
 
-// releaseUntil returns the instant until which a release that is due now has to be repeated.
-// After that instant the store has dropped the claim by itself.
+// releaseUntil returns the instant until which a release has to be repeated. The release is due
+// at the instant `now`. After the returned instant the store has dropped the claim by itself.
 func (l *lease) releaseUntil(now clock.Instant) clock.Instant {
 	if session := l.locker.info.SessionTTL; session > 0 {
 		return now + session
@@ -167,9 +167,9 @@ func (l *lease) releaseUntil(now clock.Instant) clock.Instant {
 	return l.latestEnd()
 }
 
-// releaseSession releases the claim of a lease that ended without an Unlock, if the store
-// would keep it otherwise. It waits for the end of the lease, because the holder may use the
-// rest of it to stop. An Unlock in the meantime releases the claim at once.
+// releaseSession releases the claim of a lease that ended without an Unlock, if the store would
+// keep the claim without a release. It waits for the end of the lease, because the holder may
+// use the rest of it to stop. An Unlock in the meantime releases the claim at once.
 func (l *lease) releaseSession(reason driver.Reason) {
 	session := l.locker.info.SessionTTL
 	if session == 0 || !mayBeKept(reason) {

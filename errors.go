@@ -36,21 +36,21 @@ type BusyError struct {
 	Name      string
 	Holder    string        // a text for people; "" if the store does not know it
 	Remaining time.Duration // the rest of the holder's lease without a renewal; 0 if unknown
-	HeldFor   time.Duration // how long the holder has held it; 0 if unknown
+	HeldFor   time.Duration // how long the holder has held the lock; 0 if unknown
 
 	// Until is set if nobody holds the lock any more, but AtLeast keeps its name taken until
 	// then. Holder is then the last holder.
 	Until time.Time
 }
 
-// Error returns a text with the lock, its holder, how long it has been held and when the
-// lease ends, or until when AtLeast keeps it.
+// Error returns a text with the lock, its holder, how long it has been held and when the lease
+// ends, or until when AtLeast keeps the lock.
 func (e *BusyError) Error() string {
 	text := fmt.Sprintf("lock %q is %s", e.Name, e.taken())
 	if !e.Until.IsZero() {
 		return text
 	}
-	if e.HeldFor >= time.Second { // most locks are held for less, and then it helps no reader
+	if e.HeldFor >= time.Second { // most locks are held for a shorter time, and such a time helps no reader
 		text += " for " + coarse(e.HeldFor).String()
 	}
 	if e.Remaining > 0 {
@@ -108,20 +108,20 @@ func coarse(d time.Duration) time.Duration {
 // errSlow is the error if most of the lease has passed when a grant arrives.
 var errSlow = errors.New("the store answers so slowly that the lease would be over soon")
 
-// An acquire fails after lateMost grants in a row that came too late. Otherwise an acquire
-// whose lease is too short for the store would try without end, and other clients would find
-// the name taken again and again. If the lease has no fixed end, the acquire fails only when
-// such grants have come for lateLong: it waits for a store that is slow for some seconds, as
-// for a store that is unreachable.
+// An acquire fails after lateMost grants in a row that came too late. Without this limit an
+// acquire whose lease is too short for the store would try without end, and other clients would
+// find the name taken again and again. If the lease has no fixed end, the acquire fails only
+// when such grants have come for lateLong: an acquire waits for a store that is slow for some
+// seconds, as it waits for a store that is unreachable.
 const (
 	lateMost = 3
 	lateLong = 10 * time.Second
 )
 
-// failed decides what to do after a try without a usable answer. It returns nil, after a
-// pause, if the caller has to try again: with a new claim if the store does not have the old
-// one any more, and otherwise with the same claim. Otherwise it returns the error of the
-// acquire.
+// failed decides what to do after a try without a usable answer. If the caller has to try
+// again, failed returns nil after a pause. Before that it makes a new claim if the store does
+// not have the old one any more. If the caller must not try again, failed returns the error of
+// the acquire.
 func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	switch {
 	case err == nil && a.late >= lateMost && (a.req.leased || a.locker.clock.Now()-a.lateFrom >= lateLong):
@@ -165,8 +165,9 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	return nil
 }
 
-// refused returns the error of an acquire after err, an error of the store that does not go
-// away by waiting. If the caller's context has ended meanwhile, its error comes after err.
+// refused returns the error of an acquire. The parameter err is an error of the store that does
+// not go away by waiting. If the caller's context has ended meanwhile, the result contains both
+// err and the error of the context.
 func (a *acquisition) refused(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("lock %q: %w; %w", a.claim.Name, err, retry.ContextError(ctx))
@@ -175,8 +176,8 @@ func (a *acquisition) refused(ctx context.Context, err error) error {
 }
 
 // busyLocally records why a caller does not get the lock while another goroutine of this
-// process is before it. The reason is the holder in this process, or what the goroutine that
-// asks the store has found: an error, or the last answer of the store.
+// process is before it in the queue. The reason is the holder in this process, or what the
+// goroutine that asks the store has found: an error, or the last answer of the store.
 func (a *acquisition) busyLocally() {
 	var holder *hold
 	var queue queueState
@@ -203,8 +204,9 @@ func (a *acquisition) busy() *BusyError {
 	return e
 }
 
-// outOfTime returns the error when the caller's time is over: that of ctx if it has ended,
-// else ErrBusy if the store answered that, else the last error of the store.
+// outOfTime returns the error of an acquire when the caller's time is over. That is the error
+// of ctx if ctx has ended, else ErrBusy if the lock was found busy, else the last error of the
+// store.
 func (a *acquisition) outOfTime(ctx context.Context) error {
 	name := a.claim.Name
 	if ctx.Err() != nil {

@@ -79,8 +79,8 @@ type queueState struct {
 	yield    yield // the yield that the next head owes to other clients; zero after a head has taken it
 
 	// others is how many other clients received the notification of the last release by this
-	// process. They may be waiting for the name. It is the constant unknown if the store did
-	// not report a number.
+	// process. They may be waiting for the name. The field is the constant `unknown` if the
+	// store did not report a number.
 	others int
 
 	// yieldAt is the earliest time of the next yield, if it is unknown whether other clients
@@ -90,26 +90,27 @@ type queueState struct {
 	unusedYields int
 
 	// lastBusy is the last answer of the store to a head, if that was "busy"; nil if it was a
-	// grant, or if there is none. A caller that gives up in the queue reports the holder in
-	// it.
+	// grant, or if there is none. A caller that gives up in the queue reports the holder that
+	// this answer names.
 	lastBusy *driver.Outcome
 
 	answeredAt clock.Instant // when the store last answered a head
-	lastErr    error         // the last failure of a head since then
+	lastErr    error         // the last failure of a head since answeredAt; nil if there is none
 
 	// spare is the Waiter of an earlier head. It stays open while goroutines are queued,
 	// so that the next head uses the same subscription.
 	spare driver.Waiter
 }
 
-// answered records an answer of the store: busy, or a grant if busy is nil.
+// answered records an answer of the store. The parameter `busy` is an answer that the lock is
+// busy; nil means that the answer was a grant.
 func (s *queueState) answered(now clock.Instant, busy *driver.Outcome) {
 	s.lastBusy, s.answeredAt, s.lastErr = busy, now, nil
 }
 
-// unconfirmed reports whether no answer of the store shows that the lock is held now. An
-// answer after `began`, the start of a call, shows that. An older one shows it only if it was
-// "busy", and its RetryAfter is unknown or has not passed.
+// unconfirmed reports whether no answer of the store shows that the lock is held now. An answer
+// shows that if it came after `began`, the start of a call. An older answer shows it only if it
+// was "busy", and if its RetryAfter is unknown or has not passed.
 func (s *queueState) unconfirmed(began, now clock.Instant) bool {
 	if s.answeredAt >= began {
 		return false
@@ -136,7 +137,7 @@ func (s *queueState) takeSpare() driver.Waiter {
 }
 
 // dropSpare returns the spare Waiter, which the caller must close, if no goroutine waits or
-// asks any more; n is how many do.
+// asks any more. The parameter n is the number of goroutines that wait or ask.
 func (s *queueState) dropSpare(n int) driver.Waiter {
 	if n > 0 {
 		return nil
@@ -156,8 +157,8 @@ func (a *acquisition) acceptsHandoff() bool {
 	return a.kind == plain && !a.req.leased && a.req.atLeast == 0 && a.req.note == a.locker.note && a.locker.handoff.Max > 0
 }
 
-// letNext lets the next goroutine of this process ask for the name, because the lease has
-// ended. Only the first call for a lease has an effect.
+// letNext is for a lease that has ended: it lets the next goroutine of this process ask for the
+// name. Only the first call for a lease has an effect.
 func (l *lease) letNext() {
 	if l.queue != nil {
 		l.letNextAfter(func(*queueState) clock.Instant { return 0 })
@@ -185,11 +186,11 @@ func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
 	return true
 }
 
-// blockSize returns for how many hand-offs to reserve tokens. The last block had two parts:
-// `used` tokens were passed on, `left` tokens were not. Tokens come from the server's clock in
-// microseconds. A hand-off takes longer than a microsecond, so the tokens of hand-offs cannot
-// put the counter ahead of the clock. Unused tokens can. So a block doubles only if none is
-// left.
+// blockSize returns for how many hand-offs to reserve tokens. The parameters say how many
+// tokens of the last block were used by hand-offs, and how many are left. Tokens come from the
+// server's clock in microseconds. A hand-off takes longer than a microsecond, so the tokens of
+// hand-offs cannot put the counter ahead of the clock. Unused tokens can. So a block doubles
+// only if no token is left.
 func (o Handoff) blockSize(used, left int32) int {
 	want := int(used)
 	if left == 0 {
@@ -225,7 +226,7 @@ const (
 // yield is the time for which other clients go first.
 type yield struct {
 	until      clock.Instant // its end; 0 if this process need not yield
-	othersWait bool          // the store said that other clients wait
+	othersWait bool          // the store reported that other clients wait
 }
 
 // yieldUntil returns the end of the yield after a release that began at `began`, or 0 if this
@@ -245,9 +246,9 @@ func (l *Locker) yieldUntil(others int, began, yieldAt clock.Instant) clock.Inst
 	return now + min(max(yieldTrips*(now-began), least), yieldMost)
 }
 
-// planYield sets when this process yields next, after the grant of l. wasBusy means that
-// another client had the lock before the grant. `yielded` means that this process yielded
-// before the grant; if wasBusy is false then, no client used that yield.
+// planYield sets when this process yields next, after the grant of l. The parameter wasBusy
+// means that another client had the lock before the grant. `yielded` means that this process
+// yielded before the grant; if wasBusy is false then, no client used that yield.
 func (s *queueState) planYield(l *lease, wasBusy, yielded bool) {
 	switch {
 	case wasBusy:
@@ -275,13 +276,13 @@ func (l *Locker) rememberYield(key queueKey, s yield) {
 // more heads from the queue. A head that finds the name busy goes back to its place in the
 // queue, if another head waits for the store already.
 //
-// A reader admits all waiters, because what lets one reader in lets every reader in. How
-// many permits are free is not known. A permit that was granted after a wait admits one
-// waiter: when permits become free one by one, each costs two tries, however many
-// goroutines wait. A permit that was granted at the first try admits two waiters, so the
-// number of heads doubles with every round trip while permits are free.
+// A reader admits all waiters, because a lock that one reader can get is free for every reader.
+// How many permits are free is not known. A permit that was granted after a wait admits one
+// waiter: when permits become free one by one, each costs two tries, however many goroutines
+// wait. A permit that was granted at the first try admits two waiters, so the number of heads
+// doubles with every round trip while permits are free.
 
-// admit makes heads of waiters, because the claim was granted.
+// admit makes heads of waiters, after the claim was granted.
 func (a *acquisition) admit() {
 	n := 1
 	switch {
@@ -299,10 +300,11 @@ func (a *acquisition) admit() {
 	closeWaiter(spare)
 }
 
-// goBack returns to the claim's place in the queue and waits there, if another head waits for
-// the store. Then `back` is true; err is nil when the claim is a head again, and not nil if
-// the caller's time is over. A claim that is in the store's own queue does not go back: the
-// other head may be behind it there, and the two would wait for each other.
+// goBack puts the claim back to its place in the queue and waits there, if another head waits
+// for the store. Then the result `back` is true. In that case err is nil when the claim is a
+// head again, and not nil if the caller's time is over. A claim that is in the store's own
+// queue does not go back: the other head may be behind it there, and the two would wait for
+// each other.
 func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error) {
 	if a.place == nil || a.kind.exclusive() || a.queued {
 		return false, nil
@@ -335,10 +337,10 @@ func (a *acquisition) yieldToOthers(ctx, waitCtx context.Context) error {
 	return a.outOfTime(ctx)
 }
 
-// waitYield returns true when this process may ask again, and false if ctx ends first. It
-// waits for the end of the yield. If there is a spare Waiter, or if other clients are known
-// to wait, it first waits until a Waiter wakes, but for a second at most: then another
-// client has probably had the lock and released it.
+// waitYield returns true when this process may ask again, and false if ctx ends first. It waits
+// for the end of the yield. If there is a spare Waiter, or if other clients are known to wait,
+// it first waits until the store notifies its Waiter, but for a second at most. After such a
+// notification another client has probably had the lock and released it.
 func (a *acquisition) waitYield(ctx context.Context) bool {
 	if a.waiter = a.spareWaiter(); a.waiter == nil && a.yield.othersWait && a.yield.until > a.locker.clock.Now() {
 		a.waiter = a.locker.backend.Waiter(a.claim)

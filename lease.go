@@ -13,14 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/renew"
 )
 
-// lease is a granted claim: what this process holds of a name in the store. The Locker's
-// scheduler renews it. It belongs to one hold at a time; replace passes it on.
+// lease is a granted claim of this process. The Locker's scheduler renews it. It belongs to one
+// hold at a time; replace passes it on.
 //
-// Lock order: the scheduler's mutex, or the mutex of Locker.queues, before lease.mu; never
-// both.
+// Lock order: a goroutine that has the scheduler's mutex or the mutex of Locker.queues may take
+// lease.mu, but not the other way round. No goroutine has those two mutexes at once.
 type lease struct {
 	locker *Locker
-	queue  *queue.Queue[queueKey, *hold, queueState] // in which goroutines wait for it; nil if none
+	queue  *queue.Queue[queueKey, *hold, queueState] // the queue in which goroutines wait for the lease; nil if it has none
 
 	// The claim.
 	name, owner, beside, note string
@@ -29,11 +29,10 @@ type lease struct {
 	permits                   int32
 
 	kind      kind
-	fenced    bool          // the store draws tokens
+	fenced    bool          // the store has fencing tokens
 	keptUntil clock.Instant // the name stays taken until then, also after an Unlock; 0 if it does not
 
-	// indeterminate is true if a try of the claim had no answer, and may still arrive.
-	indeterminate bool
+	indeterminate bool // a try of the claim had no answer, and may still arrive
 
 	// mu guards what follows, except entry, which belongs to the scheduler.
 	state leaseState
@@ -41,17 +40,17 @@ type lease struct {
 
 	holds int32 // the count that renewals record
 
-	handoffs     int32 // how often it was passed on
-	handoffsLeft int32 // how often it still may be passed on; with tokens, how many reserved ones are left
+	handoffs     int32 // how often the lease was passed on
+	handoffsLeft int32 // how often it may still be passed on; with tokens, the number of reserved tokens that are left
 
 	proven     clock.Moment  // start of the last call that proved the lease
 	countsFrom clock.Instant // the start of the lease: when the grant arrived, or the start of the last renewal
 	ends       clock.Instant // the store keeps the lease at least until then
 	mayEnd     clock.Instant // the store may keep the lease until then, if it executes the last call that was sent
-	deadline   clock.Instant // the lease counts as lost from then on: Margin before ends
+	deadline   clock.Instant // the lease counts as lost from then on: one margin before the instant `ends`
 	fixedEnd   clock.Instant // the end that Lease or AtMost has set; 0 if there is none
 	margin     time.Duration // the margin of a lease with fixedEnd
-	fixed      bool          // renewals only confirm it: it lasts until fixedEnd already
+	fixed      bool          // renewals only confirm the lease, because it lasts until fixedEnd already
 
 	holder *hold
 	first  hold
@@ -100,9 +99,9 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 	return c
 }
 
-// applyFixedEnd limits the end of the lease to fixedEnd, after a call that began at start has
-// set that end. It sets `fixed` if the lease lasts until fixedEnd, or if the call asked for
-// that. The mutex is held, or the lease is new.
+// applyFixedEnd limits the end of the lease to fixedEnd, after a call that began at the instant
+// `start` has moved the end. It sets the field `fixed` if the lease lasts until fixedEnd, or if
+// the call asked for that. The mutex is held, or the lease is new.
 func (l *lease) applyFixedEnd(start clock.Instant) {
 	l.fixed = l.ends >= l.fixedEnd || l.locker.info.SessionTTL == 0 && start+l.ttl >= l.fixedEnd
 	l.deadline = min(l.deadline, l.fixedEnd-l.margin)
@@ -134,12 +133,12 @@ func (l *lease) suspended(now clock.Moment) bool {
 // errSuspended is the state of a lease that is over by the wall clock only.
 var errSuspended = errors.New("the wall clock ran past the end of the lease (a suspended machine?); asking the store whether the lock is still held")
 
-// leaseState is a state of a lease. The method after has the table of states.
+// leaseState is a state of a lease. The comment of the method `after` has the table of states.
 type leaseState uint8
 
 const (
 	leaseHeld     leaseState = iota + 1 // it belongs to a hold; goroutines of this process wait for its end
-	leaseUnlocked                       // the holder has unlocked it; the release is on its way, and they still wait
+	leaseUnlocked                       // the holder has unlocked it; the release is on its way, and those goroutines still wait
 	leaseOpen                           // as unlocked, and the next goroutine may ask the store
 	leaseLost                           // it ended without an Unlock; the next goroutine may ask, and no release was sent
 	leaseReleased                       // as lost, and the store is asked to release what it may still keep
@@ -158,8 +157,8 @@ const (
 	leaseEvents                   // the number of events
 )
 
-// after returns the state after e. It returns false if e changes nothing, because another
-// event came first.
+// after returns the state that follows s after the event e. The result `ok` is false if e
+// changes nothing, because another event came first.
 //
 //	state     event    next      what is done
 //	held      renewal  held      the deadline moves: lease.Answered
@@ -199,9 +198,10 @@ func (l *lease) step(e leaseEvent) bool {
 	return l.move(e)
 }
 
-// end applies e, which ends the lease, and ends its hold with err; if `only` is not nil, only
-// that hold. It returns the hold that it ended, and its contexts. If it changed nothing,
-// ended is nil, and state is the error with which the hold had ended before.
+// end applies e, an event that ends the lease, and sets err as the error of its hold. If the
+// hold `only` is not nil and has ended before, end changes nothing. It returns the hold that it
+// ended, and the contexts of that hold. If it changed nothing, the result `ended` is nil, and
+// the result `state` is the error with which the hold had ended before.
 func (l *lease) end(only *hold, e leaseEvent, err error) (ended *hold, contexts map[*derived]struct{}, state error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -217,9 +217,9 @@ func (l *lease) end(only *hold, e leaseEvent, err error) (ended *hold, contexts 
 	return h, contexts, err
 }
 
-// admitNext records that the next goroutine of this process may ask. It returns the hold
-// that ended, and for how many hand-offs to reserve tokens. ok is false if it was recorded
-// before.
+// admitNext records that the next goroutine of this process may ask. It returns the hold that
+// ended, and for how many hand-offs the next claim reserves tokens. The result `ok` is false if
+// an earlier call has opened the lease: see leaseOpen.
 func (l *lease) admitNext() (h *hold, handoffs int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -237,7 +237,7 @@ func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
 	defer l.mu.Unlock()
 	switch left := l.deadline - now.Mono; {
 	case l.holds != 1, l.handoffsLeft == 0 || now.Mono-l.first.began >= bounds.For,
-		left < (l.deadline-l.countsFrom)/2 || l.suspended(now), // so little is left that a grant would not be accepted either
+		left < (l.deadline-l.countsFrom)/2 || l.suspended(now), // a grant with so little left would not be accepted either
 		!l.move(onPass):
 		return nil, nil
 	}
@@ -285,7 +285,7 @@ func (l *lease) Until() clock.Instant {
 	return l.deadline
 }
 
-// Claim returns the claim for a renewal that is sent now, and records until when the store
+// Claim returns the claim for a renewal that is sent at `now`, and records until when the store
 // may then keep the lease, even without an answer. If the end is fixed, the renewal asks for
 // the time until the deadline, and extends nothing if it takes less than the margin.
 func (l *lease) Claim(now clock.Instant) driver.Claim {
@@ -299,8 +299,8 @@ func (l *lease) Claim(now clock.Instant) driver.Claim {
 	return c
 }
 
-// Answered records the answer to a renewal that was sent at start. If the end of the lease
-// is fixed, the answer does not move it.
+// Answered records the answer to a renewal that was sent at the time `start`. If the end of the
+// lease is fixed, the answer does not move it.
 func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew.Report, held bool) {
 	now := l.locker.clock.Now()
 	l.mu.Lock()
@@ -335,9 +335,9 @@ func (l *lease) late(now clock.Instant) bool {
 	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
 }
 
-// hold is the possession of a lease by one holder. The user's *Lock refers to the hold, but
-// the queue does not refer to the *Lock. So a *Lock that is dropped without Unlock is
-// collected, which calls the method dropped.
+// hold is the possession of a lease by one holder. The user's *Lock refers to the hold, but the
+// queue does not refer to the *Lock. So a *Lock that is dropped without Unlock is collected,
+// and then the runtime calls hold.dropped.
 type hold struct {
 	lease *lease
 	token uint64
@@ -345,7 +345,7 @@ type hold struct {
 
 	// Guarded by lease.mu.
 	err      error // nil while held
-	taken    bool  // a Lock of it was returned
+	taken    bool  // a Lock of the hold was returned
 	contexts map[*derived]struct{}
 }
 
@@ -377,7 +377,7 @@ func (h *hold) take() bool {
 }
 
 // neverTaken reports whether no Lock of the hold was ever returned, because its receiver had
-// given up. Then no event reports its end, as none reported its beginning.
+// given up. Then no event reports its end, because no event reported its beginning.
 func (h *hold) neverTaken() bool {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()

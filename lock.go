@@ -12,16 +12,16 @@ import (
 // Lock is a held lock. It is held until Unlock or until it is lost. Any goroutine may
 // call its methods: a Lock belongs to the code that has it.
 //
-// When a Lock without Unlock becomes unreachable, Holdfast stops its renewals and writes
-// a line to the Logger. This finds mistakes. It does not replace Unlock. A context that
-// Lock.Context has derived keeps its Lock until it ends, so a holder that only waits for
-// the end of the context keeps the lock.
+// If a program drops a Lock without Unlock, the garbage collector finds it. Then Holdfast stops
+// its renewals and writes a line to the Logger. This finds mistakes. It does not replace
+// Unlock. A Lock is not collected while a context from its method Context has not ended. So a
+// holder that only waits for the end of that context keeps the lock.
 type Lock struct {
 	hold  *hold
 	net   runtime.Cleanup
 	owned *owned // how often a call tree holds it; nil if it is not reentrant
 
-	releasing deadline.Context // for the release; a field, to save an allocation
+	releasing deadline.Context // the context of the release; it is a field to save an allocation
 }
 
 func newLock(h *hold) *Lock {
@@ -56,14 +56,13 @@ func (k *Lock) Err() error {
 // Err reports that the lock is uncertain.
 func (k *Lock) Remaining() time.Duration { return k.hold.remaining() }
 
-// Context returns a context for the work under the lock. It is derived from ctx, and also
-// ends when the lock is lost or unlocked. context.Cause then returns ctx's cause, ErrLost
-// or ErrUnlocked. Locking the same name with it returns ErrDeadlock, unless WithOwner
+// Context returns a context for the work under the lock. It is derived from ctx, and also ends
+// when the lock is lost or unlocked. context.Cause then returns ctx's cause, ErrLost or
+// ErrUnlocked. Locking the same name with that context returns ErrDeadlock, unless WithOwner
 // allows re-entry.
 //
-// The lock stores each such context until ctx ends or the lock ends. So pass a ctx that
-// ends with the piece of work, instead of deriving many contexts from one that lives
-// long.
+// The lock stores each such context until ctx ends or the lock ends. So pass a ctx that ends
+// with the piece of work. Do not derive many contexts from one ctx that lives long.
 func (k *Lock) Context(ctx context.Context) context.Context {
 	return withHeldLock(k.derive(ctx), k)
 }
@@ -77,7 +76,7 @@ func (k *Lock) Context(ctx context.Context) context.Context {
 // lease. Then it returns an error that says so. The release continues in the background
 // until the lease has ended in the store, one TTL at most. Locker.Drain waits for it.
 //
-// Under WithOwner, as many calls of Unlock as of Lock release the lock.
+// Under WithOwner, the lock is released after as many calls of Unlock as of Lock.
 func (k *Lock) Unlock() error {
 	if k == nil {
 		return ErrUnlocked
@@ -94,7 +93,7 @@ type derived struct {
 	lock   *Lock // not collected while the context lives: the holder may keep only the context
 }
 
-// derive returns a context that ends with parent or with the hold.
+// derive returns a context that ends when `parent` ends or the hold ends.
 func (k *Lock) derive(parent context.Context) context.Context {
 	h := k.hold
 	ctx, cancel := context.WithCancelCause(parent)
@@ -113,7 +112,8 @@ func (k *Lock) derive(parent context.Context) context.Context {
 	return ctx
 }
 
-// addContext makes d end with the hold, or returns why the hold has ended.
+// addContext makes d end with the hold. If the hold has ended already, addContext returns the
+// error with which it ended.
 func (h *hold) addContext(d *derived) error {
 	h.lease.mu.Lock()
 	defer h.lease.mu.Unlock()
@@ -137,7 +137,8 @@ func (h *hold) dropContext(d *derived) {
 // heldLockKey is the key for the locks from which a context is derived.
 type heldLockKey struct{}
 
-// heldLock is a lock from which a context is derived, with the list of those before it.
+// heldLock is a lock from which a context is derived. One context may be derived from several
+// locks, one after the other, so each heldLock refers to the one before it.
 type heldLock struct {
 	lock   *Lock
 	parent *heldLock

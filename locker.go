@@ -22,13 +22,13 @@
 //
 // # What is promised
 //
-// At most one client considers itself the holder, under two conditions: the store keeps
-// what it acknowledged for the length of the lease, and the rates of clocks differ by
-// less than one percent. The holder is notified of a loss before the store can grant the
-// lock again. Its lease counts from before the request was sent, minus a margin, on the
-// monotonic clock, so this needs no answer of the store. A call that returns an error has
-// not acquired the lock. An acquire that failed or was cancelled leaves nothing for
-// longer than one TTL after the store executed it. After the machine was suspended,
+// At most one client considers itself the holder, under two conditions: the store keeps what it
+// acknowledged for the length of the lease, and the rates of clocks differ by less than one
+// percent. The holder is notified of a loss before the store can grant the lock again. For
+// that, the holder counts its lease on the monotonic clock, from before the request was sent,
+// and subtracts a margin. So the notification needs no answer of the store. A call that returns
+// an error has not acquired the lock. An acquire that failed or was cancelled leaves nothing
+// for longer than one TTL after the store executed it. After the machine was suspended,
 // Holdfast asks the store before it reports the lock as held again.
 //
 // A lock alone does not protect data outside the store. A process that is paused between
@@ -72,7 +72,7 @@ type Locker struct {
 	notices    notices
 	background background.Group
 	cleaner    background.Queue // runs cleanUp
-	permits    sync.Map         // by name: the number of permits of a semaphore for which a warning was logged
+	permits    sync.Map         // by the name of a semaphore: the number of permits that the last warning named
 	short      atomic.Bool      // it was logged that the store grants less than the TTL
 	clock      *clock.Clock
 }
@@ -93,10 +93,9 @@ func New(b driver.Backend, opts *Options) *Locker {
 	return l
 }
 
-// Lock waits until name is free, takes the lock, and returns it. If ctx ends first, it
-// returns ctx's error. The option Wait sets an earlier limit, after which it returns
-// ErrBusy. ctx limits only the wait, not the lock: use Lock.Context for the work under
-// the lock.
+// Lock waits until the name is free, takes the lock, and returns it. If ctx ends first, it
+// returns ctx's error. The option Wait sets an earlier limit, after which it returns ErrBusy.
+// ctx limits only the wait, not the lock: use Lock.Context for the work under the lock.
 //
 // If the store is unreachable, Lock tries again until ctx ends. An error that does not go
 // away by waiting is returned at once: a wrong password, a missing permission, a full
@@ -106,18 +105,18 @@ func (l *Locker) Lock(ctx context.Context, name string, opts ...Option) (*Lock, 
 	return l.Mutex(name).Lock(ctx, opts...)
 }
 
-// TryLock takes the lock name if it is free, and returns it. If it is not free, TryLock
-// returns a *BusyError, which is ErrBusy, at once or after the option Wait. If the store
-// does not answer, TryLock tries a few times, and then returns its error.
+// TryLock takes the lock `name` if it is free, and returns it. If it is not free, TryLock
+// returns a *BusyError, which is ErrBusy: at once, or after the time of the option Wait. If the
+// store does not answer, TryLock tries a few times, and then returns its error.
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	return l.Mutex(name).TryLock(ctx, opts...)
 }
 
-// Do takes the lock name, runs fn and releases the lock. Prefer it to Lock. It waits as
-// Lock does, and never calls fn without the lock. The context of fn ends when the lock is
-// lost. Do returns the results of fn. If the lock was lost meanwhile, the error is fn's
-// error joined with ErrLost, even if fn returned nil. If the release could not be
-// confirmed, its error is joined in the same way.
+// Do takes the lock `name`, runs fn and releases the lock. Prefer it to Lock. It waits as Lock
+// does, and never calls fn without the lock. The context of fn ends when the lock is lost. Do
+// returns the results of fn. If the lock was lost meanwhile, the error is fn's error joined
+// with ErrLost, even if fn returned nil. If the release could not be confirmed, its error is
+// joined in the same way.
 func Do[T any](ctx context.Context, l *Locker, name string, fn func(context.Context, *Lock) (T, error), opts ...Option) (result T, err error) {
 	lock, err := l.Lock(ctx, name, opts...)
 	if err != nil {
@@ -189,8 +188,8 @@ func (l *Locker) renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, err
 }
 
-// reportCall reports a call that has just ended. The caller records the answer before,
-// because the observer may be slow.
+// reportCall reports a call that has just ended. The caller has to record the answer before
+// that, because the observer may be slow.
 func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began clock.Instant, err error) {
 	if l.observe != nil {
 		l.emitCall(ctx, op, c, l.clock.Now()-began, err)

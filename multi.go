@@ -17,22 +17,22 @@ import (
 // Locks are several locks held together.
 type Locks []*Lock
 
-// LockAll takes all of ms or none. It waits until ctx ends, and then returns ctx's error. The
-// option Wait limits the whole call: after that time LockAll returns ErrBusy with the holder
-// that it waited for. In both cases it releases the locks that it has taken, in the
-// background if the store is slow; Locker.Drain waits for that. The other options apply to
-// each lock; Lease and AtMost count from the grant of each lock. AtLeast is an error. Calls
-// of LockAll cannot deadlock, in whatever order they list the mutexes: a waiter holds only
-// locks whose names come before the one it waits for. There is one exception: if one name is
-// used with several Lockers, those mutexes are taken in the order of ms, which must then be
-// the same everywhere. A program that also takes some of the locks one by one must do so in
-// the order of their names.
+// LockAll takes all of ms or none. It waits for busy locks. If ctx ends first, it returns ctx's
+// error. The option Wait limits the whole call: after that time LockAll returns ErrBusy with
+// the holder that it waited for. In both cases it releases the locks that it has taken, in the
+// background if the store is slow; Locker.Drain waits for that. The other options apply to each
+// lock; Lease and AtMost count from the grant of each lock. AtLeast is an error. Calls of
+// LockAll cannot deadlock, in whatever order they list the mutexes: a waiter holds only locks
+// whose names come before the one it waits for. There is one exception: if one name is used
+// with several Lockers, those mutexes are taken in the order of ms, which must then be the same
+// everywhere. A program that also takes some of the locks one by one must do so in the order of
+// their names.
 //
 // If all locks are free, those of one Locker take one round trip, if its store supports
 // that.
 //
-// It returns ErrLost as soon as one of the locks is lost while another is waited for; the
-// error says which. It returns ErrDeadlock if ms has a name of one Locker twice, also with
+// LockAll returns ErrLost as soon as it loses a lock while it waits for another; the error
+// names both locks. It returns ErrDeadlock if ms has a name of one Locker twice, also with
 // different kinds.
 func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	sorted := slices.SortedStableFunc(slices.Values(ms), func(a, b *Mutex) int {
@@ -59,7 +59,7 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	locks := make(Locks, 0, len(ms))
 	held, cancel := context.WithCancel(ctx) // ends when one of the locks taken so far is lost
 	defer cancel()
-	joined := 0 // the number of locks that end the context held when they end
+	joined := 0 // the number of locks whose end also ends the context `held`
 	giveUp := func(err error) (Locks, error) { return nil, locks.giveUp(ctx, requests[0].left(began), err) }
 	for len(locks) < len(sorted) {
 		some, err := atOnce(ctx, sorted[len(locks):], requests[len(locks):], requests[0].left(began))
@@ -74,11 +74,11 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 		joined = len(locks)
 		next, until := sorted[joined], held
 		if ctx.Err() != nil {
-			until = ctx // it ends a moment before held does, and a try could start in between
+			until = ctx // ctx ends a moment before the context `held` does, and a try could start in between
 		}
 		lock, err := next.lock(until, forever, append(opts[:len(opts):len(opts)], Wait(requests[0].left(began))))
 		lost := locks.Err()
-		locks = append(locks, lock) // nil if err is not
+		locks = append(locks, lock) // lock is nil if err is not nil
 		switch {
 		case lost != nil && ctx.Err() == nil:
 			return giveUp(fmt.Errorf("%w, while lock %q was waited for", lost, next.name))
@@ -219,7 +219,7 @@ func (l *Locker) tryAll(ctx context.Context, as []*acquisition, claims []driver.
 
 // take keeps the locks that were granted before the first one that was not, releases the
 // others, and then reports the calls. The error is that of the first claim that was not
-// granted, if it is final.
+// granted, if that error is final.
 func (b *batch) take(ctx context.Context) (locks Locks, err error) {
 	locks = b.keep()
 	for i := range b.as {
@@ -255,10 +255,10 @@ func (b *batch) keep() Locks {
 	return locks
 }
 
-// giveUp releases the locks because of err, and returns err. It waits for the releases until
-// ctx ends or the time `wait` has passed, and for a round trip after that. Then the releases
-// go on in the background. Their errors are joined to err, except for losses, which the
-// caller need not know.
+// giveUp releases the locks after the error err, and returns err. It waits for the releases
+// until ctx ends or the time `wait` has passed, and for a round trip after that. Then the
+// releases go on in the background. Their errors are joined to err, except for losses, which
+// the caller need not know.
 func (ks Locks) giveUp(ctx context.Context, wait time.Duration, err error) error {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

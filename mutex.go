@@ -32,19 +32,19 @@ type RWMutex struct {
 	Read, Write *Mutex
 }
 
-// Mutex returns the exclusive lock name. It does no I/O. A Mutex has no state: two of
-// them with one name are the same lock.
+// Mutex returns the exclusive lock `name`. It does no I/O. A Mutex has no state: two of them
+// with one name are the same lock.
 func (l *Locker) Mutex(name string) *Mutex { return &Mutex{locker: l, name: name} }
 
-// FairMutex returns the fair exclusive lock name. Its waiters get it in the order in
-// which they first asked the store, across all processes. All clients of that name must
-// use FairMutex. A waiter that dies is skipped after a few seconds. A TryLock takes no
-// place in the queue, and does not overtake waiters. FairMutex does no I/O.
+// FairMutex returns the fair exclusive lock `name`. Its waiters get it in the order in which
+// they first asked the store, across all processes. All clients of that name must use
+// FairMutex. A waiter that dies is skipped after a few seconds. A TryLock takes no place in the
+// queue, and does not overtake waiters. FairMutex does no I/O.
 //
 // Fairness has a cost: each waiter asks the store itself, at least once a second.
 func (l *Locker) FairMutex(name string) *Mutex { return &Mutex{locker: l, name: name, kind: fair} }
 
-// RWMutex returns the read-write lock name. It does no I/O.
+// RWMutex returns the read-write lock `name`. It does no I/O.
 func (l *Locker) RWMutex(name string) RWMutex {
 	return RWMutex{
 		Read:  &Mutex{locker: l, name: name, kind: reader},
@@ -71,8 +71,9 @@ func (m *Mutex) Do(ctx context.Context, fn func(context.Context, *Lock) error, o
 	return doWith(ctx, lock, err, fn)
 }
 
-// joined returns err and the error of the Unlock that followed, if there is one. A loss that
-// is part of err already, as the cause of a context, is not repeated.
+// joined returns err joined with the parameter `unlock`, which is the error of the Unlock that
+// followed, or nil. If err contains the same loss already, as the cause of a context, joined
+// returns err alone.
 func joined(err, unlock error) error {
 	var lost *LostError
 	if unlock == nil || errors.As(unlock, &lost) && errors.Is(err, lost) {
@@ -154,8 +155,8 @@ const forever = time.Duration(1<<63 - 1)
 type request struct {
 	wait   time.Duration
 	lease  time.Duration
-	leased bool // lease is the time that Lease or AtMost has set
-	atMost bool // AtMost has set lease: the lock is renewed until then
+	leased bool // Lease or AtMost has set the field `lease`
+	atMost bool // AtMost has set the field `lease`: the lock is renewed until that time has passed
 
 	atLeast time.Duration // how long the name stays taken after the grant; 0 if a release frees it
 
@@ -179,8 +180,8 @@ func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	return r, l.checkEnd(&r)
 }
 
-// checkEnd returns an error if the end of the lock that a request sets is invalid. It sets
-// r.leased if AtMost has set that end.
+// checkEnd returns an error if a request sets an invalid end of the lock. It sets r.leased if
+// AtMost has set the end.
 func (l *Locker) checkEnd(r *request) error {
 	info, what := l.info, "lease"
 	if r.atMost {
@@ -201,7 +202,7 @@ func (l *Locker) checkEnd(r *request) error {
 	return checkTTL(what, r.lease, info)
 }
 
-// checkAtLeast returns an error if AtLeast cannot keep the name of m for d.
+// checkAtLeast returns an error if AtLeast cannot keep the name of m for the time d.
 func (m *Mutex) checkAtLeast(d time.Duration) error {
 	switch info := m.locker.info; {
 	case d == 0:

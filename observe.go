@@ -20,7 +20,7 @@ const (
 	EventWake          EventType = "wake"          // a waiter asks the store again
 	EventAcquire       EventType = "acquire"       // a Lock or TryLock ended, with a lock or an error
 	EventRenew         EventType = "renew"         // a renewal got an answer, or failed
-	EventRelease       EventType = "release"       // the last Unlock ended
+	EventRelease       EventType = "release"       // the Unlock that releases the lock ended
 	EventLoss          EventType = "loss"          // a lock was lost
 	EventCall          EventType = "call"          // a call to the store ended, with an answer or without one in time
 	EventIndeterminate EventType = "indeterminate" // Holdfast found out the result of a call without an answer, or stopped asking
@@ -40,25 +40,25 @@ type Event struct {
 	Name    string
 	Kind    string // the kind: mutex, fair, read, write or semaphore
 	Backend string // the store's name
-	Client  string // a random UUID of the Locker; its owners begin with it
+	Client  string // a random UUID of the Locker; the owners of its claims begin with it
 	Note    string // Options.Note
-	Owner   string // the owner of the lock in the store, as in admin.Hold.Owner; if it was acquired
+	Owner   string // the owner of the lock in the store, as in admin.Hold.Owner; only if the lock was acquired
 	Token   uint64
 
 	Blocked   bool          // acquire: an EventWait came before
 	Waited    time.Duration // acquire: the time from the call to its end
 	Attempts  int           // acquire: the number of calls to the store
-	HeldFor   time.Duration // release, loss: since the acquire
+	HeldFor   time.Duration // release, loss: the time since the acquire
 	Margin    time.Duration // renew: the time that was left before the lock would have counted as lost
 	Remaining time.Duration // renew: the rest of the lease in the store
 	Late      bool          // renew: it succeeded with less than a third of the lease left
-	Reason    driver.Reason // loss
+	Reason    driver.Reason // loss: why the lock was lost
 	Leased    bool          // loss, renew: Lease or AtMost has fixed the end, and a renewal does not move it any more
 	Notified  bool          // wake: the store sent a notification; if false, a timer ended
-	Op        string        // call, indeterminate
-	Took      time.Duration // call
+	Op        string        // call, indeterminate: OpTry, OpRenew or OpRelease
+	Took      time.Duration // call: how long it took
 	Resolved  bool          // indeterminate: the result is certain now; if false, it is certain when the lease ends
-	Permits   int           // acquire: the number of permits of the semaphore, if it differs from that of the description
+	Permits   int           // acquire: the number of permits of the semaphore in the store, if Locker.Semaphore got another number
 
 	// Err is the error of the event. For an acquire it is ErrBusy, the error of a context
 	// or of the store; for a renewal, a release or a call the error of the store; for a
@@ -162,8 +162,8 @@ func (l *Locker) emitCall(ctx context.Context, op string, c *driver.Claim, took 
 	}
 }
 
-// reportIndeterminate reports what became of a call that had no answer: resolved is true if
-// its result is certain now.
+// reportIndeterminate reports what became of a call that had no answer. The parameter
+// `resolved` is true if the result of the call is certain now.
 func (l *Locker) reportIndeterminate(op string, c *driver.Claim, resolved bool) {
 	if l.observe == nil {
 		return

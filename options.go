@@ -30,10 +30,10 @@ type Options struct {
 
 	// Margin is how long before the end of its lease a lock counts as lost. It covers the
 	// difference between the rates of two clocks, and the time that a holder needs to stop.
-	// Default TTL/10. It must be less than TTL/2. The store may grant a shorter lease, as
-	// the release of a fair lock does on Redis. With the default, the margin of such a
-	// lease is a tenth of it. A Margin of two thirds of such a lease or more leaves no time
-	// to renew it: then Lock returns an error.
+	// Default TTL/10. It must be less than TTL/2. The store may grant a lease that is shorter
+	// than the TTL: on Redis, the release of a fair lock grants such a lease to the next
+	// waiter. With the default, the margin of such a lease is a tenth of it. A Margin of two
+	// thirds of such a lease or more leaves no time to renew it: then Lock returns an error.
 	Margin time.Duration
 
 	// Note is a text for people, stored with the lock. Default "program@host:pid".
@@ -45,7 +45,7 @@ type Options struct {
 	Anonymous bool
 
 	// Logger gets the events that no call can return: losses, renewals that fail or are late,
-	// clean-up that fails, and once that the store grants a much shorter lease than the TTL.
+	// clean-up that fails, and, once, a store that grants a much shorter lease than the TTL.
 	// Default: no log.
 	Logger *slog.Logger
 
@@ -71,25 +71,26 @@ type Option func(*request)
 // with driver.Info.SessionTTL: there Holdfast renews the lock, if necessary, until d has
 // passed, and then releases it. If the process dies, the lock ends with the session.
 //
-// A lock that is held for two seconds or longer is checked as often as others are
-// renewed, so that its holder is notified if somebody ends it by force.
+// A lock that is held for two seconds or longer is checked as often as other locks are renewed,
+// so that its holder is notified if somebody ends it by force.
 func Lease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }
 
-// AtMost limits the time for which the lock is held to d, also if its holder never unlocks
-// it. Holdfast renews the lock until then. The lock is lost one margin before d, with
-// driver.ReasonExpired, and another client gets it at d. If the process dies or is cut off,
-// the name becomes free as without AtMost, and not later than d. d must be between 10ms and
-// 100 years; if d is not longer than the TTL, AtMost is the same as Lease.
+// AtMost limits how long the lock is held: for d at most, also if its holder never unlocks it.
+// Holdfast renews the lock until then. The lock is lost one margin before d, with
+// driver.ReasonExpired, and another client gets it at d. If the process dies or is cut off, the
+// name becomes free as without AtMost, and not later than d. d must be between 10ms and 100
+// years; if d is not longer than the TTL, AtMost is the same as Lease.
 //
 // The store ends the lock at d by itself. The exception is a store with
 // driver.Info.SessionTTL: there Holdfast releases it at d, and a process that is dead or cut
 // off by then loses it with its session. d counts on the monotonic clock: it does not count
 // the time while the machine is suspended.
 //
-// AtMost works with each kind of lock. Such a lock is never passed on within the process. It
-// is an error beside Lease, with a longer AtLeast, and on a Lock that would re-enter a hold.
+// AtMost works with each kind of lock. Such a lock is never passed on within the process.
+// AtMost is an error together with Lease, together with a longer AtLeast, and on a Lock that
+// would re-enter a hold.
 func AtMost(d time.Duration) Option {
 	return func(r *request) { r.lease, r.atMost = d, true }
 }
@@ -210,7 +211,8 @@ func (s *settings) marginOf(validFor time.Duration) time.Duration {
 	return min(s.margin, validFor/10)
 }
 
-// margin returns the margin of the claim's lease, if the store grants it for validFor.
+// margin returns the margin of the claim's lease, if the store grants that lease for the time
+// validFor.
 func (a *acquisition) margin(validFor time.Duration) time.Duration {
 	margin := a.locker.marginOf(validFor)
 	if a.req.leased {
@@ -223,11 +225,11 @@ func (a *acquisition) margin(validFor time.Duration) time.Duration {
 // before its margin begins.
 func renewable(validFor, margin time.Duration) bool { return margin < validFor-validFor/3 }
 
-// fitMargin returns the grant if its lease is long enough for the margin. Otherwise it renews
-// the claim to find out how long a lease the store grants: with sessions, a grant may have
-// only the rest of a session. If the lease of the renewal is long enough, fitMargin returns
-// the grant with that lease. If not, it returns an error, because no later try would get
-// more.
+// fitMargin returns the grant `out` if its lease is long enough for the margin. If the lease is
+// too short, fitMargin renews the claim to find out how long a lease the store grants: with
+// sessions, a grant may have only the rest of a session. If the lease of the renewal is long
+// enough, fitMargin returns the grant with that lease. If not, it returns an error, because no
+// later try would get more.
 func (a *acquisition) fitMargin(ctx context.Context, out driver.Outcome) (driver.Outcome, error) {
 	margin := a.margin(out.ValidFor)
 	if !a.locker.marginChosen || renewable(out.ValidFor, margin) {

@@ -46,14 +46,15 @@ type treeKey struct {
 
 func (m *Mutex) treeKey() treeKey { return treeKey{m.locker, m.name} }
 
-// treeLock is a name that a tree holds or is about to hold. The goroutine that has sem may
-// ask the store about it. sem is a channel and no mutex, because it is kept across round
-// trips, and a wait for it can end with a context. tree.mu guards the rest.
+// treeLock is a name that a tree holds or is about to hold. The goroutine that has sem may ask
+// the store about the name. sem is a channel and no mutex, because a goroutine keeps it during
+// round trips, and because a wait for it has to end when a context ends. tree.mu guards the
+// rest.
 type treeLock struct {
 	sem       chan struct{}
 	users     int    // goroutines that have sem or wait for it
-	exclusive *owned // a mutex, a fair one, or the write side of a read-write lock; nil if none
-	read      *owned // the read side
+	exclusive *owned // a mutex, a fair mutex, or the write side of a read-write lock; nil if the tree holds none of these
+	read      *owned // the read side; nil if the tree does not hold it
 }
 
 // owned is a lock of a tree, with the number of times that the tree holds it. The number
@@ -62,7 +63,7 @@ type treeLock struct {
 type owned struct {
 	tree  *tree
 	lock  *Lock
-	count int // Locks without their Unlock, and re-entries under way; tree.mu guards it
+	count int // calls of Lock without their Unlock, and re-entries under way; tree.mu guards it
 }
 
 // lock takes the lock, or counts a re-entry.
@@ -165,7 +166,7 @@ func (t *tree) dropLost(e *treeLock) error {
 	return nil
 }
 
-// forget drops o, if it is still there. tree.mu is held.
+// forget drops o, if the treeLock still has it. tree.mu is held.
 func (e *treeLock) forget(o *owned) {
 	if side := e.side(o.kind()); *side == o {
 		*side = nil
@@ -229,8 +230,8 @@ func (o *owned) reenter(ctx context.Context, wait time.Duration) (*Lock, error) 
 	return o.lock, nil
 }
 
-// undo takes back a re-entry that failed. If all others have been unlocked meanwhile, it
-// releases the lock.
+// undo takes back a re-entry that failed. If all other calls of Lock have had their Unlock
+// meanwhile, undo releases the lock.
 func (o *owned) undo() {
 	if o.decrement(nil) == 0 {
 		o.lock.hold.lease.locker.background.Go(func() { _ = o.lock.release() })
@@ -256,8 +257,9 @@ func (o *owned) unlock() error {
 	return nil
 }
 
-// decrement counts one Unlock, and returns how many more are due, or less than 0 if there was
-// one too many. If none is due, or if `state` is final, the tree drops the lock.
+// decrement counts one Unlock, and returns how many more Unlocks are due. Less than 0 means
+// that this Unlock was one too many. If no Unlock is due any more, or if `state` is final, the
+// tree drops the lock.
 func (o *owned) decrement(state error) (left int) {
 	o.tree.mu.Lock()
 	defer o.tree.mu.Unlock()
@@ -271,7 +273,8 @@ func (o *owned) decrement(state error) (left int) {
 	return left
 }
 
-// setCount changes the count, here and in what renewals record. tree.mu is held.
+// setCount changes the count of o, and the count in the lease, which renewals record. tree.mu
+// is held.
 func (o *owned) setCount(count int) {
 	o.count = count
 	if count > 0 { // at 0 a release may be on its way, which needs no count
@@ -319,7 +322,7 @@ func (t *tree) leave(key treeKey, e *treeLock) {
 	t.tidy(key, e)
 }
 
-// forget drops o from its treeLock, if it is still there. The mutex is held.
+// forget drops o from its treeLock, if the treeLock still has it. The mutex is held.
 func (t *tree) forget(o *owned) {
 	l := o.lock.hold.lease
 	key := treeKey{l.locker, l.name}
@@ -343,9 +346,10 @@ func (l *lease) setHolds(count int) {
 	l.holds = int32(count)
 }
 
-// recount records the hold count in the store, which also confirms and extends the hold. If
-// the store has no counts, it does nothing. It tries until ctx ends; if failures is not 0,
-// only until that many calls have failed. If it fails, the next renewal records the count.
+// recount records the hold count in the store, which also confirms and extends the hold. If the
+// store has no counts, it does nothing. It tries until ctx ends. If the parameter `failures` is
+// not 0, it also stops after so many failed calls. If it fails, the next renewal records the
+// count.
 func (h *hold) recount(ctx context.Context, failures int) error {
 	l := h.lease
 	if !l.locker.info.Caps.Counts {

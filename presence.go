@@ -29,14 +29,14 @@ const (
 )
 
 // reports publishes holds and waits in the store, for operators. The function of a separate
-// timer reads the leases and queues, so that no lock is slower for it. Renewals, and waiters
-// for the store, start the timer. It is set again for as long as there is something to
-// report.
+// timer reads the leases and queues, so that reports delay no lock. A renewal starts the timer,
+// and so does a goroutine that begins to wait for the store. The timer is set again for as long
+// as there is something to report.
 type reports struct {
 	locker *Locker
 	store  driver.Reporter // nil if the store keeps no reports
 
-	// running is true while the timer is set or beat runs. Only beat uses reported.
+	// running is true while the timer is set or beat runs. Only beat uses the field `reported`.
 	running  atomic.Bool
 	reported bool // the store may still keep the last report
 }
@@ -48,8 +48,8 @@ func (r *reports) init(l *Locker) {
 	}
 }
 
-// start sets the timer, if it is not set. It is called when something has been held or
-// waited for a while.
+// start sets the timer, if it is not set yet. It does nothing if the store neither keeps
+// reports nor sends notices.
 func (r *reports) start() {
 	if (r.store != nil || r.locker.notices.store != nil) && !r.running.Load() && r.running.CompareAndSwap(false, true) {
 		time.AfterFunc(heartbeat, r.beat)
@@ -126,8 +126,8 @@ func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
 	}, l.state == leaseHeld && now-h.began >= heartbeat
 }
 
-// oldLeases returns the oldest of the leases that were granted before or at the given
-// instant.
+// oldLeases returns the oldest of the leases that were granted at the instant `before` or
+// earlier.
 func (l *Locker) oldLeases(before clock.Instant) oldest[*lease] {
 	found := oldest[*lease]{most: reportHolds}
 	l.renewals.Each(func(i renew.Item) bool {
@@ -162,7 +162,7 @@ func (r *reports) waits(now clock.Instant) oldest[waitedFor] {
 type oldest[T comparable] struct {
 	most int
 	list []T
-	more int // how many were left out
+	more int // how many items were left out
 }
 
 // add adds an item that is old enough, unless it is in the list already.
@@ -182,17 +182,17 @@ func (o *oldest[T]) add(one T, since func(T) clock.Instant) {
 	o.list = slices.Insert(o.list, at, one)
 }
 
-// notices listens to the store for forced unlocks, and for the end of this client's
-// session. So a holder is notified within a round trip, and not only at its next renewal.
-// It listens only while holds are older than a heartbeat: a short lock costs nothing more.
-// If a notice is lost, the next renewal finds the same.
+// notices listens to the store for forced unlocks, and for the end of this client's session. So
+// a holder is notified within a round trip, and not only at its next renewal. It listens only
+// while holds are older than a heartbeat: a short lock costs nothing more. If a notice is lost,
+// the next renewal finds out that the hold has ended.
 //
 // Lock order: notices.mu before the mutex of Locker.renewals.
 type notices struct {
 	locker *Locker
 	store  driver.Notifier // nil if the store sends no notices
 
-	listening atomic.Bool // whether stop is not nil
+	listening atomic.Bool // true if the field `stop` is not nil
 
 	mu      sync.Mutex
 	stop    context.CancelFunc // nil while it does not listen
@@ -220,7 +220,7 @@ func (n *notices) start() {
 		n.locker.background.Go(func() { <-done })
 	}
 	n.listening.Store(true)
-	if n.idle() { // the last hold ended before the line above, and did not call end
+	if n.idle() { // the last hold may have ended before the line above: then nothing has called end
 		n.endNow()
 	}
 	go func() {
@@ -285,8 +285,8 @@ func (n *notices) notify(ctx context.Context) (err error) {
 	return n.store.Notify(ctx, n.locker.id, n.locker.hint)
 }
 
-// hint makes the renewal of a lease due now: that of the claim seq, if it is held, or those
-// of all leases if seq is 0.
+// hint makes renewals due now: the renewals of all leases if seq is 0, and otherwise the
+// renewal of the claim with the number seq, if that claim is held.
 func (l *Locker) hint(seq uint64) {
 	if seq == 0 {
 		l.renewals.HurryAll()

@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// Every way in which a hold ends is in this file: its holder unlocks it, alone or with
-// others; the lease is passed on; the receiver declines it; the lock is lost; the Lock is
-// dropped. Releases that are repeated, or go on in the background, are in cleanup.go.
+// Every way in which a hold ends is in this file: its holder unlocks it, alone or with others;
+// the lease is passed on; the goroutine that gets the hold has given up; the lock is lost; the
+// Lock is dropped. Releases that are repeated, or go on in the background, are in cleanup.go.
 
 // unlockWait is how long Unlock waits for an answer. If the lease ends before that, Unlock
 // returns when the lease ends.
@@ -69,14 +69,15 @@ func (h *hold) unlock(bound *deadline.Context) error {
 	return h.releaseResult(c, h.lease.releaseInStore(bound, c))
 }
 
-// releaseClaim returns the claim for an Unlock that is sent now.
+// releaseClaim returns the claim for a release that is sent at the instant `now`.
 func (l *lease) releaseClaim(now clock.Instant) driver.Claim {
 	c := l.claim(now)
 	c.AtLeast = remainingUntil(l.keptUntil, now)
 	return c
 }
 
-// remainingUntil returns the time from now to the instant end, or 0 if that has passed.
+// remainingUntil returns the time from the instant `now` to the instant `end`, or 0 if `end`
+// has passed.
 func remainingUntil(end, now clock.Instant) time.Duration { return max(end-now, 0) }
 
 // finish ends the hold and its renewals. It returns an error if the hold had ended before.
@@ -114,9 +115,9 @@ func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
 }
 
 // sendRelease makes the first call of a release. If the store reports how many other clients
-// wait, sendRelease also lets the next goroutine of this process ask. If the last release
-// found no other client that waits, that goroutine may ask right after this release was sent:
-// its try follows the release in the same round trip. If others wait, they go first.
+// wait, sendRelease also lets the next goroutine of this process ask. If the last release found
+// no other client that waits, the next goroutine may ask right after this release was sent: its
+// try follows the release in the same round trip. If other clients wait, they go first.
 func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Instant) error {
 	store, ok := l.locker.backend.(driver.Releaser)
 	if l.queue == nil || !ok {
@@ -161,7 +162,8 @@ func (h *hold) releaseResult(c driver.Claim, err error) error {
 	return err
 }
 
-// report reports the end of the hold, if it failed or if there is an observer or a log.
+// report reports the end of the hold, if the release failed, or if there is an observer or a
+// log.
 func (h *hold) report(err error) {
 	if l := h.lease.locker; err != nil || l.observed(context.Background()) {
 		l.reportRelease(h, err)
@@ -183,15 +185,15 @@ func (h *hold) unlockEnded(err error) error {
 	return fmt.Errorf("unlock: %w", err)
 }
 
-// unlockBy returns when an Unlock that begins now has to return: at the end of the lease, but
-// not before one round trip to a store that is near, and not after unlockWait.
+// unlockBy returns when an Unlock that begins at the instant `now` has to return: at the end of
+// the lease, but not before one round trip to a store that is near, and not after unlockWait.
 func (l *lease) unlockBy(now clock.Instant) clock.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return min(max(l.ends, now+retry.TimeoutLeast), now+unlockWait)
 }
 
-// Gone ends the lease because the store does not have it any more, or panicked.
+// Gone ends a lease that the store does not have any more, or whose renewal panicked.
 func (l *lease) Gone(err error, report func()) {
 	reason := driver.ReasonUnreachable
 	if retry.Gone(err) {
@@ -200,16 +202,15 @@ func (l *lease) Gone(err error, report func()) {
 	_ = l.lose(reason, err, report)
 }
 
-// Expired ends the lease because its deadline has passed.
+// Expired ends a lease whose deadline has passed.
 func (l *lease) Expired(last error) {
 	_ = l.expire(last) // its Lock returns this error to the holder
 }
 
-// lose ends the lease because the lock is lost, and returns the error with which the hold has
-// ended. Only the first call ends the lease. lose calls the function `first` before it
-// reports the loss. It sends no release, because the holder may use the rest of the lease to
-// stop. Only on a store whose leases do not end by themselves, the lease is released after
-// that.
+// lose ends the lease of a lost lock, and returns the error with which the hold has ended. Only
+// the first call ends the lease. lose calls the function `first` before it reports the loss. It
+// sends no release, because the holder may use the rest of the lease to stop. But if the leases
+// of the store do not end by themselves, the lease is released at its end.
 func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 	report := make(chan func(), 1)
 	l.locker.background.Go(func() { (<-report)() }) // started first: if a caller sees the loss and calls Drain, that Drain waits for the report
@@ -227,8 +228,8 @@ func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 	return err
 }
 
-// expire ends a lease whose deadline has passed. cause is the last error since the last
-// renewal that succeeded, nil if there was none.
+// expire ends a lease whose deadline has passed. The parameter `cause` is the last error since
+// the last renewal that succeeded; nil if there was none.
 func (l *lease) expire(cause error) error {
 	reason := driver.ReasonUnreachable
 	switch {
@@ -240,7 +241,7 @@ func (l *lease) expire(cause error) error {
 	return l.lose(reason, cause, func() {})
 }
 
-// dropped ends the hold because the user's Lock was collected without Unlock.
+// dropped ends the hold when the user's Lock was garbage-collected without Unlock.
 func (h *hold) dropped() {
 	l := h.lease
 	ended, contexts, _ := l.end(h, onLoss, ErrUnlocked)
@@ -280,7 +281,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 		}
 	}()
 	now := l.clock.Now()
-	until := now + retry.TimeoutLeast // the call ends with the longest lease
+	until := now + retry.TimeoutLeast // the call may take as long as the longest lease
 	for _, i := range at {
 		k := ks[i]
 		k.net.Stop()
@@ -306,7 +307,7 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 		answers = append(answers, retry.ErrNoAnswer)
 	}
 	var wg sync.WaitGroup
-	for j, i := range ended { // first those with an answer: goroutines wait for them
+	for j, i := range ended { // first the locks with an answer: goroutines wait for them
 		h, err := ks[i].hold, answers[j]
 		if err == nil || retry.Gone(err) {
 			h.lease.letNext()

@@ -20,11 +20,11 @@ type Semaphore struct {
 	permits int
 }
 
-// Semaphore returns the semaphore name. It does no I/O. If the store does not know the name
-// yet, the semaphore gets the number `permits`; later only Resize changes that number. A
-// number must be between 1 and 2147483647. With any other number, acquires and Resize return
-// an error and send nothing. If the store has another number, an acquire reports it in
-// Event.Permits, and once as a warning to Options.Logger.
+// Semaphore returns the semaphore `name`. It does no I/O. If the store does not know the name
+// yet, the semaphore gets the number `permits`; later only Resize changes that number. A number
+// must be between 1 and 2147483647. With any other number, acquires and Resize return an error
+// and send nothing. If the store has another number, an acquire reports it in Event.Permits,
+// and once as a warning to Options.Logger.
 func (l *Locker) Semaphore(name string, permits int) *Semaphore {
 	return &Semaphore{locker: l, name: name, permits: permits}
 }
@@ -32,14 +32,14 @@ func (l *Locker) Semaphore(name string, permits int) *Semaphore {
 // Name returns the name of the semaphore.
 func (s *Semaphore) Name() string { return s.name }
 
-// Acquire waits for a permit and returns it, with the errors of Locker.Lock. Unlock
-// releases it.
+// Acquire waits for a permit and returns it. Its errors are those of Locker.Lock. Unlock
+// releases the permit.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...Option) (*Lock, error) {
 	return s.acquire(ctx, forever, opts)
 }
 
-// TryAcquire takes a permit if one is free, and returns it. Otherwise it returns ErrBusy,
-// at once or after the option Wait.
+// TryAcquire takes a permit if one is free, and returns it. If none is free, it returns
+// ErrBusy: at once, or after the time of the option Wait.
 func (s *Semaphore) TryAcquire(ctx context.Context, opts ...Option) (*Lock, error) {
 	return s.acquire(ctx, 0, opts)
 }
@@ -67,9 +67,9 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	return nil
 }
 
-// Permits returns the number of all permits and of free permits. free is negative after a
-// Resize below the number of held permits. Both are 0 if the store does not know the
-// name.
+// Permits returns the number of all permits and the number of free permits. The second is
+// negative after a Resize below the number of held permits. Both are 0 if the store does not
+// know the name.
 func (s *Semaphore) Permits(ctx context.Context) (total, free int, err error) {
 	store, err := s.resizer()
 	if err == nil {
@@ -147,7 +147,7 @@ type CountDownLatch struct {
 	name   string
 }
 
-// CountDownLatch returns the count-down latch name. It does no I/O.
+// CountDownLatch returns the count-down latch `name`. It does no I/O.
 func (l *Locker) CountDownLatch(name string) *CountDownLatch {
 	return &CountDownLatch{locker: l, name: name}
 }
@@ -155,8 +155,8 @@ func (l *Locker) CountDownLatch(name string) *CountDownLatch {
 // Name returns the name of the latch.
 func (c *CountDownLatch) Name() string { return c.name }
 
-// TrySet sets the count to n, which must be 1 or more, and returns true. It returns
-// false, and changes nothing, if the count is not 0 already.
+// TrySet sets the count to n, which must be 1 or more, and returns true. It returns false, and
+// changes nothing, if the count is not 0.
 func (c *CountDownLatch) TrySet(ctx context.Context, n int64) (set bool, err error) {
 	if n < 1 {
 		return false, fmt.Errorf("set latch %q: a count of %d would be open from the start", c.name, n)
@@ -169,8 +169,8 @@ func (c *CountDownLatch) TrySet(ctx context.Context, n int64) (set bool, err err
 	return set && err == nil, err
 }
 
-// CountDown lowers the count by one. If the reply is lost, it asks again, and counts
-// once. On an open latch it changes nothing.
+// CountDown lowers the count by one. If the reply is lost, it asks again, but counts only once.
+// On an open latch it changes nothing.
 func (c *CountDownLatch) CountDown(ctx context.Context) error {
 	call, _ := c.locker.nextOwner()
 	return c.do(ctx, "count down", func(ctx context.Context, store driver.Latcher) error {
