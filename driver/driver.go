@@ -4,17 +4,17 @@
 // lost replies, deadlines, renewals and clean-up are the same for every store, so package
 // holdfast has them. A store is therefore small.
 //
-// Users of locks do not need this package. Authors of a store do, and test it with
-// package drivertest. The names of its tests are the specification.
+// Users of locks do not need this package. Authors of a store do, and test their store with
+// package drivertest. The names of the tests in drivertest are the specification.
 //
 // # Rules
 //
-//  1. Try is idempotent by Claim.Owner: a repetition never makes two grants, two
-//     counts or two queue entries. While the owner holds, Try grants again, with the
-//     same token or a larger one that no other owner has got.
+//  1. Try is idempotent by Claim.Owner: a repetition never makes two grants, two counts or
+//     two queue entries. While the owner holds the name, Try grants again, with the same
+//     token or a larger one that no other owner has got.
 //  2. Renew and Release affect only the owner of the claim. Release is safe for a
 //     claim that never arrived. With Claim.Indeterminate and Caps.Tombstones, an
-//     earlier Try of the same claim cannot take effect after it.
+//     earlier Try of the same claim cannot take effect after the Release.
 //  3. A store gets and returns durations, not points in time. Outcome.ValidFor counts
 //     from the start of the call. The caller keeps the deadline, on its monotonic clock.
 //  4. A call returns soon after its context ends, even if the client library ignores
@@ -22,10 +22,10 @@
 //  5. Wait never misses a change: if the state has changed since the given Outcome, it
 //     returns. A broken or restored connection counts as a change.
 //  6. Different names are different in the store, also if they differ only in case.
-//  7. The core does not call a store for features that Info.Caps does not declare. It
-//     returns errors.ErrUnsupported.
+//  7. The core does not call a store for features that Info.Caps does not declare. The
+//     core returns errors.ErrUnsupported then.
 //  8. An error says what is certain about the call. The table at ErrGone,
-//     ErrNotExecuted, ErrRefused, ErrClosed and ErrMismatch defines what follows.
+//     ErrNotExecuted, ErrRefused, ErrClosed and ErrMismatch defines what the core does.
 package driver
 
 import (
@@ -60,8 +60,8 @@ func (m Mode) String() string {
 	}
 }
 
-// Claim is a request to hold a name. The core makes it once and uses it for every try,
-// renewal and release. It only changes TTL, Count, AtLeast, Fixed and Indeterminate.
+// Claim is a request to hold a name. The core makes it once and uses it for every try, renewal
+// and release. The core only changes TTL, Count, AtLeast, Fixed and Indeterminate.
 type Claim struct {
 	Name string
 
@@ -96,14 +96,15 @@ type Claim struct {
 	Fair      bool // first come, first served, over all processes
 	ReadWrite bool // the name is a read-write lock; Mode is its side
 
-	// NoQueue means that a Try that is not granted leaves no place in a queue of the
-	// store, because the caller will not wait. The claims of a TryAll, and of the members
-	// of a quorum, have it set.
+	// NoQueue means that a Try that is not granted leaves no place in a queue of the store,
+	// because the caller will not wait. It is set in the claims of a TryAll, and in the claims
+	// that a quorum sends to its members.
 	NoQueue bool
 
-	// Fixed means that Renew need not extend the lease, because its end is fixed: it only
-	// has to find out whether the claim is held. A read is enough. A store may extend the
-	// lease to TTL, as without Fixed: TTL is not more than what is left.
+	// Fixed means that Renew need not extend the lease, because the end of the lease is fixed.
+	// Renew only has to find out whether the claim is held, and a read is enough for that. A
+	// store may still extend the lease to TTL, as it does without Fixed: with Fixed, TTL is not
+	// longer than the rest of the lease.
 	Fixed bool
 
 	// Anonymous means that the store writes nothing about the client except Note.
@@ -130,9 +131,9 @@ type Outcome struct {
 
 	Token    uint64        // granted: the first of Claim.Tokens tokens, which rise from grant to grant; 0 if the store has none
 	ValidFor time.Duration // granted: how long the lease lasts, counted from the start of the call; never longer than in the store
-	Permits  int           // granted in Mode Permit: the number of all permits; 0 if it is Claim.Permits, or unknown
+	Permits  int           // granted in Mode Permit: the number of all permits; 0 if that number is Claim.Permits, or is unknown
 
-	RetryAfter time.Duration // not granted: the longest time until the next try without a notification; 0 if unknown
+	RetryAfter time.Duration // not granted: without a notification, the next try comes after this time at the latest; 0 if unknown
 	Holder     string        // not granted: the holder, as a text for people; "" if unknown
 	HeldFor    time.Duration // not granted: how long that holder has held the lock; 0 if unknown
 	Kept       bool          // not granted: nobody holds the name, but it stays taken for RetryAfter (Caps.AtLeast); Holder is the last holder
@@ -141,9 +142,9 @@ type Outcome struct {
 
 // Renewal is the result for one claim of a Renew.
 type Renewal struct {
-	// ValidFor is how long the lease lasts after the renewal, counted from the start of
-	// the Renew call. It may be shorter than the real time, but never longer. Read it
-	// only if Err is nil.
+	// ValidFor is how long the lease lasts after the renewal, counted from the start of the
+	// Renew call. It may be shorter than the time for which the store keeps the lease, but
+	// never longer. Read it only if Err is nil.
 	ValidFor time.Duration
 
 	// Err is nil if the claim was renewed, and ErrGone if it is lost. With another error
@@ -151,8 +152,8 @@ type Renewal struct {
 	Err error
 }
 
-// Backend is a store of locks. Several goroutines may call its methods at once. A Backend
-// keeps no resources beyond its calls and Waiters, so it has no Close.
+// Backend is a store of locks. Several goroutines may call its methods at once. A Backend needs
+// resources only for calls that run and for open Waiters, so it has no Close.
 type Backend interface {
 	// Info describes the store. It does no I/O and always returns the same value.
 	Info() Info
@@ -162,17 +163,17 @@ type Backend interface {
 	Try(ctx context.Context, c Claim) (Outcome, error)
 
 	// Renew extends held claims to their TTL, and records their Count. Each claim has its own
-	// TTL: if the end of a lock is fixed, the last renewal has a shorter TTL than the grant,
-	// so that the lock does not last beyond its end. No renewal shortens a lease. With
+	// TTL: if the end of a lock is fixed, the last renewal has a shorter TTL than the grant, so
+	// that the lock does not last beyond its end. No renewal shortens a lease. With
 	// Info.SessionTTL it also extends claims in a queue of the store. It uses as few calls to
-	// the store as possible. It never restores a claim that is gone. It returns one Renewal
-	// for each claim, in the same order. The error is not nil only if there is no answer for
-	// any single claim.
+	// the store as possible. It never restores a claim that is gone. It returns one Renewal for
+	// each claim, in the same order. If Renew returns an error, it has no answer for any of the
+	// claims.
 	Renew(ctx context.Context, cs []Claim) ([]Renewal, error)
 
-	// Release ends a claim that is held, queued or in an unknown state, and removes it
-	// from the store. It returns nil if it ended the claim, and ErrGone if the store had
-	// nothing of it.
+	// Release ends a claim that is held, queued or in an unknown state, and removes it from the
+	// store. It returns nil if it ended the claim, and ErrGone if the store had nothing of the
+	// claim.
 	Release(ctx context.Context, c Claim) error
 
 	// Waiter returns a Waiter for c, for use after a Try that was not granted. It does no
@@ -183,17 +184,17 @@ type Backend interface {
 // Waiter waits until another try of a claim may succeed. One goroutine at a time may use
 // it.
 type Waiter interface {
-	// Wait returns when another Try may succeed. last is the Outcome of the last Try. If
-	// the state may have changed since then, Wait returns at once, otherwise when it
-	// changes. It may return early, but must not return late. It returns ctx's error when
-	// ctx ends, and another error if the store cannot notify for now; the caller then
-	// sleeps.
+	// Wait returns when another Try may succeed. The parameter `last` is the Outcome of the
+	// last Try. If the state may have changed since that Try, Wait returns at once. If not, it
+	// returns when the state changes. It may return early, but must not return late. It returns
+	// ctx's error when ctx ends, and another error if the store cannot notify for now; the
+	// caller then sleeps.
 	//
-	// A store may grant a waiting claim by itself, for example from a queue in the store
-	// at a release. Wait may then return that grant. Its ValidFor counts from the start
-	// of the Try of last, because the message may be late. It may be shorter than the TTL
-	// of the claim; a renewal or another Try extends it. If Wait misses a grant, it is
-	// not lost: the next Try is granted again. In all other cases the Outcome is zero,
+	// A store may grant a waiting claim by itself, for example from a queue in the store at a
+	// release. Wait may then return that grant. Its ValidFor counts from the start of the last
+	// Try, because the message of the store may be late. The lease may be shorter than the TTL
+	// of the claim; a renewal or another Try extends it. If Wait misses a grant, the grant is
+	// not lost: the next Try is granted again. If Wait returns no grant, the Outcome is zero,
 	// and the caller tries again.
 	Wait(ctx context.Context, last Outcome) (Outcome, error)
 
@@ -214,10 +215,10 @@ type Info struct {
 	SessionTTL    time.Duration
 	SessionOption string // the option that sets SessionTTL, for messages: "etcdhold.Options.TTL"
 
-	// PlaceTTL is how long a Fair claim keeps its place in a queue of the store after its
-	// last Try, or after the end of the holder's lease if that is later. If the caller gives
-	// up and Release has no answer, the core repeats it for so long. 0 means not longer than
-	// the TTL of the claim.
+	// PlaceTTL is how long a Fair claim keeps its place in a queue of the store after its last
+	// Try, or after the end of the holder's lease if that is later. If the caller gives up and
+	// Release has no answer, the core repeats the Release for that time. 0 means not longer
+	// than the TTL of the claim.
 	PlaceTTL time.Duration
 
 	MinTTL  time.Duration // the shortest TTL; 0 means no limit
@@ -225,9 +226,9 @@ type Info struct {
 	TTLStep time.Duration // the store rounds TTLs up to a multiple of it; 0 means no rounding
 	MaxName int           // the longest name in bytes; 0 means no limit
 
-	// Recheck is the longest time between two tries of a waiter that gets no
-	// notification. A store may set a longer time than the default if it does not lose
-	// notifications, and keeps a waiting claim for longer. 0 means a second.
+	// Recheck is the longest time between two tries of a waiter that gets no notification. A
+	// store may set more than the default of one second if it loses no notifications, and if it
+	// keeps a waiting claim for longer than Recheck. 0 means the default.
 	Recheck time.Duration
 
 	// MaxTokens is the largest number of tokens that a claim may reserve: Claim.Tokens is
@@ -239,9 +240,9 @@ type Info struct {
 // Caps declares the features of a store beyond an exclusive lock. The zero Caps means a
 // plain mutex.
 type Caps struct {
-	Shared       bool // ReadWrite, with Mode Shared
+	Shared       bool // Claim.ReadWrite and Mode Shared
 	Permits      bool // Mode Permit
-	Latches      bool // count-down latches, as a Latcher
+	Latches      bool // count-down latches; the Backend is a Latcher
 	Fair         bool // Claim.Fair
 	Fencing      bool // Outcome.Token rises with every grant
 	Wakes        bool // the store notifies waiters; otherwise they poll
@@ -260,23 +261,22 @@ type Caps struct {
 	// the claim is released after its answer.
 	Tombstones bool
 
-	// AtLeast means that Release supports Claim.AtLeast, for Mode Exclusive without Fair
-	// and without ReadWrite. Other claims never have it set.
+	// AtLeast means that Release supports Claim.AtLeast, for Mode Exclusive without Fair and
+	// without ReadWrite. All other claims have an AtLeast of 0.
 	//
-	// Such a Release ends the claim, but the name stays taken until that time has passed:
-	// for all clients, including the one that released it, and also if the lease would
-	// have ended before or after that. For its owner the claim has ended: Renew returns
-	// ErrGone, and a Try finds the name taken. Release notifies waiters, which try again
-	// and get the new RetryAfter. The store may or may not notify them at the end of the
-	// time.
+	// Such a Release ends the claim, but the name stays taken until the time in Claim.AtLeast
+	// has passed: for all clients, including the one that released it, and also if the lease
+	// would have ended before or after that. For its owner the claim has ended: Renew returns
+	// ErrGone, and a Try finds the name taken. Release notifies waiters, which try again and
+	// get the new RetryAfter. The store may or may not notify them at the end of the time.
 	//
-	// The core knows the time of the grant. It sets AtLeast of each Release to the time that
-	// is left when it sends the call, so a store need not remember the time of a grant. A
-	// Release of a claim that has ended changes nothing, and returns nil or ErrGone: it does
-	// not lengthen the time, whatever it asks for.
+	// The core knows the time of the grant. It sets AtLeast of each Release to the time that is
+	// left when it sends the call, so a store need not remember the time of a grant. A Release
+	// of a claim that has ended changes nothing, and returns nil or ErrGone: it does not
+	// lengthen the time for which the name stays taken, whatever its AtLeast is.
 	//
-	// If a client dies or is cut off, the name becomes free after its TTL: only Release
-	// keeps the name taken.
+	// If a client dies or is cut off, the name becomes free after the TTL of the claim: only
+	// Release keeps the name taken.
 	//
 	// For operators such a name has a hold whose owner ends in KeptOwner.
 	//

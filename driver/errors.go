@@ -5,22 +5,22 @@ import "errors"
 // Errors of a Backend. This table defines their meaning; a test of internal/retry
 // compares the core with it.
 //
-// Certain: the call has left nothing in the store, and will not. If not certain, the call
-// may be executed completely, in part or not at all, also after its error. Again: the
-// same call may succeed later without any action.
+// Certain: the call has left nothing in the store, and will not. If not certain, the call may
+// be executed completely, in part or not at all, also after its error. Again: the same call may
+// succeed later, although no operator has done anything.
 //
 //	error                  certain  executed  again  what the core does
 //	ErrNotExecuted         yes      no        yes    makes the same call again, after a pause
-//	ErrMismatch            yes      no        no     Lock returns it
+//	ErrMismatch            yes      no        no     Lock returns the error
 //	ErrGone                yes      yes       no     Lock asks with a new claim; a hold is lost; a release has ended
-//	ErrRefused             no       in part   no     Lock releases the claim and returns it; renewals and releases are made again until the lease ends
-//	ErrClosed              yes      no        no     Lock and Unlock return it; nothing is sent any more
-//	errors.ErrUnsupported  no       unknown   no     Lock releases the claim and returns it
+//	ErrRefused             no       in part   no     Lock releases the claim and returns the error; renewals and releases are made again until the lease ends
+//	ErrClosed              yes      no        no     Lock and Unlock return the error; nothing is sent any more
+//	errors.ErrUnsupported  no       unknown   no     Lock releases the claim and returns the error
 //	any other              no       unknown   yes    makes the same call again; Lock releases the claim if it gives up
 //
-// An error may match several rows. It is certain if one of them is certain. The call may
-// succeed again only if all of them say so. For example, a call that was refused before any
-// execution is both ErrRefused and ErrNotExecuted.
+// An error may match several rows. It is certain if one of these rows is certain. The same call
+// may succeed later only if all of these rows say so. For example, a call that was refused
+// before any execution is both ErrRefused and ErrNotExecuted.
 //
 // The error of a context that ended during the call counts as "any other". An adapter adds
 // ErrNotExecuted only if it is sure that nothing was sent: another call costs little, but a
@@ -67,8 +67,8 @@ const (
 	ReasonEvicted Reason = "evicted"
 	// ReasonUnreachable: the store did not confirm the lease before its deadline.
 	ReasonUnreachable Reason = "unreachable"
-	// ReasonRefused: the store refused to extend the lease until its deadline: a password or
-	// a permission was changed meanwhile.
+	// ReasonRefused: the deadline of the lease came while the store refused the renewals, for
+	// example because a password or a permission had been changed.
 	ReasonRefused Reason = "refused"
 	// ReasonClosed: the connection that the hold depended on was closed.
 	ReasonClosed Reason = "closed"

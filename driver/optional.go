@@ -16,11 +16,11 @@ type Drainer interface {
 // Batcher is an optional interface of a Backend: it makes several tries, or several
 // releases, in one round trip.
 type Batcher interface {
-	// TryAll makes one attempt for each of cs, as Try would. The claims have different
+	// TryAll makes one attempt for each claim in cs, as Try would. The claims have different
 	// names. It returns one Attempt for each claim, in the same order.
 	TryAll(ctx context.Context, cs []Claim) []Attempt
 
-	// ReleaseAll releases each of cs as Release would. It returns one error for each
+	// ReleaseAll releases each claim in cs as Release would. It returns one error for each
 	// claim, in the same order.
 	ReleaseAll(ctx context.Context, cs []Claim) []error
 }
@@ -34,21 +34,22 @@ type Attempt struct {
 // Resizer is an optional interface of a Backend that can change the number of permits of
 // a semaphore.
 type Resizer interface {
-	// Resize sets the number of all permits of name, including held ones, and notifies
-	// waiters. If more permits are held than the new number, their holders keep them, and
-	// no other permit is granted until enough are released. A repetition changes nothing.
+	// Resize sets the number of all permits of a semaphore, including held ones, and notifies
+	// waiters. If more permits are held than the new number, their holders keep them, and no
+	// other permit is granted until enough are released. A repetition changes nothing.
 	Resize(ctx context.Context, name string, permits int) error
 
-	// Permits returns the number of all permits and of free permits; both are 0 if the
-	// store does not know the name. free is negative if more are held than there are.
+	// Permits returns the number of all permits and the number of free permits. The second is
+	// negative if more permits are held than there are. Both are 0 if the store does not know
+	// the name.
 	Permits(ctx context.Context, name string) (total, free int, err error)
 }
 
 // Latcher is an optional interface of a Backend with count-down latches.
 type Latcher interface {
-	// SetCount sets the count of the latch name to n, which must be 1 or more, and returns
-	// true. It returns false, and changes nothing, if the count is not 0. The parameter
-	// `call` identifies this call: a repetition with the same value returns the first result.
+	// SetCount sets the count of the latch `name` to n, which must be 1 or more, and returns
+	// true. It returns false, and changes nothing, if the count is not 0. The parameter `call`
+	// identifies this call: a repetition with the same value returns the first result.
 	SetCount(ctx context.Context, name, call string, n int64) (bool, error)
 
 	// CountDown lowers the count by one, and opens the latch at 0. On an open latch it
@@ -70,37 +71,38 @@ type Latcher interface {
 type Notifier interface {
 	// Notify calls `hint` with the Claim.Seq of each grant of one client that may have ended,
 	// for example by force. The parameter `client` is the Claim.Client of that client. If all
-	// claims of the client may have ended, because its session may have ended, it calls hint
-	// with 0, once. Notify runs until ctx ends, and then returns ctx's error. It returns
-	// another error if it cannot listen: ErrRefused or errors.ErrUnsupported if it never can.
+	// claims of the client may have ended, because its session may have ended, Notify calls
+	// `hint` with 0, once. Notify runs until ctx ends, and then returns ctx's error. It returns
+	// another error if it cannot listen. That error is ErrRefused or errors.ErrUnsupported if
+	// it can never listen.
 	//
-	// A hint may be wrong, may come twice and may be missing: only the next Renew is
-	// certain. hint does not block, and several goroutines may call it at once.
+	// A call of `hint` may be wrong, may come twice and may be missing: only the next Renew is
+	// certain. The function `hint` does not block, and several goroutines may call it at once.
 	Notify(ctx context.Context, client string, hint func(seq uint64)) error
 }
 
 // Releaser is an optional interface of a Backend that releases in two steps, and reports
 // how many other clients may be waiting.
 type Releaser interface {
-	// StartRelease is a Release that returns as soon as the request is sent. finish waits
-	// for the answer, as Release does; the caller must call it exactly once. others is
-	// the number of other clients that got the notification of the release and may be
-	// waiting; it is -1 if unknown.
+	// StartRelease is a Release that returns as soon as the request is sent. The function
+	// `finish` waits for the answer, as Release does; the caller must call it exactly once. Its
+	// result `others` is the number of other clients that got the notification of the release
+	// and may be waiting; it is -1 if unknown.
 	//
-	// The order is not guaranteed. The client tries to send a Try of the same name after
-	// the release. If the Try arrives first, it is refused, and its Wait returns at the
-	// release.
+	// If the caller then calls Try for the same name, the store sends the Try after the release
+	// where it can. That is not guaranteed. A Try that arrives before the release is refused,
+	// and the Wait after it returns at the release.
 	StartRelease(ctx context.Context, c Claim) (finish func() (others int, err error))
 }
 
 // Reporter is an optional interface of a Backend that stores the holds and waits of a
 // client for operators. No lock depends on them.
 type Reporter interface {
-	// Report replaces the stored report of the client r.Client. While the client has
-	// holds or waits that are older than some seconds, the core calls it every few
-	// seconds with all of them, and once without any after the last has ended. It does
-	// not call it for shorter ones. The store removes the report of a client that stops.
-	// After an error only the display is out of date.
+	// Report replaces the stored report of the client r.Client. While the client has holds or
+	// waits that are older than some seconds, the core calls Report every few seconds with all
+	// of them. After the last of them has ended, the core calls Report once more, with none.
+	// The core does not report younger holds and waits. The store removes the report of a
+	// client that stops. After an error only the display is out of date.
 	Report(ctx context.Context, r Report) error
 }
 
@@ -109,11 +111,11 @@ type Reporter interface {
 type Report struct {
 	Client string        // Claim.Client
 	Note   string        // Claim.Note
-	TTL    time.Duration // the longest of its leases
+	TTL    time.Duration // the TTL of the client, or the longest TTL of the holds if that is longer
 
-	Holds     []ReportedHold // the longest first
+	Holds     []ReportedHold // the longest hold first
 	MoreHolds int            // about how many further holds there are
-	Waits     []ReportedWait // the longest first
+	Waits     []ReportedWait // the longest wait first
 	MoreWaits int            // about how many further names the client waits for
 }
 
@@ -124,7 +126,7 @@ type ReportedHold struct {
 	Mode            Mode
 	Fair, ReadWrite bool          // as in its Claim
 	Token           uint64        // the token of the present holder; 0 if the store has none
-	HeldFor         time.Duration // how long the present holder has held it
+	HeldFor         time.Duration // how long the present holder has held the lock
 }
 
 // ReportedWait is a name for which goroutines of the client wait outside a queue of the
