@@ -12,7 +12,7 @@
 // An equal token is accepted, because it belongs to the same holder. Tokens of different
 // names or of different stores cannot be compared.
 //
-// A store without tokens gives the token 0. It is refused with an error that is not
+// A store without tokens gives the token 0. That token is refused with an error that is not
 // ErrStale, because it cannot protect the data.
 package fence
 
@@ -25,8 +25,8 @@ import (
 // a repetition is refused, too.
 var ErrStale = errors.New("fence: stale token")
 
-// stale returns the error of a refusal. seen is the larger token; 0 means that it is not
-// known.
+// stale returns the error of a refusal. The parameter `seen` is the larger token; 0 means that
+// it is not known.
 func stale(name string, token, seen uint64) error {
 	if seen == 0 {
 		return fmt.Errorf("%w: %q was written with a larger token than %d", ErrStale, name, token)

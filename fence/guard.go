@@ -7,9 +7,9 @@ import "sync"
 // writes. The zero Guard is ready for use. Several goroutines may call its methods at
 // once.
 //
-// A Guard stores one number for each name, about a hundred bytes, until Forget. Use it
-// for a limited set of names. It forgets everything when its process ends, and may then
-// accept a stale token. If that matters, store the tokens with the data.
+// A Guard stores one token for each name, about a hundred bytes, until Forget. Use it for a
+// limited set of names. It forgets everything when its process ends, and may then accept a
+// stale token. If that matters, store the tokens with the data.
 type Guard struct {
 	mu    sync.Mutex
 	seats map[string]*seat
@@ -21,12 +21,13 @@ type seat struct {
 	token uint64
 }
 
-// Do runs write and returns its error, if token is not smaller than any earlier token of
-// name. Otherwise it returns ErrStale and does not call write. Writes of one name run one
-// at a time, so none can come after one with a larger token. The token is recorded before
-// write runs, also if write fails, because a failed write may have had an effect.
+// Do calls the function `write` and returns its error, if the token is not smaller than any
+// earlier token of the name. If it is smaller, Do returns ErrStale and does not call `write`.
+// Writes of one name run one at a time, so no write can come after one with a larger token. Do
+// records the token before it calls `write`. The token stays recorded if `write` fails, because
+// a failed write may have had an effect.
 //
-// write must not call Do for the same name.
+// The function `write` must not call Do for the same name.
 func (g *Guard) Do(name string, token uint64, write func() error) error {
 	if err := valid(name, token); err != nil {
 		return err
@@ -41,7 +42,8 @@ func (g *Guard) Do(name string, token uint64, write func() error) error {
 	return write()
 }
 
-// Forget deletes the number of name, for a resource that no longer exists.
+// Forget deletes the token that is stored for the name. Use it for a resource that no longer
+// exists.
 func (g *Guard) Forget(name string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

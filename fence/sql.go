@@ -9,9 +9,9 @@ import (
 
 // The table of SQL, with one row for each name. Names are compared byte by byte.
 const (
-	// PostgreSQLTable is the statement that creates the table in PostgreSQL, in the
-	// database of the protected data. Several programs may run it, also at the same time:
-	// IF NOT EXISTS alone would then be an error. Names must be valid text there: UTF-8
+	// PostgreSQLTable is the statement that creates the table in PostgreSQL, in the database of
+	// the protected data. Several programs may run it, also at the same time: with IF NOT
+	// EXISTS alone, one of them could then get an error. Names must be valid text there: UTF-8
 	// without a zero byte.
 	PostgreSQLTable = `DO $fence$
 BEGIN
@@ -42,9 +42,9 @@ const (
 	MySQL
 )
 
-// Check records token for name in tx, and returns ErrStale if a larger one was
-// recorded before. Call it before the protected write, in the same transaction,
-// and roll back on any error:
+// Check records the token for the name in the transaction tx, and returns ErrStale if a larger
+// token was recorded before. Call it before the protected write, in the same transaction, and
+// roll back on any error:
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	if err != nil {
@@ -57,9 +57,9 @@ const (
 //	// … the write …
 //	return tx.Commit()
 //
-// The row of name stays locked until the transaction ends, so no other holder can write
-// in between. Transactions of other names do not wait. A refused token, or one whose
-// transaction is rolled back, is not stored.
+// The row of the name stays locked until the transaction ends, so no other holder can write in
+// between. Transactions of other names do not wait. A refused token, or one whose transaction
+// is rolled back, is not stored.
 //
 // Under an isolation level above the default of the database, Check may return the
 // database's error for a serialization failure. That error says nothing about the token:
@@ -81,8 +81,8 @@ func (d SQL) Check(ctx context.Context, tx *sql.Tx, name string, token uint64) e
 	}
 }
 
-// CheckPostgreSQL is PostgreSQL.Check for a client other than database/sql. exec executes a
-// statement in the transaction of the protected write, and returns how many rows it
+// CheckPostgreSQL is PostgreSQL.Check for a client other than database/sql. The function `exec`
+// executes a statement in the transaction of the protected write, and returns how many rows it
 // affected. For pgx there is pghold.CheckFence.
 func CheckPostgreSQL(ctx context.Context, exec func(ctx context.Context, statement string, args ...any) (int64, error),
 	name string, token uint64,
@@ -90,7 +90,8 @@ func CheckPostgreSQL(ctx context.Context, exec func(ctx context.Context, stateme
 	if err := valid(name, token); err != nil {
 		return err
 	}
-	// ON CONFLICT locks the row, and compares with its latest version.
+	// ON CONFLICT locks the row, and compares the token with that in the latest version of the
+	// row.
 	affected, err := exec(ctx, `INSERT INTO fence (name, token) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET token = EXCLUDED.token
 WHERE fence.token <= EXCLUDED.token`, name, int64(token))
