@@ -14,14 +14,14 @@
 //		leader = records[0].Holds[0].Note
 //	}
 //
-// The metric leader of packages promhold and otelhold follows the lock, if their
+// The metric `leader` of packages promhold and otelhold follows the lock, if their
 // Options.Elections have its name.
 //
 // There is at most one leader under the conditions of package holdfast. If a leader cannot
-// reach the store, its term is over before the next one begins. A leader that was paused by
-// the system does not notice that before it runs again. After a forced unlock it is
-// notified at its next renewal, as docs/guarantees.md says. So let it send lock.Token with
-// each write, and have the resource refuse smaller tokens: see package fence.
+// reach the store, its term is over before the next one begins. A leader that was paused by the
+// system does not notice the end of its term before it runs again. After a forced unlock it is
+// notified at its next renewal, as docs/guarantees.md says. So let the leader send lock.Token
+// with each write, and have the resource refuse smaller tokens: see package fence.
 package elect
 
 import (
@@ -41,7 +41,7 @@ type Election struct {
 	mutex   *holdfast.Mutex
 	opts    []holdfast.Option
 	running atomic.Bool
-	term    atomic.Pointer[holdfast.Lock] // nil without a term
+	term    atomic.Pointer[holdfast.Lock] // nil while this process has no term
 }
 
 // New returns a candidacy for the lock m. It does no I/O. The options are those of each
@@ -50,20 +50,22 @@ func New(m *holdfast.Mutex, opts ...holdfast.Option) *Election {
 	return &Election{mutex: m, opts: opts}
 }
 
-// Run campaigns, and calls lead with each term that this process wins. The context of a term
-// ends with ctx, and when the lock is lost: lead must return then, as soon as it can.
+// Run campaigns, and calls the function `lead` with each term that this process wins. The
+// context of a term ends when ctx ends, and when the lock is lost. Then `lead` must return as
+// soon as it can.
 //
-// When lead returns after a loss, Run campaigns again, whatever lead returned. A new term
-// never begins before lead has returned from the old one.
+// When `lead` returns after a loss, Run campaigns again, whatever `lead` returned. A new term
+// never begins before `lead` has returned from the old one.
 //
-// When lead returns earlier, or because ctx has ended, this process resigns: Run releases
-// the lock, so that another process leads at once, and returns lead's error, joined with
-// that of the release if there is one. To campaign once more, call Run again. Run releases
-// the lock also if lead panics.
+// When `lead` returns without a loss, also because ctx has ended, this process resigns. Run
+// then releases the lock, so that another process leads at once, and returns the error of
+// `lead`. If the release fails, Run joins the error of the release with that of `lead`. To
+// campaign once more, call Run again. Run releases the lock also if `lead` panics.
 //
-// Without a term, Run returns the error of Lock: that of ctx if it has ended, ErrBusy with
-// the option Wait, or one that would come again, such as that of a store that refuses the
-// client. It returns an error at once while another Run of the same Election goes on.
+// If this process wins no term, Run returns the error of Lock. That is the error of ctx if ctx
+// has ended, ErrBusy after the time of the option Wait, or an error that does not go away by
+// waiting, such as that of a store that refuses the client. Run returns an error at once while
+// another Run of the same Election goes on.
 func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock *holdfast.Lock) error) error {
 	if !e.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("election %q: another Run of this Election has not returned", e.mutex.Name())
@@ -84,10 +86,10 @@ func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock
 	}
 }
 
-// Leading returns nil while this process leads. Otherwise it returns ErrNotLeading, or
-// ErrLost if the lock of a term is lost and lead has not returned yet. A process leads
-// until lead returns, also after ctx has ended. Leading does no I/O, and is cheap enough
-// for each request.
+// Leading returns nil while this process leads. Otherwise it returns ErrNotLeading, or ErrLost
+// if the lock of a term is lost and the function `lead` has not returned yet. A process leads
+// until `lead` returns, also after ctx has ended. Leading does no I/O, and is cheap enough for
+// each request.
 func (e *Election) Leading() error {
 	if term := e.term.Load(); term != nil {
 		return term.Err()
