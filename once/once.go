@@ -1,8 +1,8 @@
 // Package once lets one caller make a missing value, while callers in any number of processes
 // ask for it. A cache needs that if many ask at the same time for a key that has expired.
 //
-// The package has no cache of its own. Where values are kept, and when one is stale, is up
-// to the caller:
+// The package has no cache of its own. The caller decides where values are kept, and when a
+// value is stale:
 //
 //	price, err := once.Do(ctx, locker.Mutex("price/"+sku), get, fill)
 //	// get:  func(context.Context) (int, once.State, error)
@@ -21,29 +21,30 @@ type State int
 
 // The states of a value.
 const (
-	Missing State = iota // there is none, so callers wait for it
-	Stale                // there is one to return now, and one caller should make a new one
-	Fresh                // there is one, and nothing to do
+	Missing State = iota // there is no value, so callers wait for one
+	Stale                // there is a value to return now, and one caller should make a new one
+	Fresh                // there is a value, and nothing has to be done
 )
 
-// Do returns the value that get finds. If it is missing, one caller among all processes
-// holds m and runs fill, while the others wait. Each of them runs get again, and returns
-// what it finds. If the value is stale, one caller runs fill, and the others return the
-// stale value at once.
+// Do returns the value that the function `get` finds. If the value is missing, one caller among
+// all processes holds m and calls the function `fill`, while the others wait. Each of the
+// others then calls `get` again, and returns what it finds. If the value is stale, one caller
+// calls `fill`, and the others return the stale value at once.
 //
-// Fill makes the value, stores it where get finds it, and returns it. Its context ends with
-// ctx, and when the lock is lost. A process that was paused may write after others have
-// filled. To refuse that, store lock.Token beside the value, and let a write with a smaller
-// token change nothing.
+// The function `fill` makes the value, stores it where `get` finds it, and returns it. Its
+// context ends when ctx ends, and when the lock is lost. A process that was paused may write
+// after others have filled. To refuse that, store lock.Token beside the value, and let a write
+// with a smaller token change nothing.
 //
-// If fill fails, its caller gets the error, and the next waiter runs fill again. If each
-// fill fails, a hundred waiters run it one after the other: let fill store the failure for
-// a moment, as a value of its own, or give the option Wait.
+// If `fill` fails, its caller gets the error, and the next waiter calls `fill` again. If each
+// of these calls fails, a hundred waiters make them one after the other. To avoid that, let
+// `fill` store the failure for a moment, as a value of its own, or give the option Wait.
 //
-// If there is a stale value, Do returns it in place of an error of fill, of the lock or of
-// ctx. Let fill log its errors; Options.Observe of the Locker reports those of the store.
-// If the lock was lost while fill ran, the error is holdfast.ErrLost. An error of get is
-// returned.
+// If the first call of `get` fails, Do returns its error. If the last call of `get` that
+// succeeded found a stale value, Do returns that value in place of a later error: of `fill`, of
+// the lock, of ctx or of another `get`. So let `fill` log its errors; Options.Observe of the
+// Locker reports the errors of the store. If there is no stale value, and the lock was lost
+// while `fill` ran, the error is holdfast.ErrLost.
 //
 // The options are those of the lock. With Wait, Do returns ErrBusy if the value is missing
 // and the wait is over.
