@@ -5,9 +5,9 @@
 //	j := job.New(locker.Mutex("report"), report, holdfast.AtLeast(45*time.Second)) // due each minute
 //
 // A Job fits a scheduler by its methods: c.AddJob(spec, j) of robfig/cron and its forks,
-// gocron.NewTask(j.RunContext), or a call in a loop. For netresearch/go-cron with a
-// context, cron.FuncJobWithContext takes a function that calls RunContext; the error is
-// logged already.
+// gocron.NewTask(j.RunContext), or a call in a loop. For netresearch/go-cron with a context,
+// cron.FuncJobWithContext takes a function that calls RunContext, which has logged the error
+// already.
 package job
 
 import (
@@ -21,7 +21,7 @@ import (
 
 // Job is work under a lock. Any number of goroutines may run it: one at a time does the work.
 type Job struct {
-	// Logger gets a line for each error of a run, since most schedulers drop errors, and a
+	// Logger gets a line for each error of a run, because most schedulers drop errors, and a
 	// debug line for each run that is skipped. Default: slog.Default().
 	Logger *slog.Logger
 
@@ -30,21 +30,21 @@ type Job struct {
 	opts  []holdfast.Option
 }
 
-// New returns a Job that does work while it holds m. The options are those of each run.
-// Without AtLeast, a process whose clock is behind may do the work again as soon as the
-// first process has finished. With the option Wait a run waits for the holder; otherwise it
-// is skipped.
+// New returns a Job that calls the function `work` while it holds m. The options are those of
+// each run. Without AtLeast, a process whose clock is behind may do the work again as soon as
+// the first process has finished. With the option Wait, a run waits while another process holds
+// the lock. Without that option, the run is skipped then.
 func New(m *holdfast.Mutex, work func(context.Context, *holdfast.Lock) error, opts ...holdfast.Option) *Job {
 	return &Job{mutex: m, work: work, opts: append([]holdfast.Option{holdfast.Wait(0)}, opts...)}
 }
 
-// RunContext takes the lock, does the work, and releases the lock, also if the work panics.
-// The context of the work ends with ctx, and when the lock is lost. If the name is held,
-// the run is skipped: RunContext returns nil. It logs and returns every other error: that
-// of the work, ErrLost, that of a release that is not confirmed, or that of the store,
-// which may also stop responding during a Wait. If ctx ends before the work begins, as when
-// a scheduler shuts down, the error is logged as a debug line. RunContext does not repeat
-// work that failed. With AtLeast the name stays taken after a failure, too.
+// RunContext takes the lock, does the work, and releases the lock, also if the work panics. The
+// context of the work ends when ctx ends, and when the lock is lost. If the name is held, the
+// run is skipped: RunContext returns nil. It logs and returns every other error: the error of
+// the work, ErrLost, the error of a release that is not confirmed, or the error of the store. A
+// store that stops responding during a Wait also causes an error. If ctx ends before the work
+// begins, as when a scheduler shuts down, the error is logged as a debug line. RunContext does
+// not repeat work that failed. With AtLeast the name stays taken after a failure, too.
 func (j *Job) RunContext(ctx context.Context) error {
 	log := cmp.Or(j.Logger, slog.Default())
 	began := false
