@@ -53,9 +53,9 @@ func (s Session) SessionUnlock(ctx context.Context, _ *sql.Conn) error {
 // One is one lock for a program that passes no arguments to Lock and Unlock.
 type One struct{ locks *Locks }
 
-// NewOne returns a One that takes m. golang-migrate gives up a Lock after
-// Migrate.LockTimeout, and does not unlock it if it succeeds later. So give a holdfast.Wait
-// that is shorter, such as ten seconds for a LockTimeout of fifteen.
+// NewOne returns a One that takes m. golang-migrate gives up a Lock after Migrate.LockTimeout,
+// and does not unlock the lock if that Lock succeeds later. So give a holdfast.Wait that is
+// shorter, such as ten seconds for a LockTimeout of fifteen.
 func NewOne(m *holdfast.Mutex, opts ...holdfast.Option) One { return One{single(m, opts)} }
 
 // Lock is Locks.Lock. It returns ErrDeadlock while this One holds the lock.

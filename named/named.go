@@ -12,15 +12,15 @@
 //
 // Each Lock needs its Unlock, and an Unlock does not say which hold it ends. If a process has
 // several holds of a name, Unlock ends the oldest. A process has several only after a loss,
-// because none of these programs notices a loss while it works: the lost hold stays the
-// oldest until its Unlock, which returns ErrLost. If that Unlock never comes, the next one
-// ends the lost hold, and the hold after it has no Unlock. So when a lost hold has its
-// Unlock, the hold after it is not renewed any more: it is released at the end of its lease,
-// unless its own Unlock comes before.
+// because none of these programs notices a loss while it works: the lost hold stays the oldest
+// until its Unlock, which returns ErrLost. If that Unlock never comes, the Unlock of the next
+// hold ends the lost hold, and the next hold gets no Unlock. Therefore, after an Unlock of a
+// lost hold, the newest hold is not renewed any more. It is released at the end of its lease,
+// unless another Unlock ends it before.
 //
-// The options of each type are those of each Lock. With holdfast.Wait a Lock returns
-// ErrBusy when the wait is over; without it a Lock without a context waits without limit.
-// None of these programs is notified of a loss before Unlock.
+// The options that a constructor gets apply to each Lock of its value. With holdfast.Wait a
+// Lock returns ErrBusy when the wait is over; without it a Lock without a context waits without
+// limit. None of these programs is notified of a loss before Unlock.
 package named
 
 import (
@@ -80,9 +80,9 @@ func (t *Locks) TryLock(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// Unlock releases the oldest hold of that name. It returns ErrLost if that was lost, and an
-// error if there is none. It ignores ctx, which has often ended. Lock.Unlock has a time
-// limit of its own.
+// Unlock releases the oldest hold of that name. It returns ErrLost if that hold was lost, and
+// another error if there is no hold. It ignores ctx, which has often ended. Lock.Unlock has a
+// time limit of its own.
 func (t *Locks) Unlock(_ context.Context, name string) error {
 	t.mu.Lock()
 	holds := t.holds[name]
