@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ReleaseAll releases each of cs.
+// ReleaseAll releases each claim in cs, as Release does.
 func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	errs := make([]error, len(cs))
 	for i, c := range cs {
@@ -15,8 +15,8 @@ func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return errs
 }
 
-// StartRelease releases c before it returns. finish returns -1, because the number of waiters
-// that were notified is not known, and the error of the release.
+// StartRelease releases c before it returns. The function `finish` returns the error of the
+// release. Its number is -1, because it is not known how many waiters were notified.
 func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
 	err := b.Release(ctx, c)
 	return func() (int, error) { return -1, err }

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ForceUnlock ends the grant of h.Owner on name and notifies waiters. Until the lease
-// would have ended, and for at least 5 s, Renew and Release of the owner return
-// driver.ReasonForced, with the reason as the detail. If h.Owner does not hold name any
-// more, ForceUnlock changes nothing and returns driver.ErrGone.
+// ForceUnlock ends the grant of h.Owner on the lock `name` and notifies waiters. Until the
+// lease would have ended, and for at least 5 s, Renew and Release of the owner return
+// driver.ReasonForced, with the given reason in the detail. If h.Owner does not hold the lock
+// any more, ForceUnlock changes nothing and returns driver.ErrGone.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -53,10 +53,10 @@ func (b *Backend) ForceReasons(ctx context.Context, over []admin.Ended) ([]strin
 	return why, nil
 }
 
-// Drop deletes all data of name, as if an operator had deleted them in a store: grants, the
+// Drop deletes all data of the name, as if an operator had deleted them in a store: grants, the
 // queue, the permits of a semaphore, the count of a latch. It notifies waiters. It returns
-// false if there were no data. Use it in tests of a lost lock: Renew and Release of the
-// holders return driver.ReasonDeleted for the rest of their lease, and for at least 5 s.
+// false if there were no data. Use it in tests of a lost lock: Renew and Release of the holders
+// return driver.ReasonDeleted for the rest of their lease, and for at least 5 s.
 func (b *Backend) Drop(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -16,10 +16,11 @@ type answer struct {
 	until time.Time
 }
 
-// SetCount sets the count of the latch name to n and returns true. It returns false, and
-// changes nothing, if the count is not 0. A repetition with the same call within 5 s
-// returns the first result. It returns driver.ErrMismatch if name is in use for something
-// else, and driver.ErrRefused if n is less than 1.
+// SetCount sets the count of the latch `name` to n and returns true. It returns false, and
+// changes nothing, if the count is not 0. The parameter `call` identifies this call: a
+// repetition with the same value within 5 s returns the first result. SetCount returns
+// driver.ErrMismatch if the name is in use for something else, and driver.ErrRefused if n is
+// less than 1.
 func (b *Backend) SetCount(ctx context.Context, name, call string, n int64) (bool, error) {
 	if err := ended(ctx); err != nil {
 		return false, err
@@ -47,10 +48,10 @@ func (b *Backend) SetCount(ctx context.Context, name, call string, n int64) (boo
 	return e == nil, nil
 }
 
-// CountDown lowers the count of the latch name by one. At 0 the latch opens, and waiters
-// are notified. On an open latch it changes nothing. A repetition with the same call
-// within 5 s has no effect. It returns driver.ErrMismatch if name is in use for something
-// else.
+// CountDown lowers the count of the latch `name` by one. At 0 the latch opens, and waiters are
+// notified. On an open latch CountDown changes nothing. The parameter `call` identifies this
+// call: a repetition with the same value within 5 s has no effect. CountDown returns
+// driver.ErrMismatch if the name is in use for something else.
 func (b *Backend) CountDown(ctx context.Context, name, call string) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -77,8 +78,8 @@ func (b *Backend) CountDown(ctx context.Context, name, call string) error {
 	return nil
 }
 
-// Count returns the count of the latch name; 0 means that it is open or was never set. It
-// returns driver.ErrMismatch if name is in use for something else.
+// Count returns the count of the latch `name`; 0 means that the latch is open or was never set.
+// It returns driver.ErrMismatch if the name is in use for something else.
 func (b *Backend) Count(ctx context.Context, name string) (int64, error) {
 	if err := ended(ctx); err != nil {
 		return 0, err
@@ -92,14 +93,15 @@ func (b *Backend) Count(ctx context.Context, name string) (int64, error) {
 	return e.count, nil
 }
 
-// answered returns the answer to an earlier call with the ID call, if the Backend remembers it.
+// answered returns the answer to an earlier call with the same value of `call`, if the Backend
+// remembers it.
 func (b *Backend) answered(name, call string, now time.Time) (answer, bool) {
 	a, ok := b.answers[callID{name, call}]
 	return a, ok && now.Before(a.until)
 }
 
-// LatchWaiter returns a Waiter whose Wait returns when the latch name opens. The first
-// Wait returns at once.
+// LatchWaiter returns a Waiter whose Wait returns when the latch `name` opens. The first Wait
+// returns at once.
 func (b *Backend) LatchWaiter(name string) driver.Waiter {
 	return &latchWaiter{backend: b, name: name}
 }
@@ -109,7 +111,7 @@ func (b *Backend) LatchWaiter(name string) driver.Waiter {
 type latchWaiter struct {
 	backend *Backend
 	name    string
-	opens   <-chan struct{} // closed when the latch opens; nil: the next Wait returns at once
+	opens   <-chan struct{} // closed when the latch opens; nil means that the next Wait returns at once
 }
 
 // Wait returns nil as the error when the latch has opened since Wait last returned. It returns

@@ -39,7 +39,7 @@ func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Reco
 	}
 }
 
-// names returns the names in use that begin with prefix, in order.
+// names returns the names in use that begin with the prefix, in order.
 func (b *Backend) names(prefix string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +54,7 @@ func (b *Backend) names(prefix string) []string {
 	return names
 }
 
-// Get returns the Records of names, all at the same instant. Record.Listeners is -1.
+// Get returns the Records of the names, all at the same instant. Record.Listeners is -1.
 func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, err
 	return records, nil
 }
 
-// Describe returns the Record of name, as Get does. There are no keys. Detail.Token is 0,
+// Describe returns the Record of the name, as Get does. There are no keys. Detail.Token is 0,
 // because one counter serves all names; the holds have tokens.
 func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
 	records, err := b.Get(ctx, name)
@@ -86,7 +86,7 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 func (e *resource) record(now time.Time) admin.Record {
 	r := admin.Record{
 		Kind: e.listed(), Holders: len(e.grants), Waiting: len(e.queue), Count: e.count,
-		Remaining: -1, // stays for a semaphore and a latch
+		Remaining: -1, // a semaphore and a latch keep this value, because they have no end
 	}
 	if e.kind == semaphore {
 		r.Permits, r.Free = e.permits, e.permits-len(e.grants)

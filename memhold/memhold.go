@@ -32,11 +32,11 @@ import (
 // that is not open, stay until Drop.
 type Backend struct {
 	mu         sync.Mutex
-	resources  map[string]*resource  // by name; an expired one stays until it is read
+	resources  map[string]*resource  // by name; an expired resource stays until it is read
 	tombstones map[claimID]tombstone // of claims that are gone
 	answers    map[callID]answer     // to calls on latches
 	last       uint64                // the last fencing token, over all names
-	calls      int                   // since begin last removed expired data
+	calls      int                   // the number of calls since begin last removed expired data
 	log        eventLog
 
 	listeners map[*listener]struct{}
@@ -82,8 +82,8 @@ func (b *Backend) Info() driver.Info {
 	}
 }
 
-// Try grants c if it can be granted beside the present grants, or if its owner holds
-// already. A repeated grant never shortens the lease. It sets the hold count to c.Count and
+// Try grants c if it can be granted beside the present grants, or if its owner holds the name
+// already. A repeated grant never shortens the lease. Try sets the hold count to c.Count and
 // reserves a new block of tokens. The first token of a block is the larger one of two numbers:
 // the time in microseconds since 1970, and the last token of all names plus one. So the tokens
 // of a process are usually larger than those of earlier processes, too.
@@ -103,8 +103,8 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 	return b.try(c, b.begin())
 }
 
-// TryAll tries cs one after the other, all at the same instant. It returns for each claim the
-// result that Try would return.
+// TryAll tries the claims one after the other, all at the same instant. It returns for each
+// claim the result that Try would return.
 func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	answers := make([]driver.Attempt, len(cs))
 	err := ended(ctx)

@@ -6,11 +6,11 @@ import "context"
 type listener struct {
 	client string
 	ended  []uint64      // Claim.Seq of grants of which the client was not notified yet
-	some   chan struct{} // capacity 1: receives when a grant is added to ended
+	some   chan struct{} // capacity 1: gets a value when a grant is added to the field `ended`
 }
 
-// Notify calls hint with the Claim.Seq of each grant of client that ForceUnlock or Drop ends.
-// It returns the error of ctx when ctx ends.
+// Notify calls the function `hint` with the Claim.Seq of each grant of the client that
+// ForceUnlock or Drop ends. It returns the error of ctx when ctx ends.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if err := ended(ctx); err != nil {
 		return err

@@ -20,8 +20,8 @@ type place struct {
 	woken chan struct{}
 }
 
-// position returns how many claims are before c. It adds c to the queue if it is not there
-// yet, and extends the time for which it keeps its place.
+// position returns how many claims are before c. It adds c to the queue if c is not there yet,
+// and extends the time for which c keeps its place.
 func (e *resource) position(c driver.Claim, now time.Time) int {
 	i := e.find(c.Owner)
 	if i < 0 {
@@ -43,14 +43,14 @@ func (e *resource) find(owner string) int {
 	return slices.IndexFunc(e.queue, func(p *place) bool { return p.owner == owner })
 }
 
-// leave removes owner from the queue.
+// leave removes the place of `owner` from the queue.
 func (e *resource) leave(owner string) {
 	e.dequeue(func(p *place) bool { return p.owner == owner })
 }
 
-// dequeue removes the places for which gone returns true from the queue. It wakes their claims,
-// because a claim that still waits needs a new place. If the queue then has another first
-// claim, dequeue wakes that claim, too.
+// dequeue removes from the queue the places for which the function `gone` returns true. It
+// wakes their claims, because a claim that still waits needs a new place. If the queue then has
+// another first claim, dequeue wakes that claim, too.
 func (e *resource) dequeue(gone func(*place) bool) {
 	if len(e.queue) == 0 {
 		return
@@ -68,7 +68,7 @@ func (e *resource) dequeue(gone func(*place) bool) {
 	}
 }
 
-// wakeFirst wakes the first of the queue.
+// wakeFirst wakes the first claim in the queue.
 func (e *resource) wakeFirst() {
 	if len(e.queue) > 0 {
 		e.queue[0].wake()

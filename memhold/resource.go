@@ -36,8 +36,8 @@ type resource struct {
 	kind    kind
 	grants  []*grant // in the order in which they were given
 	queue   []*place // fair claims that wait, in the order in which they came
-	permits int      // of a semaphore
-	count   int64    // of a latch
+	permits int      // the number of all permits of a semaphore
+	count   int64    // the count of a latch
 	freed   chan struct{}
 }
 

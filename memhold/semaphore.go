@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Resize sets the number of all permits of the semaphore name. It creates the semaphore if it
+// Resize sets the number of all permits of the semaphore `name`. It creates the semaphore if it
 // does not exist, and notifies waiters if the number became larger. If more permits are held
-// than the new number, their holders keep them, and no other permit is granted until enough
-// are released. Resize returns driver.ErrMismatch if name is in use for another kind, and
-// driver.ErrRefused if permits is negative.
+// than the new number, their holders keep them, and no other permit is granted until enough are
+// released. Resize returns driver.ErrMismatch if the name is in use for another kind, and
+// driver.ErrRefused if the new number is negative.
 func (b *Backend) Resize(ctx context.Context, name string, permits int) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -37,9 +37,10 @@ func (b *Backend) Resize(ctx context.Context, name string, permits int) error {
 	return nil
 }
 
-// Permits returns the total number of permits of the semaphore name, and the number of free
-// ones, which is negative if more permits are held than the total. Both are 0 if there is no
-// such semaphore. It returns driver.ErrMismatch if name is in use for another kind.
+// Permits returns the number of all permits of the semaphore `name`, and the number of free
+// permits. The second is negative if more permits are held than there are. Both are 0 if there
+// is no such semaphore. Permits returns driver.ErrMismatch if the name is in use for another
+// kind.
 func (b *Backend) Permits(ctx context.Context, name string) (total, free int, err error) {
 	if err := ended(ctx); err != nil {
 		return 0, 0, err

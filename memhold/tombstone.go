@@ -26,8 +26,8 @@ type tombstone struct {
 }
 
 // begin begins a call and returns the time. It also removes all expired resources, tombstones
-// and answers, but only once in as many calls as there are of them, so that a call checks one
-// of them on average.
+// and answers. If the number of all of these is N, begin does so only once in N calls, so that
+// a call checks one of them on average.
 func (b *Backend) begin() time.Time {
 	now := time.Now()
 	b.calls++
@@ -51,7 +51,7 @@ func (b *Backend) begin() time.Time {
 	return now
 }
 
-// revoke ends the grant g of name, although its owner has not released it. It remembers the
+// revoke ends the grant g of the name, although its owner has not released it. It remembers the
 // reason until the lease would have ended, and for at least rememberFor.
 func (b *Backend) revoke(name string, e *resource, g *grant, now time.Time, why driver.Reason, detail string) {
 	e.remove(g)
@@ -71,8 +71,8 @@ func (b *Backend) abandon(c driver.Claim, now time.Time) {
 	b.tombstones[idOf(c)] = m
 }
 
-// gone returns why nothing of c is left. If its grant was revoked, gone returns that reason,
-// even if another owner holds the name.
+// gone returns why nothing of c is left. If its grant was revoked, gone returns the reason of
+// revoke, even if another owner holds the name.
 func (b *Backend) gone(c driver.Claim, now time.Time) *driver.GoneError {
 	if m := b.tombstones[idOf(c)]; m.reason != "" && now.Before(m.until) {
 		return &driver.GoneError{Reason: m.reason, Detail: m.detail}

@@ -21,7 +21,7 @@ func (b *Backend) Waiter(driver.Claim) driver.Waiter { return waiter{} }
 // waiter has no state: the Outcome has all that it needs.
 type waiter struct{}
 
-// Wait returns nil as the error when another try may be granted. The parameter last is the
+// Wait returns nil as the error when another try may be granted. The parameter `last` is the
 // Outcome of the try that was refused. Wait returns the error of ctx when ctx ends.
 func (waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
