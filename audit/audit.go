@@ -1,15 +1,15 @@
-// Package audit writes the events of a program's locks to the event log of their store,
-// for operators: waits, grants, releases, losses and forced unlocks. It is an observer of
-// the Locker:
+// Package audit writes the events of a program's locks to the event log of their store, for
+// operators: waits, grants, releases, losses and forced unlocks. A Writer is an observer of the
+// Locker:
 //
 //	log := audit.New(store, nil)
 //	locker := holdfast.New(store, &holdfast.Options{Observe: log.Observe})
 //	...
 //	err := log.Flush(ctx) // before the program ends, after Drain
 //
-// admin.Console.Log reads the log, and so do `holdfast tail` and the dashboard.
-// It takes one small call a second while there are events. No lock waits for it or
-// depends on it. If a call fails, its entries are missing.
+// admin.Console.Log reads the log, and so do `holdfast tail` and the dashboard. A Writer makes
+// one small call a second while there are events. No lock waits for it or depends on it. If a
+// call fails, its entries are missing in the log.
 package audit
 
 import (
@@ -28,7 +28,8 @@ import (
 )
 
 const (
-	// every is how often entries are written, and writeLimit bounds one such call.
+	// The constant `every` is how often entries are written, and writeLimit bounds one such
+	// call.
 	every      = time.Second
 	writeLimit = time.Second
 
@@ -60,7 +61,7 @@ type Writer struct {
 
 	mu      sync.Mutex
 	pending []admin.Entry
-	room    float64 // how many more entries may be written that are not rare
+	room    float64 // how many more entries of types that are not rare may be written
 	counted time.Time
 	missed  int
 	last    admin.Client // the client of the entry that was missed last
@@ -94,8 +95,8 @@ func (w *Writer) Observe(_ context.Context, e holdfast.Event) {
 	}
 }
 
-// Forced adds an entry: this program ended the hold h of name with a forced unlock, for
-// the given reason. See admin.Console.ForceUnlock.
+// Forced adds an entry, which says that this program ended the hold h of the lock `name` with a
+// forced unlock, for the given reason. See admin.Console.ForceUnlock.
 func (w *Writer) Forced(name string, h admin.Holder, reason string) {
 	w.add(admin.Entry{
 		Type: admin.EntryForced, Name: name, Owner: h.Owner, Reason: reason, Client: admin.Client{Note: w.options.Note},
@@ -109,7 +110,8 @@ func (w *Writer) Flush(ctx context.Context) error {
 	return w.writes.Wait(ctx)
 }
 
-// entryOf returns the entry for an event. ok is false if the log does not need it.
+// entryOf returns the entry for an event. The result `ok` is false if the log does not need an
+// entry.
 func entryOf(e holdfast.Event) (entry admin.Entry, ok bool) {
 	entry = admin.Entry{Name: e.Name, Token: e.Token, Owner: e.Owner}
 	switch {
@@ -123,7 +125,7 @@ func entryOf(e holdfast.Event) (entry admin.Entry, ok bool) {
 		entry.Type, entry.Left = admin.EntryRenewedLate, e.Remaining
 	case e.Type == holdfast.EventRelease && e.Err == nil:
 		entry.Type, entry.HeldFor = admin.EntryReleased, e.HeldFor
-	case e.Type == holdfast.EventRelease && !errors.Is(e.Err, holdfast.ErrLost): // which EventLoss reports
+	case e.Type == holdfast.EventRelease && !errors.Is(e.Err, holdfast.ErrLost): // EventLoss reports a lost lock
 		entry.Type, entry.HeldFor, entry.Reason = admin.EntryReleased, e.HeldFor, "not confirmed"
 	case e.Type == holdfast.EventLoss:
 		entry.Type, entry.HeldFor, entry.Reason = admin.EntryLost, e.HeldFor, string(e.Reason)
@@ -145,7 +147,7 @@ func entryOf(e holdfast.Event) (entry admin.Entry, ok bool) {
 	return entry, true
 }
 
-// add adds entry, if the limits allow that, and otherwise counts it as missed.
+// add adds an entry, if the limits allow that, and otherwise counts it as missed.
 func (w *Writer) add(entry admin.Entry) {
 	entry.At = time.Now()
 	w.mu.Lock()
@@ -162,7 +164,8 @@ func (w *Writer) add(entry admin.Entry) {
 	}
 }
 
-// fits reports whether the limits allow entry, and if so counts it. The caller holds w.mu.
+// fits reports whether the limits allow the entry. If they do, it counts the entry. The caller
+// holds w.mu.
 func (w *Writer) fits(entry admin.Entry) bool {
 	if entry.Type.Rare() {
 		return len(w.pending) < most+rareRoom
