@@ -12,7 +12,7 @@ import (
 // Console shows the locks of one store, and ends holds. Any number of goroutines may use
 // it. It needs no Close.
 type Console struct {
-	source Source // nil: the store is not a Source
+	source Source // nil if the store is not a Source
 	info   driver.Info
 }
 
@@ -62,10 +62,10 @@ func (c *Console) List(ctx context.Context, f Filter) iter.Seq2[Record, error] {
 	}
 }
 
-// Get returns one Record for each of names, in the same order, for every kind of lock. The
-// Record of a free name has no Kind. If a name is in use for something that is not a lock,
-// its Record has KindOther. The names are not read at the same instant. Get is cheap enough
-// to refresh a page of locks each second.
+// Get returns one Record for each of the names, in the same order, for every kind of lock. The
+// Record of a free name has no Kind. If a name is in use for something that is not a lock, its
+// Record has KindOther. The names are not read at the same instant. Get is cheap enough to
+// refresh a page of locks each second.
 //
 // If some names could not be read, the error is not nil, these names have KindUnknown,
 // and the other Records are valid.
@@ -84,7 +84,7 @@ func (c *Console) Get(ctx context.Context, names ...string) ([]Record, error) {
 	return records, nil
 }
 
-// Describe returns everything that the store has of name, with its keys.
+// Describe returns everything that the store has of one name, with the keys of that name.
 func (c *Console) Describe(ctx context.Context, name string) (Detail, error) {
 	err := c.check(name)
 	var detail Detail
@@ -106,9 +106,10 @@ func (r *Record) keep() {
 	}
 }
 
-// ForceUnlock ends exactly the hold h of name, as Get returned it, although its holder
-// has not released it. It notifies waiters, and the holder with the reason. If h has
-// ended or changed, it changes nothing and returns an error that is driver.ErrGone.
+// ForceUnlock ends exactly the hold h of the lock `name`, as Get returned it, although its
+// holder has not released it. It notifies the waiters. It also notifies the holder, with the
+// reason. If h has ended or changed, ForceUnlock changes nothing and returns an error that is
+// driver.ErrGone.
 //
 // A Redisson client that released the lock and took it again in the same thread looks
 // like one that never released it.
@@ -126,11 +127,11 @@ func (c *Console) ForceUnlock(ctx context.Context, name string, h Holder, reason
 	return nil
 }
 
-// ForceReasons returns one reason for each hold in ended, in the same order. The reason is
-// the text that this or another program gave to ForceUnlock. It is "" for a hold that ended
-// in another way, or that ended longer ago than its lease and some seconds. Use it if you
-// poll Get and find that a hold has ended. If it returns an error, some reasons may be
-// missing.
+// ForceReasons returns one reason for each hold in the parameter `ended`, in the same order.
+// The reason is the text that this or another program gave to ForceUnlock. It is "" for a hold
+// that ended in another way, or that ended longer ago than its lease and some seconds. Use
+// ForceReasons if you poll Get and find that a hold has ended. If it returns an error, some
+// reasons may be missing.
 func (c *Console) ForceReasons(ctx context.Context, ended []Ended) ([]string, error) {
 	names := make([]string, len(ended))
 	for i, e := range ended {

@@ -6,10 +6,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// LogFilter selects entries of the event log. If After is set, these are the entries after
-// the entry with that ID. If After is empty, these are the entries of the period Last before
-// now. Limit is the maximal number of entries. A Limit of 0 means 1000 for a Source, and no
-// limit for a Console.
+// LogFilter selects entries of the event log. If After is set, the filter selects the entries
+// that follow the entry with that ID. If After is empty, it selects the entries of the period
+// before now that is as long as Last says. Limit is the maximal number of entries. A Limit of 0
+// means 1000 for a Source, and no limit for a Console.
 type LogFilter struct {
 	Last  time.Duration
 	After string
@@ -28,7 +28,7 @@ const (
 	EntryReleased    EntryType = "released"     // the client has released the lock
 	EntryLost        EntryType = "lost"         // the client has lost the lock
 	EntryForced      EntryType = "forced"       // the client has ended a hold of another client
-	EntryMissed      EntryType = "missed"       // Count entries were not written
+	EntryMissed      EntryType = "missed"       // some entries were not written; Entry.Count is their number
 )
 
 // Rare reports whether entries of this type are rare and important: losses, forced holds,
@@ -46,17 +46,17 @@ type Entry struct {
 	Type   EntryType
 	At     time.Time // by the clock of the reading process, with an error of about a network delay
 	Client Client    // set by ReadLog
-	Note   string    // likewise
+	Note   string    // set by ReadLog: the note of the client
 
 	Name  string
 	Kind  Kind
 	Mode  driver.Mode
 	Token uint64
 
-	Waited  time.Duration // acquired, gave-up
-	HeldFor time.Duration // released, lost
+	Waited  time.Duration // acquired, gave-up: how long the client waited
+	HeldFor time.Duration // released, lost: how long the client held the lock
 	Left    time.Duration // renewed-late: the rest of the lease before the renewal
 	Owner   string        // the owner of the hold, as in Holder.Owner; "" if there is none
 	Reason  string        // lost: a driver.Reason; forced: the given reason; released: "not confirmed"
-	Count   int           // missed
+	Count   int           // missed: the number of entries that were not written
 }

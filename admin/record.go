@@ -16,29 +16,30 @@ type Record struct {
 	Name string
 	Kind Kind
 
-	// Holds are the holds, at most some dozens; Holders is the number of all. If nobody holds
-	// a name, but it stays taken after its release, Holders is 0 and Holds has one entry, see
-	// Holder.Kept. List yields a name without holds only if the store has something else of
+	// Holds are the holds, at most some dozens; Holders is the number of all holds. If nobody
+	// holds a name, but it stays taken after its release, Holders is 0 and Holds has one entry,
+	// see Holder.Kept. List yields a name without holds only if the store has something else of
 	// it: waiters, free permits, a count.
 	Holds   []Hold
 	Holders int
 
-	// Waiters are the waiters in the queue of a fair lock, in their order, at most some
-	// dozens; Waiting is the number of all.
+	// Waiters are the waiters in the queue of a fair lock, in their order, at most some dozens;
+	// Waiting is the number of all waiters.
 	Waiters []Waiter
 	Waiting int
 
-	// Listeners is the number of clients that listen for a release. About as many
-	// processes wait, each with any number of goroutines or threads. Waiters in a queue
-	// are not included. It is -1 if the store does not know it.
+	// Listeners is the number of clients that listen for a release. About as many processes
+	// wait, each with any number of goroutines or threads. Waiters in a queue are not included.
+	// It is -1 if the store does not know the number.
 	Listeners int
 
 	Permits int   // KindSemaphore: the number of all permits; 0 if unknown
 	Free    int   // KindSemaphore: the number of free permits; negative if more are held than there are
 	Count   int64 // KindLatch: the count; KindCounter: the number
 
-	// Remaining is how long the store will keep the record. It is negative if the record has
-	// no end, or RemainingUnknown. Hold.Remaining is the rest of the lease of one hold.
+	// Remaining is how long the store will keep the record. It is negative if the record has no
+	// end. It is RemainingUnknown if there is an end that the store does not report.
+	// Hold.Remaining is the rest of the lease of one hold.
 	Remaining time.Duration
 }
 
@@ -47,11 +48,12 @@ type Holder struct {
 	Owner     string        // driver.Claim.Owner, or the value that another library wrote
 	Note      string        // a text for people
 	Holds     int           // the hold count
-	Remaining time.Duration // the rest of its lease; negative if it has no end, or RemainingUnknown
+	Remaining time.Duration // the rest of its lease; negative if the lease has no end; RemainingUnknown if the store does not report it
 }
 
-// Kept reports whether nobody holds the name: it was released, but stays taken for Remaining,
-// see driver.Caps.AtLeast. Note is that of the last holder. ForceUnlock frees the name.
+// Kept reports whether nobody holds the name: it was released, but stays taken for the time in
+// Remaining, see driver.Caps.AtLeast. Note is that of the last holder. ForceUnlock frees the
+// name.
 func (h Holder) Kept() bool { return driver.Kept(h.Owner) }
 
 // Hold is a Holder with the details that a list shows.
@@ -59,11 +61,11 @@ type Hold struct {
 	Holder // the parameter of ForceUnlock
 
 	Mode driver.Mode
-	// Token and HeldFor belong to the present holder. If a process passes the lock on
-	// between its goroutines, they may be a few seconds old. They are 0 if the store does
-	// not know them; it may get them when a hold is some seconds old.
+	// Token and HeldFor belong to the present holder. If a process passes the lock on between
+	// its goroutines, they may be a few seconds old. They are 0 if the store does not know
+	// them. Some stores know them only when a hold is some seconds old.
 	Token   uint64        // the fencing token
-	HeldFor time.Duration // how long that holder has held the lock
+	HeldFor time.Duration // how long the present holder has held the lock
 	Client  Client
 }
 
@@ -72,7 +74,7 @@ type Waiter struct {
 	Owner     string
 	Note      string        // a text for people
 	Mode      driver.Mode   // the mode in which it wants the lock
-	Remaining time.Duration // the time after which it loses its place without a renewal, or RemainingUnknown
+	Remaining time.Duration // the time after which it loses its place without a renewal; RemainingUnknown if the store does not report it
 	Client    Client
 }
 
@@ -103,7 +105,7 @@ type Detail struct {
 // ClientWait is a client with goroutines that wait for a name.
 type ClientWait struct {
 	Client Client
-	Mode   driver.Mode   // the mode in which they want the lock
+	Mode   driver.Mode   // the mode in which these goroutines want the lock
 	Waited time.Duration // the longest waiting time of these goroutines; the real time may be longer
 	Count  int           // how many goroutines wait
 }
@@ -112,6 +114,6 @@ type ClientWait struct {
 type Key struct {
 	Name      string
 	Type      string        // the store's name for the type: "hash", "string", "zset", "list"
-	Remaining time.Duration // the time until it ends; negative if it has no end, or RemainingUnknown
+	Remaining time.Duration // the time until the key ends; negative if it has no end; RemainingUnknown if the store does not report it
 	Value     string        // text on one or more lines; a long value is cut, and unprintable bytes are escaped
 }

@@ -5,7 +5,7 @@
 //	records, err := console.Get(ctx, "deploy/prod")
 //	err = console.ForceUnlock(ctx, "deploy/prod", records[0].Holds[0].Holder, "runner 7 is gone")
 //
-// It needs no Locker. A store must implement Source; package admintest is its
+// A Console needs no Locker. A store must implement Source; package admintest is its
 // specification.
 package admin
 
@@ -27,42 +27,42 @@ type Source interface {
 	// may be missing or outdated. It reads a few keys at a time and yields them, so the
 	// first records come at once.
 	//
-	// If it did not read everything, the last pair has an error: ErrIncomplete when it
-	// has read f.Keys keys, ctx's error when ctx ended, or the error of the store. All
-	// records before it are valid.
+	// If it did not read everything, the last pair has an error: ErrIncomplete when it has read
+	// f.Keys keys, ctx's error when ctx ended, or the error of the store. All records before
+	// the error are valid.
 	List(ctx context.Context, f Filter) iter.Seq2[Record, error]
 
-	// Get returns one Record for each of names, in the same order. The Record of a free
-	// name has no Kind. If a name is in use for something that is not a lock, its Record
-	// has KindOther. The names are not read at the same instant. It costs the store a few
-	// commands for each name, so a page of rows can be read each second. If some names
-	// could not be read, the error is not nil, these names have KindUnknown, and the
-	// other Records are valid.
+	// Get returns one Record for each of the names, in the same order. The Record of a free
+	// name has no Kind. If a name is in use for something that is not a lock, its Record has
+	// KindOther. The names are not read at the same instant. It costs the store a few commands
+	// for each name, so a page of rows can be read each second. If some names could not be
+	// read, the error is not nil, these names have KindUnknown, and the other Records are
+	// valid.
 	Get(ctx context.Context, names ...string) ([]Record, error)
 
 	// Describe returns everything that the store has of one name.
 	Describe(ctx context.Context, name string) (Detail, error)
 
-	// ForceUnlock ends exactly the hold h of name, as Get returned it. It records the
-	// reason, and notifies waiters and the holder. If that hold has ended or changed, it
-	// changes nothing and returns driver.ErrGone.
+	// ForceUnlock ends exactly the hold h of the lock `name`, as Get returned it. It records
+	// the reason, and notifies waiters and the holder. If that hold has ended or changed,
+	// ForceUnlock changes nothing and returns driver.ErrGone.
 	ForceUnlock(ctx context.Context, name string, h Holder, reason string) error
 
-	// ForceReasons returns one reason for each hold in ended. The reason is the text that
-	// was given to ForceUnlock. It is "" if the hold ended in another way, or too long
-	// ago. It may cost the store a command for each hold. If it returns an error, some
-	// answers may be missing. An owner may hold the same name twice, one after the other.
-	// Then the reason of the first hold may be returned for the second.
+	// ForceReasons returns one reason for each hold in the parameter `ended`. The reason is the
+	// text that was given to ForceUnlock. It is "" if the hold ended in another way, or too
+	// long ago. It may cost the store a command for each hold. If it returns an error, some
+	// answers may be missing. An owner may hold the same name twice, one after the other. Then
+	// the reason of the first hold may be returned for the second.
 	ForceReasons(ctx context.Context, ended []Ended) ([]string, error)
 
-	// AppendLog adds entries of the client by to the event log; only by.ID and by.Note
-	// are used. It is called about once a second. After an error some entries may be
-	// missing; they are not sent again. Without entries it does no I/O, and returns nil
-	// if the store has an event log.
+	// AppendLog adds entries to the event log. The parameter `by` is the client that reports
+	// them; only its ID and Note are used. AppendLog is called about once a second. After an
+	// error some entries may be missing; they are not sent again. Without entries it does no
+	// I/O, and returns nil if the store has an event log.
 	AppendLog(ctx context.Context, by Client, entries []Entry) error
 
-	// ReadLog returns entries of all clients in the order of writing, which is about a
-	// second after the events.
+	// ReadLog returns entries of all clients, in the order in which they were written. Clients
+	// write them about a second after the events.
 	ReadLog(ctx context.Context, f LogFilter) ([]Entry, error)
 }
 
@@ -90,7 +90,7 @@ type Filter struct {
 	// no limit.
 	Pace int
 
-	// Counters also lists bare numbers, as KindCounter, if the store cannot tell a latch
-	// from another number.
+	// Counters means that List also yields bare numbers, as KindCounter, if the store cannot
+	// tell a latch from another number.
 	Counters bool
 }
