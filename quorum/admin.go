@@ -63,8 +63,8 @@ func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Reco
 	}
 }
 
-// Get returns the state of names at a majority of the members. A name whose hold only a
-// minority of the members has counts as free.
+// Get returns the state of the names at a majority of the members. A name counts as free if
+// only a minority of the members has a hold of it.
 func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	answers, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) ([]admin.Record, error) {
 		return s.Get(ctx, names...)
@@ -86,8 +86,8 @@ func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, err
 	return records, err
 }
 
-// Describe returns the state of name at a majority, and the keys of all members. The name
-// of each key begins with its member.
+// Describe returns the state of the name at a majority of the members, and the keys at all
+// members. The name of each key begins with the label of its member.
 func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
 	details, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (admin.Detail, error) {
 		return s.Describe(ctx, name)
@@ -181,7 +181,8 @@ func errNoLog() error {
 }
 
 // restLeast is the shortest time that askAll waits for the other members after a majority has
-// answered. If the majority took longer, askAll waits for that time again.
+// answered. If the majority needed longer than restLeast, askAll waits for the other members as
+// long as the majority needed.
 const restLeast = 100 * time.Millisecond
 
 // askAll asks all members at the same time, and returns their answers in the order of the
@@ -223,9 +224,9 @@ func askAll[T any](ctx context.Context, b *Backend, ask func(context.Context, ad
 	return answers, errors.Join(errs...)
 }
 
-// merge returns one record of name from the records of the members. It has the holds that a
-// majority of the members has. The remaining time of a hold is that for which a majority will
-// have it.
+// merge returns one record of the name, made from the records of the members. That record has
+// the holds that a majority of the members has. Remaining of a hold is the time for which a
+// majority will keep the hold.
 func (b *Backend) merge(name string, copies []admin.Record) admin.Record {
 	merged := admin.Record{Name: name}
 	holds, kinds := map[string][]admin.Hold{}, map[admin.Kind]int{}
@@ -255,7 +256,7 @@ func (b *Backend) merge(name string, copies []admin.Record) admin.Record {
 	return merged
 }
 
-// mergeHold returns one hold from the holds that members have of the same owner.
+// mergeHold returns one hold, made from the holds of the same owner at several members.
 func (b *Backend) mergeHold(same []admin.Hold) admin.Hold {
 	last := func(field func(admin.Hold) time.Duration) time.Duration {
 		all := make([]time.Duration, len(same))

@@ -15,12 +15,12 @@ func callTimeout(ctx context.Context, ttl time.Duration) time.Duration {
 	if !ok {
 		return min(max(ttl/20, least), 250*time.Millisecond)
 	}
-	// The core gives a call more time after each one without an answer.
+	// The core gives a call more time after each call without an answer.
 	return max(min(time.Until(deadline)/2, max(ttl/4, 2*least), 2*time.Second), time.Millisecond)
 }
 
-// grace returns how long a call waits for slow nodes, which did not answer the last time, if
-// the other nodes are a majority.
+// grace returns how long a call waits for slow nodes, if the other nodes are a majority. A slow
+// node is one that did not answer its last call.
 func grace(callTimeout time.Duration) time.Duration { return callTimeout / 8 }
 
 // reply is the answer of one node.
@@ -30,7 +30,7 @@ type reply[T any] struct {
 }
 
 // flight is the state that the calls of one ask share. The last call that ends cancels the
-// context of all.
+// context of all these calls.
 type flight struct {
 	cancel context.CancelFunc
 	left   atomic.Int64
@@ -42,11 +42,12 @@ func (f *flight) land() {
 	}
 }
 
-// ask calls fn for each of nodes at the same time. It passes the answers to the function take,
-// in the order in which they arrive. It returns nil when take returns true, when all nodes
-// have answered, when the time limit has passed, or when only slow nodes have not answered
-// after grace. In these cases the calls of fn that have not ended continue in the background
-// until the time limit. If ctx ends first, ask ends all calls and returns the error of ctx.
+// ask calls fn for each of the nodes at the same time. It passes the answers to the function
+// `take`, in the order in which they arrive. It returns nil when `take` returns true, when all
+// nodes have answered, when the time limit has passed, or when only slow nodes have not
+// answered after the time that the function grace returns. In these cases the calls of fn that
+// have not ended continue in the background until the time limit. If ctx ends first, ask ends
+// all calls and returns the error of ctx.
 func ask[T any](ctx context.Context, b *Backend, limit time.Duration, nodes []int,
 	fn func(ctx context.Context, node int) T, take func(node int, answer T) (enough bool),
 ) error {
@@ -92,8 +93,8 @@ func ask[T any](ctx context.Context, b *Backend, limit time.Duration, nodes []in
 	return nil
 }
 
-// slowOnly reports whether all nodes in waiting are slow, and the nodes that are not slow are a
-// majority.
+// slowOnly reports whether all nodes in `waiting` are slow, and the nodes that are not slow are
+// a majority.
 func (b *Backend) slowOnly(waiting map[int]bool) bool {
 	quick := 0
 	for i, n := range b.nodes {
@@ -107,8 +108,8 @@ func (b *Backend) slowOnly(waiting map[int]bool) bool {
 	return quick >= b.majority
 }
 
-// giveUpOn records that the nodes in waiting are slow, because they did not answer in time. It
-// does not wait for their calls, which may continue after their contexts have ended.
+// giveUpOn records that the nodes in `waiting` are slow, because they did not answer in time.
+// It does not wait for their calls, which may continue after their contexts have ended.
 func (b *Backend) giveUpOn(waiting map[int]bool) {
 	for i := range waiting {
 		b.nodes[i].slow.Store(true)

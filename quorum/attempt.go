@@ -43,7 +43,7 @@ type seat struct {
 	indeterminate bool      // a try ended without an answer, and may still arrive
 
 	end ending
-	err error // of the last Release, if its result is not certain
+	err error // the error of the last Release, if its result is not certain
 }
 
 // ending is how a seat ended.
@@ -114,8 +114,8 @@ func (b *Backend) giveUp(c driver.Claim) {
 	b.ended[idOf(c)] = now.Add(max(c.TTL, rememberFor))
 }
 
-// sweep drops attempts and entries of b.ended that have expired. It does so after as many calls
-// as there are of them, so that a call checks one of them on average.
+// sweep drops attempts and entries of b.ended that have expired. If their number is N, sweep
+// does so only once in N calls, so that a call checks one of them on average.
 func (b *Backend) sweep(now time.Time) {
 	b.calls++
 	if b.calls <= len(b.open)+len(b.ended) {
@@ -141,8 +141,8 @@ func (a *attempt) at(c driver.Claim) driver.Claim {
 	return c
 }
 
-// extend records that the nodes may keep the attempt until ttl after now, and for the drift of
-// clocks.
+// extend records that the nodes may keep the attempt for one TTL from the instant `now`, and
+// longer by the drift of clocks.
 func (a *attempt) extend(now time.Time, ttl time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,7 +157,7 @@ func (a *attempt) lapsed(now time.Time) bool {
 	return !now.Before(a.expires) && len(a.trying) == 0
 }
 
-// close records that the attempt is being released. It returns false if it was closed
+// close records that the attempt is being released. It returns false if the attempt was closed
 // before.
 func (a *attempt) close() bool {
 	a.mu.Lock()

@@ -14,7 +14,7 @@ type nodesError struct {
 	does   string // what failed: "no majority of 3 nodes for "stock:42""
 	nodes  []string
 	causes []error
-	kinds  []error // what is certain about the claim at the quorum, or the error of a context
+	kinds  []error // an error of package driver that says what is certain about the claim at the quorum, or the error of a context
 }
 
 // Error names each node that failed.
@@ -50,7 +50,7 @@ func (e *nodesError) add(n *node, err error) {
 // at one node, it is not lost.
 type foreign struct{ error }
 
-// Is reports whether the error of the node is target. It returns false if target is
+// Is reports whether the error of the node matches `target`. It returns false if `target` is
 // driver.ErrGone, driver.ErrNotExecuted, driver.ErrRefused or driver.ErrMismatch.
 func (f foreign) Is(target error) bool {
 	switch target {
@@ -60,7 +60,7 @@ func (f foreign) Is(target error) bool {
 	return errors.Is(f.error, target)
 }
 
-// As does what errors.As does for the error of the node. It returns false if target is for a
+// As does what errors.As does for the error of the node. It returns false if `target` is for a
 // *driver.GoneError.
 func (f foreign) As(target any) bool {
 	if _, ok := target.(**driver.GoneError); ok {

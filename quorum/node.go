@@ -15,21 +15,21 @@ const (
 	// mostUnanswered is how many calls to a slow node are under way at most. Further calls
 	// fail at once, and are not sent.
 	mostUnanswered = 64
-	// mostReleases is for how many claims at the same time the release at one node is repeated
-	// until it succeeds. The releases of further claims are sent once: if that fails, their
-	// leases expire.
+	// mostReleases bounds the claims whose releases at one node are repeated at the same time.
+	// The release of each further claim is sent once: if it fails, the lease of that claim
+	// expires.
 	mostReleases = 1024
 )
 
 // node is one member, and what is known about it.
 type node struct {
 	member     driver.Backend
-	incarnator Incarnator // the member, or nil
+	incarnator Incarnator // the member, if it is an Incarnator; otherwise nil
 	label      string     // "node 2 of 5 (redis)"
 
 	slow      atomic.Bool  // its last call ended without an answer
-	underWay  atomic.Int64 // calls
-	releasing atomic.Int64 // claims that are released in the background
+	underWay  atomic.Int64 // the number of calls that have not ended
+	releasing atomic.Int64 // the number of claims that are being released in the background
 
 	mu        sync.Mutex
 	id        string    // its incarnation; "" if unknown
@@ -87,8 +87,8 @@ func (n *node) release(ctx context.Context, c driver.Claim) error {
 // ago, and may have forgotten that it granted the name to another claim before.
 var errRestarted = errors.New("restarted a short while ago")
 
-// incarnation asks the node for its incarnation, and returns for how long the node has had that
-// incarnation, at least.
+// incarnation asks the node for its incarnation, and returns how long, at least, the node has
+// had that incarnation.
 func (n *node) incarnation(ctx context.Context) (age time.Duration, err error) {
 	type answer struct {
 		id     string
@@ -114,8 +114,8 @@ func (n *node) incarnation(ctx context.Context) (age time.Duration, err error) {
 }
 
 // vouch returns nil if a grant of the node counts. The caller calls it after the grant, because
-// the node may have restarted immediately before the grant. If the parameter trusting is true,
-// it only checks that the incarnation of the node is known.
+// the node may have restarted immediately before the grant. If the parameter `trusting` is
+// true, vouch only checks that the incarnation of the node is known.
 func (n *node) vouch(ctx context.Context, maxTTL time.Duration, trusting bool) error {
 	if n.incarnator == nil || trusting && n.known() != "" {
 		return nil
@@ -158,7 +158,7 @@ func (b *Backend) distinct(ctx context.Context) error {
 		}
 	}
 	answered := 0
-	// A node that does not answer within introduction is checked when it votes.
+	// A node that does not answer within the time `introduction` is checked when it votes.
 	err := ask(ctx, b, introduction, who, func(ctx context.Context, i int) error {
 		_, err := b.nodes[i].incarnation(ctx)
 		return err

@@ -16,11 +16,11 @@ const listenAgain = 2 * time.Second
 
 var _ driver.Notifier = (*Backend)(nil)
 
-// Notify listens at all members that send notifications, and calls hint for each of them. A
-// forced unlock ends a hold at a majority of the members, and each of these members sends a
-// notification. The notification of a single member does not mean that the quorum lost the
-// hold. Notify returns the error of ctx when ctx ends, and another error if no member can ever
-// send notifications.
+// Notify listens at all members that send notifications, and calls the function `hint` for each
+// notification. A forced unlock ends a hold at a majority of the members, and each of these
+// members sends a notification. The notification of a single member does not mean that the
+// quorum lost the hold. Notify returns the error of ctx when ctx ends, and another error if no
+// member can ever send notifications.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	errs := make([]error, len(b.nodes))
 	var wg sync.WaitGroup

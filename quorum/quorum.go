@@ -14,11 +14,11 @@
 // majority may be smaller than that of an earlier majority, and only a consensus protocol
 // could prevent that. A resource that must refuse stale writes needs a store with tokens.
 //
-// It is not linearizable. Exclusion needs three conditions. The rates of clocks must be
-// about equal; the allowed drift is 1 percent of the lease plus 2 ms. No one may set the
-// wall clocks of Redis servers forward. Nodes must keep what they acknowledged, except
-// that a restarted node does not vote for Options.MaxTTL. If keys are deleted by hand or
-// evicted on a majority of nodes, the lock is lost.
+// It is not linearizable. Exclusion needs three conditions. The rates of clocks must be about
+// equal; the allowed drift is 1 percent of the lease plus 2 ms. No one may set the wall clocks
+// of Redis servers forward. Nodes must keep what they acknowledged, except that a restarted
+// node does not vote until it has been up for the time Options.MaxTTL. If keys are deleted by
+// hand or evicted on a majority of nodes, the lock is lost.
 //
 // Read-write locks, semaphores and fair locks are refused, because majorities of counts
 // and queues do not make one count or one queue.
@@ -51,11 +51,11 @@ import (
 
 // Options are the settings of New. The zero value has the defaults.
 type Options struct {
-	// MaxTTL is the longest lease on these nodes. All programs must use the same value. A
-	// node may forget locks when it restarts. So the vote of a restarted node counts only
-	// after the node has been up for MaxTTL. If a majority of the nodes restarts at the
-	// same time, no program gets a lock for MaxTTL. TrustRestarts changes this. At most
-	// 100 years. Default 1 minute.
+	// MaxTTL is the longest lease on these nodes. All programs must use the same value. A node
+	// may forget locks when it restarts. So the vote of a restarted node counts only after the
+	// node has been up for the time MaxTTL. If a majority of the nodes restarts at the same
+	// time, no program gets a lock until that time has passed. TrustRestarts changes this. At
+	// most 100 years. Default 1 minute.
 	MaxTTL time.Duration
 
 	// TrustRestarts means that nodes keep every acknowledged lock across a restart
@@ -73,8 +73,8 @@ const longest = 100 * 365 * 24 * time.Hour
 // Incarnator is an optional interface of a member that may forget locks when it restarts: it
 // reports restarts. The quorum assumes that a member without it does not forget locks.
 type Incarnator interface {
-	// Incarnation returns an id that is different for every server and every start of it.
-	// uptime is the time since that start, or a shorter time.
+	// Incarnation returns an id that is different for every server and every start of it. The
+	// result `uptime` is the time since that start, or a shorter time.
 	Incarnation(ctx context.Context) (id string, uptime time.Duration, err error)
 }
 
@@ -91,9 +91,9 @@ type Backend struct {
 
 	mu     sync.Mutex
 	open   map[claimID]*attempt
-	ended  map[claimID]time.Time // claims that were given up; their tries are refused until then
-	number uint64                // of the last attempt
-	calls  int                   // since the last sweep
+	ended  map[claimID]time.Time // claims that were given up; tries of them are refused until this time
+	number uint64                // the number of the last attempt
+	calls  int                   // the number of calls since sweep last removed expired entries
 }
 
 var _ driver.Backend = (*Backend)(nil)
@@ -101,11 +101,11 @@ var _ driver.Backend = (*Backend)(nil)
 // Of returns New(backends, nil).
 func Of(backends ...driver.Backend) (*Backend, error) { return New(backends, nil) }
 
-// New returns a Backend over backends, which the caller still owns. Their number must be
-// odd, they must be different, and their locks must expire. Members that keep the locks of
-// a client in a session, such as etcd, are refused. New does no I/O. If the members are
-// Incarnators, the first lock returns an error if two of them are the same server. opts may
-// be nil.
+// New returns a Backend that consists of the given backends, which the caller still owns. Their
+// number must be odd, they must be different, and their locks must expire. Members that keep
+// the locks of a client in a session, such as etcd, are refused. New does no I/O. If the
+// members are Incarnators, the first lock returns an error if two of them are the same server.
+// opts may be nil.
 func New(backends []driver.Backend, opts *Options) (*Backend, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -133,7 +133,7 @@ func New(backends []driver.Backend, opts *Options) (*Backend, error) {
 	return b, nil
 }
 
-// usable returns an error that says why backends cannot be a quorum, or nil if they can.
+// usable returns an error that says why the backends cannot be a quorum, or nil if they can.
 func usable(backends []driver.Backend) error {
 	if len(backends) == 0 {
 		return errors.New("no backends")
@@ -167,7 +167,7 @@ func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 	all := driver.Info{
 		Name:   "quorum",
 		Caps:   driver.Caps{Wakes: true, ExpiresAlone: true, Tombstones: true},
-		MinTTL: 10 * time.Millisecond, // the drift is longer than a shorter lease
+		MinTTL: 10 * time.Millisecond, // the drift would be too large a part of a shorter lease
 		MaxTTL: maxTTL,
 	}
 	if maxTTL == 0 {

@@ -124,12 +124,13 @@ func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) er
 // outcome is what is known about an attempt that is being released.
 type outcome struct {
 	certain                  bool
-	err                      error        // the result, if certain
-	free, released, vanished int          // ended seats; of these, released, and held but lost
+	err                      error        // the error of the release, if its result is certain
+	free, released, vanished int          // how many seats have ended; of these, how many were released, and how many were held but lost
 	waiting                  map[int]bool // the nodes whose seats have not ended
 }
 
-// verdict counts the seats that have ended. changed is closed when another seat ends.
+// verdict counts the seats that have ended. The channel `changed` is closed when another seat
+// ends.
 func (b *Backend) verdict(a *attempt) (o outcome, changed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

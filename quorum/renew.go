@@ -44,7 +44,7 @@ type round struct {
 	claims   []*renewal
 	batches  [][]int          // by node: the indexes of the claims that it renews
 	sent     [][]driver.Claim // by node: these claims as the node knows them
-	nodes    []int            // those with a batch
+	nodes    []int            // the nodes with a batch
 	shortest time.Duration    // the shortest TTL of the claims
 	start    time.Time
 }
@@ -52,11 +52,11 @@ type round struct {
 // renewal is what is known about one claim of a round.
 type renewal struct {
 	attempt  *attempt     // nil if the claim is not held
-	counting map[int]bool // has the nodes that count: true until the node answers
-	renewed  int          // how many nodes in counting renewed it
-	failures int          // how many nodes in counting failed, not with driver.ErrGone
+	counting map[int]bool // by node, for the nodes that count: true until the node answers
+	renewed  int          // how many nodes in `counting` have renewed the claim
+	failures int          // how many nodes in `counting` returned an error other than driver.ErrGone
 	validFor time.Duration
-	gone     error // of the first node that answered driver.ErrGone
+	gone     error // the error of the first node that answered driver.ErrGone
 	failed   nodesError
 }
 
@@ -180,7 +180,7 @@ func (v *renewal) unanswered() (nodes []int) {
 	return nodes
 }
 
-// lost reports whether so many nodes have lost the claim that those that count cannot be a
+// lost reports whether so many nodes have lost the claim that the nodes that count cannot be a
 // majority any more.
 func (v *renewal) lost(majority int) bool {
 	return v.renewed+v.failures+len(v.unanswered()) < majority
@@ -189,8 +189,8 @@ func (v *renewal) lost(majority int) bool {
 func (v *renewal) decided(majority int) bool { return v.renewed >= majority || v.lost(majority) }
 
 // concluded returns the result for the claim c, which has the index k in the round, and acts on
-// it: it reseeds a claim that was renewed, and releases one that is lost. The parameter ended
-// is the error of the context if that has ended.
+// it: it reseeds a claim that was renewed, and releases one that is lost. The parameter `ended`
+// is the error of the context if the context has ended, and otherwise nil.
 func (b *Backend) concluded(r *round, k int, c driver.Claim, ended error) driver.Renewal {
 	v := r.claims[k]
 	switch {
@@ -214,8 +214,8 @@ func (b *Backend) concluded(r *round, k int, c driver.Claim, ended error) driver
 	return driver.Renewal{Err: &v.failed}
 }
 
-// reason returns why a claim is gone: with the reason of the first node that reported that, if
-// there is one.
+// reason returns why a claim is gone. It takes the reason from the first node that reported the
+// claim as gone, if that node gave one.
 func (v *renewal) reason() *driver.GoneError {
 	var first *driver.GoneError
 	if errors.As(v.gone, &first) {
@@ -224,9 +224,9 @@ func (v *renewal) reason() *driver.GoneError {
 	return &driver.GoneError{Reason: driver.ReasonExpired, Detail: "a majority of the nodes holds nothing of the claim"}
 }
 
-// proved records a renewal that began at start, by a majority of nodes that have held the
-// attempt without a gap. All nodes that hold the attempt, and held it at start, count from now
-// on.
+// proved records a renewal by a majority of nodes that have held the attempt without a gap. The
+// renewal began at the time `start`. From now on, each node that holds the attempt, and held it
+// at that time, counts.
 func (a *attempt) proved(start time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -237,8 +237,8 @@ func (a *attempt) proved(start time.Time) {
 }
 
 // reseed tries the claim in the background at the nodes that do not hold it. It also tries slow
-// nodes, because a client that only renews would not notice otherwise that they have recovered.
-// The next renewal includes the nodes that have granted the claim by then.
+// nodes, because without such tries a client that only renews would not notice that they have
+// recovered. The next renewal includes the nodes that have granted the claim by then.
 func (b *Backend) reseed(a *attempt, c driver.Claim) {
 	for i, s := range a.held() {
 		if s.held || len(s.sem) > 0 {

@@ -115,8 +115,8 @@ func (b *Backend) absent(n *count) {
 	}
 }
 
-// vote asks one node, and returns a grant that does not count as an error. The seat of the node
-// records the answer, also if it arrives after Try has returned.
+// vote asks one node. If the node grants the claim, but its vote does not count, vote returns
+// an error. The seat of the node records the answer, also if it arrives after Try has returned.
 func (b *Backend) vote(ctx context.Context, a *attempt, i int, c driver.Claim) vote {
 	out, err := b.claim(ctx, a, i, c, true)
 	if err == nil && out.Granted {
@@ -125,7 +125,7 @@ func (b *Backend) vote(ctx context.Context, a *attempt, i int, c driver.Claim) v
 	return vote{out, err}
 }
 
-// claim tries the claim at one node. If the parameter counts is true and the node grants the
+// claim tries the claim at one node. If the parameter `counts` is true and the node grants the
 // claim, the node counts for renewals: see Renew.
 func (b *Backend) claim(ctx context.Context, a *attempt, i int, c driver.Claim, counts bool) (driver.Outcome, error) {
 	sem := a.seats[i].sem
@@ -174,9 +174,9 @@ func (b *Backend) win(a *attempt, c driver.Claim, start time.Time, n count) (dri
 	return driver.Outcome{Granted: true, ValidFor: validFor}, nil
 }
 
-// noMajority returns an error with the nodes that failed. If no context ended, its kinds say
-// what is certain about the claim. cause is the error of the context that ended the call, or
-// nil.
+// noMajority returns an error with the nodes that failed. The parameter `cause` is the error of
+// the context that ended the call, or nil. If it is nil, the field `kinds` of the result says
+// what is certain about the claim.
 func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 	e := &nodesError{does: fmt.Sprintf("no majority of %d nodes for %q", len(b.nodes), c.Name)}
 	if cause != nil {
@@ -214,8 +214,8 @@ func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 	return e
 }
 
-// refusal returns the Outcome of a claim that got no majority because of other claims. took is
-// how long the try took.
+// refusal returns the Outcome of a claim that got no majority because of other claims. The
+// parameter `took` is the duration of the try.
 func (b *Backend) refusal(n count, took time.Duration) driver.Outcome {
 	seen := refusalView{outcomes: make([]*driver.Outcome, len(b.nodes))}
 	holders := tally{}
@@ -261,7 +261,7 @@ type called struct{ store, holder string }
 // votesOf counts the nodes that name the same holder.
 type votesOf struct {
 	nodes int
-	held  time.Duration // the longest of their times: a node may have granted the claim later
+	held  time.Duration // the longest time that one of these nodes reports: another node may have granted the claim later
 }
 
 type tally map[called]votesOf
@@ -271,12 +271,12 @@ func (t tally) count(store string, o driver.Outcome) {
 	t[by] = votesOf{t[by].nodes + 1, max(t[by].held, o.HeldFor)}
 }
 
-// most returns the holder that most nodes name, for how long it has held the name, and how
-// many nodes may have granted the same claim: kinds of store with different texts may mean the
-// same claim, and a node without a text may mean any claim.
+// most returns the holder that the largest number of nodes reports, for how long it has held
+// the lock, and how many nodes may have granted the same claim: kinds of store with different
+// texts may mean the same claim, and a node without a text may mean any claim.
 func (t tally) most() (holder string, held time.Duration, nodes int) {
 	var best, unnamed votesOf
-	largest := map[string]int{} // by store
+	largest := map[string]int{} // by store: the largest number of its nodes that name the same holder
 	for by, v := range t {
 		if by.holder == "" {
 			unnamed = votesOf{unnamed.nodes + v.nodes, max(unnamed.held, v.held)}

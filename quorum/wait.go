@@ -32,10 +32,10 @@ type waiter struct {
 	waiters []driver.Waiter // by node; nil until one is needed
 }
 
-// Wait returns nil as the error when the Waiter of the first node returns. It returns the error
-// of ctx when ctx ends, and the errors of the nodes if all their Waiters fail. It ignores a
-// grant that the Waiter of a node returns, because that is only one vote. Its goroutines end
-// before it returns.
+// Wait returns nil as the error as soon as the Waiter of one node returns without an error. It
+// returns the error of ctx when ctx ends, and the errors of the nodes if all their Waiters
+// fail. It ignores a grant that the Waiter of a node returns, because that is only one vote.
+// Its goroutines end before it returns.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	return driver.Outcome{}, w.wait(ctx, last)
 }
@@ -57,8 +57,8 @@ func (w *waiter) wait(ctx context.Context, last driver.Outcome) error {
 	return sleep(ctx, seen.pause)
 }
 
-// first waits until the Waiter of the first node returns, and then ends the waits at the other
-// nodes.
+// first waits until the Waiter of one node returns without an error, and then ends the waits at
+// the other nodes.
 func (w *waiter) first(ctx context.Context, seen *refusalView) error {
 	waits, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -118,7 +118,7 @@ func (w *waiter) Close() {
 	}
 }
 
-// sleep waits for d, or returns ctx's error.
+// sleep waits for the time d. If ctx ends first, it returns ctx's error.
 func sleep(ctx context.Context, d time.Duration) error {
 	retry.Sleep(ctx, d)
 	return ctx.Err()
