@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// A Scheduler makes at most callsTogether calls at once, and then one after each
-	// callGap, whatever fails. Items that wait for a call share the next ones.
+	// A Scheduler makes at most callsTogether calls at once, and then one after each callGap,
+	// even if calls fail. Items that wait for a call share the next calls.
 	callsTogether = 8
 	callGap       = 25 * time.Millisecond
-	// callsPerPeriod shortens callGap for very many items and very short leases: there is
-	// always time to renew each item so many times in a period, in full batches.
+	// callsPerPeriod shortens callGap if there are very many items or if leases are very short.
+	// Then the gap is so short that full batches can renew each item so many times in a period.
 	callsPerPeriod = 4
 	// underWayMost bounds the calls under way. Without a bound, a store that hangs would get
 	// more and more calls, each with a goroutine and a connection. For each full batch of
@@ -25,14 +25,14 @@ const (
 // pace limits the calls of a Scheduler. Scheduler.mu guards it.
 type pace struct {
 	underWay int
-	// free is the earliest time at which a call keeps to one call in each gap. Each call
-	// moves it one gap further. A call may begin up to callsTogether-1 gaps before it, so
-	// that calls may begin together.
+	// free is when the next call would begin if there were exactly one call in each gap. Each
+	// call moves it one gap further. A call may begin up to callsTogether-1 gaps before it, so
+	// that some calls may begin together.
 	free clock.Instant
 }
 
-// gap returns the time between two calls, except for those that may begin together. The
-// mutex is held.
+// gap returns the time between two calls, except for calls that may begin together. The mutex
+// is held.
 func (s *Scheduler) gap() time.Duration {
 	batches := time.Duration(len(s.items)/batchMost + 1)
 	return max(min(callGap, s.periodOf(s.TTL)/callsPerPeriod/batches), 1)
@@ -56,7 +56,8 @@ type batch struct {
 	live     int // how many of the items are still in the heap
 }
 
-// begin makes batches of items that are ready, as many as may begin now. The mutex is held.
+// begin makes batches of items that are ready: as many batches as may begin at the instant
+// `now`. The mutex is held.
 func (s *Scheduler) begin(now clock.Instant) (batches []*batch) {
 	for s.nextCall(now) <= now {
 		items := s.takeReady()
@@ -97,17 +98,17 @@ func (s *Scheduler) takeReady() (items []Item) {
 	return items
 }
 
-// sharesCall reports whether two items may share a call. Items whose last renewals failed
-// share one only with those that failed as often. A call ends when all nodes of the store
-// have answered, and a call for items that failed before has more time for that. Items with a
-// fixed end share no call with others, because near its end such a claim leaves a call little
-// time.
+// sharesCall reports whether two items may share a call. Items whose last renewals failed share
+// a call only with items whose renewals failed as often. A call ends when all nodes of the
+// store have answered, and a call for items that failed before has more time for that. Items
+// with a fixed end share no call with others, because near its fixed end a claim leaves a call
+// little time.
 func (e *Entry) sharesCall(f *Entry) bool {
 	return e.failures == f.failures && (e.checkEvery > 0) == (f.checkEvery > 0)
 }
 
-// leave records that one of the items is over. After the last of them, no one needs the
-// call.
+// leave records that one of the items is over. If it was the last of them, no item needs the
+// call any more, and leave ends the call.
 func (b *batch) leave() {
 	if b.live--; b.live == 0 {
 		b.end()

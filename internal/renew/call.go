@@ -46,8 +46,8 @@ type call struct {
 	report   Call
 }
 
-// answer returns the answer to the claim with the index `at`. If the call failed, it is the
-// error of the call.
+// answer returns the answer to the claim with the index `at`. If the call failed, the answer
+// has the error of the call.
 func (c *call) answer(at int) driver.Renewal {
 	if c.err != nil {
 		return driver.Renewal{Err: c.err}
@@ -56,7 +56,7 @@ func (c *call) answer(at int) driver.Renewal {
 }
 
 // failure returns the error of the call, or that of the first claim without an answer; nil if
-// all claims have answers. That a claim is gone is an answer.
+// all claims have answers. The answer that a claim is gone is no failure.
 func (c *call) failure() error {
 	if c.err != nil {
 		return c.err
@@ -136,8 +136,8 @@ func (s *Scheduler) retryAt(failures int) clock.Instant {
 	return s.Clock.Now() + retry.Delay(failures, min(retry.DelayMost, s.periodOf(s.TTL)/4))
 }
 
-// planNext plans the next renewal of an item after an answer: at retryAt if the renewal
-// failed. It plans nothing for an item that is over.
+// planNext plans the next renewal of an item after an answer: at the instant retryAt if the
+// renewal failed. It plans nothing for an item that is over.
 func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, held, fixed bool, retryAt clock.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package renew renews leases before they end, and notifies their owner when one has ended.
+// Package renew renews leases before they end, and notifies the owner of a lease when the lease
+// has ended.
 //
 // A store keeps a lock for a limited time, its lease, so that the lock of a process that
 // died becomes free. So a holder renews its lease, here after each third of its length: two
@@ -7,13 +8,13 @@
 //
 //   - An [Item] is something that has a lease. The Scheduler keeps a heap of items, in the
 //     order in which they are due: to be renewed, or to end because the lease is over.
-//   - One timer fires when the first of them is due. It runs while there are items, and
-//     once more after the last one. No goroutine waits.
+//   - One timer fires when the first of them is due. It is set while there are items, and
+//     fires once more when the last item is gone. No goroutine waits.
 //   - Items that are due are renewed in batches. Each batch is one call, in a goroutine of
 //     its own. Renewals are moved to common times, so that many leases need few calls. Items
 //     whose last renewal failed are in other batches, so that they delay no others.
 //   - The number of calls per second, and of calls under way, is limited. A store that fails
-//     gets no more than that; the items that wait share the next calls.
+//     gets no more calls than that; the items that wait share the next calls.
 //   - An answer is recorded first, in all items of the batch. Only then is it reported to
 //     logs and observers, which may be slow: no report delays a renewal or an end.
 //   - If the wall clock has run ahead of the monotonic clock, the machine may have been

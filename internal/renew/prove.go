@@ -12,12 +12,13 @@ import (
 var ErrOver = errors.New("the lease is over")
 
 // Prove renews an item in its own call, which begins after Prove was called. So the store
-// records the claim as it is then, and confirms that it still has it. Prove tries until ctx
-// ends; if failures is not 0, only until that many calls have failed. The item is not
-// renewed otherwise in the meantime, so that no older claim arrives after this one.
+// records the present values of the claim, and confirms that it still has the claim. Prove
+// tries until ctx ends. If the parameter `failures` is not 0, it also stops after so many
+// failed calls. No other call renews the item until Prove returns, so that no older claim
+// arrives after the one that Prove sends.
 //
-// The error is final (see package retry), ErrOver, that of the last call after too many
-// failures, or ctx's. If Prove fails, the next renewal records the claim.
+// The error is one for which retry.Final is true, ErrOver, the error of the last call after too
+// many failures, or the error of ctx. If Prove fails, the next renewal records the claim.
 func (s *Scheduler) Prove(ctx context.Context, i Item, failures int) error {
 	if err := s.pause(ctx, i); err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 	// batchMost bounds the claims in one call.
 	batchMost = 500
 	// TickMost bounds the time between two readings of the clocks while there are items: a
-	// suspension of the machine is noticed by then.
+	// suspension of the machine is noticed within that time.
 	TickMost = time.Second
 	// chunk is how many items Each visits before it lets other goroutines lock the mutex.
 	chunk = 512
@@ -63,7 +63,7 @@ type Scheduler struct {
 	suspend clock.SuspendDetector
 	step    time.Duration // the least margin of all items without a fixed end
 	timer   *time.Timer   // nil before the first item
-	next    clock.Instant // when it fires; 0 if it does not
+	next    clock.Instant // when the timer fires; 0 if it is not set
 }
 
 // New returns a Scheduler without items.
@@ -76,7 +76,7 @@ func (s *Scheduler) periodOf(validFor time.Duration) time.Duration {
 }
 
 // onGrid moves an instant back to one of the common times for renewals with this period. The
-// common times of a shorter period include those of the longest one: with sessions, the
+// common times of a shorter period include those of the longest period: with sessions, the
 // length of the lease differs from lock to lock, and separate common times for each length
 // would need many calls.
 func (s *Scheduler) onGrid(t clock.Instant, period time.Duration) clock.Instant {
@@ -87,12 +87,12 @@ func (s *Scheduler) onGrid(t clock.Instant, period time.Duration) clock.Instant 
 	return t.Truncate(max(grid, 1))
 }
 
-// Add adds an item that the store granted for validFor, counted from start. Its first
-// renewal comes at a random time between one third of a period and the whole of it, so that
-// items that are added together are not always renewed together. If the lease is much
-// shorter than the TTL, the first renewal comes when a third of the rest has passed. An
-// item whose end is fixed is renewed as often, but not before CheckAfter. That does not
-// extend it, but finds out whether the store still has it.
+// Add adds an item that the store granted for the time validFor, counted from the Moment
+// `start`. Its first renewal comes at a random time between one third of a period and the whole
+// of it, so that items that are added together are not always renewed together. If the lease is
+// much shorter than the TTL, the first renewal comes when a third of the rest has passed. An
+// item whose end is fixed is renewed as often, but not before the time CheckAfter has passed.
+// Such a renewal does not extend the item, but finds out whether the store still has it.
 func (s *Scheduler) Add(i Item, start clock.Moment, validFor time.Duration, fixed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,12 +110,12 @@ func (s *Scheduler) Add(i Item, start clock.Moment, validFor time.Duration, fixe
 		s.suspend.Start(start)
 		s.step = s.Margin
 	}
-	if margin := start.Mono + validFor - until; !fixed && margin > 0 { // the claim of a waiter has none
+	if margin := start.Mono + validFor - until; !fixed && margin > 0 { // the claim of a waiter has no margin
 		s.step = min(s.step, margin)
 	}
 	e.plan(until)
 	heap.Push(&s.items, i)
-	s.arm(s.Clock.Now()) // start may be a second ago: with start, the timer would fire that much too late
+	s.arm(s.Clock.Now()) // not `start`, which may be a second ago: the timer would fire that much too late
 }
 
 // Remove removes an item that is over. A call that renews it may still be under way.
@@ -167,8 +167,8 @@ func (s *Scheduler) renewAt(i Item, t clock.Instant) {
 	}
 }
 
-// LastError returns the last error of the renewals of an item since the last one that
-// succeeded, nil if there is none.
+// LastError returns the last error of an item since the last renewal that succeeded; nil if
+// there is none.
 func (s *Scheduler) LastError(i Item) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -188,9 +188,9 @@ func (s *Scheduler) Find(is func(Item) bool) Item {
 	return nil
 }
 
-// Each calls the function `yield` with each item, until it returns false. Each unlocks the
-// mutex after each chunk. Items may be added, removed and moved then, so one may come twice
-// or be left out. The function must not call the Scheduler.
+// Each calls the function `yield` with each item, until `yield` returns false. Each unlocks the
+// mutex after each chunk. Items may be added, removed and moved then, so an item may come twice
+// or be left out. The function `yield` must not call the Scheduler.
 func (s *Scheduler) Each(yield func(Item) bool) {
 	for from, more := 0, true; more; from += chunk {
 		more = s.each(from, yield)
@@ -198,7 +198,8 @@ func (s *Scheduler) Each(yield func(Item) bool) {
 }
 
 // each calls the function `yield` with the items of one chunk, which begins at the index
-// `from`. It returns true if there are more items and `yield` returned true for all of these.
+// `from`. It returns true if there are more items and `yield` returned true for all items of
+// the chunk.
 func (s *Scheduler) each(from int, yield func(Item) bool) (more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

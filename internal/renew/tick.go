@@ -49,7 +49,7 @@ type expired struct {
 }
 
 // collect finds out what is due. It returns the batches whose calls have to be made now, and
-// the items that are over. more is true if other items are left.
+// the items that are over. The result `more` is true if other items are left.
 func (s *Scheduler) collect() (batches []*batch, over []expired, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *Scheduler) collect() (batches []*batch, over []expired, more bool) {
 	return batches, over, len(s.items) > 0
 }
 
-// allDue plans the renewal of every item for now. The mutex is held.
+// allDue plans the renewal of every item for the instant `now`. The mutex is held.
 func (s *Scheduler) allDue(now clock.Instant) {
 	for _, i := range s.items {
 		i.Entry().renewAt = now
