@@ -23,26 +23,26 @@
 // A queue decides which goroutine of this process is next. It does not know the holder of
 // the lock in the store.
 //
-// Some locks can be held by several goroutines at once. Their queue never has a holder. A
-// head that has its lock calls Admit, which makes heads of some waiters and ends its own
-// place. If there are several heads, one is enough to wait for the store. Stay returns true
-// for the first that calls it, and makes waiters of the others again, at their old places.
+// Some locks can be held by several goroutines at once. Their queue never has a holder. A head
+// that has its lock calls Admit, which makes heads of some waiters and ends its own place. If
+// there are several heads, one is enough to wait for the store. Stay returns true for the first
+// head that calls it, and makes waiters of the other heads again, at their old places.
 //
-// K identifies a queue. T is the type of what is held and passed on; the zero T means
-// nothing. S is the state of a queue, which one head leaves to the next, such as what it
-// knows or has opened. It begins and ends with the queue.
+// K identifies a queue. T is the type of what is held and passed on; the zero T means that
+// nothing is held. S is the state of a queue, which one head leaves to the next, such as what
+// it knows or has opened. The state begins and ends with the queue.
 //
 // These rules always hold:
 //
-//   - While a value is held there is no head. Otherwise there is at least one, and a waiter
-//     becomes a head when those before it have left.
+//   - While a value is held there is no head. While no value is held there is at least one
+//     head, and a waiter becomes a head when the waiters and heads before it have left.
 //   - A value that was passed on is returned once, by Wait or by Leave. Before that, Pass has
 //     called its parameter `before`.
 //   - Pass and Next change nothing for a value that is not held any more. So they may be
 //     called late, and twice.
 //
 // Callers' functions run while the mutex of the queues is held, unless the comment says
-// otherwise: they must be short, and must not call the package. Lock order: this mutex comes
-// before those that the functions lock, and the package must not be called while one of those
-// is held.
+// otherwise: they must be short, and must not call the package. Lock order: the functions may
+// lock other mutexes while the mutex of the queues is held. So the package must not be called
+// while one of these other mutexes is held.
 package queue

@@ -1,10 +1,10 @@
 package queue
 
 // Pass passes v on to the first waiter, if v is held and the first waiter accepts values. The
-// function `next` returns the value for the waiter, which is then held in place of v and must
-// not be the zero T. It returns false if v must not be passed on. After `next`, Pass calls
-// the function `before`, without the mutex, and then lets the waiter go on. If v was not
-// passed on, Pass returns false and has changed nothing.
+// function `next` returns the value for the waiter. That value is then held in place of v; it
+// must not be the zero T. The function `next` returns false if v must not be passed on. After
+// `next`, Pass calls the function `before`, without the mutex, and then lets the waiter go on.
+// If v was not passed on, Pass returns false and has changed nothing.
 func (q *Queue[K, T, S]) Pass(v T, next func() (T, bool), before func()) (passed bool) {
 	if !q.Waits() { // true most of the time; a waiter that comes now will be made the head by Next
 		return false
@@ -26,9 +26,9 @@ func (q *Queue[K, T, S]) Pass(v T, next func() (T, bool), before func()) (passed
 	return passed
 }
 
-// Next makes the first waiter the head, because v is released. Before that it calls prepare
-// with the state and with the number of waiters. If there are none, the queue ends. Next
-// returns false, and changes nothing, if v is not held.
+// Next records that v is not held any more, and makes the first waiter the head. Before that it
+// calls the function `prepare` with the state and with the number of waiters. If there are no
+// waiters, the queue ends. Next returns false, and changes nothing, if v is not held.
 func (q *Queue[K, T, S]) Next(v T, prepare func(state *S, waiters int)) bool {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()

@@ -12,10 +12,11 @@ type Place[K, T comparable, S any] struct {
 	queue *Queue[K, T, S]
 	ready chan struct{} // receives one value when the goroutine becomes a head or was passed a value
 
-	// Queues.mu guards the rest. After ready, the goroutine reads head without it.
+	// Queues.mu guards the rest. When the goroutine has received from the channel `ready`, it
+	// reads the field `head` without the mutex.
 	prev, next *Place[K, T, S]
 	number     uint64        // in the order of arrival; 0 for the goroutine that began the queue
-	seenAt     time.Duration // when a Scan found it waiting for the first time; 0 if none did
+	seenAt     time.Duration // when a Scan found it waiting for the first time; 0 if no Scan has found it
 	given      T             // the value that was passed to it
 	head       bool
 	accepts    bool
@@ -41,7 +42,7 @@ func (p *Place[K, T, S]) Wait(ctx context.Context) (v T, given bool, err error) 
 }
 
 // take returns the value that was passed to the place, and ends the place. The caller has
-// received from ready.
+// received from the channel `ready`.
 func (p *Place[K, T, S]) take() T {
 	a := p.queue.all
 	a.mu.Lock()
@@ -52,8 +53,8 @@ func (p *Place[K, T, S]) take() T {
 }
 
 // Leave ends the place. If a value was passed to it, Leave returns the value, and the caller
-// has to pass it on. Otherwise it calls `after` with the state, and with the number of
-// goroutines of the queue that still wait or ask.
+// has to pass it on. If no value was passed to it, Leave calls `after` with the state, and with
+// the number of goroutines of the queue that still wait or ask.
 func (p *Place[K, T, S]) Leave(after func(state *S, n int)) (v T, given bool) {
 	q := p.queue
 	q.all.mu.Lock()

@@ -24,7 +24,7 @@ const unusedMost = 1024
 type Queue[K, T comparable, S any] struct {
 	all      *Queues[K, T, S]
 	waiters  atomic.Int32    // changed only while the mutex is held
-	sentinel *Place[K, T, S] // the sentinel of the ring of waiters: next is the first of them, prev the last
+	sentinel *Place[K, T, S] // the sentinel of the ring of waiters: its field `next` is the first waiter, its field `prev` the last
 	use[K, T, S]
 }
 
@@ -32,12 +32,12 @@ type Queue[K, T comparable, S any] struct {
 // guards it.
 type use[K, T comparable, S any] struct {
 	key         K
-	heads       int             // 0 while a value is held
+	heads       int             // how many heads there are; 0 while a value is held
 	stayer      *Place[K, T, S] // the head that waits for the store; nil if there is none
-	held        T               // the zero T while heads ask
+	held        T               // the value that is held; the zero T while heads ask
 	state       S               // what one head leaves to the next
 	count       uint64          // how many waiters have entered
-	askingSince time.Duration   // when a Scan found the oldest head for the first time; 0 if none did
+	askingSince time.Duration   // when a Scan found the oldest head for the first time; 0 if no Scan has found it
 }
 
 // Enter takes a place in the queue of a key. If there is no queue, Enter begins one with the
@@ -61,8 +61,8 @@ func (a *Queues[K, T, S]) Enter(key K, waits, accepts bool, begin func() S) (p *
 	return p, q == nil
 }
 
-// Do calls fn with the value that is held in the queue of a key, the zero T if none is, and
-// with the state. It returns false if there is no queue.
+// Do calls fn with the value that is held in the queue of a key, and with the state of that
+// queue. If no value is held, fn gets the zero T. Do returns false if there is no queue.
 func (a *Queues[K, T, S]) Do(key K, fn func(held T, state *S)) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,10 +76,11 @@ func (a *Queues[K, T, S]) Do(key K, fn func(held T, state *S)) bool {
 // scanChunk is how many queues Scan visits before other goroutines may lock the mutex.
 const scanChunk = 512
 
-// Scan calls visit for each queue in which goroutines wait or ask, with their number n, and
-// with the time when the first of them began. No clock is read when a wait begins, so that
-// time is the time of the first Scan that found it. The parameter `now` is a reading of the
-// caller's clock, and not 0. Scan may leave out queues that begin or end meanwhile.
+// Scan calls the function `visit` for each queue in which goroutines wait or ask. It passes the
+// key, the time when the first of these goroutines began, and their number. No clock is read
+// when a goroutine begins, so that time is the time of the first Scan that found the goroutine.
+// The parameter `now` is a reading of the caller's clock, and not 0. Scan may leave out queues
+// that begin or end meanwhile.
 func (a *Queues[K, T, S]) Scan(now time.Duration, visit func(key K, since time.Duration, n int)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
