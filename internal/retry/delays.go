@@ -12,11 +12,11 @@ import (
 const (
 	// TimeoutLeast is the least time that a call gets: a round trip to a store that is near.
 	TimeoutLeast = 20 * time.Millisecond
-	// timeoutFirst bounds the first attempt of a call. After each one without an answer, the
-	// next may take twice as long, up to timeoutMost.
+	// timeoutFirst bounds the first attempt of a call. After each attempt without an answer,
+	// the next attempt may take twice as long, up to timeoutMost.
 	timeoutFirst = 500 * time.Millisecond
 	timeoutMost  = 4 * time.Second
-	// releaseMost bounds one call of Release. If it is lost, the next one follows soon
+	// releaseMost bounds one call of Release. If that call is lost, the next one follows soon
 	// enough to free the name shortly after the store is back.
 	releaseMost = time.Second
 
@@ -53,9 +53,9 @@ func ReleaseTimeout(ttl time.Duration, failures int) time.Duration {
 	return min(Timeout(ttl, failures), releaseMost)
 }
 
-// Delay returns the pause before a call is repeated, after so many failures in a row. It is
-// 10 ms, doubled up to most, with jitter, so that clients do not return all at once to a
-// store that has just come back.
+// Delay returns the pause before a call is repeated, after so many failures in a row. It is 10
+// ms after the first failure, and doubles with each further failure, up to the limit `most`. It
+// has jitter, so that clients do not return all at once to a store that has just come back.
 func Delay(failures int, most time.Duration) time.Duration {
 	return jitter(min(delayFirst<<min(max(failures-1, 0), 10), most))
 }
@@ -104,9 +104,9 @@ func Over(ctx context.Context) bool {
 	return ctx.Err() != nil
 }
 
-// Nap lets w wait, for `limit` at most. The parameter `answer` is the last answer of the
-// store. Nap returns what the store granted meanwhile, the zero Outcome if nothing, and
-// whether w was woken. If w cannot be woken, Nap is a short sleep.
+// Nap lets w wait, for `limit` at most. The parameter `answer` is the last answer of the store.
+// Nap returns what the store granted meanwhile, or the zero Outcome if that is nothing. It also
+// returns whether w was woken. If w cannot be woken, Nap is a short sleep.
 func Nap(ctx context.Context, w driver.Waiter, answer driver.Outcome, limit time.Duration) (meanwhile driver.Outcome, woken bool) {
 	nap, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

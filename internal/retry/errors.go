@@ -16,8 +16,8 @@ func Certain(err error) bool {
 	return errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrMismatch)
 }
 
-// Gone reports whether it is certain that the store has nothing of the claim. If an earlier
-// call had no answer, that call may be the reason.
+// Gone reports whether it is certain that the store has nothing of the claim. An earlier call
+// without an answer may have removed the claim.
 func Gone(err error) bool { return errors.Is(err, driver.ErrGone) }
 
 // Final reports whether it is useless to call again.
@@ -32,10 +32,10 @@ func Ended(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// Unanswered returns the error for calls that had no answer while the caller waited. err is
-// the error of the last call. If err is the error of a context, that context was the one that
-// limited the call. The result does not match errors of contexts then, because the caller's
-// own context has not ended.
+// Unanswered returns the error for calls that had no answer while the caller waited. The
+// parameter err is the error of the last call. If err is the error of a context, that context
+// was the one that limited the call. The result does not match errors of contexts then, because
+// the caller's own context has not ended.
 func Unanswered(err error) error {
 	if !Ended(err) {
 		return err
@@ -49,17 +49,18 @@ type bounded struct{ err error }
 // Error returns the text of the error.
 func (b bounded) Error() string { return b.err.Error() }
 
-// Is reports whether err matches target.
+// Is reports whether err matches `target`. It returns false if `target` is an error of a
+// context.
 func (b bounded) Is(target error) bool {
 	return target != context.DeadlineExceeded && target != context.Canceled && errors.Is(b.err, target) //nolint:errorlint // identity: which errors are hidden
 }
 
-// As finds target in err.
+// As finds `target` in err.
 func (b bounded) As(target any) bool { return errors.As(b.err, target) }
 
 // ToReport returns which of two errors to report: `before`, which may be nil, or err, which
-// came after it. It is err, unless err says only that a call had no answer in time: then an
-// earlier error says more.
+// came after it. It returns err, unless err says only that a call had no answer in time and
+// there is an earlier error: then the earlier error says more.
 func ToReport(before, err error) error {
 	if before != nil && errors.Is(err, context.DeadlineExceeded) {
 		return before
@@ -67,7 +68,8 @@ func ToReport(before, err error) error {
 	return err
 }
 
-// ReasonOf returns why a claim is gone. err is an error for which Gone is true.
+// ReasonOf returns why a claim is gone. The parameter err must be an error for which Gone is
+// true.
 func ReasonOf(err error) driver.Reason {
 	var gone *driver.GoneError
 	if errors.As(err, &gone) {

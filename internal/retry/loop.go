@@ -44,8 +44,8 @@ func (l *Loop) Failed(err error) {
 // Failures returns how often the call has failed.
 func (l *Loop) Failures() int { return l.failures }
 
-// Err returns ctx's error, joined with the store's error that is worth reporting, if there
-// is one. It is for a loop that ended because ctx has ended.
+// Err returns ctx's error, joined with the error of the store that ToReport chose, if there is
+// one. It is for a loop that ended because ctx has ended.
 func (l *Loop) Err(ctx context.Context) error {
 	if l.report == nil {
 		return ContextError(ctx)
@@ -53,8 +53,8 @@ func (l *Loop) Err(ctx context.Context) error {
 	return fmt.Errorf("%w; the store's last error: %w", ContextError(ctx), l.report)
 }
 
-// Do repeats a call until it succeeds, ctx ends, or its error is Final. Each attempt has a
-// context of its own, which ends as Timeout says.
+// Do repeats a call until it succeeds, ctx ends, or Final is true for its error. Each attempt
+// has a context of its own, which ends as Timeout says.
 func Do(ctx context.Context, ttl time.Duration, call func(context.Context) error) error {
 	var loop Loop
 	for loop.Next(ctx) {
