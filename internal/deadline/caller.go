@@ -8,9 +8,9 @@ import (
 // callerKey is the key under which a detached context has its caller's context.
 type callerKey struct{}
 
-// Detach returns a context that does not end, with the values of caller. A call under it goes
-// on when the caller gives up. A call that is still unsent when the caller gives up need not
-// be sent: see Caller.
+// Detach returns a context that does not end, and that has the values of the context `caller`.
+// A call under the new context goes on when the caller gives up. A call that is still unsent
+// when the caller gives up need not be sent: see Caller.
 func Detach(caller context.Context) context.Context { return detached{caller} }
 
 // Caller returns the context that was given to Detach, if ctx is derived from a detached

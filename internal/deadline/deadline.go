@@ -12,14 +12,15 @@ import (
 // is called for the first time. So they cost nothing if callers use only Err and Deadline,
 // or if they wait for the end of Parent and compare the deadline with the clock themselves.
 //
-// After a call of Done, the parent refers to the Context until its deadline or End.
+// After a call of Done, the parent refers to the Context until the deadline of the Context, or
+// until End.
 type Context struct {
 	parent context.Context // Init sets it
 	at     time.Time
 
 	mu    sync.Mutex
 	state state
-	made  *made // decides instead of state; nil until Done or Value needs it
+	made  *made // if not nil, it decides in place of the field `state`; nil until Done or Value needs it
 }
 
 // made is a context of package context that ends when the Context does.
@@ -28,19 +29,19 @@ type made struct {
 	cancel context.CancelFunc
 }
 
-// state is how a Context has ended, as long as made is nil.
+// state is how a Context has ended, as long as the field `made` is nil.
 type state uint8
 
 const (
 	running state = iota
 	late          // the deadline has passed
-	ended         // by End
+	ended         // by a call of End
 	orphan        // the parent has ended
 )
 
 var _ context.Context = (*Context)(nil)
 
-// New returns a Context that ends with parent, at the given time, or with End,
+// New returns a Context that ends when `parent` ends, at the given time, or at a call of End,
 // whichever comes first.
 func New(parent context.Context, at time.Time) *Context {
 	c := new(Context)
@@ -123,8 +124,9 @@ func (c *Context) End() {
 	}
 }
 
-// check sets state when the parent has ended, and, if `clock` is true, also when the deadline
-// has passed. It does nothing if the Context has ended before, or if made is not nil.
+// check sets the field `state` when the parent has ended. If the parameter `clock` is true, it
+// also sets the field when the deadline has passed. It does nothing if the Context has ended
+// before, or if the field `made` is not nil.
 func (c *Context) check(clock bool) {
 	switch {
 	case c.state != running || c.made != nil:
@@ -135,7 +137,7 @@ func (c *Context) check(clock bool) {
 	}
 }
 
-// make returns made, and creates it if it is nil. If the Context has ended already, the new
+// make returns c.made, and creates it if it is nil. If the Context has ended already, the new
 // context is not derived from the parent, whose end may have come later.
 func (c *Context) make() context.Context {
 	switch {
