@@ -1,4 +1,4 @@
-// Package await waits, in tests, for what has no event of its own.
+// Package await waits, in tests, for conditions that no event reports.
 package await
 
 import (
@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// every is how long a poll rests. It is short beside what tests measure, and long
-// beside what a question costs.
+// The constant `every` is the pause between two polls. It is short compared with the times that
+// tests measure, and long compared with the cost of a poll.
 const every = 2 * time.Millisecond
 
-// Eventually polls until cond holds or d has passed, and reports whether it holds. The
-// last poll begins after d has passed: a pause of the process during an earlier one does
-// not hide that cond has come to hold in time.
+// Eventually polls until cond holds or d has passed, and reports whether it holds. The last
+// poll begins after d has passed. So if the process pauses during an earlier poll, Eventually
+// still finds that cond holds.
 func Eventually(d time.Duration, cond func() bool) bool {
 	for deadline := time.Now().Add(d); ; time.Sleep(every) {
 		last := time.Now().After(deadline)
@@ -34,8 +34,9 @@ func Until(t testing.TB, d time.Duration, what string, cond func() bool) {
 	}
 }
 
-// Never fails the test if cond comes to hold within d. Silence proves little: use it
-// after what provokes the change, and together with a proof that it was provoked.
+// Never fails the test if cond comes to hold within d. That cond did not hold proves little:
+// call Never after an action that could make it hold, and check in another way that the action
+// took place.
 func Never(t testing.TB, d time.Duration, what string, cond func() bool) {
 	t.Helper()
 	began := time.Now()
@@ -44,7 +45,7 @@ func Never(t testing.TB, d time.Duration, what string, cond func() bool) {
 	}
 }
 
-// Context returns a context that ends after d, or with the test.
+// Context returns a context that ends after d, or when the test ends.
 func Context(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// NotShort skips a test with -short, as make test runs: why says what it takes.
+// NotShort skips a test if the flag -short is set, as `make test` sets it. The parameter `why`
+// says what the test costs.
 func NotShort(t testing.TB, why string) {
 	t.Helper()
 	if testing.Short() {
@@ -13,7 +14,8 @@ func NotShort(t testing.TB, why string) {
 	}
 }
 
-// Nightly skips a test where make nightly does not run it: why says what it takes.
+// Nightly skips a test unless `make nightly` runs it. The parameter `why` says what the test
+// costs.
 func Nightly(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("HOLDFAST_NIGHTLY") == "" {

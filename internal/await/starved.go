@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Starved calls do, and returns for how long in all this process had no processor
-// meanwhile when it wanted one.
+// Starved calls the function `do`. It returns for how long, in total, this process wanted a
+// processor during that call and had none.
 func Starved(do func()) time.Duration {
 	w := watch()
 	defer w.end()
@@ -15,32 +15,33 @@ func Starved(do func()) time.Duration {
 	return w.Late()
 }
 
-// Watch measures a time, and for how long of it this process had no processor when it
-// wanted one.
+// Watch measures the time since its beginning, and for how long in this time the process wanted
+// a processor and had none.
 type Watch struct {
 	Began time.Time
 
 	mu         sync.Mutex
 	late       time.Duration
-	next       time.Time // when it is to look again
+	next       time.Time // when the pause until the next measurement should end
 	done, gone chan struct{}
 }
 
-// NewWatch begins to measure. It goes on until the test ends.
+// NewWatch returns a Watch that measures from now until the test ends.
 func NewWatch(t testing.TB) *Watch {
 	w := watch()
 	t.Cleanup(w.end)
 	return w
 }
 
-// Late returns for how long there was no processor so far.
+// Late returns for how long, so far, the process wanted a processor and had none.
 func (w *Watch) Late() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.late + max(time.Since(w.next), 0)
 }
 
-// Took returns how long it is since the beginning, without the time that had no processor.
+// Took returns the time since the beginning, without the time in which the process had no
+// processor.
 func (w *Watch) Took() time.Duration { return max(time.Since(w.Began)-w.Late(), 0) }
 
 func watch() *Watch {
@@ -50,7 +51,8 @@ func watch() *Watch {
 	return w
 }
 
-// tick is how often a Watch looks.
+// tick is the pause between two measurements of a Watch. If a pause takes longer, the process
+// had no processor.
 const tick = 10 * time.Millisecond
 
 func (w *Watch) run() {
