@@ -29,7 +29,7 @@ type Instant = time.Duration
 // Moment is an Instant and the time of day at which it was read.
 type Moment struct {
 	Mono Instant
-	wall time.Duration // since 1970
+	wall time.Duration // the time since 1970
 }
 
 // Clock reads the clocks of this machine. Instants of different Clocks cannot be compared.
@@ -60,9 +60,9 @@ func (c *Clock) Read() Moment {
 // Time returns an Instant as a time.Time, for deadlines of contexts.
 func (c *Clock) Time(i Instant) time.Time { return c.epoch.Add(i) }
 
-// Suspended reports whether the machine may have been suspended between before and m: the
-// wall clock ran further than the monotonic clock, by more than tolerance. It may also have
-// been set.
+// Suspended reports whether the machine may have been suspended between the Moment `before` and
+// m: the wall clock ran further than the monotonic clock, by more than the tolerance. The
+// reason may also be that somebody set the wall clock.
 func (m Moment) Suspended(before Moment, tolerance time.Duration) bool {
 	return (m.wall-before.wall)-(m.Mono-before.Mono) > tolerance
 }
@@ -73,7 +73,8 @@ type SuspendDetector struct{ last Moment }
 // Start records the reading with which the next one is compared.
 func (d *SuspendDetector) Start(now Moment) { d.last = now }
 
-// Suspended is Moment.Suspended since the last reading. It reports each suspension once.
+// Suspended calls Moment.Suspended with the last reading, and records the reading `now` as the
+// last one. So it reports each suspension once.
 func (d *SuspendDetector) Suspended(now Moment, tolerance time.Duration) bool {
 	before := d.last
 	d.last = now
