@@ -13,7 +13,7 @@ import (
 type Group struct {
 	mu   sync.Mutex
 	n    int
-	idle chan struct{} // closed when the last task ends; nil while there is none
+	idle chan struct{} // closed when the last task ends; nil while there is no task
 }
 
 // Go runs fn as a task, in a new goroutine.

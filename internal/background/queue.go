@@ -2,8 +2,8 @@ package background
 
 import "sync"
 
-// Queue runs functions as tasks of a Group, at most Most at once. The others wait without a
-// goroutine, and run in the order in which they came.
+// Queue runs functions as tasks of a Group, at most Most at once. Further functions wait
+// without a goroutine, and run in the order in which they came.
 type Queue struct {
 	Group *Group
 	Most  int
@@ -13,7 +13,8 @@ type Queue struct {
 	waiting []func()
 }
 
-// Go runs fn in a goroutine, at once or later. waited is true if fn had to wait.
+// Go runs fn in a goroutine, at once or later. The argument `waited` of fn is true if fn had to
+// wait.
 func (q *Queue) Go(fn func(waited bool)) {
 	q.Group.Begin()
 	q.mu.Lock()
