@@ -12,7 +12,7 @@ func HoldBounds() []float64 {
 }
 
 // MarginBounds returns the bounds of the buckets for the time that is left when a renewal
-// succeeds, in seconds: from nothing to two thirds of a TTL, which is 30 s by default.
+// succeeds, in seconds: from 0 to two thirds of a TTL. The default TTL is 30 s.
 func MarginBounds() []float64 {
 	return []float64{.01, .05, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 12.5, 15, 17.5, 20, 30, 60}
 }

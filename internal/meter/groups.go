@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxGroups bounds the values of the label lock_group. Each value is a set of
-	// series for every kind of lock and every outcome.
+	// maxGroups bounds the values of the label lock_group. Each value adds one series for every
+	// kind of lock and every outcome.
 	maxGroups = 100
 	// maxGroup bounds the length of a value, in bytes.
 	maxGroup = 128
@@ -15,8 +15,8 @@ const (
 	otherGroup = "other"
 )
 
-// Prefix returns the text before the first colon or decimal digit, which is all
-// of a name that has neither.
+// Prefix returns the text before the first colon or decimal digit. If the name has neither,
+// Prefix returns the whole name.
 func Prefix(name string) string {
 	if i := strings.IndexAny(name, ":0123456789"); i >= 0 {
 		return name[:i]
@@ -25,8 +25,8 @@ func Prefix(name string) string {
 }
 
 // Groups returns for each name of a lock the value of the label lock_group. It bounds the
-// number of values, whatever the user's function returns. The first maxGroups groups keep
-// their values, and all others share one, so that a gauge goes up and down under the same
+// number of values, whatever the user's function returns. The first maxGroups groups keep their
+// values, and all other groups share one value, so that a gauge goes up and down under the same
 // label. Several goroutines may call its methods at once.
 type Groups struct {
 	of func(name string) string // nil if there are no groups

@@ -44,7 +44,7 @@ func RenewOutcome(e holdfast.Event) string {
 	}
 }
 
-// HoldEnd returns how a hold ended. e is an EventRelease or an EventLoss.
+// HoldEnd returns how a hold ended. The parameter e is an EventRelease or an EventLoss.
 func HoldEnd(e holdfast.Event) string {
 	switch {
 	case e.Type == holdfast.EventRelease:
@@ -64,8 +64,8 @@ func FoundLost(e holdfast.Event) bool {
 	return e.Type == holdfast.EventRelease && errors.Is(e.Err, holdfast.ErrLost)
 }
 
-// Loss returns why a lock was lost. ok is false if e is no loss. The end that Lease or
-// AtMost has set is no loss either, because the user wanted it.
+// Loss returns why a lock was lost. The result `ok` is false if e is no loss. The end that
+// Lease or AtMost has set is no loss either, because the user wanted it.
 func Loss(e holdfast.Event) (reason string, ok bool) {
 	if e.Type != holdfast.EventLoss || HoldEnd(e) == "fixed_lease" {
 		return "", false
@@ -88,7 +88,8 @@ func reasonLabel(r driver.Reason) string { return known(string(r), Reasons()) }
 // CallOutcomes returns all results of CallOutcome.
 func CallOutcomes() []string { return []string{"ok", "error"} }
 
-// CallOutcome reports whether the store answered a call. That a claim is gone is an answer.
+// CallOutcome returns "ok" if the store answered a call, and otherwise "error". The answer that
+// a claim is gone is "ok", too.
 func CallOutcome(err error) string {
 	if err == nil || errors.Is(err, driver.ErrGone) {
 		return "ok"
@@ -126,9 +127,8 @@ func WakeSource(notified bool) string {
 	return "poll"
 }
 
-// known returns s if it is one of values, and otherwise "other". A later version, or a
-// store, may have values that are not known here, and the number of labels must stay
-// bounded.
+// known returns s if it is one of the given values, and otherwise "other". A later version, or
+// a store, may have values that are not known here, and the number of labels must stay bounded.
 func known(s string, values []string) string {
 	if slices.Contains(values, s) {
 		return s
