@@ -18,8 +18,8 @@ const burst = 200
 type Budget struct {
 	filter admin.Filter
 	begun  time.Time
-	keys   int // read so far
-	spent  int // commands sent so far
+	keys   int // the number of keys that were read so far
+	spent  int // the number of commands that were sent so far
 }
 
 // New returns the Budget of a list that begins now.
