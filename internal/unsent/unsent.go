@@ -8,10 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Error returns an error that wraps cause, and that is driver.ErrNotExecuted too. Its text is
-// that of cause. For a connection that could not be made, the text is "cannot connect to
-// HOST:PORT: connection refused", whichever client library returned cause. The reasons of
-// several hosts are on one line.
+// Error returns an error that wraps the error `cause`, and that is driver.ErrNotExecuted too.
+// Its text is that of `cause`. For a connection that could not be made, the text is "cannot
+// connect to HOST:PORT: connection refused", whichever client library returned `cause`. The
+// reasons of several hosts are on one line.
 func Error(cause error) error { return &unsent{cause} }
 
 type unsent struct{ cause error }
@@ -28,7 +28,8 @@ func (e *unsent) Error() string {
 }
 
 // attempts returns the lines in which pgx describes each attempt to connect, without the
-// headline above them. If text is no such description, attempts returns text alone.
+// headline above them. If the text is no such description, attempts returns the whole text as
+// one line.
 func attempts(text string) []string {
 	headline, lines, ok := strings.Cut(text, ":\n\t")
 	if !ok || !strings.Contains(headline, "failed to connect to `") {
