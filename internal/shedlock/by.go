@@ -16,9 +16,9 @@ const (
 	forced   = "holdfast-forced"
 )
 
-// by returns the value of locked_by. It replaces each character of text that is not printable
-// ASCII by a question mark, because the column may have any character set. It shortens the
-// value to maxBy.
+// by returns the value of locked_by. It replaces each character of the text that is not
+// printable ASCII by a question mark, because the column may have any character set. It
+// shortens the value to maxBy characters.
 func by(state, owner, text string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
@@ -33,7 +33,7 @@ func by(state, owner, text string) string {
 // stored is a row as it is read.
 type stored struct {
 	name, by          string
-	held, rest, since int64 // microseconds since locked_at, until lock_until, from 1970 to locked_at
+	held, rest, since int64 // in microseconds: from locked_at until now, from now until lock_until, and from 1970 until locked_at
 }
 
 // row returns the Row for a stored row. The owner in a hold of another program contains the

@@ -18,9 +18,9 @@ type Column struct {
 }
 
 // Unfit returns a *rows.UnfitError if a table with these columns cannot keep locks, else nil.
-// The function typed returns a text that says what is wrong with the type of a column of
-// ShedLock, or "". The parameter more has texts about other faults of the table. create is the
-// statement that makes such a table.
+// The function `typed` returns a text that says what is wrong with the type of a column of
+// ShedLock, or "". The parameter `more` has texts about other faults of the table. The
+// parameter `create` is the statement that makes a table without faults.
 func Unfit(table string, columns []Column, typed func(column, is string) string, more []string, create string) error {
 	wrong := more
 	missing := []string{"name", "lock_until", "locked_at", "locked_by"}
@@ -59,7 +59,7 @@ func (c *Column) fault() string {
 	return ""
 }
 
-// butFor returns a text about the column whose name differs from the parameter name only in
+// butFor returns a text about the column whose name differs from the parameter `name` only in
 // upper and lower case. It returns "" if there is no such column.
 func butFor(name string, columns []Column) string {
 	for _, c := range columns {

@@ -38,7 +38,7 @@ const (
 	maxBy = 255
 )
 
-// Limits returns the limits of a Table. The parameter store is rows.Limits.Name.
+// Limits returns the limits of a Table. The parameter `store` becomes rows.Limits.Name.
 func Limits(store string) rows.Limits {
 	const year = 366 * 24 * time.Hour // a TIMESTAMP of MySQL ends in 2038
 	return rows.Limits{Name: store, Batch: 1, NoQueue: true, NoTokens: true, MaxName: maxName, MaxTTL: year, TTLStep: time.Millisecond}
@@ -53,7 +53,7 @@ type Database interface {
 	// changed. That number may include rows that the statement found and did not change.
 	Exec(ctx context.Context, statement string, args []any) (changed int64, err error)
 
-	// Query runs a statement that reads. For each row, it stores the columns in the elements
-	// of `into` and calls scan.
+	// Query runs a statement that reads. For each row, it stores the columns in the elements of
+	// `into` and calls the function `scan`.
 	Query(ctx context.Context, statement string, args, into []any, scan func()) error
 }

@@ -5,13 +5,17 @@ import (
 	"strings"
 )
 
-// Dialect has the expressions that differ between databases. A word in braces is replaced by
-// an expression.
+// Dialect has the expressions that differ between databases. A word in braces is replaced by an
+// expression.
+//
+// Unlocked is a JOIN of {table} with its row of the name ?. The JOIN finds no row while another
+// transaction has locked that row. Unlocked is "" for a database in which a refused try does
+// not wait for a lock.
 type Dialect struct {
-	Table    string // quoted
-	Unlocked string // joins {table} with the row of the name ? unless it is locked; "" if no refused try waits for a lock
+	Table    string // the name of the table, quoted
+	Unlocked string // a JOIN, or ""
 	Now      string // the time of the server in UTC, without a zone
-	Later    string // ? microseconds after {from}
+	Later    string // the time that is ? microseconds after {from}
 	Micros   string // the microseconds from {from} to {to}
 	Bytes    string // a text {column}, compared and sorted by its bytes
 	Insert   string // INSERT {row}, which does nothing if the row exists
@@ -22,44 +26,45 @@ type Dialect struct {
 // milliseconds only. An assignment that reads a column is before the one that changes that
 // column, because MySQL executes them from left to right. Columns may be NULL: a name whose
 // lock_until is NULL is free, though ShedLock itself never takes it. Each update assigns
-// locked_at, because a table of MySQL may change it in each update that does not.
+// locked_at, because a table of MySQL may change that column in each update that does not
+// assign it.
 const (
-	// tryStatement has the parameters by; by, us, us; by; name, name, by. With
-	// Dialect.Unlocked the first name comes before all others. Then the statement must name
-	// the row only once, in that JOIN: a server that can find the row in two ways may wait for
-	// its lock in the second way.
+	// tryStatement has these parameters, from its second line on: `by`; `by`, `us`, `us`; `by`;
+	// `name`, `name`, `by`. With Dialect.Unlocked the first name comes before all others. Then
+	// the statement must name the row only once, in that JOIN: a server that can find the row
+	// in two ways may wait for its lock in the second way.
 	tryStatement = `UPDATE {table} {unlocked} SET
 	locked_at = CASE WHEN {ours} AND lock_until > {now} THEN locked_at ELSE {now} END,
 	lock_until = CASE WHEN {ours} AND lock_until > {now} THEN GREATEST(lock_until, {later}) ELSE {later} END,
 	locked_by = ?
 WHERE {named} AND {exact} AND (lock_until IS NULL OR lock_until <= {now} OR {ours})`
 
-	// insertStatement has the parameter name. It makes the row of a free name, which the
-	// next try takes.
+	// insertStatement has the parameter `name`. It makes the row of a free name, which the next
+	// try takes.
 	insertStatement = `INTO {table} (name, lock_until, locked_at, locked_by)
 VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'holdfast')`
 
-	// renewStatement: us, name, by.
+	// renewStatement has the parameters `us`, `name`, `by`.
 	renewStatement = `UPDATE {table} SET lock_until = GREATEST(lock_until, {later}), locked_at = locked_at WHERE name = ? AND {ours} AND lock_until > {now}`
 
-	// releaseStatement: us, by, name, by.
+	// releaseStatement has the parameters `us`, `by`, `name`, `by`.
 	releaseStatement = `UPDATE {table} SET lock_until = {later}, locked_by = ?, locked_at = locked_at WHERE name = ? AND {ours} AND lock_until > {now}`
 
-	// forceStatement: by, name, by, since.
+	// forceStatement has the parameters `by`, `name`, `by`, `since`.
 	forceStatement = `UPDATE {table} SET lock_until = {now}, locked_by = ?, locked_at = locked_at WHERE name = ? AND {ours} AND {since} = ? AND lock_until > {now}`
 
 	columns = `name, COALESCE(locked_by, ''), {held}, {rest}, {since}`
 
 	readStatement = `SELECT ` + columns + ` FROM {table} WHERE name IN ({names})`
 
-	// pageStatement: from, after, most.
+	// pageStatement has the parameters `from`, `after`, `most`.
 	pageStatement = `SELECT ` + columns + ` FROM {table} WHERE {key} >= ? AND {key} > ? ORDER BY {key} LIMIT ?`
 )
 
 const epoch = "TIMESTAMP '1970-01-01 00:00:00'"
 
-// write replaces the words in braces in a statement. n is the number of names in a list of
-// names.
+// write replaces the words in braces in a statement. The parameter n is the number of names in
+// a list of names.
 func (d *Dialect) write(statement string, n int) string {
 	fill := func(text, what, with string) string { return strings.ReplaceAll(text, what, with) }
 	later := "(" + fill(d.Later, "{from}", "{now}") + ")"
@@ -76,7 +81,7 @@ func (d *Dialect) write(statement string, n int) string {
 	if d.Ordinal {
 		statement = numbered(statement)
 	}
-	return fill(statement, "{table}", d.Table) // last: its name may have a question mark
+	return fill(statement, "{table}", d.Table) // last: the name of the table may have a question mark
 }
 
 // numbered replaces the question marks by $1, $2 and so on.

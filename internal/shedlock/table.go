@@ -25,8 +25,8 @@ func New(db Database, d Dialect) *Table {
 	return &Table{Database: db, dialect: d, statements: d.statements()}
 }
 
-// keyOf returns the value that the column name has for the lock name. It returns an error if
-// that value is too long.
+// keyOf returns the text that the column `name` of the table has for the name of a lock. It
+// returns an error if that value is too long.
 func keyOf(name string) (string, error) {
 	key := rows.Escape(name)
 	if n := utf8.RuneCountInString(key); n > maxName {
@@ -59,7 +59,7 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 		r, err := t.one(ctx, key)
 		if err != nil || r.Known {
 			r.Granted = r.Remaining > 0 && r.Owner == c.Owner // the update found nothing to change
-			r.Known = r.Remaining > 0                         // else it is free by now: the Engine tries again
+			r.Known = r.Remaining > 0                         // if false, the name is free by now: the Engine tries again
 			return []rows.Row{r}, err
 		}
 		if _, err := t.Exec(ctx, t.statements.insert, []any{key}); err != nil {
@@ -88,7 +88,7 @@ func (t *Table) one(ctx context.Context, key string) (rows.Row, error) {
 	return found, err
 }
 
-// Renew sends a statement for each of cs.
+// Renew sends a statement for each claim.
 func (t *Table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	held := make([]bool, len(cs))
 	for i, c := range cs {
@@ -120,7 +120,7 @@ func (t *Table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) 
 	return []bool{changed > 0}, err
 }
 
-// Read reads rows.
+// Read returns the row of each name, in the order of the names.
 func (t *Table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	answers, args := make([]rows.Row, len(names)), make([]any, len(names))
 	for i, name := range names {
@@ -145,7 +145,7 @@ func (t *Table) Page(ctx context.Context, from, after string, most int) (page []
 	return page, err
 }
 
-// Force reads the row, and ends the hold that it found if it is still the same.
+// Force reads the row, and ends the hold that it found, if the row still has the same hold.
 func (t *Table) Force(ctx context.Context, name, owner string, _ uint64, reason string) (bool, error) {
 	key, found := rows.Escape(name), stored{}
 	err := t.scan(ctx, t.dialect.write(readStatement, 1), []any{key}, func(s *stored) {
@@ -160,12 +160,13 @@ func (t *Table) Force(ctx context.Context, name, owner string, _ uint64, reason 
 	return changed > 0, err
 }
 
-// Listen is not supported: ShedLock has no notifications.
+// Listen returns errors.ErrUnsupported: ShedLock has no notifications.
 func (t *Table) Listen(context.Context, func(), func(string, string)) error {
 	return errors.ErrUnsupported
 }
 
-// scan calls row for each row that a statement returns, in the order of columns.
+// scan calls the function `row` for each row that a statement returns. The statement must
+// select what the constant `columns` lists.
 func (t *Table) scan(ctx context.Context, statement string, args []any, row func(*stored)) error {
 	var s stored
 	return t.Query(ctx, statement, args, []any{&s.name, &s.by, &s.held, &s.rest, &s.since}, func() { row(&s) })
