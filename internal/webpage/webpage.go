@@ -12,12 +12,12 @@ import (
 )
 
 // contentPolicy allows a page to use only what its own server sends, from files, and forbids
-// sites to show the page in a frame.
+// all sites to show the page in a frame.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// Protect sets the headers that make browsers protect a page from other sites, and not store
-// it.
+// Protect sets the headers that make browsers protect a page from other sites, and that forbid
+// browsers to store the page.
 func Protect(h http.Header) {
 	h.Set("Content-Security-Policy", contentPolicy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -38,8 +38,8 @@ type File struct {
 	body   []byte
 }
 
-// Load reads all files of a folder of the file system `from`. It panics if one cannot be
-// read: they are embedded in the program, so that is a mistake in the program.
+// Load reads all files of a folder of the file system `from`. It panics if it cannot read a
+// file: the files are embedded in the program, so that is a mistake in the program.
 func Load(from fs.FS, folder string) Files {
 	entries, err := fs.ReadDir(from, folder)
 	if err != nil {
