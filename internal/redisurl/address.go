@@ -17,7 +17,7 @@ type Address struct {
 	Database int
 }
 
-// String returns the URL.
+// String returns the address as a URL.
 func (a Address) String() string {
 	u := url.URL{Scheme: "redis", Host: strings.Join(a.Addrs, ",")}
 	database := ""

@@ -22,7 +22,7 @@ func EncodeQuery(values url.Values) string {
 	return strings.ReplaceAll(values.Encode(), "+", "%20") // Encode writes a + only for a space
 }
 
-// parameters returns the names that the query of a URL may have.
+// parameters returns the names of the parameters that the query of a URL may have.
 func (d Deployment) parameters() []string {
 	names := []string{"client_name", "db", "dial_timeout", "protocol", "skip_verify", "write_timeout"}
 	switch d {

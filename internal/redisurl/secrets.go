@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Span is the part of a text from the byte From to before the byte To.
+// Span is the part of a text that begins with the byte From and ends before the byte To.
 type Span struct{ From, To int }
 
 // Secrets returns the spans of the passwords in a text that is a URL or contains one: of the
-// password before the hosts, and of those in parameters. If it is unsure, as with a URL that
-// cannot be taken apart, it takes more for a password, not less. The spans are in order, and
-// none overlaps another.
+// password before the hosts, and of the passwords in parameters. If Secrets is unsure, as with
+// a URL that cannot be taken apart, a span has more than the password, not less. The spans are
+// in order, and none overlaps another.
 func Secrets(text string) []Span {
 	p, ok := Cut(text)
 	if !ok {
@@ -69,9 +69,9 @@ func secretName(name string) bool {
 	return strings.Contains(strings.ToLower(plain), "password")
 }
 
-// Passwords returns whether a URL has a password for the store, in `store`, and whether it
-// has any password, in `any`: Sentinels have a separate one. For a URL that cannot be taken
-// apart, `store` is false.
+// Passwords returns whether a URL has a password for the store, in `store`, and whether it has
+// any password, in `any`. The difference is that Sentinels may have a password of their own.
+// For a URL that cannot be taken apart, `store` is false.
 func Passwords(raw string) (store, any bool) {
 	p, _ := Cut(raw)
 	_, password, _ := p.User()
@@ -80,8 +80,8 @@ func Passwords(raw string) (store, any bool) {
 }
 
 // Redacted returns the URL of a store without what is secret in it: the password before the
-// hosts is left out, and those of Sentinels, which are parameters, are masked. Of a URL that
-// is not understood, Redacted shows only the scheme, because it is not known where the
+// hosts is left out, and the passwords of Sentinels, which are parameters, are masked. Of a URL
+// that is not understood, Redacted shows only the scheme, because it is not known where the
 // password is. If the scheme is not clear either, it returns "".
 func Redacted(raw string) string {
 	p, ok := Cut(raw)

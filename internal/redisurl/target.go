@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Deployment is the kind of servers to which a URL leads.
+// Deployment is the kind of servers that a URL names.
 type Deployment int
 
 // Deployments.
@@ -84,8 +84,8 @@ func schemes() map[string]Target {
 // Schemes returns the schemes that ParseTarget accepts, sorted.
 func Schemes() []string { return slices.Sorted(maps.Keys(schemes())) }
 
-// readScheme returns the deployment of a scheme. Its error leaves the scheme out if that text
-// may be a part of a password.
+// readScheme returns a Target with the settings that the scheme gives. Its error leaves the
+// scheme out if that text may be a part of a password.
 func readScheme(scheme string) (Target, error) {
 	if t, known := schemes()[scheme]; known {
 		return t, nil
@@ -98,8 +98,8 @@ func readScheme(scheme string) (Target, error) {
 }
 
 // readPath reads the path of a URL: the path of a socket, or the number of the database. For
-// Sentinels the name of the master may stand before that number. The parameter `numbers` has
-// the numbers of databases in the query.
+// Sentinels the name of the master may stand before that number. The slice `numbers` has the
+// database numbers of the query.
 func (t *Target) readPath(path string, numbers []string) error {
 	db := strings.TrimPrefix(path, "/")
 	switch t.Deployment {
@@ -110,7 +110,7 @@ func (t *Target) readPath(path string, numbers []string) error {
 		}
 	case Sentinels:
 		if t.Master != "" {
-			break // it was a parameter
+			break // the name of the master was in the query
 		}
 		t.Master, db, _ = strings.Cut(db, "/")
 		if _, err := strconv.Atoi(t.Master); err == nil || t.Master == "" {
@@ -134,8 +134,8 @@ func (t *Target) readPath(path string, numbers []string) error {
 	return nil
 }
 
-// readHosts reads the list of hosts of a URL. The parameter `more` has the hosts of its
-// parameter addr.
+// readHosts reads the list of hosts of a URL. The slice `more` has further hosts, from the
+// parameter addr in the query.
 func (t *Target) readHosts(hosts string, more []string) error {
 	port := "6379"
 	switch t.Deployment {

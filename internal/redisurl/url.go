@@ -30,7 +30,7 @@ type Parts struct {
 	Tail   string // path, parameters and fragment
 }
 
-// Cut finds the parts of a URL; ok is false if the text has no ://.
+// Cut finds the parts of a URL. The result `ok` is false if the text has no ://.
 func Cut(text string) (p Parts, ok bool) {
 	p.Scheme, p.Hosts, ok = strings.Cut(text, "://")
 	if !ok {
@@ -51,8 +51,8 @@ func (p Parts) User() (user, password string, both bool) {
 }
 
 // Parse takes a URL apart. url.Parse accepts no list of hosts, so u has only the first host;
-// `hosts` is the whole list. Parse returns ErrBad also if a part of the URL has no meaning
-// there, or is most likely a piece of a password.
+// `hosts` is the whole list. Parse also returns ErrBad if a part of the URL has no meaning in a
+// URL of Redis, or is most likely a piece of a password.
 func Parse(raw string) (u *url.URL, hosts string, err error) {
 	p, _ := Cut(raw)
 	first, _, _ := strings.Cut(p.Hosts, ",")
@@ -72,8 +72,8 @@ func Parse(raw string) (u *url.URL, hosts string, err error) {
 	return u, p.Hosts, nil
 }
 
-// HostPort checks one host of a list, and returns it with its port, or with the parameter
-// port if it has none.
+// HostPort checks one host of a list, and returns it with its port. If it has no port, HostPort
+// adds the parameter `port`.
 func HostPort(entry, port string) (string, error) {
 	u, err := url.Parse("redis://" + entry)
 	if err != nil || u.Host != entry && !strings.Contains(entry, "%") || u.User != nil {
