@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// Build builds the program holdfast, and returns its path. If HOLDFAST_BINARY is the path of
-// one that is built already, Build returns that: make builds one for all tests.
+// Build builds the program holdfast, and returns its path. If HOLDFAST_BINARY has the path of a
+// program that is built already, Build returns that path: `make` builds one program for all
+// tests.
 func Build(t testing.TB) string {
 	t.Helper()
 	if built := os.Getenv("HOLDFAST_BINARY"); built != "" {
@@ -23,8 +24,8 @@ func Build(t testing.TB) string {
 }
 
 // HearSignals catches each of the given signals that this process ignores. A process in the
-// background of a script ignores some. Programs that tests start would ignore them as well:
-// they inherit that a signal is ignored, but not that it is caught.
+// background of a script ignores some signals. Programs that tests start would ignore them as
+// well: they inherit that a signal is ignored, but not that it is caught.
 func HearSignals(signals ...os.Signal) {
 	caught := make(chan os.Signal, 1)
 	for _, s := range signals {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Serve starts a server that calls handle for each connection, in a goroutine, and then
-// closes the connection. It returns the server's address. The server and its connections end
-// with t.
+// Serve starts a server that calls the function `handle` for each connection, in a goroutine,
+// and then closes the connection. It returns the server's address. The server and its
+// connections end when the test ends.
 func Serve(t testing.TB, handle func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
