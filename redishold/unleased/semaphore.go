@@ -1,6 +1,6 @@
-// Package unleased shares Redisson's RSemaphore with Java programs. Its permits have no
-// lease: the permits of a process that died are lost. If all programs can, use
-// holdfast.Semaphore instead.
+// Package unleased shares Redisson's RSemaphore with Java programs. Its permits have no lease:
+// the permits of a process that died are lost. If all programs can use holdfast.Semaphore, use
+// that instead.
 package unleased
 
 import (
@@ -21,15 +21,15 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Semaphore is Redisson's RSemaphore, to share with Java programs. It is only a counter,
-// and does not know the holders of permits. So the permits of a process that died are
-// lost, and a program can release permits that it did not take. If all programs can, use
-// holdfast.Semaphore, whose permits have leases.
+// Semaphore is Redisson's RSemaphore, to share with Java programs. It is only a counter, and
+// does not know the holders of permits. So the permits of a process that died are lost, and a
+// program can release permits that it did not take. If all programs can use holdfast.Semaphore,
+// use that instead: its permits have leases.
 //
-// If a reply is lost, the call is repeated without counting twice, until its context ends
-// or half a minute has passed without an answer. After an error the outcome is unknown,
-// unless it is driver.ErrNotExecuted: then nothing was done. A request that the network
-// delays by more than a minute can count twice.
+// If a reply is lost, the Semaphore repeats the call until it has an answer, its context ends,
+// or half a minute has passed. A repeated call counts only once. After an error the outcome of
+// the call is unknown, unless the error is driver.ErrNotExecuted: then nothing was done. A
+// request that the network delays by more than a minute can count twice.
 //
 // Several goroutines may use a Semaphore at once.
 type Semaphore struct {
@@ -71,8 +71,8 @@ func (s *Semaphore) Drain(ctx context.Context) (int, error) {
 	return int(answer.Number), err
 }
 
-// Available returns the number of free permits, and 0 if it has not been set. It may be
-// negative.
+// Available returns the number of free permits, or 0 if the number has not been set. The number
+// may be negative.
 func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	answer, err := s.retry(ctx, &call{what: "count", reads: true, Step: kinds.Step{Script: "permits_count"}})
 	return int(answer.Number), err
@@ -82,9 +82,10 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 // first, it returns ctx's error and has taken no permits. It polls at least every second, in
 // case a message is lost. Waiters are not served in order.
 //
-// If ctx ends while an answer is missing, Acquire returns at once, and releases in the
-// background what it may have taken, for up to a minute; Settle waits for that. If a
-// process ends before that, or while it has permits, these permits are lost forever.
+// If ctx ends before the store answers, Acquire returns at once. It may have taken permits, so
+// it releases them in the background, for up to a minute; Settle waits for such releases. If a
+// process ends before its releases are done, or while it has permits, these permits are lost
+// forever.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	waiter := s.store.Topics.Waiter(layout.SemaphoreChannel(s.store.Keys(s.name)))
 	defer waiter.Close()
@@ -98,11 +99,10 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	}
 }
 
-// TryAcquire takes n permits if n are free, and returns true. Otherwise it returns false.
-// It does not wait for permits. If the store cannot be reached, it tries three times. If
-// ctx ends before the store answers, TryAcquire returns. It does not know whether the
-// store granted the permits, so it releases them in the background. Acquire does the
-// same.
+// TryAcquire takes n permits if n are free, and returns true. Otherwise it returns false. It
+// does not wait for permits. If the store cannot be reached, it tries three times. If ctx ends
+// before the store answers, TryAcquire returns. It does not know whether the store granted the
+// permits, so it releases them in the background, as Acquire does.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
 	return s.take(ctx, n, retry.TryFailures)
 }
@@ -113,8 +113,9 @@ func (s *Semaphore) Settle(ctx context.Context) error {
 	return s.explain("settle", s.undoes.Wait(ctx))
 }
 
-// take makes one attempt to take n permits. If the outcome stays unknown, it releases them in
-// the background. Each attempt has an idempotency key of its own.
+// take makes one call to take n permits, with a new idempotency key; retry may make several
+// attempts of that call. If the outcome stays unknown, take releases the permits in the
+// background.
 func (s *Semaphore) take(ctx context.Context, n, maxFailures int) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, s.explain("acquire", err)
@@ -123,8 +124,8 @@ func (s *Semaphore) take(ctx context.Context, n, maxFailures int) (bool, error) 
 	return answer.Yes, err
 }
 
-// undo releases in the background the permits that c may have taken. It must be done before the
-// idempotency key of c expires.
+// undo releases in the background the permits that c may have taken. The release must be done
+// before the idempotency key of c expires.
 func (s *Semaphore) undo(c *call) {
 	s.undoes.Go(func() {
 		ctx, cancel := context.WithDeadline(context.Background(), c.unknownSince.Add(callTTL-callTTL/10))
@@ -153,15 +154,15 @@ type call struct {
 	reads       bool // the script writes nothing
 	maxFailures int  // after so many failures the call fails; 0 for no limit
 
-	unknownSince time.Time // when the first attempt without an answer began; zero if there is none
+	unknownSince time.Time // when the first attempt without an answer began; zero if there was no such attempt
 }
 
-// takes reports whether c takes permits. Only then its script must know whether earlier
-// attempts may still arrive.
+// takes reports whether c takes permits. Only the script of such a call must know whether
+// earlier attempts may still arrive.
 func (c *call) takes() bool { return c.Late != nil }
 
-// indeterminate reports whether the outcome of an attempt is unknown: it may have arrived, or
-// may still arrive.
+// indeterminate reports whether the outcome of an attempt is unknown: the script may have run,
+// or may still run.
 func (c *call) indeterminate() bool { return !c.unknownSince.IsZero() }
 
 // callTTL is the TTL of the idempotency key of a call.
@@ -171,8 +172,8 @@ const callTTL = time.Minute
 // repetition the idempotency key must still exist.
 const unknownLimit = callTTL / 2
 
-// retry makes attempts with the same idempotency key until one has an answer, or a failure is
-// final, or ctx ends.
+// retry makes attempts with the same idempotency key, until one of them has an answer, a
+// failure is final, a limit of c is reached, or ctx ends.
 func (s *Semaphore) retry(ctx context.Context, c *call) (answer kinds.Answer, err error) {
 	switch {
 	case c.n < 0 && !c.signed:
@@ -214,8 +215,8 @@ func (s *Semaphore) attempt(ctx context.Context, c *call, limit time.Duration) (
 	return s.store.Do(ctx, s.name, kinds.Counter{Layout: s.store.Layout, Scripts: "permits", At: layout.SemaphoreChannel}, c.Step)
 }
 
-// failed returns the error of c, whose last attempt has failed with err. If an earlier attempt
-// may have taken permits, failed releases them in the background.
+// failed returns the error of c, whose last attempt has failed with err. If an attempt may have
+// taken permits, failed releases them in the background.
 func (s *Semaphore) failed(c *call, err error) error {
 	if c.indeterminate() {
 		err = fmt.Errorf("the store did not answer; it is not known whether it was done: %w", lastOnly{err})
