@@ -35,7 +35,7 @@ func (s *Store) Counts() Counts { return Counts{s} }
 // Counter is a bare counter: a latch, or the permits of a semaphore without leases. In
 // Redisson's layout a decrement has no owner. So each script that changes the counter also
 // writes an idempotency key, which stays for a while: a call that is repeated after a lost
-// reply finds it, and changes nothing.
+// reply finds the key, and changes nothing.
 type Counter struct {
 	*layout.Layout
 	Scripts string                   // prefix of the names of its scripts
@@ -51,20 +51,20 @@ func (c Counter) Channel(k layout.Keys, _ driver.Claim) string { return c.At(k) 
 // Step is one call of a counter.
 type Step struct {
 	Script  string
-	Number  []string      // its first argument, if it has one
-	ID      string        // for its idempotency key; "" if it changes nothing
+	Number  []string      // the first argument of the script, a number; nil if it has none
+	ID      string        // of the call, for its idempotency key; "" if the script has no such key
 	CallTTL time.Duration // TTL of the idempotency key
 	Late    []string      // "1" if an earlier attempt may still arrive, otherwise "0"; nil if the script has no such argument
-	Publish bool          // it notifies waiters
+	Publish bool          // the script notifies waiters
 	MayFail bool          // the reply of the script may begin with codeNo
 
-	SecondKey func(layout.Keys) string // returns its second key, if that is not an idempotency key
-	Numbers   int                      // how many numbers the answer has, if not one
+	SecondKey func(layout.Keys) string // returns the second key of the script, if that is not an idempotency key; nil if it has none
+	Numbers   int                      // how many numbers the answer has; 0 means one
 }
 
 // Answer is the answer of a script of a counter.
 type Answer struct {
-	Yes     bool
+	Yes     bool    // the reply begins with codeYes
 	Number  int64   // the first number; after a call that publishes, the number of receivers
 	Numbers []int64 // all numbers
 }
@@ -76,7 +76,8 @@ const (
 	codeYes       = 1
 )
 
-// Do runs one call of the counter called name, which is one of the given kind.
+// Do makes one call, `step`, of the counter called name. The parameter `kind` is the kind of
+// that counter.
 func (s *Store) Do(ctx context.Context, name string, kind Kind, step Step) (Answer, error) {
 	k, server, err := s.Ready(ctx, name, kind)
 	if err != nil {

@@ -42,7 +42,8 @@ func (f Exclusive) withCount(holds string, args ...string) []string {
 	return args
 }
 
-// AcquireArgs is the number of arguments of acquire.lua, without those for a message.
+// AcquireArgs is the number of arguments of acquire.lua, without those for the message that the
+// lock is taken.
 const AcquireArgs = 5
 
 // Acquire implements Form.
@@ -83,13 +84,13 @@ func (f Exclusive) Abandon(k layout.Keys, c driver.Claim, publish []string, tomb
 	return withTombstone(f.Release(Buffers{}, k, c, publish), f.Scripts.Abandon, f.Tombstone(k, c.Owner), wire.MS(tombstoneTTL))
 }
 
-// Force implements Form. It does not end a hold whose count has changed.
+// Force implements Form. The call does not end a hold whose hold count has changed.
 func (f Exclusive) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL string, publish []string) wire.Call {
 	release := f.Release(Buffers{}, k, driver.Claim{Owner: h.Owner}, publish)
 	return withTombstone(release, f.Scripts.Force, f.Tombstone(k, h.Owner), append(f.withCount(strconv.Itoa(h.Holds)), reason, tombstoneTTL)...)
 }
 
-// Explain finds out why c was lost.
+// Explain returns the call that finds out why c was lost.
 func (f Exclusive) Explain(k layout.Keys, c driver.Claim) wire.Call {
 	return wire.Call{Script: f.Scripts.Explain, Keys: f.withRecord(k, k.Lock, f.Tombstone(k, c.Owner), k.Counter)}
 }

@@ -15,8 +15,8 @@ import (
 // Kind is a kind of lock, or of counter: a Form or a Counter. The permissions of the user are
 // checked for each Kind.
 type Kind interface {
-	// Family returns the prefix of the names of its scripts up to an underscore, such as
-	// "fair", or "" if their names have no underscore.
+	// Family returns the prefix that the names of its scripts have before an underscore, such
+	// as "fair" for fair_acquire. It returns "" if the names have no underscore.
 	Family() string
 
 	// Channel returns the channel on which a waiter for c is notified that it should try
@@ -24,36 +24,38 @@ type Kind interface {
 	Channel(k layout.Keys, c driver.Claim) string
 }
 
-// Form is one kind of lock: its keys, its scripts and its channel. The code outside of it is
-// the same for all kinds, because their scripts have the same replies:
+// Form is one kind of lock: its keys, its scripts and its channel. The callers of a Form treat
+// all kinds alike, because the scripts of all kinds have the same replies:
 //
 //	acquire          first token · {0, pttl, holder, holds} · {-1} another kind · {-2, tombstone}
 //	renew            1 · 0
 //	release, abandon 1 + receivers · -1 not published · 0
 //
-// Release has one key if possible, so that a migrating slot of a cluster does not block it.
+// The script of Release has only one key if possible, because a migrating slot of a cluster
+// refuses calls with several keys.
 type Form interface {
 	Kind
 
 	// Acquire returns the call that acquires c. The call uses the slices of buf if they have
-	// room; so do the calls of Renew and Release. ask is the key prefix of registrations if a
-	// busy reply must have the holder, otherwise "".
+	// room; so do the calls of Renew and Release. The parameter `ask` is the key prefix of
+	// registrations if a busy reply must also have the registration of the holder, otherwise
+	// "".
 	Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call
 	// Renew returns the call that extends c.
 	Renew(buf Buffers, k layout.Keys, c driver.Claim) wire.Call
 	// Release returns the call that ends c.
 	Release(buf Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call
 
-	// Abandon returns the call that ends a claim whose acquire may still arrive: it also sets
-	// a tombstone with the given TTL.
+	// Abandon returns the call that ends c if the call of Acquire may still arrive at the
+	// server. So the call of Abandon also sets a tombstone with the given TTL.
 	Abandon(k layout.Keys, c driver.Claim, publish []string, tombstoneTTL time.Duration) wire.Call
 
-	// Force returns the call that ends exactly the hold h, as it was read, and no other. It
-	// also sets a tombstone with the reason for the owner.
+	// Force returns the call that ends the hold h, unless the hold has changed since the caller
+	// read it. The call also sets a tombstone, which has the reason for the owner.
 	Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL string, publish []string) wire.Call
 
-	// ReachesAll reports whether every waiter receives the message of a release, and counts
-	// as one receiver.
+	// ReachesAll reports whether every waiting process receives the message of a release, and
+	// counts as one receiver of that message.
 	ReachesAll() bool
 }
 
@@ -61,10 +63,11 @@ type Form interface {
 // reuses. They may be nil.
 type Buffers struct{ Keys, Args []string }
 
-// withTombstone returns the call of a script that also sets a tombstone. The parameter
-// `between` has the arguments between the owner and the channel. The call is sent with the
-// source of the script, because it is rare: after a link that hung is back, a reply NOSCRIPT
-// would cost another round trip.
+// withTombstone returns the call of `script`, which does the same as the call `release` and
+// also sets a tombstone. The parameter `between` has the arguments between the owner and the
+// channel. The call has the source of the script, because the server may not know a script that
+// is rarely used. A reply NOSCRIPT would cost another round trip, just when a link that hung is
+// back.
 func withTombstone(release wire.Call, script *wire.Script, tombstone string, between ...string) wire.Call {
 	return wire.Call{Script: script, Source: true, Keys: append(release.Keys, tombstone), Args: slices.Insert(release.Args, 1, between...)}
 }

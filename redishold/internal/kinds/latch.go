@@ -11,18 +11,18 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// latchCallTTL is the TTL of an idempotency key. The core repeats a call as long as its caller
-// waits.
+// latchCallTTL is the TTL of the idempotency key of a call. It is long, because the core
+// repeats a call as long as its caller waits.
 const latchCallTTL = 5 * time.Minute
 
 func (c Counts) latch(ctx context.Context, name string, step Step) (Answer, error) {
 	return c.store.Do(ctx, name, Counter{c.store.Layout, "latch", layout.LatchChannel}, step)
 }
 
-// SetCount sets the count of the latch called name to n and reports whether it did: a latch
-// that is counting is not set again. A repeat with the same parameter `call` within five
-// minutes returns the first result again. SetCount returns driver.ErrRefused for a count below
-// 1, and driver.ErrMismatch for a name that is not a latch.
+// SetCount sets the count of the latch called name to n, and returns true. If the latch has a
+// count already, SetCount changes nothing and returns false. A repeat with the same parameter
+// `call` within five minutes returns the first result again. SetCount returns driver.ErrRefused
+// for a count below 1, and driver.ErrMismatch for a name that is not a latch.
 func (c Counts) SetCount(ctx context.Context, name, call string, n int64) (bool, error) {
 	if n < 1 {
 		return false, wire.Refused("a latch cannot be set to %d", n)
@@ -32,9 +32,9 @@ func (c Counts) SetCount(ctx context.Context, name, call string, n int64) (bool,
 	return answer.Yes, err
 }
 
-// CountDown lowers the count of the latch called name by one and opens it at 0. An open latch
-// stays open. A repeat with the same parameter `call` within five minutes changes nothing.
-// CountDown returns driver.ErrMismatch for a name that is not a latch.
+// CountDown lowers the count of the latch called name by one. When the count is 0, the latch is
+// open. An open latch stays open. A repeat with the same parameter `call` within five minutes
+// changes nothing. CountDown returns driver.ErrMismatch for a name that is not a latch.
 func (c Counts) CountDown(ctx context.Context, name, call string) error {
 	_, err := c.latch(ctx, name, Step{Script: "latch_down", ID: call, CallTTL: latchCallTTL, Publish: true})
 	return err

@@ -21,10 +21,10 @@ import (
 // In read mode no reader is refused, even if writers wait: the layout has no key for waiting
 // writers.
 //
-// Every acquire of a writer, and every release, reads the timeout keys of all readers. Their
-// names are only known inside the script, so they are not among its KEYS. A cluster allows
-// that, because they are in the slot of the lock. If the server refuses to read a timeout key,
-// its reader counts as live.
+// Every acquire of a writer, and every release, reads the timeout keys of all readers. The
+// names of these keys are only known inside the script, so the keys are not among its KEYS. A
+// cluster allows that, because the keys are in the slot of the lock. If the server refuses to
+// read a timeout key, its reader counts as live.
 type readWrite struct {
 	*layout.Layout
 	*scripts.Library
@@ -32,7 +32,8 @@ type readWrite struct {
 	plain Exclusive // renews the write side
 }
 
-// ReadWrite returns the Form of read-write locks. Their write sides are renewed as plain locks.
+// ReadWrite returns the Form of read-write locks. It renews the write side of a lock as `plain`
+// renews an exclusive lock.
 func ReadWrite(plain Exclusive, library *scripts.Library) Form {
 	return &readWrite{plain.Layout, library, plain}
 }
@@ -80,9 +81,10 @@ func (f *readWrite) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL st
 	return withTombstone(release, release.Script, f.Tombstone(k, strings.TrimSuffix(h.Owner, layout.WriteField)))
 }
 
-// end returns the call that ends the hold of a field. If holds is not "", the hold must have
-// that count. timeouts is the number of timeout keys of a reader. If tombstone is not "", it
-// is the text of the tombstone that the caller adds.
+// end returns the call that ends the hold with the given field. If `holds` is not "", the call
+// ends the hold only if that is its hold count. The parameter `timeouts` is the number of
+// timeout keys, if the hold is that of a reader. The parameter `tombstone` is the text of the
+// tombstone, or "" for none; the caller of end adds the key of the tombstone to the call.
 func (f *readWrite) end(buf Buffers, k layout.Keys, field string, timeouts int, holds, tombstone, tombstoneTTL string, publish []string) wire.Call {
 	keys := append(buf.Keys, k.Lock)
 	for i := 1; i <= min(timeouts, 1000) && !strings.HasSuffix(field, layout.WriteField); i++ {

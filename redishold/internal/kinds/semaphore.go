@@ -49,7 +49,7 @@ func (f *semaphore) Abandon(k layout.Keys, c driver.Claim, publish []string, tom
 	return withTombstone(f.Release(Buffers{}, k, c, publish), f.Get("semaphore_abandon"), f.Tombstone(k, c.Owner), wire.MS(tombstoneTTL))
 }
 
-// Channel implements Kind. Semaphores without leases have the same channel.
+// Channel implements Kind. Semaphores without leases use the same channel.
 func (f *semaphore) Channel(k layout.Keys, _ driver.Claim) string { return layout.SemaphoreChannel(k) }
 
 func (f *semaphore) ReachesAll() bool { return true }
@@ -86,9 +86,9 @@ func (c Counts) Resize(ctx context.Context, name string, permits int) error {
 
 // Permits returns the total number of permits of the semaphore called name, and the number of
 // free permits, at one instant of the server. Both are 0 if the semaphore does not exist. A
-// permit whose lease has ended is free. free is negative if a Resize has set a total below the
-// number of held permits. Permits returns driver.ErrMismatch for a name that is not a
-// semaphore.
+// permit whose lease has ended counts as free. The result `free` is negative if a Resize has
+// set a total below the number of held permits. Permits returns driver.ErrMismatch for a name
+// that is not a semaphore.
 func (c Counts) Permits(ctx context.Context, name string) (total, free int, err error) {
 	f := &semaphore{c.store.Layout, c.store.Library}
 	answer, err := c.store.Do(ctx, name, f, Step{Script: "semaphore_count", SecondKey: f.Permits, MayFail: true, Numbers: 2})
