@@ -20,7 +20,7 @@ const (
 	maxShown      = 32  // maximal number of holders and of waiters of each name
 	namesPerCall  = 40  // number of names that one call reads
 	keysPerScan   = 200 // number of keys that one SCAN reads
-	maxValueBytes = 512 // of the value of a plain lock: a longer string is no lock
+	maxValueBytes = 512 // maximal number of bytes of the value of a plain lock: a longer string is no lock
 )
 
 // newLister returns a lister of the locks in the store of c.
@@ -51,7 +51,7 @@ func List(ctx context.Context, c *clients.Clients, f admin.Filter) iter.Seq2[adm
 	}
 }
 
-// Get returns the Records of names, in the same order.
+// Get returns one Record for each of `names`, in the same order.
 func Get(ctx context.Context, c *clients.Clients, names ...string) ([]admin.Record, error) {
 	l, err := newLister(ctx, c)
 	if err != nil {
@@ -60,8 +60,8 @@ func Get(ctx context.Context, c *clients.Clients, names ...string) ([]admin.Reco
 	return l.fetch(ctx, names)
 }
 
-// fetch reads the Records of names, one chunk after the other, and adds the clients of their
-// holders and waiters.
+// fetch returns one Record for each of `names`, with the clients of the holders and waiters. It
+// reads one chunk of names after the other.
 func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error
@@ -74,14 +74,14 @@ func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, err
 	return records, failed
 }
 
-// read reads the names of one chunk: with one call, or in a cluster with one call for each
-// name, because the names are in different slots. The Record of a name that could not be read
-// is KindUnknown; the error is the first one.
+// read returns one Record for each of `names`, which are one chunk. It makes one call, or in a
+// cluster one call for each name, because the locks are in different slots. The Record of a
+// lock that could not be read has the Kind KindUnknown; read then also returns the first error.
 func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, error) {
 	records := make([]admin.Record, len(names))
 	var failed error
 	var calls []wire.Call
-	var asked [][]int // of each call, the indices of its names
+	var asked [][]int // for each call, the indices of its names
 	for i, name := range names {
 		records[i] = admin.Record{Name: name, Kind: admin.KindUnknown, Listeners: -1}
 		k := l.Layout.ComputeKeys(name)

@@ -20,7 +20,7 @@ const (
 	detailBytes   = 512 // maximal number of bytes of a string or a member
 )
 
-// Describe returns the Record of name, with its keys.
+// Describe returns the Record of the lock called name, and the keys of that lock.
 func Describe(ctx context.Context, c *clients.Clients, name string) (d admin.Detail, err error) {
 	l, err := newLister(ctx, c)
 	if err != nil {
@@ -61,7 +61,7 @@ func Describe(ctx context.Context, c *clients.Clients, name string) (d admin.Det
 	return d, nil
 }
 
-// detailKeys returns all keys that the lock r may have.
+// detailKeys returns all keys that the lock with the Record r may have.
 func (l *lister) detailKeys(k layout.Keys, r admin.Record) []string {
 	switch l.Layout.Name {
 	case "plain":
@@ -80,7 +80,8 @@ func (l *lister) detailKeys(k layout.Keys, r admin.Record) []string {
 	}
 }
 
-// parseKey returns the Key in one element of the reply of list_keys.lua, without its name.
+// parseKey returns the Key in one element of the reply of list_keys.lua, without the name of
+// the key.
 func parseKey(value any) (admin.Key, bool) {
 	r := wire.Read(value)
 	key := admin.Key{Type: r.Text(), Remaining: wire.Remaining(r.Number())}
@@ -143,7 +144,7 @@ func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) 
 		return why, err
 	}
 	var keys []string
-	var asked []int // the index in ended of each key
+	var asked []int // for each key, its index in `ended`
 	for i, e := range ended {
 		k := l.Layout.ComputeKeys(e.Name)
 		if l.server.Cluster && layout.CheckSlots(k) != nil {
@@ -151,7 +152,7 @@ func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) 
 		}
 		owner := e.Owner
 		if l.Layout.Name == "" {
-			owner = strings.TrimSuffix(owner, layout.WriteField) // both sides have one tombstone
+			owner = strings.TrimSuffix(owner, layout.WriteField) // both sides of a read-write lock have one tombstone
 		}
 		keys, asked = append(keys, l.Layout.Tombstone(k, owner)), append(asked, i)
 	}
@@ -172,7 +173,7 @@ func ForceReasons(ctx context.Context, c *clients.Clients, ended []admin.Ended) 
 			continue
 		}
 		for j, at := range page {
-			if reason, forced := strings.CutPrefix(tombstones[j], layout.ForcedPrefix); forced { // otherwise the claim was abandoned
+			if reason, forced := strings.CutPrefix(tombstones[j], layout.ForcedPrefix); forced { // a tombstone without the prefix is that of an abandoned claim
 				why[at] = reason
 			}
 		}

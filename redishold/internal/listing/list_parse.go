@@ -12,7 +12,7 @@ import (
 )
 
 // parseRedisson returns the Record in one element of the reply of list_redisson.lua, without
-// its name and the clients of its owners.
+// the name of the lock and without the clients of the owners.
 func parseRedisson(value any) (admin.Record, bool) {
 	r := wire.Read(value)
 	var record admin.Record
@@ -70,8 +70,8 @@ func readHash(r *wire.Reply, record *admin.Record) {
 }
 
 // readReaders reads the holds of a read-write lock. A thread of Redisson may hold both sides
-// with one owner. Then the Owner of the write hold is its field, so that ForceUnlock ends that
-// hold.
+// with one owner. Then the Owner of the write hold is the whole field, with layout.WriteField,
+// so that ForceUnlock ends the write hold.
 func readReaders(r *wire.Reply, record *admin.Record) {
 	fields := r.Nested()
 	record.Holders = int(r.Number())
@@ -140,7 +140,7 @@ func readWaiters(queue wire.Reply, record *admin.Record) {
 }
 
 // parseString returns the Record in one element of the reply of list_plain.lua or
-// list_timestamp.lua, without its name.
+// list_timestamp.lua, without the name of the lock.
 func (l *lister) parseString(value any) (admin.Record, bool) {
 	r := wire.Read(value)
 	state, pttl, owner := r.Text(), r.Number(), r.Text()

@@ -18,8 +18,8 @@ import (
 var errStopped = errors.New("stopped")
 
 // scanner runs one List. On each master it makes a SCAN for each type of key that a lock can
-// have. It reads one page of each type after the other, so that it has found some of each
-// type if the budget ends early.
+// have. It reads one page of each type in turn. So, if the budget ends early, it has found some
+// keys of each type.
 type scanner struct {
 	*lister
 	limits admin.Filter
@@ -32,7 +32,7 @@ type scanner struct {
 type scan struct {
 	route         string // a key that routes the call to the master
 	kind, pattern string
-	cursor        string // "" at the end
+	cursor        string // "" after the last page
 }
 
 // run scans to the end, or until ctx or the budget ends. If a master fails, run scans the
@@ -153,7 +153,8 @@ func (sc *scanner) refused(s *scan, err error) error {
 	return sc.Layout.Classify(k, err)
 }
 
-// yieldLocked reads names, a few at a time, and yields the locked ones.
+// yieldLocked reads the locks with the given names, a few at a time, and yields those that are
+// locked.
 func (sc *scanner) yieldLocked(ctx context.Context, names []string) error {
 	for chunk := range slices.Chunk(names, namesPerCall) {
 		sc.spend()
@@ -185,20 +186,20 @@ func (sc *scanner) locked(r admin.Record) bool {
 		return sc.limits.Counters
 	case admin.KindSemaphore:
 		const noKey = -2 * time.Millisecond
-		return r.Remaining != noKey // "jobs" and "{jobs}" have the same key of permits: the one without a counter is not locked
+		return r.Remaining != noKey // "jobs" and "{jobs}" have the same key of permits: the name without a counter is not locked
 	default:
 		return true
 	}
 }
 
-// spend adds the commands since its last call to the budget.
+// spend reports to the budget the commands that were sent since the last call of spend.
 func (sc *scanner) spend() {
 	sc.budget.Spent(sc.spent)
 	sc.spent = 0
 }
 
-// names returns the names of locks with the given keys, which all have one type. It leaves
-// out names that were yielded, and keys that are not locks.
+// names returns the names of the locks to which the given keys belong. All keys have the same
+// type. It leaves out names that were yielded, and keys that are not locks.
 func (sc *scanner) names(kind string, keys []string) []string {
 	var names []string
 	add := func(lock string) {
