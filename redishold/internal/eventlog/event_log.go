@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	defaultLength = 10_000             // entries
-	rareShare     = 10                 // the stream of rare entries has a tenth of the length
-	logTTL        = 7 * 24 * time.Hour // since the last entry
-	defaultPage   = 1000               // entries
+	defaultLength = 10_000             // default number of entries of the log
+	rareShare     = 10                 // the stream of rare entries has a tenth of the length of the log
+	logTTL        = 7 * 24 * time.Hour // how long the log is kept after its last entry
+	defaultPage   = 1000               // default number of entries that one Read returns
 
 	// These are in bytes. A longer name or reason is cut off.
 	longestName   = 1000
@@ -123,8 +123,9 @@ func Read(ctx context.Context, c *clients.Clients, f admin.LogFilter) ([]admin.E
 	return list, nil
 }
 
-// logError returns err as the error of an action on the log. does describes the action. If the
-// user lacks a permission, the error names `right`, which is the ACL rule for the command.
+// logError returns the error of an action on the log that failed with err. The parameter `does`
+// describes the action. If the user lacks a permission, the result names the parameter `right`,
+// the ACL rule that allows the command.
 func logError(c *clients.Clients, does, right string, err error) error {
 	key := c.Layout.EventLog()[0]
 	var refused *wire.ServerError
@@ -142,7 +143,7 @@ func logError(c *clients.Clients, does, right string, err error) error {
 type streamEntry struct {
 	order     [2]uint64 // the parts of the id
 	id        string
-	time      string // by the server's clock, in ms; "" for an entry of another program
+	time      string // when the entry was written, by the server's clock in ms; "" for an entry of another program
 	who, what string
 }
 
@@ -167,9 +168,9 @@ func parsePage(fields []string) (page []streamEntry, ok bool) {
 	return page, ok
 }
 
-// merge returns the first entries of two pages, each once, at most `most` entries. If a page
-// is full, later entries of its stream are unknown, so merge leaves out all entries of the other
-// page that are after the last one of the full page.
+// merge returns the entries of two pages in order, each entry once, and at most `most` entries.
+// If a page is full, the later entries of its stream are unknown. So merge leaves out all
+// entries of the other page that are after the last entry of the full page.
 func merge(a, b []streamEntry, most int) []streamEntry {
 	list := slices.SortedFunc(slices.Values(slices.Concat(a, b)), streamEntry.compare)
 	list = slices.CompactFunc(list, func(x, y streamEntry) bool { return x.order == y.order })
@@ -183,8 +184,9 @@ func merge(a, b []streamEntry, most int) []streamEntry {
 }
 
 // decode returns the Entry of s. The parameter `read` is the local time at which s was read,
-// and `now` is the server time then, in ms. If s is not valid, because another program has
-// written it, the result has only an ID, after which the caller can read on.
+// and `now` is the server time then, in ms. If s is not valid, for example because another
+// program has written it, the Entry has only its ID. The caller needs the ID to read the
+// entries after it.
 func (s streamEntry) decode(now int64, read time.Time) admin.Entry {
 	e := admin.Entry{ID: s.id}
 	var client clientJSON
