@@ -15,8 +15,8 @@ import (
 
 // auxiliary returns Holdfast's key for the purpose `what`, in the slot of the key `lock`. If
 // the prefix has the hash tag, or a part of it, the result begins with all of `lock`, so that
-// the hash tag stays the same. The result for the lock "{orders}" also begins with it, because
-// Tagged would return the same for "orders".
+// the hash tag stays the same. For a lock such as "{orders}", the result also begins with all
+// of `lock`, because Tagged returns the same for "{orders}" and "orders".
 func (l *Layout) auxiliary(lock, what string) string {
 	if _, ok := Unwrapped(lock); ok || strings.Contains(l.Prefix, "{") {
 		return lock + ":holdfast:" + what
@@ -35,8 +35,8 @@ func (l *Layout) IsAuxiliary(key string) bool {
 	return strings.Contains(key, ":holdfast:") || strings.Contains(key, ":rwlock_timeout:")
 }
 
-// releaseChannel returns the channel on which releases of lock are published. It contains
-// the lock, so that it is in the same slot.
+// releaseChannel returns the channel on which releases of lock are published. The channel
+// contains the key of the lock, so that both are in the same slot.
 func (l *Layout) releaseChannel(lock string) string {
 	switch {
 	case l.Name == "":
@@ -54,14 +54,15 @@ const (
 	ownChannel      = "holdfast:free:"
 )
 
-// checkName returns an error if the lock called name, with the key lock, would share keys
-// with another lock. The result is the same on one server and in a cluster.
+// checkName returns an error if the lock called name would share keys with another lock. The
+// parameter `lock` is the key of the lock. The result is the same on one server and in a
+// cluster.
 func (l *Layout) checkName(name, lock string) error {
 	if strings.Contains(":"+name, ":holdfast:") {
 		return wire.Refused(`redis cannot keep a lock under %q: names with "holdfast:" at their beginning or after a colon are Holdfast's own keys`, lock)
 	}
 	if l.Name != "" {
-		return nil // other programs use only the lock's own key
+		return nil // in the other layouts, other programs use only the key of the lock itself
 	}
 	if other, ok := Unwrapped(lock); ok && other != "" {
 		return wire.Refused("redis cannot keep the locks %[1]q and %[2]q apart: in Redisson's layout they have the same queue, permits and channels: use %[2]q, which lies in the same slot", lock, l.nameOf(other))
@@ -76,8 +77,9 @@ func (l *Layout) checkName(name, lock string) error {
 // not have the prefix.
 func (l *Layout) nameOf(key string) string { return strings.TrimPrefix(key, l.Prefix) }
 
-// Unwrapped returns the lock that has the same derived keys as lock: "orders" for "{orders}",
-// to which Redisson's rule adds no second pair of braces.
+// Unwrapped returns the key of another lock that has the same derived keys as the given one:
+// "orders" for "{orders}". The reason is that Redisson's rule adds no second pair of braces to
+// "{orders}". The result ok is false if there is no such lock.
 func Unwrapped(lock string) (other string, ok bool) {
 	if len(lock) < 2 || lock[0] != '{' || lock[len(lock)-1] != '}' || strings.Contains(lock[1:], "{") {
 		return "", false
@@ -86,7 +88,8 @@ func Unwrapped(lock string) (other string, ok bool) {
 }
 
 // derivedFrom returns the lock from which Redisson's layout derives the key, and what the key
-// is for. It returns "" if key is not derived from a lock. All such keys have a brace.
+// is for. Both results are "" if the key is not derived from a lock. All derived keys have a
+// brace.
 func derivedFrom(key string) (lock, what string) {
 	for _, family := range []struct{ prefix, what string }{
 		{"redisson_lock_queue:", "queue"},
@@ -105,7 +108,7 @@ func derivedFrom(key string) (lock, what string) {
 		return untagged(rest), "set of permits"
 	}
 	if i := strings.LastIndex(key, ":rwlock_timeout:"); i > 0 && strings.Contains(key[:i], "{") {
-		return untagged(cutLast(cutLast(key[:i], ":"), ":")), "lease of a reader" // the second cut is for the colon of the owner
+		return untagged(cutLast(cutLast(key[:i], ":"), ":")), "lease of a reader" // two cuts, because an owner has a colon inside
 	}
 	return "", ""
 }

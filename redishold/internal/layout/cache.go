@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	maxCached     = 1024 // in each of two generations
-	longestCached = 256  // bytes of a name
+	maxCached     = 1024 // maximal number of names in each of the two generations
+	longestCached = 256  // maximal number of bytes of a name in the cache
 )
 
 // keysCache has the Keys of the names that were used last, in two generations. When the young
-// one is full, the old one is dropped as a whole.
+// generation is full, it becomes the old one, and the former old one is dropped.
 type keysCache struct {
 	mu         sync.Mutex
 	young, old map[string]Keys

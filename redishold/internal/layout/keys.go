@@ -14,10 +14,10 @@ import (
 
 // Layout makes keys and channels from names.
 type Layout struct {
-	Prefix       string                    // of all keys that are made from names
+	Prefix       string                    // the prefix of all keys that are made from names
 	Name         string                    // "plain" or "timestamp"; "" for Redisson's layout
 	SharedTokens bool                      // use Redisson's token counters, one for each name
-	ClientPrefix string                    // of the keys of registrations
+	ClientPrefix string                    // the prefix of the keys of registrations
 	Slots        func() *[SlotCount]uint32 // SlotNumbers, computed once
 	keysCache    keysCache
 	AllCommands  func() string // the commands that a user needs, as ACL rules
@@ -31,9 +31,9 @@ func New(prefix, name string, sharedTokens bool) *Layout {
 
 // Keys are the keys and the channel of one lock, all in one hash slot.
 type Keys struct {
-	Name       string // of the lock, without the prefix
+	Name       string // the name of the lock, without Layout.Prefix
 	Lock       string // the key of the lock itself, which other programs use, too
-	Channel    string // for the messages of releases
+	Channel    string // the channel on which releases are published
 	Counter    string // the counter of fencing tokens, usually for all locks of the slot
 	Tombstones string // prefix of the tombstones of owners
 
@@ -69,8 +69,8 @@ func (l *Layout) counter(lock string) string {
 // Tombstone returns the key that exists after the claim of owner was abandoned or forced.
 func (l *Layout) Tombstone(k Keys, owner string) string { return k.Tombstones + owner }
 
-// Waiters returns the key of the clients that report that they wait for the lock, for
-// operators. It is in the slot of the lock.
+// Waiters returns the key at which clients report that they wait for the lock, for operators.
+// It is in the slot of the lock.
 func (l *Layout) Waiters(k Keys) string { return l.auxiliary(k.Lock, "waiting") }
 
 // leaseText is a TTL and its text for scripts.
@@ -90,8 +90,8 @@ func (l *Layout) Lease(ttl time.Duration) string {
 	return text
 }
 
-// KeyPattern returns the key pattern of an ACL rule with which the user has access to key,
-// which is a key of the lock, or a scratch key of the probe for it.
+// KeyPattern returns the key pattern of an ACL rule with which the user has access to the given
+// key. That is a key of the lock, or a scratch key of the probe for the lock.
 func (l *Layout) KeyPattern(k Keys, key string) string {
 	switch {
 	case strings.HasPrefix(key, k.Lock):
@@ -116,9 +116,9 @@ func family(key string) string {
 	return key
 }
 
-// ChannelPrefix returns the common prefix of all channels of the same kind as channel. For
-// Plain and Timestamp it has two words, because channels of clients begin with the same first
-// word.
+// ChannelPrefix returns the common prefix of all channels of the same kind as channel. For the
+// layouts Plain and Timestamp the prefix has two words, because the channels of clients begin
+// with the same first word.
 func (l *Layout) ChannelPrefix(channel string) string {
 	if strings.HasPrefix(channel, ownChannel) {
 		return ownChannel
@@ -126,12 +126,13 @@ func (l *Layout) ChannelPrefix(channel string) string {
 	return family(channel)
 }
 
-// Registration returns the key of the registration of a client or of a stem. It is also the
-// channel of that client.
+// Registration returns the key of the registration of a client or of a stem. The key is also
+// the name of the channel of the client.
 func (l *Layout) Registration(uuid string) string { return l.ClientPrefix + uuid }
 
-// Tagged returns raw with braces, unless it has a brace: a key that contains the result is in
-// the slot of raw. It is Redisson's rule for keys that are derived from a name.
+// Tagged returns `raw` in braces, or unchanged if it already has a brace. A key that contains
+// the result is in the slot of `raw`. This is Redisson's rule for keys that are derived from a
+// name.
 func Tagged(raw string) string {
 	if strings.Contains(raw, "{") {
 		return raw
@@ -151,15 +152,17 @@ func (l *Layout) Queue(k Keys) (queue, deadlines, alive string) {
 // Permits returns the key of the held permits of a semaphore.
 func (l *Layout) Permits(k Keys) string { return Tagged(k.Lock) + ":timeout" }
 
-// SemaphoreChannel returns the channel of a semaphore, on which free permits are published.
+// SemaphoreChannel returns the channel of a semaphore, on which the number of free permits is
+// published.
 func SemaphoreChannel(k Keys) string { return "redisson_sc:" + Tagged(k.Lock) }
 
-// LatchChannel returns the channel of a latch. As in Redisson it always adds braces, also to
-// a name with braces.
+// LatchChannel returns the channel of a latch. As in Redisson, the channel always has braces
+// around the name, even if the name has braces.
 func LatchChannel(k Keys) string { return "redisson_countdownlatch__channel__{" + k.Lock + "}" }
 
-// TimeoutKey returns the key whose TTL is the lease of the read hold of owner with the given
-// number, counted from 1. An owner of Holdfast has only number 1.
+// TimeoutKey returns a timeout key of a reader: the TTL of the key is the lease of one read
+// hold of the owner. The parameter `number` is the number of that hold, counted from 1. An
+// owner of Holdfast has only the timeout key with the number 1.
 func TimeoutKey(k Keys, owner string, number int) string {
 	return Tagged(k.Lock) + ":" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
 }

@@ -9,17 +9,18 @@ import (
 )
 
 const (
-	permitSize = 16 // bytes of an id
-	stemSize   = 10 // bytes of its stem
+	permitSize = 16 // number of bytes of an id
+	stemSize   = 10 // number of bytes of the stem of an id
 
 	// StemLength is the number of hex digits of a stem.
 	StemLength = 2 * stemSize
 )
 
-// PermitID returns the permit id for an owner: 16 bytes, as Redisson's ids, and the same for
-// every try of a claim. The first ten bytes are the stem of the client, the others the number
-// of the claim, so that a reader can find the client. If the owner is not such a client and a
-// number, the id is a hash of the owner.
+// PermitID returns the permit id for an owner. It has 16 bytes, as Redisson's ids, and is the
+// same for every try of a claim. If the owner consists of a UUID that has a stem and of the
+// number of a claim, the first ten bytes are the stem of the client, and the others are the
+// number. So a reader of the id can find the client. For any other owner, the id is a hash of
+// the owner.
 func PermitID(owner string) string {
 	uuid, number, _ := CutOwner(owner)
 	n, err := strconv.ParseUint(number, 10, 8*(permitSize-stemSize))
@@ -33,7 +34,8 @@ func PermitID(owner string) string {
 	return string(id[:])
 }
 
-// HasStem reports whether uuid is a random UUID (version 4), as those of Holdfast's clients.
+// HasStem reports whether uuid is a random UUID (version 4), as the UUIDs of Holdfast's clients
+// are.
 func HasStem(uuid string) bool {
 	return IsUUID(uuid) && uuid[14] == '4' && strings.IndexByte("89ab", uuid[19]) >= 0
 }
@@ -44,9 +46,9 @@ func StemOf(uuid string) string { return uuid[:8] + uuid[9:13] + uuid[14:18] + u
 // Fits reports whether stem is the stem of uuid.
 func Fits(stem, uuid string) bool { return HasStem(uuid) && StemOf(uuid) == stem }
 
-// CutPermit returns the stem of the client in a permit id, in hex, and the number of the
-// claim. An id of Redisson is random, and one of 64 seems to have a stem; but no client is
-// registered for that stem.
+// CutPermit returns the stem of the client in a permit id, in hex, and the number of the claim.
+// The result ok is false if the id has no stem. An id of Redisson is random, so one of 64 seems
+// to have a stem; but no client is registered for that stem.
 func CutPermit(id string) (stem, number string, ok bool) {
 	if len(id) != permitSize || id[6]>>4 != 4 || id[8]>>6 != 2 {
 		return "", "", false
@@ -57,8 +59,8 @@ func CutPermit(id string) (stem, number string, ok bool) {
 	return hex.EncodeToString([]byte(id[:stemSize])), strconv.FormatUint(n, 10), true
 }
 
-// ShownPermit returns the permit id for an owner in hex. Get and List show a permit id in hex
-// if the owner of the permit is not known. ok is false if owner is not such an id.
+// ShownPermit decodes an owner that is a permit id in hex. Get and List show such an owner if
+// the true owner of the permit is not known. The result ok is false for any other owner.
 func ShownPermit(owner string) (id string, ok bool) {
 	b, err := hex.DecodeString(owner)
 	return string(b), err == nil && len(b) == permitSize

@@ -32,13 +32,14 @@ func (l *Layout) Classify(k Keys, err error) error {
 	return e
 }
 
-// BadCounter reports whether a script failed because the counter of fencing tokens has a bad
-// value, see draw.lua.
+// BadCounter reports whether `text` is the error of a script that failed because the counter of
+// fencing tokens has a bad value, see draw.lua.
 func BadCounter(text string) bool { return strings.Contains(text, "token counter ") }
 
-// Grants returns the ACL rules with which the server would accept a command that it refused
-// with text. command is "" if it is unknown. channel is the channel to which the server may
-// have refused to publish.
+// Grants returns the ACL rules with which the server would accept a command that it has
+// refused. The parameter `text` is the error reply. The parameter `command` is the name of the
+// command, or "" if it is unknown. The parameter `channel` is the channel to which the server
+// may have refused to publish.
 func (l *Layout) Grants(k Keys, channel, command, text string) string {
 	quoted := regexp.MustCompile(`'([a-z|]+)' command`).FindStringSubmatch(text)
 	switch {

@@ -34,14 +34,14 @@ func crc16(s string) uint16 {
 	return crc
 }
 
-// SlotNumbers returns, for every slot, the smallest number whose decimal digits are in that
-// slot. A key with that number in braces is in the slot, too. SlotNumbers takes a few
+// SlotNumbers returns, for every slot, the smallest number whose decimal digits are a key in
+// that slot. A key with that number in braces is in the slot, too. SlotNumbers takes a few
 // milliseconds.
 func SlotNumbers() *[SlotCount]uint32 {
 	var numbers [SlotCount]uint32
 	var found [SlotCount]bool
 	var digits [10]byte
-	var steps [256]uint16 // the CRC of each byte, because every start of the command line calls SlotNumbers
+	var steps [256]uint16 // the CRC of each byte; with it the loop is fast enough for every start of the command line
 	for i := range steps {
 		steps[i] = crc16(string([]byte{byte(i)}))
 	}
