@@ -37,7 +37,8 @@ type Lock struct {
 	GrantsNext bool          // a release grants the lock to the next waiter; otherwise it only wakes that waiter
 }
 
-// Acquire implements kinds.Form. A busy try adds c to the queue, unless c has NoQueue.
+// Acquire implements kinds.Form. If the lock is busy, the call adds c to the queue, unless
+// c.NoQueue is set.
 func (f Lock) Acquire(buf kinds.Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call {
 	queue, deadlines, alive := f.Queue(k)
 	counts := wire.MS(Presence)
@@ -53,8 +54,8 @@ func (f Lock) Acquire(buf kinds.Buffers, k layout.Keys, c driver.Claim, ask stri
 	}
 }
 
-// Release implements kinds.Form. It grants the lock to the first waiter in the queue, or wakes
-// that waiter.
+// Release implements kinds.Form. The call also grants the lock to the first waiter in the
+// queue, or only wakes that waiter.
 func (f Lock) Release(buf kinds.Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	queue, deadlines, alive := f.Queue(k)
 	lease := "0"
@@ -71,14 +72,14 @@ func (f Lock) Release(buf kinds.Buffers, k layout.Keys, c driver.Claim, publish 
 // Abandon implements kinds.Form.
 func (f Lock) Abandon(k layout.Keys, c driver.Claim, publish []string, tombstoneTTL time.Duration) wire.Call {
 	call := f.Release(kinds.Buffers{}, k, c, publish)
-	call.Source = true // as in package kinds: after a link that hung is back, a NOSCRIPT would cost another round trip
+	call.Source = true // see withTombstone in package kinds
 	call.Keys = append(call.Keys, f.Tombstone(k, c.Owner))
 	call.Args[1] = wire.MS(tombstoneTTL)
 	return call
 }
 
-// Channel returns the channel of one waiter, on which Redisson wakes it. Holdfast uses
-// SharedChannel.
+// Channel returns the channel of one waiter. Redisson publishes there to wake the waiter.
+// Holdfast publishes on the channel that SharedChannel returns.
 func (f Lock) Channel(k layout.Keys, c driver.Claim) string { return k.Channel + ":" + c.Owner }
 
 // ReachesAll returns false, because a release notifies only the first waiter in the queue.

@@ -19,18 +19,19 @@ type Ahead struct {
 	Alive       int64  // until when the claim counts as alive after that Try, by the server's clock in ms
 }
 
-// grant is the message of fair_release.lua to the owner that it has granted the lock to.
+// grant is the message with which fair_release.lua notifies an owner that it has granted the
+// lock to this owner.
 type grant struct {
 	token uint64
-	alive int64 // until when the owner counted as alive, since its last Try before the grant
+	alive int64 // until when the owner counted as alive after its last Try before the grant, by the server's clock in ms
 	lease time.Duration
 	lock  string // the key of the lock
 }
 
 // parseMessage parses a message for one owner on the channel of its client. A grant is
-// token:alive:lease:size:lock:owner, with the lease in ms and the size of the lock's key, which
-// may have colons. 0:0:owner only means that the owner should try. For any other message, owner
-// is "".
+// token:alive:lease:size:lock:owner, where lease is in ms, and size is the length of lock, the
+// key of the lock, which may have colons. The message 0:0:owner only means that the owner
+// should try. For any other message, the result `owner` is "".
 func parseMessage(payload string) (owner string, g grant) {
 	if owner, ok := strings.CutPrefix(payload, "0:0:"); ok {
 		return owner, grant{}
@@ -50,20 +51,20 @@ func parseMessage(payload string) (owner string, g grant) {
 	return rest[size+1:], grant{token, alive, time.Duration(lease) * time.Millisecond, rest[:size]}
 }
 
-// SharedChannel returns the channel for the messages of Holdfast to all fair claims of c's
-// client for one name. The parameter `own` is the result of Lock.Channel.
+// SharedChannel returns the channel on which Holdfast notifies all fair claims of c's client
+// for one name. The parameter `own` is the result of Lock.Channel.
 func SharedChannel(own string, c driver.Claim) string {
 	return strings.TrimSuffix(own, c.Owner[min(len(c.Client), len(c.Owner)):])
 }
 
-// waiter waits for messages for one fair claim: on the channel of its client, and, if a
-// Redisson client may get the lock before it, also on the channel on which Redisson would wake
-// it.
+// waiter waits for messages for one fair claim, on the channel of the client of the claim. If a
+// Redisson client may get the lock before the claim, the waiter also waits on the channel on
+// which Redisson would wake the claim.
 type waiter struct {
 	waiting.Personal
 	lock      string        // the key of the lock
 	grantable time.Duration // see Lock.Grantable
-	alive     int64         // Ahead.Alive of the Outcome for the last Wait
+	alive     int64         // Ahead.Alive of the Outcome with which Wait was last called
 }
 
 // Waiter returns a Waiter for c.
@@ -99,14 +100,15 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 	return w.Granted(), nil
 }
 
-// Granted returns the grant by a release after the Try of the last Wait, or the zero Outcome if
-// there is none.
+// Granted returns the grant that a release has made after the latest Try before the last Wait,
+// or the zero Outcome if there is none.
 //
-// The message of an earlier grant may come late, when others have the lock. Then the field
-// alive of the message is from an earlier Try. While a grant lasts, no Try gets the reply
-// "queued". So a message with the alive of the last Try was sent after that Try. Redis keeps
-// the lock until the time alive, unless it is released or extended before. If the server's
-// clock was set forward meanwhile, Redis keeps the lock for the lease in the message.
+// The message of an earlier grant may come late, when other clients have the lock. The time
+// `alive` in such a message is that of an earlier Try: while a grant lasts, no Try of the owner
+// gets the reply "queued", which has a new time `alive`. So a message that has the time `alive`
+// of the latest Try was sent after that Try. Redis keeps the lock until this time, unless the
+// owner releases or extends it before. If the server's clock was set forward meanwhile, Redis
+// keeps the lock for the lease in the message.
 //
 // A message about another lock is no grant. Such a message is possible if two locks have the
 // same queue.
