@@ -10,7 +10,7 @@ type mailboxes struct {
 // inbox is the messages for one owner.
 type inbox struct {
 	waiting bool          // the owner has a waiter
-	version uint64        // of the last message; 0 if there was none
+	version uint64        // the version of the last message; 0 if there was no message
 	changed chan struct{} // closed when version changes, and replaced
 	message string        // the last message
 }
@@ -47,8 +47,8 @@ func (m *mailboxes) deliver(owner string, version uint64, message string) {
 	}
 }
 
-// LastVersion returns the latest version of all channels. Everything that is received later
-// has a larger version. It returns 0 if there is no subscription to channel.
+// LastVersion returns the latest version of all channels. Everything that is received later has
+// a larger version. LastVersion returns 0 if there is no subscription to the given channel.
 func (ts *Topics) LastVersion(channel string) uint64 {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

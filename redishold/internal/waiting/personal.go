@@ -15,11 +15,11 @@ type Personal struct {
 	Owner  string
 
 	Shared  string                              // the channel of several owners
-	Address func(message string) (owner string) // returns the owner of a message on Shared, "" if it is for all
+	Address func(message string) (owner string) // returns the owner for whom a message on Shared is; "" if it is for all owners
 	Own     string                              // the channel of this owner
 
 	shared, own *topic // nil before the first use and after Close
-	sleeps      poller // for a user who may not subscribe
+	sleeps      poller // used if the user may not subscribe
 }
 
 // Wait returns when a message was received after a Try. The parameters `shared` and `own` are
@@ -36,7 +36,7 @@ func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, las
 		var others <-chan struct{}
 		var since time.Time
 		var ownErr error
-		if w.own != nil { // first, so that this subscription begins now, even if the shared channel ends this Wait
+		if w.own != nil { // the own channel comes first, so that its subscription begins now, even if the shared channel ends this Wait
 			others, since, ownErr = w.Topics.retryTime(w.own, own)
 		}
 		all, mine, done, err := w.ready(shared)

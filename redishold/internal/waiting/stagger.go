@@ -2,27 +2,25 @@ package waiting
 
 import "time"
 
-// A release wakes all processes that wait for the lock. If all of them tried at once, all
-// tries but one would fail. So the processes stagger their tries. Each process counts the
-// releases since it last held the lock. A process that has counted as many releases as there
-// are other waiting processes tries at once: it has waited longest. The others try one after
-// the other, each at staggerStep after the one before, unless the message that the lock is
-// taken comes first.
+// A release wakes all processes that wait for the lock. If all of them tried at once, all tries
+// but one would fail. So the processes stagger their tries. Each process counts the releases
+// since it last held the lock. A process that has counted as many releases as there are other
+// waiting processes tries at once: it has waited longest. The others try one after the other,
+// each staggerStep after the one before, unless the message that the lock is taken comes first.
 //
 // This is only for fairness and load. A process that does not know the number of others tries
 // at once, and no process waits longer than staggerMax for others, which may have died.
 
 const (
-	// takenMessage is the message on the channel of a lock that it was granted again.
-	// Redisson knows 0 and 1, and ignores other numbers.
+	// takenMessage is the message on the channel of a lock which means that the lock was
+	// granted again. Redisson knows 0 and 1, and ignores other numbers.
 	takenMessage = "2"
 
-	// repeatedMessage is the message of a release on the classic channel if it is also on the
-	// sharded channel.
+	// repeatedMessage is the message that a release publishes on the classic channel, if it
+	// also publishes one on the sharded channel.
 	repeatedMessage = "00"
 	// repeatedLimit is the maximal time between the two messages of one release. A
-	// repeatedMessage that comes later after the message on the sharded channel belongs to
-	// another release.
+	// repeatedMessage that comes later than this belongs to another release.
 	repeatedLimit = 100 * time.Millisecond
 
 	// staggerStep is the time between the tries of two processes.
@@ -33,7 +31,7 @@ const (
 	// maxRemembered is the maximal number of channels without a subscription for which the
 	// number of other listeners is kept.
 	maxRemembered = 1024
-	// rememberFor is how long that number is used.
+	// rememberFor is how long a remembered number is used.
 	rememberFor = time.Second
 )
 
@@ -44,7 +42,7 @@ type stagger struct {
 	releases     int       // number of releases since this process held the lock
 	lastChange   time.Time // when the topic got its current version
 	lastRelease  time.Time // when the latest release was received, without repeated messages
-	takenVersion uint64    // the version of the topic when another process got the lock
+	takenVersion uint64    // the version of the topic when the latest takenMessage came
 }
 
 // retryAt returns when this process should try.
@@ -60,7 +58,7 @@ func (ts *Topics) Granted(channel string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if t := ts.open[channel]; t != nil {
-		t.releases = -1 // it will receive its own release, too
+		t.releases = -1 // this process will receive its own release, too
 	}
 }
 
@@ -91,15 +89,15 @@ func (ts *Topics) remember(channel string, others int) {
 	ts.others[channel] = listeners{others, time.Now().Add(rememberFor)}
 }
 
-// listeners is the number of other clients that listened on a channel, and how long to use
-// it.
+// listeners is the number of other clients that listened on a channel, and until when that
+// number is used.
 type listeners struct {
 	others int
 	until  time.Time
 }
 
-// remembered returns the number of other clients that listen on a channel to which this
-// process begins to subscribe, and 0 if it is unknown. The mutex is held.
+// remembered returns the number of other clients that listen on a channel to which this process
+// begins to subscribe, or 0 if the number is unknown. The mutex is held.
 func (ts *Topics) remembered(channel string) int {
 	l := ts.others[channel]
 	delete(ts.others, channel)

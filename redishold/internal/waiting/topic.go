@@ -22,8 +22,8 @@ const (
 // Topics are the channels with waiters: one topic for each channel, as long as it has a
 // waiter.
 type Topics struct {
-	// Subscribe subscribes to a channel, in a cluster to the classic and to the sharded
-	// channel of that name, and returns when the server has confirmed all of them.
+	// Subscribe subscribes to a channel, in a cluster to the classic and to the sharded channel
+	// of that name, and returns when the server has confirmed each subscription.
 	Subscribe func(ctx context.Context, channel string, notify func(wire.Notice)) ([]Subscription, error)
 
 	// Poll is the maximal sleep of waiters that poll. If it is 0, waiters subscribe.
@@ -31,9 +31,9 @@ type Topics struct {
 
 	mu   sync.Mutex
 	last uint64            // the latest version; each version is used once
-	open map[string]*topic // by channel; nil before the first
+	open map[string]*topic // by channel; nil before the first waiter
 
-	others map[string]listeners // by channel, for channels without a topic
+	others map[string]listeners // the numbers of other listeners, by channel, for channels without a topic
 }
 
 // Subscription is a running subscription.
@@ -51,7 +51,8 @@ type topic struct {
 	cancel  context.CancelFunc // stops the attempt to subscribe; nil if there is none
 
 	// version changes with every message or event that may mean a release. It is 0 until the
-	// subscription is confirmed: the release after an earlier Try may have been missed.
+	// subscription is confirmed. So a waiter whose Try was before the confirmation tries again:
+	// the release after that Try may have been missed.
 	version uint64
 	changed chan struct{} // closed when version or state changes, and replaced
 	stagger
@@ -59,8 +60,8 @@ type topic struct {
 	address func(message string) (owner string) // see Personal.Address; nil if all messages are for all waiters
 	mail    mailboxes                           // the messages for single owners
 
-	err         error     // of the last attempt to subscribe
-	nextAttempt time.Time // when the next one may begin
+	err         error     // the error of the last attempt to subscribe
+	nextAttempt time.Time // when the next attempt may begin
 }
 
 // State is the state of the subscription to a channel.
@@ -130,10 +131,11 @@ func (ts *Topics) leave(t *topic) {
 	CloseAll(subs)
 }
 
-// retryTime returns the time at which a waiter should try again, if the topic has changed
-// since a Try at version ahead. Otherwise it returns the zero time. changed is closed at the
-// next change, after which the caller must call retryTime again. retryTime begins to
-// subscribe if there is no subscription.
+// retryTime returns in `at` when a waiter should try again. The parameter `ahead` is the
+// version of the topic at the last Try of the waiter. If the topic has not changed since, `at`
+// is zero. The channel `changed` is closed at the next change; then the caller must call
+// retryTime again. If there is no subscription, retryTime begins to subscribe, or returns the
+// error of an attempt that failed a moment ago.
 func (ts *Topics) retryTime(t *topic, ahead uint64) (changed <-chan struct{}, at time.Time, err error) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -194,14 +196,14 @@ func (ts *Topics) notice(t *topic, n wire.Notice) {
 	switch {
 	case t.state != Live:
 	case n.Payload == repeatedMessage && len(t.subs) > 1:
-		if time.Since(t.lastRelease) >= repeatedLimit { // the message on the sharded channel may be lost: try, but later
+		if time.Since(t.lastRelease) >= repeatedLimit { // the message on the sharded channel may be lost: waiters try, but a little later
 			ts.advance(t)
 			t.lastChange = t.lastChange.Add(staggerMax)
 		}
 	case owner != "":
 		ts.last++
 		t.mail.deliver(owner, ts.last, n.Payload)
-	case n.Payload == takenMessage && strings.HasPrefix(t.channel, layout.RedissonChannel): // on the channel of a semaphore it is a number of permits
+	case n.Payload == takenMessage && strings.HasPrefix(t.channel, layout.RedissonChannel): // on the channel of a semaphore, the same text is a number of permits
 		t.takenVersion = t.version
 		t.wake()
 	case n.Subscribed:

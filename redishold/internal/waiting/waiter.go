@@ -16,7 +16,7 @@ type Waiter struct {
 	topics  *Topics
 	channel string
 	topic   *topic // nil before the first Wait and after Close
-	sleeps  poller // for waiters that poll
+	sleeps  poller // used if waiters poll, or if the user may not subscribe
 }
 
 // Waiter returns a Waiter for a channel.
@@ -27,9 +27,10 @@ func (ts *Topics) Waiter(channel string) *Waiter { return &Waiter{topics: ts, ch
 func (w *Waiter) Version() uint64 { return w.topics.Version(w.channel) }
 
 // Wait returns when it is time for the next Try. The parameter `last` is the Outcome of the
-// last Try. Wait returns after a message since the last Try, or when the subscription has begun
-// after the last Try. If waiters poll, or the user may not subscribe, Wait returns after a
-// sleep; the sleeps become longer.
+// last Try. Wait returns after a message that came since the last Try. It also returns if the
+// subscription began only after the last Try, because an earlier message may be lost. If
+// waiters poll, or the user may not subscribe, Wait returns after a sleep; the sleeps become
+// longer.
 func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if w.topics.Poll > 0 {
 		return driver.Outcome{}, w.sleeps.wait(ctx, w.topics.Poll, last)
@@ -53,9 +54,9 @@ func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 	}
 }
 
-// waitUntil waits until the given time and returns true. It returns false if changed is
-// closed before, and ctx's error if ctx ends before. With a zero time it only waits
-// for changed and for ctx.
+// waitUntil waits until the given time and returns true. If the channel `changed` is closed
+// before that time, it returns false. If ctx ends before, it returns ctx's error. If the time
+// is zero, it waits only for `changed` and for ctx.
 func waitUntil(ctx context.Context, at time.Time, changed <-chan struct{}) (bool, error) {
 	var timer <-chan time.Time
 	if !at.IsZero() {
@@ -85,7 +86,7 @@ func (w *Waiter) Close() {
 
 const (
 	pollFirst = time.Millisecond
-	pollMost  = 128 * time.Millisecond // for a user who may not subscribe; as in Redisson's spin lock
+	pollMost  = 128 * time.Millisecond // the maximal sleep if the user may not subscribe; as in Redisson's spin lock
 )
 
 // poller waits by sleeping: for a millisecond at first, then for twice as long each time up to
