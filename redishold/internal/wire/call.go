@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Call has the fields of redishold.Call, for the packages that redishold imports. A conversion
-// makes one from the other.
+// Call has the fields of redishold.Call, for the packages that redishold imports. The two types
+// can be converted into each other.
 type Call struct {
 	Script   *Script
 	Keys     []string
@@ -19,7 +19,7 @@ type Call struct {
 	Replicas int
 }
 
-// Result has the fields of redishold.Result. A conversion makes one from the other.
+// Result has the fields of redishold.Result. The two types can be converted into each other.
 type Result struct {
 	Value any
 	Err   error
@@ -34,8 +34,7 @@ func Pick[T any](all []T, at []int) []T {
 	return picked
 }
 
-// Scatter writes the elements of `some` into results, at the indices `at`: results[at[i]]
-// becomes some[i]. It is the inverse of Pick.
+// Scatter sets results[at[i]] to some[i], for each i. It is the inverse of Pick.
 func Scatter[T any](results []T, at []int, some []T) {
 	for i, j := range at {
 		results[j] = some[i]
@@ -56,8 +55,8 @@ type Notice struct {
 
 // Server is the properties of a server on which calls depend.
 type Server struct {
-	Cluster   bool // a node of a Redis Cluster
-	ShardedPS bool // it supports SSUBSCRIBE and SPUBLISH
+	Cluster   bool // the server is a node of a Redis Cluster
+	ShardedPS bool // the server supports SSUBSCRIBE and SPUBLISH
 }
 
 // PublishWith returns the publish commands for the server.
@@ -73,8 +72,8 @@ func (s Server) Publishing() int {
 }
 
 // Listening returns the subcommand of PUBSUB that counts all listeners on a channel, or "" if
-// there is none. A node of a cluster counts only its own clients. Only for a sharded channel
-// these are all listeners, because all of them are clients of one node.
+// there is none. A node of a cluster counts only its own clients. For a sharded channel that is
+// the number of all listeners, because they are all clients of one node.
 func (s Server) Listening() string {
 	switch {
 	case !s.Cluster:

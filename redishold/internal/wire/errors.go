@@ -34,8 +34,9 @@ func (e *ServerError) Error() string {
 // Unwrap returns the error reply, and the errors of package driver that say what it means.
 func (e *ServerError) Unwrap() []error { return append([]error{e.Cause}, e.Kinds...) }
 
-// Ungranted returns the error for a user without permissions, before anything was written.
-// words is the error reply, and rules are the missing ACL rules.
+// Ungranted returns the error for a user who lacks permissions, if nothing was written yet. The
+// parameter `does` says what was refused, `words` is the error reply, and `rules` are the
+// missing ACL rules.
 func Ungranted(does, words string, rules ...string) *ServerError {
 	return &ServerError{
 		Does:   does,
@@ -48,8 +49,8 @@ func Ungranted(does, words string, rules ...string) *ServerError {
 // NoCommand is the advice for MeansNoCommand.
 const NoCommand = "the server, or a proxy in front of it, does not have that command"
 
-// Lacking returns the error for a server without a command, before anything was written. words
-// is the error reply.
+// Lacking returns the error for a server without a command, if nothing was written yet. The
+// parameter `does` says what was refused, and `words` is the error reply.
 func Lacking(does, words string) *ServerError {
 	return &ServerError{
 		Does: does, Cause: &ReplyError{Text: words}, Advice: "nothing was written; " + NoCommand,
@@ -57,7 +58,8 @@ func Lacking(does, words string) *ServerError {
 	}
 }
 
-// Classify returns an error reply with its meaning for a claim. does is the refused action.
+// Classify returns an error reply with its meaning for a claim. The parameter `does` says what
+// was refused.
 func Classify(does string, reply *ReplyError) *ServerError {
 	e := &ServerError{Does: does, Cause: reply}
 	switch MeaningOf(reply.Text) {
@@ -102,8 +104,8 @@ const (
 	MeansLater                        // nothing was done; a later try may succeed
 	MeansNever                        // nothing was done; later tries will fail, too
 	MeansNoRight                      // as MeansNever: the user has no permission
-	MeansNoRightInside                // no permission for a command inside the script; earlier commands of the script were executed
-	MeansNoCommand                    // the server, or a proxy before it, does not have a command
+	MeansNoRightInside                // the user has no permission for a command inside the script; earlier commands of the script were executed
+	MeansNoCommand                    // the server, or a proxy in front of it, does not have a command
 	MeansNoDatabase                   // as MeansNever: the database of the connections does not exist
 	meansNoRoom                       // the server is full; the commands that need no memory were executed
 	MeansWrongType                    // the key has another type
@@ -112,8 +114,8 @@ const (
 // MeaningOf returns the meaning of the text of an error reply.
 func MeaningOf(text string) meaning {
 	// The reply for a missing permission inside a script is "ERR The user executing the script
-	// can't run this command", and from Redis 7.2 "ERR ACL failure in script".
-	// Redis 6.2 replies NOPERM also there, although the script has begun.
+	// can't run this command", and from Redis 7.2 "ERR ACL failure in script". In this case
+	// Redis 6.2 replies NOPERM, although the script has begun.
 	if strings.Contains(text, "user executing the script can't") || strings.Contains(text, "ACL failure in script") {
 		return MeansNoRightInside
 	}
@@ -141,9 +143,9 @@ func MeaningOf(text string) meaning {
 	return MeansUnknown
 }
 
-// lacksCommand reports whether text, in lower case, means that the server does not have a
-// command. Redis has one text for a client and another one for a script, and proxies have
-// others.
+// lacksCommand reports whether an error reply, `text` in lower case, means that the server does
+// not have a command. Redis has one text for a client and another one for a script, and proxies
+// have other texts.
 func lacksCommand(text string) bool {
 	has := func(words string) bool { return strings.Contains(text, words) }
 	return has("unknown command") || has("unknown redis command") || has("unsupported command") ||

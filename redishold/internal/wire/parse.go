@@ -72,7 +72,8 @@ func (r *Reply) More() bool { return *r.ok && len(r.list) > 0 }
 // Done reports whether no elements are left and the Reply is ok.
 func (r *Reply) Done() bool { return *r.ok && len(r.list) == 0 }
 
-// Texts returns a list of strings, and false if value is not one.
+// Texts returns the strings in a value that is a list of strings. For any other value it
+// returns false.
 func Texts(value any) ([]string, bool) {
 	list, ok := value.([]any)
 	found := make([]string, len(list))
