@@ -45,7 +45,7 @@ type Clients struct {
 	directory    directory
 }
 
-// New returns the Clients of the store behind a.
+// New returns the Clients of the store to which the given Access leads.
 func New(a Access) *Clients {
 	return &Clients{
 		Access: a,
@@ -64,7 +64,7 @@ type Description struct {
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Program string `json:"program,omitempty"`
-	Started string `json:"started,omitempty"` // RFC 3339
+	Started string `json:"started,omitempty"` // when the process started, as in RFC 3339
 }
 
 func describeProcess() Description {
@@ -83,7 +83,7 @@ func (s *Clients) Self(note string) Description {
 	return d
 }
 
-// Client returns d as an admin.Client with the ID uuid.
+// Client returns d as an admin.Client with the given UUID as its ID.
 func (d Description) Client(uuid string) admin.Client {
 	started, _ := time.Parse(time.RFC3339, d.Started)
 	return admin.Client{
@@ -102,9 +102,10 @@ func NameOf(c admin.Client) string {
 	return Printable(c.Program + "@" + c.Host + ":" + strconv.Itoa(c.PID))
 }
 
-// describe returns the text for an owner, for operators, and for how long it has held the
-// lock. held is 0 if it is unknown, also for a hold that is newer than the last look-up of the
-// client. known is false if the client was not looked up yet; then the text has only its UUID.
+// describe returns the text for an owner, for operators. The result `held` is how long the
+// owner has held the lock. It is 0 if that is unknown, also for a hold that is newer than the
+// last look-up of the client. The parameter `known` is false if the client was not looked up
+// yet; then the text has only the UUID of the client.
 func (s *Clients) describe(owner string, client knownClient, known bool) (who string, held time.Duration) {
 	owner = strings.TrimSuffix(strings.TrimSuffix(owner, layout.WriteField), driver.KeptOwner)
 	if hold, ok := client.holds[owner]; ok {
@@ -166,9 +167,10 @@ func Age(now, then, ms int64) time.Duration {
 	return max(0, time.Duration(old)*time.Millisecond)
 }
 
-// NotifyForced notifies the client of owner that its hold was ended. It also wakes the first
-// waiter in the queue of a fair lock, which has a channel of its own. If that fails, the
-// client learns of it at its next renewal, and the waiter at its next try.
+// NotifyForced notifies the client of owner that its hold was ended. If the lock is a fair
+// lock, NotifyForced also wakes the first waiter in the queue, because waiters in a queue do
+// not listen on the channel of the lock. If a notification fails, the client learns of the end
+// at its next renewal, and the waiter at its next try.
 func (s *Clients) NotifyForced(ctx context.Context, k layout.Keys, owner string) {
 	server, err := s.Info(ctx)
 	var calls []wire.Call

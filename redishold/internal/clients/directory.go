@@ -48,8 +48,8 @@ type knownClient struct {
 func (k knownClient) registered() bool { return k.client.Library == "holdfast" }
 
 // fresh reports whether the registration need not be read again yet. A client without a
-// registration is fresh for the duration `unregistered`. If the registration does not have the
-// hold of one of owners, it is fresh for newHoldFor, otherwise for knownFor.
+// registration is fresh for the duration `unregistered`. A registration is fresh for knownFor,
+// or only for newHoldFor if it does not have the hold of each of `owners`.
 func (k knownClient) fresh(unregistered time.Duration, owners ...string) bool {
 	limit := unregistered
 	if k.registered() {
@@ -127,7 +127,7 @@ func (s *Clients) Drain(ctx context.Context) error { return s.directory.backgrou
 // RegistrationText is a registration as it was read.
 type RegistrationText struct {
 	Text string // "" if the registration does not exist
-	Now  int64  // when it was read, by the clock of its server, in ms
+	Now  int64  // when it was read, by the clock of the server that has it, in ms
 }
 
 // readRegistrations reads registrations by their keys. The result does not have those that
@@ -166,9 +166,9 @@ func Paged(script *wire.Script, keys []string, cluster bool) (calls []wire.Call)
 	return calls
 }
 
-// parse returns the client whose registration was read. id is the UUID of the client, or its
-// stem. The registration of a stem has only the UUID of the client. In Redisson's layout, a
-// client without a registration is one of Redisson.
+// parse returns the client whose registration is the parameter `read`. The id is the UUID of
+// the client, or its stem. The registration of a stem has only the UUID of the client. In
+// Redisson's layout, a client without a registration is one of Redisson.
 func (s *Clients) parse(id string, read RegistrationText) (known knownClient) {
 	if len(id) == layout.StemLength && strings.Trim(id, "0123456789abcdef") == "" {
 		if layout.Fits(id, read.Text) {
@@ -189,13 +189,13 @@ func (s *Clients) parse(id string, read RegistrationText) (known knownClient) {
 
 // lookup has what the caller of lookUp needs of one client.
 type lookup struct {
-	name   string   // of a lock of the client; "" to search only with the key prefix of this Backend
+	name   string   // the name of a lock for which the client has a hold or waits; "" to search only with the key prefix of this Backend
 	owners []string // the owners of the client whose holds are needed
 }
 
-// lookUp returns clients by their UUIDs or stems, without those that could not be looked up,
-// and the number of commands. In a cluster it makes one call for each
-// registration.
+// lookUp returns the clients that have the given UUIDs or stems. Clients that could not be
+// looked up are not in the result. The result `spent` is the number of commands that lookUp
+// sent. In a cluster it makes one call for each registration.
 func (s *Clients) lookUp(ctx context.Context, cluster bool, wanted map[string]lookup) (clients map[string]knownClient, spent int) {
 	clients = make(map[string]knownClient, len(wanted))
 	var asked, keys []string
@@ -211,8 +211,8 @@ func (s *Clients) lookUp(ctx context.Context, cluster bool, wanted map[string]lo
 	registrations := s.readRegistrations(ctx, cluster, keys)
 
 	// The program of a client may have a longer key prefix than this Backend. Then the names
-	// that this Backend reads begin with the rest of that prefix. Its end is unknown, so lookUp
-	// tries the first parts of the name.
+	// that this Backend reads begin with the rest of that prefix. Where this rest ends is
+	// unknown, so lookUp tries the first parts of the name.
 	var elsewhere []string
 	for i, id := range asked {
 		if r, read := registrations[keys[i]]; read && r.Text == "" {

@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
-// A busy try returns the holder without a round trip of its own. On a single server the
-// script of the try also reads the registration of the holder, if it is not known yet. In a
-// cluster the registration may be on another node, and a failure of that node must not delay
-// the lock. So it is read in the background, and the next try has it.
+// A busy try returns the holder without another round trip. On a single server the script of
+// the try also reads the registration of the holder, if it is not known yet. In a cluster the
+// registration may be on another node, and a failure of that node must not delay the lock. So
+// it is read in the background, and the next try has it.
 
 // HolderInfo is the element that introduce.lua or semaphore_acquire.lua adds to a busy reply.
 type HolderInfo struct {
@@ -21,9 +21,10 @@ type HolderInfo struct {
 	Client string // for a permit: the UUID of its client, "" if no client is registered for it
 }
 
-// Holder returns the text for the holder of a busy lock, for operators, and for how long it
-// has held the lock. The parameter mode is the mode of the try. For a permit, owner is the
-// permit id. If the holder is not known yet, Holder looks it up in the background.
+// Holder returns the text for the holder of a busy lock, for operators. The result `held` is
+// how long the holder has held the lock; 0 if that is unknown. The parameter `mode` is the mode
+// of the try. In the mode Permit, `owner` is a permit id. If the holder is not known yet,
+// Holder looks it up in the background.
 func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *HolderInfo) (who string, held time.Duration) {
 	if mode == driver.Permit && owner != "" {
 		holder, known := s.permitHolder(owner, info)
@@ -52,9 +53,10 @@ func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *Hold
 	return s.describe(owner, client, known)
 }
 
-// permitHolder returns the owner of the permit with the given id. owner is "" if no client is
-// registered for the permit, or if that is not known yet. In the second case known is false.
-// If the cache is not fresh, permitHolder looks the client up in the background.
+// permitHolder returns the owner of the permit with the given id. The result `owner` is "" if
+// no client is registered for the permit, or if the client was not looked up yet. In the second
+// case the result `known` is false. If the cache is not fresh, permitHolder looks the client up
+// in the background.
 func (s *Clients) permitHolder(id string, info *HolderInfo) (owner string, known bool) {
 	stem, number, ok := layout.CutPermit(id)
 	if !ok {
@@ -77,8 +79,8 @@ func (s *Clients) permitHolder(id string, info *HolderInfo) (owner string, known
 	return client.client.ID + ":" + number, true
 }
 
-// lookUpClient returns the client with the UUID or the stem id. ok is false if the look-up
-// failed.
+// lookUpClient returns the client with the given id, which is a UUID or a stem. The result ok
+// is false if the look-up failed.
 func (s *Clients) lookUpClient(ctx context.Context, id string) (known knownClient, ok bool) {
 	found, _ := s.lookUp(ctx, false, map[string]lookup{id: {}})
 	known, ok = found[id]
@@ -86,7 +88,7 @@ func (s *Clients) lookUpClient(ctx context.Context, id string) (known knownClien
 }
 
 // DescribeOwner returns the text for an owner, for operators. It asks the server if the cache
-// is not fresh. If that fails, the text has only the UUID of the client.
+// is not fresh. If the server does not answer, the text has only the UUID of the client.
 func (s *Clients) DescribeOwner(ctx context.Context, owner string) string {
 	uuid, ok := s.clientOfOwner(owner)
 	if !ok {
@@ -116,8 +118,8 @@ func (s *Clients) clientOfOwner(owner string) (uuid string, ok bool) {
 	return uuid, ok && (s.Layout.Name == "" || layout.IsUUID(uuid))
 }
 
-// Identify replaces the ids of permits in records with their owners, if clients are
-// registered for them, and returns the number of commands.
+// Identify replaces each permit id in `records` with the owner of the permit, if a client is
+// registered for the permit. It returns the number of commands that it sent.
 func (s *Clients) Identify(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
 	stems := map[string]lookup{}
 	eachPermit(records, func(_ *admin.Hold, stem, _ string) { stems[stem] = lookup{} })
@@ -131,7 +133,8 @@ func (s *Clients) Identify(ctx context.Context, cluster bool, records []admin.Re
 }
 
 // AddClients adds to records the client and the text of each owner, and the token and the age
-// of each hold. It returns the number of commands. What it could not read stays missing.
+// of each hold. It returns the number of commands that it sent. What it could not read stays
+// missing.
 func (s *Clients) AddClients(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
 	spent = s.Identify(ctx, cluster, records)
 	asked := map[string]lookup{}

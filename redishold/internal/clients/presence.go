@@ -28,7 +28,8 @@ const (
 )
 
 // registrationJSON is the registration of a client: its Description and its holds. At is the
-// server time at which it was written, in ms, and the ages are those at that time.
+// server time at which the registration was written, in ms. The ages of the holds are their
+// ages at that time.
 type registrationJSON struct {
 	At int64 `json:"at,omitempty"`
 	Description
@@ -55,10 +56,10 @@ type waitJSON struct {
 	Count  int    `json:"count"`
 }
 
-// Report stores the holds and waits of a client for operators, in one round trip. The holds
-// are in its registration, which is written when they change, and before it expires. The
-// waits are in a key for each lock, which expires soon after the last report. The error is
-// that of the first failed call.
+// Report stores the holds and waits of a client for operators, in one round trip. The holds are
+// stored in the registration of the client, which is written when the holds change, and before
+// it expires. The waits are stored in one key for each lock, which expires soon after the last
+// report. The error is that of the first failed call.
 func (s *Clients) Report(ctx context.Context, r driver.Report) error {
 	server, err := s.Info(ctx)
 	if err != nil {

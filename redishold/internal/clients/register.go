@@ -16,8 +16,9 @@ import (
 const (
 	// minRegistration is the minimal TTL of a registration.
 	minRegistration = 90 * time.Second
-	// reportBefore is how long before its due time a registration is written by a report. If no
-	// report wrote it before that time, a try would write it, without the holds.
+	// reportBefore is how long before the due time of a registration a report writes it.
+	// Without such a report, a try would write the registration after the due time, and without
+	// the holds.
 	reportBefore = 10 * time.Second
 )
 
@@ -35,7 +36,7 @@ type registration struct {
 	uuid      string
 	ttl       time.Duration
 	due, ends time.Time
-	holds     string // the holds in it, as a text for comparison; "" if a try or a renewal has written it
+	holds     string // the holds in the registration, as a text for comparison; "" if a try or a renewal has written the registration
 }
 
 // registrationTTL returns the TTL of the registration for claims with the given TTL.
@@ -73,9 +74,10 @@ func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
 	return r.write(c.Client, registrationTTL(c.TTL), ""), true
 }
 
-// reportDue returns true if the given report must write the registration of its client, and
-// the TTL for it. That is so if the holds have changed since the registration was written, or
-// if it has holds and is due soon. Then reportDue records the registration as written.
+// reportDue reports whether the given report must write the registration of its client, and
+// with which TTL. That is so if the holds have changed since the registration was written, or
+// if the registration has holds and is due soon. If so, reportDue records the registration as
+// written.
 func (r *registrar) reportDue(report driver.Report) (ttl time.Duration, ok bool) {
 	var held strings.Builder
 	for _, h := range report.Holds {
@@ -138,9 +140,9 @@ func (s *Clients) Registered(c driver.Claim) bool {
 	return s.names.isWritten(c) && (c.Mode != driver.Permit || s.stems.isWritten(c))
 }
 
-// Registrations returns the calls that write the registrations that are due of the clients of
-// cs, and the UUID of the client of each call. A client that takes permits is also registered
-// by its stem, so that it can be found by the ids of its permits.
+// Registrations returns the calls that write those registrations of the clients of cs that are
+// due. It also returns, for each call, the UUID of the client. A client that takes permits is
+// also registered by its stem, so that it can be found by the ids of its permits.
 func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []string) {
 	add := func(r *registrar, c driver.Claim, key, text string) {
 		if ttl, ok := r.due(c); ok && text != "" {
@@ -151,7 +153,7 @@ func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []
 	}
 	for _, c := range cs {
 		if c.Anonymous && c.Note == "" || s.Registered(c) {
-			continue // it has no description, or it is registered
+			continue // the client has no description, or it is registered
 		}
 		d := s.Self(c.Note)
 		if c.Anonymous {
@@ -163,7 +165,7 @@ func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []
 		case layout.HasStem(c.Client):
 			add(&s.stems, c, layout.StemOf(c.Client), c.Client)
 		default:
-			add(&s.stems, c, "", "") // no call, but it counts as written
+			add(&s.stems, c, "", "") // without a call, but the registration counts as written
 		}
 	}
 	return calls, uuids
