@@ -21,11 +21,10 @@ const maxWait = time.Second
 // work checks timeouts only ten times a second.
 const waitLate = 120 * time.Millisecond
 
-// Guard returns the result of call, or ctx's error as soon as ctx ends. No client
-// library honours a context in every state (while it dials for another caller,
-// while its queue is full), so call runs in a goroutine of its own if ctx can
-// end. That goroutine ends when the client library returns. A result that comes
-// after the end of ctx is dropped.
+// Guard returns the result of the function `call`, or ctx's error as soon as ctx ends. No
+// client library honours a context in every state (while it dials for another caller, while its
+// queue is full), so `call` runs in a goroutine of its own if ctx can end. That goroutine ends
+// when the client library returns. A result that comes after the end of ctx is dropped.
 func Guard[T any](ctx context.Context, call func() T) (T, error) {
 	if ctx.Done() == nil {
 		return call(), nil
@@ -81,8 +80,8 @@ func NotSent(cause error) error {
 	return unsent.Error(cause)
 }
 
-// Classify turns an error of a client library that is not a reply of the server into the
-// error that redishold.Result promises. unsent means that the call was certainly not sent.
+// Classify turns an error of a client library that is not a reply of the server into the error
+// that redishold.Result promises. If `unsent` is true, the call was certainly not sent.
 func Classify(ctx context.Context, err error, unsent bool) error {
 	ended := ended(ctx)
 	if ended != nil && !errors.Is(err, ended) {
@@ -92,8 +91,9 @@ func Classify(ctx context.Context, err error, unsent bool) error {
 	case unsent:
 		return NotSent(err)
 	case ended == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
-		// It is from the context of another call on the same connection, or a timeout of
-		// the library. The caller must not take it for the end of its own context.
+		// The error is from the context of another call on the same connection, or from a
+		// timeout of the library. The caller must not take the error for the end of its own
+		// context.
 		return fmt.Errorf("connection given up: %v", err) //nolint:errorlint // hidden on purpose
 	}
 	return err
@@ -147,12 +147,13 @@ func WaitMillis(ctx context.Context) int64 {
 		left := time.Until(end)
 		d = min(d, max(left/4, left-max(left/3, waitLate)))
 	}
-	return max(1, d.Milliseconds()) // 0 would wait forever
+	return max(1, d.Milliseconds()) // with 0, WAIT would wait forever
 }
 
-// Acknowledge checks results against the reply of the one WAIT after the calls. If fewer
-// replicas acknowledged than a call asks for, its Result gets an error that starts with
-// NOREPLICAS. The Value of such a Result stays, because the script was executed.
+// Acknowledge checks that enough replicas acknowledged the calls. The function `wait` returns
+// the Result of the one WAIT that was sent after the calls. If fewer replicas acknowledged than
+// a call asks for, the Result of that call gets an error that starts with NOREPLICAS. The Value
+// of such a Result stays, because the script was executed.
 func Acknowledge(calls []redishold.Call, results []redishold.Result, wait func() redishold.Result) {
 	for i := range calls {
 		if want := calls[i].Replicas; want > 0 && results[i].Err == nil {
@@ -161,8 +162,8 @@ func Acknowledge(calls []redishold.Call, results []redishold.Result, wait func()
 	}
 }
 
-// unacknowledged returns an error if fewer than want replicas acknowledged, or if WAIT
-// itself failed. Otherwise it returns nil.
+// unacknowledged returns an error if fewer replicas acknowledged than `want`, or if WAIT itself
+// failed. Otherwise it returns nil. The parameter `wait` is the Result of the WAIT.
 func unacknowledged(wait redishold.Result, want int) error {
 	switch n, ok := wait.Value.(int64); {
 	case wire.ReplyText(wait.Err) != "":

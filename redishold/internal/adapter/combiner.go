@@ -12,11 +12,11 @@ import (
 
 // Sender is the part of a client library that a Combiner uses.
 type Sender interface {
-	// Send runs calls in one pipeline on the one server, each at most once. No call asks
-	// for replicas. Send writes one Result for each call into results. That slice has one zero
+	// Send runs calls in one pipeline on the one server, each at most once. No call asks for
+	// replicas. Send writes the Result of each call into `results`, which already has one zero
 	// Result for each call. ctx has no deadline and no values, and ends when no caller waits
-	// for any of the calls; Send may block for longer. After Send has returned, the library
-	// may still read the calls that got no reply of the server, but no other calls.
+	// for any of the calls; Send may block for longer. After Send has returned, the library may
+	// still read the calls that got no reply of the server, but no other calls.
 	Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result)
 }
 
@@ -30,13 +30,13 @@ const (
 )
 
 // Combiner combines the calls that several goroutines make at about the same time into one
-// pipeline. Each pipeline is sent by a goroutine of its own, its leader. So no caller waits
-// for longer than its context. A pipeline without a reply delays the next pipeline only if
-// the client library makes that one wait.
+// pipeline. Each pipeline is sent by a goroutine of its own, its leader. So no caller waits for
+// longer than its context. A pipeline without a reply delays the next pipeline only if the
+// client library makes the next one wait.
 type Combiner struct {
 	sender   Sender
-	lead     func()    // the method run, stored so that starting a leader does not allocate
-	wake     func()    // the method ring, stored for the same reason
+	lead     func()    // the method `run`, stored so that starting a leader does not allocate
+	wake     func()    // the method `ring`, stored so that setting the alarm does not allocate
 	suspect  func()    // called after calls without a reply; may be nil
 	requests sync.Pool // of *request
 	batches  sync.Pool // of *batch
@@ -198,7 +198,7 @@ func (c *Combiner) dismiss(p *batch) {
 		return
 	}
 	for i, r := range p.requests {
-		r.call.Source = true // so that deliver does not keep it to be sent again
+		r.call.Source = true // so that deliver does not keep the call to send it again
 		p.results[i] = redishold.Result{Err: errEnded}
 	}
 	if c.deliver(p) {

@@ -6,10 +6,11 @@ import (
 )
 
 // alarm is one timer for the deadlines of all calls. It is set to the earliest deadline. It
-// stays set if that call ends earlier, so it rings at most once when no calls are left.
+// stays set if the call with that deadline ends earlier. So it may ring once more when no calls
+// are left.
 type alarm struct {
 	timer *time.Timer
-	at    time.Time // the time for which it is set; zero if it is not set
+	at    time.Time // when the alarm rings; zero if the alarm is not set
 }
 
 // set makes the alarm ring at the given time, unless it will ring earlier. A zero time

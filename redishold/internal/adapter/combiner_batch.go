@@ -11,23 +11,23 @@ type batch struct {
 	combiner *Combiner
 	context  *batchContext
 
-	// Only the leader uses these fields. The alarm also reads requests, under the Combiner's
-	// mutex.
+	// Only the leader uses these fields. There is one exception: the alarm reads the field
+	// requests, under the Combiner's mutex.
 	requests []*request
 	calls    []*redishold.Call
 	results  []redishold.Result
 	wake     []*request
 
 	// Guarded by the Combiner's mutex.
-	index   int    // of the batch in Combiner.sent
+	index   int    // the index of the batch in Combiner.sent
 	number  uint64 // the value of Combiner.batchCount when the batch was taken
-	callers int    // number of callers that still wait
+	callers int    // number of callers that still wait for one of the calls
 }
 
 // batchContext is the context of Send. It ends when no caller waits for any of the calls. An
 // ended batchContext is not reused: contexts derived from it may still call its methods.
 type batchContext struct {
-	context.Context // without deadline and values: each caller has its own
+	context.Context // without deadline and values, because each caller has its own context
 	combiner        *Combiner
 
 	// Guarded by the Combiner's mutex.

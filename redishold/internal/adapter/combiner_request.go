@@ -14,21 +14,21 @@ import (
 // request to the pool.
 type request struct {
 	combiner *Combiner
-	finish   func() redishold.Result // the method wait, stored so that Begin does not allocate
-	done     chan struct{}           // gets a value when result is set; has room for one
+	finish   func() redishold.Result // the method `wait`, stored so that Begin does not allocate
+	done     chan struct{}           // gets one value when the field result is set, and has room for it
 
 	call     redishold.Call
 	ctx      context.Context
-	ctxDone  <-chan struct{} // Done of ctx; if ctx is a deadline.Context, Done of its parent
-	deadline time.Time       // of a deadline.Context, for the alarm; otherwise zero
+	ctxDone  <-chan struct{} // the Done channel of ctx, or of the parent of ctx if ctx is a deadline.Context
+	deadline time.Time       // when the alarm ends the call, if ctx is a deadline.Context; otherwise zero
 
 	// Guarded by the Combiner's mutex. After a receive from done, the caller may read result
 	// and late without it.
-	batch    *batch // nil while it is queued
+	batch    *batch // nil while the request is queued
 	decided  bool   // the outcome is decided
 	late     bool   // decided by giveUp, so the call may still be in flight
-	left     bool   // the caller does not use it any more
-	detached bool   // the queue and the batch do not use it any more
+	left     bool   // the caller does not use the request any more
+	detached bool   // the queue and the batch do not use the request any more
 	result   redishold.Result
 }
 
@@ -44,7 +44,7 @@ func (r *request) wait() redishold.Result {
 			}
 			return redishold.Result{Err: err}
 		}
-		<-r.done // the call has an outcome, which says more than the end of ctx: done has a value now or at once
+		<-r.done // the call has an outcome, which says more than the end of ctx; the channel has its value by now, or gets it at once
 	}
 	return r.outcome()
 }
@@ -62,7 +62,7 @@ func (r *request) outcome() redishold.Result {
 	}
 	r.free()
 	if result.Err != nil && code(result.Err) == "" {
-		result.Err = Classify(ctx, result.Err, false) // an error that means "not sent" stays so
+		result.Err = Classify(ctx, result.Err, false) // an error that means "not sent" still means that afterwards
 	}
 	return result
 }
@@ -95,7 +95,7 @@ func endOf(ctx context.Context) error {
 // its caller.
 func (r *request) abandon(end error) error {
 	if r.batch == nil {
-		return NotSent(end) // it is still queued, and a leader drops decided requests
+		return NotSent(end) // the request is still queued, and a leader drops decided requests
 	}
 	r.batch.abandon()
 	return end

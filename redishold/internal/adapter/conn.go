@@ -12,8 +12,8 @@ import (
 // made at about the same time share a pipeline.
 type Conn struct {
 	client   Client
-	pipeline send      // the method Pipeline of client, stored so that a call does not allocate
-	observer Observer  // nil if client is not an Observer
+	pipeline send      // the method Pipeline of the client, stored so that a call does not allocate
+	observer Observer  // the client; nil if it is not an Observer
 	cluster  Cluster   // nil if all keys are on one server
 	combiner *Combiner // nil for a cluster
 	masters  Masters   // nil if calls always go to the same server
@@ -27,8 +27,8 @@ var (
 	_ redishold.Beginner = (*Conn)(nil)
 )
 
-// New returns a Conn over a client for a single server. dial makes the links to that
-// server; check is the interval of NewHub.
+// New returns a Conn over a client for a single server. The parameter `dial` makes the links to
+// that server, and `check` is the interval of NewHub.
 func New(client Client, check time.Duration, dial Dial) *Conn {
 	c := newConn(client, check, dial, dial)
 	c.combiner = NewCombiner(noticing{client})
@@ -38,16 +38,17 @@ func New(client Client, check time.Duration, dial Dial) *Conn {
 	return c
 }
 
-// NewCluster returns a Conn over a client for a cluster. check is the interval of NewHub.
+// NewCluster returns a Conn over a client for a cluster. The parameter `check` is the interval
+// of NewHub.
 func NewCluster(client Client, check time.Duration, cluster Cluster) *Conn {
 	c := newConn(client, check, &stickyRouter{nodes: cluster}, cluster)
 	c.cluster, c.masters = cluster, cluster
 	return c
 }
 
-// newConn returns a Conn. The Router anyNode is for subscriptions to classic channels. The
-// Router `home` is for subscriptions to sharded channels, and for those with
-// redishold.Channel.Home. It routes them to the node of the channel's slot.
+// newConn returns a Conn. The Router `anyNode` is for subscriptions to classic channels. The
+// Router `home` is for subscriptions to sharded channels, and for subscriptions with
+// redishold.Channel.Home. The Router `home` routes each channel to the node of its slot.
 func newConn(client Client, check time.Duration, anyNode, home Router) *Conn {
 	c := &Conn{client: client, pipeline: client.Pipeline, classic: NewHub(check, anyNode), home: NewHub(check, home), sharded: NewHub(check, home)}
 	c.sharded.sharded = true
@@ -55,8 +56,9 @@ func newConn(client Client, check time.Duration, anyNode, home Router) *Conn {
 	return c
 }
 
-// Close ends all subscriptions of c and waits until their connections are closed. It is not
-// a method, because package goredisconn embeds a Conn, and its own Conn must not have a Close.
+// Close ends all subscriptions of c and waits until their connections are closed. It is not a
+// method, because the Conn of package goredisconn embeds a Conn, and must not have a method
+// Close.
 func Close(c *Conn) {
 	for _, hub := range []*Hub{c.classic, c.home, c.sharded} {
 		hub.Close()
@@ -132,10 +134,10 @@ func (c *Conn) Server(ctx context.Context) (redishold.ServerInfo, error) {
 	return Server(c.guarded(c.client.Ask)(ctx, "INFO"))
 }
 
-// Servers returns a Question for each server that the client knows, by its address: for a
-// single server, for the master with Sentinels (whose address is "FailoverClient" in
-// go-redis), or for every node of a cluster. It does not find out whether they answer.
-// Package doctor uses it.
+// Servers returns a Question for each server that the client knows. The keys of the map are the
+// addresses of the servers. The servers are one single server, or the master that the Sentinels
+// have named (its address is "FailoverClient" in go-redis), or every node of a cluster. Servers
+// does not find out whether they answer. Package doctor uses Servers.
 //
 // A Question sends its command at most once, and returns when its context ends. The Value of
 // its Result is the reply of the server, which may be a map; the Err is as in Do.

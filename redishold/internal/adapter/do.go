@@ -17,7 +17,7 @@ type Client interface {
 	// ask for no replicas, and follows redirections.
 	Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result
 
-	// Ask is the Question for the server, or for any of them if there are several.
+	// Ask is the Question for the server. If there are several servers, it asks any of them.
 	Ask(ctx context.Context, command ...string) redishold.Result
 
 	// Servers returns a Question for each known server, by its address.
@@ -33,8 +33,8 @@ type Question = func(ctx context.Context, command ...string) redishold.Result
 
 // Observer is a Client that observes the results of Do and DoOne.
 type Observer interface {
-	// Observe gets the results before the caller gets them. It does not get the result of a
-	// combined call without an error. It may add to the texts of errors.
+	// Observe gets the results before the caller gets them. If a call was combined with others,
+	// it gets the result only if that has an error. It may add to the texts of errors.
 	Observe(results []redishold.Result)
 }
 
@@ -51,9 +51,9 @@ type Cluster interface {
 
 // Destination is the node to which calls are sent.
 type Destination struct {
-	Addr       string // "" if it is unknown: the library finds the node by the key
+	Addr       string // the address of the node; "" if it is unknown: then the library finds the node by the key
 	Redirected bool   // the address is from a redirection; otherwise it is from Homes
-	Asking     bool   // the slot is still migrating there, and each call needs ASKING before it
+	Asking     bool   // the slot is still migrating to the node, and each call needs an ASKING before it
 }
 
 // suspectsMaster reports whether err is a reason to suspect that the node is not the master
@@ -68,9 +68,9 @@ func suspectsMaster(err error) bool {
 	return false
 }
 
-// complete sends calls in one pipeline. It sends those whose script the server does not know
-// once more, with the source of the script. That is safe, because the server has executed
-// nothing of them.
+// complete sends calls in one pipeline. If the server does not know the script of a call,
+// complete sends the call once more, with the source of the script. That is safe, because the
+// server has executed nothing of such a call.
 func complete(ctx context.Context, calls []redishold.Call, send send) []redishold.Result {
 	results := send(ctx, calls)
 	var at []int

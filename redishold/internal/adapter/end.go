@@ -13,8 +13,8 @@ import (
 // End has the reason why a client takes no calls any more: usually the program has closed
 // it.
 type End struct {
-	Closed error    // the error of the library for a closed client, and sometimes for an open one
-	Server Question // for any server
+	Closed error    // the error that the library returns for a closed client, and sometimes for an open one
+	Server Question // asks any server of the client
 
 	reason atomic.Pointer[error]
 }
@@ -33,10 +33,10 @@ func (e *End) Because(reason error) { e.reason.Store(&reason) }
 // Close records that the program has closed the client.
 func (e *End) Close() { e.Because(&closedError{e.Closed}) }
 
-// Notice finds out from results whether the program has closed the client. The error Closed
-// in one result is not enough, and does not mean that nothing was sent: it is also the
-// result of a call in flight whose node has left the cluster or is not the master any more.
-// If the next command has this error too, the client is closed.
+// Notice finds out from results whether the program has closed the client. One result with the
+// error Closed is not enough, and does not mean that nothing was sent: a call in flight also
+// gets this error if its node has left the cluster or is not the master any more. So Notice
+// sends a PING. If the PING gets this error, too, the client is closed.
 func (e *End) Notice(ctx context.Context, results []redishold.Result) {
 	closed := func(r redishold.Result) bool { return errors.Is(r.Err, e.Closed) }
 	if !slices.ContainsFunc(results, closed) || e.Refuse() != nil {

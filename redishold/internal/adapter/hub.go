@@ -50,11 +50,11 @@ type Hub struct {
 // place, so a copy of it may be read without the lock.
 type topic struct {
 	listeners []*listener
-	node      *nodeConn // to which the topic is routed
+	node      *nodeConn // the node connection to which the topic is routed
 }
 
-// confirmed returns the listeners whose subscription the server has confirmed in this
-// session: usually all of them. The Hub's lock is held.
+// confirmed returns the listeners whose subscription the server has confirmed in this session.
+// Usually these are all listeners. The Hub's lock is held.
 func (t *topic) confirmed() []*listener {
 	waiting := func(l *listener) bool { return !l.confirmed }
 	if !slices.ContainsFunc(t.listeners, waiting) {
@@ -77,8 +77,8 @@ type listener struct {
 	notify func(redishold.Notice)
 
 	first     chan error // gets the outcome of Subscribe
-	settled   bool       // first has got a value; guarded by Hub.mu
-	confirmed bool       // in the current session; guarded by Hub.mu
+	settled   bool       // a value was sent on the channel first; guarded by Hub.mu
+	confirmed bool       // the server has confirmed the subscription in the current session; guarded by Hub.mu
 
 	mu     sync.Mutex // held while notify runs, which does not block
 	closed bool
@@ -86,8 +86,8 @@ type listener struct {
 
 var errClosed = errors.New("connection was closed")
 
-// NewHub returns a Hub with links to the nodes of router. It calls Link.Check at the
-// interval check, or never if check is 0.
+// NewHub returns a Hub with links to the nodes of router. It calls Link.Check at the interval
+// `check`, or never if that is 0.
 func NewHub(check time.Duration, router Router) *Hub {
 	h := &Hub{router: router, check: check, topics: make(map[string]*topic), nodeConns: make(map[string]*nodeConn)}
 	if _, fixed := router.(Dial); !fixed {

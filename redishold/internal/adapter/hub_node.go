@@ -10,13 +10,13 @@ import (
 // node. The Hub's lock guards the fields that change.
 type nodeConn struct {
 	addr string
-	wake chan struct{} // gets a value when something has changed
+	wake chan struct{} // gets a value when run must examine the fields again
 
 	dial      Dial
 	topics    map[string]*topic   // the topics that are routed to the node
 	changed   map[string]struct{} // channels that the link must subscribe or unsubscribe
-	misrouted map[string]struct{} // channels that are routed to the node although it does not serve them
-	session   *Session            // the current session, nil between two; reports of other sessions are ignored
+	misrouted map[string]struct{} // channels that are routed to the node, although the node does not serve them
+	session   *Session            // the current session; nil between two sessions. Reports of other sessions are ignored
 	stopped   chan struct{}       // closed when the goroutine of Hub.run has ended
 }
 

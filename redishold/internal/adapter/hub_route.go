@@ -19,7 +19,7 @@ type Router interface {
 // Node is a server with channels.
 type Node struct {
 	Addr string // identifies the node
-	Key  string // a key of the node, if the library finds nodes by a key
+	Key  string // a key whose slot the node has, if the library finds nodes by a key; otherwise ""
 	Dial Dial
 }
 
@@ -50,8 +50,8 @@ type stickyRouter struct {
 	nodes Topology
 
 	mu     sync.Mutex
-	chosen Node   // without an Addr if none is chosen
-	failed string // address of the node that failed last; any other node is better
+	chosen Node   // the node of all channels; without an Addr if no node is chosen
+	failed string // address of the node that failed last, which is chosen only if there is no other node
 }
 
 func (a *stickyRouter) Route(ctx context.Context, _ string) (Node, error) {

@@ -30,8 +30,8 @@ func (s *Session) topic(name string) *topic {
 	return s.node.topics[name]
 }
 
-// Confirmed calls Subscribed or Unsubscribed for a reply of the server, whose kind is the
-// name of the command.
+// Confirmed calls Subscribed or Unsubscribed for a reply of the server. The parameter `kind` is
+// the name of the command that the server has confirmed.
 func (s *Session) Confirmed(kind, channel string) {
 	switch kind {
 	case "subscribe", "ssubscribe":
@@ -74,9 +74,9 @@ func (s *Session) Unsubscribed(name string) {
 	}
 }
 
-// Denied reports that the server has refused a channel. Listeners that were never confirmed
-// get err, unless another node serves the channel. The other listeners stay, and the next
-// link subscribes them.
+// Denied reports that the server has refused the subscription to a channel. Listeners that were
+// never confirmed get err, unless another node serves the channel. The other listeners stay,
+// and the next link subscribes them.
 func (s *Session) Denied(name string, err error) {
 	why := code(err)
 	if why == "" {

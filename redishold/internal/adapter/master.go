@@ -32,8 +32,8 @@ type Masters interface {
 	Changed() <-chan struct{}
 }
 
-// whileMaster runs calls for one node and returns their results, or ctx's error as soon as
-// ctx ends. m is nil if the master never changes.
+// whileMaster runs calls for one node with the function `run`. It returns the results, or ctx's
+// error as soon as ctx ends. The parameter m is nil if the master never changes.
 //
 // whileMaster also ends when another node has been the master of the calls for redirectGrace.
 // Then it returns errDeposed. The former master may never reply, and the caller needs the rest

@@ -18,7 +18,7 @@ const reviewEvery = 10 * time.Second
 // run dials and serves the links of a node connection, as long as channels are routed there.
 func (h *Hub) run(ln *nodeConn) {
 	defer close(ln.stopped)
-	tries := 0 // in a row, without a confirmation of the server
+	tries := 0 // number of links in a row that ended without a confirmation of the server
 	for again := false; ; again = true {
 		s := h.begin(ln)
 		if s == nil {
@@ -97,13 +97,14 @@ func (h *Hub) serve(ln *nodeConn, s *Session) {
 // drive keeps the subscriptions of a link up to date. It returns true when the link breaks,
 // and false when the link is not needed any more.
 func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
-	check, review := time.Tick(h.check), time.Tick(h.review) // nil for never
-	var reviewed <-chan time.Time                            // fires when the review should be done
-	// Misrouted channels are routed again after a pause: the server ends the subscriptions of
-	// a slot one by one, and other nodes learn a little later which node serves the slot.
+	check, review := time.Tick(h.check), time.Tick(h.review) // nil, which never fires, for the interval 0
+	var reviewed <-chan time.Time                            // fires when the Router should be done with a review
+	// Misrouted channels are routed again only after a pause, because the server ends the
+	// subscriptions of a slot one by one, and because other nodes learn a little later which
+	// node serves the slot.
 	var retryRoute <-chan time.Time // nil while no attempt is planned
-	attempts := 0                   // in a row
-	var last time.Time              // when the latest attempt began
+	attempts := 0                   // number of attempts in a row
+	var last time.Time              // when the latest attempt to route again began
 	for s.ctx.Err() == nil {
 		if misrouted := h.syncLink(ln, s, link); misrouted && retryRoute == nil {
 			if time.Since(last) > 2*longestPause {
@@ -165,9 +166,10 @@ func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (misrouted bool) {
 	return misrouted
 }
 
-// failFirst fails the listeners that wait for their first confirmation with err: the
-// connection could not be made. If the session has ended, err only means that the connection
-// was not needed any more; listeners that came later wait for the next connection.
+// failFirst removes the listeners that still wait for their first confirmation, because the
+// connection could not be made. Their Subscribe returns err. If the session has ended, err only
+// means that the connection was not needed any more. Then failFirst does nothing: listeners
+// that came later wait for the next connection.
 func (h *Hub) failFirst(ln *nodeConn, s *Session, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // kind has the properties that all calls in one pipeline have in common.
 type kind struct {
 	home    string
-	keyless bool // rueidis panics if a pipeline has calls with a key and calls without
+	keyless bool // the calls have no key: rueidis panics if a pipeline has calls with a key and calls without one
 	waits   bool // replicas must acknowledge: the calls need one connection, and WAIT after them
 }
 
@@ -44,13 +44,14 @@ func (c *Conn) spread(ctx context.Context, calls []redishold.Call) []redishold.R
 	return results
 }
 
-// maxRedirects is the maximal number of redirections of a call. After more than two in a
-// row, the nodes do not agree yet.
+// maxRedirects is the maximal number of redirections of a call. If a call is redirected more
+// than twice in a row, the nodes do not agree yet.
 const maxRedirects = 3
 
-// Follow runs calls at node, and follows redirections: the server has executed nothing of a
-// redirected call. The Result of a call that is redirected too often is the redirection,
-// because the call was not executed.
+// Follow runs calls at a node. It sends a redirected call again, to the node that the
+// redirection names. That is safe, because the server that redirects a call has executed
+// nothing of it. If a call is redirected too often, its Result has the last redirection as its
+// error.
 func Follow(ctx context.Context, cluster Cluster, node Destination, calls []redishold.Call) []redishold.Result {
 	results := cluster.At(ctx, node, calls)
 	for range maxRedirects {

@@ -19,8 +19,8 @@ type Switcher interface {
 
 // A Switcher is polled after a call without a reply.
 const (
-	masterPollEvery = 50 * time.Millisecond // the interval
-	masterPollFor   = 5 * time.Second       // for how long: longer than the next call may take
+	masterPollEvery = 50 * time.Millisecond // the interval of the polls
+	masterPollFor   = 5 * time.Second       // how long to poll: longer than the next call may take
 )
 
 // servers polls a Switcher after a call without a reply, and ends the calls to a replaced
@@ -29,11 +29,12 @@ type servers struct {
 	*Poller
 	switcher Switcher
 	combiner *Combiner
-	master   string // at the latest poll
+	master   string // the address of the master at the latest poll
 }
 
-// pollMasters makes calls of c without a reply start polls of s. It returns nil if no other
-// server can replace the server of s.
+// pollMasters returns Masters that polls s. After a call of c without a reply, the polls start.
+// pollMasters returns nil if s does not know the address of its server, or if that server never
+// changes.
 func pollMasters(s Switcher, c *Combiner) Masters {
 	master := s.Master()
 	if master == "" {
