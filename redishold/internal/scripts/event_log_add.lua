@@ -3,7 +3,7 @@
 -- KEYS   1 event log: a stream, 2 its rare entries: a second stream
 -- ARGV   1 approximate number of entries that the first stream keeps, 2 the same for the
 --        second, 3 ttl in ms, 4 description of the client in JSON, 5... entries in JSON,
---        after a '!' if the entry is rare, otherwise after a '.'
+--        each after a '!' if it is rare, otherwise after a '.'
 -- Reply  number of added entries
 -- Uses   millis
 

@@ -10,11 +10,12 @@
 --        ask who the holder is, 9... publish commands
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds, alive, strangers}
---                                   queued. If the lock is free, and another waiter is first, pttl
---                                   is when to try again. alive is until when the owner counts as
---                                   alive, strangers the number of waiters before it that are not
---                                   Holdfast's; both are missing if the owner is not in the queue.
---                                   One element more if introduce adds one
+--                                   queued. If the lock is free, but another waiter is first,
+--                                   pttl is in how many ms to try again. alive is until when the
+--                                   owner counts as alive. strangers is the number of waiters
+--                                   before the owner that are not Holdfast's. Both are missing
+--                                   if the owner is not in the queue. One element more if
+--                                   introduce adds one
 --        {-1}                       the key is another kind of lock, or no lock
 --        {-2, tombstone}            the claim was abandoned or forced
 -- Uses   draw, limit, publish, tick, whose, holder, introduce
@@ -62,9 +63,9 @@ local now = math.floor(tick() / 1000)
 
 local function text(number) return string.format('%.0f', number) end
 
--- lasts returns the TTL of the queue in ms: until a day after its last deadline, or after
--- the new one. Redisson neither sets nor extends a TTL, but long before that time the queue
--- is empty.
+-- lasts returns the TTL of the queue in ms: it ends a day after the last deadline in the queue,
+-- or a day after the deadline `new` if that is later. Redisson neither sets nor extends a TTL,
+-- but the queue is empty long before this TTL ends.
 local function lasts(new)
   local last = tonumber(redis.call('ZRANGE', deadlines, '-1', '-1', 'WITHSCORES')[2] or 0)
   return text(math.max(last, new) - now + day)
@@ -76,9 +77,9 @@ local function expire(left)
   redis.call('PEXPIRE', alive, left)
 end
 
--- front removes dead waiters from the head of the queue. It returns the new head, its deadline,
--- and whether a waiter was removed. A waiter of Holdfast counts as alive as long as it tries,
--- even if Redisson has changed its deadline.
+-- front removes dead waiters from the head of the queue. It returns the new head, until when
+-- that waiter counts as alive, and whether a waiter was removed. A waiter of Holdfast counts as
+-- alive as long as it tries, even if Redisson has changed its deadline.
 local function front()
   local dropped = false
   while true do
@@ -104,8 +105,9 @@ local function front()
   end
 end
 
--- strangers returns how many of the first waiters are not Holdfast's. It returns 0 if
--- Holdfast has as many live waiters as the queue has entries. That may be wrong while a
+-- strangers returns how many waiters at the head of the queue are not Holdfast's. The parameter
+-- `first` is how many waiters it examines, and `size` is the length of the queue. It returns 0
+-- if Holdfast has as many live waiters as the queue has entries. That may be wrong while a
 -- waiter that Redisson has removed from the queue still counts as alive.
 local function strangers(first, size)
   local count = 0
@@ -122,9 +124,10 @@ local function strangers(first, size)
   return count
 end
 
--- enqueue keeps the owner in the queue, or adds it at the end. It returns until when the
--- owner counts as alive, and the number of waiters before it that are not Holdfast's;
--- nothing if the owner must not be added. left is the remaining lease of the holder in ms.
+-- enqueue keeps the owner in the queue, or adds it at the end. It returns until when the owner
+-- counts as alive, and the number of waiters before the owner that are not Holdfast's. If the
+-- owner must not be added, enqueue returns nothing. The parameter `left` is the remaining lease
+-- of the holder in ms.
 local function enqueue(left)
   if not waits then
     return

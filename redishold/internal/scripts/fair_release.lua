@@ -1,10 +1,10 @@
--- fair_release: end the hold of the owner, or remove it from the queue. If the lock is
+-- fair_release: end the hold of the owner, or remove the owner from the queue. If the lock is
 -- free then, grant it to the first waiter in the queue, or wake that waiter.
 --
--- A waiter of Holdfast is granted the lock, and notified. Its first lease ends when the
--- waiter would count as dead. So a waiter that died delays the others no longer than it
--- would at the head of the queue. If the message is lost, the waiter learns of the grant
--- with its next try. Redisson's waiters are only woken.
+-- A waiter of Holdfast is granted the lock, and notified. Its first lease ends when the waiter
+-- would count as dead. So a waiter that died delays the other waiters no longer than it would
+-- at the head of the queue. If the message is lost, the waiter learns of the grant with its
+-- next try. Redisson's waiters are only woken.
 --
 -- With the tombstone, an acquire of the owner that arrives later is refused. The lock is
 -- released first: if the server refuses the tombstone, the lock is free, and the caller
@@ -67,9 +67,9 @@ local function leave()
   redis.call('ZREM', alive, head)
 end
 
--- give grants the free lock to the head, which counts as alive until lives. It returns
--- the message for the head: the token, lives, the lease in ms, the length of the lock's
--- key, that key, and the owner. If the server refuses a command, give does not fail,
+-- give grants the free lock to the head, which counts as alive until the time `lives`. It
+-- returns the message for the head: the token, the time `lives`, the lease in ms, the length of
+-- the lock's key, that key, and the owner. If the server refuses a command, give does not fail,
 -- because the lock is already released; it returns a wake-up message.
 local function give(lives)
   local drawn, token = pcall(function() return draw(counter, 1) end)

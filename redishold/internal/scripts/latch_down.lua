@@ -1,7 +1,7 @@
 -- latch_down: decrement the count of a latch, and open the latch at 0.
 --
--- The idempotency key records that the call was done. An empty value only proves that the
--- user may write the key.
+-- The idempotency key records that the call was done. Before that, the script writes an empty
+-- value, which only proves that the user may write the key.
 --
 -- KEYS   1 latch, 2 idempotency key of the call
 -- ARGV   1 ttl of the idempotency key in ms, 2 channel, 3... publish commands

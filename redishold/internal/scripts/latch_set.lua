@@ -1,7 +1,7 @@
 -- latch_set: set the count of an open latch.
 --
--- A latch with the count 0 counts as open. Only trySetCount(0) of Redisson leaves such a
--- key; otherwise an open latch has no key.
+-- A latch with the count 0 counts as open. Only trySetCount(0) of Redisson leaves such a key.
+-- In all other cases, an open latch has no key.
 --
 -- KEYS   1 latch, 2 idempotency key of the call
 -- ARGV   1 count, 2 ttl of the idempotency key in ms, 3 channel, 4... publish commands

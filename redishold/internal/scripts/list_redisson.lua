@@ -11,15 +11,15 @@
 --        3 prefix of timeout keys, and the channels of 4 locks, 5 read-write locks,
 --        6 semaphores, 7 latches
 -- Reply  {{state, ..., listeners, listeners of a latch}, ...}, one for each name;
---        -1 listeners: unknown. The state is one of
---          'free'     no holder: pttl, {}, 0, waiters
---          'hash'     {field, count, ...} of a lock: pttl, fields, holders, waiters
---          'readers'  a read-write lock: pttl, {field, count, pttl, ...}, holders
---          'number'   a counter: pttl, number, held permits, expired permits,
---                     {id, remaining ms, ...}
---          'other'    no lock
---        pttl and remaining ms are -1 without an end. Waiters are {number, owner, ms until
---        it counts as dead, ...}
+--        -1 listeners: unknown. The state, and the elements after it:
+--          'free'     the lock has no holder: pttl, {}, 0, waiters
+--          'hash'     a lock in a hash: pttl, {field, count, ...}, number of holders, waiters
+--          'readers'  a read-write lock: pttl, {field, count, pttl, ...}, number of holders
+--          'number'   a counter: pttl, its value, number of held permits, number of expired
+--                     permits, {permit id, remaining ms, ...}
+--          'other'    no lock: nothing
+--        A pttl or remaining ms of -1 means that there is no end. The waiters are
+--        {number of all waiters, owner, ms until this owner counts as dead, ...}
 -- Uses   tick, allow_wrongtype, listeners
 
 local limit, counting = tonumber(ARGV[1]), ARGV[2]
@@ -27,7 +27,7 @@ local last, never = tostring(limit - 1), 922337203685477
 local now = math.floor(tick() / 1000)
 local now_text = string.format('%.0f', now)
 
--- remaining returns the ms from now until score, or -1 for a score without an end.
+-- remaining returns the ms from now until the time `score`, or -1 if that time means "never".
 local function remaining(score)
   score = tonumber(score)
   if not score or score >= never then
@@ -95,8 +95,8 @@ local function number(lock, permits)
   return {'number', redis.call('PTTL', lock), value, held, expired, shown}
 end
 
--- hash reads the lock in a hash. page has the first fields: all of them, unless the hash
--- is large. The second result is the index of the lock's channel.
+-- hash reads the lock in a hash. The parameter `page` has the first fields: all of them, unless
+-- the hash is large. The second result is the number of the channel in the list of ARGV above.
 local function hash(at, prefix, page)
   local lock, fields, all, mode = KEYS[at + 1], page[2], #page[2] / 2, nil
   if page[1] ~= '0' then
@@ -120,7 +120,8 @@ local function hash(at, prefix, page)
   return {'hash', pttl, shown, all, waiters(KEYS[at + 2], KEYS[at + 3], KEYS[at + 4])}, 4
 end
 
--- read returns the state of a name, and the indices of its channels.
+-- read returns the reply for one name, and the numbers of its channels in the list of ARGV
+-- above.
 local function read(at, prefix)
   local page = allow_wrongtype(redis.pcall('HSCAN', KEYS[at + 1], '0', 'COUNT', ARGV[1]))
   if page.err then

@@ -3,14 +3,15 @@
 -- KEYS   two for each name: 1 lock, 2 record
 -- ARGV   1 maximal number of bytes of a value, 2 the subcommand of PUBSUB that counts
 --        listeners, '' for none; then the channel of each name
--- Reply  {{state, pttl, holder, listeners, remaining lease in ms}, ...}, otherwise as
---        list_plain. For an old client the holder is the value. The state of a value that
+-- Reply  {{state, pttl, holder, listeners, remaining lease in ms}, ...}, the rest is
+--        as in list_plain. For an old client the holder is the value. The state of a value that
 --        is not a time in seconds is 'other'
 -- Uses   tick, allow_wrongtype, listeners
 
 local limit, counting = tonumber(ARGV[1]), ARGV[2]
 
--- short returns the first bytes of a string, one more than the limit; nil for another type.
+-- short returns the first bytes of a string, one byte more than the limit. It returns nil if
+-- the key has another type.
 local function short(key)
   local value = allow_wrongtype(redis.pcall('GETRANGE', key, '0', ARGV[1]))
   return type(value) == 'string' and value or nil

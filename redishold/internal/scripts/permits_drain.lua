@@ -1,7 +1,8 @@
 -- permits_drain: take all free permits of a plain semaphore.
 --
--- INCRBY keeps the TTL that the counter may have. The idempotency key records the number
--- of taken permits. An empty value only proves that the user may write the key.
+-- INCRBY keeps the TTL that the counter may have. The idempotency key records the number of
+-- taken permits. Before that, the script writes an empty value, which only proves that the user
+-- may write the key.
 --
 -- KEYS   1 counter of free permits, 2 idempotency key of the call
 -- ARGV   1 ttl of the idempotency key in ms
@@ -20,7 +21,7 @@ if not string.match(value, '^-?%d+$') then
   return {-1, 0}
 end
 set_expiring(call_key, '', ttl)
-if tonumber(value) <= 0 then -- a negative count, after more takes than permits, must stay
+if tonumber(value) <= 0 then -- a negative number of free permits must stay
   value = '0'
 else
   redis.call('INCRBY', counter, '-' .. value)

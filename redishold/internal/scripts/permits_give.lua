@@ -1,7 +1,8 @@
 -- permits_give: add permits to a plain semaphore and wake the waiters.
 --
--- INCRBY keeps the TTL that the counter may have. The idempotency key records that the
--- call was done. An empty value only proves that the user may write the key.
+-- INCRBY keeps the TTL that the counter may have. The idempotency key records that the call was
+-- done. Before that, the script writes an empty value, which only proves that the user may
+-- write the key.
 --
 -- KEYS   1 counter of free permits, 2 idempotency key of the call
 -- ARGV   1 number of permits, 2 ttl of the idempotency key in ms, 3 channel, 4... publish

@@ -1,7 +1,8 @@
 -- permits_take: take permits of a plain semaphore, if enough are free.
 --
--- The layout does not name the holders, so the idempotency key records that the call was
--- done. An empty value only proves that the user may write the key.
+-- The layout does not name the holders, so the idempotency key records that the call was done.
+-- Before that, the script writes an empty value, which only proves that the user may write the
+-- key.
 --
 -- KEYS   1 counter of free permits, 2 idempotency key of the call
 -- ARGV   1 number of permits, 2 ttl of the idempotency key in ms, 3 '1' if an earlier

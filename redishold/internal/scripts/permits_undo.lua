@@ -17,7 +17,7 @@ if done ~= '1' then
   redis.call('SET', call_key, '0', 'PX', ttl)
   return {0, 0}
 end
-redis.call('SET', call_key, '1', 'PX', ttl) -- proves that the user may write it, before the counter changes
+redis.call('SET', call_key, '1', 'PX', ttl) -- proves that the user may write the key, before the counter changes
 local free = 0
 if redis.call('EXISTS', counter) == 1 then
   free = redis.call('INCRBY', counter, taken)

@@ -1,10 +1,10 @@
 -- plain_keep: end the hold of the owner of a plain lock, and keep the lock taken for a
 -- given time.
 --
--- The value that stays belongs to no client, and no library deletes or extends a lock with
--- the value of another client.
+-- The value that stays belongs to no client, and no library deletes or extends a lock whose
+-- value is not its own.
 --
--- It has one key only, so that a migrating slot of a cluster does not block it.
+-- The script has only one key, so that a migrating slot of a cluster does not block it.
 --
 -- KEYS   1 lock
 -- ARGV   1 owner, 2 channel, 3 how long in ms, 4... publish commands
@@ -17,6 +17,6 @@ local lock, owner, channel, rest = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 if redis.call('GET', lock) ~= owner then
   return 0
 end
-redis.call('PEXPIRE', lock, rest) -- first: a full server refuses neither it nor the writes after it
+redis.call('PEXPIRE', lock, rest) -- PEXPIRE first: a full server refuses neither it nor the writes after it
 redis.call('SET', lock, owner .. '.kept', 'PX', rest)
 return ended(publish(4, channel, '0', '00'))

@@ -1,7 +1,7 @@
 -- plain_release: delete a plain lock if it still has the value of its owner, and wake the
 -- waiters.
 --
--- It has one key only, so that a migrating slot of a cluster does not block it.
+-- The script has only one key, so that a migrating slot of a cluster does not block it.
 --
 -- KEYS   1 lock
 -- ARGV   1 owner, 2 channel, 3... publish commands

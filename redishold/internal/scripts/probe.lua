@@ -1,9 +1,9 @@
 -- probe: find out which commands of the other scripts the user may not run.
 --
 -- It runs each command once, on a scratch key that does not exist, with valid arguments. It
--- leaves no key: it runs a command that could create the key only if the user may run DEL.
--- Otherwise it asks the server whether the user may run that command. Redis 6.2 cannot be
--- asked, so there the command counts as allowed.
+-- leaves no key. If the user may not run DEL, it does not run the commands that could create
+-- the key. Instead it asks the server whether the user may run them. Redis 6.2 cannot be asked,
+-- so on Redis 6.2 these commands count as allowed.
 --
 -- KEYS   1 scratch key, 2... other keys that the user must have access to
 -- ARGV   1 scratch channel, 2... commands
@@ -37,7 +37,7 @@ local function run(command)
   return true
 end
 
-local deletes = run('DEL') -- first: a full server refuses neither it nor the writes after it
+local deletes = run('DEL') -- DEL first: a full server refuses neither it nor the writes after it
 for i = 2, #ARGV do
   local command = ARGV[i]
   if deletes or not creates[command] then

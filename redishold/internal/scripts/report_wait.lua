@@ -7,7 +7,8 @@
 -- Reply  1; 0 if the hash already has the maximal number of clients
 -- Uses   millis, stamped
 
--- forget removes clients that did not report for the time ttl, by the clock of the server.
+-- forget removes clients whose last report is more than `ttl` ms ago, by the clock of the
+-- server.
 local function forget(ttl)
   local now, reports = tonumber(millis()), redis.call('HGETALL', KEYS[1])
   for i = 1, #reports, 2 do
@@ -22,7 +23,7 @@ if ARGV[2] == '' then
   redis.call('HDEL', KEYS[1], ARGV[1])
   return 1
 end
-redis.call('PEXPIRE', KEYS[1], ARGV[3]) -- also before HSET: if the user may not run it, no key without a TTL is left
+redis.call('PEXPIRE', KEYS[1], ARGV[3]) -- also before HSET: if the user may not run PEXPIRE, the script leaves no key without a TTL
 local most = tonumber(ARGV[4])
 if redis.call('HLEN', KEYS[1]) >= most and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then
   forget(tonumber(ARGV[3]))

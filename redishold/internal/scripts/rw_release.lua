@@ -6,7 +6,8 @@
 --
 -- KEYS   1 lock, then the timeout keys of the hold of a reader; last the tombstone of the
 --        owner, if one must be set
--- ARGV   1 field of the hold; if it does not exist, its write field,
+-- ARGV   1 field of the hold; in write mode, if the lock does not have that field, the script
+--          uses the same with ':write' at the end,
 --        2 prefix of timeout keys, 3 channel,
 --        4 the expected hold count, or '' for any; if it differs, nothing is changed,
 --        5 text of the tombstone, '' for none, 6 ttl of the tombstone in ms,
@@ -18,7 +19,7 @@
 local lock, field, prefix, channel = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local tombstone = ARGV[5] ~= '' and KEYS[#KEYS]
 
--- remove removes the hold, and returns the messages to publish.
+-- remove removes the hold, and returns a list of the messages to publish.
 local function remove(mode, writes)
   if mode == 'write' and not writes then
     redis.call('HDEL', lock, field) -- the write hold stays, with its TTL
@@ -65,7 +66,7 @@ local payloads = {}
 if held then
   payloads = remove(mode, writes)
   for i = 2, writes and 0 or #KEYS - (tombstone and 1 or 0) do
-    redis.pcall('DEL', KEYS[i]) -- may fail: without the field it has no effect, and it expires
+    redis.pcall('DEL', KEYS[i]) -- may fail: without the field, a timeout key has no effect, and it expires
   end
 end
 

@@ -1,7 +1,7 @@
 -- allow_wrongtype: accept the error WRONGTYPE, for keys of any type.
 --
 -- Takes  result of a pcall
--- Reply  the same; another error is raised
+-- Reply  the same result; any other error is raised
 
 local function allow_wrongtype(reply)
   if type(reply) == 'table' and reply.err and not string.find(reply.err, 'WRONGTYPE', 1, true) then

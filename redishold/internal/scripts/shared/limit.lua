@@ -1,7 +1,8 @@
 -- limit: set the TTL of a key that the script has just written.
 --
--- If the server refuses that, because the user has lost the permission, the key must not
--- stay. The server may refuse DEL, too, but not SET, with which the script has drawn a token.
+-- If the server refuses PEXPIRE, because the user has lost the permission, the key must not
+-- stay. The server may refuse DEL, too. It accepts SET, because the script has just drawn a
+-- token with SET.
 --
 -- Takes  the key, and the TTL in ms
 -- Reply  nothing

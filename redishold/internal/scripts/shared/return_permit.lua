@@ -1,7 +1,7 @@
 -- return_permit: remove a permit from the held ones, and add it to the free ones.
 --
--- ZREM of no member first: a full server refuses neither it nor the writes after it. And if
--- the user may not run it, the script stops before the counter changes.
+-- ZREM of no member comes first: a full server refuses neither it nor the writes after it. And
+-- if the user may not run ZREM, the script stops before the counter changes.
 --
 -- Takes  counter of free permits, held permits, permit id
 -- Reply  number of free permits; 0 if it is unknown

@@ -6,8 +6,9 @@
 -- be read, its reader counts as live.
 --
 -- Takes  lock, prefix of timeout keys, a field that is left out, if any
--- Reply  the longest lease in ms, -1 if there is none; {field of its reader, hold count}; the
---        fields of readers without a lease; whether there may be more readers
+-- Reply  four results: the longest lease in ms, -1 if there is none; {field, hold count} of the
+--        reader with that lease; the fields of the readers without a lease; whether there may
+--        be more readers
 
 local budget = 2000 -- number of timeout keys that may be read
 
@@ -15,8 +16,8 @@ local function timeout_key(prefix, reader, i)
   return prefix .. ':' .. reader .. ':rwlock_timeout:' .. i
 end
 
--- lease returns the longest remaining lease of a reader in ms, -1 if none is live, or nil if
--- it is unknown: the budget is used up, or the slot is migrating.
+-- lease returns the longest remaining lease of a reader in ms, or -1 if none is live. It
+-- returns nil if the lease is unknown, because the budget is used up, or the slot is migrating.
 local function lease(prefix, reader, count)
   local most = -1
   for i = 1, count do

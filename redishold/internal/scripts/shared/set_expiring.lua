@@ -1,5 +1,6 @@
--- set_expiring: set a key with a TTL, also on a full server: that refuses SET, but not after
--- a write in the same script. PEXPIRE counts as a write, also for a key that does not exist.
+-- set_expiring: set a key with a TTL, also on a full server. Such a server refuses SET, but not
+-- after another write of the same script. PEXPIRE counts as a write, even if the key does not
+-- exist.
 --
 -- Takes  key, value, ttl in ms
 -- Reply  nothing
