@@ -57,8 +57,8 @@ func NewSentinels(url string, opts *Options) (*Sentinels, error) {
 // Master returns the name of the master at the Sentinels.
 func (s *Sentinels) Master() string { return s.target.Master }
 
-// Servers returns a function that sends a command, for each Sentinel by its address. See
-// doctor.Asker.
+// Servers returns, by the address of each Sentinel, a function that sends a command to that
+// Sentinel. See doctor.Asker.
 func (s *Sentinels) Servers(context.Context) (map[string]func(ctx context.Context, command ...string) redishold.Result, error) {
 	servers := map[string]func(context.Context, ...string) redishold.Result{}
 	for _, addr := range s.target.Addrs {

@@ -18,22 +18,22 @@ import (
 )
 
 // nodes is the adapter.Cluster over a cluster client of rueidis. rueidis has no method that
-// returns the node of a key, so nodes asks the servers for the slots, too. Their reply decides
-// which calls share a pipeline. It decides where calls are sent only for calls that replicas
-// must acknowledge; rueidis routes the others.
+// returns the node of a key, so nodes asks the servers for the slots, too. The known slots
+// decide which calls share a pipeline. If replicas must acknowledge the calls, the known slots
+// also decide where the calls are sent; rueidis routes all other calls.
 type nodes struct {
 	*adapter.Poller
 	library *library
 
 	gate      chan struct{} // for one refresh at a time; a mutex must not be held across I/O
 	known     atomic.Pointer[slotMap]
-	stale     atomic.Bool  // known must be refreshed
+	stale     atomic.Bool  // the known slots must be refreshed
 	notBefore atomic.Int64 // when the next refresh may begin, in Unix nanoseconds
 
 	unanswered sync.Map // addresses of nodes that were asked and have not replied yet
 
-	polled      slotMap      // at the latest poll
-	divertUntil atomic.Int64 // until when calls go to the nodes of polled, in Unix nanoseconds
+	polled      slotMap      // the slots at the latest poll
+	divertUntil atomic.Int64 // until when `divert` runs calls, in Unix nanoseconds
 }
 
 func newNodes(l *library) *nodes {
@@ -96,7 +96,7 @@ func (n *nodes) client(ctx context.Context, node adapter.Destination, calls []re
 const (
 	refreshEvery   = 100 * time.Millisecond
 	refreshTimeout = time.Second
-	maxAsked       = 4 // nodes at a time
+	maxAsked       = 4 // maximal number of nodes that are asked at a time
 )
 
 // slots returns the known slots. If they are stale or empty, it refreshes them first.
@@ -112,7 +112,7 @@ func (n *nodes) slots(ctx context.Context) slotMap {
 	return *n.known.Load()
 }
 
-// refresh asks some nodes for the slots, all at the same time, because one may hang. If no
+// refresh asks some nodes for the slots, all at the same time, because a node may hang. If no
 // node replies, the known slots stay. The caller has entered the gate.
 func (n *nodes) refresh(ctx context.Context) {
 	now := time.Now().UnixNano()

@@ -12,8 +12,8 @@ import (
 // The cluster is polled after a call without a reply.
 const (
 	pollEvery = 250 * time.Millisecond // interval of the polls
-	pollFor   = 5 * time.Second        // for how long after such a call: longer than the next call may take
-	divertFor = 5 * time.Second        // for how long after a change calls are diverted: rueidis knows the new slots by then
+	pollFor   = 5 * time.Second        // how long to poll after such a call: longer than the next call may take
+	divertFor = 5 * time.Second        // how long calls are diverted after a change: by then rueidis knows the new slots
 )
 
 // Suspect implements adapter.Masters. It also makes the next Do refresh the slots.
@@ -38,10 +38,10 @@ func (n *nodes) poll() (changed, last bool) {
 	return changed, n.library.Refuse() != nil
 }
 
-// divert runs calls at the node of their slots at the latest poll, if the slots have changed
-// within divertFor. It returns false if it did not run them. rueidis itself refreshes its
-// slots up to a second after it has got a reason; it asks one node, which may still return
-// the old masters.
+// divert runs calls at the node that has their slots according to the known slots, if a poll
+// has found a change of the slots within divertFor. It returns false if it did not run the
+// calls. divert is needed because rueidis refreshes its own slots up to a second after it has
+// got a reason, and asks only one node, which may still return the old masters.
 func (n *nodes) divert(ctx context.Context, calls []redishold.Call) ([]redishold.Result, bool) {
 	if time.Now().UnixNano() >= n.divertUntil.Load() {
 		return nil, false

@@ -13,8 +13,8 @@ import (
 // client: these interfaces describe Do, DoOne, Begin, Subscribe and Server. Package
 // doctor uses Servers. Several goroutines may use a Conn at once.
 //
-// If Call.Replicas is set, the calls for a node use a connection of its pool, so that
-// WAIT does not delay other calls. In a cluster MOVED and ASK are followed.
+// If Call.Replicas is set, the calls for a node use a connection of the node's pool, so that
+// WAIT does not delay other calls. In a cluster, the Conn follows MOVED and ASK.
 type Conn struct {
 	*conn
 	library *library
@@ -28,24 +28,25 @@ var _ redishold.Adviser = (*Conn)(nil)
 // New returns a Conn over client, for a single server, Sentinels or a cluster. The caller
 // closes the client after the last use of the Conn.
 //
-// ClientOption.ConnWriteTimeout and ClientOption.Dialer.KeepAlive decide how soon the
-// client notices a dead connection, by default about ten seconds. Calls return when their
-// contexts end all the same.
+// ClientOption.ConnWriteTimeout and ClientOption.Dialer.KeepAlive decide how soon the client
+// notices a dead connection, by default after about ten seconds. With any settings, a call
+// returns when its context ends.
 //
-// After a failover rueidis switches to the new master when the Sentinels announce it, when a
-// connection breaks, or when a node redirects it. Set SentinelOption.TopologyRefreshInterval
-// and ClusterOption.ShardsRefreshInterval to a second or two, so that it does not depend on
-// these events. Without TopologyRefreshInterval, a client that missed the message of the
-// Sentinels stays with the old master, which answers READONLY or is lost. With Sentinels, also
-// set ClientOption.Dialer.Timeout and SentinelOption.Dialer.Timeout to a second. Then the loss
-// of a machine with the master and a Sentinel costs a few seconds at most. rueidis keeps a
-// connection that answers READONLY. If one address always leads to the current master, use
-// goredisconn, which replaces such a connection.
+// After a failover, rueidis switches to the new master when the Sentinels announce that master,
+// when a connection breaks, or when a node redirects a call. Set
+// SentinelOption.TopologyRefreshInterval and ClusterOption.ShardsRefreshInterval to a second or
+// two, so that the switch does not depend on these events. Without TopologyRefreshInterval, a
+// client that missed the message of the Sentinels stays with the old master, which answers
+// READONLY or is lost. With Sentinels, also set ClientOption.Dialer.Timeout and
+// SentinelOption.Dialer.Timeout to a second. Then the loss of a machine with the master and a
+// Sentinel costs a few seconds at most. rueidis keeps a connection that answers READONLY. If
+// one address always leads to the current master, use goredisconn, which replaces such a
+// connection.
 //
-// Leave ClientOption.ConnLifetime at 0. When a connection reaches it, rueidis repeats
-// calls whose answers it lost, also with DisableRetry. A call may then be executed twice,
-// or be reported as not sent although it was executed. BlockingPoolSize must allow two
-// connections to each node in addition to those of the program.
+// Leave ClientOption.ConnLifetime at 0. When a connection reaches that age, rueidis repeats
+// calls whose answers it lost, also with DisableRetry. A call may then be executed twice, or be
+// reported as not sent although it was executed. BlockingPoolSize must allow two connections to
+// each node in addition to those of the program.
 func New(client rueidis.Client) *Conn {
 	l := newLibrary(client)
 	if l.nodes != nil {

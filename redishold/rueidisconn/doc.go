@@ -6,16 +6,15 @@
 // # Deployments
 //
 // Open takes one URL for a single server, a unix socket, Sentinels or a cluster, with or
-// without TLS. Before it returns, it checks that the servers match the URL. Commands go
-// to masters. Replicas are never read, because their data may be old. A client for New
-// needs the same settings: without ReplicaOnly, SendToReplicas, ReadNodeSelector and
-// ConnLifetime.
+// without TLS. Before it returns, it checks that the servers match the URL. Commands go to
+// masters. Replicas are never read, because their data may be old. A client for New must be
+// like that, too: without ReplicaOnly, SendToReplicas, ReadNodeSelector and ConnLifetime.
 //
 // # What is sent, and how often
 //
-// Every call is sent at most once: rueidis repeats only commands that are marked as safe
-// to repeat, and scripts are not. If an answer is lost, the call returns an error. There
-// is one exception: a script that the server does not know is sent again, once.
+// Every call is sent at most once: rueidis repeats only commands that are marked as safe to
+// repeat, and scripts are not marked. If an answer is lost, the call returns an error. There is
+// one exception: a script that the server does not know is sent again, once.
 //
 // # Contexts
 //

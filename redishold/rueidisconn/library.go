@@ -77,7 +77,7 @@ func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []r
 		results[i] = result(l.neverDone, answer)
 		done = done && answer.NonRedisError() == nil
 	}
-	if done { // otherwise rueidis may still write the commands
+	if done { // if a call has no reply, rueidis may still write the commands
 		clear(*commands)
 		*commands = (*commands)[:0]
 		l.commandPool.Put(commands)
@@ -197,7 +197,8 @@ func decode(msg rueidis.RedisMessage) (any, error) {
 }
 
 // replyError returns the error reply of the server. The error of rueidis leaves out the code
-// ERR, so it is used only for a reply to the handshake of a connection, which is not in answer.
+// ERR. So replyError uses that error only for a reply to the handshake of a connection, because
+// the parameter `answer` does not contain such a reply.
 func replyError(answer rueidis.RedisResult, reply *rueidis.RedisError) *redishold.ReplyError {
 	msg, _ := answer.ToMessage()
 	if text, _ := msg.ToString(); text != "" {

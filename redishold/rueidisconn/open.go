@@ -20,18 +20,17 @@ import (
 // Options are settings of Open that a URL cannot contain, or should not contain. A zero
 // field means the default.
 type Options struct {
-	Username string // replaces that of the URL
-	Password string // replaces that of the URL
+	Username string // replaces the user name of the URL
+	Password string // replaces the password of the URL
 
-	SentinelUsername string // for Sentinels, if the URL names any; replaces that of the URL
-	SentinelPassword string // the same
+	SentinelUsername string // the user name for Sentinels, if the URL names any; replaces that of the URL
+	SentinelPassword string // the password for Sentinels, if the URL names any; replaces that of the URL
 
-	// TLS has the roots, a client certificate and other settings for a URL with TLS; with
-	// another URL it is an error. Default: the roots of the system, TLS 1.2 or newer.
-	// With ServerName every server must have a certificate for that name. Without it, a
-	// server needs a certificate for the host of its address. If the URL has one host
-	// name, nodes that a cluster announces by IP address need a certificate for that
-	// name.
+	// TLS has the roots, a client certificate and other settings for a URL with TLS. If TLS is
+	// set and the URL is without TLS, Open returns an error. Default: the roots of the system,
+	// TLS 1.2 or newer. With ServerName every server must have a certificate for that name.
+	// Without it, a server needs a certificate for the host of its address. If the URL has one
+	// host name, nodes that a cluster announces by IP address need a certificate for that name.
 	TLS *tls.Config
 
 	ClientName string // the name in CLIENT LIST; default "holdfast"
@@ -42,17 +41,17 @@ type Options struct {
 	// the handshake happens on the returned connection.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// DialTimeout limits the time to open a connection. The same limit applies again to
-	// the handshake. Default 2s. If the URL has Sentinels, the default is 1.5s for the
-	// server and 1s for each Sentinel.
+	// DialTimeout limits the time to open a connection. This includes the handshake of TLS. The
+	// same limit applies again to the commands with which a connection begins. Default 2s. If
+	// the URL has Sentinels, the default is 1.5s for the server and 1s for each Sentinel.
 	DialTimeout time.Duration
 
-	// PingTimeout is how long a PING may stay without an answer before the connection
-	// counts as dead and is replaced. Default 1.5s. The client sends a PING when it has
-	// received nothing for half a second, so it replaces a dead connection after
-	// PingTimeout plus at most a second. A long call does not matter if the server
-	// answers others. But a server that hangs for longer loses its connections, and the
-	// outcomes of their calls are unknown.
+	// PingTimeout is how long a PING may stay without an answer before the connection counts as
+	// dead and is replaced. Default 1.5s. The client sends a PING when it has received nothing
+	// for half a second, so it replaces a dead connection after PingTimeout plus at most a
+	// second. A call that takes long does not matter if the server answers other calls. But a
+	// server that hangs for longer loses its connections, and the outcomes of their calls are
+	// unknown.
 	PingTimeout time.Duration
 }
 
@@ -60,27 +59,28 @@ type Options struct {
 // the buffers are small: the defaults of rueidis take about 1.4 MiB for a client.
 const (
 	ringScale  = 8                      // 256 commands in flight on a connection; more have to wait
-	bufferSize = 1 << 14                // each for reading and writing
+	bufferSize = 1 << 14                // number of bytes of each buffer: one for reading, one for writing
 	pingAfter  = 500 * time.Millisecond // time without a reply before a PING
-	poolIdle   = time.Minute            // for connections that were used for a WAIT
+	poolIdle   = time.Minute            // how long an idle connection of the pool, which was used for a WAIT, stays open
 
-	// A demoted master does not report that, and the message of the Sentinels can be lost.
+	// A master that was demoted does not report it, and the message of the Sentinels can be
+	// lost.
 	askSentinelsEvery = 2 * time.Second
 
 	dialTimeout = 2 * time.Second
 
-	// While rueidis dials an old master that does not respond, it does not learn of a new
-	// one. The limit is more than a second, because TCP sends a lost packet again after one.
+	// While rueidis dials an old master that does not respond, it does not learn of a new one.
+	// The limit is more than a second, because TCP sends a lost packet again after one second.
 	masterDialTimeout = 1500 * time.Millisecond
 
-	// A Sentinel on a lost machine must not delay the next one for long: rueidis asks one after
-	// the other for the master.
+	// A Sentinel on a lost machine must not delay the next one for long: rueidis asks one
+	// Sentinel after the other for the master.
 	sentinelDialTimeout = time.Second
 
 	// A node that hangs or is lost sends no MOVED.
 	askClusterEvery = time.Second
 
-	maxRedirections = 16 // a cluster whose nodes redirect to each other must not keep a call forever
+	maxRedirections = 16 // limited, because a call would never end if nodes redirect it to each other
 )
 
 // Open connects to the servers of url, and returns a Conn when they have answered. It
@@ -99,10 +99,10 @@ const (
 //	redis-sentinel://[user[:password]@]host[:port],host[:port],.../[db]?master=name
 //	unix://[user[:password]@]/path/to/socket[?db=1]
 //
-// The schemes valkey, rediss and valkeys are allowed, too; rediss and valkeys use TLS,
-// also to Sentinels. The default port is 6379, for Sentinels 26379. Several addresses
-// without Sentinels are nodes of a cluster; a single address may be one, too. One address
-// that answers is enough. In a cluster before Valkey 9 the only database is 0.
+// The schemes valkey, rediss and valkeys are allowed, too; rediss and valkeys use TLS, also to
+// Sentinels. The default port is 6379, for Sentinels 26379. Several addresses without Sentinels
+// are nodes of a cluster; a single address may be a node of a cluster, too. One address that
+// answers is enough. In a cluster before Valkey 9 the only database is 0.
 //
 // The parameters are client_name, db, dial_timeout, protocol (2 or 3),
 // skip_verify, write_timeout (which is Options.PingTimeout), and for Sentinels
@@ -234,8 +234,8 @@ func (t *target) connect(ctx context.Context) (rueidis.Client, error) {
 			return nil, err
 		}
 		where = fmt.Sprintf("redis master %q at %s (says the Sentinel at %s)", t.Master, asked.master, asked.sentinel)
-		// The Sentinel that has replied comes first, because rueidis asks one after the other
-		// and waits for each that does not respond.
+		// The Sentinel that has replied comes first, because rueidis asks one Sentinel after
+		// the other, and waits for each Sentinel that does not respond.
 		others := slices.DeleteFunc(slices.Clone(t.Addrs), func(addr string) bool { return addr == asked.sentinel })
 		option.InitAddress = append([]string{asked.sentinel}, others...)
 	}

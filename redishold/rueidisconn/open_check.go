@@ -62,8 +62,8 @@ func (t *target) checkCluster(ctx context.Context, client rueidis.Client) error 
 	return failure
 }
 
-// checkServer returns an error if the server is a Sentinel or a node of a cluster, by its
-// reply to HELLO. It accepts a server that does not know HELLO, as some proxies.
+// checkServer returns an error if the server is a Sentinel or a node of a cluster, by its reply
+// to HELLO. It accepts a server that does not know HELLO, because some proxies do not.
 func checkServer(ctx context.Context, client rueidis.Client) error {
 	about, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).AsMap()
 	if err != nil {

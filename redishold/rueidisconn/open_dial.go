@@ -11,13 +11,13 @@ import (
 // transport makes the connections of a client.
 type transport struct {
 	network string
-	named   string                                                            // the host if the URL has only one: certificates may be for it
-	connect func(ctx context.Context, network, addr string) (net.Conn, error) // nil for the net.Dialer
+	named   string                                                            // the host if the URL has only one host: certificates may be for that name
+	connect func(ctx context.Context, network, addr string) (net.Conn, error) // Options.Dial; nil for a net.Dialer
 
 	silentServers *silentServers // nil unless the URL has Sentinels
 
 	// open ends when no connection may be open any more. rueidis does not close a connection
-	// that is made while its client is closed.
+	// that it makes while the program closes the client.
 	open context.Context //nolint:containedctx // it is the client's, not a call's
 }
 
@@ -88,7 +88,7 @@ func (t *transport) make(ctx context.Context, addr string, d *net.Dialer, config
 		conn = secured
 	}
 	if errors.Is(err, context.DeadlineExceeded) || timedOut(err) {
-		err = fmt.Errorf("dial %s: %w %v", addr, errSilent, d.Timeout) // which is not the end of a caller's context
+		err = fmt.Errorf("dial %s: %w %v", addr, errSilent, d.Timeout) // without err as a cause: a timeout of dialling is not the end of a caller's context
 	}
 	if err != nil {
 		return nil, &dialError{err}

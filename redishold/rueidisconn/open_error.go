@@ -28,7 +28,7 @@ func (t *target) where() string {
 	return "redis " + kind + "at " + strings.Join(t.Addrs, ", ")
 }
 
-// failed returns the error of Open for the servers in where.
+// failed returns the error of Open. The parameter `where` names the servers that caused it.
 func (t *target) failed(ctx context.Context, where string, err error) error {
 	reply, refused := rueidis.IsRedisErr(err)
 	switch {

@@ -40,8 +40,8 @@ func (s *silentServers) note(addr string) {
 	s.until[addr] = time.Now().Add(silentFor)
 }
 
-// monitoredConn is a connection that calls silent if it is closed before anything was
-// received: a machine that hangs still accepts connections.
+// monitoredConn is a connection that calls the function `silent` if it is closed before
+// anything was received. It is needed because a machine that hangs still accepts connections.
 type monitoredConn struct {
 	net.Conn
 	received atomic.Bool

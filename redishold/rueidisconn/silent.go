@@ -15,17 +15,18 @@ const (
 	// sent over other connections. It is shorter than the timeout of any call that is worth
 	// repeating.
 	silentAfter = 300 * time.Millisecond
-	// pooledTimeout is how long a call over a connection of the pool may take. The connection
-	// is closed then, so that the pool does not use it again.
+	// pooledTimeout is how long a call over a connection of the pool may take. After this time
+	// the connection is closed, so that the pool does not use it again.
 	pooledTimeout = time.Second
 )
 
-// sharedConn is the state of the connection that all calls share. With its defaults, rueidis
-// notices after about ten seconds that this connection is dead, and replaces it only then.
+// sharedConn is the state of the connection that all calls share. With its default settings,
+// rueidis needs about ten seconds to notice that this connection is dead, and replaces it only
+// then.
 type sharedConn struct {
 	mu       sync.Mutex
 	underway int       // number of pipelines without a reply
-	since    time.Time // when the first of them was sent, or when the latest pipeline ended, if later
+	since    time.Time // when the first of these pipelines was sent, or when the latest pipeline ended, if that was later
 }
 
 func (s *sharedConn) begin() {

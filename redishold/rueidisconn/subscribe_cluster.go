@@ -65,9 +65,9 @@ func (n *nodes) server(ctx context.Context, addr string) (rueidis.Client, bool) 
 func (n *nodes) Review(string) { n.Suspect() }
 
 func (n *nodes) Any(ctx context.Context, stay adapter.Node, failed string) (adapter.Node, error) {
-	slots, servers := n.slots(ctx), n.library.client.Nodes() // rueidis may have replaced the client of stay
+	slots, servers := n.slots(ctx), n.library.client.Nodes() // rueidis may have replaced the client of the node `stay`
 	chosen := ""
-	for addr := range servers { // in random order
+	for addr := range servers { // the order is random
 		if slots.has(addr) && (addr == stay.Addr || chosen == "" || chosen == failed && chosen != stay.Addr) {
 			chosen = addr
 		}
