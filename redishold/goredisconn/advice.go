@@ -23,8 +23,8 @@ const (
 const failoverAddr = "FailoverClient"
 
 // advice returns the settings with which a client with Sentinels searches too long for a new
-// master. o has the defaults of go-redis filled in: 0 means no retries, and a timeout of 0 or
-// -1 means none.
+// master. go-redis has already filled its defaults into o. So a MaxRetries of 0 means no
+// retries, and a timeout of 0 or -1 means no timeout.
 func advice(o *redis.Options) []redishold.Advice {
 	if o.Addr != failoverAddr {
 		return nil

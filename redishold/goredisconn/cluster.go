@@ -23,8 +23,8 @@ type nodes struct {
 	*adapter.Poller
 	client cluster
 
-	unanswered atomic.Int32 // number of nodes without a reply, of all polls
-	masters    []string     // at the latest poll, sorted
+	unanswered atomic.Int32 // number of nodes without a reply, in all polls together
+	masters    []string     // the addresses of the masters at the latest poll, sorted
 }
 
 func newNodes(client cluster) *nodes {
@@ -52,8 +52,8 @@ func key(call *redishold.Call) string {
 	return call.Keys[0]
 }
 
-// At runs calls for one node over one connection. The pipeline of a cluster client would
-// send WAIT, which has no key, to any node.
+// At runs calls for one node over one connection. It does not use the pipeline of a cluster
+// client, which would send WAIT to any node, because WAIT has no key.
 func (c *nodes) At(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
 	home, err := c.client.MasterForKey(ctx, key(&calls[0]))
 	if err != nil {
@@ -67,8 +67,9 @@ func (c *nodes) At(ctx context.Context, node adapter.Destination, calls []redish
 	return run(ctx, redirected.Pipeline(), calls, node.Asking)
 }
 
-// newNodeClient returns a new client for the node at addr, with the settings of a sibling.
-// go-redis may not know that node yet, and does not return its own clients by address.
+// newNodeClient returns a new client for the node at addr, with the settings of `sibling`, the
+// client of another node. go-redis may not know that node yet, and does not return its own
+// clients by address.
 func (c *nodes) newNodeClient(sibling *redis.Client, addr string) *redis.Client {
 	o := *sibling.Options()
 	o.Addr, o.NodeAddress = addr, ""

@@ -29,8 +29,8 @@ type Client interface {
 // client: these interfaces describe Do, DoOne, Begin, Subscribe and Server. Package
 // doctor uses Servers. Several goroutines may use a Conn at once.
 //
-// In a cluster, the calls of one Do for a node are one pipeline over one connection of
-// its pool. MOVED and ASK are followed over a new connection.
+// In a cluster, the calls of one Do for a node are one pipeline over one connection of the
+// node's pool. The Conn follows MOVED and ASK over a new connection.
 type Conn struct {
 	*conn
 	client Client
@@ -44,13 +44,13 @@ var _ redishold.Adviser = (*Conn)(nil)
 // The Conn needs no Close: its connection for subscriptions ends with the last subscription.
 //
 // go-redis replaces a connection that answers READONLY, and a failover client asks the
-// Sentinels for each new connection. If a node of a cluster does not answer, the Conn
-// makes the client read the slots again. A hung node may occupy one connection of the
-// pool for each call within ReadTimeout.
+// Sentinels for each new connection. If a node of a cluster does not answer, the Conn makes the
+// client read the slots again. Each call to a node that hangs may occupy a connection of the
+// pool, for up to ReadTimeout.
 //
-// On a single server, calls at about the same time share a pipeline. Hooks of the client
-// see one pipeline. Its context ends when no caller waits any more, and has no values of
-// the callers' contexts.
+// On a single server, calls at about the same time share a pipeline. Hooks of the client see
+// only the pipeline. The context of the pipeline ends when no caller waits any more, and has no
+// values of the callers' contexts.
 func New(client Client) *Conn {
 	l := newLibrary(client)
 	if l.nodes != nil {

@@ -15,8 +15,8 @@ import (
 
 const (
 	pingEvery   = time.Second
-	pingTimeout = time.Second // if the client honours contexts; otherwise its ReadTimeout counts
-	maxPings    = 200         // connections at a time
+	pingTimeout = time.Second // limit of one PING if the client honours contexts; otherwise its ReadTimeout is the limit
+	maxPings    = 200         // maximal number of connections that get a PING at a time
 
 	pingPipelines = 4
 )
@@ -76,7 +76,8 @@ func timedOut(err error) bool {
 
 // pingAll sends a PING over each idle connection, over all at the same time, so that each
 // connection gets one. go-redis closes the connections without a reply. Newer versions of
-// go-redis have a separate pool for pipelines, in which few connections are in use at a time.
+// go-redis have a separate pool for pipelines. Few connections of that pool are in use at a
+// time, so pingAll sends only pingPipelines pipelines.
 func (i *idle) pingAll() {
 	n := min(int(i.pool.PoolStats().IdleConns), maxPings)
 	if !i.pinging.CompareAndSwap(0, int32(n)+pingPipelines) {

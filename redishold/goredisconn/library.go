@@ -45,7 +45,7 @@ func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []r
 		_ = pipe.Process(ctx, noRetry{eval(ctx, call)})
 	}
 	cmds, err := pipe.Exec(ctx)
-	setError(cmds, err) // if no command has an error of its own
+	setError(cmds, err) // changes the commands only if none of them has an error of its own
 	for i := range results {
 		results[i] = result(ctx, cmds[i].(noRetry).Cmd)
 	}
@@ -54,7 +54,7 @@ func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []r
 // Pipeline sends calls in one pipeline. In a cluster, go-redis routes a single call. Several
 // calls go to their node, and package adapter follows redirections. The pipeline of a cluster
 // client cannot be used for that: if its second attempt breaks off, a command keeps the error
-// of the first attempt, so it seems not executed although it may have been.
+// of the first attempt, so the command seems not executed, although it may have been executed.
 func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	switch {
 	case l.nodes == nil:
@@ -98,7 +98,7 @@ func run(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call, aski
 	if replicas > 0 {
 		_ = pipe.Process(ctx, noRetry{wait})
 	}
-	setError(pipe.Exec(ctx)) // if no command has an error of its own
+	setError(pipe.Exec(ctx)) // changes the commands only if none of them has an error of its own
 	results := make([]redishold.Result, len(calls))
 	for i := range calls {
 		results[i] = result(ctx, scripts[i])

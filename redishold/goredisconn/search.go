@@ -16,17 +16,18 @@ import (
 // pollTimeout if the client honours contexts.
 const (
 	pollEvery     = 250 * time.Millisecond // interval of the polls
-	pollFor       = 5 * time.Second        // for how long after a call without a reply: longer than the next call may take
+	pollFor       = 5 * time.Second        // how long to poll after a call without a reply: longer than the next call may take
 	pollTimeout   = 2 * time.Second        // limit of one poll
 	hedgeAfter    = 50 * time.Millisecond  // how long a node may stay without a reply before another one is asked, too
-	maxUnanswered = 8                      // maximal number of nodes without a reply, of all polls
+	maxUnanswered = 8                      // maximal number of nodes without a reply, in all polls together
 	maxAsked      = 10                     // maximal number of nodes that one poll asks
 )
 
 // refresh makes go-redis find out the masters again, and reports whether they have changed.
 // Without it, go-redis does so after a redirection, and once a minute. A dead master sends no
-// redirection, and go-redis ignores the failure of a command that it must not repeat. If the
-// client is closed, last is true: a closed client still returns the masters that it knows.
+// redirection, and go-redis ignores the failure of a command that it must not repeat. The
+// result `last` is true if the client is closed. A closed client still returns the masters that
+// it knew.
 func (c *nodes) refresh() (changed, last bool) {
 	masters, err := c.find()
 	changed = masters != nil && !slices.Equal(masters, c.masters)
@@ -68,10 +69,10 @@ func (c *nodes) find() ([]string, error) {
 	return nil, last
 }
 
-// ask makes go-redis ask one of the nodes that it knows, unless too many are without a reply.
-// It returns false if it did not ask. A node that was removed from the cluster replies that
-// there are no masters. go-redis uses that reply, and then chooses a random node for every key.
-// If no node replies in time, go-redis returns the masters that it knew before.
+// ask makes go-redis ask one of the nodes that it knows, unless too many nodes are without a
+// reply. It returns false if it did not ask. A node that was removed from the cluster replies
+// that there are no masters. go-redis uses that reply, and then chooses a random node for every
+// key. If no node replies in time, go-redis returns the masters that it knew before.
 func (c *nodes) ask(ctx context.Context, answers chan<- topology) bool {
 	if c.unanswered.Add(1) > maxUnanswered {
 		c.unanswered.Add(-1)
@@ -81,7 +82,7 @@ func (c *nodes) ask(ctx context.Context, answers chan<- topology) bool {
 		defer c.unanswered.Add(-1)
 		var mu sync.Mutex // go-redis calls back from several goroutines
 		var masters []string
-		err := c.client.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error { // it reads the topology first
+		err := c.client.ForEachMaster(ctx, func(_ context.Context, master *redis.Client) error { // ForEachMaster reads the topology first
 			mu.Lock()
 			defer mu.Unlock()
 			masters = append(masters, master.Options().Addr)

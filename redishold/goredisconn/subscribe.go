@@ -14,15 +14,15 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// link is an adapter.Link: one *redis.PubSub, used for one connection. go-redis would restore
-// the connection, but it subscribes to all channels with one command, which fails as a whole
-// if one channel is forbidden. So the first error ends the link, and the Hub makes the next
-// one.
+// link is an adapter.Link: one *redis.PubSub, used for one connection. go-redis could restore a
+// connection. But it would then subscribe to all channels with one command, which fails as a
+// whole if one channel is forbidden. So the first error ends the link, and the Hub makes the
+// next one.
 type link struct {
 	ctx     context.Context // ends when the link is not needed any more
 	pubsub  *redis.PubSub
 	session *adapter.Session
-	down    chan error // closed when the goroutine that reads ends
+	down    chan error // closed when the goroutine of read ends
 	cancel  func()     // stops the attempts of go-redis to restore the connection
 	pinged  bool       // Check has sent a PING; only for the goroutine that calls Check
 
@@ -31,8 +31,8 @@ type link struct {
 	received bool      // something was received since the last Check
 }
 
-// request is a command without a reply. An error reply does not name its command, so the
-// order of the commands decides which one it belongs to.
+// request is a command without a reply. An error reply does not name its command, so the order
+// of the commands decides to which command the reply belongs.
 type request struct{ kind, channel string }
 
 const ping = "ping"
@@ -41,12 +41,13 @@ const ping = "ping"
 // that accepts connections and then hangs.
 const dialLimit = 2 * time.Second
 
-// dial returns an adapter.Dial that makes links with subscribe, the method of a client.
+// dial returns an adapter.Dial that makes links with the parameter `subscribe`, which is a
+// method of a client.
 func dial(subscribe func(context.Context, ...string) *redis.PubSub) adapter.Dial {
 	return func(ctx context.Context, s *adapter.Session) (adapter.Link, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		l := &link{ctx: ctx, cancel: cancel, session: s, down: make(chan error)}
-		l.pubsub = subscribe(ctx) // no channel yet, so no connection
+		l.pubsub = subscribe(ctx) // without a channel go-redis makes no connection yet
 		if err := l.connect(); err != nil {
 			return nil, err
 		}
@@ -65,7 +66,7 @@ func (l *link) connect() error {
 		l.cancel()
 		go func() { _ = l.pubsub.Close() }() // waits until go-redis has made the connection, or failed to
 	case err != nil:
-		err = failure(l.ctx, err) // before cancel, after which it would be the error of a context
+		err = failure(l.ctx, err) // before cancel: after it, err would be the error of a context
 		l.cancel()
 		_ = l.pubsub.Close()
 	}
@@ -95,7 +96,7 @@ func (l *link) sendAll(kind string, names []string, classic, sharded func(contex
 func (l *link) send(r request, write func(context.Context, ...string) error) {
 	l.expect(r)
 	if write(l.ctx, r.channel) != nil {
-		_ = l.pubsub.Close() // it ends the goroutine that reads
+		_ = l.pubsub.Close() // Close ends the goroutine of read
 	}
 }
 
@@ -112,8 +113,8 @@ func (l *link) expect(r request) {
 
 var errSilent = errors.New("server does not answer a PING")
 
-// Check sends a PING if nothing was received since the last Check. If the last Check had sent
-// one already, it returns errSilent.
+// Check sends a PING if nothing was received since the last Check. If the last Check has
+// already sent a PING, it returns errSilent.
 func (l *link) Check() error {
 	l.mu.Lock()
 	received := l.received
@@ -177,8 +178,8 @@ func (l *link) answered(r request) {
 	}
 }
 
-// refusal passes an error reply to the session. It belongs to the oldest command without a
-// reply.
+// refusal passes an error reply to the session. The reply belongs to the oldest command without
+// a reply.
 func (l *link) refusal(reply *redishold.ReplyError) {
 	l.mu.Lock()
 	l.received = true
