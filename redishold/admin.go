@@ -27,40 +27,41 @@ var (
 // seconds. With Redisson's layout, a semaphore is found by its held permits, and a fair
 // lock only while it is held. Bare counters are listed only with f.Counters.
 //
-// The user needs the permissions for SCAN, HSCAN, GETRANGE, LLEN and, in a cluster,
-// CLUSTER SLOTS. Without PUBSUB, Record.Listeners is -1. In a cluster it counts the
-// listeners on sharded channels, which Holdfast uses, and Redisson from 3.28 on.
+// The user needs the permissions for SCAN, HSCAN, GETRANGE, LLEN and, in a cluster, CLUSTER
+// SLOTS. Without PUBSUB, Record.Listeners is -1. In a cluster, Record.Listeners counts only the
+// listeners on sharded channels. Holdfast uses these, and Redisson does so from 3.28 on.
 //
 // If a node does not answer, its locks are missing, and the error comes at the end.
 func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return listing.List(ctx, b.clients, f)
 }
 
-// Get returns the Records of names, in the same order. On one server a call reads 40
-// names at one instant, with about three commands for each; in a cluster each name takes
-// a call. The user needs the permissions of List without SCAN.
+// Get returns one Record for each of `names`, in the same order. On one server, one call to the
+// server reads 40 names at one instant, with about three commands for each name. In a cluster,
+// each name takes one call. The user needs the permissions of List, except SCAN.
 func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	return listing.Get(ctx, b.clients, names...)
 }
 
-// Describe returns the Record of name, as Get does, and its existing keys, of all kinds
-// of lock. Detail.Token is the counter of Redisson's RFencedLock, which
-// Options.SharedTokens also uses; the other counters of Holdfast belong to several names.
-// The user needs the permissions of Get, and TYPE, STRLEN and ZCARD.
+// Describe returns the Record of one name, as Get does, and all keys that exist for the name,
+// whatever the kind of lock. Detail.Token is the value of the counter of Redisson's
+// RFencedLock, which Options.SharedTokens also uses. Describe does not read the other counters
+// of Holdfast, because each of them belongs to several names. The user needs the permissions of
+// Get, and TYPE, STRLEN and ZCARD.
 func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
 	return listing.Describe(ctx, b.clients, name)
 }
 
 // ForceReasons reads the tombstones that ForceUnlock has set for the owners of `ended`. A
 // tombstone stays as long as the lease would have, and at least 10 s. A permit without a known
-// owner has no tombstone. ForceReasons takes one command for each, up to 200 in a call; in a
-// cluster it takes a call for each.
+// owner has no tombstone. ForceReasons sends one command for each owner, up to 200 commands in
+// one call. In a cluster, it makes one call for each owner.
 func (b *Backend) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	return listing.ForceReasons(ctx, b.clients, ended)
 }
 
 // AppendLog adds entries to a stream with one call. The stream keeps the latest
-// Options.LogLength entries, and expires a week after the last one. Rare entries, such as
+// Options.LogLength entries, and expires a week after the last entry. Rare entries, such as
 // losses, are also in a second stream, so that frequent entries do not replace them.
 func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admin.Entry) error {
 	if b.invalid != nil {
@@ -115,9 +116,11 @@ func ownCalls(calls []wire.Call) []Call {
 	return own
 }
 
-// doRegistering runs calls for cs, and writes the registrations of their clients that are due.
-// On one server they share a round trip. In a cluster a registration may be on another node,
-// and a failure of that node must not delay the results for long.
+// doRegistering runs calls, and writes those registrations of the clients of cs that are due.
+// On one server, the calls and the registrations share a round trip. In a cluster, a
+// registration may be on another node than the lock. So doRegistering writes the registrations
+// after the calls, for at most InfoTimeout, because a failure of that node must not delay the
+// results for long.
 func (b *Backend) doRegistering(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
 	due, owners := b.clients.Registrations(cs...)
 	if !info.Cluster {
@@ -134,8 +137,8 @@ func (b *Backend) doRegistering(ctx context.Context, info ServerInfo, calls []Ca
 	return results
 }
 
-// registered handles the results of those registrations that failed. owners has the client of
-// each result.
+// registered records which registrations have failed. owners[i] is the client whose
+// registration has the result results[i].
 func (b *Backend) registered(owners []string, results []Result) {
 	for i, client := range owners {
 		if err := results[i].Err; err != nil {

@@ -10,18 +10,20 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// maxBatch is the maximal number of locks in one call, because the server runs nothing else
-// during a script. A script for fifty locks takes 0.2 ms, a script for one 0.01 ms.
+// maxBatch is the maximal number of locks in one call. It is small, because the server runs
+// nothing else during a script. A script for fifty locks takes 0.2 ms, a script for one lock
+// takes 0.01 ms.
 const maxBatch = 50
 
-// batchScript returns the script that does for many locks what the script of c does for one, or
-// "" if there is none. The result `own` is the number of arguments that each call has of its
-// own. They come first, and the arguments that all calls have in common follow. For each lock,
-// the reply has the reply of the script for one, or {-3, error}.
+// batchScript returns the name of the script that does for several locks what the script of c
+// does for one lock. It returns "" if there is no such script. The result `own` is how many
+// arguments each lock has of its own. These are the first arguments of c; the rest must be
+// equal for all locks. The reply of the script is a list with one element for each lock: the
+// reply of the script for one lock, or {-3, error}.
 func (b *Backend) batchScript(c *Call) (script string, own int) {
 	switch c.Script {
 	case b.scripts.Acquire:
-		if len(c.Args) == kinds.AcquireArgs { // without a message that the lock is taken
+		if len(c.Args) == kinds.AcquireArgs { // with more arguments, the script also publishes that the lock is taken
 			return "acquire_all", 1
 		}
 	case b.scripts.Renew:
@@ -32,15 +34,16 @@ func (b *Backend) batchScript(c *Call) (script string, own int) {
 	return "", 0
 }
 
-// doAll runs calls with do, in one round trip to each server, and returns their results. The
-// clients of the claims in register are registered in the same round trip.
+// doAll runs calls, and returns the results of the calls. It needs one round trip to each
+// server, unless the user may not access a key. The function `do` sends the calls, and also
+// registers the clients of the claims `register`.
 func (b *Backend) doAll(ctx context.Context, info ServerInfo, do doer, calls []Call, register ...driver.Claim) []Result {
 	keys, args := 0, 0
 	for i := range calls {
 		keys, args = keys+len(calls[i].Keys), args+len(calls[i].Args)
 	}
 	groups, buf := b.groups(info, calls), kinds.Buffers{Keys: make([]string, 0, keys), Args: make([]string, 0, args)}
-	combined := make([]Call, len(groups), len(groups)+1) // with room for a registration
+	combined := make([]Call, len(groups), len(groups)+1) // with room for the registration that doRegistering appends
 	for i, g := range groups {
 		combined[i] = b.combine(&buf, calls, g)
 	}
@@ -59,11 +62,14 @@ func (b *Backend) doAll(ctx context.Context, info ServerInfo, do doer, calls []C
 	return results
 }
 
-// doer runs calls, and registers the clients of the claims: doReplicated or doRegistering.
+// doer is the type of doReplicated and doRegistering, which run calls and register the clients
+// of claims.
 type doer func(context.Context, ServerInfo, []Call, ...driver.Claim) []Result
 
-// groups returns the indices of the calls that become one call: those of plain locks with the
-// same common arguments. In a cluster, or with replicas, each call is a group.
+// groups divides calls into groups, as slices of their indices. All calls of a group are sent
+// as one call. Successive calls for which batchScript has a script form a group if they are
+// combinable, with at most maxBatch calls. Every other call is a group of its own, and so is
+// each call in a cluster or with replicas.
 func (b *Backend) groups(info ServerInfo, calls []Call) [][]int {
 	groups := make([][]int, 0, len(calls)/maxBatch+1)
 	plain, other := make([]int, 0, len(calls)), []int(nil)
@@ -105,14 +111,16 @@ func (b *Backend) combine(buf *kinds.Buffers, calls []Call, group []int) Call {
 	return commit(buf, call)
 }
 
-// refusesAKey reports whether the server did not begin the script of r because the user has
-// no access to one of its keys. The user may have access to the others.
+// refusesAKey reports whether r is the error for a script that the server did not begin,
+// because the user has no access to one of the keys. The user may have access to the other
+// keys.
 func refusesAKey(r Result) bool {
 	text := wire.ReplyText(r.Err)
 	return wire.CodeOf(text) == "NOPERM" && strings.Contains(text, "key")
 }
 
-// distribute writes r, the result of the call for a group, into the results of its calls.
+// distribute writes the result of each call of a group into `results`. The parameter r is the
+// result of the one call that was sent for the group.
 func distribute(results []Result, group []int, r Result) {
 	if len(group) == 1 {
 		results[group[0]] = r
@@ -131,8 +139,8 @@ func distribute(results []Result, group []int, r Result) {
 	}
 }
 
-// codeRefused is the first element of a reply for a lock for which the server refused a
-// command.
+// codeRefused is the first element of {-3, error}, which stands for a lock in the reply for
+// several locks if the server refused a command for that lock.
 const codeRefused = -3
 
 // single returns the Result for one lock from its element v in the reply for several locks.

@@ -8,17 +8,18 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// commit returns call, and takes the room that call uses from buf. The slices of call begin
-// where the slices of buf begin. If call needed more room, its slices are new, and buf
-// continues with the free room of the new slices.
+// commit returns the call, and moves buf behind the keys and arguments of the call, so that the
+// next call begins there. The caller has built the slices of the call in the room of buf. If
+// that room was too small, the slices of the call are new, and buf then has the free room of
+// these new slices.
 func commit(buf *kinds.Buffers, call Call) Call {
 	buf.Keys, buf.Args = call.Keys[len(call.Keys):], call.Args[len(call.Args):]
 	call.Keys, call.Args = slices.Clip(call.Keys), slices.Clip(call.Args)
 	return call
 }
 
-// callsFor returns n calls. Their slices have room for the given number of keys and arguments
-// for each call.
+// callsFor returns n calls; the function `call` returns the one with the index i. All calls
+// share two slices, which have room for the given numbers of keys and arguments of each call.
 func callsFor(n, keys, args int, call func(buf kinds.Buffers, i int) wire.Call) []Call {
 	buf := kinds.Buffers{Keys: make([]string, 0, n*keys), Args: make([]string, 0, n*args)}
 	calls := make([]Call, n)

@@ -26,9 +26,9 @@ type Conn interface {
 	// Subscribe subscribes to ch, and returns when the server has confirmed it. All
 	// subscriptions share one connection for each node. The reading goroutine of that
 	// connection calls notify, in order, so notify must not block. notify gets each message. It
-	// also gets a Notice with Subscribed for each confirmation of the subscription: the first
-	// one, before or shortly after Subscribe returns, and one after each broken connection. The
-	// Conn restores a broken connection as long as there are subscriptions.
+	// also gets a Notice with Subscribed for each confirmation of the subscription. The first
+	// one comes before Subscribe returns, or shortly after. Another one comes each time the
+	// Conn has restored a broken connection, which it does as long as there are subscriptions.
 	Subscribe(ctx context.Context, ch Channel, notify func(Notice)) (Subscription, error)
 
 	// Server reads the version and the settings of the server. A field that the server
@@ -44,11 +44,11 @@ type Single interface {
 
 // Beginner is a Conn that can send a call, and wait for its answer later.
 type Beginner interface {
-	// Begin sends call, as far as it can without waiting. A later call for the same node
-	// arrives later, if the client can order them. finish waits for the answer, as Do
-	// does; the caller must call it exactly once. When finish has returned an answer of
-	// the server, the caller may reuse the slices of call. After any other error the Conn
-	// may still read them.
+	// Begin sends call, as far as it can without waiting. If the client can order calls, a call
+	// that is sent later to the same node arrives later. finish waits for the answer, as Do
+	// does; the caller must call it exactly once. When finish has returned an answer of the
+	// server, the caller may reuse the slices of call. After any other error the Conn may still
+	// read them.
 	Begin(ctx context.Context, call *Call) (finish func() Result)
 }
 
@@ -61,19 +61,20 @@ type Adviser interface {
 
 // Advice is a client setting that makes locks unreachable for longer than necessary.
 type Advice struct {
-	Setting string // its name in the client library: "FailoverOptions.MaxRetries"
-	Is      string // "3"
-	Better  string // "-1"
-	Why     string // a sentence
+	Setting string // the name in the client library: "FailoverOptions.MaxRetries"
+	Is      string // the current value: "3"
+	Better  string // a value that is good for locks: "-1"
+	Why     string // the reason, as a sentence
 }
 
 // Channel names a pub/sub channel.
 type Channel struct {
 	Name    string
-	Sharded bool // SSUBSCRIBE instead of SUBSCRIBE
+	Sharded bool // the channel is a sharded one: SSUBSCRIBE instead of SUBSCRIBE
 
-	// Home means a subscription at the node of the slot of Name, in a cluster. Every node
-	// would receive the messages, but PUBLISH counts only the receivers at its own node.
+	// Home matters only in a cluster: it asks for a subscription at the node that has the slot
+	// of Name. Every node receives the messages, but PUBLISH counts only the receivers at the
+	// node that executes it.
 	Home bool
 }
 
@@ -90,12 +91,13 @@ type Call struct {
 	Keys   []string
 	Args   []string
 
-	// Source means that the text of the script is sent at once. Otherwise the call needs a
-	// second round trip if the server does not know the script any more.
+	// Source means that the Conn sends the text of the script at once. Without Source, the Conn
+	// first sends only the digest of the script. Then the call needs a second round trip if the
+	// server does not know the script.
 	Source bool
 
-	// Replicas is the number of replicas that must acknowledge the call, by a WAIT on the
-	// same connection behind the calls that are sent together; 0 means none.
+	// Replicas is the number of replicas that must acknowledge the call; 0 means none. For that
+	// the Conn sends one WAIT, on the same connection, after all calls that it sends together.
 	Replicas int
 }
 
@@ -114,22 +116,22 @@ type Result struct {
 // ServerInfo describes a server. A zero field is unknown.
 type ServerInfo struct {
 	Version   string        // "7.0.15"; for Valkey the compatible version of Redis
-	RunID     string        // new after each start of the server
-	Uptime    time.Duration // since that start, by the server's wall clock, in whole seconds
-	Cluster   bool          // a node of a Redis Cluster
-	ShardedPS bool          // it supports SSUBSCRIBE and SPUBLISH
+	RunID     string        // the run id, which is new after each start of the server
+	Uptime    time.Duration // since the last start, by the server's wall clock, in whole seconds
+	Cluster   bool          // the server is a node of a Redis Cluster
+	ShardedPS bool          // the server supports SSUBSCRIBE and SPUBLISH
 	Role      string        // "master" or "slave"
 	Replicas  int           // the number of connected replicas
 
-	EvictionPolicy string // maxmemory-policy
-	EvictedKeys    int64  // since the start of the server
+	EvictionPolicy string // the setting maxmemory-policy
+	EvictedKeys    int64  // the number of keys evicted since the last start
 }
 
 // These types are also a part of the interface of a Conn.
 type (
-	// Notice is an event of a subscription. If Subscribed is true, the server has
-	// confirmed the subscription, and earlier messages may be lost. Otherwise it is a
-	// message with its Payload.
+	// Notice is an event of a subscription. If Subscribed is true, the server has confirmed the
+	// subscription, and earlier messages may be lost. If it is false, the Notice is a message,
+	// and Payload is its text.
 	Notice = wire.Notice
 
 	// ReplyError is an error reply of the server, with its Text.

@@ -23,7 +23,8 @@ func unexplained() *driver.GoneError {
 	return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "deleted or expired on the server"}
 }
 
-// tombstoneError returns the error for a claim with a tombstone that has the given text.
+// tombstoneError returns the error for a claim that has a tombstone. The parameter `text` is
+// the text of the tombstone.
 func tombstoneError(text string) *driver.GoneError {
 	if reason, ok := strings.CutPrefix(text, layout.ForcedPrefix); ok {
 		return &driver.GoneError{Reason: driver.ReasonForced, Detail: "ended by force: " + clients.Printable(reason)}
@@ -47,8 +48,9 @@ type loss struct {
 	err   *error
 }
 
-// explain finds out why claims were lost, up to maxExplained of them, and replaces their
-// errors with the reason. If the reason cannot be found, the error stays.
+// explain finds out why claims were lost, but only for the first maxExplained losses. It
+// replaces the error of each loss with one that has the reason. If the reason of a loss cannot
+// be found, its error stays.
 func (b *Backend) explain(ctx context.Context, info ServerInfo, losses ...loss) {
 	losses = losses[:min(len(losses), maxExplained)]
 	if len(losses) == 0 {
@@ -82,8 +84,8 @@ func (b *Backend) explain(ctx context.Context, info ServerInfo, losses ...loss) 
 }
 
 // keyLoss returns the event of the server that may have removed keys, or nil if none is known.
-// In a cluster it returns nil, because the reply may come from another node than the one that
-// has the key.
+// In a cluster it returns nil, because conn.Server may ask another node than the one that had
+// the key.
 func (b *Backend) keyLoss(ctx context.Context, info ServerInfo) *driver.GoneError {
 	b.clients.Forget() // the registrations may be lost, too
 	if info.Cluster {

@@ -15,9 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// ForceUnlock ends exactly the hold h of name, of any kind, and notifies waiters. The
-// owner is notified at once if it listens, otherwise at its next renewal or unlock, with
-// the reason. A Redisson client, and a permit without a known holder, get no reason.
+// ForceUnlock ends exactly the hold h of the lock called name, which may be of any kind, and
+// notifies waiters. The owner of the hold gets the reason, `why`: at once if it listens,
+// otherwise at its next renewal or unlock. A Redisson client gets no reason, and neither does
+// the holder of a permit if it is not known.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
 	k := b.layout.Keys(name)
 	if k.NameErr != nil {
@@ -48,8 +49,9 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	return nil
 }
 
-// seqOf returns the Claim.Seq of the owner in a message to a client: "<client>:<seq>", with
-// more after a dot if another Backend wraps this one.
+// seqOf returns the Claim.Seq in an owner, which is the text of a message to the client. The
+// owner is "<client>:<seq>". If another Backend wraps this one, a dot and more text follow. The
+// result ok is false for any other text.
 func seqOf(client, owner string) (seq uint64, ok bool) {
 	rest, ok := strings.CutPrefix(owner, client+":")
 	number, _, _ := strings.Cut(rest, ".")

@@ -11,8 +11,8 @@ import (
 
 // forms has the Form of each kind of lock.
 type forms struct {
-	only      *kinds.Exclusive // the only form of the layouts Plain and Timestamp; nil for Redisson
-	oneKey    *kinds.Exclusive // the field only, or exclusive if only is nil
+	only      *kinds.Exclusive // the only form in the layouts Plain and Timestamp; nil in Redisson's layout
+	oneKey    *kinds.Exclusive // the form for a lock whose kind does not matter or is unknown: `only`, or `exclusive` in Redisson's layout
 	exclusive *kinds.Exclusive
 	fair      *fair.Lock
 	readWrite kinds.Form
@@ -27,7 +27,7 @@ func (b *Backend) newForms() forms {
 		fair: &fair.Lock{
 			Exclusive: exclusive, Library: &b.library,
 			Wait:       cmp.Or(max(b.options.FairWait, 0), fair.DefaultWait),
-			GrantsNext: b.options.Replicas == 0, // with replicas the next waiter must try itself, because they must acknowledge its grant
+			GrantsNext: b.options.Replicas == 0, // if replicas must acknowledge grants, the next waiter must try itself
 		},
 		readWrite: kinds.ReadWrite(exclusive, &b.library),
 		permit:    kinds.Semaphore(b.layout, &b.library),

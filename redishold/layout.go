@@ -27,36 +27,37 @@ const (
 	// values, so they and Holdfast exclude each other. If another library adds a key
 	// prefix, the prefix is a part of the name here.
 	//
-	// Any string is a holder. A string without a TTL holds forever. A key of another type
-	// is driver.ErrMismatch.
+	// Any string counts as a holder: the lock is held until the TTL of the string ends, or
+	// forever if it has no TTL. If the key is not a string, Try fails with driver.ErrMismatch.
 	//
-	// Only exclusive locks. Only grants of Holdfast have tokens. Other libraries publish
-	// no release, so a waiter for one of their locks polls once a second and when the key
-	// expires.
+	// The layout has only exclusive locks. Only grants of Holdfast have tokens. Other libraries
+	// publish no release. So a waiter polls once a second, and when the key expires, while
+	// another library holds the lock.
 	Plain
 
-	// Timestamp is the oldest recipe, for programs that still use it: SETNX of the Unix
-	// second at which the lock ends, GETSET to take an expired lock, DEL to unlock.
-	// Holdfast writes whole seconds. It also reads fractions from other clients. A value
-	// that is not a time in seconds is driver.ErrMismatch.
+	// Timestamp is the oldest recipe, for programs that still use it: SETNX of the Unix second
+	// at which the lock ends, GETSET to take an expired lock, DEL to unlock. Holdfast writes
+	// whole seconds. It also reads fractions from other clients. If the value is not a time in
+	// seconds, Try fails with driver.ErrMismatch.
 	//
-	// Between clients of Holdfast the clock of the server decides, and old clients do not
-	// change that: another key has the holder and its lease. The second that Holdfast
-	// writes is never before the end of the lease. A second that Holdfast wrote
-	// is past when it begins. A second that an old client wrote is past when the next second
-	// begins.
+	// Between clients of Holdfast only the clock of the server decides, even if old clients use
+	// the same lock: a second key, which old clients do not know, has the holder and its lease.
+	// The second that Holdfast writes is never before the end of the lease. Holdfast takes a
+	// lock that Holdfast wrote as expired when the written second begins, and a lock that an
+	// old client wrote when the written second is over.
 	//
-	// Old clients keep the weaknesses of the recipe. They use their own clocks: a client
-	// whose clock is ahead by more than the rest of a lease takes the lock. Their DEL
-	// deletes the lock of any holder. A GETSET that loses the race for an expired lock
-	// still overwrites the value of the winner. Holdfast ignores that if the new time is
-	// not earlier than its own, because a client with a correct clock did not win then.
-	// An earlier time may belong to a winner, so it ends the hold at its next renewal,
-	// like a missing key. So the timeout of the old clients should not be shorter than
-	// the TTL of the Locker, and a fence should protect the data.
+	// Old clients keep the weaknesses of the recipe. They use their own clocks: a client whose
+	// clock is ahead by more than the rest of a lease takes the lock. Their DEL deletes the
+	// lock of any holder. A GETSET that loses the race for an expired lock still overwrites the
+	// value of the winner. If Holdfast finds a time that is not earlier than the time it wrote
+	// itself, it keeps its hold, because a client with a correct clock cannot have won in this
+	// case. An earlier time may be that of a winner, so the hold of Holdfast is lost at its
+	// next renewal, as it is if the key is missing. For these reasons, the timeout of the old
+	// clients should not be shorter than the TTL of the Locker, and a fence should protect the
+	// data.
 	//
-	// Only exclusive locks, with a TTL of at least one second. Old clients publish no
-	// release, see Plain.
+	// The layout has only exclusive locks, with a TTL of at least one second. Old clients
+	// publish no release; Plain describes what waiters do then.
 	Timestamp
 )
 
@@ -69,7 +70,8 @@ func (p Layout) String() string {
 	return fmt.Sprintf("layout %d", uint8(p))
 }
 
-// internalName returns the name for layout.New: "" for Redisson, otherwise that of String.
+// internalName returns the name for layout.New: "" for Redisson, otherwise the result of
+// String.
 func (p Layout) internalName() string {
 	if p == Redisson {
 		return ""
@@ -77,7 +79,8 @@ func (p Layout) internalName() string {
 	return p.String()
 }
 
-// limits returns info without the capabilities that the layout or Options.Poll excludes.
+// limits returns info without the capabilities that the layout or Options.Poll excludes. It
+// also adds the name of the layout and the limits of its TTLs.
 func (o *Options) limits(info driver.Info) driver.Info {
 	info.Caps.Wakes = o.Poll == 0
 	if o.Layout != Redisson {
@@ -90,7 +93,8 @@ func (o *Options) limits(info driver.Info) driver.Info {
 	return info
 }
 
-// check returns an error if the options are invalid. Every claim then fails with it.
+// check returns an error if the options are invalid. In this case every claim fails with that
+// error.
 func (o *Options) check() error {
 	switch {
 	case o.Layout > Timestamp:

@@ -16,8 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// scratchKeys returns the keys of a claim of the given kind on scratch. The token counter
-// belongs to all locks of its slot, so scratchKeys has another key of that slot in its place.
+// scratchKeys returns the keys that a claim of the given kind uses for the lock `scratch`. It
+// replaces the key of the token counter by an unused key of the same slot, because the counter
+// belongs to all locks of its slot.
 func scratchKeys(kind kinds.Kind, scratch layout.Keys) []string {
 	lock, ok := kind.(kinds.Form)
 	if !ok {
@@ -28,8 +29,8 @@ func scratchKeys(kind kinds.Kind, scratch layout.Keys) []string {
 }
 
 // ready returns the keys of the lock called name, and the server. It returns an error if the
-// store cannot have that lock. Before the first lock of the given kind, it checks that the
-// user may run every command of every script. Its errors come before anything is sent for the
+// store cannot have that lock. Before the first lock of the given kind, it checks that the user
+// may run every command of every script. If ready returns an error, nothing was sent for the
 // claim.
 func (b *Backend) ready(ctx context.Context, name string, kind kinds.Kind) (layout.Keys, ServerInfo, error) {
 	if name == "" {
@@ -52,14 +53,15 @@ func (b *Backend) ready(ctx context.Context, name string, kind kinds.Kind) (layo
 	return k, info, nil
 }
 
-// slotError returns an error if the server cannot have the lock, which is one of the given
-// kind, because its keys are in different slots.
+// slotError returns an error if the server is a node of a cluster, and the keys of a lock of
+// the given kind would be in different slots.
 func slotError(info ServerInfo, k layout.Keys, kind kinds.Kind) error {
 	if !info.Cluster {
 		return nil
 	}
-	// The channel of a latch always has its own braces, so Redisson cannot have such a latch
-	// either.
+	// The channel of a latch has a pair of braces of its own around the name. If the name has
+	// braces, too, the channel and the latch are in different slots. Redisson cannot have such
+	// a latch either.
 	if c, ok := kind.(kinds.Counter); ok && layout.SlotOf(c.At(k)) != layout.SlotOf(k.Lock) {
 		return errors.New("in a cluster the name of a latch must not have braces")
 	}
@@ -86,7 +88,7 @@ func (b *Backend) probed(ctx context.Context, k layout.Keys, kind kinds.Kind) (S
 		return ServerInfo{}, wire.Refused("redis %s is too old: holdfast needs 6.2 or newer", info.Version)
 	}
 	if slotError(info, k, kind) != nil {
-		return info, nil // the caller refuses the name; the next name is probed
+		return info, nil // the caller refuses this name, and the probe is made for the next name
 	}
 	if err := b.proveReplicas(ctx, k); err != nil {
 		return ServerInfo{}, err
@@ -107,9 +109,9 @@ func tooOld(i ServerInfo) bool {
 }
 
 // probe makes the server try every command of every script that a claim of the given kind may
-// need, on scratch keys whose names begin with that of the lock. It gets the commands from the
-// text of the scripts, so that none is missing; docs/adr/0019 has the reason why it does not
-// run the scripts. The error has all missing permissions.
+// need, on scratch keys whose names begin with the name of the lock. It gets the commands from
+// the text of the scripts, so that none is missing; docs/adr/0019 has the reason why it does
+// not run the scripts. The error names all missing permissions.
 func (b *Backend) probe(ctx context.Context, k layout.Keys, info ServerInfo, kind kinds.Kind) error {
 	families := []string{kind.Family()}
 	if b.forms.only == nil {
@@ -131,7 +133,7 @@ func (b *Backend) probe(ctx context.Context, k layout.Keys, info ServerInfo, kin
 		if call.Source {
 			break
 		}
-		call.Source = true // to try the commands inside the script without EVALSHA
+		call.Source = true // to try EVAL, and with it the commands inside the script
 		value, err = b.call(ctx, call)
 	}
 	switch {
@@ -147,8 +149,8 @@ func (b *Backend) probe(ctx context.Context, k layout.Keys, info ServerInfo, kin
 	return b.judge(k, channel, refusals)
 }
 
-// lacks reports whether an error reply means that the user may not run command, outside of a
-// script.
+// lacks reports whether an error reply, `text`, means that the user may not send the command.
+// It returns false for a command that was refused inside a script.
 func lacks(text, command string) bool {
 	return wire.MeaningOf(text) == wire.MeansNoRight && strings.Contains(text, "'"+strings.ToLower(command)+"'")
 }
@@ -173,10 +175,11 @@ func (b *Backend) nameKeys(ctx context.Context, k layout.Keys, keys []string, er
 	return wire.Ungranted(fmt.Sprintf("redis refuses %q", k.Name), words, missing...)
 }
 
-// judge returns the error for the refusals of a probe, or nil.
+// judge returns the error for the refusals of a probe. It returns nil if there are no refusals,
+// or if the server only lacks a publish command: in that case waiters learn of releases later.
 func (b *Backend) judge(k layout.Keys, channel string, refusals []probeRefusal) error {
 	var commands, lacked, rules []string
-	var cause, lack string // the reply for the first of commands, and of lacked
+	var cause, lack string // the error replies for commands[0] and for lacked[0]
 	for _, r := range refusals {
 		command := strings.ToLower(r.command)
 		switch meaning := wire.MeaningOf(r.words); {
@@ -187,7 +190,7 @@ func (b *Backend) judge(k layout.Keys, channel string, refusals []probeRefusal) 
 			lack, lacked = cmp.Or(lack, r.words), appendNew(lacked, command)
 			continue
 		case meaning != wire.MeansNoRight && meaning != wire.MeansNoRightInside && meaning != wire.MeansUnknown:
-			return wire.NotTried(b.layout.Classify(k, &ReplyError{Text: r.words})) // not about permissions: for example a replica, or a full disk
+			return wire.NotTried(b.layout.Classify(k, &ReplyError{Text: r.words})) // not about permissions: for example, the server is a replica, or its disk is full
 		}
 		cause, commands = cmp.Or(cause, r.words), appendNew(commands, command)
 		rules = appendNew(rules, b.layout.Grants(k, channel, r.command, r.words))

@@ -16,9 +16,9 @@ import (
 // minTombstoneTTL is the minimal TTL of a tombstone.
 const minTombstoneTTL = 10 * time.Second
 
-// Release ends the claim c. With c.Indeterminate it also ensures that an earlier Try
-// which arrives later is not granted: for the TTL of the claim, and at least for ten
-// seconds.
+// Release ends the claim c. If c.Indeterminate is set, an earlier Try of c may still be on its
+// way to the server. Release then also ensures that such a Try is not granted if it arrives
+// within the TTL of the claim, or within ten seconds if that is longer.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	_, err := b.release(ctx, c)
 	return err
@@ -38,8 +38,8 @@ func (b *Backend) release(ctx context.Context, c driver.Claim) (others int, err 
 	return r.answered(b.one(ctx, &r.sent.call))
 }
 
-// releaseAnswer reads the result of a release: whether it ended a hold, and the number of
-// receivers of the message, -1 if it is unknown.
+// releaseAnswer reads the result of a release. It returns whether the release ended a hold, and
+// how many clients received the message of the release, or -1 if that number is unknown.
 func (b *Backend) releaseAnswer(k layout.Keys, result Result) (bool, int, error) {
 	if result.Err != nil {
 		return false, -1, b.classifyHeld(k, result.Err)
@@ -64,7 +64,8 @@ func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return errs
 }
 
-// releaseAll releases the claims of cs with the indices at, and writes their errors into errs.
+// releaseAll releases the claim cs[i] for each i in `at`, and writes the error of that claim
+// into errs[i].
 func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, errs []error) {
 	if len(at) == 0 {
 		return
@@ -94,11 +95,11 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 	b.explain(ctx, info, losses...)
 }
 
-// abandon ends a claim and sets a tombstone for its owner. Before the tombstone is set, an
-// earlier Try may still be granted, so the errors of abandon leave the outcome unknown.
+// abandon ends a claim, and sets a tombstone for the owner of the claim. Until the tombstone is
+// set, an earlier Try may still be granted. So an error of abandon leaves the outcome unknown.
 func (b *Backend) abandon(ctx context.Context, k layout.Keys, info ServerInfo, c driver.Claim) error {
 	kept := false
-	if c.AtLeast > 0 { // first: while the lock is kept, an earlier Try that arrives finds it busy
+	if c.AtLeast > 0 { // the release comes first: while the lock is kept, a Try that arrives late finds the lock busy
 		var err error
 		if kept, err = b.end(ctx, b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info))); err != nil {
 			return b.layout.Classify(k, err)
@@ -115,15 +116,15 @@ func (b *Backend) abandon(ctx context.Context, k layout.Keys, info ServerInfo, c
 	return nil
 }
 
-// noTombstone returns the error of an abandon that failed. A migrating slot refuses a call
-// with two keys, but not one with one key: then noTombstone releases the lock at once, and the
-// caller repeats the abandon for the tombstone.
+// noTombstone returns the error of an abandon that failed. A slot that is migrating refuses
+// calls with two keys, but not calls with one key. In this case noTombstone releases the lock
+// at once, and the caller of Release repeats the abandon to set the tombstone.
 func (b *Backend) noTombstone(ctx context.Context, k layout.Keys, info ServerInfo, c driver.Claim, err error) error {
 	switch wire.CodeOf(wire.ReplyText(err)) {
 	case "": // err is not a reply of the server
 		return err
 	case "TRYAGAIN", "CROSSSLOT", "ASK":
-		b.do(ctx, Call(b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info)))) // the repeated abandon finds out whether it succeeded
+		b.do(ctx, Call(b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info)))) // the result does not matter, because the abandon is repeated
 	case "OOM", "MISCONF", "WRONGTYPE":
 	default:
 		return b.layout.Classify(k, err)
@@ -131,7 +132,7 @@ func (b *Backend) noTombstone(ctx context.Context, k layout.Keys, info ServerInf
 	return fmt.Errorf("redis: %q is not yet certain to stay free: %w", k.Name, err)
 }
 
-// end makes a call that ends a hold, and reports whether a hold was ended.
+// end runs the call of a script that ends a hold, and reports whether the script ended one.
 func (b *Backend) end(ctx context.Context, call wire.Call) (ended bool, err error) {
 	value, err := b.call(ctx, call)
 	if err == nil {
@@ -140,8 +141,9 @@ func (b *Backend) end(ctx context.Context, call wire.Call) (ended bool, err erro
 	return ended, err
 }
 
-// ended reads the reply of release, abandon and force: whether a hold was ended, and the
-// number of receivers of the message, -1 if the server refused to publish.
+// ended reads the parameter `value`, the reply of a script that ends a hold: a release, an
+// abandon or a force. It returns whether the script ended a hold, and how many clients received
+// the message of the script, or -1 if the server refused to publish.
 func (b *Backend) ended(script *Script, value any) (ended bool, receivers int, err error) {
 	code, ok := value.(int64)
 	switch {

@@ -73,7 +73,8 @@ func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
 	return driver.Renewal{ValidFor: c.TTL}
 }
 
-// notRenewed returns the error of a renewal whose result is err instead of a reply.
+// notRenewed returns the error for the renewal of c, whose script returned no result. The
+// parameter `err` is the error of the call.
 func (b *Backend) notRenewed(c driver.Claim, err error) error {
 	var few *tooFew
 	switch {

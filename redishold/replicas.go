@@ -61,9 +61,10 @@ func (b *Backend) doReplicated(ctx context.Context, info ServerInfo, calls []Cal
 	return results
 }
 
-// countReplicas asks for the number of connected replicas, for each of calls in a cluster,
-// otherwise once. It uses at most half of the remaining time, because a node of a cluster that
-// does not respond must leave time for the calls to the other nodes.
+// countReplicas asks for the number of connected replicas. In a cluster it asks for each call,
+// because the calls may go to different nodes; otherwise it asks once. It uses at most half of
+// the remaining time, so that time remains for the calls to the other nodes if one node of a
+// cluster does not respond.
 func (b *Backend) countReplicas(ctx context.Context, info ServerInfo, calls []Call) []Result {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -95,8 +96,8 @@ func connected(r Result) (int, error) {
 	return int(n), nil
 }
 
-// proveReplicas checks that the user may ask for acknowledgements. The number of replicas does
-// not matter yet.
+// proveReplicas checks that the user has the permission for WAIT and, with AllReplicas, for
+// INFO. The number of replicas does not matter yet.
 func (b *Backend) proveReplicas(ctx context.Context, k layout.Keys) error {
 	if b.options.Replicas == 0 || b.server.passed("replicas") {
 		return nil
@@ -119,7 +120,8 @@ func (b *Backend) proveReplicas(ctx context.Context, k layout.Keys) error {
 	return nil
 }
 
-// refusesWait returns the error for a server that replies to WAIT with the error words.
+// refusesWait returns the error for a server that refuses WAIT. The parameter `words` is the
+// error reply.
 func refusesWait(words string) error {
 	const does = "redis refuses WAIT, without which replicas cannot acknowledge a lock (Options.Replicas)"
 	if wire.MeaningOf(words) == wire.MeansNoCommand {
@@ -128,8 +130,9 @@ func refusesWait(words string) error {
 	return wire.Ungranted(does, words, "+wait")
 }
 
-// refusesInfo returns err, with the missing permission if the refused call was
-// count_replicas.lua.
+// refusesInfo returns err, the error of a call of proveReplicas. If that was a call of
+// count_replicas.lua, and the server refused INFO in it, the result also names the missing
+// permission.
 func refusesInfo(counting bool, err error) error {
 	words := wire.ReplyText(err)
 	if !counting || !wire.Means(err, wire.MeansNoRightInside) && !strings.Contains(words, "info") {
@@ -139,7 +142,7 @@ func refusesInfo(counting bool, err error) error {
 }
 
 // undoGrant releases a claim whose grant too few replicas acknowledged, and returns the error
-// of that try. A later try may succeed, because a failover may be in progress.
+// of that try. The caller may try again: the reason may be a failover that is in progress.
 func (b *Backend) undoGrant(ctx context.Context, t *try, short *tooFew) error {
 	_, err := b.end(ctx, b.forms.of(t.claim).Release(kinds.Buffers{}, t.keys, t.claim, b.publishWith(t.info)))
 	if err != nil {
@@ -150,15 +153,15 @@ func (b *Backend) undoGrant(ctx context.Context, t *try, short *tooFew) error {
 }
 
 // unreplicated returns the error of a hold whose renewal too few replicas acknowledged. After a
-// failover to one of the other replicas, the server could grant the lock to another client. So
-// the hold ends at once, and not only at the end of its lease.
+// failover to a replica without the renewal, the server could grant the lock to another client.
+// So the hold ends at once, and not only at the end of its lease.
 func unreplicated(few *tooFew) *driver.GoneError {
 	return &driver.GoneError{Reason: driver.ReasonUnreachable, Detail: "the renewal was not replicated: " + few.words}
 }
 
 // renewFirst renews cs on one server whose replicas must acknowledge. Every failed WAIT takes
 // until its timeout. So renewFirst first renews one claim alone: if too few replicas
-// acknowledge it, all claims get its error.
+// acknowledge that one, all claims get its error, and the others are not sent.
 func (b *Backend) renewFirst(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	renewals := b.renewChunk(ctx, info, cs[:1])
 	if err := renewals[0].Err; retry.Gone(err) && retry.ReasonOf(err) == driver.ReasonUnreachable {

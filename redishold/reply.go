@@ -13,14 +13,14 @@ import (
 // tryReply is the reply of acquire.lua, or of another script that acquires a lock.
 type tryReply struct {
 	token     uint64              // granted: the first token; otherwise 0
-	permits   int                 // granted: the total number of permits, if it is not that of the claim
+	permits   int                 // granted: the total number of permits; 0 if it is that of the claim
 	otherKind bool                // the key belongs to another kind of lock
 	ended     bool                // the claim was abandoned or forced
 	tombstone string              // ended: the text of the tombstone
 	remaining time.Duration       // busy: the remaining lease; negative if the lock never expires
 	owner     string              // busy: the holder; "" if unknown
-	alive     int64               // queued: until when the claim counts as alive; 0 without a queue
-	others    int64               // queued: number of waiters before the claim that are not Holdfast's
+	alive     int64               // queued: until when the claim counts as alive, by the server's clock in ms; 0 if the claim is in no queue
+	others    int64               // queued: number of waiters before the claim that are no clients of Holdfast
 	identity  *clients.HolderInfo // busy: the registration of the holder; nil if the reply does not have it
 }
 
@@ -86,7 +86,7 @@ func parseRenew(value any) (renewed bool, err error) {
 // explainReply is the reply of explain.lua.
 type explainReply struct {
 	exists    bool   // the key of the lock exists
-	holder    string // the current holder; "" if there is none, or the key is no lock
+	holder    string // the current holder; "" if there is none, or if the key is no lock
 	tombstone string // the text of the owner's tombstone; "" if there is none
 	counter   bool   // the token counter exists
 }

@@ -15,23 +15,25 @@ import (
 
 // server is the state of the server as far as it is known.
 type server struct {
-	gate   chan struct{} // for one call of Conn.Server or one probe at a time; a mutex must not be held across I/O
+	gate   chan struct{} // lets one goroutine at a time call Conn.Server or probe; not a mutex, which must not be held across I/O
 	known  atomic.Pointer[ServerInfo]
-	proven atomic.Pointer[[]string] // families of scripts whose probe has passed, and "replicas"
+	proven atomic.Pointer[[]string] // families of scripts whose probe has passed, and "replicas" if proveReplicas has
 
 	mu        sync.Mutex
-	last      *ServerInfo       // at the latest update; nil before the first
+	last      *ServerInfo       // the server at the latest update; nil before the first update
 	keyLoss   *driver.GoneError // the latest event that may have removed keys
 	keyLossAt time.Time         // when that event was found
 }
 
 // keyLossFor is how long an event that may have removed keys counts as the reason of losses,
-// from the time at which the event was found. The event is found when the first lock is missed.
-// Other locks that it removed are missed later, at their next renewal or release. And a call
-// that finds the event may get its reply too late, and is repeated.
+// from the time at which the event was found. The first lock that is found lost reveals the
+// event. Other locks that the event removed are found lost later, at their next renewal or
+// release. And the call that finds the event may end before it returns the reason, and is then
+// repeated.
 const keyLossFor = 10 * time.Second
 
-// ask returns the server. It asks until it has got one reply, and keeps that.
+// ask returns the version and the settings of the server. It calls Conn.Server until one call
+// has succeeded, and keeps that result.
 func (b *Backend) ask(ctx context.Context) (ServerInfo, error) {
 	if info := b.server.known.Load(); info != nil {
 		return *info, nil
@@ -121,7 +123,8 @@ func (s *server) recentKeyLoss() *driver.GoneError {
 	return s.keyLoss
 }
 
-// channels returns the channels of a server to which a waiter subscribes for a name.
+// channels returns the channels to which a waiter subscribes. The parameter i describes the
+// server, and `name` is the name of each channel.
 func channels(i ServerInfo, name string) []Channel {
 	if i.Cluster && i.ShardedPS {
 		return []Channel{{Name: name}, {Name: name, Sharded: true}}
@@ -140,9 +143,10 @@ func (i ServerInfo) wire() wire.Server {
 // evicts reports whether a server may evict keys to free memory.
 func evicts(i ServerInfo) bool { return i.EvictionPolicy != "" && i.EvictionPolicy != "noeviction" }
 
-// Incarnation returns the run id of the server, which changes with every start, and its uptime,
-// or a shorter time, by its own wall clock. Each call sends one INFO. Package quorum uses it to
-// find out whether a node may have forgotten locks.
+// Incarnation returns the run id of the server, which is a new one after every start, and the
+// uptime of the server by its own wall clock. The uptime may be up to two seconds too short,
+// but it is never too long. Each call sends one INFO. Package quorum uses it to find out
+// whether a node may have forgotten locks.
 //
 // For a cluster it returns errors.ErrUnsupported. Without the permission for INFO it
 // returns driver.ErrRefused.
@@ -156,6 +160,7 @@ func (b *Backend) Incarnation(ctx context.Context) (id string, uptime time.Durat
 	case info.RunID == "":
 		return "", 0, fmt.Errorf("redis: the server does not tell its run id; grant the user +info: %w", driver.ErrRefused)
 	}
-	// The server cuts both the time of its start and that of the reply to seconds.
+	// The server subtracts two times that it has cut to whole seconds, so its uptime may be up
+	// to a second too long.
 	return info.RunID, max(0, info.Uptime-time.Second), nil
 }

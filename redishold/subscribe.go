@@ -21,8 +21,9 @@ func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
 	return b.topics.Waiter(f.Channel(k, c))
 }
 
-// subscribe subscribes to the classic and the sharded channel of a name, as far as the server
-// has them, and returns when the server has confirmed both.
+// subscribe subscribes to a channel. In a cluster that has sharded channels, it also subscribes
+// to the sharded channel of the same name. It returns when the server has confirmed each
+// subscription.
 func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Notice)) ([]waiting.Subscription, error) {
 	info, err := b.ask(ctx)
 	if err != nil {
@@ -46,9 +47,9 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 	return subs, nil
 }
 
-// skipFirst returns notify without the first confirmation of a subscription, which may come
-// after Subscribe has returned. That confirmation would cause an unnecessary Try of every
-// waiter.
+// skipFirst returns a function that passes each Notice on to `notify`, except the first
+// confirmation of the subscription. This confirmation may come after Subscribe has returned,
+// and would then cause an unnecessary Try of every waiter.
 func skipFirst(notify func(Notice)) func(Notice) {
 	var confirmed atomic.Bool
 	return func(n Notice) {
