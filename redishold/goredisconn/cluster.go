@@ -74,8 +74,8 @@ func (c *nodes) newNodeClient(sibling *redis.Client, addr string) *redis.Client 
 	o := *sibling.Options()
 	o.Addr, o.NodeAddress = addr, ""
 	o.PoolSize, o.MinIdleConns = 1, 0
-	// Otherwise NewClient registers the handlers of these notifications a second time with
-	// the processor of the sibling, and panics.
+	// If these notifications were not disabled, NewClient would register their handlers a
+	// second time with the processor of the sibling, and panic.
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return c.client.Options().NewClient(&o)
 }

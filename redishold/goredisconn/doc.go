@@ -13,10 +13,10 @@
 //
 // # Contexts
 //
-// A call returns when its context ends, in every state of the client. go-redis alone does
-// not: by default it waits for ReadTimeout (5 s) if a server hangs. So each call has a
-// goroutine, which ends when the call of go-redis returns, and uses a connection of the
-// pool until then. With ContextTimeoutEnabled it ends at the context's deadline.
+// A call returns when its context ends, in every state of the client. go-redis alone does not:
+// by default it waits for ReadTimeout (5 s) if a server hangs. So each call has a goroutine,
+// which ends when the call of go-redis returns, and uses a connection of the pool until then.
+// With ContextTimeoutEnabled, the call of go-redis ends at the deadline of the context.
 //
 // # Options that matter
 //
@@ -24,7 +24,7 @@
 // redishold.Options.Replicas it must be longer than 1 s, because WAIT takes up to that
 // long.
 //
-// A cluster client has no setting for a database, which clusters from Valkey 9 on
-// support. It ignores UniversalOptions.DB. Use an OnConnect that calls Select: every
-// connection calls it.
+// Clusters from Valkey 9 on have more than one database, but a cluster client has no setting
+// for the database, and ignores UniversalOptions.DB. Use an OnConnect that calls Select:
+// go-redis calls OnConnect for each new connection.
 package goredisconn
