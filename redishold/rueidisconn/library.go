@@ -55,8 +55,9 @@ func (l *library) Master() string {
 }
 
 // Send sends calls in one pipeline. It does not give ctx to rueidis: the end of ctx would not
-// recall a command, but could end the making of a connection for which other calls wait, too.
-// While the connection that all calls share is silent, Send uses a connection of the pool.
+// stop a command that was sent, but could end the making of a connection for which other calls
+// wait, too. While the connection that all calls share is silent, Send uses a connection of the
+// pool.
 func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
 	if l.nodes == nil && l.sharedConn.silent() {
 		l.sendPooled(ctx, calls, results)

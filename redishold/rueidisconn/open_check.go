@@ -25,9 +25,9 @@ func (t *target) check(ctx context.Context, client rueidis.Client) error {
 	return nil // rueidis asked the master for its role
 }
 
-// checkCluster sends a PING to the nodes of three slots that are far from each other. One
-// reply is enough, because a part that is down may come back. A PING needs no permission for
-// a key.
+// checkCluster sends a PING to the nodes of three slots that are far from each other. One reply
+// is enough, because another part of the cluster may be down only for a while. A PING needs no
+// permission for a key.
 func (t *target) checkCluster(ctx context.Context, client rueidis.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, t.option.Dialer.Timeout)
 	defer cancel()

@@ -30,10 +30,10 @@ func (n *nodes) Route(ctx context.Context, channel string) (adapter.Node, error)
 	return adapter.Node{Addr: addr, Dial: dial(server)}, nil
 }
 
-// After a nudge, rueidis refreshes its nodes within a second.
+// These constants are for nudges. After a nudge, rueidis refreshes its nodes within a second.
 const (
-	nudgeEvery   = 200 * time.Millisecond
-	nudgeTimeout = 2 * time.Second
+	nudgeEvery   = 200 * time.Millisecond // interval of the nudges
+	nudgeTimeout = 2 * time.Second        // how long nudges are sent
 )
 
 // nudge is a script whose reply makes rueidis refresh its nodes. It has no key, because the
