@@ -95,8 +95,8 @@ func (c *Combiner) enqueue(ctx context.Context, call *redishold.Call) *request {
 	return r
 }
 
-// run is the goroutine of a leader: it takes calls from the queue and sends them, until
-// another leader does so.
+// run is the goroutine of a leader. The leader takes calls from the queue and sends them. It
+// ends when another leader takes calls from the queue.
 func (c *Combiner) run() {
 	p := c.batches.Get().(*batch)
 	defer c.dismiss(p)

@@ -22,8 +22,8 @@ type request struct {
 	ctxDone  <-chan struct{} // the Done channel of ctx, or of the parent of ctx if ctx is a deadline.Context
 	deadline time.Time       // when the alarm ends the call, if ctx is a deadline.Context; otherwise zero
 
-	// Guarded by the Combiner's mutex. After a receive from done, the caller may read result
-	// and late without it.
+	// Guarded by the Combiner's mutex. After a receive from the channel done, the caller may
+	// read the fields result and late without the mutex.
 	batch    *batch // nil while the request is queued
 	decided  bool   // the outcome is decided
 	late     bool   // decided by giveUp, so the call may still be in flight

@@ -154,8 +154,8 @@ func (l *listener) deliver(n redishold.Notice) {
 	}
 }
 
-// settle makes the listener's Subscribe return err. Only its first call has an effect. The
-// Hub's lock is held.
+// settle makes the listener's Subscribe return err. Only the first call of settle has an
+// effect. The Hub's lock is held.
 func (l *listener) settle(err error) {
 	if !l.settled {
 		l.settled = true
@@ -178,8 +178,8 @@ func (h *Hub) add(l *listener, node Node) error {
 		h.attach(l.name, t, node)
 	}
 	t.listeners = append(t.listeners[:len(t.listeners):len(t.listeners)], l)
-	// Even if the channel is already subscribed, the Hub subscribes again: with the reply of
-	// the server, the new listener knows that it misses no message from then on.
+	// Even if the channel is already subscribed, the Hub subscribes again. The reply of the
+	// server proves that the new listener misses no message from then on.
 	h.ask(l.name, t)
 	return nil
 }

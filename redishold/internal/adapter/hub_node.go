@@ -75,8 +75,8 @@ func (h *Hub) misroute(name string, t *topic) {
 	t.node.wakeUp()
 }
 
-// takeMisrouted returns the misrouted channels of a node connection, and clears their list.
-// The node connection subscribes again to those that stay there.
+// takeMisrouted returns the misrouted channels of a node connection, and clears their list. The
+// node connection subscribes again to the channels that stay at its node.
 func (h *Hub) takeMisrouted(ln *nodeConn, s *Session) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,8 +95,8 @@ func (h *Hub) names(ln *nodeConn) []string {
 	return slices.Collect(maps.Keys(ln.topics))
 }
 
-// reroute asks the Router again for the nodes of channels, and moves those that are not at
-// the node of ln. If the Router returns an error, the remaining channels stay.
+// reroute asks the Router again for the nodes of channels, and moves the channels that belong
+// to another node than that of ln. If the Router returns an error, the remaining channels stay.
 func (h *Hub) reroute(ctx context.Context, ln *nodeConn, names []string) {
 	for _, name := range names {
 		node, err := h.router.Route(ctx, name)

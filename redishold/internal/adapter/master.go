@@ -27,8 +27,8 @@ type Masters interface {
 	Suspect()
 
 	// Changed returns a channel that is closed when the library has found other masters. Homes
-	// does not block after that. Changed returns nil while no poll is planned, and always if
-	// the library itself ends the calls to a former master.
+	// does not block after that. Changed returns nil while no poll is planned. If the library
+	// itself ends the calls to a former master, Changed always returns nil.
 	Changed() <-chan struct{}
 }
 
