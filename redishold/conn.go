@@ -45,10 +45,10 @@ type Single interface {
 // Beginner is a Conn that can send a call, and wait for its answer later.
 type Beginner interface {
 	// Begin sends call, as far as it can without waiting. If the client can order calls, a call
-	// that is sent later to the same node arrives later. finish waits for the answer, as Do
-	// does; the caller must call it exactly once. When finish has returned an answer of the
-	// server, the caller may reuse the slices of call. After any other error the Conn may still
-	// read them.
+	// that is sent later to the same node arrives later. The function `finish` waits for the
+	// answer, as Do does; the caller must call it exactly once. When `finish` has returned an
+	// answer of the server, the caller may reuse the slices of call. After any other error the
+	// Conn may still read them.
 	Begin(ctx context.Context, call *Call) (finish func() Result)
 }
 

@@ -59,8 +59,9 @@ func seqOf(client, owner string) (seq uint64, ok bool) {
 	return seq, ok && err == nil && seq > 0
 }
 
-// Notify listens on the channel holdfast:client:<client>, on which ForceUnlock publishes
-// the hold that it has ended. The store has no sessions, so hint is never called with 0.
+// Notify calls the function `hint` when it learns that ForceUnlock has ended a hold of the
+// client. ForceUnlock publishes such holds on the channel holdfast:client:<client>, on which
+// Notify listens. The store has no sessions, so Notify never calls `hint` with 0.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if b.options.Poll != 0 {
 		return fmt.Errorf("redis: Options.Poll asks not to listen: %w", errors.ErrUnsupported)

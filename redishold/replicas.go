@@ -34,8 +34,8 @@ func shortOf(r Result) *tooFew {
 }
 
 // doReplicated is doRegistering for calls that replicas must acknowledge, according to
-// Options.Replicas. With AllReplicas, a call is not sent if its server has no replica; its
-// error is a tooFew.
+// Options.Replicas. With AllReplicas, a call is not sent if its server has no replica; the
+// error of such a call is a tooFew.
 func (b *Backend) doReplicated(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
 	if n := b.options.Replicas; n >= 0 {
 		for i := range calls {

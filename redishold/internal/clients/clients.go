@@ -21,8 +21,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// InfoTimeout limits calls that are only for operators. In a cluster they go to another node
-// than the lock, and a failure of that node must not delay the lock.
+// InfoTimeout limits calls that are only for operators. In a cluster such calls go to another
+// node than the lock, and a failure of that node must not delay the lock.
 const InfoTimeout = 250 * time.Millisecond
 
 // Access is the parts of a Backend that this package and package listing use.

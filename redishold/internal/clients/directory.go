@@ -21,8 +21,8 @@ const (
 	maxClients = 4096             // maximal number of kept clients, and of locks with a known holder
 	pageSize   = 200              // number of registrations that one call reads
 
-	// newHoldFor is how long a registration is used if a hold of its client is not in it. That
-	// hold is new, and the client will soon write a registration with it.
+	// newHoldFor is how long a registration is used if a hold that the client has is not in the
+	// registration. Such a hold is new, and the client will soon write a registration with it.
 	newHoldFor = 2 * time.Second
 )
 

@@ -15,8 +15,9 @@ type inbox struct {
 	message string        // the last message
 }
 
-// maxUnread is the maximal number of messages that are kept for owners without a waiter. A
-// message may arrive before the reply to the Try after which the owner waits.
+// maxUnread is the maximal number of messages that are kept for owners without a waiter. They
+// are kept because a message may arrive before the reply to the Try after which the owner
+// begins to wait.
 const maxUnread = 1024
 
 func (m *mailboxes) box(owner string) *inbox {

@@ -151,9 +151,9 @@ func (ts *Topics) retryTime(t *topic, ahead uint64) (changed <-chan struct{}, at
 	return t.changed, time.Time{}, nil
 }
 
-// beginSubscription starts an attempt to subscribe. The attempt does not end with the Wait
-// that has started it, because other waiters need it, too. It ends with the last waiter of
-// the topic: leave cancels it, and does not wait for the network.
+// beginSubscription starts an attempt to subscribe. The attempt does not end with the Wait that
+// has started it, because other waiters need it, too. The attempt ends with the last waiter of
+// the topic: leave cancels the attempt, and does not wait for the network.
 func (ts *Topics) beginSubscription(t *topic) {
 	ctx, cancel := context.WithTimeout(context.Background(), SubscribeLimit)
 	t.state, t.cancel, t.err = Subscribing, cancel, nil
