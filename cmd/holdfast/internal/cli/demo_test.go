@@ -30,7 +30,7 @@ func TestDemo(t *testing.T) {
 	if status != 0 {
 		t.Fatalf("got status %d, want 0\n%s\n%s", status, stderr, &stdout)
 	}
-	for _, want := range []string{standin.Banner, "redis-cli -p ", "Everything happened as claimed."} {
+	for _, want := range []string{standin.Banner, "redis-cli -u redis://", "Everything happened as claimed."} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output lacks %q\n%s", want, &stdout)
 		}

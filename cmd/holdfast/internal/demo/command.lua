@@ -4,5 +4,13 @@
 -- ARGV[1]  the command, which takes one key as its first argument
 -- ARGV[2...]  the arguments after the key
 --
--- Reply: that of the command
-return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))
+-- Reply: the values of its reply, as strings; '' for one that does not exist
+local reply = redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))
+if type(reply) ~= 'table' then
+  reply = {reply}
+end
+local texts = {}
+for i, value in ipairs(reply) do
+  texts[i] = tostring(value or '')
+end
+return texts

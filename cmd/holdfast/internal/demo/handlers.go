@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/webpage"
@@ -34,16 +33,16 @@ func (s *site) handler() http.Handler {
 	mux.Handle("/", s.dashboard)
 	mux.Handle("GET /demo", s.scenes())
 	mux.Handle("GET /static/demo.js", webpage.Load(pageFiles, "page")["demo.js"])
-	for _, i := range s.instances {
+	for _, i := range s.Instances {
 		mux.HandleFunc(fmt.Sprintf("/lock%d", i.number), acts(func(w http.ResponseWriter, r *http.Request) { s.lock(w, r, i) }))
 	}
 	mux.HandleFunc("/redlock", acts(s.race))
 	mux.HandleFunc("/oversell", acts(s.oversell))
-	mux.HandleFunc("POST /instance", fault(len(s.instances), []string{"pause", "resume", "kill", wordCut, wordMend}, func(n int, what string) error {
-		return s.instances[n].do(what)
+	mux.HandleFunc("POST /instance", fault(len(s.Instances), []string{"pause", "resume", "kill", wordCut, wordMend}, func(n int, what string) error {
+		return s.Instances[n].do(what)
 	}))
-	mux.HandleFunc("POST /node", fault(len(s.servers), []string{wordCut, wordMend}, func(n int, what string) error {
-		s.servers[n].Cut.Store(what == wordCut)
+	mux.HandleFunc("POST /node", fault(len(s.Servers), []string{wordCut, wordMend}, func(n int, what string) error {
+		s.Servers[n].Cut.Store(what == wordCut)
 		return nil
 	}))
 	return s.guarded(mux)
@@ -94,36 +93,28 @@ func acts(next http.HandlerFunc) http.HandlerFunc {
 
 // lock takes the lock in an instance, and answers when it is released.
 func (s *site) lock(w http.ResponseWriter, r *http.Request, i *instance) {
-	work, err := duration(r, "work", defaultWork, mostWork)
+	work, err := parameter(r, "work", defaultWork, time.Millisecond, mostWork, time.ParseDuration)
 	if err != nil {
 		fail(w, r, http.StatusBadRequest, err)
 		return
 	}
-	s.perform(w, r, fmt.Sprintf("lock%d", i.number), nil, func(ctx context.Context) (int, fmt.Stringer) {
-		result, err := i.lock(ctx, work)
-		switch {
-		case err != nil:
-			return http.StatusServiceUnavailable, problem{fmt.Sprintf("instance %d: %v", i.number, err)}
-		case result.Outcome == outcomeDone:
-			return http.StatusOK, result
-		case result.Outcome == outcomeLost:
-			return http.StatusConflict, result
-		}
-		return http.StatusServiceUnavailable, result
-	})
+	s.perform(w, r, fmt.Sprintf("lock%d", i.number), false, func(ctx context.Context) reply { return i.lock(ctx, work) })
 }
 
 // race lets the workers race for a majority, and answers with the order in which they got the
 // lock.
 func (s *site) race(w http.ResponseWriter, r *http.Request) {
-	s.perform(w, r, "race", &s.racing, func(ctx context.Context) (int, fmt.Stringer) { return http.StatusOK, s.redlock.run(ctx) })
+	s.perform(w, r, "race", true, func(ctx context.Context) reply {
+		s.round++
+		return s.Servers.race(ctx, s.round)
+	})
 }
 
 // oversell sells the last items to many buyers.
 func (s *site) oversell(w http.ResponseWriter, r *http.Request) {
 	locked := cmp.Or(r.FormValue("locked"), "0")
-	buyers, err := number(r, "buyers", defaultBuyers)
-	items, other := number(r, "items", min(defaultItems, max(1, buyers-1)))
+	buyers, err := parameter(r, "buyers", defaultBuyers, 1, mostBuyers, strconv.Atoi)
+	items, other := parameter(r, "items", min(defaultItems, max(1, buyers-1)), 1, mostBuyers, strconv.Atoi)
 	if err = cmp.Or(err, other); err == nil && locked != "0" && locked != "1" {
 		err = fmt.Errorf("locked=%q: use 0 or 1", locked)
 	}
@@ -131,45 +122,32 @@ func (s *site) oversell(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, http.StatusBadRequest, err)
 		return
 	}
-	now, busy := sale{Locked: locked == "1", Buyers: buyers, Items: items}, &s.selling[0]
-	if now.Locked {
-		busy = &s.selling[1]
-	}
-	s.perform(w, r, "sale"+locked, busy, func(ctx context.Context) (int, fmt.Stringer) {
-		result := s.sell(ctx, now)
-		if result.Error != "" {
-			return http.StatusServiceUnavailable, result
-		}
-		return http.StatusOK, result
+	s.perform(w, r, "sale"+locked, true, func(ctx context.Context) reply {
+		return s.sell(ctx, sale{Locked: locked == "1", Buyers: buyers, Items: items})
 	})
 }
 
-// perform runs an action while the client waits. If busy is not nil, it is locked meanwhile,
-// so that there is one such action at a time. For a form of the page, the action runs in the
-// background, because the page shows the result: it must not end when the browser opens the
-// page of the lock.
-func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, busy *sync.Mutex, run func(context.Context) (int, fmt.Stringer)) {
-	if busy != nil {
-		if !busy.TryLock() {
-			fail(w, r, http.StatusConflict, fmt.Errorf("the %s: one is under way already", strings.TrimRight(action, "01")))
+// perform runs an action while the client waits. Of an action that is alone, one runs at a
+// time. For a form of the page, the action runs in the background, because the page shows the
+// result: it must not end when the browser opens the page of the lock.
+func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, alone bool, run func(context.Context) reply) {
+	whole := run
+	if alone {
+		if _, busy := s.busy.LoadOrStore(action, true); busy {
+			fail(w, r, http.StatusConflict, errors.New("another one is under way already"))
 			return
 		}
-		whole := run
-		run = func(ctx context.Context) (int, fmt.Stringer) {
-			defer busy.Unlock()
-			return whole(ctx)
+		whole = func(ctx context.Context) reply {
+			defer s.busy.Delete(action)
+			return run(ctx)
 		}
 	}
 	if r.FormValue("back") == "" {
-		status, result := run(r.Context())
-		answer(w, r, status, result)
+		answer(w, r, whole(r.Context()))
 		return
 	}
 	s.results.Store(action, "Under way…")
-	s.all.Go(func() {
-		_, result := run(s.life)
-		s.results.Store(action, result.String())
-	})
+	s.all.Go(func() { s.results.Store(action, whole(s.life).String()) })
 	http.Redirect(w, r, "demo", http.StatusSeeOther)
 }
 
@@ -177,15 +155,13 @@ func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, bu
 // page.
 func fault(several int, known []string, do func(n int, what string) error) http.HandlerFunc {
 	return acts(func(w http.ResponseWriter, r *http.Request) {
-		n, what := r.FormValue("n"), r.FormValue("do")
-		index, err := strconv.Atoi(n)
-		switch {
-		case err != nil || index < 1 || index > several:
-			err = fmt.Errorf("n=%.20q: use a number from 1 to %d", n, several)
-		case !slices.Contains(known, what):
+		n, err := parameter(r, "n", 0, 1, several, strconv.Atoi)
+		what := r.FormValue("do")
+		if err == nil && !slices.Contains(known, what) {
 			err = fmt.Errorf("do=%.20q: use one of %s", what, strings.Join(known, ", "))
-		default:
-			err = do(index-1, what)
+		}
+		if err == nil {
+			err = do(n-1, what)
 		}
 		if err != nil {
 			fail(w, r, http.StatusBadRequest, err)
@@ -195,62 +171,53 @@ func fault(several int, known []string, do func(n int, what string) error) http.
 	})
 }
 
+// reply is an answer in JSON, or in text.
+type reply interface {
+	fmt.Stringer
+	status() int // of HTTP
+}
+
 // problem is an answer that says why something is not possible.
 type problem struct {
+	code  int
 	Error string `json:"error"`
 }
+
+func (p problem) status() int { return p.code }
 
 // String returns the reason.
 func (p problem) String() string { return p.Error }
 
 func fail(w http.ResponseWriter, r *http.Request, status int, err error) {
-	answer(w, r, status, problem{err.Error()})
+	answer(w, r, problem{status, err.Error()})
 }
 
 // answer answers with JSON if the client asks for it, else with text. It ignores errors of
 // clients that have disconnected.
-func answer(w http.ResponseWriter, r *http.Request, status int, value fmt.Stringer) {
-	if status == http.StatusServiceUnavailable {
+func answer(w http.ResponseWriter, r *http.Request, value reply) {
+	if value.status() == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
 	if strings.Contains(r.Header.Get("Accept"), "application/json") {
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
+		w.WriteHeader(value.status())
 		_ = json.NewEncoder(w).Encode(value)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
+	w.WriteHeader(value.status())
 	fmt.Fprintln(w, value)
 }
 
-// duration reads a parameter such as "5s"; a bare number is seconds. It returns otherwise if
-// there is no parameter, and an error if the duration is longer than `most`.
-func duration(r *http.Request, name string, otherwise, most time.Duration) (time.Duration, error) {
+// parameter reads a parameter, or returns otherwise if the request has none. It returns an
+// error if the value is not from least to most.
+func parameter[T cmp.Ordered](r *http.Request, name string, otherwise, least, most T, parse func(string) (T, error)) (value T, err error) {
 	text := strings.TrimSpace(r.FormValue(name))
-	if text == "" {
-		return otherwise, nil
+	if value = otherwise; text != "" {
+		value, err = parse(text)
 	}
-	if _, err := strconv.Atoi(text); err == nil {
-		text += "s"
+	if err != nil || value < least || value > most {
+		return value, fmt.Errorf("%s=%.20q: use a value from %v to %v", name, text, least, most)
 	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 || d > most {
-		return 0, fmt.Errorf("%s=%.20q: use a duration up to %s, as 5s", name, text, most)
-	}
-	return d, nil
-}
-
-// number reads a parameter from 1 to mostBuyers. It returns otherwise if there is no
-// parameter.
-func number(r *http.Request, name string, otherwise int) (int, error) {
-	text := strings.TrimSpace(r.FormValue(name))
-	if text == "" {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 || n > mostBuyers {
-		return 0, fmt.Errorf("%s=%.20q: use a number from 1 to %d", name, text, mostBuyers)
-	}
-	return n, nil
+	return value, nil
 }

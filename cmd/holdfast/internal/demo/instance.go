@@ -1,14 +1,19 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
 	"time"
 )
+
+// pageLock is the lock that the instances take.
+const pageLock = "lock"
 
 // mostProcesses bounds the requests of each instance that wait for the lock or hold it.
 const mostProcesses = 8
@@ -16,64 +21,55 @@ const mostProcesses = 8
 // instance is one of the two programs that take the lock. It has a process for each request
 // that waits for or holds the lock.
 type instance struct {
+	site   *site
 	number int
-	launch func(ctx context.Context, work time.Duration) (*process, error)
 
 	mu        sync.Mutex
-	processes []instanceProcess
+	processes []*process
 }
 
-// instanceProcess is a process, with the faults that it has now.
-type instanceProcess struct {
-	*process
-	PID         int
-	Paused, Cut bool
-}
-
-// lock starts a process that takes the lock, and returns its result when it has ended. It
-// returns an error if too many processes run, or if the process cannot be started.
-func (i *instance) lock(ctx context.Context, work time.Duration) (*claimResult, error) {
+// lock starts a process that takes the lock, and returns its result when it has ended.
+func (i *instance) lock(ctx context.Context, work time.Duration) reply {
+	r := &claimResult{Instance: fmt.Sprintf("instance %d", i.number), Outcome: outcomeKilled}
 	began := time.Now()
-	p, err := i.start(ctx, work)
+	p, err := i.start(ctx, work, r)
 	if err != nil {
-		return nil, err
+		return problem{http.StatusServiceUnavailable, fmt.Sprintf("%s: %v", r.Instance, err)}
 	}
-	result := &claimResult{Outcome: outcomeKilled}
-	for m := range p.messages {
-		switch m.Kind {
-		case answered:
-			result = m.Result
-		case failed:
-			result = &claimResult{Outcome: outcomeFailed, Error: m.Text}
-		case done:
-			p.cancel() // the process has nothing more to do
-		}
-	}
+	<-p.gone
+	p.cancel()
 	i.mu.Lock()
-	i.processes = slices.DeleteFunc(i.processes, func(other instanceProcess) bool { return other.process == p })
+	i.processes = slices.DeleteFunc(i.processes, func(other *process) bool { return other == p })
 	i.mu.Unlock()
-	p.end()
 
-	result.Instance = fmt.Sprintf("instance %d", i.number)
-	if result.Outcome == outcomeKilled {
-		result.Waited, result.Error = time.Since(began).Milliseconds(), "the process is gone; its lock ends with the lease"
+	switch cause := context.Cause(ctx); {
+	case cause != nil && (r.Outcome == outcomeKilled || r.Outcome == outcomeFailed):
+		r.Outcome, r.Error = outcomeFailed, cause.Error()
+	case r.Outcome == outcomeKilled:
+		r.Error = "the process is gone; its lock ends with the lease"
 	}
-	if cause := context.Cause(ctx); cause != nil && result.Outcome == outcomeFailed {
-		result.Error = cause.Error()
+	if r.Outcome == outcomeKilled || r.Token == 0 {
+		r.Waited = inMS(time.Since(began))
+	} else if r.Held == 0 {
+		r.Held = inMS(time.Since(r.granted))
 	}
-	return result, nil
+	return r
 }
 
-func (i *instance) start(ctx context.Context, work time.Duration) (*process, error) {
+func (i *instance) start(ctx context.Context, work time.Duration, r *claimResult) (*process, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.processes) >= mostProcesses {
 		return nil, fmt.Errorf("%d requests wait for this instance already", mostProcesses)
 	}
-	p, err := i.launch(ctx, work)
+	j := job{
+		Name: fmt.Sprintf("%s of %s", r.Instance, i.site.Self), Access: i.site.Servers[0].access, Keys: keys{Prefix: prefix},
+		Lock: pageLock, Log: true, Lease: cmp.Or(i.site.lease, pageLease), Work: work,
+	}
+	p, err := startProcess(ctx, i.site.Worker, i.site.Env, j, r.hear)
 	if err == nil {
 		p.send(wordGo)
-		i.processes = append(i.processes, instanceProcess{process: p, PID: p.pid()})
+		i.processes = append(i.processes, p)
 	}
 	return p, err
 }
@@ -82,19 +78,18 @@ func (i *instance) start(ctx context.Context, work time.Duration) (*process, err
 func (i *instance) do(what string) (err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for n := range i.processes {
-		p := &i.processes[n]
+	for _, p := range i.processes {
 		switch what {
 		case "pause":
 			err = p.pause()
-			p.Paused = err == nil
+			p.Paused.Store(err == nil)
 		case "resume":
 			err = p.resume()
-			p.Paused = false
+			p.Paused.Store(false)
 		case "kill":
 			err = p.cmd.Process.Kill()
 		case wordCut, wordMend:
-			p.Cut = what == wordCut
+			p.Cut.Store(what == wordCut)
 			p.send(what) // the pipe keeps it if the process is paused
 		}
 		if errors.Is(err, os.ErrProcessDone) {
@@ -104,8 +99,8 @@ func (i *instance) do(what string) (err error) {
 	return err
 }
 
-// now returns the processes.
-func (i *instance) now() []instanceProcess {
+// Now returns the processes.
+func (i *instance) Now() []*process {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return slices.Clone(i.processes)
@@ -124,42 +119,61 @@ type claimResult struct {
 	Instance string `json:"instance"`
 	Outcome  string `json:"outcome"`
 	Token    uint64 `json:"token,omitempty"`
-	Waited   int64  `json:"waited_ms"`
-	Held     int64  `json:"held_ms"`
-	Write    string `json:"write,omitempty"` // "accepted" or "refused" by the ledger
+	Waited   ms     `json:"waited_ms"`
+	Held     ms     `json:"held_ms"`
+	Write    kind   `json:"write,omitempty"` // "accepted" or "refused" by the ledger
 	Error    string `json:"error,omitempty"`
+
+	granted time.Time
+}
+
+// hear learns the result from the messages of the process.
+func (r *claimResult) hear(_ context.Context, m message) {
+	switch m.Kind {
+	case held:
+		r.Token, r.Waited, r.granted = m.Token, inMS(m.Took), time.Now()
+	case wrote, refused:
+		r.Write = m.Kind
+	case lost:
+		r.Write = "" // that of the write that follows
+	case unlocked:
+		r.Outcome, r.Held, r.Error = outcomeDone, inMS(m.Took), m.Text
+		if m.Text != "" {
+			r.Outcome = outcomeLost
+		}
+	case failed:
+		r.Outcome, r.Error = outcomeFailed, m.Text
+	}
+}
+
+// status is that of the answer.
+func (r *claimResult) status() int {
+	switch r.Outcome {
+	case outcomeDone:
+		return http.StatusOK
+	case outcomeLost:
+		return http.StatusConflict
+	default:
+		return http.StatusServiceUnavailable
+	}
 }
 
 // String returns the result in a line.
 func (r *claimResult) String() string {
-	waited, heldFor := short(r.Waited), short(r.Held)
 	switch {
 	case r.Outcome == outcomeDone:
-		return fmt.Sprintf("%s waited %s for the lock, worked for %s (token %d), and gave it back.", r.Instance, waited, heldFor, r.Token)
+		return fmt.Sprintf("%s waited %s for the lock, worked for %s (token %d), and gave it back.", r.Instance, r.Waited, r.Held, r.Token)
 	case r.Outcome == outcomeLost:
-		text := fmt.Sprintf("%s waited %s for the lock (token %d) and lost it within %s.", r.Instance, waited, r.Token, heldFor)
+		text := fmt.Sprintf("%s waited %s for the lock (token %d) and lost it within %s.", r.Instance, r.Waited, r.Token, r.Held)
 		if r.Write != "" {
-			text += " It wrote nevertheless: " + r.Write + "."
+			text += fmt.Sprintf(" It wrote nevertheless: %s.", r.Write)
 		}
 		return text
 	case r.Outcome == outcomeKilled:
-		return fmt.Sprintf("%s was killed %s after it was asked for the lock: %s.", r.Instance, waited, r.Error)
+		return fmt.Sprintf("%s was killed %s after it was asked for the lock: %s.", r.Instance, r.Waited, r.Error)
 	case r.Token != 0:
-		return fmt.Sprintf("%s had the lock (token %d) for %s: %s.", r.Instance, r.Token, heldFor, r.Error)
+		return fmt.Sprintf("%s had the lock (token %d) for %s: %s.", r.Instance, r.Token, r.Held, r.Error)
 	default:
-		return fmt.Sprintf("%s did not get the lock within %s: %s.", r.Instance, waited, r.Error)
-	}
-}
-
-// short formats a time in ms.
-func short(ms int64) string {
-	d := time.Duration(ms) * time.Millisecond
-	switch {
-	case d < time.Second:
-		return fmt.Sprintf("%d ms", ms)
-	case d < time.Minute:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	default:
-		return d.Round(time.Second).String()
+		return fmt.Sprintf("%s did not get the lock within %s: %s.", r.Instance, r.Waited, r.Error)
 	}
 }

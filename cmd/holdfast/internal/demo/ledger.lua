@@ -3,18 +3,18 @@
 -- KEYS[1]  the ledger, a hash: token (the largest one seen), rows, last (who wrote)
 -- ARGV[1]  the writer's fencing token, decimal
 -- ARGV[2]  who writes
--- ARGV[3]  how long to keep the ledger, in ms
+-- ARGV[3]  how many seconds to keep the ledger
 --
--- Reply: {1, token} the row was written; {0, token seen} it was refused
+-- Reply: {'1', token} the row was written; {'0', token seen} it was refused
 local function smaller(a, b) -- of decimals that a Lua number may not hold exactly
   return #a < #b or (#a == #b and a < b)
 end
 
 local seen = redis.call('HGET', KEYS[1], 'token')
 if seen and smaller(ARGV[1], seen) then
-  return {0, seen}
+  return {'0', seen}
 end
 redis.call('HSET', KEYS[1], 'token', ARGV[1], 'last', ARGV[2])
 redis.call('HINCRBY', KEYS[1], 'rows', 1)
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return {1, ARGV[1]}
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return {'1', ARGV[1]}

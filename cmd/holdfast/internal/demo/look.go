@@ -2,9 +2,7 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,21 +11,28 @@ import (
 // samples is how often the lease of a held lock is read if the output is not a terminal.
 const samples = 6
 
-// look shows alice's lock unchanged in Redis, and how its lease is renewed.
+// look shows alice's lock unchanged in Redis, and how its lease is renewed. It does not read
+// the lock in another store.
 func (t *takeover) look(ctx context.Context) error {
 	if t.Locks.URL != "" {
-		return t.lookElsewhere(ctx)
-	}
-	fields, left, err := t.shop.lockRecord(ctx)
-	if err != nil {
+		t.printf("She keeps it for %s, and renews it meanwhile.", t.Look)
+		_, err := t.watchLease(ctx)
 		return err
 	}
 	lock := t.shop.keys.lock()
+	fields, err := t.shop.do(ctx, "HGETALL", lock)
+	if err != nil {
+		return err
+	}
+	left, err := t.shop.leaseLeft(ctx)
+	if err != nil {
+		return err
+	}
 	t.printf("")
 	t.printf("This is her lock in Redis:")
 	t.printf("    HGETALL %s", lock)
-	for _, owner := range slices.Sorted(maps.Keys(fields)) {
-		t.printf("        %s = %s      (alice's client : lock number = hold count)", owner, fields[owner])
+	for field := range slices.Chunk(fields, 2) {
+		t.printf("        %s = %s      (alice's client : lock number = hold count)", field[0], field[1])
 	}
 	t.printf("    PTTL %s", lock)
 	t.printf("        %d      (ms until it ends by itself)", left.Milliseconds())
@@ -45,33 +50,29 @@ func (t *takeover) look(ctx context.Context) error {
 	return nil
 }
 
-// lostEarly returns the error for a message or the end of alice while she should hold the
-// lock.
-func (t *takeover) lostEarly(m message, ok bool) error {
-	return errors.Join(t.alice.verify(m, ok), errors.New("alice lost her lock although she was not paused"))
-}
-
-// watchLease reads the lease again and again for the time Look, and returns what it read. On
-// a terminal it returns only the renewals, because the status line shows all of it.
-func (t *takeover) watchLease(ctx context.Context) ([]string, error) {
+// watchLease lets alice keep the lock for the time Look. Meanwhile it reads the lease in Redis
+// again and again, and returns what it read. On a terminal it returns only the renewals,
+// because the status line shows all of it.
+func (t *takeover) watchLease(ctx context.Context) (seen []string, err error) {
 	every := t.Look / samples
-	if t.live {
+	if t.Terminal {
 		every = min(every, 100*time.Millisecond)
 	}
 	if every <= 0 {
 		return nil, nil
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	var seen []string
+	tick := time.Tick(every)
 	last := t.lease
 	for end := time.Now().Add(t.Look); time.Now().Before(end); {
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case m, ok := <-t.alice.messages:
-			return nil, t.lostEarly(m, ok)
+		case m := <-t.alice.heard:
+			return nil, fmt.Errorf("alice lost her lock although she was not paused: %s", m.Text)
+		}
+		if t.Locks.URL != "" {
+			continue
 		}
 		left, err := t.shop.leaseLeft(ctx)
 		if err != nil {
@@ -82,7 +83,7 @@ func (t *takeover) watchLease(ctx context.Context) ([]string, error) {
 		switch {
 		case left > last:
 			seen = append(seen, fmt.Sprintf("renewed to %d", left.Milliseconds()))
-		case !t.live:
+		case !t.Terminal:
 			seen = append(seen, fmt.Sprint(left.Milliseconds()))
 		}
 		last = left

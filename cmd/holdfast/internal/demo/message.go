@@ -7,49 +7,38 @@ import (
 )
 
 // A process of the demo gets its job as one line of JSON on its standard input, so that a
-// password is not in the process list. Then it gets one word per line: "go", for a holder
-// "finish", for an instance "cut" and "mend". It answers with one message per line. It ends
-// when its input ends, so no process outlives the demo.
+// password is not in the process list. Then it gets one word per line. It answers with one
+// message per line. It ends when its input ends, so no process outlives the demo.
 const (
-	wordGo     = "go"
-	wordFinish = "finish"
-	wordCut    = "cut"  // cuts the network of an instance
-	wordMend   = "mend" // ends "cut"
+	wordGo   = "go"   // begins the job; to a holder that works it means that the work is done
+	wordCut  = "cut"  // cuts the network
+	wordMend = "mend" // ends "cut"
 )
 
-// job is what a process has to do.
+// job is what a process has to do: it simulates buyers, or takes the lock once and works.
 type job struct {
-	Role   role
 	Access access.Access
 	Locks  access.Access // the store of the locks; without a URL it is Access
 	Keys   keys
-	Name   string        // of the holder: "alice"
-	Buyers int           // how many buyers to simulate
-	Locked bool          // buyers: take the lock first
-	Lease  time.Duration // TTL of the locks
-	Work   time.Duration // instance: how long it works
-	Log    bool          // record the events of the locks in the event log
+	Lock   string        // the name of the lock
+	Lease  time.Duration // TTL of the lock
+	Log    bool          // record the events of the lock in the event log
+	Name   string        // for people: "alice"
+
+	Buyers int  // how many buyers to simulate
+	Locked bool // they take the lock first
+
+	Work time.Duration // for how long a holder works at most; 0 for buyers
+	Late bool          // the holder writes to the ledger only after it has lost the lock
 }
-
-type role string
-
-const (
-	roleBuyers  role = "buyers"  // many buyers, once
-	roleStaller role = "staller" // holds until the lock is lost, then writes nevertheless
-	roleHeir    role = "heir"    // waits for the lock, writes, holds until "finish"
-
-	roleInstance role = "instance" // takes the lock of the page, works, writes, releases it
-)
 
 // message is what a process reports.
 type message struct {
 	Kind  kind
-	Stock int64  `json:",omitempty"` // sold, soldOut: the stock that the buyer read
-	Token uint64 `json:",omitempty"` // held, wrote: the fencing token; refused: the largest that the ledger has seen
-	Lost  bool   `json:",omitempty"` // lost, unlocked: the error is holdfast.ErrLost
-	Text  string `json:",omitempty"` // failed, lost, unlocked: the error; touched: the key
-
-	Result *claimResult `json:",omitempty"` // answered
+	Stock int64         `json:",omitempty"` // sold, soldOut: the stock that the buyer read
+	Token uint64        `json:",omitempty"` // held, wrote: the fencing token; refused: the largest that the ledger has seen
+	Took  time.Duration `json:",omitempty"` // held: since the request; unlocked: since then
+	Text  string        `json:",omitempty"` // lost, unlocked, failed, died: the error; touched: the key
 }
 
 type kind string
@@ -59,12 +48,12 @@ const (
 	sold     kind = "sold"     // a buyer bought
 	soldOut  kind = "sold out" // a buyer came too late
 	held     kind = "held"     // a holder has the lock
-	lost     kind = "lost"     // a holder's context ended
-	wrote    kind = "wrote"    // the ledger accepted a holder's write
+	lost     kind = "lost"     // a holder has noticed that it lost the lock
+	wrote    kind = "accepted" // the ledger accepted a holder's write
 	refused  kind = "refused"  // the ledger refused it
-	unlocked kind = "unlocked" // a holder called Unlock
-	answered kind = "answered" // an instance has released its lock, or does not hold it any more
-	touched  kind = "touched"  // the library is going to use a key
-	failed   kind = "failed"   // an error that the demo does not show on purpose
-	done     kind = "done"     // the last message
+	unlocked kind = "unlocked" // a holder called Unlock; with an error, which is then ErrLost
+	touched  kind = "touched"  // the process is going to use a key
+	done     kind = "done"     // the last message, after success
+	failed   kind = "failed"   // the last message, after an error that the demo does not show on purpose
+	died     kind = "died"     // the process has ended without a last message
 )

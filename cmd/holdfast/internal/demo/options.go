@@ -35,12 +35,16 @@ type Options struct {
 }
 
 const (
-	defaultLease = 1500 * time.Millisecond
 	maxBuyers    = 10_000
 	maxProcesses = 64
+
+	// defaultLease and leaseElsewhere are the lease of the lock whose holder is paused, in
+	// Redis and in other stores. Some of these keep only whole seconds, and at least two.
+	defaultLease   = 1500 * time.Millisecond
+	leaseElsewhere = 2 * time.Second
 )
 
-// Check returns an error if an option is not valid.
+// Check returns an error if a number is not valid.
 func (o *Options) Check() error {
 	switch {
 	case o.Items < 1:
@@ -55,8 +59,6 @@ func (o *Options) Check() error {
 		return fmt.Errorf("timeout of %s: it must be positive", o.Timeout)
 	case o.Look < 0:
 		return fmt.Errorf("look of %s: it must not be negative", o.Look)
-	case len(o.Worker) == 0:
-		return errors.New("no command to start the buyers with")
 	}
 	return nil
 }

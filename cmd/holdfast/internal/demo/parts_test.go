@@ -13,9 +13,9 @@ func plain(_ style, text string) string { return text }
 
 func TestTable(t *testing.T) {
 	got := table([]result{
-		{round: "1  without a lock", buyers: 60, items: 10, sold: 60, took: 41 * time.Millisecond, verdict: "oversold, as it must"},
-		{round: "2  with a lock", buyers: 60, items: 10, sold: 10, took: 1234 * time.Millisecond, verdict: "exact"},
-		{round: "3  paused holder", buyers: 2, items: 1, sold: 2, took: 2 * time.Second, verdict: "stale write refused", missed: []string{"no"}},
+		{round: "1  without a lock", outcome: outcome{buyers: 60, items: 10, sold: 60, took: 41 * time.Millisecond}, verdict: "oversold, as it must"},
+		{round: "2  with a lock", outcome: outcome{buyers: 60, items: 10, sold: 10, took: 1234 * time.Millisecond}, verdict: "exact"},
+		{round: "3  paused holder", outcome: outcome{buyers: 2, items: 1, sold: 2, took: 2 * time.Second}, verdict: "stale write refused", missed: []string{"no"}},
 	}, plain)
 	want := strings.TrimPrefix(`
 round              buyers  items   sold  oversold     time  verdict
@@ -29,7 +29,7 @@ round              buyers  items   sold  oversold     time  verdict
 }
 
 func TestARaceWithALockIsJudged(t *testing.T) {
-	good := outcome{tokens: []uint64{3, 5, 9}, soldOut: 2}
+	good := outcome{items: 3, tokens: []uint64{3, 5, 9}, soldOut: 2}
 	for _, c := range []struct {
 		name   string
 		spoil  func(*outcome)
@@ -47,8 +47,9 @@ func TestARaceWithALockIsJudged(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := good
 			c.spoil(&o)
-			r := result{items: 3, sold: len(o.tokens)}
-			o.check(&r)
+			o.sold = len(o.tokens)
+			r := result{outcome: o}
+			r.checkLocked()
 			got := strings.Join(r.missed, "; ")
 			if (c.missed == "") != (got == "") || !strings.Contains(got, c.missed) {
 				t.Fatalf("got %q, want %q", got, c.missed)
@@ -63,11 +64,12 @@ func TestLedgerRefusesSmallerTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	shop, err := openShop(t.Context(), access.Access{URL: server.URL()}, newKeys("test"))
+	conn, err := access.Access{URL: server.URL()}.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer shop.close()
+	defer conn.Close()
+	shop := newShop(conn, keys{Prefix: "holdfast-demo:test:"})
 	for _, c := range []struct {
 		token, seen uint64
 		accepted    bool
@@ -88,13 +90,13 @@ func TestLedgerRefusesSmallerTokens(t *testing.T) {
 			t.Errorf("token %d: got %v, seen %d; want %v, seen %d", c.token, accepted, seen, c.accepted, c.seen)
 		}
 	}
-	if rows, _, err := shop.ledgerRows(t.Context()); err != nil || rows != 4 {
+	if rows, err := shop.number(t.Context(), "HGET", shop.keys.ledger(), "rows"); err != nil || rows != 4 {
 		t.Errorf("got %d rows, %v; want the 4 that were accepted", rows, err)
 	}
 }
 
 func TestCheck(t *testing.T) {
-	good := Options{Buyers: 2, Items: 1, Processes: 1, Timeout: 1, Worker: []string{"x"}}
+	good := Options{Buyers: 2, Items: 1, Processes: 1, Timeout: 1}
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +108,6 @@ func TestCheck(t *testing.T) {
 		"many buyers":     func(o *Options) { o.Buyers = maxBuyers + 1 },
 		"no timeout":      func(o *Options) { o.Timeout = 0 },
 		"negative look":   func(o *Options) { o.Look = -1 },
-		"no worker":       func(o *Options) { o.Worker = nil },
 	} {
 		o := good
 		spoil(&o)
@@ -121,16 +122,16 @@ func TestPasswordsAreNotShown(t *testing.T) {
 		access access.Access
 		cli    string
 	}{
-		{access.Access{URL: "redis://127.0.0.1:1234"}, "redis-cli -p 1234"},
+		{access.Access{URL: "redis://127.0.0.1:1234"}, "redis-cli -u redis://127.0.0.1:1234"},
 		{
 			access.Access{URL: "redis://app:secret@db.example:6380/2"},
-			"redis-cli -h db.example -p 6380 -n 2 --user app --askpass",
+			"redis-cli -u redis://db.example:6380/2 --user app --askpass",
 		},
-		{access.Access{URL: "rediss://:secret@db.example"}, "redis-cli -h db.example --tls --askpass"},
+		{access.Access{URL: "rediss://:secret@db.example"}, "redis-cli -u rediss://db.example --askpass"},
 		{access.Access{URL: "unix:///run/redis.sock"}, "redis-cli -s /run/redis.sock"},
 		{
 			access.Access{URL: "rediss://app@db.example", Username: "me", Password: "secret", CACert: "ca.pem", Cert: "c.pem", Key: "k.pem", ServerName: "n", Insecure: true},
-			"redis-cli -h db.example --tls --user me --cacert ca.pem --cert c.pem --key k.pem --sni n --insecure --askpass",
+			"redis-cli -u rediss://db.example --user me --cacert ca.pem --cert c.pem --key k.pem --sni n --insecure --askpass",
 		},
 	} {
 		if got := redisCLI(c.access); got != c.cli {
@@ -159,7 +160,7 @@ func TestScreenRewritesOnlyOnATerminal(t *testing.T) {
 		{true, "\r\x1b[K  1 of 2\r\x1b[K  2 of 2\r\x1b[K  said\n"},
 	} {
 		var b strings.Builder
-		s := screen{out: &b, live: c.live}
+		s := demo{Options: Options{Out: &b, Terminal: c.live}}
 		s.status("1 of %d", 2)
 		s.status("2 of %d", 2)
 		s.printf("said")

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,26 +18,59 @@ const goodbye = 2 * time.Second
 
 // process is a process that the demo has started.
 type process struct {
-	name     string
-	cmd      *exec.Cmd
-	cancel   context.CancelFunc
-	stdin    io.WriteCloser
-	note     func(key string) // gets the keys that the library uses there
-	messages chan message     // closed when the process is gone
-	err      error            // the error with which it ended; read it after messages is closed
+	name   string
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
+	stdin  io.WriteCloser
+	heard  chan message  // for expect; only start of a demo sets it
+	gone   chan struct{} // closed when the process has ended and all of its messages were heard
+
+	Paused, Cut atomic.Bool // the faults that an instance has now, for the page
 }
 
-// start starts a process of the rounds and sends it its job, as startProcess does.
-func (d *demo) start(ctx context.Context, j job) (*process, error) {
-	j.Access, j.Locks, j.Keys, j.Log = d.access, d.Locks, d.shop.keys, d.log
-	return startProcess(ctx, d.Worker, d.Env, j, d.used.add)
+// start starts a process of the rounds, as startProcess does. All its messages, except those
+// for the demo itself, go to the channel heard.
+func (d *demo) start(ctx context.Context, j job, heard chan message) (*process, error) {
+	j.Access, j.Locks, j.Keys, j.Lock, j.Log = d.Access, d.Locks, d.shop.keys, d.nameOfLock(), d.log
+	p, err := startProcess(ctx, d.Worker, d.Env, j, func(ctx context.Context, m message) {
+		switch m.Kind {
+		case touched:
+			d.used.Store(m.Text, true)
+			return
+		case failed, died:
+			m.Text = j.Name + ": " + m.Text
+		}
+		select {
+		case heard <- m:
+		case <-ctx.Done(): // the demo ends the process, and reads no more
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.heard = heard
+	d.processes = append(d.processes, p)
+	return p, nil
 }
 
-// startProcess starts a process and sends it its job. note gets the keys that the library
-// uses there. The process ends with ctx. The caller must call end.
-func startProcess(ctx context.Context, command, env []string, j job, note func(key string)) (*process, error) {
+// endProcesses ends all processes of a round.
+func (d *demo) endProcesses() {
+	for _, p := range d.processes {
+		p.cancel() // all of them at once, then wait for each
+	}
+	for _, p := range d.processes {
+		<-p.gone
+	}
+	d.processes = nil
+}
+
+// startProcess starts a process and sends it its job. It calls hear for each message, one
+// after the other, with a context that ends when the process shall end. The process ends with
+// ctx or after its last message, and is killed if that takes longer than goodbye. The caller
+// must call cancel, and wait for gone.
+func startProcess(ctx context.Context, command, env []string, j job, hear func(context.Context, message)) (*process, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &process{name: j.Name, cancel: cancel, note: note, messages: make(chan message)}
+	p := &process{name: j.Name, cancel: cancel, gone: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
 	p.cmd.Env = env
 	p.cmd.SysProcAttr = ownGroup()
@@ -49,13 +85,11 @@ func startProcess(ctx context.Context, command, env []string, j job, note func(k
 		return nil, fmt.Errorf("start %s: %w", j.Name, err)
 	}
 	go func() {
-		defer close(p.messages)
-		p.listen(stdout)
-		if err := p.cmd.Wait(); err != nil && ctx.Err() == nil {
-			p.err = fmt.Errorf("%s: %w", p.name, err)
-			if text := bytes.TrimSpace(complaints.Bytes()); len(text) > 0 {
-				p.err = fmt.Errorf("%w: %s", p.err, text)
-			}
+		defer close(p.gone)
+		complete := p.listen(stdout, func(m message) { hear(ctx, m) })
+		_ = p.cmd.Wait()
+		if !complete && ctx.Err() == nil {
+			hear(ctx, message{Kind: died, Text: fmt.Sprintf("ended early with %s: %s", p.cmd.ProcessState, bytes.TrimSpace(complaints.Bytes()))})
 		}
 	}()
 	_ = json.NewEncoder(p.stdin).Encode(j) // an error is ignored, as in send
@@ -72,25 +106,25 @@ func (p *process) launch() (stdout io.Reader, err error) {
 	return stdout, p.cmd.Start()
 }
 
-// listen sends the messages of the process to the channel messages until its output ends. The
-// receiver must read all of them; end reads those that nobody else reads.
-func (p *process) listen(stdout io.Reader) {
+// listen calls hear for the messages of the process until its output ends. It reports whether
+// the last message was among them: after it the process has nothing more to do.
+func (p *process) listen(stdout io.Reader, hear func(message)) (complete bool) {
 	messages := json.NewDecoder(stdout)
 	for {
 		var m message
 		if messages.Decode(&m) != nil {
 			_, _ = io.Copy(io.Discard, stdout) // the process must not block, whatever it prints
-			return
+			return complete
 		}
-		if m.Kind == touched {
-			p.note(m.Text)
-			continue
+		if m.Kind == done || m.Kind == failed {
+			complete = true
+			_ = p.stdin.Close()
 		}
-		p.messages <- m
+		hear(m)
 	}
 }
 
-// send sends a word. It ignores an error: the process has ended, and next returns why.
+// send sends a word. It ignores an error: the process has ended, and a message reports why.
 func (p *process) send(word string) { _, _ = fmt.Fprintln(p.stdin, word) }
 
 // askToEnd closes the input of the process, which then ends. It first resumes the process,
@@ -100,48 +134,27 @@ func (p *process) askToEnd() error {
 	return p.stdin.Close()
 }
 
-// end ends the process, and waits until it has ended. If the process takes longer than
-// goodbye, it is killed.
-func (p *process) end() {
-	p.cancel()
-	for range p.messages { // no other goroutine reads them any more
-	}
-}
-
-// next returns the next message. It returns an error if the process has failed or ended.
-func (p *process) next(ctx context.Context) (message, error) {
-	select {
-	case m, ok := <-p.messages:
-		if !ok && ctx.Err() != nil { // the end of ctx has ended it
+// expect returns the next message of p. It returns an error if the process has failed, or if
+// the message is not of one of the kinds.
+func (d *demo) expect(ctx context.Context, p *process, want ...kind) (m message, err error) {
+	asked := time.Now()
+	for tick := time.Tick(100 * time.Millisecond); m.Kind == ""; {
+		select {
+		case m = <-p.heard:
+		case <-tick:
+			d.status("waiting for %s, %s", p.name, time.Since(asked).Round(100*time.Millisecond))
+		case <-ctx.Done():
 			return m, context.Cause(ctx)
 		}
-		return m, p.verify(m, ok)
-	case <-ctx.Done():
-		return message{}, context.Cause(ctx)
 	}
-}
-
-// verify returns an error if m is a failure, or if ok is false: the process has ended.
-func (p *process) verify(m message, ok bool) error {
 	switch {
-	case !ok && p.err != nil:
-		return p.err
-	case !ok:
-		return fmt.Errorf("%s ended early", p.name)
-	case m.Kind == failed:
-		return fmt.Errorf("%s: %s", p.name, m.Text)
+	case m.Kind == failed, m.Kind == died:
+		return m, errors.New(m.Text)
+	case !slices.Contains(want, m.Kind):
+		return m, fmt.Errorf("%s said %q, want %q", p.name, m.Kind, want)
 	}
-	return nil
+	return m, nil
 }
 
-// expect returns the next message, and an error if it is not of the kind want.
-func (p *process) expect(ctx context.Context, want kind) (message, error) {
-	m, err := p.next(ctx)
-	if err == nil && m.Kind != want {
-		err = fmt.Errorf("%s said %q, want %q", p.name, m.Kind, want)
-	}
-	return m, err
-}
-
-// pid returns the process ID.
-func (p *process) pid() int { return p.cmd.Process.Pid }
+// PID returns the process ID.
+func (p *process) PID() int { return p.cmd.Process.Pid }

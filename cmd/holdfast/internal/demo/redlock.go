@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -24,19 +25,14 @@ const (
 	raceLimit = 20 * time.Second
 )
 
-// redlock lets workers race for a lock that a majority of the servers has to grant.
-type redlock struct {
-	servers servers
-	round   int
-}
-
-// race is the result of a race. Times are in ms.
+// race is the result of a race of workers for a lock that a majority of the servers has to
+// grant. Times are in ms.
 type race struct {
 	Round    int         `json:"round"`
 	Running  bool        `json:"running"`  // always false: the answer is sent at the end
 	Workers  []raceEntry `json:"workers"`  // in the order in which they got the lock, those without it last
 	Overlaps int         `json:"overlaps"` // how often two of them held it at once
-	Took     int64       `json:"took_ms"`
+	Took     ms          `json:"took_ms"`
 
 	places, inside, overlaps atomic.Int64
 }
@@ -45,7 +41,7 @@ type race struct {
 type raceEntry struct {
 	Name   string   `json:"name"`
 	Place  int      `json:"place,omitempty"` // 1 for the first
-	Waited int64    `json:"waited_ms"`
+	Waited ms       `json:"waited_ms"`
 	Votes  []string `json:"votes"` // of each server: granted, refused or failed
 	Error  string   `json:"error,omitempty"`
 }
@@ -73,55 +69,54 @@ func (v *voter) Try(ctx context.Context, c driver.Claim) (out driver.Outcome, er
 	return out, err
 }
 
-// run runs a race and returns how it ended. There is one race at a time.
-func (r *redlock) run(ctx context.Context) *race {
+// race runs a race and returns its result. There is one race at a time.
+func (all servers) race(ctx context.Context, round int) *race {
 	ctx, cancel := context.WithTimeoutCause(ctx, raceLimit, fmt.Errorf("no majority within %s", raceLimit))
 	defer cancel()
-	r.round++
-	now := &race{Round: r.round, Workers: make([]raceEntry, racers)}
+	r := &race{Round: round, Workers: make([]raceEntry, racers)}
 	began := time.Now()
-	log := audit.New(r.servers[0].backend, nil) // in the server that the dashboard shows
-	var all sync.WaitGroup
-	for i := range now.Workers {
-		all.Go(func() { r.compete(ctx, fmt.Sprintf("worker %d", i+1), log.Observe, now, &now.Workers[i]) })
+	log := audit.New(all[0].backend, nil) // in the server that the dashboard shows
+	var workers sync.WaitGroup
+	for i := range r.Workers {
+		r.Workers[i].Name = fmt.Sprintf("worker %d", i+1)
+		workers.Go(func() { all.compete(ctx, log.Observe, r, &r.Workers[i]) })
 	}
-	all.Wait()
-	now.Overlaps, now.Took = int(now.overlaps.Load()), time.Since(began).Milliseconds()
-	slices.SortFunc(now.Workers, func(a, b raceEntry) int {
+	workers.Wait()
+	r.Overlaps, r.Took = int(r.overlaps.Load()), inMS(time.Since(began))
+	slices.SortFunc(r.Workers, func(a, b raceEntry) int {
 		return cmp.Compare(cmp.Or(a.Place, racers+1), cmp.Or(b.Place, racers+1))
 	})
 	last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer stop()
 	_ = log.Flush(last) // entries that cannot be written are missing
-	for _, s := range r.servers {
-		_ = s.shop.keepFor(last, tokenCounter) // if the server is unreachable, the key stays
+	for _, s := range all {
+		_ = s.shop.keepFor(last, s.shop.keys.counter()) // if the server is unreachable, the key stays
 	}
-	return now
+	return r
 }
 
 // compete runs one worker, and records its result in e.
-func (r *redlock) compete(ctx context.Context, name string, observe func(context.Context, holdfast.Event), now *race, e *raceEntry) {
+func (all servers) compete(ctx context.Context, observe func(context.Context, holdfast.Event), r *race, e *raceEntry) {
 	var members []driver.Backend
-	for _, s := range r.servers {
+	for _, s := range all {
 		members = append(members, &voter{Backend: s.backend, server: s})
 	}
-	e.Name = name
 	majority, err := quorum.New(members, nil)
 	if err != nil {
 		e.Error = err.Error()
 		return
 	}
-	locker := holdfast.New(majority, &holdfast.Options{TTL: pageLease, Note: name, Observe: observe})
+	locker := holdfast.New(majority, &holdfast.Options{TTL: pageLease, Note: e.Name, Observe: observe})
 	began := time.Now()
 	lock, err := locker.Lock(ctx, "redlock")
-	e.Waited = time.Since(began).Milliseconds()
+	e.Waited = inMS(time.Since(began))
 	if err == nil {
-		e.Place = int(now.places.Add(1))
-		if now.inside.Add(1) > 1 {
-			now.overlaps.Add(1)
+		e.Place = int(r.places.Add(1))
+		if r.inside.Add(1) > 1 {
+			r.overlaps.Add(1)
 		}
 		retry.Sleep(lock.Context(ctx), raceWork)
-		now.inside.Add(-1)
+		r.inside.Add(-1)
 		err = cmp.Or(lock.Err(), lock.Unlock())
 	}
 	for _, m := range members { // all servers have answered by now
@@ -135,6 +130,9 @@ func (r *redlock) compete(ctx context.Context, name string, observe func(context
 	}
 }
 
+// status is that of the answer.
+func (r *race) status() int { return http.StatusOK }
+
 // String returns the places, a line for each worker.
 func (r *race) String() string {
 	var b strings.Builder
@@ -145,7 +143,7 @@ func (r *race) String() string {
 			continue
 		}
 		granted := strings.Count(strings.Join(w.Votes, " "), "granted")
-		fmt.Fprintf(&b, "\n  %d. %s, after %s, granted by %d of %d", w.Place, w.Name, short(w.Waited), granted, len(w.Votes))
+		fmt.Fprintf(&b, "\n  %d. %s, after %s, granted by %d of %d", w.Place, w.Name, w.Waited, granted, len(w.Votes))
 		if w.Error != "" {
 			fmt.Fprintf(&b, ": %s", w.Error)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 )
@@ -23,28 +24,38 @@ type sale struct {
 	Sold    int    `json:"sold"`
 	SoldOut int    `json:"told_sold_out"`
 	Stock   int64  `json:"stock"` // at the end, as Redis has it
-	Took    int64  `json:"took_ms"`
+	Took    ms     `json:"took_ms"`
 	Error   string `json:"error,omitempty"`
 }
 
 // sell runs a sale, like a round of the demo on the terminal. The caller sets Locked, Buyers
 // and Items of now. sell returns now with the result.
 func (s *site) sell(ctx context.Context, now sale) sale {
-	first := s.servers[0]
-	shop := newShop(first.shop.conn, keys{Prefix: prefix, Below: "shop:" + strings.ToLower(rand.Text()[:6]) + ":"})
+	ctx, cancel := context.WithTimeoutCause(ctx, saleLimit, fmt.Errorf("the sale took longer than %s", saleLimit))
+	defer cancel()
+	first := s.Servers[0]
+	shop := newShop(first.conn, keys{Prefix: prefix, Below: "shop:" + strings.ToLower(rand.Text()[:6]) + ":"})
 	d := &demo{
-		Options: Options{Buyers: now.Buyers, Items: now.Items, Processes: 3, Timeout: 3 * saleLimit, Worker: s.Worker, Env: s.Env},
-		access:  first.access, log: true, shop: shop, screen: screen{out: io.Discard},
+		Options: Options{Access: first.access, Buyers: now.Buyers, Items: now.Items, Processes: 3, Out: io.Discard, Worker: s.Worker, Env: s.Env},
+		log:     true, shop: shop,
 	}
-	o, err := d.race(ctx, "the sale", now.Locked)
-	now.Sold, now.SoldOut, now.Stock, now.Took = len(o.tokens), o.soldOut, o.stock, o.took.Milliseconds()
+	o, err := d.race(ctx, now.Locked)
+	now.Sold, now.SoldOut, now.Stock, now.Took = o.sold, o.soldOut, o.stock, inMS(o.took)
 	last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer stop()
-	if err = errors.Join(err, shop.sweep(last), shop.keepFor(last, tokenCounter)); err != nil {
+	if err = errors.Join(err, shop.sweep(last), shop.keepFor(last, shop.keys.counter())); err != nil {
 		now.Error = err.Error()
 	}
 	now.Over = err == nil
 	return now
+}
+
+// status is that of the answer.
+func (s sale) status() int {
+	if s.Error != "" {
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
 }
 
 // String returns the result in a line.

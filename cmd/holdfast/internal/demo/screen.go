@@ -4,52 +4,44 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
-// screen prints text for people. Only one goroutine may use it. It ignores errors of the
-// writer: nobody reads the output then.
-type screen struct {
-	out   io.Writer
-	live  bool // the last line can be rewritten
-	color bool
-	dirty bool // the last line is a status line, which must be erased
-}
+// The methods below print text for people. Only one goroutine may use them. They ignore errors
+// of Out: nobody reads the output then.
 
 // heading prints a title with an empty line before it.
-func (s *screen) heading(format string, args ...any) {
-	s.wipe()
-	fmt.Fprintf(s.out, "\n%s\n", s.paint(bold, fmt.Sprintf(format, args...)))
-}
+func (d *demo) heading(title string) { d.print("\n" + d.paint(bold, title) + "\n") }
 
 // printf prints a line.
-func (s *screen) printf(format string, args ...any) {
-	s.wipe()
+func (d *demo) printf(format string, args ...any) {
+	d.wipe()
 	if format != "" {
 		format = "  " + format
 	}
-	fmt.Fprintf(s.out, format+"\n", args...)
+	fmt.Fprintf(d.Out, format+"\n", args...)
 }
 
 // print prints lines as they are.
-func (s *screen) print(text string) {
-	s.wipe()
-	_, _ = io.WriteString(s.out, text)
+func (d *demo) print(text string) {
+	d.wipe()
+	_, _ = io.WriteString(d.Out, text)
 }
 
 // status shows a line that the next line replaces. If lines cannot be replaced, it prints
 // nothing.
-func (s *screen) status(format string, args ...any) {
-	if !s.live {
+func (d *demo) status(format string, args ...any) {
+	if !d.Terminal {
 		return
 	}
-	fmt.Fprintf(s.out, "\r\x1b[K  "+format, args...)
-	s.dirty = true
+	fmt.Fprintf(d.Out, "\r\x1b[K  "+format, args...)
+	d.dirty = true
 }
 
-func (s *screen) wipe() {
-	if s.dirty {
-		_, _ = io.WriteString(s.out, "\r\x1b[K")
-		s.dirty = false
+func (d *demo) wipe() {
+	if d.dirty {
+		_, _ = io.WriteString(d.Out, "\r\x1b[K")
+		d.dirty = false
 	}
 }
 
@@ -57,13 +49,12 @@ type style string
 
 const (
 	bold  style = "1"
-	dim   style = "2"
 	red   style = "31"
 	green style = "32"
 )
 
-func (s *screen) paint(how style, text string) string {
-	if !s.color {
+func (d *demo) paint(how style, text string) string {
+	if !d.Color {
 		return text
 	}
 	return "\x1b[" + string(how) + "m" + text + "\x1b[0m"
@@ -74,4 +65,21 @@ func bar(part, whole float64) string {
 	const width = 24
 	n := min(max(int(part/whole*width+0.5), 0), width)
 	return "[" + strings.Repeat("#", n) + strings.Repeat(".", width-n) + "]"
+}
+
+// ms is a duration in milliseconds.
+type ms int64
+
+func inMS(d time.Duration) ms { return ms(d.Milliseconds()) }
+
+// String returns the duration for people.
+func (d ms) String() string {
+	switch {
+	case d == 0:
+		return "less than 1 ms"
+	case d < 10_000:
+		return fmt.Sprintf("%d ms", int64(d))
+	default:
+		return fmt.Sprintf("%.1f s", float64(d)/1000)
+	}
 }

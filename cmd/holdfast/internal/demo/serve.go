@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,16 +39,10 @@ type PageOptions struct {
 	lease time.Duration // of the lock that the instances take
 }
 
-// Check returns an error if an option is not valid.
+// Check returns an error if the number of servers is not valid.
 func (o *PageOptions) Check() error {
-	if _, _, err := net.SplitHostPort(o.Listen); err != nil {
-		return fmt.Errorf("--listen: %w; use host:port, as 127.0.0.1:7071", err)
-	}
-	switch n := len(o.Access); {
-	case n > 9 || n > 1 && n%2 == 0:
+	if n := len(o.Access); n > 9 || n > 1 && n%2 == 0 {
 		return fmt.Errorf("%d stores: give one, or an odd number up to 9 for Redlock", n)
-	case len(o.Worker) == 0:
-		return errors.New("no command to start the instances with")
 	}
 	return nil
 }
@@ -58,9 +51,6 @@ func (o *PageOptions) Check() error {
 // It leaves no process behind, and no lock held. It returns an error if it cannot listen or
 // a server cannot be reached.
 func Serve(ctx context.Context, o PageOptions) error {
-	if err := o.Check(); err != nil {
-		return err
-	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
@@ -78,19 +68,18 @@ func Serve(ctx context.Context, o PageOptions) error {
 // site is the dashboard and the scenes.
 type site struct {
 	PageOptions
-	self      string // host:port
+	Self      string // host:port
 	loopback  bool
-	servers   servers
+	Servers   servers
 	dashboard *dash.Dashboard
-	instances [2]*instance
-	redlock   *redlock
-	racing    sync.Mutex
-	selling   [2]sync.Mutex // without the lock, with it
+	Instances [2]*instance
+	round     int // of Redlock
 
 	life context.Context // ends with the site; its cause is errEnding
 	end  context.CancelCauseFunc
 	all  sync.WaitGroup // the goroutines that the site has started
 
+	busy    sync.Map // the actions that run and of which one runs at a time
 	results sync.Map // of the page's actions: the text of the last result, by the name of the action
 }
 
@@ -99,21 +88,15 @@ func openSite(ctx context.Context, o PageOptions, addr net.Addr) (*site, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &site{PageOptions: o, self: addr.String(), servers: all, redlock: &redlock{servers: all}}
+	s := &site{PageOptions: o, Self: addr.String(), Servers: all}
 	if tcp, ok := addr.(*net.TCPAddr); ok {
 		s.loopback = tcp.IP.IsLoopback()
 	}
 	s.dashboard = dash.Handler(admin.New(all[0].backend), &dash.Options{Store: all[0].Name, Link: dash.Link{Title: "Demo", Address: "demo"}})
 	s.life, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
 	s.all.Go(func() { _ = s.dashboard.Watch(s.life) }) // also while no browser is open
-	for n := range s.instances {
-		s.instances[n] = &instance{number: n + 1, launch: func(ctx context.Context, work time.Duration) (*process, error) {
-			j := job{
-				Role: roleInstance, Name: fmt.Sprintf("instance %d of %s", n+1, s.self), Access: all[0].access, Keys: keys{Prefix: prefix},
-				Log: true, Lease: cmp.Or(o.lease, pageLease), Work: work,
-			}
-			return startProcess(ctx, o.Worker, o.Env, j, func(string) {})
-		}}
+	for n := range s.Instances {
+		s.Instances[n] = &instance{site: s, number: n + 1}
 	}
 	return s, nil
 }
@@ -123,7 +106,7 @@ func (s *site) close() {
 	s.end(errEnding)
 	s.all.Wait()
 	s.dashboard.Close()
-	s.servers.close()
+	s.Servers.close()
 }
 
 // serve answers requests until ctx ends.
@@ -133,51 +116,38 @@ func (s *site) serve(ctx context.Context, listener net.Listener) error {
 		ErrorLog:    slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // broken connections
 		BaseContext: func(net.Listener) context.Context { return s.life },    // its end ends waiting requests
 	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	select {
-	case err := <-failed:
+	s.all.Go(func() {
+		<-s.life.Done()
+		last, cancel := context.WithTimeout(context.WithoutCancel(s.life), goodbye+time.Second)
+		defer cancel()
+		if server.Shutdown(last) != nil {
+			server.Close()
+		}
+	})
+	stop := context.AfterFunc(ctx, func() { s.end(errEnding) })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
-	case <-ctx.Done():
 	}
-	s.end(errEnding)
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye+time.Second)
-	defer cancel()
-	if server.Shutdown(last) != nil {
-		server.Close()
-	}
-	<-failed
 	return nil
 }
 
 // introduce says where the page is, and how to use it without a browser.
 func (s *site) introduce(out io.Writer) {
-	at := "http://" + s.self
+	at, again := "http://"+s.Self, "holdfast demo --serve --listen 127.0.0.1:7072"
 	fmt.Fprintf(out, "Holdfast demo: open %s/demo in a browser. Ctrl-C ends it.\n\n", at)
-	for _, n := range s.servers {
+	for _, n := range s.Servers {
 		what := "Redis"
 		if n.StandIn != nil {
 			what = standin.Banner
 		}
 		fmt.Fprintf(out, "  %s: %s\n", what, n.Name)
+		again += " --url " + n.Name
 	}
 	fmt.Fprintf(out, "\nPlain clients work too:\n")
 	fmt.Fprintf(out, "  curl -X POST '%s/lock1?work=2s' & curl -X POST '%s/lock2?work=2s'\n", at, at)
-	fmt.Fprintf(out, "\nA second server that shares the locks:\n  %s\n", s.second())
+	fmt.Fprintf(out, "\nA second server that shares the locks:\n  %s\n", again)
 	if !s.loopback {
-		fmt.Fprintf(out, "\nEverybody who reaches %s can use this page. It is meant for your own machine.\n", s.self)
+		fmt.Fprintf(out, "\nEverybody who reaches %s can use this page. It is meant for your own machine.\n", s.Self)
 	}
-}
-
-// second returns the command line of another page that shares the locks. It has no password.
-// Stand-ins that were added to a given server are left out: they are only for the Redlock of
-// this page.
-func (s *site) second() string {
-	text := "holdfast demo --serve --listen 127.0.0.1:7072"
-	for _, n := range s.servers {
-		if n.StandIn == nil || len(s.Access) == 0 {
-			text += " --url " + n.Name
-		}
-	}
-	return text
 }

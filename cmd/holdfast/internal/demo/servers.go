@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -10,40 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
 // prefix begins the names of all keys of the page. Its hash tag keeps them in one slot of a
 // cluster, which then has one counter of tokens for them.
 const prefix = "{holdfast-demo}:"
 
-// tokenCounter is the key of the fencing tokens, see docs/redis.md. A program in production
-// keeps it forever. Here it expires, and begins again at the clock of the server.
-const tokenCounter = prefix + "holdfast:token"
-
-var errCut = errors.New("the network is cut")
-
-// network is a connection that can be cut: then each new command fails. A command that was
-// sent before still gets its answer.
-type network struct {
-	redishold.Conn
-	cut *atomic.Bool
-}
-
-// Do runs calls. While the network is cut, each result has errCut.
-func (n network) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
-	if !n.cut.Load() {
-		return n.Conn.Do(ctx, calls...)
-	}
-	results := make([]redishold.Result, len(calls))
-	for i := range results {
-		results[i].Err = errCut
-	}
-	return results
-}
-
 // server is one Redis of the page.
 type server struct {
 	access  access.Access
+	conn    *rueidisconn.Conn
 	backend *redishold.Backend
 	shop    *shop
 	Name    string          // its URL without the password
@@ -65,28 +41,41 @@ func openServers(ctx context.Context, given []access.Access) (all servers, err e
 		s := &server{}
 		all = append(all, s)
 		if n < len(given) {
-			s.access, s.Name = given[n], redisurl.Redacted(given[n].URL)
+			s.access = given[n]
 		} else {
 			if s.StandIn, err = standin.Start(); err != nil {
 				return all, err
 			}
-			s.access.URL, s.Name = s.StandIn.URL(), s.StandIn.URL()
+			s.access.URL = s.StandIn.URL()
 		}
-		if s.shop, err = openShop(ctx, s.access, keys{Prefix: prefix}); err != nil {
+		s.Name = redisurl.Redacted(s.access.URL)
+		if s.conn, err = s.access.Open(ctx); err != nil {
 			return all, fmt.Errorf("%s: %w", s.Name, err)
 		}
-		s.backend = redishold.New(s.shop.conn, &redishold.Options{KeyPrefix: prefix})
+		s.shop = newShop(s.conn, keys{Prefix: prefix})
+		s.backend = redishold.New(s.conn, &redishold.Options{KeyPrefix: prefix})
 	}
 	return all, nil
 }
 
 func (all servers) close() {
 	for _, s := range all {
-		if s.shop != nil {
-			s.shop.close()
+		if s.conn != nil {
+			s.conn.Close()
 		}
 		if s.StandIn != nil {
 			s.StandIn.Close()
 		}
 	}
+}
+
+// NoMajority reports whether too many servers are cut off for any grant.
+func (all servers) NoMajority() bool {
+	cut := 0
+	for _, s := range all {
+		if s.Cut.Load() {
+			cut++
+		}
+	}
+	return 2*cut > len(all)
 }

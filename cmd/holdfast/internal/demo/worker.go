@@ -7,12 +7,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold"
 )
+
+// worker does the job of a process.
+type worker struct {
+	job
+	out    io.Writer
+	steps  chan struct{} // gets a value for each "go"
+	cut    atomic.Bool   // the network
+	known  sync.Map      // the keys that were reported
+	shop   *shop
+	locker *holdfast.Locker
+}
 
 // Work does the work of one process of the demo. It reads its job and the words of the demo
 // from the reader in, and writes its messages to out. It returns when the job is done and the
@@ -26,85 +42,95 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	if !lines.Scan() {
 		return errors.New("no job: this command is started by the demo")
 	}
-	var j job
-	if err := json.Unmarshal(lines.Bytes(), &j); err != nil {
+	w := &worker{out: out, steps: make(chan struct{})}
+	if err := json.Unmarshal(lines.Bytes(), &w.job); err != nil {
 		return fmt.Errorf("read the job: %w", err)
 	}
-	w := &worker{job: j, words: make(chan string), out: out}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer cancel() // the demo has ended, or needs no more messages
-		for lines.Scan() {
-			select {
-			case w.words <- lines.Text():
-			case <-ctx.Done():
-			}
-		}
+		w.obey(ctx, lines)
+		w.cut.Store(false) // so that the lock can be released
+		cancel()           // the demo has ended, or needs no more messages
 	}()
+	last := message{Kind: done}
 	if err := w.work(ctx); err != nil && ctx.Err() == nil {
-		w.report(message{Kind: failed, Text: err.Error()})
+		last = message{Kind: failed, Text: err.Error()}
 	}
-	w.report(message{Kind: done})
+	w.report(last)
 	<-ended
 	return nil
 }
 
-// worker has what all roles need.
-type worker struct {
-	job
-	words  chan string
-	out    io.Writer
-	shop   *shop
-	lock   string // the name of the lock
-	locker *holdfast.Locker
-	cut    atomic.Bool // the network
-
-	touched sync.Map // keys that the library used
+// obey follows the words of the demo until there are no more.
+func (w *worker) obey(ctx context.Context, lines *bufio.Scanner) {
+	for lines.Scan() {
+		switch lines.Text() {
+		case wordCut, wordMend:
+			w.cut.Store(lines.Text() == wordCut)
+		case wordGo:
+			select {
+			case w.steps <- struct{}{}:
+			case <-ctx.Done():
+			}
+		}
+	}
 }
 
+// work connects, waits for the word of the demo, and does the job.
 func (w *worker) work(ctx context.Context) error {
-	shop, err := openShop(ctx, w.Access, w.Keys)
+	conn, err := w.Access.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer shop.close()
-	shop.conn = network{shop.conn, &w.cut}
-	w.shop = shop
-	shut, err := w.openLocks(ctx)
+	defer conn.Close()
+	w.shop = newShop(wire{conn, w}, w.Keys)
+	backend, shut, err := w.openLocks(ctx)
 	if err != nil {
 		return err
 	}
 	defer shut()
-	w.report(message{Kind: ready})
-	if err := w.await(ctx, wordGo); err != nil {
-		return err
+	o := &holdfast.Options{TTL: w.Lease, Note: w.Name}
+	var log *audit.Writer
+	if source, ok := backend.(admin.Source); ok && w.Log {
+		log = audit.New(source, nil)
+		o.Observe = log.Observe
 	}
-	switch w.Role {
-	case roleBuyers:
-		return w.buyAll(ctx)
-	case roleStaller:
-		return w.stall(ctx)
-	case roleHeir:
-		return w.inherit(ctx)
-	case roleInstance:
-		return w.instance(ctx)
-	default:
-		return fmt.Errorf("unknown role %q", w.Role)
-	}
-}
-
-// await waits until the demo sends word. It returns an error if the demo sends another word.
-func (w *worker) await(ctx context.Context, word string) error {
-	select {
-	case got := <-w.words:
-		if got != word {
-			return fmt.Errorf("the demo said %q, want %q", got, word)
+	w.locker = holdfast.New(backend, o)
+	defer func() {
+		last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+		defer stop()
+		_ = w.locker.Drain(last) // the lease ends what is left
+		if log != nil {
+			_ = log.Flush(last) // entries that cannot be written are missing
 		}
-		return nil
+	}()
+	w.report(message{Kind: ready})
+	select {
+	case <-w.steps:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if w.Work > 0 {
+		return w.hold(ctx)
+	}
+	return w.buyAll(ctx)
+}
+
+// openLocks returns the backend of the locks, and a function that closes it.
+func (w *worker) openLocks(ctx context.Context) (driver.Backend, func(), error) {
+	if w.Locks.URL == "" {
+		return redishold.New(w.shop.conn, &redishold.Options{KeyPrefix: w.Keys.Prefix}), func() {}, nil
+	}
+	target, err := open.Parse(open.Request{Access: w.Locks, TTL: w.Lease})
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := target.Open(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return s.Backend, s.Close, nil
 }
 
 // report sends a message. It ignores an error: the demo has then also closed the input, which
@@ -117,21 +143,27 @@ func (w *worker) report(m message) {
 	_, _ = w.out.Write(append(line, '\n'))
 }
 
-// recorder reports each key before the library uses it for the first time, so that the demo
-// can delete it afterwards.
-type recorder struct {
+var errCut = errors.New("the network is cut")
+
+// wire is the connection of a process. While the network is cut, each new command fails; a
+// command that was sent before still gets its answer. Each key is reported before it is used
+// for the first time, so that the demo can delete it afterwards.
+type wire struct {
 	redishold.Conn
-	known *sync.Map
-	tell  func(key string)
+	w *worker
 }
 
-func (r recorder) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
+// Do runs calls. While the network is cut, each result has errCut.
+func (c wire) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
+	if c.w.cut.Load() {
+		return slices.Repeat([]redishold.Result{{Err: errCut}}, len(calls))
+	}
 	for _, call := range calls {
 		for _, key := range call.Keys {
-			if _, known := r.known.LoadOrStore(key, true); !known {
-				r.tell(key)
+			if _, known := c.w.known.LoadOrStore(key, true); !known {
+				c.w.report(message{Kind: touched, Text: key})
 			}
 		}
 	}
-	return r.Conn.Do(ctx, calls...)
+	return c.Conn.Do(ctx, calls...)
 }

@@ -1,0 +1,93 @@
+package demo
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
+)
+
+// introduce says what is going to happen, and how to watch it.
+func (d *demo) introduce() {
+	d.print(d.paint(bold, "Holdfast demo") + "\n")
+	d.printf("A shop has %d items. %d buyers in %d processes want one each, all at the same time.", d.Items, d.Buyers, d.Processes)
+	if d.Locks.URL == "" {
+		d.printf("Redis: %s", d.where)
+	} else {
+		d.printf("Locks: %s. The shop keeps its stock in this process.", redisurl.Redacted(d.Locks.URL))
+	}
+	d.printf("")
+	d.printf("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)
+	for _, line := range d.commands() {
+		d.printf("%s", line)
+	}
+}
+
+// commands returns what a user can type to see the lock in its store.
+func (d *demo) commands() []string {
+	name := d.nameOfLock()
+	kind, _ := open.KindOf(cmp.Or(d.Locks.URL, d.Access.URL))
+	parts, _ := redisurl.Cut(d.Locks.URL)
+	path, query, _ := strings.Cut(parts.Tail, "?")
+	switch kind {
+	case open.Redis:
+		cli, key := "  "+redisCLI(d.Access), d.shop.keys.lock()
+		lines := []string{cli + " HGETALL " + key, cli + " PTTL " + key, cli + " SUBSCRIBE 'redisson_lock__channel:{" + key + "}'"}
+		if !d.standIn { // which does not know it
+			lines = append(lines, cli+" MONITOR      (not on a busy server)")
+		}
+		return lines
+	case open.Etcd:
+		return []string{fmt.Sprintf("  etcdctl --endpoints=%s watch --prefix %s/", parts.Hosts, name)}
+	case open.ZooKeeper:
+		return []string{fmt.Sprintf("  zkCli.sh -server %s ls %s/%s", parts.Hosts, strings.TrimSuffix(path, "/"), name)}
+	}
+	values, _ := url.ParseQuery(query)
+	return []string{
+		fmt.Sprintf("  SELECT * FROM %s WHERE name = '%s';", cmp.Or(values.Get("table"), "holdfast_locks"), name),
+		fmt.Sprintf("That row stays, as %s counts its tokens in it.", kind.Title()),
+	}
+}
+
+// CheckURL returns an error if raw is not the URL of a single Redis server. The demo has keys
+// of its own, which would be in several slots of a cluster.
+func CheckURL(raw string) error {
+	u, hosts, err := redisurl.Parse(raw)
+	if err == nil && (strings.ContainsAny(u.Scheme, "+-") || strings.Contains(hosts, ",") || u.Query().Has("addr")) {
+		err = errors.New("the demo wants one server: use redis://host:6379")
+	}
+	return err
+}
+
+// redisCLI returns the redis-cli command line for a Redis, without the password:
+// --askpass asks for it.
+func redisCLI(a access.Access) string {
+	u, _, err := redisurl.Parse(a.URL)
+	if err != nil {
+		return "redis-cli"
+	}
+	server := url.URL{Scheme: strings.Replace(u.Scheme, "valkey", "redis", 1), Host: u.Host, Path: u.Path}
+	args := []string{"redis-cli", "-u", server.String()}
+	if u.Scheme == "unix" {
+		args = []string{"redis-cli", "-s", u.Path}
+	}
+	for _, flag := range [][2]string{
+		{"--user", cmp.Or(a.Username, u.User.Username())}, {"--cacert", a.CACert}, {"--cert", a.Cert}, {"--key", a.Key}, {"--sni", a.ServerName},
+	} {
+		if flag[1] != "" {
+			args = append(args, flag[0], flag[1])
+		}
+	}
+	if a.Insecure {
+		args = append(args, "--insecure")
+	}
+	if _, ok := u.User.Password(); ok || a.Password != "" {
+		args = append(args, "--askpass")
+	}
+	return strings.Join(args, " ")
+}

@@ -1,0 +1,133 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+// buyAll runs all buyers of this process at the same time. It returns the first error.
+func (w *worker) buyAll(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	var buyers sync.WaitGroup
+	for range w.Buyers {
+		buyers.Go(func() {
+			if err := w.buy(ctx); err != nil {
+				fail(err)
+			}
+		})
+	}
+	buyers.Wait()
+	err := context.Cause(ctx)
+	fail(nil)
+	return err
+}
+
+// buy does what one buyer does. With Locked it takes the lock before.
+func (w *worker) buy(ctx context.Context) (err error) {
+	var token uint64
+	if w.Locked {
+		lock, lockErr := w.locker.Lock(ctx, w.Lock)
+		if lockErr != nil {
+			return lockErr
+		}
+		defer func() { err = errors.Join(err, lock.Unlock()) }()
+		ctx, token = lock.Context(ctx), lock.Token()
+	}
+	stock, err := w.shop.stock(ctx)
+	if err != nil {
+		return err
+	}
+	if stock <= 0 {
+		w.report(message{Kind: soldOut, Stock: stock})
+		return nil
+	}
+	if !askPaymentProvider(ctx) {
+		return context.Cause(ctx)
+	}
+	if err := w.shop.setStock(ctx, stock-1); err != nil {
+		return err
+	}
+	if err := w.shop.recordSale(ctx, token); err != nil {
+		return err
+	}
+	w.report(message{Kind: sold, Stock: stock, Token: token})
+	return nil
+}
+
+// askPaymentProvider waits for as long as the answer of a distant server takes. It reports
+// whether the answer came before the end of ctx.
+func askPaymentProvider(ctx context.Context) bool {
+	return retry.Sleep(ctx, 3*time.Millisecond+rand.N(5*time.Millisecond)) //nolint:gosec // stands for a distant server, protects nothing
+}
+
+// hold takes the lock, works and releases it.
+func (w *worker) hold(ctx context.Context) error {
+	asked := time.Now()
+	lock, err := w.locker.Lock(ctx, w.Lock)
+	if err != nil {
+		return err
+	}
+	granted := time.Now()
+	w.report(message{Kind: held, Token: lock.Token(), Took: granted.Sub(asked)})
+	if err := w.useLock(ctx, lock); err != nil {
+		return errors.Join(err, lock.Unlock())
+	}
+	m := message{Kind: unlocked}
+	if err := lock.Unlock(); errors.Is(err, holdfast.ErrLost) {
+		m.Text = err.Error()
+	} else if err != nil {
+		return err
+	}
+	m.Took = time.Since(granted)
+	w.report(m)
+	return nil
+}
+
+// useLock writes to the ledger, and works until Work has passed or the demo sends "go". The
+// write shows the token to the ledger, which then refuses smaller tokens. A holder that has
+// lost the lock makes the mistake that fencing is for: it writes nevertheless, as soon as the
+// network works.
+func (w *worker) useLock(ctx context.Context, lock *holdfast.Lock) (err error) {
+	whileHeld := lock.Context(ctx)
+	if !w.Late {
+		err = w.write(whileHeld, lock.Token())
+	}
+	if err == nil {
+		select {
+		case <-whileHeld.Done():
+			err = context.Cause(whileHeld)
+		case <-w.steps:
+		case <-time.After(w.Work):
+		}
+	}
+	if lockErr := lock.Err(); ctx.Err() == nil && errors.Is(lockErr, holdfast.ErrLost) { // a paused process may notice both at once
+		w.report(message{Kind: lost, Text: lockErr.Error()})
+		return w.write(ctx, lock.Token())
+	}
+	return err
+}
+
+// write writes to the ledger, and reports its answer. While the network is cut, it tries again
+// until ctx ends.
+func (w *worker) write(ctx context.Context, token uint64) error {
+	accepted, seen, err := w.shop.write(ctx, w.Name, token)
+	for errors.Is(err, errCut) && retry.Sleep(ctx, 200*time.Millisecond) {
+		accepted, seen, err = w.shop.write(ctx, w.Name, token)
+	}
+	switch {
+	case err != nil:
+		return err
+	case accepted:
+		_ = w.shop.keepFor(ctx, w.Keys.counter()) // if this fails, the next write does it
+		w.report(message{Kind: wrote, Token: seen})
+	default:
+		w.report(message{Kind: refused, Token: seen})
+	}
+	return nil
+}
