@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
-	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -28,21 +26,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, whole, fmt.Errorf("the demo took longer than %s; a longer timeout gives it more", whole))
 	defer cancel()
 
-	d := &demo{Options: o, where: redisurl.Redacted(o.Access.URL)}
-	if d.standIn = o.Access.URL == ""; d.standIn {
-		server, err := standin.Start()
-		if err != nil {
-			return err
-		}
-		defer server.Close()
-		d.Access.URL, d.where = server.URL(), server.Addr()+" ("+standin.Banner+")"
-	}
-	conn, err := d.Access.Open(ctx)
+	s, err := openServer(ctx, o.Access, keys{Prefix: "holdfast-demo:" + strings.ToLower(rand.Text()[:6]) + ":"})
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	d.shop = newShop(conn, keys{Prefix: "holdfast-demo:" + strings.ToLower(rand.Text()[:6]) + ":"})
+	defer s.close()
+	d := &demo{Options: o, server: s, shop: s.shop}
 	defer func() { err = errors.Join(err, d.sweep(ctx)) }()
 	d.introduce()
 	return d.run(ctx)
@@ -51,10 +40,9 @@ func Run(ctx context.Context, o Options) (err error) {
 // demo is one run.
 type demo struct {
 	Options
-	where     string // the Redis, for people
-	standIn   bool   // it is a stand-in
-	log       bool   // set by the pages: the locks have an event log
+	server    *server
 	shop      *shop
+	log       bool       // set by the pages: the locks have an event log
 	used      sync.Map   // the keys that the processes use
 	processes []*process // of the round
 	dirty     bool       // the last line of the terminal is a status line, which must be erased

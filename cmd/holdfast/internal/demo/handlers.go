@@ -122,9 +122,7 @@ func (s *site) oversell(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, http.StatusBadRequest, err)
 		return
 	}
-	s.perform(w, r, "sale"+locked, true, func(ctx context.Context) reply {
-		return s.sell(ctx, sale{Locked: locked == "1", Buyers: buyers, Items: items})
-	})
+	s.perform(w, r, "sale"+locked, true, func(ctx context.Context) reply { return s.sell(ctx, locked == "1", buyers, items) })
 }
 
 // perform runs an action while the client waits. Of an action that is alone, one runs at a

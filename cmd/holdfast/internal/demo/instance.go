@@ -30,7 +30,7 @@ type instance struct {
 
 // lock starts a process that takes the lock, and returns its result when it has ended.
 func (i *instance) lock(ctx context.Context, work time.Duration) reply {
-	r := &claimResult{Instance: fmt.Sprintf("instance %d", i.number), Outcome: outcomeKilled}
+	r := &claimResult{Instance: fmt.Sprintf("instance %d", i.number), Outcome: outcomeKilled, Error: "the process is gone; its lock ends with the lease"}
 	began := time.Now()
 	p, err := i.start(ctx, work, r)
 	if err != nil {
@@ -42,11 +42,8 @@ func (i *instance) lock(ctx context.Context, work time.Duration) reply {
 	i.processes = slices.DeleteFunc(i.processes, func(other *process) bool { return other == p })
 	i.mu.Unlock()
 
-	switch cause := context.Cause(ctx); {
-	case cause != nil && (r.Outcome == outcomeKilled || r.Outcome == outcomeFailed):
-		r.Outcome, r.Error = outcomeFailed, cause.Error()
-	case r.Outcome == outcomeKilled:
-		r.Error = "the process is gone; its lock ends with the lease"
+	if cause := context.Cause(ctx); cause != nil && (r.Outcome == outcomeKilled || r.Outcome == outcomeFailed) {
+		r.Outcome, r.Error = outcomeFailed, cause.Error() // the client has left, or the demo ends
 	}
 	if r.Outcome == outcomeKilled || r.Token == 0 {
 		r.Waited = inMS(time.Since(began))
@@ -110,7 +107,7 @@ func (i *instance) Now() []*process {
 const (
 	outcomeDone   = "done"   // the lock was held for the whole work
 	outcomeLost   = "lost"   // the lock was lost meanwhile
-	outcomeKilled = "killed" // the process is gone; what it did is unknown
+	outcomeKilled = "killed" // the process is gone; what it did is unknown; also the outcome until it reports another
 	outcomeFailed = "failed"
 )
 

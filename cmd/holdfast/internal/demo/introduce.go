@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
@@ -16,10 +17,13 @@ import (
 func (d *demo) introduce() {
 	d.print(d.paint(bold, "Holdfast demo") + "\n")
 	d.printf("A shop has %d items. %d buyers in %d processes want one each, all at the same time.", d.Items, d.Buyers, d.Processes)
-	if d.Locks.URL == "" {
-		d.printf("Redis: %s", d.where)
-	} else {
+	switch {
+	case d.Locks.URL != "":
 		d.printf("Locks: %s. The shop keeps its stock in this process.", redisurl.Redacted(d.Locks.URL))
+	case d.server.StandIn != nil:
+		d.printf("Redis: %s (%s)", d.server.Name, standin.Banner)
+	default:
+		d.printf("Redis: %s", d.server.Name)
 	}
 	d.printf("")
 	d.printf("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)
@@ -31,14 +35,14 @@ func (d *demo) introduce() {
 // commands returns what a user can type to see the lock in its store.
 func (d *demo) commands() []string {
 	name := d.nameOfLock()
-	kind, _ := open.KindOf(cmp.Or(d.Locks.URL, d.Access.URL))
+	kind, _ := open.KindOf(cmp.Or(d.Locks.URL, d.server.access.URL))
 	parts, _ := redisurl.Cut(d.Locks.URL)
 	path, query, _ := strings.Cut(parts.Tail, "?")
 	switch kind {
 	case open.Redis:
-		cli, key := "  "+redisCLI(d.Access), d.shop.keys.lock()
+		cli, key := "  "+redisCLI(d.server.access), d.shop.keys.lock()
 		lines := []string{cli + " HGETALL " + key, cli + " PTTL " + key, cli + " SUBSCRIBE 'redisson_lock__channel:{" + key + "}'"}
-		if !d.standIn { // which does not know it
+		if d.server.StandIn == nil { // which does not know it
 			lines = append(lines, cli+" MONITOR      (not on a busy server)")
 		}
 		return lines

@@ -3,7 +3,6 @@ package demo
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
@@ -13,9 +12,9 @@ func plain(_ style, text string) string { return text }
 
 func TestTable(t *testing.T) {
 	got := table([]result{
-		{round: "1  without a lock", outcome: outcome{buyers: 60, items: 10, sold: 60, took: 41 * time.Millisecond}, verdict: "oversold, as it must"},
-		{round: "2  with a lock", outcome: outcome{buyers: 60, items: 10, sold: 10, took: 1234 * time.Millisecond}, verdict: "exact"},
-		{round: "3  paused holder", outcome: outcome{buyers: 2, items: 1, sold: 2, took: 2 * time.Second}, verdict: "stale write refused", missed: []string{"no"}},
+		{round: "1  without a lock", outcome: outcome{Buyers: 60, Items: 10, Sold: 60, Took: 41}, verdict: "oversold, as it must"},
+		{round: "2  with a lock", outcome: outcome{Buyers: 60, Items: 10, Sold: 10, Took: 1234}, verdict: "exact"},
+		{round: "3  paused holder", outcome: outcome{Buyers: 2, Items: 1, Sold: 2, Took: 2000}, verdict: "stale write refused", missed: []string{"no"}},
 	}, plain)
 	want := strings.TrimPrefix(`
 round              buyers  items   sold  oversold     time  verdict
@@ -29,7 +28,7 @@ round              buyers  items   sold  oversold     time  verdict
 }
 
 func TestARaceWithALockIsJudged(t *testing.T) {
-	good := outcome{items: 3, tokens: []uint64{3, 5, 9}, soldOut: 2}
+	good := outcome{Items: 3, tokens: []uint64{3, 5, 9}, SoldOut: 2}
 	for _, c := range []struct {
 		name   string
 		spoil  func(*outcome)
@@ -38,7 +37,7 @@ func TestARaceWithALockIsJudged(t *testing.T) {
 		{"good", func(*outcome) {}, ""},
 		{"too many", func(o *outcome) { o.tokens = []uint64{3, 5, 9, 10} }, "4 of 3 items were sold"},
 		{"too few", func(o *outcome) { o.tokens = []uint64{3, 5} }, "2 of 3 items were sold"},
-		{"stock left", func(o *outcome) { o.stock = 1 }, "the stock ended at 1"},
+		{"stock left", func(o *outcome) { o.Stock = 1 }, "the stock ended at 1"},
 		{"negative stock", func(o *outcome) { o.least = -1 }, "saw a stock of -1"},
 		{"token falls", func(o *outcome) { o.tokens = []uint64{3, 9, 5} }, "sale 3 has fencing token 5"},
 		{"token repeats", func(o *outcome) { o.tokens = []uint64{3, 3, 5} }, "sale 2 has fencing token 3"},
@@ -47,7 +46,7 @@ func TestARaceWithALockIsJudged(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := good
 			c.spoil(&o)
-			o.sold = len(o.tokens)
+			o.Sold = len(o.tokens)
 			r := result{outcome: o}
 			r.checkLocked()
 			got := strings.Join(r.missed, "; ")

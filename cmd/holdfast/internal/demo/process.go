@@ -31,7 +31,7 @@ type process struct {
 // start starts a process of the rounds, as startProcess does. All its messages, except those
 // for the demo itself, go to the channel heard.
 func (d *demo) start(ctx context.Context, j job, heard chan message) (*process, error) {
-	j.Access, j.Locks, j.Keys, j.Lock, j.Log = d.Access, d.Locks, d.shop.keys, d.nameOfLock(), d.log
+	j.Access, j.Locks, j.Keys, j.Lock, j.Log = d.server.access, d.Locks, d.shop.keys, d.nameOfLock(), d.log
 	p, err := startProcess(ctx, d.Worker, d.Env, j, func(ctx context.Context, m message) {
 		switch m.Kind {
 		case touched:

@@ -25,7 +25,7 @@ func (d *demo) withoutLock(ctx context.Context) (result, error) {
 		if r.outcome, err = d.race(ctx, false); err != nil {
 			return r, err
 		}
-		d.printf("%d sales of %d items, and the stock still says %d.", r.sold, r.items, r.stock)
+		d.printf("%d sales of %d items, and the stock still says %d.", r.Sold, r.Items, r.Stock)
 		if r.oversold() > 0 {
 			d.printf("Many buyers read the same stock before anyone had written it back.")
 			return r, nil
@@ -45,7 +45,7 @@ func (d *demo) withLock(ctx context.Context) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	d.printf("%d sales of %d items, and the stock says %d. %d buyers were told: sold out.", r.sold, r.items, r.stock, r.soldOut)
+	d.printf("%d sales of %d items, and the stock says %d. %d buyers were told: sold out.", r.Sold, r.Items, r.Stock, r.SoldOut)
 	r.checkLocked()
 	if len(r.missed) == 0 {
 		d.printf("Each lock comes with a fencing token, a number that only rises.")
@@ -56,11 +56,11 @@ func (d *demo) withLock(ctx context.Context) (result, error) {
 
 // checkLocked records what must not happen in a race with a lock.
 func (r *result) checkLocked() {
-	if r.sold != r.items {
-		r.miss("with a lock %d of %d items were sold", r.sold, r.items)
+	if r.Sold != r.Items {
+		r.miss("with a lock %d of %d items were sold", r.Sold, r.Items)
 	}
-	if r.stock != 0 {
-		r.miss("with a lock the stock ended at %d, not 0", r.stock)
+	if r.Stock != 0 {
+		r.miss("with a lock the stock ended at %d, not 0", r.Stock)
 	}
 	if r.least < 0 {
 		r.miss("with a lock a buyer saw a stock of %d", r.least)
@@ -75,6 +75,7 @@ func (r *result) checkLocked() {
 
 // race runs all buyers once and returns the result.
 func (d *demo) race(ctx context.Context, locked bool) (o outcome, err error) {
+	o = outcome{Buyers: d.Buyers, Items: d.Items, least: int64(d.Items)}
 	if err := d.shop.sweep(ctx); err != nil {
 		return o, err
 	}
@@ -91,28 +92,27 @@ func (d *demo) race(ctx context.Context, locked bool) (o outcome, err error) {
 		}
 		d.status("starting process %d of %d", i+1, d.Processes)
 	}
-	if o, err = d.follow(ctx, heard); err != nil {
+	if err := d.follow(ctx, heard, &o); err != nil {
 		return o, err
 	}
 	if o.tokens, err = d.shop.sales(ctx); err != nil {
 		return o, err
 	}
-	o.sold = len(o.tokens)
-	o.stock, err = d.shop.stock(ctx)
+	o.Sold = len(o.tokens)
+	o.Stock, err = d.shop.stock(ctx)
 	return o, err
 }
 
-// follow starts the race when all processes are ready, and counts the messages until every
-// process is done.
-func (d *demo) follow(ctx context.Context, heard <-chan message) (outcome, error) {
-	o := outcome{buyers: d.Buyers, items: d.Items, least: int64(d.Items)}
+// follow starts the race when all processes are ready, and counts the messages in o until
+// every process is done.
+func (d *demo) follow(ctx context.Context, heard <-chan message, o *outcome) error {
 	var started time.Time
 	for starting, running := d.Processes, d.Processes; running > 0; {
 		var m message
 		select {
 		case m = <-heard:
 		case <-ctx.Done():
-			return o, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		switch m.Kind {
 		case ready:
@@ -124,18 +124,18 @@ func (d *demo) follow(ctx context.Context, heard <-chan message) (outcome, error
 				p.send(wordGo)
 			}
 		case sold:
-			o.sold++
+			o.Sold++
 			o.least = min(o.least, m.Stock)
 		case soldOut:
-			o.soldOut++
+			o.SoldOut++
 			o.least = min(o.least, m.Stock)
 		case done:
 			running--
 		default: // failed or died
-			return o, errors.New(m.Text)
+			return errors.New(m.Text)
 		}
-		d.status("%d sold, %d told \"sold out\", of %d buyers", o.sold, o.soldOut, o.buyers)
+		d.status("%d sold, %d told \"sold out\", of %d buyers", o.Sold, o.SoldOut, o.Buyers)
 	}
-	o.took = time.Since(started)
-	return o, nil
+	o.Took = inMS(time.Since(started))
+	return nil
 }

@@ -14,36 +14,29 @@ import (
 // saleLimit bounds a sale.
 const saleLimit = time.Minute
 
-// sale is the result of a sale. Times are in ms.
+// sale is the result of a sale.
 type sale struct {
+	outcome
 	Locked  bool   `json:"locked"`
 	Running bool   `json:"running"` // always false: the answer is sent at the end
 	Over    bool   `json:"over"`    // it ended without an error
-	Buyers  int    `json:"buyers"`
-	Items   int    `json:"items"`
-	Sold    int    `json:"sold"`
-	SoldOut int    `json:"told_sold_out"`
-	Stock   int64  `json:"stock"` // at the end, as Redis has it
-	Took    ms     `json:"took_ms"`
 	Error   string `json:"error,omitempty"`
 }
 
-// sell runs a sale, like a round of the demo on the terminal. The caller sets Locked, Buyers
-// and Items of now. sell returns now with the result.
-func (s *site) sell(ctx context.Context, now sale) sale {
+// sell runs a sale, like a round of the demo on the terminal.
+func (s *site) sell(ctx context.Context, locked bool, buyers, items int) (now sale) {
 	ctx, cancel := context.WithTimeoutCause(ctx, saleLimit, fmt.Errorf("the sale took longer than %s", saleLimit))
 	defer cancel()
 	first := s.Servers[0]
-	shop := newShop(first.conn, keys{Prefix: prefix, Below: "shop:" + strings.ToLower(rand.Text()[:6]) + ":"})
 	d := &demo{
-		Options: Options{Access: first.access, Buyers: now.Buyers, Items: now.Items, Processes: 3, Out: io.Discard, Worker: s.Worker, Env: s.Env},
-		log:     true, shop: shop,
+		Options: Options{Buyers: buyers, Items: items, Processes: 3, Out: io.Discard, Worker: s.Worker, Env: s.Env},
+		server:  first, log: true, shop: newShop(first.conn, keys{Prefix: prefix, Below: "shop:" + strings.ToLower(rand.Text()[:6]) + ":"}),
 	}
-	o, err := d.race(ctx, now.Locked)
-	now.Sold, now.SoldOut, now.Stock, now.Took = o.sold, o.soldOut, o.stock, inMS(o.took)
+	o, err := d.race(ctx, locked)
 	last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer stop()
-	if err = errors.Join(err, shop.sweep(last), shop.keepFor(last, shop.keys.counter())); err != nil {
+	now = sale{outcome: o, Locked: locked}
+	if err = errors.Join(err, d.shop.sweep(last), d.shop.keepFor(last, d.shop.keys.counter())); err != nil {
 		now.Error = err.Error()
 	}
 	now.Over = err == nil

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bytes"
 	"embed"
 	"html/template"
 	"net/http"
@@ -22,12 +21,8 @@ func (s *site) scenes() http.HandlerFunc {
 	data := sceneData{site: s, CanPause: canPause, Buyers: defaultBuyers, Items: defaultItems}
 	page := template.Must(template.New("demo.html").Funcs(template.FuncMap{"next": func(n int) int { return n + 1 }}).ParseFS(pageFiles, "page/demo.html"))
 	return func(w http.ResponseWriter, _ *http.Request) {
-		var b bytes.Buffer
-		if err := page.Execute(&b, data); err != nil {
-			panic(err) // a template that does not fit its data
-		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(b.Bytes()) // the browser may have disconnected
+		_ = page.Execute(w, data) // the browser may have disconnected
 	}
 }
 

@@ -16,56 +16,67 @@ import (
 // cluster, which then has one counter of tokens for them.
 const prefix = "{holdfast-demo}:"
 
-// server is one Redis of the page.
+// server is one Redis of the demo.
 type server struct {
 	access  access.Access
 	conn    *rueidisconn.Conn
-	backend *redishold.Backend
+	backend *redishold.Backend // of the locks; only for the page
 	shop    *shop
 	Name    string          // its URL without the password
 	StandIn *standin.Server // nil for a server that was given
 	Cut     atomic.Bool     // the workers of Redlock are cut off from it
 }
 
-// servers are all of them; the first has the locks that the dashboard shows.
+// openServer connects to a Redis. If a has no URL, that is a stand-in, which it starts.
+func openServer(ctx context.Context, a access.Access, k keys) (s *server, err error) {
+	s = &server{access: a}
+	if a.URL == "" {
+		if s.StandIn, err = standin.Start(); err != nil {
+			return nil, err
+		}
+		s.access.URL = s.StandIn.URL()
+	}
+	s.Name = redisurl.Redacted(s.access.URL)
+	if s.conn, err = s.access.Open(ctx); err != nil {
+		s.close()
+		return nil, fmt.Errorf("%s: %w", s.Name, err)
+	}
+	s.shop = newShop(s.conn, k)
+	return s, nil
+}
+
+func (s *server) close() {
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	if s.StandIn != nil {
+		s.StandIn.Close()
+	}
+}
+
+// servers are those of the page; the first has the locks that the dashboard shows.
 type servers []*server
 
 // openServers connects to the servers that were given, and to stand-ins that make them three.
 func openServers(ctx context.Context, given []access.Access) (all servers, err error) {
-	defer func() {
+	for len(given) < 3 {
+		given = append(given, access.Access{})
+	}
+	for _, a := range given {
+		s, err := openServer(ctx, a, keys{Prefix: prefix})
 		if err != nil {
 			all.close()
+			return nil, err
 		}
-	}()
-	for n := 0; n < max(len(given), 3); n++ {
-		s := &server{}
-		all = append(all, s)
-		if n < len(given) {
-			s.access = given[n]
-		} else {
-			if s.StandIn, err = standin.Start(); err != nil {
-				return all, err
-			}
-			s.access.URL = s.StandIn.URL()
-		}
-		s.Name = redisurl.Redacted(s.access.URL)
-		if s.conn, err = s.access.Open(ctx); err != nil {
-			return all, fmt.Errorf("%s: %w", s.Name, err)
-		}
-		s.shop = newShop(s.conn, keys{Prefix: prefix})
 		s.backend = redishold.New(s.conn, &redishold.Options{KeyPrefix: prefix})
+		all = append(all, s)
 	}
 	return all, nil
 }
 
 func (all servers) close() {
 	for _, s := range all {
-		if s.conn != nil {
-			s.conn.Close()
-		}
-		if s.StandIn != nil {
-			s.StandIn.Close()
-		}
+		s.close()
 	}
 }
 

@@ -3,21 +3,23 @@ package demo
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
-// outcome is what happened in a round.
+// outcome is what happened in a round of the terminal, or in a sale of the page.
 type outcome struct {
-	buyers, items int
-	sold, soldOut int      // what buyers were told
-	tokens        []uint64 // of the sales, in their order
-	least         int64    // the smallest stock that a buyer saw
-	stock         int64    // what is left in Redis
-	took          time.Duration
+	Buyers  int   `json:"buyers"`
+	Items   int   `json:"items"`
+	Sold    int   `json:"sold"`
+	SoldOut int   `json:"told_sold_out"`
+	Stock   int64 `json:"stock"` // at the end, as Redis has it
+	Took    ms    `json:"took_ms"`
+
+	tokens []uint64 // of the sales, in their order
+	least  int64    // the smallest stock that a buyer saw
 }
 
 // oversold returns how many items were sold that did not exist.
-func (o outcome) oversold() int { return max(o.sold-o.items, 0) }
+func (o outcome) oversold() int { return max(o.Sold-o.Items, 0) }
 
 // result is one row of the table.
 type result struct {
@@ -41,8 +43,8 @@ func table(rows []result, paint func(style, string) string) string {
 		if len(r.missed) > 0 {
 			verdict = paint(red, "FAILED")
 		}
-		took := fmt.Sprintf("%.2f s", r.took.Seconds())
-		fmt.Fprintf(&t, "%-17s  %6d  %5d  %5d  %8d  %7s  %s\n", r.round, r.buyers, r.items, r.sold, r.oversold(), took, verdict)
+		took := fmt.Sprintf("%.2f s", float64(r.Took)/1000)
+		fmt.Fprintf(&t, "%-17s  %6d  %5d  %5d  %8d  %7s  %s\n", r.round, r.Buyers, r.Items, r.Sold, r.oversold(), took, verdict)
 	}
 	return t.String()
 }

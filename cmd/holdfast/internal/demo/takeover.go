@@ -11,8 +11,8 @@ import (
 type takeover struct {
 	*demo
 	*result
-	alice, bob           *process
-	aliceToken, bobToken uint64
+	alice, bob *process
+	aliceToken uint64
 }
 
 // pausedHolder shows what a lock cannot prevent, and what helps: a holder that
@@ -20,7 +20,7 @@ type takeover struct {
 // refuses the write because of its fencing token.
 func (d *demo) pausedHolder(ctx context.Context) (result, error) {
 	d.heading("Round 3: a holder that is paused")
-	r := result{round: "3  paused holder", verdict: "stale write refused", outcome: outcome{buyers: 2, items: 1}}
+	r := result{round: "3  paused holder", verdict: "stale write refused", outcome: outcome{Buyers: 2, Items: 1}}
 	if !canPause {
 		d.printf("Skipped: this system cannot pause a process.")
 		r.verdict = "skipped"
@@ -90,12 +90,12 @@ func (t *takeover) bobTakesOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.took, t.bobToken = time.Since(asked), m.Token
+	t.Took = inMS(time.Since(asked))
 	t.printf("")
-	t.printf("bob (pid %d) wants the lock too. %s later alice's lease is over and he has it,", t.bob.PID(), inMS(t.took))
-	t.printf("with a larger token: %d.", t.bobToken)
-	if t.bobToken <= t.aliceToken {
-		t.miss("bob's fencing token %d is not larger than alice's %d", t.bobToken, t.aliceToken)
+	t.printf("bob (pid %d) wants the lock too. %s later alice's lease is over and he has it,", t.bob.PID(), t.Took)
+	t.printf("with a larger token: %d.", m.Token)
+	if m.Token <= t.aliceToken {
+		t.miss("bob's fencing token %d is not larger than alice's %d", m.Token, t.aliceToken)
 	}
 	if m, err = t.expect(ctx, t.bob, wrote, refused); err != nil {
 		return err
@@ -119,9 +119,10 @@ func (t *takeover) aliceWakes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.took += time.Since(woken)
+	noticed := inMS(time.Since(woken))
+	t.Took += noticed
 	t.printf("")
-	t.printf("alice continues (SIGCONT). After %s her context is cancelled. The cause:", inMS(time.Since(woken)))
+	t.printf("alice continues (SIGCONT). After %s her context is cancelled. The cause:", noticed)
 	t.printf("    %s", m.Text)
 	if m, err = t.expect(ctx, t.alice, wrote, refused); err != nil {
 		return err
@@ -158,9 +159,9 @@ func (t *takeover) finish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.sold, _ = strconv.Atoi(ledger[0])
-	if t.sold != 1 || ledger[1] != "bob" {
-		t.miss("the ledger has %d rows, the last by %q; want one, by bob", t.sold, ledger[1])
+	t.Sold, _ = strconv.Atoi(ledger[0])
+	if t.Sold != 1 || ledger[1] != "bob" {
+		t.miss("the ledger has %d rows, the last by %q; want one, by bob", t.Sold, ledger[1])
 	}
 	return nil
 }
