@@ -1,6 +1,15 @@
+// Package demo shows what a distributed lock is for, to someone who has never used one. A
+// shop without a lock sells more items than it has. With a lock it does not. Then a process
+// that has lost its lock tries to write nevertheless.
+//
+// The buyers and holders are processes of their own, started from the same
+// program, because that is what a distributed lock is about. Run runs the demo
+// and judges it; Serve serves the dashboard with a page of scenes, for people who
+// want to try it themselves; Work is the part of such a process.
 package demo
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -16,17 +25,16 @@ import (
 // happened. It returns an error if something did not, or if the demo could not run or ctx
 // ended. It leaves no process and no key behind.
 func Run(ctx context.Context, o Options) (err error) {
-	if o.lease == 0 {
-		o.lease = defaultLease
-		if o.Locks.URL != "" {
-			o.lease = leaseElsewhere
-		}
+	k, lease := keys{"holdfast-demo:" + strings.ToLower(rand.Text()[:6]) + ":", lockName}, defaultLease
+	if o.Locks.URL != "" {
+		k, lease = keys{"", sharedName}, leaseElsewhere // the shop is alone in a stand-in
 	}
+	o.lease = cmp.Or(o.lease, lease)
 	whole := o.Timeout + o.Look
 	ctx, cancel := context.WithTimeoutCause(ctx, whole, fmt.Errorf("the demo took longer than %s; a longer timeout gives it more", whole))
 	defer cancel()
 
-	s, err := openServer(ctx, o.Access, keys{Prefix: "holdfast-demo:" + strings.ToLower(rand.Text()[:6]) + ":"})
+	s, err := openServer(ctx, o.Access, k)
 	if err != nil {
 		return err
 	}
@@ -83,7 +91,51 @@ func (d *demo) sweep(ctx context.Context) error {
 		return true
 	})
 	if err := d.shop.sweep(ctx, used...); err != nil {
-		return fmt.Errorf("delete the demo's keys, which begin with %q: %w", d.shop.keys.Prefix, err)
+		return fmt.Errorf("delete the demo's keys, as %q: %w", d.shop.keys.lock(), err)
 	}
 	return nil
+}
+
+// outcome is what happened in a round of the terminal, or in a sale of the page.
+type outcome struct {
+	Buyers  int   `json:"buyers"`
+	Items   int   `json:"items"`
+	Sold    int   `json:"sold"`
+	SoldOut int   `json:"told_sold_out"`
+	Stock   int64 `json:"stock"` // at the end, as Redis has it
+	Took    ms    `json:"took_ms"`
+
+	tokens []uint64 // of the sales, in their order
+	least  int64    // the smallest stock that a buyer saw
+}
+
+// oversold returns how many items were sold that did not exist.
+func (o outcome) oversold() int { return max(o.Sold-o.Items, 0) }
+
+// result is one row of the table.
+type result struct {
+	outcome
+	round   string
+	verdict string
+	missed  []string // what was claimed and did not happen
+}
+
+// miss records that a claim of the demo did not happen.
+func (r *result) miss(format string, args ...any) {
+	r.missed = append(r.missed, fmt.Sprintf(format, args...))
+}
+
+// table renders the results, one line each. paint decorates the verdicts.
+func table(rows []result, paint func(style, string) string) string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "%-17s  %6s  %5s  %5s  %8s  %7s  %s\n", "round", "buyers", "items", "sold", "oversold", "time", "verdict")
+	for _, r := range rows {
+		verdict := paint(green, r.verdict)
+		if len(r.missed) > 0 {
+			verdict = paint(red, "FAILED")
+		}
+		took := fmt.Sprintf("%.2f s", float64(r.Took)/1000)
+		fmt.Fprintf(&t, "%-17s  %6d  %5d  %5d  %8d  %7s  %s\n", r.round, r.Buyers, r.Items, r.Sold, r.oversold(), took, verdict)
+	}
+	return t.String()
 }

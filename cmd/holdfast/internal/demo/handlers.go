@@ -3,9 +3,11 @@ package demo
 import (
 	"cmp"
 	"context"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"html/template"
 	"net"
 	"net/http"
 	"net/netip"
@@ -16,6 +18,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/webpage"
 )
+
+//go:embed page
+var pageFiles embed.FS
 
 // Bounds of what a request may ask for.
 const (
@@ -46,6 +51,30 @@ func (s *site) handler() http.Handler {
 		return nil
 	}))
 	return s.guarded(mux)
+}
+
+// sceneData is what the page of scenes shows. The locks themselves are on the dashboard.
+type sceneData struct {
+	*site
+	CanPause      bool
+	Buyers, Items int // the usual numbers
+}
+
+// scenes returns the handler of the page of scenes.
+func (s *site) scenes() http.HandlerFunc {
+	data := sceneData{site: s, CanPause: canPause, Buyers: defaultBuyers, Items: defaultItems}
+	page := template.Must(template.New("demo.html").Funcs(template.FuncMap{"next": func(n int) int { return n + 1 }}).ParseFS(pageFiles, "page/demo.html"))
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_ = page.Execute(w, data) // the browser may have disconnected
+	}
+}
+
+// Result returns the last result of an action that the page has started, "" if there is none.
+func (s *site) Result(action string) string {
+	value, _ := s.results.Load(action)
+	text, _ := value.(string)
+	return text
 }
 
 // guarded refuses requests with the name of another machine, if the pages are on loopback:
@@ -106,7 +135,7 @@ func (s *site) lock(w http.ResponseWriter, r *http.Request, i *instance) {
 func (s *site) race(w http.ResponseWriter, r *http.Request) {
 	s.perform(w, r, "race", true, func(ctx context.Context) reply {
 		s.round++
-		return s.Servers.race(ctx, s.round)
+		return reply{http.StatusOK, s.Servers.race(ctx, s.round)}
 	})
 }
 
@@ -169,42 +198,39 @@ func fault(several int, known []string, do func(n int, what string) error) http.
 	})
 }
 
-// reply is an answer in JSON, or in text.
-type reply interface {
+// reply is an answer: a status of HTTP, and a value that is sent as JSON or as text.
+type reply struct {
+	code int
 	fmt.Stringer
-	status() int // of HTTP
 }
 
 // problem is an answer that says why something is not possible.
 type problem struct {
-	code  int
 	Error string `json:"error"`
 }
-
-func (p problem) status() int { return p.code }
 
 // String returns the reason.
 func (p problem) String() string { return p.Error }
 
-func fail(w http.ResponseWriter, r *http.Request, status int, err error) {
-	answer(w, r, problem{status, err.Error()})
+func fail(w http.ResponseWriter, r *http.Request, code int, err error) {
+	answer(w, r, reply{code, problem{err.Error()}})
 }
 
 // answer answers with JSON if the client asks for it, else with text. It ignores errors of
 // clients that have disconnected.
-func answer(w http.ResponseWriter, r *http.Request, value reply) {
-	if value.status() == http.StatusServiceUnavailable {
+func answer(w http.ResponseWriter, r *http.Request, a reply) {
+	if a.code == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
 	if strings.Contains(r.Header.Get("Accept"), "application/json") {
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(value.status())
-		_ = json.NewEncoder(w).Encode(value)
+		w.WriteHeader(a.code)
+		_ = json.NewEncoder(w).Encode(a.Stringer)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(value.status())
-	fmt.Fprintln(w, value)
+	w.WriteHeader(a.code)
+	fmt.Fprintln(w, a)
 }
 
 // parameter reads a parameter, or returns otherwise if the request has none. It returns an

@@ -34,10 +34,9 @@ func (i *instance) lock(ctx context.Context, work time.Duration) reply {
 	began := time.Now()
 	p, err := i.start(ctx, work, r)
 	if err != nil {
-		return problem{http.StatusServiceUnavailable, fmt.Sprintf("%s: %v", r.Instance, err)}
+		return reply{http.StatusServiceUnavailable, problem{fmt.Sprintf("%s: %v", r.Instance, err)}}
 	}
 	<-p.gone
-	p.cancel()
 	i.mu.Lock()
 	i.processes = slices.DeleteFunc(i.processes, func(other *process) bool { return other == p })
 	i.mu.Unlock()
@@ -50,7 +49,14 @@ func (i *instance) lock(ctx context.Context, work time.Duration) reply {
 	} else if r.Held == 0 {
 		r.Held = inMS(time.Since(r.granted))
 	}
-	return r
+	switch r.Outcome {
+	case outcomeDone:
+		return reply{http.StatusOK, r}
+	case outcomeLost:
+		return reply{http.StatusConflict, r}
+	default:
+		return reply{http.StatusServiceUnavailable, r}
+	}
 }
 
 func (i *instance) start(ctx context.Context, work time.Duration, r *claimResult) (*process, error) {
@@ -60,8 +66,8 @@ func (i *instance) start(ctx context.Context, work time.Duration, r *claimResult
 		return nil, fmt.Errorf("%d requests wait for this instance already", mostProcesses)
 	}
 	j := job{
-		Name: fmt.Sprintf("%s of %s", r.Instance, i.site.Self), Access: i.site.Servers[0].access, Keys: keys{Prefix: prefix},
-		Lock: pageLock, Log: true, Lease: cmp.Or(i.site.lease, pageLease), Work: work,
+		Name: fmt.Sprintf("%s of %s", r.Instance, i.site.Self), Access: i.site.Servers[0].access, Keys: keys{prefix, pageLock},
+		Log: true, Lease: cmp.Or(i.site.lease, pageLease), Work: work,
 	}
 	p, err := startProcess(ctx, i.site.Worker, i.site.Env, j, r.hear)
 	if err == nil {
@@ -140,18 +146,6 @@ func (r *claimResult) hear(_ context.Context, m message) {
 		}
 	case failed:
 		r.Outcome, r.Error = outcomeFailed, m.Text
-	}
-}
-
-// status is that of the answer.
-func (r *claimResult) status() int {
-	switch r.Outcome {
-	case outcomeDone:
-		return http.StatusOK
-	case outcomeLost:
-		return http.StatusConflict
-	default:
-		return http.StatusServiceUnavailable
 	}
 }
 

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -34,14 +33,14 @@ func (d *demo) introduce() {
 
 // commands returns what a user can type to see the lock in its store.
 func (d *demo) commands() []string {
-	name := d.nameOfLock()
+	name := d.shop.keys.lock()
 	kind, _ := open.KindOf(cmp.Or(d.Locks.URL, d.server.access.URL))
 	parts, _ := redisurl.Cut(d.Locks.URL)
 	path, query, _ := strings.Cut(parts.Tail, "?")
 	switch kind {
 	case open.Redis:
-		cli, key := "  "+redisCLI(d.server.access), d.shop.keys.lock()
-		lines := []string{cli + " HGETALL " + key, cli + " PTTL " + key, cli + " SUBSCRIBE 'redisson_lock__channel:{" + key + "}'"}
+		cli := "  " + redisCLI(d.server.access)
+		lines := []string{cli + " HGETALL " + name, cli + " PTTL " + name, cli + " SUBSCRIBE 'redisson_lock__channel:{" + name + "}'"}
 		if d.server.StandIn == nil { // which does not know it
 			lines = append(lines, cli+" MONITOR      (not on a busy server)")
 		}
@@ -56,16 +55,6 @@ func (d *demo) commands() []string {
 		fmt.Sprintf("  SELECT * FROM %s WHERE name = '%s';", cmp.Or(values.Get("table"), "holdfast_locks"), name),
 		fmt.Sprintf("That row stays, as %s counts its tokens in it.", kind.Title()),
 	}
-}
-
-// CheckURL returns an error if raw is not the URL of a single Redis server. The demo has keys
-// of its own, which would be in several slots of a cluster.
-func CheckURL(raw string) error {
-	u, hosts, err := redisurl.Parse(raw)
-	if err == nil && (strings.ContainsAny(u.Scheme, "+-") || strings.Contains(hosts, ",") || u.Query().Has("addr")) {
-		err = errors.New("the demo wants one server: use redis://host:6379")
-	}
-	return err
 }
 
 // redisCLI returns the redis-cli command line for a Redis, without the password:

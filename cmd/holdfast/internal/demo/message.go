@@ -19,8 +19,7 @@ const (
 type job struct {
 	Access access.Access
 	Locks  access.Access // the store of the locks; without a URL it is Access
-	Keys   keys
-	Lock   string        // the name of the lock
+	Keys   keys          // also the name of the lock
 	Lease  time.Duration // TTL of the lock
 	Log    bool          // record the events of the lock in the event log
 	Name   string        // for people: "alice"

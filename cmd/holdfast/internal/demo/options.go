@@ -1,12 +1,17 @@
 package demo
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
 // Options say how to run the demo. Out, Worker and the numbers must be set.
@@ -61,4 +66,37 @@ func (o *Options) Check() error {
 		return fmt.Errorf("look of %s: it must not be negative", o.Look)
 	}
 	return nil
+}
+
+// CheckURL returns an error if raw is not the URL of a single Redis server. The demo has keys
+// of its own, which would be in several slots of a cluster.
+func CheckURL(raw string) error {
+	u, hosts, err := redisurl.Parse(raw)
+	if err == nil && (strings.ContainsAny(u.Scheme, "+-") || strings.Contains(hosts, ",") || u.Query().Has("addr")) {
+		err = errors.New("the demo wants one server: use redis://host:6379")
+	}
+	return err
+}
+
+// Try takes the lock of the demo in a store that is not Redis, and releases it. It returns an
+// error of Target.Open or TryLock if the demo cannot run there. If another demo holds the
+// lock, Try returns nil.
+func Try(ctx context.Context, t *open.Target) error {
+	s, err := t.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	locker := holdfast.New(s.Backend, nil)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	defer func() { _ = locker.Drain(ctx) }() // the lease ends what is left
+	lock, err := locker.TryLock(ctx, sharedName)
+	switch {
+	case errors.Is(err, holdfast.ErrBusy):
+		return nil
+	case err != nil:
+		return err
+	}
+	return lock.Unlock()
 }

@@ -68,7 +68,7 @@ func TestLedgerRefusesSmallerTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	shop := newShop(conn, keys{Prefix: "holdfast-demo:test:"})
+	shop := newShop(conn, keys{"holdfast-demo:test:", lockName})
 	for _, c := range []struct {
 		token, seen uint64
 		accepted    bool

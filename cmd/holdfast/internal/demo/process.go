@@ -31,7 +31,7 @@ type process struct {
 // start starts a process of the rounds, as startProcess does. All its messages, except those
 // for the demo itself, go to the channel heard.
 func (d *demo) start(ctx context.Context, j job, heard chan message) (*process, error) {
-	j.Access, j.Locks, j.Keys, j.Lock, j.Log = d.server.access, d.Locks, d.shop.keys, d.nameOfLock(), d.log
+	j.Access, j.Locks, j.Keys, j.Log = d.server.access, d.Locks, d.shop.keys, d.log
 	p, err := startProcess(ctx, d.Worker, d.Env, j, func(ctx context.Context, m message) {
 		switch m.Kind {
 		case touched:
@@ -67,7 +67,7 @@ func (d *demo) endProcesses() {
 // startProcess starts a process and sends it its job. It calls hear for each message, one
 // after the other, with a context that ends when the process shall end. The process ends with
 // ctx or after its last message, and is killed if that takes longer than goodbye. The caller
-// must call cancel, and wait for gone.
+// must wait for gone.
 func startProcess(ctx context.Context, command, env []string, j job, hear func(context.Context, message)) (*process, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &process{name: j.Name, cancel: cancel, gone: make(chan struct{})}
@@ -86,6 +86,7 @@ func startProcess(ctx context.Context, command, env []string, j job, hear func(c
 	}
 	go func() {
 		defer close(p.gone)
+		defer cancel()
 		complete := p.listen(stdout, func(m message) { hear(ctx, m) })
 		_ = p.cmd.Wait()
 		if !complete && ctx.Err() == nil {

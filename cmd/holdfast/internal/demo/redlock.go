@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -129,9 +128,6 @@ func (all servers) compete(ctx context.Context, observe func(context.Context, ho
 		e.Error = err.Error()
 	}
 }
-
-// status is that of the answer.
-func (r *race) status() int { return http.StatusOK }
 
 // String returns the places, a line for each worker.
 func (r *race) String() string {

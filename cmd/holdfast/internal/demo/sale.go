@@ -24,31 +24,22 @@ type sale struct {
 }
 
 // sell runs a sale, like a round of the demo on the terminal.
-func (s *site) sell(ctx context.Context, locked bool, buyers, items int) (now sale) {
+func (s *site) sell(ctx context.Context, locked bool, buyers, items int) reply {
 	ctx, cancel := context.WithTimeoutCause(ctx, saleLimit, fmt.Errorf("the sale took longer than %s", saleLimit))
 	defer cancel()
 	first := s.Servers[0]
 	d := &demo{
 		Options: Options{Buyers: buyers, Items: items, Processes: 3, Out: io.Discard, Worker: s.Worker, Env: s.Env},
-		server:  first, log: true, shop: newShop(first.conn, keys{Prefix: prefix, Below: "shop:" + strings.ToLower(rand.Text()[:6]) + ":"}),
+		server:  first, log: true, shop: newShop(first.conn, keys{prefix, "shop:" + strings.ToLower(rand.Text()[:6]) + ":" + lockName}),
 	}
 	o, err := d.race(ctx, locked)
 	last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer stop()
-	now = sale{outcome: o, Locked: locked}
-	if err = errors.Join(err, d.shop.sweep(last), d.shop.keepFor(last, d.shop.keys.counter())); err != nil {
-		now.Error = err.Error()
+	err = errors.Join(err, d.shop.sweep(last), d.shop.keepFor(last, d.shop.keys.counter()))
+	if err != nil {
+		return reply{http.StatusServiceUnavailable, sale{outcome: o, Locked: locked, Error: err.Error()}}
 	}
-	now.Over = err == nil
-	return now
-}
-
-// status is that of the answer.
-func (s sale) status() int {
-	if s.Error != "" {
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusOK
+	return reply{http.StatusOK, sale{outcome: o, Locked: locked, Over: true}}
 }
 
 // String returns the result in a line.

@@ -273,7 +273,7 @@ func TestTheEndReleasesLocks(t *testing.T) {
 	// What may stay ends by itself: the counter of tokens, the ledger, the event log, and what
 	// the library publishes of clients, waiters and claims that were given up.
 	for _, key := range server.Keys() {
-		may := []string{prefix + "holdfast:token", keys{Prefix: prefix}.ledger(), prefix + "holdfast:events", prefix + "holdfast:events:rare"}
+		may := []string{prefix + "holdfast:token", keys{prefix, pageLock}.ledger(), prefix + "holdfast:events", prefix + "holdfast:events:rare"}
 		if !slices.Contains(may, key) && !strings.HasPrefix(key, prefix+"holdfast:client:") && !strings.Contains(key, "holdfast:gone:") && !strings.Contains(key, "holdfast:waiting:") {
 			t.Errorf("left behind: %q", key)
 		}

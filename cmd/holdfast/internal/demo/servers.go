@@ -63,7 +63,7 @@ func openServers(ctx context.Context, given []access.Access) (all servers, err e
 		given = append(given, access.Access{})
 	}
 	for _, a := range given {
-		s, err := openServer(ctx, a, keys{Prefix: prefix})
+		s, err := openServer(ctx, a, keys{prefix, pageLock})
 		if err != nil {
 			all.close()
 			return nil, err

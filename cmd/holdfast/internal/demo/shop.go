@@ -21,18 +21,21 @@ var ledgerSource string
 // delete them.
 const keep = "300"
 
-// lockName is what the demo locks.
-const lockName = "stock:42"
+// lockName is what the demo locks. A database keeps a row for each name that was ever locked,
+// so in stores that are not Redis all demos lock sharedName.
+const (
+	lockName   = "stock:42"
+	sharedName = "holdfast-demo:" + lockName
+)
 
-// keys are the names of the keys that the demo stores. They all begin with Prefix, and so do
-// the keys of the library. On the terminal each run has its own Prefix. All pages share one
-// Prefix, and each of their runs has its own Below.
+// keys are the names of the keys that the demo stores, for a lock with that name. They all
+// begin with Prefix, and so do the keys of the library. On the terminal each run has its own
+// Prefix. All pages share one Prefix, and each sale has its own Name.
 type keys struct {
-	Prefix, Below string
+	Prefix, Name string
 }
 
-func (k keys) name() string   { return k.Below + lockName }
-func (k keys) lock() string   { return k.Prefix + k.name() }
+func (k keys) lock() string   { return k.Prefix + k.Name }
 func (k keys) stock() string  { return k.lock() + ":left" }
 func (k keys) sales() string  { return k.lock() + ":sales" }
 func (k keys) ledger() string { return k.lock() + ":ledger" }
@@ -76,7 +79,11 @@ func (s *shop) number(ctx context.Context, command, key string, args ...string) 
 	if err != nil {
 		return 0, err
 	}
-	return strconv.ParseInt(strings.Join(reply, ""), 10, 64)
+	n, err := strconv.ParseInt(strings.Join(reply, ""), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s of %s: %w", command, key, err)
+	}
+	return n, nil
 }
 
 // keepFor lets a key expire if no client deletes it.
@@ -86,13 +93,7 @@ func (s *shop) keepFor(ctx context.Context, key string) error {
 }
 
 // stock reads how many items are left.
-func (s *shop) stock(ctx context.Context) (int64, error) {
-	n, err := s.number(ctx, "GET", s.keys.stock())
-	if err != nil {
-		return 0, fmt.Errorf("the stock: %w", err)
-	}
-	return n, nil
-}
+func (s *shop) stock(ctx context.Context) (int64, error) { return s.number(ctx, "GET", s.keys.stock()) }
 
 // setStock writes how many items are left.
 func (s *shop) setStock(ctx context.Context, n int64) error {

@@ -32,7 +32,7 @@ func (w *worker) buyAll(ctx context.Context) error {
 func (w *worker) buy(ctx context.Context) (err error) {
 	var token uint64
 	if w.Locked {
-		lock, lockErr := w.locker.Lock(ctx, w.Lock)
+		lock, lockErr := w.locker.Lock(ctx, w.Keys.Name)
 		if lockErr != nil {
 			return lockErr
 		}
@@ -47,7 +47,8 @@ func (w *worker) buy(ctx context.Context) (err error) {
 		w.report(message{Kind: soldOut, Stock: stock})
 		return nil
 	}
-	if !askPaymentProvider(ctx) {
+	answer := 3*time.Millisecond + rand.N(5*time.Millisecond) //nolint:gosec // stands for a distant server, protects nothing
+	if !retry.Sleep(ctx, answer) {                            // the payment provider answers after that time
 		return context.Cause(ctx)
 	}
 	if err := w.shop.setStock(ctx, stock-1); err != nil {
@@ -60,16 +61,10 @@ func (w *worker) buy(ctx context.Context) (err error) {
 	return nil
 }
 
-// askPaymentProvider waits for as long as the answer of a distant server takes. It reports
-// whether the answer came before the end of ctx.
-func askPaymentProvider(ctx context.Context) bool {
-	return retry.Sleep(ctx, 3*time.Millisecond+rand.N(5*time.Millisecond)) //nolint:gosec // stands for a distant server, protects nothing
-}
-
 // hold takes the lock, works and releases it.
 func (w *worker) hold(ctx context.Context) error {
 	asked := time.Now()
-	lock, err := w.locker.Lock(ctx, w.Lock)
+	lock, err := w.locker.Lock(ctx, w.Keys.Name)
 	if err != nil {
 		return err
 	}
