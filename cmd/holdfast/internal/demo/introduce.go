@@ -8,7 +8,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
@@ -16,13 +15,10 @@ import (
 func (d *demo) introduce() {
 	d.print(d.paint(bold, "Holdfast demo") + "\n")
 	d.printf("A shop has %d items. %d buyers in %d processes want one each, all at the same time.", d.Items, d.Buyers, d.Processes)
-	switch {
-	case d.Locks.URL != "":
+	if d.Locks.URL == "" {
+		d.printf("Redis: %s", d.server)
+	} else {
 		d.printf("Locks: %s. The shop keeps its stock in this process.", redisurl.Redacted(d.Locks.URL))
-	case d.server.StandIn != nil:
-		d.printf("Redis: %s (%s)", d.server.Name, standin.Banner)
-	default:
-		d.printf("Redis: %s", d.server.Name)
 	}
 	d.printf("")
 	d.printf("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 	"github.com/holdfast-go/holdfast/dash"
 )
 
@@ -137,11 +136,7 @@ func (s *site) introduce(out io.Writer) {
 	at, again := "http://"+s.Self, "holdfast demo --serve --listen 127.0.0.1:7072"
 	fmt.Fprintf(out, "Holdfast demo: open %s/demo in a browser. Ctrl-C ends it.\n\n", at)
 	for _, n := range s.Servers {
-		what := "Redis"
-		if n.StandIn != nil {
-			what = standin.Banner
-		}
-		fmt.Fprintf(out, "  %s: %s\n", what, n.Name)
+		fmt.Fprintf(out, "  Redis: %s\n", n)
 		again += " --url " + n.Name
 	}
 	fmt.Fprintf(out, "\nPlain clients work too:\n")

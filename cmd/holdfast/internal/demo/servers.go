@@ -45,6 +45,14 @@ func openServer(ctx context.Context, a access.Access, k keys) (s *server, err er
 	return s, nil
 }
 
+// String returns what the server is, and where, for people.
+func (s *server) String() string {
+	if s.StandIn != nil {
+		return s.Name + " (" + standin.Banner + ")"
+	}
+	return s.Name
+}
+
 func (s *server) close() {
 	if s.conn != nil {
 		s.conn.Close()

@@ -33,9 +33,7 @@ func (d *demo) pausedHolder(ctx context.Context) (result, error) {
 	}
 	defer d.endProcesses()
 	t := takeover{demo: d, result: &r}
-	for _, step := range []func(context.Context) error{
-		t.prepare, t.aliceLocks, t.look, t.pauseAlice, t.bobTakesOver, t.aliceWakes, t.finish,
-	} {
+	for _, step := range []func(context.Context) error{t.aliceLocks, t.look, t.bobTakesOver, t.aliceWakes, t.finish} {
 		if err := step(ctx); err != nil {
 			return r, err
 		}
@@ -43,8 +41,8 @@ func (d *demo) pausedHolder(ctx context.Context) (result, error) {
 	return r, nil
 }
 
-// prepare starts both processes.
-func (t *takeover) prepare(ctx context.Context) (err error) {
+// aliceLocks starts both processes, and lets alice take the lock.
+func (t *takeover) aliceLocks(ctx context.Context) (err error) {
 	if err := t.shop.sweep(ctx); err != nil {
 		return err
 	}
@@ -60,11 +58,6 @@ func (t *takeover) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return nil
-}
-
-// aliceLocks lets alice take the lock.
-func (t *takeover) aliceLocks(ctx context.Context) error {
 	t.alice.send(wordGo)
 	m, err := t.expect(ctx, t.alice, held)
 	if err != nil {
@@ -157,18 +150,14 @@ func (t *takeover) watchLease(ctx context.Context) (seen []string, err error) {
 	return seen, nil
 }
 
-// pauseAlice stops alice in the middle of her work.
-func (t *takeover) pauseAlice(context.Context) error {
+// bobTakesOver stops alice in the middle of her work, and lets bob wait until her lease has
+// ended, take the lock, and write.
+func (t *takeover) bobTakesOver(ctx context.Context) error {
 	if err := t.alice.pause(); err != nil {
 		return fmt.Errorf("pause alice: %w", err)
 	}
 	t.printf("alice is paused (SIGSTOP), as by a swapping machine or a closed laptop.")
 	t.printf("She cannot renew her lease, and does not notice.")
-	return nil
-}
-
-// bobTakesOver lets bob wait until alice's lease has ended, take the lock, and write.
-func (t *takeover) bobTakesOver(ctx context.Context) error {
 	asked := time.Now()
 	t.bob.send(wordGo)
 	m, err := t.expect(ctx, t.bob, held)

@@ -49,7 +49,9 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.obey(ctx, lines)
+		for lines.Scan() {
+			w.obey(ctx, lines.Text())
+		}
 		w.cut.Store(false) // so that the lock can be released
 		cancel()           // the demo has ended, or needs no more messages
 	}()
@@ -62,18 +64,15 @@ func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// obey follows the words of the demo until there are no more.
-func (w *worker) obey(ctx context.Context, lines *bufio.Scanner) {
-	for lines.Scan() {
-		switch lines.Text() {
-		case wordCut, wordMend:
-			w.cut.Store(lines.Text() == wordCut)
-		case wordGo:
-			select {
-			case w.steps <- struct{}{}:
-			case <-ctx.Done():
-			}
-		}
+// obey does what a word of the demo says.
+func (w *worker) obey(ctx context.Context, word string) {
+	if word != wordGo {
+		w.cut.Store(word == wordCut)
+		return
+	}
+	select {
+	case w.steps <- struct{}{}:
+	case <-ctx.Done():
 	}
 }
 
