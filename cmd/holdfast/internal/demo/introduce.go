@@ -20,7 +20,7 @@ func (d *demo) introduce() {
 	} else {
 		d.printf("Locks: %s. The shop keeps its stock in this process.", redisurl.Redacted(d.Locks.URL))
 	}
-	d.printf("")
+	d.print("\n")
 	d.printf("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)
 	for _, line := range d.commands() {
 		d.printf("%s", line)

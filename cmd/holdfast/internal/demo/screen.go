@@ -13,13 +13,10 @@ import (
 // heading prints a title with an empty line before it.
 func (d *demo) heading(title string) { d.print("\n" + d.paint(bold, title) + "\n") }
 
-// printf prints a line.
+// printf prints a line, with an indent.
 func (d *demo) printf(format string, args ...any) {
 	d.wipe()
-	if format != "" {
-		format = "  " + format
-	}
-	fmt.Fprintf(d.Out, format+"\n", args...)
+	fmt.Fprintf(d.Out, "  "+format+"\n", args...)
 }
 
 // print prints lines as they are.

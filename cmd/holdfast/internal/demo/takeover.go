@@ -87,7 +87,7 @@ func (t *takeover) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.printf("")
+	t.print("\n")
 	t.printf("This is her lock in Redis:")
 	t.printf("    HGETALL %s", lock)
 	for field := range slices.Chunk(fields, 2) {
@@ -105,7 +105,7 @@ func (t *takeover) look(ctx context.Context) error {
 	if len(seen) > 0 {
 		t.printf("    and for the next %s: %s", t.Look, strings.Join(seen, ", "))
 	}
-	t.printf("")
+	t.print("\n")
 	return nil
 }
 
@@ -165,7 +165,7 @@ func (t *takeover) bobTakesOver(ctx context.Context) error {
 		return err
 	}
 	t.Took = inMS(time.Since(asked))
-	t.printf("")
+	t.print("\n")
 	t.printf("bob (pid %d) wants the lock too. %s later alice's lease is over and he has it,", t.bob.PID(), t.Took)
 	t.printf("with a larger token: %d.", m.Token)
 	if m.Token <= t.aliceToken {
@@ -195,7 +195,7 @@ func (t *takeover) aliceWakes(ctx context.Context) error {
 	}
 	noticed := inMS(time.Since(woken))
 	t.Took += noticed
-	t.printf("")
+	t.print("\n")
 	t.printf("alice continues (SIGCONT). After %s her context is cancelled. The cause:", noticed)
 	t.printf("    %s", m.Text)
 	if m, err = t.expect(ctx, t.alice, wrote, refused); err != nil {

@@ -14,6 +14,7 @@ import (
 // buyAll runs all buyers of this process at the same time. It returns the first error.
 func (w *worker) buyAll(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
 	var buyers sync.WaitGroup
 	for range w.Buyers {
 		buyers.Go(func() {
@@ -23,9 +24,7 @@ func (w *worker) buyAll(ctx context.Context) error {
 		})
 	}
 	buyers.Wait()
-	err := context.Cause(ctx)
-	fail(nil)
-	return err
+	return context.Cause(ctx)
 }
 
 // buy does what one buyer does. With Locked it takes the lock before.
