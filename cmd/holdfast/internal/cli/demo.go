@@ -67,7 +67,7 @@ The exit status is 0 if all results are as the demo says, else 1.`,
 	flags.IntVar(&o.Buyers, "buyers", 60, "number of buyers")
 	flags.IntVar(&o.Items, "items", 10, "number of items, less than --buyers")
 	flags.IntVar(&o.Processes, "processes", 3, "number of processes of the buyers")
-	flags.DurationVar(&o.Timeout, "timeout", 15*time.Second, "give up after this time, and that of --look")
+	flags.DurationVar(&o.Timeout, "timeout", 15*time.Second, "give up after this time, to which --look is added")
 	flags.DurationVar(&o.Look, "look", 0, "how long to show a held lock (default 3s on a terminal, else 1.5s)")
 	cmd.AddCommand(newDemoWorkerCommand(env))
 	return cmd

@@ -76,10 +76,7 @@ func (r *result) checkLocked() {
 // race runs all buyers once and returns the result.
 func (d *demo) race(ctx context.Context, locked bool) (o outcome, err error) {
 	o = outcome{Buyers: d.Buyers, Items: d.Items, least: int64(d.Items)}
-	if err := d.shop.sweep(ctx); err != nil {
-		return o, err
-	}
-	if err := d.shop.setStock(ctx, int64(d.Items)); err != nil {
+	if err := errors.Join(d.shop.sweep(ctx), d.shop.setStock(ctx, int64(d.Items))); err != nil {
 		return o, err
 	}
 	defer d.endProcesses()
