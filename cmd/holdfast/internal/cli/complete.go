@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
 const (
@@ -17,20 +18,21 @@ const (
 	completeMost  = 200
 )
 
-// completeNames gives shells the names of locks. It gives up after completeLimit, without a
-// message.
-func completeNames(env output.Environment, o *readOptions) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
+// completeNames gives shells the names of the locks in a store, for the first argument. It
+// gives up after completeLimit, without a message. The shell completes the arguments after
+// the name as rest says.
+func completeNames(env output.Environment, c *store.Connection, rest cobra.ShellCompDirective) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begin string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, rest
 		}
 		env.Stderr = io.Discard // the person is typing
-		o.Completing = true
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeLimit)
 		defer cancel()
-		var names []cobra.Completion
+		o := &readOptions{Connection: *c}
+		o.Completing = true
 		_ = o.read(ctx, cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-			for r, err := range l.console.List(ctx, admin.Filter{NamePrefix: begin, Keys: completeKeys}) {
+			for r, err := range l.Console.List(ctx, admin.Filter{NamePrefix: begin, Keys: completeKeys}) {
 				if err != nil || len(names) == completeMost {
 					break
 				}
@@ -41,17 +43,6 @@ func completeNames(env output.Environment, o *readOptions) cobra.CompletionFunc 
 			return nil
 		})
 		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-// completeLock completes the argument NAME of a command that takes a lock. The arguments
-// after NAME are CMD, which the shell completes with names of files.
-func completeLock(env output.Environment, o *lockOptions) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, begin string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveDefault
-		}
-		return completeNames(env, &readOptions{Connection: o.Connection})(cmd, args, begin)
 	}
 }
 

@@ -50,7 +50,7 @@ func newConfigCommand(env output.Environment) *cobra.Command {
 // shows the settings that run would use.
 func newCheckCommand(env output.Environment) *cobra.Command {
 	o := &runOptions{}
-	o.Name, o.Args, o.verb = "name", []string{"true"}, "run"
+	o.Name = "name"
 	all := pflag.NewFlagSet("run", pflag.ContinueOnError)
 	o.addTo(all)
 	json := false

@@ -46,17 +46,11 @@ the servers cannot be reached, 77 if they refuse the user.`,
     jq -r '.findings[] | select(.severity == "danger") | .remedy'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			margin := store.Setting{Flag: "margin", Key: "lock.margin"}
-			if err := o.Configure(cmd.Flags(), env, output.NewReporter(env, o.verbose), ttlSetting(), margin); err != nil {
-				return err
-			}
-			if err := o.complete(cmd.Flags()); err != nil {
+			if err := o.complete(cmd.Flags(), env); err != nil {
 				return err
 			}
 			o.goesOn = true // doctor reports the trouble of a store as a finding
-			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				return o.examine(ctx, l)
-			})
+			return o.read(cmd.Context(), cmd.Flags(), env, o.examine)
 		},
 	}
 	o.addTo(cmd.Flags())
@@ -74,8 +68,13 @@ func (o *doctorOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.failOn, "fail-on", "warning", "the lowest severity with status 1: note, warning, danger or never")
 }
 
-// complete checks the command line, and sets the default of --margin.
-func (o *doctorOptions) complete(f *pflag.FlagSet) error {
+// complete sets the options that come from the environment, the configuration or a default,
+// and checks all options.
+func (o *doctorOptions) complete(f *pflag.FlagSet, env output.Environment) error {
+	settings := append(lockSettings(), store.Setting{Flag: "margin", Key: "lock.margin"})
+	if err := o.Configure(f, env, output.NewReporter(env, o.verbose), settings...); err != nil {
+		return err
+	}
 	if !o.Given(f, "margin", "lock.margin") {
 		o.margin = o.ttl / 10
 	}
@@ -84,8 +83,6 @@ func (o *doctorOptions) complete(f *pflag.FlagSet) error {
 		return output.UsageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
 	case o.margin <= 0 || o.margin >= o.ttl/2:
 		return output.UsageError("--margin %s makes no sense with --ttl %s; use less than half of it", o.margin, o.ttl)
-	case o.keys < 0:
-		return output.UsageError("--keys %d is negative", o.keys)
 	case o.failOn == "never":
 		o.fails = doctor.Danger + 1
 		return nil
@@ -100,14 +97,14 @@ func (o *doctorOptions) complete(f *pflag.FlagSet) error {
 // examine examines the store and prints the report. If a finding is at least as severe as
 // --fail-on, it returns an error with the exit status 1.
 func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
-	report, err := l.examine(ctx, examine.Options{TTL: o.ttl, Margin: o.margin, Name: o.name}, o.keys)
+	report, err := o.Examine(ctx, l.store, examine.Options{TTL: o.ttl, Margin: o.margin, Name: o.name}, o.keys, l.Env)
 	if err != nil {
 		return err
 	}
 	if o.json {
-		err = output.JSONTo(l.env.Stdout).Encode(report)
+		err = output.JSONTo(l.Env.Stdout).Encode(report)
 	} else {
-		err = output.PrintReport(l.env.Stdout, report, o.verbose)
+		err = output.PrintReport(l.Env.Stdout, report, o.verbose)
 	}
 	if err == nil && report.Worst >= o.fails {
 		return output.Exit(output.ExitFailure)

@@ -1,10 +1,10 @@
 package cli
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
@@ -33,47 +33,22 @@ const electExample = `  # on each machine: one of them works, another takes over
   # leadership for a day at most
   holdfast elect report --max-hold 24h -- ./report-server`
 
-// electOptions is the command line of elect.
-type electOptions struct {
-	runOptions
-	campaign supervise.Campaign
-}
-
 func newElectCommand(env output.Environment) *cobra.Command {
-	o := &electOptions{}
+	o := &runOptions{}
+	o.ConflictCode = output.ExitBusy
 	cmd := &cobra.Command{
-		Use:                   "elect [flags] NAME [flags] [--] CMD [ARG...]",
-		Short:                 "Run a command as the leader, and campaign again",
-		Long:                  electLong,
-		Example:               electExample,
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeLock(env, &o.lockOptions),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if helped, err := o.read(cmd, args, env); helped || err != nil {
-				return err
-			}
-			if b := o.campaign.Backoff; b < 0 || b > supervise.MaxBackoff {
-				return output.UsageError("--backoff %s: use 0s to %s", b, supervise.MaxBackoff)
-			}
-			p, err := o.program(env)
-			if err != nil {
-				return err
-			}
-			return supervise.Elect(cmd.Context(), p, &o.Lock, &o.Command, o.campaign)
-		},
+		Use:     "elect [flags] NAME [flags] [--] CMD [ARG...]",
+		Short:   "Run a command as the leader, and campaign again",
+		Long:    electLong,
+		Example: electExample,
 	}
-	f := cmd.Flags()
-	o.addTo(f)
-	addExitCode(f, &o.LostCode, "lost-exit-code", "", output.ExitLost, 1, "with --once: status if leadership was lost, or reached --max-hold")
-	f.BoolVar(&o.campaign.Once, "once", false, "end after the first term")
-	f.DurationVar(&o.campaign.Backoff, "backoff", time.Second, "the first pause after a term; it doubles after each short term")
-	return cmd
-}
-
-// addTo adds the flags of elect: the flags of run, without those that make no sense for a
-// leader.
-func (o *electOptions) addTo(f *pflag.FlagSet) {
+	f := cmd.Flags() // those of run, without those that make no sense for a leader
 	o.lockOptions.addTo(f)
 	o.addCommandTo(f)
-	o.ConflictCode = output.ExitBusy
+	f.IntVar(&o.LostCode, "lost-exit-code", output.ExitLost, "with --once: status if leadership was lost, or reached --max-hold")
+	f.BoolVar(&o.campaign.Once, "once", false, "end after the first term")
+	f.DurationVar(&o.campaign.Backoff, "backoff", time.Second, "the first pause after a term; it doubles after each short term")
+	return o.completed(cmd, env, func(ctx context.Context, p supervise.Program) error {
+		return supervise.Elect(ctx, p, &o.Lock, &o.Command, o.campaign)
+	})
 }

@@ -46,13 +46,12 @@ type forceOptions struct {
 func newForceUnlockCommand(env output.Environment) *cobra.Command {
 	o := &forceOptions{}
 	cmd := &cobra.Command{
-		Use:                   "force-unlock [flags] NAME",
-		Short:                 "End a hold that its holder has not released",
-		Long:                  forceLong,
-		Example:               forceExample,
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeNames(env, &o.readOptions),
-		Args:                  oneName,
+		Use:               "force-unlock [flags] NAME",
+		Short:             "End a hold that its holder has not released",
+		Long:              forceLong,
+		Example:           forceExample,
+		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
+		Args:              oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(cmd.Flags(), env); err != nil {
 				return err
@@ -64,7 +63,7 @@ func newForceUnlockCommand(env output.Environment) *cobra.Command {
 					defer supervise.Flush(log)
 					o.Forced = log.Forced
 				}
-				return l.session().ForceUnlock(ctx, &o.ForceOptions)
+				return l.ForceUnlock(ctx, &o.ForceOptions)
 			})
 		},
 	}

@@ -12,22 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// groups are the headings of the list of commands.
-func groups() []*cobra.Group {
-	return []*cobra.Group{
-		{ID: "run", Title: "Run under a lock:"},
-		{ID: "look", Title: "Look at locks:"},
-		{ID: "repair", Title: "Repair:"},
-		{ID: "serve", Title: "Serve and learn:"},
-	}
-}
-
-// grouped puts commands under the heading with an id.
-func grouped(id string, cmds ...*cobra.Command) []*cobra.Command {
+// addGroup adds commands to root, under a heading of its list of commands.
+func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range cmds {
-		cmd.GroupID = id
+		cmd.GroupID = title
 	}
-	return cmds
+	root.AddCommand(cmds...)
 }
 
 // setHelp sets the help of the commands below root. It begins with what most readers want:

@@ -35,25 +35,16 @@ type holdOptions struct {
 func newHoldCommand(env output.Environment) *cobra.Command {
 	o := &holdOptions{}
 	cmd := &cobra.Command{
-		Use:                   "hold [flags] NAME",
-		Short:                 "Hold a lock by hand",
-		Long:                  holdLong,
-		Example:               holdExample,
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeLock(env, &o.lockOptions),
-		Args:                  oneName,
+		Use:               "hold [flags] NAME",
+		Short:             "Hold a lock by hand",
+		Long:              holdLong,
+		Example:           holdExample,
+		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
+		Args:              oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Name = args[0]
-			report := output.NewReporter(env, o.verbose)
-			f := cmd.Flags()
-			if err := o.Configure(f, env, report, lockSettings()...); err != nil {
+			if err := o.complete(cmd.Flags(), env); err != nil {
 				return err
-			}
-			if err := o.complete(f); err != nil {
-				return err
-			}
-			if o.Period < 0 {
-				return output.UsageError("--for %s is negative", o.Period)
 			}
 			p, err := o.program(env)
 			if err != nil {
@@ -69,7 +60,6 @@ func newHoldCommand(env output.Environment) *cobra.Command {
 	o.addKindTo(f)
 	f.DurationVar(&o.Period, "for", 0, "release the lock after this time; 0 means no limit")
 	f.BoolVar(&o.IgnoreInput, "ignore-stdin", false, "go on when standard input is closed")
-	addExitCode(f, &o.ConflictCode, "conflict-exit-code", "E", output.ExitBusy, 0, "status if the lock is held by another")
 	f.BoolVar(&o.JSON, "json", false, "print JSON: an object when the lock is held, and one at the end")
 	return cmd
 }

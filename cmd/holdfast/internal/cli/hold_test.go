@@ -81,7 +81,7 @@ func TestHoldUsage(t *testing.T) {
 		"a b":                       "one name",
 		"--for -1s a":               "negative",
 		"--shared --fair a":         "different kinds",
-		"--permits -1 a":            "1 or more",
+		"--permits -1 a":            "negative",
 		"--permits 0 a":             "1 or more",
 		"--permits 0 --fair a":      "1 or more",
 		"-t 1ms a":                  "too short",

@@ -23,20 +23,19 @@ const lookLimit = 10 * time.Second
 func newInspectCommand(env output.Environment) *cobra.Command {
 	o := &readOptions{}
 	cmd := &cobra.Command{
-		Use:                   "inspect [flags] NAME",
-		Short:                 "Show everything about a lock",
-		Long:                  inspectLong,
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeNames(env, o),
-		Args:                  oneName,
+		Use:               "inspect [flags] NAME",
+		Short:             "Show everything about a lock",
+		Long:              inspectLong,
+		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
+		Args:              oneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.name = args[0]
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				detail, err := l.console.Describe(ctx, o.name)
+				detail, err := l.Console.Describe(ctx, o.name)
 				if err != nil {
 					return err
 				}
-				if l.options.json {
+				if l.JSON {
 					return output.JSONTo(env.Stdout).Encode(output.DetailOf(detail))
 				}
 				return output.PrintDetail(env.Stdout, detail)

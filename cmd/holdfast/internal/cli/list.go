@@ -50,20 +50,19 @@ type listOptions struct {
 func newListCommand(env output.Environment) *cobra.Command {
 	o := &listOptions{}
 	cmd := &cobra.Command{
-		Use:                   "ls [flags] [PATTERN]",
-		Aliases:               []string{"list"},
-		Short:                 "List the locks",
-		Long:                  listLong,
-		Example:               listExample,
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeNames(env, &o.readOptions),
+		Use:               "ls [flags] [PATTERN]",
+		Aliases:           []string{"list"},
+		Short:             "List the locks",
+		Long:              listLong,
+		Example:           listExample,
+		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(cmd, args); err != nil {
 				return err
 			}
 			o.goesOn = o.Watch > 0
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				return l.session().List(ctx, &o.ListOptions)
+				return l.List(ctx, &o.ListOptions)
 			})
 		},
 	}
@@ -89,9 +88,6 @@ func (o *listOptions) complete(cmd *cobra.Command, args []string) error {
 	var err error
 	if o.Pattern, err = onePattern(cmd, args); err != nil {
 		return err
-	}
-	if o.Limit < 0 || o.Keys < 0 || o.Pace < 0 || o.Timeout < 0 {
-		return output.UsageError("--limit, --keys, --pace and --timeout cannot be negative")
 	}
 	if cmd.Flags().Changed("watch") && (o.Watch < 100*time.Millisecond || o.json) {
 		return output.UsageError("--watch is at least 100ms, and not for --json: use tail, which prints what changes")

@@ -39,15 +39,10 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 }
 
-// ttlSetting names the flag, the variable and the configuration key of the lease.
-func ttlSetting() store.Setting {
-	return store.Setting{Flag: "ttl", Variable: "HOLDFAST_TTL", Key: "lock.ttl"}
-}
-
 // lockSettings returns the settings of commands that take a lock.
 func lockSettings() []store.Setting {
 	return []store.Setting{
-		ttlSetting(),
+		{Flag: "ttl", Variable: "HOLDFAST_TTL", Key: "lock.ttl"},
 		{Flag: "wait", Key: "lock.wait"},
 		{Flag: "max-hold", Key: "lock.max_hold"},
 		{Flag: "kill-after", Key: "lock.kill_after"},
@@ -55,10 +50,11 @@ func lockSettings() []store.Setting {
 	}
 }
 
-// addWaitTo adds the flags that say how to wait.
+// addWaitTo adds the flags that say how to wait, and what happens after it.
 func (o *lockOptions) addWaitTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.Nonblock, "nonblock", "n", false, "do not wait if the lock is held")
 	f.DurationVarP(&o.Wait, "wait", "w", 0, "wait no longer than this; 0 waits forever")
+	f.IntVarP(&o.ConflictCode, "conflict-exit-code", "E", output.ExitBusy, "status if the lock is held by another")
 }
 
 // addKindTo adds the flags for the kind of lock. All clients of a name must use the same
@@ -70,26 +66,29 @@ func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 	f.IntVar(&o.Permits, "permits", 0, "a semaphore: this many clients can hold the lock at once; the number is stored when the semaphore is new")
 }
 
-// complete checks the options that all commands with a lock have. Configure must have been
-// called before.
-func (o *lockOptions) complete(f *pflag.FlagSet) error {
-	if o.Name == "" {
+// complete sets the options that come from the environment, the configuration or a default,
+// and checks the options that all commands with a lock have.
+func (o *lockOptions) complete(f *pflag.FlagSet, env output.Environment) error {
+	if err := o.Configure(f, env, output.NewReporter(env, o.verbose), lockSettings()...); err != nil {
+		return err
+	}
+	if err := refuseNegative(f); err != nil {
+		return err
+	}
+	o.Margin = o.Config.Duration("lock.margin")
+	switch {
+	case o.Name == "":
 		return output.UsageError("the name of the lock is empty")
-	}
-	if o.TTL < minTTL {
+	case o.TTL < minTTL:
 		return output.UsageError("--ttl %s is too short; use at least %s", o.TTL, minTTL)
-	}
-	if o.TTL > maxTTL {
+	case o.TTL > maxTTL:
 		return output.UsageError("--ttl %s is too long; use at most %s", o.TTL, maxTTL)
-	}
-	if o.Wait < 0 {
-		return output.UsageError("--wait %s is negative", o.Wait)
-	}
-	if o.Nonblock && f.Changed("wait") {
+	case o.Nonblock && f.Changed("wait"):
 		return output.UsageError("--nonblock does not wait and --wait does; give one of them")
-	}
-	if o.Margin = o.Config.Duration("lock.margin"); o.Margin < 0 || o.Margin >= o.TTL/2 {
+	case o.Margin < 0 || o.Margin >= o.TTL/2:
 		return output.UsageError("%s of %s does not fit a --ttl of %s: it must be less than half of it", o.Config.Where("lock.margin"), o.Margin, o.TTL)
+	case o.ConflictCode > 255: // a system keeps eight bits, so 256 would be success
+		return output.UsageError("--conflict-exit-code %d is no exit status; use 0 to 255", o.ConflictCode)
 	}
 	for _, label := range o.Labels {
 		if key, _, ok := strings.Cut(label, "="); !ok || key == "" {
@@ -97,6 +96,17 @@ func (o *lockOptions) complete(f *pflag.FlagSet) error {
 		}
 	}
 	return o.checkKind(f)
+}
+
+// refuseNegative returns an error if a number or a time is negative.
+func refuseNegative(f *pflag.FlagSet) (err error) {
+	f.VisitAll(func(flag *pflag.Flag) {
+		kind := flag.Value.Type()
+		if (kind == "int" || kind == "duration") && strings.HasPrefix(flag.Value.String(), "-") {
+			err = output.UsageError("--%s %s is negative", flag.Name, flag.Value)
+		}
+	})
+	return err
 }
 
 func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
@@ -112,8 +122,8 @@ func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
 	switch {
 	case kinds > 1:
 		return output.UsageError("--fair, --shared, --exclusive and --permits are different kinds of lock; give one of them")
-	case f.Changed("permits") && o.Permits < 1:
-		return output.UsageError("--permits %d makes no semaphore; use 1 or more", o.Permits)
+	case f.Changed("permits") && o.Permits == 0:
+		return output.UsageError("--permits 0 makes no semaphore; use 1 or more")
 	case o.Permits > maxPermits:
 		return output.UsageError("--permits %d are too many; use at most %d", o.Permits, maxPermits)
 	}

@@ -12,12 +12,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/admin"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/operate"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
-	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
 // readOptions are the flags of commands that show or repair locks.
@@ -41,39 +39,43 @@ func (o *readOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
 	}
 }
 
-// reader is an open store, with the options of the command.
+// reader is an open store, for a command that shows or repairs locks.
 type reader struct {
-	options *readOptions
-	env     output.Environment
-	report  *output.Reporter
-	store   *store.Store
-	console *admin.Console
-	logger  *slog.Logger // of the library
+	operate.Session
+	store  *store.Store
+	logger *slog.Logger // of the library
 }
 
-// read opens the store and calls work. A signal ends the context of work.
+// read opens the store and calls work, whose context ends with --timeout or a signal. The
+// error has the exit status.
 func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env output.Environment, work func(context.Context, *reader) error) error {
 	report := output.NewReporter(env, o.verbose)
 	if err := o.Configure(f, env, report); err != nil {
 		return err
 	}
-	if o.timeout < 0 {
-		return output.UsageError("--timeout %s is negative", o.timeout)
+	if err := refuseNegative(f); err != nil {
+		return err
 	}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	interruptible, done := supervise.Interruptible(ctx, signals)
+	ctx, done := supervise.Interruptible(ctx, signals)
 	defer done()
 
-	err := o.within(interruptible, env, report, work)
-	if i := supervise.InterruptOf(interruptible); i != nil && errors.Is(err, context.Canceled) {
+	err := o.open(ctx, env, report, work)
+	i := supervise.InterruptOf(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case i != nil && errors.Is(err, context.Canceled):
 		return output.Exit(i.Status())
+	case errors.Is(err, syscall.EPIPE):
+		return output.Exit(128 + int(syscall.SIGPIPE)) // as a command before "| head" ends
 	}
-	return storeFailure(err)
+	return output.StoreError(err)
 }
 
-func (o *readOptions) within(ctx context.Context, env output.Environment, report *output.Reporter, work func(context.Context, *reader) error) error {
+func (o *readOptions) open(ctx context.Context, env output.Environment, report *output.Reporter, work func(context.Context, *reader) error) error {
 	logger, err := report.LibraryLogger(env)
 	if err != nil {
 		return err
@@ -88,30 +90,8 @@ func (o *readOptions) within(ctx context.Context, env output.Environment, report
 		ctx, cancel = context.WithTimeout(ctx, o.timeout)
 		defer cancel()
 	}
-	l := &reader{options: o, env: env, report: report, store: s, console: admin.New(s.Backend), logger: logger}
+	session := operate.Session{Console: admin.New(s.Backend), Env: env, Report: report, JSON: o.json}
+	l := &reader{session, s, logger}
 	err = s.UnlessInTrouble(ctx, report, o.goesOn, func(ctx context.Context) error { return work(ctx, l) })
 	return store.Failure(s.Kind, err)
-}
-
-// examine examines the store, for the commands doctor and serve.
-func (l *reader) examine(ctx context.Context, how examine.Options, keys int) (*doctor.Report, error) {
-	return l.options.Connection.Examine(ctx, l.store, how, keys, l.env)
-}
-
-// session returns the Session with which package operate lists, tails and forces locks.
-func (l *reader) session() operate.Session {
-	return operate.Session{Console: l.console, Env: l.env, Report: l.report, JSON: l.options.json}
-}
-
-// storeFailure returns err with the exit status for an error of the store. An err that has a
-// status keeps it. If err is a closed pipe, the status is that of SIGPIPE, without a message.
-func storeFailure(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, syscall.EPIPE):
-		return output.Exit(128 + int(syscall.SIGPIPE)) // as a command before "| head" ends
-	default:
-		return output.StoreError(err)
-	}
 }

@@ -31,13 +31,12 @@ const resizeExample = `  holdfast resize backups 3`
 func newResizeCommand(env output.Environment) *cobra.Command {
 	o := &readOptions{need: needSizes}
 	cmd := &cobra.Command{
-		Use:                   "resize [flags] NAME PERMITS",
-		Short:                 "Change the number of permits of a semaphore",
-		Long:                  resizeLong,
-		Example:               resizeExample,
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeNames(env, o),
-		Args:                  nameAndPermits,
+		Use:               "resize [flags] NAME PERMITS",
+		Short:             "Change the number of permits of a semaphore",
+		Long:              resizeLong,
+		Example:           resizeExample,
+		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
+		Args:              nameAndPermits,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			permits, err := strconv.Atoi(args[1])
 			if err != nil || permits < 1 || permits > maxPermits {
@@ -95,13 +94,13 @@ func (l *reader) resize(ctx context.Context, name string, permits int) error {
 	if err != nil {
 		return err
 	}
-	if l.options.json {
-		return output.JSONTo(l.env.Stdout).Encode(resized{name, before, now, free})
+	if l.JSON {
+		return output.JSONTo(l.Env.Stdout).Encode(resized{name, before, now, free})
 	}
 	busy := ""
 	if free < 0 {
 		busy = fmt.Sprintf("; %d more are held, until they come back", -free)
 	}
-	_, err = fmt.Fprintf(l.env.Stdout, "semaphore %s: %s, %d before, %d free%s\n", output.Clean(name), output.Plural(now, "permit"), before, max(0, free), busy)
+	_, err = fmt.Fprintf(l.Env.Stdout, "semaphore %s: %s, %d before, %d free%s\n", output.Clean(name), output.Plural(now, "permit"), before, max(0, free), busy)
 	return err
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -61,23 +63,13 @@ const runExample = `  # a cron job on many machines: one of them runs it, the ot
 func newRunCommand(env output.Environment) *cobra.Command {
 	o := &runOptions{}
 	cmd := &cobra.Command{
-		Use:                   "run [flags] NAME [flags] [--] CMD [ARG...]",
-		Short:                 "Run a command while holding a lock",
-		Long:                  runLong,
-		Example:               runExample,
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeLock(env, &o.lockOptions),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if helped, err := o.read(cmd, args, env); helped || err != nil {
-				return err
-			}
-			p, err := o.program(env)
-			if err != nil {
-				return err
-			}
-			return supervise.Run(cmd.Context(), p, &o.Lock, &o.Command)
-		},
+		Use:     "run [flags] NAME [flags] [--] CMD [ARG...]",
+		Short:   "Run a command while holding a lock",
+		Long:    runLong,
+		Example: runExample,
 	}
 	o.addTo(cmd.Flags())
-	return cmd
+	return o.completed(cmd, env, func(ctx context.Context, p supervise.Program) error {
+		return supervise.Run(ctx, p, &o.Lock, &o.Command)
+	})
 }

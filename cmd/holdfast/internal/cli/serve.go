@@ -175,9 +175,9 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env outpu
 // serve serves the pages of the store until ctx ends. Its findings do not include locks
 // without an end, because that check reads all keys.
 func (o *serveOptions) serve(ctx context.Context, g *serve.Authenticator, l *reader) error {
-	s := serve.Store{Console: l.console, Where: l.store.Where, Log: output.AuditLogger(l.env), Report: l.report}
+	s := serve.Store{Console: l.Console, Where: l.store.Where, Log: output.AuditLogger(l.Env), Report: l.Report}
 	s.Examine = func(ctx context.Context) (*doctor.Report, error) {
-		return l.examine(ctx, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10}, 0)
+		return o.Examine(ctx, l.store, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10}, 0, l.Env)
 	}
 	if source, ok := l.store.Backend.(admin.Source); ok && o.EventLog {
 		log := audit.New(source, &audit.Options{Note: "holdfast serve", Logger: l.logger})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/redishold"
 )
 
 const statusLong = `Status without NAME shows the server of the locks, its latency, and the layout of the
@@ -33,12 +32,11 @@ func newStatusCommand(env output.Environment) *cobra.Command {
 	o := &readOptions{}
 	var quiet bool
 	cmd := &cobra.Command{
-		Use:                   "status [flags] [NAME]",
-		Short:                 "Show the server, or whether a lock is held",
-		Long:                  statusLong,
-		Example:               statusExample,
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeNames(env, o),
+		Use:               "status [flags] [NAME]",
+		Short:             "Show the server, or whether a lock is held",
+		Long:              statusLong,
+		Example:           statusExample,
+		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && args[0] == "" {
 				return output.UsageError("one name of a lock at most is expected; use: %s", cmd.UseLine())
@@ -48,12 +46,12 @@ func newStatusCommand(env output.Environment) *cobra.Command {
 			}
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 				if quiet {
-					l.env.Stdout = io.Discard
+					l.Env.Stdout = io.Discard
 				}
 				if o.name != "" {
 					return l.lockStatus(ctx, o.name, quiet)
 				}
-				return l.serverStatus(ctx)
+				return o.serverStatus(ctx, l)
 			})
 		},
 	}
@@ -63,7 +61,7 @@ func newStatusCommand(env output.Environment) *cobra.Command {
 }
 
 func (l *reader) lockStatus(ctx context.Context, name string, quiet bool) error {
-	records, err := l.console.Get(ctx, name)
+	records, err := l.Console.Get(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -83,51 +81,62 @@ func (l *reader) lockStatus(ctx context.Context, name string, quiet bool) error 
 	}
 }
 
-// waitingFor returns the Detail of a held lock, for its Waits: clients that wait outside the
-// queue. It returns the zero Detail if nobody holds the lock, or if the store or the
-// permissions do not allow to read it.
-func (l *reader) waitingFor(ctx context.Context, r admin.Record) admin.Detail {
-	if r.Holders == 0 {
-		return admin.Detail{}
-	}
-	d, err := l.console.Describe(ctx, r.Name)
-	if err != nil {
-		return admin.Detail{}
-	}
-	return d
-}
-
 func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
-	waiting := l.waitingFor(ctx, r)
-	if l.options.json {
-		return output.JSONTo(l.env.Stdout).Encode(output.RecordOf(r).With(waiting.Waits))
+	var waits []admin.ClientWait // of clients outside the queue
+	if r.Holders > 0 {
+		if d, err := l.Console.Describe(ctx, r.Name); err == nil { // some stores and permissions do not allow it
+			waits = d.Waits
+		}
+	}
+	if l.JSON {
+		return output.JSONTo(l.Env.Stdout).Encode(output.RecordOf(r).With(waits))
 	}
 	text := output.StateText(r)
 	if r.Waiting > 0 {
 		text += fmt.Sprintf("; %d waiting", r.Waiting)
 	}
-	for _, w := range waiting.Waits {
+	for _, w := range waits {
 		text += "\n  waiting: " + output.WaitText(w)
 	}
-	_, err := fmt.Fprintf(l.env.Stdout, "%s: %s\n", output.Clean(r.Name), text)
+	_, err := fmt.Fprintf(l.Env.Stdout, "%s: %s\n", output.Clean(r.Name), text)
 	return err
 }
 
-func (l *reader) serverStatus(ctx context.Context) error {
-	ask := l.aboutStore
-	if l.store.Redis != nil {
-		ask = l.aboutRedis
+// serverStatus prints the status of the server. It returns an error if no lock can be taken
+// in the store, also if the store answers.
+func (o *readOptions) serverStatus(ctx context.Context, l *reader) error {
+	s := output.ServerStatus{
+		Version: output.JSONVersion, URL: l.store.Where, Config: o.Config.Name(),
+		Store: string(l.store.Kind), Title: l.store.Kind.Title(), Layout: l.store.Layout,
 	}
-	s, err := ask(ctx)
-	if err != nil {
-		return err
+	if redis := l.store.Redis; redis != nil {
+		info, err := redis.Server(ctx)
+		if err != nil {
+			return err
+		}
+		s.Mode, s.Role, s.Replicas = "standalone", info.Role, info.Replicas
+		if info.Cluster {
+			s.Mode = "cluster"
+		}
+		s.UptimeS, s.Eviction, s.Evicted = int64(info.Uptime.Seconds()), info.EvictionPolicy, info.EvictedKeys
+		s.Prefix, s.Confirms = o.Prefix, o.Replicas
 	}
-	s.Version, s.URL, s.Config, s.Store, s.Title = output.JSONVersion, l.store.Where, l.options.Config.Name(), string(l.store.Kind), l.store.Kind.Title()
+	var took [5]time.Duration
+	for i := range took {
+		begun := time.Now()
+		version, err := l.store.Ping(ctx)
+		if err != nil {
+			return err
+		}
+		took[i], s.Server = time.Since(begun), version
+	}
+	slices.Sort(took[:])
+	s.LatencyMS = float64(took[len(took)/2].Microseconds()) / 1000
 	print := s.Print
-	if l.options.json {
+	if l.JSON {
 		print = func(w io.Writer) error { return output.JSONTo(w).Encode(s) }
 	}
-	return errors.Join(print(l.env.Stdout), l.unusable(ctx))
+	return errors.Join(print(l.Env.Stdout), l.unusable(ctx))
 }
 
 // unusable returns why no lock can be taken in a store that answers. It returns nil if locks
@@ -136,57 +145,6 @@ func (l *reader) unusable(ctx context.Context) error {
 	if err := l.store.Trouble(ctx); err != nil {
 		return err
 	}
-	_, err := l.console.Get(ctx, "holdfast:status")
+	_, err := l.Console.Get(ctx, "holdfast:status")
 	return err
-}
-
-func (l *reader) aboutRedis(ctx context.Context) (output.ServerStatus, error) {
-	info, err := l.store.Redis.Server(ctx)
-	if err != nil {
-		return output.ServerStatus{}, err
-	}
-	latency, err := latency(func() error {
-		_, err := l.console.Get(ctx, "holdfast:status")
-		return err
-	})
-	return output.ServerStatus{
-		Server: info.Version, Mode: modeOf(info), Role: info.Role, Replicas: info.Replicas,
-		UptimeS: int64(info.Uptime.Seconds()), Eviction: info.EvictionPolicy, Evicted: info.EvictedKeys,
-		LatencyMS: latency, Layout: l.store.Layout, Prefix: l.options.Prefix, Confirms: l.options.Replicas,
-	}, err
-}
-
-// aboutStore returns the status of a store that is not Redis.
-func (l *reader) aboutStore(ctx context.Context) (s output.ServerStatus, err error) {
-	s.Layout = l.store.Layout
-	s.LatencyMS, err = latency(func() error {
-		s.Server, err = l.store.Ping(ctx)
-		return err
-	})
-	return s, err
-}
-
-func modeOf(info redishold.ServerInfo) string {
-	if info.Cluster {
-		return "cluster"
-	}
-	return "standalone"
-}
-
-// latency returns the median time of five answers, in milliseconds.
-func latency(ask func() error) (float64, error) {
-	var took [5]time.Duration
-	for i := range took {
-		begun := time.Now()
-		if err := ask(); err != nil {
-			return 0, err
-		}
-		took[i] = time.Since(begun)
-	}
-	return float64(median(took[:]).Microseconds()) / 1000, nil
-}
-
-func median(took []time.Duration) time.Duration {
-	slices.Sort(took)
-	return took[len(took)/2]
 }

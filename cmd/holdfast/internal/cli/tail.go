@@ -47,19 +47,18 @@ type tailOptions struct {
 func newTailCommand(env output.Environment) *cobra.Command {
 	o := &tailOptions{}
 	cmd := &cobra.Command{
-		Use:                   "tail [flags] [PATTERN]",
-		Short:                 "Print events of locks",
-		Long:                  tailLong,
-		Example:               tailExample,
-		DisableFlagsInUseLine: true,
-		ValidArgsFunction:     completeNames(env, &o.readOptions),
+		Use:               "tail [flags] [PATTERN]",
+		Short:             "Print events of locks",
+		Long:              tailLong,
+		Example:           tailExample,
+		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.complete(cmd, args); err != nil {
 				return err
 			}
 			o.goesOn = true
 			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				return l.session().Tail(ctx, &o.TailOptions)
+				return l.Tail(ctx, &o.TailOptions)
 			})
 		},
 	}
@@ -79,8 +78,8 @@ func (o *tailOptions) complete(cmd *cobra.Command, args []string) error {
 	if o.Pattern, err = onePattern(cmd, args); err != nil {
 		return err
 	}
-	if o.Every < 100*time.Millisecond || o.Scan < 0 || o.Period < 0 || o.Count < 0 || o.Pace < 0 || o.Since < 0 {
-		return output.UsageError("--every is at least 100ms, and --since, --scan, --for, --count and --pace cannot be negative")
+	if o.Every < 100*time.Millisecond {
+		return output.UsageError("--every %s is too short; use at least 100ms", o.Every)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func TestTailSince(t *testing.T) {
 		if strings.Contains(got.stdout, "job") {
 			t.Errorf("got %q without --since", got.stdout)
 		}
-		s.run("tail", "--since", "-1s").want(t, 64, "cannot be negative")
+		s.run("tail", "--since", "-1s").want(t, 64, "--since -1s is negative")
 	})
 }
 
