@@ -75,12 +75,6 @@ func newForceUnlockCommand(env output.Environment) *cobra.Command {
 	o.AddEventLogTo(f)
 	f.Lookup("event-log").Usage = "record in Redis that the hold was ended, and why, for tail --since and the dashboard"
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask on a terminal; only with --holder or --token")
-	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "owner" {
-			name = "holder"
-		}
-		return pflag.NormalizedName(name)
-	})
 	return cmd
 }
 

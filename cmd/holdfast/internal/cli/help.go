@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -35,28 +36,23 @@ func setHelp(root *cobra.Command) {
 }
 
 func writeHelp(w io.Writer, cmd *cobra.Command, width int) {
-	long := cmd.Long
-	if long == "" {
-		long = cmd.Short + "."
-	}
+	long := output.Wrap(cmp.Or(cmd.Long, cmd.Short+"."), width)
 	if !cmd.Runnable() { // a topic
-		fmt.Fprintln(w, output.Wrap(long, width))
+		fmt.Fprintln(w, long)
 		return
 	}
-	first, rest, _ := strings.Cut(output.Wrap(long, width), "\n\n")
-	fmt.Fprintf(w, "%s\n\nUsage:\n  %s\n", first, cmd.UseLine())
-	if cmd.Example != "" {
-		fmt.Fprintf(w, "\nExamples:\n%s\n", cmd.Example)
-	}
-	if rest != "" {
-		fmt.Fprintf(w, "\n%s\n", rest)
-	}
+	first, rest, _ := strings.Cut(long, "\n\n")
 	own, connection := flagUsages(cmd, width)
-	if own != "" {
-		fmt.Fprintf(w, "\nFlags:\n%s", own)
-	}
-	if connection != "" {
-		fmt.Fprintf(w, "\nConnection flags:\n%s", connection)
+	fmt.Fprintf(w, "%s\n\nUsage:\n  %s\n", first, cmd.UseLine())
+	for _, section := range []struct{ format, text string }{
+		{"\nExamples:\n%s\n", cmd.Example},
+		{"\n%s\n", rest},
+		{"\nFlags:\n%s", own},
+		{"\nConnection flags:\n%s", connection},
+	} {
+		if section.text != "" {
+			fmt.Fprintf(w, section.format, section.text)
+		}
 	}
 }
 

@@ -228,7 +228,7 @@ func TestHoldHearsOfForceUnlock(t *testing.T) {
 		await.Until(t, 30*time.Second, "the holder listens", s.holderListens)
 		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
 		start := await.NewWatch(t)
-		s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--owner", owner).want(t, 0)
+		s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--holder", owner).want(t, 0)
 		c.wait().want(t, 79, "INC-1")
 		if took := start.Took(); took > 3*time.Second {
 			t.Errorf("the holder heard after %v", took)

@@ -373,7 +373,7 @@ func TestForceUnlock(t *testing.T) {
 		lock := s.take(func() (*holdfast.Lock, error) { return s.locker("x").TryLock(t.Context(), "job") })
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, "no hold of")
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--token", "7").want(t, 64, "--holder")
-		for _, nobody := range []string{"--holder=", "--owner=", "--token=0"} { // as of a variable that is not set
+		for _, nobody := range []string{"--holder=", "--token=0"} { // as of a variable that is not set
 			s.run("force-unlock", "job", "--reason", "x", "--yes", nobody).want(t, 64, "names nobody")
 			s.run("force-unlock", "job", "--reason", "x", "--yes", nobody, "--holder=").want(t, 64, "names nobody")
 			if err := lock.Err(); err != nil {
@@ -383,7 +383,7 @@ func TestForceUnlock(t *testing.T) {
 		}
 		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
 
-		got := s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--owner", owner)
+		got := s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--holder", owner)
 		got.want(t, 0)
 		if !strings.Contains(got.stdout, "(x) on \"job\"") {
 			t.Errorf("got %s", got.stdout)
@@ -400,16 +400,14 @@ func TestForceUnlock(t *testing.T) {
 // or none is. A call that names no hold is refused.
 func TestForceUnlockWithoutATerminal(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
-		for _, by := range []string{"holder", "owner"} {
-			locker := s.locker("x")
-			lock := s.take(func() (*holdfast.Lock, error) { return locker.TryLock(t.Context(), "job") })
-			s.run("force-unlock", "job", "--reason", "x", "--yes").want(t, 64, "whose hold", "--holder")
-			s.run("force-unlock", "job", "--reason", "x", "--"+by, "a:1").want(t, 1, "nothing was done")
-			owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
-			s.run("force-unlock", "job", "--reason", "INC-1", "--"+by, owner).want(t, 0)
-			if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
-				t.Errorf("the holder got %v", err)
-			}
+		locker := s.locker("x")
+		lock := s.take(func() (*holdfast.Lock, error) { return locker.TryLock(t.Context(), "job") })
+		s.run("force-unlock", "job", "--reason", "x", "--yes").want(t, 64, "whose hold", "--holder")
+		s.run("force-unlock", "job", "--reason", "x", "--holder", "a:1").want(t, 1, "nothing was done")
+		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
+		s.run("force-unlock", "job", "--reason", "INC-1", "--holder", owner).want(t, 0)
+		if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("the holder got %v", err)
 		}
 	})
 }
@@ -561,7 +559,7 @@ func TestKeptName(t *testing.T) {
 		}
 		s.run("run", "-n", "job", "true").want(t, output.ExitBusy, `lock "job" is taken until `, " (kept by true@")
 		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
-		s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--owner", owner).want(t, 0)
+		s.run("force-unlock", "job", "--reason", "INC-1", "--yes", "--holder", owner).want(t, 0)
 		s.run("run", "-n", "job", "true").want(t, 0)
 	})
 }

@@ -89,7 +89,7 @@ func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
 		}
 	}
 	if l.JSON {
-		return output.JSONTo(l.Env.Stdout).Encode(output.RecordOf(r).With(waits))
+		return output.JSONTo(l.Env.Stdout).Encode(output.RecordOf(r, waits...))
 	}
 	text := output.StateText(r)
 	if r.Waiting > 0 {

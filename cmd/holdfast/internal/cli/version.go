@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,28 +22,13 @@ func newVersionCommand(env output.Environment) *cobra.Command {
 	}
 }
 
+// versionLine returns the version of the module, which has the commit unless it is a tag.
 func versionLine() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		info = &debug.BuildInfo{}
+	version := "devel"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		version = info.Main.Version
 	}
-	return fmt.Sprintf("holdfast %s %s %s/%s", versionOf(info), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-}
-
-// versionOf returns the module's version and the commit of the build, as far as they are
-// known. After go install of a version the commit is not known. The version of a clone
-// without a tag contains the commit, which is then not repeated.
-func versionOf(info *debug.BuildInfo) string {
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "devel"
-	}
-	for _, s := range info.Settings {
-		if commit := s.Value[:min(12, len(s.Value))]; s.Key == "vcs.revision" && !strings.Contains(v, commit) {
-			return v + " " + commit
-		}
-	}
-	return v
+	return fmt.Sprintf("holdfast %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func noArguments(cmd *cobra.Command, args []string) error {

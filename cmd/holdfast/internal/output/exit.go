@@ -3,6 +3,7 @@ package output
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast"
@@ -92,10 +93,7 @@ func refused(err error) bool {
 	if !errors.As(err, &reply) {
 		return false
 	}
-	for _, code := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid password"} {
-		if strings.HasPrefix(reply.Text, code) {
-			return true
-		}
-	}
-	return errors.Is(err, driver.ErrRefused)
+	codes := []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid password"}
+	refusal := func(code string) bool { return strings.HasPrefix(reply.Text, code) }
+	return slices.ContainsFunc(codes, refusal) || errors.Is(err, driver.ErrRefused)
 }

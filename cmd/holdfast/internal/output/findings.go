@@ -64,22 +64,16 @@ func whereFound(r *doctor.Report, f doctor.Finding) string {
 func describeServers(r *doctor.Report) string {
 	roles := map[string]int{}
 	var versions []string
-	seen := map[string]bool{}
 	for _, s := range r.Servers {
 		roles[s.Role]++
-		if s.Version != "" && !seen[s.Version] {
-			seen[s.Version] = true
+		if s.Version != "" && !slices.Contains(versions, s.Version) {
 			versions = append(versions, s.Version)
 		}
 	}
 	parts := []string{r.Deployment}
 	for _, role := range slices.Sorted(maps.Keys(roles)) {
-		switch n := roles[role]; {
-		case role == "" || role == "standalone": // a single ZooKeeper reports this role
-		case n == 1:
-			parts = append(parts, "1 "+role)
-		case n > 1:
-			parts = append(parts, fmt.Sprintf("%d %ss", n, role))
+		if role != "" && role != "standalone" { // a single ZooKeeper reports this role
+			parts = append(parts, Plural(roles[role], role))
 		}
 	}
 	return strings.Join(append(parts, versions...), ", ")
@@ -87,21 +81,17 @@ func describeServers(r *doctor.Report) string {
 
 func summary(counts map[doctor.Severity]int) string {
 	var parts []string
-	for _, s := range []struct {
-		severity  doctor.Severity
-		one, many string
-	}{
-		{doctor.Danger, "danger", "dangers"},
-		{doctor.Warning, "warning", "warnings"},
-		{doctor.Note, "note", "notes"},
-		{doctor.Unknown, "not known", "not known"},
-		{doctor.OK, "in order", "in order"},
-	} {
-		switch n := counts[s.severity]; {
-		case n == 1:
-			parts = append(parts, "1 "+s.one)
-		case n > 1:
-			parts = append(parts, fmt.Sprintf("%d %s", n, s.many))
+	for s := doctor.Danger; s >= doctor.OK; s-- {
+		n := counts[s]
+		text := Plural(n, s.String())
+		switch s {
+		case doctor.Unknown:
+			text = fmt.Sprintf("%d not known", n)
+		case doctor.OK:
+			text = fmt.Sprintf("%d in order", n)
+		}
+		if n > 0 {
+			parts = append(parts, text)
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -34,24 +34,29 @@ func PrintDetail(w io.Writer, d admin.Detail) error {
 	}
 	p.Holds(d.Record)
 	p.Waiters(d.Record)
-	p.waits(d.Waits)
+	for _, wait := range d.Waits {
+		p.Line("waiting", "%s", WaitText(wait))
+	}
 	if d.Listeners >= 0 {
 		p.Line("listening", "%s", Plural(d.Listeners, "client"))
 	}
-	p.keys(d.Keys)
+	for _, k := range d.Keys { // their values were escaped before
+		p.Line("key", "%s (%s, %s)", Clean(k.Name), Clean(k.Type), LeaseText(k.Remaining))
+		for line := range strings.Lines(k.Value) {
+			p.Line("", "  %s", Clean(strings.TrimSuffix(line, "\n")))
+		}
+	}
 	_, err := io.WriteString(w, p.String())
 	return err
 }
 
 func (p *Page) state(d admin.Detail) {
-	switch d.Kind {
-	case admin.KindSemaphore:
-		if d.Permits == 0 {
-			p.Line("permits", "unknown")
-			break
-		}
+	switch {
+	case d.Kind == admin.KindSemaphore && d.Permits == 0:
+		p.Line("permits", "unknown")
+	case d.Kind == admin.KindSemaphore:
 		p.Line("permits", "%d, %d of them free", d.Permits, d.Free)
-	case admin.KindCounter, admin.KindLatch:
+	case d.Kind == admin.KindCounter, d.Kind == admin.KindLatch:
 		p.Line("count", "%d", d.Count)
 	}
 	if d.Token > 0 {
@@ -71,8 +76,12 @@ func (p *Page) Holds(r admin.Record) {
 		}
 		p.Line(label, "%s", holderOf(h))
 		p.Line("  owner", "%s", Clean(h.Owner))
-		if h.Client.Program != "" {
-			p.Line("  process", "%s on %s, pid %d%s", Clean(h.Client.Program), Clean(h.Client.Host), h.Client.PID, startedText(h.Client.Started))
+		if c := h.Client; c.Program != "" {
+			process := fmt.Sprintf("%s on %s, pid %d", Clean(c.Program), Clean(c.Host), c.PID)
+			if !c.Started.IsZero() {
+				process += ", started " + c.Started.Local().Format(time.DateTime)
+			}
+			p.Line("  process", "%s", process)
 		}
 		if h.Mode != driver.Exclusive {
 			p.Line("  mode", "%s", h.Mode)
@@ -91,13 +100,6 @@ func (p *Page) Holds(r admin.Record) {
 	}
 }
 
-func startedText(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return ", started " + at.Local().Format(time.DateTime)
-}
-
 // Waiters adds the waiters of r with a place in the queue.
 func (p *Page) Waiters(r admin.Record) {
 	for i, w := range r.Waiters {
@@ -108,16 +110,9 @@ func (p *Page) Waiters(r admin.Record) {
 	}
 }
 
-// waits adds the waiters without a place in a queue.
-func (p *Page) waits(waits []admin.ClientWait) {
-	for _, w := range waits {
-		p.Line("waiting", "%s", WaitText(w))
-	}
-}
-
 // WaitText returns a text about a client that waits.
 func WaitText(w admin.ClientWait) string {
-	text := Person("", w.Client.Note, w.Client) + " for " + Coarse(w.Waited).String()
+	text := Person("", "", w.Client) + " for " + Coarse(w.Waited).String()
 	if w.Count > 1 {
 		text += ", " + Plural(w.Count, "goroutine")
 	}
@@ -125,14 +120,4 @@ func WaitText(w admin.ClientWait) string {
 		text += ", to read"
 	}
 	return text
-}
-
-// keys adds the keys in the store. Their values were escaped before.
-func (p *Page) keys(keys []admin.Key) {
-	for _, k := range keys {
-		p.Line("key", "%s (%s, %s)", Clean(k.Name), Clean(k.Type), LeaseText(k.Remaining))
-		for line := range strings.Lines(k.Value) {
-			p.Line("", "  %s", Clean(strings.TrimSuffix(line, "\n")))
-		}
-	}
 }

@@ -56,32 +56,21 @@ type waiterJSON struct {
 	Client   clientJSON `json:"client"`
 }
 
-// With returns j with waiters without a place in the queue.
-func (j Record) With(waits []admin.ClientWait) Record {
-	for _, w := range waits {
-		j.Waiters = append(j.Waiters, waiterJSON{
-			Waiter: Person("", w.Client.Note, w.Client), Mode: w.Mode.String(),
-			WaitedMS: w.Waited.Milliseconds(), Count: w.Count, Client: clientOf(w.Client),
-		})
-	}
-	j.Waiting = max(j.Waiting, len(j.Waiters))
-	return j
-}
-
+// clientJSON has the fields of an admin.Client.
 type clientJSON struct {
-	ID      string     `json:"id,omitempty"`
-	Library string     `json:"library,omitempty"`
-	Program string     `json:"program,omitempty"`
-	Host    string     `json:"host,omitempty"`
-	PID     int        `json:"pid,omitempty"`
-	Note    string     `json:"note,omitempty"`
-	Started *time.Time `json:"started,omitempty"`
+	ID      string    `json:"id,omitempty"`
+	Library string    `json:"library,omitempty"`
+	Program string    `json:"program,omitempty"`
+	Host    string    `json:"host,omitempty"`
+	PID     int       `json:"pid,omitempty"`
+	Note    string    `json:"note,omitempty"`
+	Started time.Time `json:"started,omitzero"`
 }
 
-// RecordOf returns the JSON of r.
-func RecordOf(r admin.Record) Record {
+// RecordOf returns the JSON of r, with waiters that have no place in its queue.
+func RecordOf(r admin.Record, waits ...admin.ClientWait) Record {
 	j := Record{
-		Version: JSONVersion, Name: r.Name, Kind: string(r.Kind), Holders: r.Holders, Waiting: Waiters(r),
+		Version: JSONVersion, Name: r.Name, Kind: string(r.Kind), Holders: r.Holders,
 		Holds: []Hold{}, Waiters: []waiterJSON{}, LeaseMS: leaseOf(Lease(r)),
 	}
 	if !utf8.ValidString(r.Name) {
@@ -100,9 +89,16 @@ func RecordOf(r admin.Record) Record {
 		left := leaseOf(w.Remaining)
 		j.Waiters = append(j.Waiters, waiterJSON{
 			Waiter: Person(w.Owner, w.Note, w.Client), Place: i + 1, Owner: w.Owner, Mode: w.Mode.String(),
-			LeaseMS: &left, Client: clientOf(w.Client),
+			LeaseMS: &left, Client: clientJSON(w.Client),
 		})
 	}
+	for _, w := range waits {
+		j.Waiters = append(j.Waiters, waiterJSON{
+			Waiter: Person("", "", w.Client), Mode: w.Mode.String(),
+			WaitedMS: w.Waited.Milliseconds(), Count: w.Count, Client: clientJSON(w.Client),
+		})
+	}
+	j.Waiting = max(Waiters(r), len(j.Waiters))
 	return j
 }
 
@@ -126,16 +122,8 @@ func HoldOf(h admin.Hold) Hold {
 	return Hold{
 		Owner: h.Owner, Holder: Person(h.Owner, h.Note, h.Client), Note: h.Note, Mode: h.Mode.String(),
 		Count: h.Holds, Token: h.Token, LeaseMS: leaseOf(h.Remaining), HeldMS: h.HeldFor.Milliseconds(), Kept: h.Kept(),
-		Client: clientOf(h.Client),
+		Client: clientJSON(h.Client),
 	}
-}
-
-func clientOf(c admin.Client) clientJSON {
-	j := clientJSON{ID: c.ID, Library: c.Library, Program: c.Program, Host: c.Host, PID: c.PID, Note: c.Note}
-	if !c.Started.IsZero() {
-		j.Started = &c.Started
-	}
-	return j
 }
 
 // leaseOf returns d in milliseconds. It returns -1 if there is no end, or if the end is
@@ -163,7 +151,7 @@ type keyJSON struct {
 
 // DetailOf returns the JSON of d.
 func DetailOf(d admin.Detail) Detail {
-	j := Detail{Record: RecordOf(d.Record).With(d.Waits), Token: d.Token, Keys: []keyJSON{}}
+	j := Detail{Record: RecordOf(d.Record, d.Waits...), Token: d.Token, Keys: []keyJSON{}}
 	for _, k := range d.Keys {
 		j.Keys = append(j.Keys, keyJSON{k.Name, k.Type, leaseOf(k.Remaining), k.Value})
 	}

@@ -98,14 +98,7 @@ func (r *Reporter) Draw(text string) {
 }
 
 // Erase erases the line that Draw has written.
-func (r *Reporter) Erase() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.drawn {
-		fmt.Fprint(r.w, EraseLine)
-	}
-	r.drawn = false
-}
+func (r *Reporter) Erase() { _, _ = r.Write(nil) }
 
 // LibraryLogger returns the logger of the library. It is nil, which means no log, unless the
 // user asked for a log. Errors that end a command are reported without it.

@@ -3,7 +3,6 @@ package output
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
@@ -111,9 +110,11 @@ func (s ServerStatus) Print(w io.Writer) error {
 	if s.Prefix != "" {
 		p.Line("prefix", "%s", Clean(s.Prefix))
 	}
-	if n, err := strconv.Atoi(s.Confirms); err == nil && n > 0 {
-		p.Line("confirmed", "by %s", Plural(n, "replica"))
-	} else if err != nil && s.Confirms != "" {
+	switch s.Confirms {
+	case "", "0":
+	case "1":
+		p.Line("confirmed", "by 1 replica")
+	default:
 		p.Line("confirmed", "by %s replicas", s.Confirms)
 	}
 	_, err := io.WriteString(w, p.String())
@@ -121,23 +122,16 @@ func (s ServerStatus) Print(w io.Writer) error {
 }
 
 func (s ServerStatus) serverText() string {
-	text := orUnknown(s.Server)
-	if s.Mode != "" {
-		return text + ", " + s.Mode + upText(s.UptimeS)
+	text := "unknown version"
+	if s.Server != "" {
+		text = "version " + s.Server
 	}
-	return s.Title + " " + text
-}
-
-func orUnknown(version string) string {
-	if version == "" {
-		return "unknown version"
+	if s.Mode == "" { // not a Redis
+		return s.Title + " " + text
 	}
-	return "version " + version
-}
-
-func upText(seconds int64) string {
-	if seconds == 0 {
-		return ""
+	text += ", " + s.Mode
+	if s.UptimeS > 0 {
+		text += ", up for " + (time.Duration(s.UptimeS) * time.Second).String()
 	}
-	return ", up for " + (time.Duration(seconds) * time.Second).String()
+	return text
 }

@@ -22,32 +22,21 @@ func Table(records []admin.Record, details bool, width int) string {
 	}
 	rows := [][]string{header}
 	for _, r := range records {
-		if details && len(r.Holds) > 0 {
-			rows = append(rows, holdRows(r)...)
+		name, kind, waiters := Clean(r.Name), kindOf(r), waitersOf(r)
+		if !details || len(r.Holds) == 0 {
+			row := []string{name, kind, cmp.Or(People(r), "-"), countOf(r), heldText(r.Holds), LeaseText(Lease(r)), waiters, "-", "-"}
+			rows = append(rows, row[:len(header)])
 			continue
 		}
-		row := []string{Clean(r.Name), kindOf(r), cmp.Or(People(r), "-"), countOf(r), heldText(r.Holds), LeaseText(Lease(r)), waitersOf(r)}
-		if details {
-			row = append(row, "-", "-")
+		for i, h := range r.Holds {
+			token := "-"
+			if h.Token != 0 {
+				token = strconv.FormatUint(h.Token, 10)
+			}
+			rows = append(rows, []string{name, kind, holderOf(h), strconv.Itoa(h.Holds), heldText(r.Holds[i:]), LeaseText(h.Remaining), waiters, token, Clean(h.Owner)})
 		}
-		rows = append(rows, row)
 	}
 	return columns(rows, width)
-}
-
-// holdRows returns the rows of r, one for each holder.
-func holdRows(r admin.Record) (rows [][]string) {
-	for i, h := range r.Holds {
-		token := "-"
-		if h.Token != 0 {
-			token = strconv.FormatUint(h.Token, 10)
-		}
-		rows = append(rows, []string{
-			Clean(r.Name), kindOf(r), holderOf(h), strconv.Itoa(h.Holds), heldText(r.Holds[i : i+1]),
-			LeaseText(h.Remaining), waitersOf(r), token, Clean(h.Owner),
-		})
-	}
-	return rows
 }
 
 const (
