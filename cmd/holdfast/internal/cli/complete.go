@@ -69,10 +69,6 @@ func completeValues(root *cobra.Command) {
 // print the help, with status 0.
 func refuseOtherShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() == "completion" {
-			cmd.Args = noSuchCommand
-			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-		}
-	}
+	completion, _, _ := root.Find([]string{"completion"}) // which was just added
+	completion.Args, completion.RunE = noSuchCommand, root.RunE
 }

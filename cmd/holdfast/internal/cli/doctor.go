@@ -30,6 +30,7 @@ type doctorOptions struct {
 
 func newDoctorCommand(env output.Environment) *cobra.Command {
 	o := &doctorOptions{}
+	o.goesOn = true // doctor reports the trouble of a store as a finding
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Report what endangers the locks of a store",
@@ -44,14 +45,9 @@ the servers cannot be reached, 77 if they refuse the user.`,
 		Example: `  holdfast doctor --url redis://localhost:6379
   holdfast doctor --ttl 10s --json |
     jq -r '.findings[] | select(.severity == "danger") | .remedy'`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.complete(cmd.Flags(), env); err != nil {
-				return err
-			}
-			o.goesOn = true // doctor reports the trouble of a store as a finding
-			return o.read(cmd.Context(), cmd.Flags(), env, o.examine)
-		},
+		Args:    noArguments,
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return o.complete(cmd.Flags(), env) },
+		RunE:    o.reads(env, o.examine),
 	}
 	o.addTo(cmd.Flags())
 	return cmd

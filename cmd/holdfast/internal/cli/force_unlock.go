@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
@@ -51,21 +50,16 @@ func newForceUnlockCommand(env output.Environment) *cobra.Command {
 		Long:              forceLong,
 		Example:           forceExample,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
-		Args:              oneName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.complete(cmd.Flags(), env); err != nil {
-				return err
+		Args:              oneName(&o.name),
+		PreRunE:           o.complete,
+		RunE: o.reads(env, func(ctx context.Context, l *reader) error {
+			if source, ok := l.store.Backend.(admin.Source); ok && o.EventLog {
+				log := audit.New(source, &audit.Options{Logger: l.logger})
+				defer supervise.Flush(log)
+				o.Forced = log.Forced
 			}
-			o.name, o.Name = args[0], args[0]
-			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				if source, ok := l.store.Backend.(admin.Source); ok && o.EventLog {
-					log := audit.New(source, &audit.Options{Logger: l.logger})
-					defer supervise.Flush(log)
-					o.Forced = log.Forced
-				}
-				return l.ForceUnlock(ctx, &o.ForceOptions)
-			})
-		},
+			return l.ForceUnlock(ctx, &o.ForceOptions)
+		}),
 	}
 	f := cmd.Flags()
 	o.addTo(f, 0)
@@ -78,8 +72,9 @@ func newForceUnlockCommand(env output.Environment) *cobra.Command {
 	return cmd
 }
 
-func (o *forceOptions) complete(f *pflag.FlagSet, env output.Environment) error {
-	o.Reason = strings.TrimSpace(o.Reason)
+func (o *forceOptions) complete(cmd *cobra.Command, _ []string) error {
+	f, terminal := cmd.Flags(), output.IsTerminal(cmd.InOrStdin())
+	o.Name, o.Reason = o.name, strings.TrimSpace(o.Reason)
 	chosen := f.Changed("holder") || f.Changed("token")
 	switch {
 	case o.Reason == "":
@@ -88,9 +83,9 @@ func (o *forceOptions) complete(f *pflag.FlagSet, env output.Environment) error 
 		return output.UsageError("an empty --holder, or --token 0, names nobody; give them as inspect shows them")
 	case o.yes && !chosen:
 		return output.UsageError("--yes does not say whose hold to end: give --holder or --token, as inspect shows them")
-	case !chosen && !output.IsTerminal(env.Stdin):
+	case !chosen && !terminal:
 		return output.UsageError("standard input is no terminal to ask on: say whose hold to end with --holder or --token, as inspect shows them")
 	}
-	o.Ask = !o.yes && output.IsTerminal(env.Stdin)
+	o.Ask = !o.yes && terminal
 	return nil
 }

@@ -40,9 +40,8 @@ func newHoldCommand(env output.Environment) *cobra.Command {
 		Long:              holdLong,
 		Example:           holdExample,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
-		Args:              oneName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Name = args[0]
+		Args:              oneName(&o.Name),
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(cmd.Flags(), env); err != nil {
 				return err
 			}
@@ -62,12 +61,4 @@ func newHoldCommand(env output.Environment) *cobra.Command {
 	f.BoolVar(&o.IgnoreInput, "ignore-stdin", false, "go on when standard input is closed")
 	f.BoolVar(&o.JSON, "json", false, "print JSON: an object when the lock is held, and one at the end")
 	return cmd
-}
-
-// oneName returns an error unless args is the name of one lock.
-func oneName(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 || args[0] == "" {
-		return output.UsageError("one name of a lock is expected; use: %s", cmd.UseLine())
-	}
-	return nil
 }

@@ -27,20 +27,17 @@ func newInspectCommand(env output.Environment) *cobra.Command {
 		Short:             "Show everything about a lock",
 		Long:              inspectLong,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
-		Args:              oneName,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o.name = args[0]
-			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				detail, err := l.Console.Describe(ctx, o.name)
-				if err != nil {
-					return err
-				}
-				if l.JSON {
-					return output.JSONTo(env.Stdout).Encode(output.DetailOf(detail))
-				}
-				return output.PrintDetail(env.Stdout, detail)
-			})
-		},
+		Args:              oneName(&o.name),
+		RunE: o.reads(env, func(ctx context.Context, l *reader) error {
+			detail, err := l.Console.Describe(ctx, o.name)
+			if err != nil {
+				return err
+			}
+			if l.JSON {
+				return output.JSONTo(env.Stdout).Encode(output.DetailOf(detail))
+			}
+			return output.PrintDetail(env.Stdout, detail)
+		}),
 	}
 	o.addTo(cmd.Flags(), lookLimit)
 	return cmd

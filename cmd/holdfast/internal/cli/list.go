@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"path"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,15 +55,9 @@ func newListCommand(env output.Environment) *cobra.Command {
 		Long:              listLong,
 		Example:           listExample,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.complete(cmd, args); err != nil {
-				return err
-			}
-			o.goesOn = o.Watch > 0
-			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				return l.List(ctx, &o.ListOptions)
-			})
-		},
+		Args:              onePattern(&o.Pattern),
+		PreRunE:           o.complete,
+		RunE:              o.reads(env, func(ctx context.Context, l *reader) error { return l.List(ctx, &o.ListOptions) }),
 	}
 	o.addTo(cmd.Flags())
 	return cmd
@@ -84,33 +77,16 @@ func (o *listOptions) addTo(f *pflag.FlagSet) {
 	f.IntVar(&o.Pace, "pace", 0, "commands per second for the store at most; 0 is as fast as it answers")
 }
 
-func (o *listOptions) complete(cmd *cobra.Command, args []string) error {
-	var err error
-	if o.Pattern, err = onePattern(cmd, args); err != nil {
-		return err
-	}
-	if cmd.Flags().Changed("watch") && (o.Watch < 100*time.Millisecond || o.json) {
-		return output.UsageError("--watch is at least 100ms, and not for --json: use tail, which prints what changes")
-	}
+func (o *listOptions) complete(cmd *cobra.Command, _ []string) error {
+	o.goesOn = o.Watch > 0
 	if o.Sort == "" && !o.json {
 		o.Sort = "name"
 	}
-	if o.Sort != "" && !operate.Sorts(o.Sort) {
+	switch {
+	case cmd.Flags().Changed("watch") && (o.Watch < 100*time.Millisecond || o.json):
+		return output.UsageError("--watch is at least 100ms, and not for --json: use tail, which prints what changes")
+	case o.Sort != "" && !operate.Sorts(o.Sort):
 		return output.UsageError("--sort %q: use name, kind, holder, lease or waiters", o.Sort)
 	}
 	return nil
-}
-
-// onePattern returns the pattern of the command line, "" if it has none.
-func onePattern(cmd *cobra.Command, args []string) (string, error) {
-	switch len(args) {
-	case 0:
-		return "", nil
-	case 1:
-		if _, err := path.Match(args[0], ""); err != nil {
-			return "", output.UsageError("the pattern %q is not complete: [ without ], or \\ at the end", args[0])
-		}
-		return args[0], nil
-	}
-	return "", output.UsageError("one pattern at most; put it in quotes, else the shell replaces it by names of files; use: %s", cmd.UseLine())
 }

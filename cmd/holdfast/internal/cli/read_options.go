@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/admin"
@@ -44,6 +45,11 @@ type reader struct {
 	operate.Session
 	store  *store.Store
 	logger *slog.Logger // of the library
+}
+
+// reads returns the RunE of a command that calls work with its store.
+func (o *readOptions) reads(env output.Environment, work func(context.Context, *reader) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error { return o.read(cmd.Context(), cmd.Flags(), env, work) }
 }
 
 // read opens the store and calls work, whose context ends with --timeout or a signal. The

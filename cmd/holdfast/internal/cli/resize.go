@@ -30,33 +30,28 @@ const resizeExample = `  holdfast resize backups 3`
 
 func newResizeCommand(env output.Environment) *cobra.Command {
 	o := &readOptions{need: needSizes}
+	var permits int
 	cmd := &cobra.Command{
 		Use:               "resize [flags] NAME PERMITS",
 		Short:             "Change the number of permits of a semaphore",
 		Long:              resizeLong,
 		Example:           resizeExample,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
-		Args:              nameAndPermits,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			permits, err := strconv.Atoi(args[1])
-			if err != nil || permits < 1 || permits > maxPermits {
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 || args[0] == "" {
+				return output.UsageError("the name of a semaphore and a number are expected; use: %s", cmd.UseLine())
+			}
+			var err error
+			o.name = args[0]
+			if permits, err = strconv.Atoi(args[1]); err != nil || permits < 1 || permits > maxPermits {
 				return output.UsageError("%q is no number of permits; use 1 to %d", args[1], maxPermits)
 			}
-			o.name = args[0]
-			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				return l.resize(ctx, o.name, permits)
-			})
+			return nil
 		},
+		RunE: o.reads(env, func(ctx context.Context, l *reader) error { return l.resize(ctx, o.name, permits) }),
 	}
 	o.addTo(cmd.Flags(), lookLimit)
 	return cmd
-}
-
-func nameAndPermits(cmd *cobra.Command, args []string) error {
-	if len(args) != 2 || args[0] == "" {
-		return output.UsageError("the name of a semaphore and a number are expected; use: %s", cmd.UseLine())
-	}
-	return nil
 }
 
 // needSizes returns an error if the store cannot change the number of permits of a semaphore.

@@ -26,8 +26,8 @@ func run(ctx context.Context, args []string, env output.Environment) int {
 	if err == nil {
 		return output.ExitOK
 	}
-	var exit *output.ExitError
-	if !errors.As(err, &exit) {
+	exit, ok := errors.AsType[*output.ExitError](err)
+	if !ok {
 		exit = &output.ExitError{Code: output.ExitFailure, Err: err}
 	}
 	if exit.Err != nil {
@@ -72,15 +72,4 @@ Name the store with --url, HOLDFAST_URL, REDIS_URL or a configuration file; see
 	refuseOtherShells(root)
 	completeValues(root)
 	return root
-}
-
-func noSuchCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	message := "no command %q; see %q"
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		return output.UsageError(message+"; did you mean %q?", args[0], cmd.CommandPath()+" --help", near[0])
-	}
-	return output.UsageError(message, args[0], cmd.CommandPath()+" --help")
 }

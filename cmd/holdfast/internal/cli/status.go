@@ -37,23 +37,21 @@ func newStatusCommand(env output.Environment) *cobra.Command {
 		Long:              statusLong,
 		Example:           statusExample,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 || len(args) == 1 && args[0] == "" {
-				return output.UsageError("one name of a lock at most is expected; use: %s", cmd.UseLine())
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
 			}
-			if len(args) == 1 {
-				o.name = args[0]
-			}
-			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				if quiet {
-					l.Env.Stdout = io.Discard
-				}
-				if o.name != "" {
-					return l.lockStatus(ctx, o.name, quiet)
-				}
-				return o.serverStatus(ctx, l)
-			})
+			return oneName(&o.name)(cmd, args)
 		},
+		RunE: o.reads(env, func(ctx context.Context, l *reader) error {
+			if quiet {
+				l.Env.Stdout = io.Discard
+			}
+			if o.name != "" {
+				return l.lockStatus(ctx, o.name, quiet)
+			}
+			return o.serverStatus(ctx, l)
+		}),
 	}
 	o.addTo(cmd.Flags(), lookLimit)
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "print nothing")

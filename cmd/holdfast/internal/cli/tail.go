@@ -46,21 +46,21 @@ type tailOptions struct {
 
 func newTailCommand(env output.Environment) *cobra.Command {
 	o := &tailOptions{}
+	o.goesOn = true
 	cmd := &cobra.Command{
 		Use:               "tail [flags] [PATTERN]",
 		Short:             "Print events of locks",
 		Long:              tailLong,
 		Example:           tailExample,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.complete(cmd, args); err != nil {
-				return err
+		Args:              onePattern(&o.Pattern),
+		PreRunE: func(*cobra.Command, []string) error {
+			if o.Every < 100*time.Millisecond {
+				return output.UsageError("--every %s is too short; use at least 100ms", o.Every)
 			}
-			o.goesOn = true
-			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				return l.Tail(ctx, &o.TailOptions)
-			})
+			return nil
 		},
+		RunE: o.reads(env, func(ctx context.Context, l *reader) error { return l.Tail(ctx, &o.TailOptions) }),
 	}
 	f := cmd.Flags()
 	o.addTo(f, 0)
@@ -71,15 +71,4 @@ func newTailCommand(env output.Environment) *cobra.Command {
 	f.IntVar(&o.Count, "count", 0, "end after this many lines; 0 means no limit")
 	f.IntVar(&o.Pace, "pace", 200, "the most commands per second for polls, and the same number for scans; 0 means no limit")
 	return cmd
-}
-
-func (o *tailOptions) complete(cmd *cobra.Command, args []string) error {
-	var err error
-	if o.Pattern, err = onePattern(cmd, args); err != nil {
-		return err
-	}
-	if o.Every < 100*time.Millisecond {
-		return output.UsageError("--every %s is too short; use at least 100ms", o.Every)
-	}
-	return nil
 }

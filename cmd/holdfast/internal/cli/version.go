@@ -30,10 +30,3 @@ func versionLine() string {
 	}
 	return fmt.Sprintf("holdfast %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
-
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return output.UsageError("%s takes no arguments; see %q", cmd.CommandPath(), cmd.CommandPath()+" --help")
-	}
-	return nil
-}

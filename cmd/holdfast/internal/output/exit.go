@@ -60,8 +60,7 @@ func UsageError(format string, args ...any) error {
 // StoreError returns err with the status for an error of the store. An err that has a status
 // keeps it.
 func StoreError(err error) error {
-	var own *ExitError
-	if errors.As(err, &own) {
+	if _, own := errors.AsType[*ExitError](err); own {
 		return err
 	}
 	return &ExitError{Code: StatusOf(err), Err: err}
@@ -89,8 +88,8 @@ func StatusOf(err error) int {
 // refused reports whether the server refused the user, so that a repeated call would fail,
 // too.
 func refused(err error) bool {
-	var reply *redishold.ReplyError
-	if !errors.As(err, &reply) {
+	reply, ok := errors.AsType[*redishold.ReplyError](err)
+	if !ok {
 		return false
 	}
 	codes := []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid password"}

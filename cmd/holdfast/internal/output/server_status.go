@@ -26,7 +26,11 @@ func IsHeld(r admin.Record) bool {
 // StateText returns a text with the holder. For a semaphore with free permits, their number
 // comes first.
 func StateText(r admin.Record) string {
-	held := fmt.Sprintf("held by %s%s, lease %s", People(r), heldFor(r), EndText(Lease(r)))
+	held := "held by " + People(r)
+	if lasted := heldText(r.Holds); r.Holders == 1 && lasted != "-" {
+		held += " for " + lasted
+	}
+	held += ", lease " + EndText(Lease(r))
 	permits := Plural(r.Free, "permit") + " free"
 	switch free := r.Kind == admin.KindSemaphore && r.Free > 0; {
 	case r.Kind == admin.KindOther:
@@ -54,15 +58,6 @@ func EndText(d time.Duration) string {
 		return "never ends"
 	}
 	return "ends in " + LeaseText(d)
-}
-
-// heldFor returns how long the only holder of r has held the lock, as " for 5s". It returns
-// "" if that is unknown, or if there are several holders.
-func heldFor(r admin.Record) string {
-	if held := heldText(r.Holds); r.Holders == 1 && held != "-" {
-		return " for " + held
-	}
-	return ""
 }
 
 // ServerStatus is the JSON of the status of a server.

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"path"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+)
+
+// noSuchCommand refuses the name of a command that does not exist.
+func noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	message := "no command %q; see %q"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return output.UsageError(message+"; did you mean %q?", args[0], cmd.CommandPath()+" --help", near[0])
+	}
+	return output.UsageError(message, args[0], cmd.CommandPath()+" --help")
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return output.UsageError("%s takes no arguments; see %q", cmd.CommandPath(), cmd.CommandPath()+" --help")
+	}
+	return nil
+}
+
+// oneName stores the only argument, which is the name of a lock.
+func oneName(name *string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return output.UsageError("one name of a lock is expected; use: %s", cmd.UseLine())
+		}
+		*name = args[0]
+		return nil
+	}
+}
+
+// onePattern stores the only argument, which is a pattern of names. Without an argument the
+// pattern stays "".
+func onePattern(pattern *string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return output.UsageError("one pattern at most; put it in quotes, else the shell replaces it by names of files; use: %s", cmd.UseLine())
+		}
+		if len(args) == 1 {
+			*pattern = args[0]
+		}
+		if _, err := path.Match(*pattern, ""); err != nil {
+			return output.UsageError("the pattern %q is not complete: [ without ], or \\ at the end", *pattern)
+		}
+		return nil
+	}
+}
