@@ -231,7 +231,7 @@ func TestFilesOfSecrets(t *testing.T) {
 	var stderr buffer
 	env := output.Environment{Environ: bare(), Stderr: &stderr}
 	cmd := newServeCommand(env)
-	if _, err := o.complete(context.Background(), cmd.Flags(), env, output.NewReporter(env, false)); err != nil || !strings.Contains(stderr.String(), "other users can read "+users) {
+	if err := o.complete(context.Background(), cmd.Flags(), env); err != nil || !strings.Contains(stderr.String(), "other users can read "+users) {
 		t.Errorf("got %q, %v, want a warning", stderr.String(), err)
 	}
 }

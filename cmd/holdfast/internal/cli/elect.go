@@ -27,20 +27,18 @@ With --once there is one term, and the exit status is that of run.
 Exit status without --once: that of CMD if a signal ended the leader; 128+n if signal n
 ended a candidate; 69, 77, 125, 126 and 127 as run.`
 
-const electExample = `  # on each machine: one of them works, another takes over when it is gone
-  holdfast elect billing -- ./billing-daemon
-
-  # leadership for a day at most
-  holdfast elect report --max-hold 24h -- ./report-server`
-
 func newElectCommand(env output.Environment) *cobra.Command {
 	o := &runOptions{}
 	o.ConflictCode = output.ExitBusy
 	cmd := &cobra.Command{
-		Use:     "elect [flags] NAME [flags] [--] CMD [ARG...]",
-		Short:   "Run a command as the leader, and campaign again",
-		Long:    electLong,
-		Example: electExample,
+		Use:   "elect [flags] NAME [flags] [--] CMD [ARG...]",
+		Short: "Run a command as the leader, and campaign again",
+		Long:  electLong,
+		Example: `  # on each machine: one of them works, another takes over when it is gone
+  holdfast elect billing -- ./billing-daemon
+
+  # leadership for a day at most
+  holdfast elect report --max-hold 24h -- ./report-server`,
 	}
 	f := cmd.Flags() // those of run, without those that make no sense for a leader
 	o.lockOptions.addTo(f)

@@ -30,11 +30,6 @@ name. The holder gets the reason and your user name, if --prefix is that of its 
 
 Exit status: 0 if the hold was ended; 1 if not; 64, 69, 77 as run.`
 
-const forceExample = `  holdfast force-unlock deploy/prod --reason "runner 7 is gone, INC-1234"
-  # in a script
-  holdfast force-unlock deploy/prod --reason INC-1234 \
-    --holder 71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:42`
-
 // forceOptions is the command line of force-unlock.
 type forceOptions struct {
 	readOptions
@@ -45,10 +40,13 @@ type forceOptions struct {
 func newForceUnlockCommand(env output.Environment) *cobra.Command {
 	o := &forceOptions{}
 	cmd := &cobra.Command{
-		Use:               "force-unlock [flags] NAME",
-		Short:             "End a hold that its holder has not released",
-		Long:              forceLong,
-		Example:           forceExample,
+		Use:   "force-unlock [flags] NAME",
+		Short: "End a hold that its holder has not released",
+		Long:  forceLong,
+		Example: `  holdfast force-unlock deploy/prod --reason "runner 7 is gone, INC-1234"
+  # in a script
+  holdfast force-unlock deploy/prod --reason INC-1234 \
+    --holder 71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:42`,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              oneName(&o.name),
 		PreRunE:           o.complete,

@@ -19,13 +19,6 @@ the lock is lost.
 Exit status: 0 if the lock was held to the end; 79 if it was lost; 75 if another client
 holds the lock and the wait is over; 128+n if signal n ended the wait; else as run.`
 
-const holdExample = `  # nobody deploys for the next two hours
-  holdfast hold deploy/prod --for 2h --reason "database maintenance"
-
-  # in a script of bash
-  coproc holdfast hold stock -w 1m; read -r line <&"${COPROC[0]}" || exit
-  ./work.sh; exec {COPROC[1]}>&-`
-
 // holdOptions is the command line of hold.
 type holdOptions struct {
 	lockOptions
@@ -35,10 +28,15 @@ type holdOptions struct {
 func newHoldCommand(env output.Environment) *cobra.Command {
 	o := &holdOptions{}
 	cmd := &cobra.Command{
-		Use:               "hold [flags] NAME",
-		Short:             "Hold a lock by hand",
-		Long:              holdLong,
-		Example:           holdExample,
+		Use:   "hold [flags] NAME",
+		Short: "Hold a lock by hand",
+		Long:  holdLong,
+		Example: `  # nobody deploys for the next two hours
+  holdfast hold deploy/prod --for 2h --reason "database maintenance"
+
+  # in a script of bash
+  coproc holdfast hold stock -w 1m; read -r line <&"${COPROC[0]}" || exit
+  ./work.sh; exec {COPROC[1]}>&-`,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              oneName(&o.Name),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +53,6 @@ func newHoldCommand(env output.Environment) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	o.addTo(f)
-	o.addWaitTo(f)
 	o.addKindTo(f)
 	f.DurationVar(&o.Period, "for", 0, "release the lock after this time; 0 means no limit")
 	f.BoolVar(&o.IgnoreInput, "ignore-stdin", false, "go on when standard input is closed")

@@ -32,12 +32,6 @@ number.
 
 Exit status: 0 if the list is complete, locks or none; 1 if not; 64, 69, 77 as run.`
 
-const listExample = `  holdfast ls
-  holdfast ls 'deploy/*' --waiting
-  holdfast ls --sort lease --limit 20 --watch 2s
-  holdfast ls --json |
-    jq -r 'select(.remaining_ms >= 0 and .remaining_ms < 5000) | .name'`
-
 const listTimeout = 30 * time.Second
 
 // listOptions is the command line of ls.
@@ -49,11 +43,15 @@ type listOptions struct {
 func newListCommand(env output.Environment) *cobra.Command {
 	o := &listOptions{}
 	cmd := &cobra.Command{
-		Use:               "ls [flags] [PATTERN]",
-		Aliases:           []string{"list"},
-		Short:             "List the locks",
-		Long:              listLong,
-		Example:           listExample,
+		Use:     "ls [flags] [PATTERN]",
+		Aliases: []string{"list"},
+		Short:   "List the locks",
+		Long:    listLong,
+		Example: `  holdfast ls
+  holdfast ls 'deploy/*' --waiting
+  holdfast ls --sort lease --limit 20 --watch 2s
+  holdfast ls --json |
+    jq -r 'select(.remaining_ms >= 0 and .remaining_ms < 5000) | .name'`,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              onePattern(&o.Pattern),
 		PreRunE:           o.complete,

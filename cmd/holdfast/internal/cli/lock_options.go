@@ -50,16 +50,12 @@ func lockSettings() []store.Setting {
 	}
 }
 
-// addWaitTo adds the flags that say how to wait, and what happens after it.
-func (o *lockOptions) addWaitTo(f *pflag.FlagSet) {
+// addKindTo adds the flags for the kind of lock, and how to wait for it. All clients of a
+// name must use the same kind.
+func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.Nonblock, "nonblock", "n", false, "do not wait if the lock is held")
 	f.DurationVarP(&o.Wait, "wait", "w", 0, "wait no longer than this; 0 waits forever")
 	f.IntVarP(&o.ConflictCode, "conflict-exit-code", "E", output.ExitBusy, "status if the lock is held by another")
-}
-
-// addKindTo adds the flags for the kind of lock. All clients of a name must use the same
-// kind.
-func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.Fair, "fair", false, "first come, first served; every client of the lock must use it")
 	f.BoolVar(&o.Shared, "shared", false, "the read side of a read-write lock: many clients can hold it at once")
 	f.BoolVar(&o.Exclusive, "exclusive", false, "the write side of a read-write lock, which excludes --shared")

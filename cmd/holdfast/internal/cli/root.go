@@ -67,7 +67,11 @@ Name the store with --url, HOLDFAST_URL, REDIS_URL or a configuration file; see
 	addGroup(root, "Look at locks:", newListCommand(env), newInspectCommand(env), newTailCommand(env), newStatusCommand(env))
 	addGroup(root, "Repair:", newForceUnlockCommand(env), newResizeCommand(env), newDoctorCommand(env))
 	addGroup(root, "Serve and learn:", newServeCommand(env), newDemoCommand(env))
-	root.AddCommand(append(newTopics(), newConfigCommand(env), newVersionCommand(env))...)
+	root.AddCommand(newConfigCommand(env), newVersionCommand(env))
+	root.AddCommand( // topics of "holdfast help"
+		&cobra.Command{Use: "configuration", Short: "The configuration file and the environment", Long: configurationLong},
+		&cobra.Command{Use: "urls", Short: "The URLs of stores, and passwords", Long: urlsLong},
+	)
 	setHelp(root)
 	refuseOtherShells(root)
 	completeValues(root)

@@ -51,22 +51,20 @@ Exit status:
 
 "holdfast help urls" describes the URLs of stores, and where a password comes from.`
 
-const runExample = `  # a cron job on many machines: one of them runs it, the others skip it
+func newRunCommand(env output.Environment) *cobra.Command {
+	o := &runOptions{}
+	cmd := &cobra.Command{
+		Use:   "run [flags] NAME [flags] [--] CMD [ARG...]",
+		Short: "Run a command while holding a lock",
+		Long:  runLong,
+		Example: `  # a cron job on many machines: one of them runs it, the others skip it
   0 3 * * *  holdfast run nightly -n --skip-ok --at-least 1m -- ./report.sh
 
   # one deployment at a time; a waiter sees which one it is
   holdfast run deploy/prod -w 10m --reason "$CI_JOB_URL" -- ./deploy.sh
 
   # the token keeps a machine that was suspended from writing late
-  holdfast run stock --shell 'psql -v token="$HOLDFAST_TOKEN" -f ship.sql'`
-
-func newRunCommand(env output.Environment) *cobra.Command {
-	o := &runOptions{}
-	cmd := &cobra.Command{
-		Use:     "run [flags] NAME [flags] [--] CMD [ARG...]",
-		Short:   "Run a command while holding a lock",
-		Long:    runLong,
-		Example: runExample,
+  holdfast run stock --shell 'psql -v token="$HOLDFAST_TOKEN" -f ship.sql'`,
 	}
 	o.addTo(cmd.Flags())
 	return o.completed(cmd, env, func(ctx context.Context, p supervise.Program) error {

@@ -25,7 +25,6 @@ type runOptions struct {
 
 func (o *runOptions) addTo(f *pflag.FlagSet) {
 	o.lockOptions.addTo(f)
-	o.addWaitTo(f)
 	o.addKindTo(f)
 	f.BoolVar(&o.NoRenew, "no-renew", false, "hold the lock for --ttl at most, and stop the command then")
 	f.DurationVar(&o.AtLeast, "at-least", 0, "keep the name taken for at least this time, even if the command ends sooner; if the store cannot do that, run waits")

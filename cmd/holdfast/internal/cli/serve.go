@@ -50,38 +50,30 @@ All flags but --insecure-no-auth can be in the configuration, below "serve"; see
 SIGTERM and SIGINT end it, with status 0. The status is 1 if the system does not let it
 listen; 64, 69, 77 as run.`
 
-const serveExample = `  holdfast serve --url redis://localhost:6379
-  holdfast serve --listen :7070 --basic-file users \
-    --tls-cert cert.pem --tls-key key.pem
-  holdfast serve --listen :7070 \
-    --auth-header X-Forwarded-User --trusted 10.0.0.0/8 --host locks.example \
-    --base-path /locks/ --allow-unlock --operator ada --operator grace`
-
 // serveOptions is the command line of serve.
 type serveOptions struct {
 	readOptions
 	serve.Options
 	noAuth bool
+	users  *serve.Authenticator
 }
 
 func newServeCommand(env output.Environment) *cobra.Command {
 	o := &serveOptions{}
+	o.goesOn = true
 	cmd := &cobra.Command{
-		Use:     "serve",
-		Short:   "Show the locks in a browser",
-		Long:    serveLong,
-		Example: serveExample,
+		Use:   "serve",
+		Short: "Show the locks in a browser",
+		Long:  serveLong,
+		Example: `  holdfast serve --url redis://localhost:6379
+  holdfast serve --listen :7070 --basic-file users \
+    --tls-cert cert.pem --tls-key key.pem
+  holdfast serve --listen :7070 \
+    --auth-header X-Forwarded-User --trusted 10.0.0.0/8 --host locks.example \
+    --base-path /locks/ --allow-unlock --operator ada --operator grace`,
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			g, err := o.complete(cmd.Context(), cmd.Flags(), env, output.NewReporter(env, o.verbose))
-			if err != nil {
-				return err
-			}
-			o.goesOn = true
-			return o.read(cmd.Context(), cmd.Flags(), env, func(ctx context.Context, l *reader) error {
-				return o.serve(ctx, g, l)
-			})
-		},
+		PreRunE: func(cmd *cobra.Command, _ []string) error { return o.complete(cmd.Context(), cmd.Flags(), env) },
+		RunE:    o.reads(env, o.serve),
 	}
 	o.addTo(cmd.Flags())
 	return cmd
@@ -135,46 +127,45 @@ func serveSettings() []store.Setting {
 // complete sets the options that come from the configuration, and checks all options. It
 // returns an error for options with which users could read or unlock without authentication,
 // unless a flag allows that.
-func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env output.Environment, report *output.Reporter) (*serve.Authenticator, error) {
+func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env output.Environment) (err error) {
+	report := output.NewReporter(env, o.verbose)
 	if err := o.Configure(f, env, report, serveSettings()...); err != nil {
-		return nil, err
+		return err
 	}
-	var err error
 	if o.Private, err = serve.Loopback(ctx, o.Listen); err != nil {
-		return nil, output.UsageError("--listen %s: %w", o.Listen, err)
+		return output.UsageError("--listen %s: %w", o.Listen, err)
 	}
-	g, err := serve.NewAuthenticator(&o.Options, output.AuditLogger(env))
-	if err != nil {
-		return nil, err
+	if o.users, err = serve.NewAuthenticator(&o.Options, output.AuditLogger(env)); err != nil {
+		return err
 	}
-	switch {
+	switch everybody := o.users.Open(); {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
-		return nil, output.UsageError("--tls-cert and --tls-key belong together")
+		return output.UsageError("--tls-cert and --tls-key belong together")
 	case strings.ContainsAny(o.BasePath, "?#\\") || strings.Contains(o.BasePath, ".."):
-		return nil, output.UsageError("--base-path %q is no path", o.BasePath)
-	case g.Open() && !o.Private && !o.noAuth:
-		return nil, output.UsageError("--listen %s can be reached from elsewhere, and everybody could look: "+
+		return output.UsageError("--base-path %q is no path", o.BasePath)
+	case everybody && !o.Private && !o.noAuth:
+		return output.UsageError("--listen %s can be reached from elsewhere, and everybody could look: "+
 			"give --basic-file, --token-file or --auth-header, or --insecure-no-auth if that is meant", o.Listen)
-	case o.AllowUnlock && !g.Open() && len(o.Operators) == 0:
-		return nil, output.UsageError("--allow-unlock: name those who may with --operator, or operators below \"serve\" in the configuration")
-	case o.AllowUnlock && g.Open() && !o.Private:
-		return nil, output.UsageError("--allow-unlock without authentication would let everybody end locks: listen on 127.0.0.1, or authenticate")
+	case o.AllowUnlock && !everybody && len(o.Operators) == 0:
+		return output.UsageError("--allow-unlock: name those who may with --operator, or operators below \"serve\" in the configuration")
+	case o.AllowUnlock && everybody && !o.Private:
+		return output.UsageError("--allow-unlock without authentication would let everybody end locks: listen on 127.0.0.1, or authenticate")
 	case !o.AllowUnlock && (f.Changed("operator") || len(o.Operators) > 0 && !f.Changed("allow-unlock")):
-		return nil, output.UsageError("--operator means nothing without --allow-unlock")
+		return output.UsageError("--operator means nothing without --allow-unlock")
 	}
-	g.WarnOfHeader(report)
+	o.users.WarnOfHeader(report)
 	for _, file := range []string{o.BasicFile, o.TokenFile} {
 		report.Exposed(config.Exposed(file))
 	}
 	if !o.Private && o.TLSCert == "" && (o.BasicFile != "" || o.TokenFile != "") {
 		report.Warn("--listen %s without --tls-cert: passwords can be read on the way, unless a proxy with TLS stands in front", o.Listen)
 	}
-	return g, nil
+	return nil
 }
 
 // serve serves the pages of the store until ctx ends. Its findings do not include locks
 // without an end, because that check reads all keys.
-func (o *serveOptions) serve(ctx context.Context, g *serve.Authenticator, l *reader) error {
+func (o *serveOptions) serve(ctx context.Context, l *reader) error {
 	s := serve.Store{Console: l.Console, Where: l.store.Where, Log: output.AuditLogger(l.Env), Report: l.Report}
 	s.Examine = func(ctx context.Context) (*doctor.Report, error) {
 		return o.Examine(ctx, l.store, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10}, 0, l.Env)
@@ -184,5 +175,5 @@ func (o *serveOptions) serve(ctx context.Context, g *serve.Authenticator, l *rea
 		defer supervise.Flush(log)
 		s.Forced = log.Forced
 	}
-	return serve.Serve(ctx, &o.Options, g, s)
+	return serve.Serve(ctx, &o.Options, o.users, s)
 }

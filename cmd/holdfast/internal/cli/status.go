@@ -14,7 +14,13 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-const statusLong = `Status without NAME shows the server of the locks, its latency, and the layout of the
+func newStatusCommand(env output.Environment) *cobra.Command {
+	o := &readOptions{}
+	var quiet bool
+	cmd := &cobra.Command{
+		Use:   "status [flags] [NAME]",
+		Short: "Show the server, or whether a lock is held",
+		Long: `Status without NAME shows the server of the locks, its latency, and the layout of the
 locks there. The exit status is 69 if no lock can be taken there, because the server is
 read-only or no majority of the servers works, and 77 if the store refuses. "holdfast
 doctor" shows what endangers locks.
@@ -23,19 +29,9 @@ Status NAME reports whether the lock is held. The exit status is 0 if the lock i
 if a semaphore has a free permit; 75 if a client holds it; 1 if the name is in use for
 something that is not a lock. With --quiet it prints nothing.
 
-Otherwise the exit status is 0; 64, 69 and 77 as run.`
-
-const statusExample = `  holdfast status
-  holdfast status deploy/prod --quiet || echo "somebody deploys"`
-
-func newStatusCommand(env output.Environment) *cobra.Command {
-	o := &readOptions{}
-	var quiet bool
-	cmd := &cobra.Command{
-		Use:               "status [flags] [NAME]",
-		Short:             "Show the server, or whether a lock is held",
-		Long:              statusLong,
-		Example:           statusExample,
+Otherwise the exit status is 0; 64, 69 and 77 as run.`,
+		Example: `  holdfast status
+  holdfast status deploy/prod --quiet || echo "somebody deploys"`,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -134,15 +130,10 @@ func (o *readOptions) serverStatus(ctx context.Context, l *reader) error {
 	if l.JSON {
 		print = func(w io.Writer) error { return output.JSONTo(w).Encode(s) }
 	}
-	return errors.Join(print(l.Env.Stdout), l.unusable(ctx))
-}
-
-// unusable returns why no lock can be taken in a store that answers. It returns nil if locks
-// can be taken.
-func (l *reader) unusable(ctx context.Context) error {
-	if err := l.store.Trouble(ctx); err != nil {
-		return err
+	failed := print(l.Env.Stdout)
+	unusable := l.store.Trouble(ctx)
+	if unusable == nil {
+		_, unusable = l.Console.Get(ctx, "holdfast:status")
 	}
-	_, err := l.Console.Get(ctx, "holdfast:status")
-	return err
+	return errors.Join(failed, unusable)
 }

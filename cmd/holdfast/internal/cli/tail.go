@@ -34,10 +34,6 @@ events. While the store does not answer, it says so and goes on.
 
 Exit status: 0; 128+n if signal n ended it; 64, 69, 77 as run.`
 
-const tailExample = `  holdfast tail 'deploy/*'
-  holdfast tail 'deploy/*' --since 10m
-  holdfast tail --json | jq -r 'select(.event == "expired")'`
-
 // tailOptions is the command line of tail.
 type tailOptions struct {
 	readOptions
@@ -48,10 +44,12 @@ func newTailCommand(env output.Environment) *cobra.Command {
 	o := &tailOptions{}
 	o.goesOn = true
 	cmd := &cobra.Command{
-		Use:               "tail [flags] [PATTERN]",
-		Short:             "Print events of locks",
-		Long:              tailLong,
-		Example:           tailExample,
+		Use:   "tail [flags] [PATTERN]",
+		Short: "Print events of locks",
+		Long:  tailLong,
+		Example: `  holdfast tail 'deploy/*'
+  holdfast tail 'deploy/*' --since 10m
+  holdfast tail --json | jq -r 'select(.event == "expired")'`,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              onePattern(&o.Pattern),
 		PreRunE: func(*cobra.Command, []string) error {

@@ -1,7 +1,5 @@
 package cli
 
-import "github.com/spf13/cobra"
-
 const configurationLong = `A setting comes from the first of these: the command line, the environment, the
 configuration file, the default.
 
@@ -128,11 +126,3 @@ Several hosts of a database are a primary and its replicas. mysql:// uses the fi
 that can be reached and is not read-only. postgres:// does so with
 ?target_session_attrs=read-write. Locks need one primary at a time: two servers that
 both take writes grant the same lock twice.`
-
-// newTopics returns the help topics. They are not commands: "holdfast help" prints them.
-func newTopics() []*cobra.Command {
-	return []*cobra.Command{
-		{Use: "configuration", Short: "The configuration file and the environment", Long: configurationLong},
-		{Use: "urls", Short: "The URLs of stores, and passwords", Long: urlsLong},
-	}
-}

@@ -2,9 +2,15 @@ package output
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
+	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
 // Wrap breaks prose into lines of at most width characters. Indented lines stay as they are.
@@ -22,12 +28,11 @@ func Wrap(text string, width int) string {
 		}
 		for word := range strings.FieldsSeq(line) {
 			long := utf8.RuneCountInString(word)
-			switch {
-			case column == 0:
-			case column+1+long > width:
+			if column > 0 && column+1+long > width {
 				out.WriteByte('\n')
 				column = 0
-			default:
+			}
+			if column > 0 {
 				out.WriteByte(' ')
 				column++
 			}
@@ -69,4 +74,45 @@ func Coarse(d time.Duration) time.Duration {
 	default:
 		return d.Round(time.Millisecond)
 	}
+}
+
+// People returns a short text about the holders of r: the first one, and how many more there
+// are.
+func People(r admin.Record) string {
+	if len(r.Holds) == 0 {
+		return ""
+	}
+	who := holderOf(r.Holds[0])
+	if r.Holders > 1 {
+		who += fmt.Sprintf(" and %d more", r.Holders-1)
+	}
+	return who
+}
+
+// holderOf returns the name of the holder. If nobody holds the name, it returns until when it
+// stays taken.
+func holderOf(h admin.Hold) string {
+	who := Person(h.Owner, h.Note, h.Client)
+	if h.Kept() {
+		return clock.TakenUntil(time.Now().Add(max(h.Remaining, 0))) + " (kept by " + who + ")"
+	}
+	return who
+}
+
+// Person returns the name of an owner: "program@host:pid" with its reason and labels, or the
+// client and the thread of a Redisson program.
+func Person(owner, note string, c admin.Client) string {
+	return Clean(observe.Describe(c, owner, note).String())
+}
+
+// Clean returns s with its unprintable characters escaped, so that a text of another program
+// stays on one line of a terminal and does not move the cursor.
+func Clean(s string) string {
+	for _, r := range s {
+		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {
+			quoted := strconv.Quote(s)
+			return quoted[1 : len(quoted)-1]
+		}
+	}
+	return s
 }
