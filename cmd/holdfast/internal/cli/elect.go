@@ -39,6 +39,12 @@ func newElectCommand(env output.Environment) *cobra.Command {
 
   # leadership for a day at most
   holdfast elect report --max-hold 24h -- ./report-server`,
+		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveDefault), // CMD is a file
+		Args:              o.parse,
+		PreRunE:           func(cmd *cobra.Command, _ []string) error { return o.complete(cmd.Flags(), env) },
+		RunE: o.takes(env, func(ctx context.Context, p supervise.Program) error {
+			return supervise.Elect(ctx, p, &o.Lock, &o.Command, o.campaign)
+		}),
 	}
 	f := cmd.Flags() // those of run, without those that make no sense for a leader
 	o.lockOptions.addTo(f)
@@ -46,7 +52,5 @@ func newElectCommand(env output.Environment) *cobra.Command {
 	f.IntVar(&o.LostCode, "lost-exit-code", output.ExitLost, "with --once: status if leadership was lost, or reached --max-hold")
 	f.BoolVar(&o.campaign.Once, "once", false, "end after the first term")
 	f.DurationVar(&o.campaign.Backoff, "backoff", time.Second, "the first pause after a term; it doubles after each short term")
-	return o.completed(cmd, env, func(ctx context.Context, p supervise.Program) error {
-		return supervise.Elect(ctx, p, &o.Lock, &o.Command, o.campaign)
-	})
+	return cmd
 }

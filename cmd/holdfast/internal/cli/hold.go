@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -39,16 +41,10 @@ func newHoldCommand(env output.Environment) *cobra.Command {
   ./work.sh; exec {COPROC[1]}>&-`,
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              oneName(&o.Name),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.complete(cmd.Flags(), env); err != nil {
-				return err
-			}
-			p, err := o.program(env)
-			if err != nil {
-				return err
-			}
-			return supervise.Keep(cmd.Context(), p, &o.Lock, o.Hold)
-		},
+		PreRunE:           func(cmd *cobra.Command, _ []string) error { return o.complete(cmd.Flags(), env) },
+		RunE: o.takes(env, func(ctx context.Context, p supervise.Program) error {
+			return supervise.Keep(ctx, p, &o.Lock, o.Hold)
+		}),
 	}
 	f := cmd.Flags()
 	f.SortFlags = false

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
@@ -142,22 +143,24 @@ func (o *lockOptions) needs(t *open.Target) error {
 	return nil
 }
 
-// program returns the Program with which package supervise opens the store and takes the
-// lock.
-func (o *lockOptions) program(env output.Environment) (supervise.Program, error) {
-	report := output.NewReporter(env, o.verbose)
-	logger, err := report.LibraryLogger(env)
-	if err != nil {
-		return supervise.Program{}, err
-	}
-	request := store.Request{Name: o.Name, TTL: o.TTL, Need: o.needs, Logger: logger}
-	open := func(ctx context.Context, limit time.Duration) (*supervise.Store, error) {
-		s, err := o.OpenWaiting(ctx, request, limit, env, report)
+// takes returns the RunE of a command that takes the lock. Package supervise does so in
+// start, with the Program.
+func (o *lockOptions) takes(env output.Environment, start func(context.Context, supervise.Program) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		report := output.NewReporter(env, o.verbose)
+		logger, err := report.LibraryLogger(env)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		failure := func(err error) error { return store.Failure(s.Kind, err) }
-		return &supervise.Store{Backend: s.Backend, Close: s.Close, Trouble: s.Trouble, Failure: failure}, nil
+		request := store.Request{Name: o.Name, TTL: o.TTL, Need: o.needs, Logger: logger}
+		open := func(ctx context.Context, limit time.Duration) (*supervise.Store, error) {
+			s, err := o.OpenWaiting(ctx, request, limit, env, report)
+			if err != nil {
+				return nil, err
+			}
+			failure := func(err error) error { return store.Failure(s.Kind, err) }
+			return &supervise.Store{Backend: s.Backend, Close: s.Close, Trouble: s.Trouble, Failure: failure}, nil
+		}
+		return start(cmd.Context(), supervise.Program{Env: env, Report: report, Logger: logger, EventLog: o.EventLog, Open: open})
 	}
-	return supervise.Program{Env: env, Report: report, Logger: logger, EventLog: o.EventLog, Open: open}, nil
 }

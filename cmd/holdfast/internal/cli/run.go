@@ -65,9 +65,13 @@ func newRunCommand(env output.Environment) *cobra.Command {
 
   # the token keeps a machine that was suspended from writing late
   holdfast run stock --shell 'psql -v token="$HOLDFAST_TOKEN" -f ship.sql'`,
+		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveDefault), // CMD is a file
+		Args:              o.parse,
+		PreRunE:           func(cmd *cobra.Command, _ []string) error { return o.complete(cmd.Flags(), env) },
+		RunE: o.takes(env, func(ctx context.Context, p supervise.Program) error {
+			return supervise.Run(ctx, p, &o.Lock, &o.Command)
+		}),
 	}
 	o.addTo(cmd.Flags())
-	return o.completed(cmd, env, func(ctx context.Context, p supervise.Program) error {
-		return supervise.Run(ctx, p, &o.Lock, &o.Command)
-	})
+	return cmd
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,45 +42,10 @@ func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
 }
 
-// completed returns cmd, which is run or elect, with what both have in common. They call
-// start when all options are known and have been checked.
-func (o *runOptions) completed(cmd *cobra.Command, env output.Environment, start func(context.Context, supervise.Program) error) *cobra.Command {
-	cmd.ValidArgsFunction = completeNames(env, &o.Connection, cobra.ShellCompDirectiveDefault) // CMD is a file
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := o.parse(cmd, args); err != nil {
-			return err
-		}
-		if help, _ := cmd.Flags().GetBool("help"); help {
-			return cmd.Help()
-		}
-		if err := checkSystem(cmd.Name(), procgroup.Supported); err != nil {
-			return err
-		}
-		if err := o.complete(cmd.Flags(), env); err != nil {
-			return err
-		}
-		if err := o.checkCommand(cmd); err != nil {
-			return err
-		}
-		p, err := o.program(env)
-		if err != nil {
-			return err
-		}
-		return start(cmd.Context(), p)
-	}
-	return cmd
-}
-
-// checkSystem returns an error if the system has no process groups, which the command needs.
-func checkSystem(verb string, supported bool) error {
-	if supported {
-		return nil
-	}
-	return output.UsageError("%s is not available on this system, because it has no process groups; \"holdfast hold\" takes a lock here", verb)
-}
-
 // parse takes NAME and the command from args. Flags may stand before and after NAME. The
-// command begins after "--", or else with the first word after NAME that is not a flag.
+// command begins after "--", or else with the first word after NAME that is not a flag. The
+// command of a script is its shell. For --help, parse returns an error that cobra answers with
+// the help.
 func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return output.UsageError("no lock named; use: %s", cmd.UseLine())
@@ -91,12 +55,10 @@ func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 		return cmd.FlagErrorFunc()(cmd, err)
 	}
 	o.Name, o.Args = args[0], f.Args()
-	return nil
-}
-
-// checkCommand checks the command. If it is a script, its shell becomes the command.
-func (o *runOptions) checkCommand(cmd *cobra.Command) error {
+	help, _ := f.GetBool("help")
 	switch {
+	case help:
+		return pflag.ErrHelp
 	case len(o.Args) == 0 || o.Args[0] == "":
 		return output.UsageError("no command to run while %q is held; use: %s NAME -- CMD [ARG...]", o.Name, cmd.CommandPath())
 	case o.shell && len(o.Args) > 1:
@@ -104,7 +66,15 @@ func (o *runOptions) checkCommand(cmd *cobra.Command) error {
 	case o.shell:
 		o.Args = []string{"sh", "-c", o.Args[0]}
 	}
-	return nil
+	return checkSystem(cmd.Name(), procgroup.Supported)
+}
+
+// checkSystem returns an error if the system has no process groups, which the command needs.
+func checkSystem(verb string, supported bool) error {
+	if supported {
+		return nil
+	}
+	return output.UsageError("%s is not available on this system, because it has no process groups; \"holdfast hold\" takes a lock here", verb)
 }
 
 // complete sets the options that come from the environment, the configuration or a default,
