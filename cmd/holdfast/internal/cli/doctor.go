@@ -97,12 +97,7 @@ func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
 	if err != nil {
 		return err
 	}
-	if o.json {
-		err = output.JSONTo(l.Env.Stdout).Encode(report)
-	} else {
-		err = output.PrintReport(l.Env.Stdout, report, o.verbose)
-	}
-	if err == nil && report.Worst >= o.fails {
+	if err = l.print(report, output.ReportText(report, o.verbose)); err == nil && report.Worst >= o.fails {
 		return output.Exit(output.ExitFailure)
 	}
 	return err

@@ -31,10 +31,7 @@ Exit status: 0, also if the name is free; 64, 69, 77 as run.`,
 			if err != nil {
 				return err
 			}
-			if l.JSON {
-				return output.JSONTo(env.Stdout).Encode(output.DetailOf(detail))
-			}
-			return output.PrintDetail(env.Stdout, detail)
+			return l.print(output.DetailOf(detail), output.DetailText(detail))
 		}),
 	}
 	o.addTo(cmd.Flags(), lookLimit)

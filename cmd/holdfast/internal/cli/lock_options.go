@@ -143,8 +143,8 @@ func (o *lockOptions) needs(t *open.Target) error {
 	return nil
 }
 
-// takes returns the RunE of a command that takes the lock. Package supervise does so in
-// start, with the Program.
+// takes returns the RunE of a command that takes a lock. It calls start with the Program,
+// which opens the store for package supervise.
 func (o *lockOptions) takes(env output.Environment, start func(context.Context, supervise.Program) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		report := output.NewReporter(env, o.verbose)

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -45,6 +46,15 @@ type reader struct {
 	operate.Session
 	store  *store.Store
 	logger *slog.Logger // of the library
+}
+
+// print prints a result: the object if the user asked for JSON, else the text.
+func (l *reader) print(object any, text string) error {
+	if l.JSON {
+		return output.JSONTo(l.Env.Stdout).Encode(object)
+	}
+	_, err := io.WriteString(l.Env.Stdout, text)
+	return err
 }
 
 // reads returns the RunE of a command that calls work with its store.

@@ -85,13 +85,9 @@ func (l *reader) resize(ctx context.Context, name string, permits int) error {
 	if err != nil {
 		return err
 	}
-	if l.JSON {
-		return output.JSONTo(l.Env.Stdout).Encode(resized{name, before, now, free})
-	}
-	busy := ""
+	text := fmt.Sprintf("semaphore %s: %s, %d before, %d free", output.Clean(name), output.Plural(now, "permit"), before, max(0, free))
 	if free < 0 {
-		busy = fmt.Sprintf("; %d more are held, until they come back", -free)
+		text += fmt.Sprintf("; %d more are held, until they come back", -free)
 	}
-	_, err = fmt.Fprintf(l.Env.Stdout, "semaphore %s: %s, %d before, %d free%s\n", output.Clean(name), output.Plural(now, "permit"), before, max(0, free), busy)
-	return err
+	return l.print(resized{name, before, now, free}, text+"\n")
 }

@@ -82,18 +82,14 @@ func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
 			waits = d.Waits
 		}
 	}
-	if l.JSON {
-		return output.JSONTo(l.Env.Stdout).Encode(output.RecordOf(r, waits...))
-	}
-	text := output.StateText(r)
+	text := output.Clean(r.Name) + ": " + output.StateText(r)
 	if r.Waiting > 0 {
 		text += fmt.Sprintf("; %d waiting", r.Waiting)
 	}
 	for _, w := range waits {
 		text += "\n  waiting: " + output.WaitText(w)
 	}
-	_, err := fmt.Fprintf(l.Env.Stdout, "%s: %s\n", output.Clean(r.Name), text)
-	return err
+	return l.print(output.RecordOf(r, waits...), text+"\n")
 }
 
 // serverStatus prints the status of the server. It returns an error if no lock can be taken
@@ -126,11 +122,7 @@ func (o *readOptions) serverStatus(ctx context.Context, l *reader) error {
 	}
 	slices.Sort(took[:])
 	s.LatencyMS = float64(took[len(took)/2].Microseconds()) / 1000
-	print := s.Print
-	if l.JSON {
-		print = func(w io.Writer) error { return output.JSONTo(w).Encode(s) }
-	}
-	failed := print(l.Env.Stdout)
+	failed := l.print(s, s.Text())
 	unusable := l.store.Trouble(ctx)
 	if unusable == nil {
 		_, unusable = l.Console.Get(ctx, "holdfast:status")

@@ -2,7 +2,6 @@ package output
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -10,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// PrintReport prints a report for people: the findings, the worst first, and how many there
+// ReportText returns a report for people: the findings, the worst first, and how many there
 // are of each severity. If everything is false, it omits checks without a problem.
-func PrintReport(w io.Writer, r *doctor.Report, everything bool) error {
+func ReportText(r *doctor.Report, everything bool) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, judged for a lease of %s\n\n", describeServers(r), r.TTL)
 	counts := map[doctor.Severity]int{}
@@ -23,8 +22,7 @@ func PrintReport(w io.Writer, r *doctor.Report, everything bool) error {
 		}
 	}
 	fmt.Fprintf(&text, "%s\n", summary(counts))
-	_, err := io.WriteString(w, text.String())
-	return err
+	return text.String()
 }
 
 func printFinding(text *strings.Builder, r *doctor.Report, f doctor.Finding) {

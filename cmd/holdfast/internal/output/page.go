@@ -2,7 +2,6 @@ package output
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -19,8 +18,8 @@ func (p *Page) Line(name, format string, args ...any) {
 	fmt.Fprintf(p, "%-12s%s\n", name, fmt.Sprintf(format, args...))
 }
 
-// PrintDetail prints the Detail of a lock for people.
-func PrintDetail(w io.Writer, d admin.Detail) error {
+// DetailText returns the Detail of a lock for people.
+func DetailText(d admin.Detail) string {
 	var p Page
 	p.Line("name", "%s", Clean(d.Name))
 	switch d.Kind {
@@ -46,8 +45,7 @@ func PrintDetail(w io.Writer, d admin.Detail) error {
 			p.Line("", "  %s", Clean(strings.TrimSuffix(line, "\n")))
 		}
 	}
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.String()
 }
 
 func (p *Page) state(d admin.Detail) {

@@ -2,7 +2,6 @@ package output
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
@@ -80,8 +79,8 @@ type ServerStatus struct {
 	Confirms  string  `json:"confirmed_by,omitempty"` // how many replicas confirm each lock
 }
 
-// Print prints s for people.
-func (s ServerStatus) Print(w io.Writer) error {
+// Text returns s for people.
+func (s ServerStatus) Text() string {
 	var p Page
 	p.Line("store", "%s", Clean(s.URL))
 	if s.Config != "" {
@@ -112,8 +111,7 @@ func (s ServerStatus) Print(w io.Writer) error {
 	default:
 		p.Line("confirmed", "by %s replicas", s.Confirms)
 	}
-	_, err := io.WriteString(w, p.String())
-	return err
+	return p.String()
 }
 
 func (s ServerStatus) serverText() string {
