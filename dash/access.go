@@ -17,57 +17,32 @@ const (
 	Operator
 )
 
-// role returns the role of r.
-func (d *Dashboard) role(r *http.Request) Role {
-	if d.options.Authorize == nil {
-		return Viewer
-	}
-	return d.options.Authorize(r)
-}
-
 // mayUnlock reports whether r may force locks.
 func (d *Dashboard) mayUnlock(r *http.Request) bool {
-	return d.options.AllowUnlock && d.role(r) >= Operator
+	return d.options.AllowUnlock && d.options.Authorize(r) >= Operator
 }
 
 // user returns the name of the user of r, or "".
-func (d *Dashboard) user(r *http.Request) string {
-	if d.options.User == nil {
-		return ""
-	}
-	return printable(d.options.User(r))
-}
+func (d *Dashboard) user(r *http.Request) string { return printable(d.options.User(r)) }
 
-// crossSite answers with status 403, because another site has made a browser send a request
-// that changes something.
-func (d *Dashboard) crossSite(w http.ResponseWriter, r *http.Request) {
-	d.log.WarnContext(r.Context(), "force-unlock refused", "reason", "cross-site request",
-		"user", d.user(r), "address", address(r))
-	d.fail(w, r, http.StatusForbidden, "This request came from another site.")
-}
-
-// ownSite refuses requests that another site has made a browser send. That site could not
-// read the answer, but the request would count for the limits on browsers.
-func ownSite(serve http.HandlerFunc) http.Handler {
+// viewing returns a handler that counts a viewer while serve runs. It refuses requests that
+// another site has made a browser send. That site could not read the answer, but the request
+// would count for the limits on browsers. If linked is true, a user may follow a link from
+// another site to the page. Another site cannot load the page as an image or in a frame.
+func (d *Dashboard) viewing(serve http.HandlerFunc, linked bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if foreign(r) {
+		followed := linked && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+		if foreign(r) && !followed {
 			http.Error(w, "This request came from another site.", http.StatusForbidden)
 			return
 		}
-		serve(w, r)
-	})
-}
-
-// ownPage is ownSite for a page. A user may follow a link from another site to the page.
-// Another site cannot load the page as an image or in a frame.
-func ownPage(serve http.HandlerFunc) http.Handler {
-	refuse := ownSite(serve)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
-			serve(w, r)
+		leave, ok := d.join()
+		if !ok {
+			http.Error(w, "closing", http.StatusServiceUnavailable)
 			return
 		}
-		refuse.ServeHTTP(w, r)
+		defer leave()
+		serve(w, r)
 	})
 }
 

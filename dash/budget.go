@@ -22,8 +22,8 @@ type budget struct {
 	at   time.Time
 }
 
-// take grants up to n polls.
-func (b *budget) take(now time.Time, n int) int {
+// take grants up to `most` polls, or none if fewer than least are left.
+func (b *budget) take(now time.Time, least, most int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.at.IsZero() {
@@ -32,15 +32,10 @@ func (b *budget) take(now time.Time, n int) int {
 		b.left = min(pollsAtOnce, b.left+now.Sub(b.at).Seconds()*pollsPerSecond)
 	}
 	b.at = now
-	granted := min(n, int(b.left))
+	granted := min(most, int(b.left))
+	if granted < least {
+		return 0
+	}
 	b.left -= float64(granted)
 	return granted
-}
-
-// takeAll grants n polls or none.
-func (b *budget) takeAll(now time.Time, n int) bool {
-	b.mu.Lock()
-	enough := b.at.IsZero() || b.left+now.Sub(b.at).Seconds()*pollsPerSecond >= float64(n)
-	b.mu.Unlock()
-	return enough && b.take(now, n) == n
 }

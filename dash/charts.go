@@ -6,10 +6,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 )
-
-// chartsData are the charts of the last hour.
-type chartsData struct{ Charts []chart }
 
 // chart has a bar for each minute of the last hour, drawn on 600 x 120 units.
 type chart struct {
@@ -69,20 +67,16 @@ func slot(now, at time.Time) int {
 // holdTimes draws the durations of the holds that ended in the last hour.
 func holdTimes(now time.Time, list []event) chart {
 	var times [chartMinutes][]time.Duration
-	var all []time.Duration
 	polled := map[admin.Ended]bool{} // ends that holders may also report as losses
 	for _, s := range list {
-		if (s.Kind == eventForced || s.Kind == eventExpired) && s.Held > 0 {
-			polled[s.hold()] = true
+		if (s.Type == admin.EntryForced || s.Type == observe.Expired) && s.HeldFor > 0 {
+			polled[s.Hold()] = true
 		}
 	}
 	for _, s := range list {
-		if !s.ends() || s.Kind == eventForced && s.Held == 0 || s.Kind == eventLost && polled[s.hold()] {
-			continue
-		}
-		if i := slot(now, s.At); i >= 0 {
-			times[i] = append(times[i], s.Held)
-			all = append(all, s.Held)
+		again := s.Type == admin.EntryForced && s.HeldFor == 0 || s.Type == admin.EntryLost && polled[s.Hold()]
+		if i := slot(now, s.At); i >= 0 && s.ends() && !again {
+			times[i] = append(times[i], s.HeldFor)
 		}
 	}
 	var values [chartMinutes]value
@@ -92,15 +86,15 @@ func holdTimes(now time.Time, list []event) chart {
 			values[i] = value{t[len(t)/2].Seconds(), t[len(t)-1].Seconds()}
 		}
 	}
+	all := slices.Concat(times[:]...)
+	slices.Sort(all)
 	summary := "No hold has ended in the last hour."
-	if len(all) > 0 {
-		slices.Sort(all)
-		count := fmt.Sprintf("%d holds", len(all))
-		if len(all) == 1 {
+	if n := len(all); n > 0 {
+		count := fmt.Sprintf("%d holds", n)
+		if n == 1 {
 			count = "1 hold"
 		}
-		summary = fmt.Sprintf("%s ended in the last hour: half within %s, the longest %s.",
-			count, span(all[len(all)/2]), span(all[len(all)-1]))
+		summary = fmt.Sprintf("%s ended in the last hour: half within %s, the longest %s.", count, span(all[n/2]), span(all[n-1]))
 	}
 	return draw("chart-held", "Hold times", now, values, summary, func(v float64) string {
 		return span(time.Duration(v * float64(time.Second)))
@@ -127,12 +121,12 @@ func waits(now time.Time, values [chartMinutes]value, hidden bool) chart {
 }
 
 // lockCharts draws the charts of one lock.
-func (d *Dashboard) lockCharts(now time.Time, name string) chartsData {
-	list := d.eventLog.of(name, now.Add(-time.Hour), mostEvents, nil)
+func (d *Dashboard) lockCharts(now time.Time, name string) []chart {
+	list := d.eventLog.of(now.Add(-time.Hour), mostEvents, func(s *event) bool { return s.Name == name })
 	var values [chartMinutes]value
 	count, last := 0, 0
 	for _, s := range slices.Backward(list) {
-		if s.Kind != eventWaiting {
+		if s.Type != admin.EntryWaiting {
 			continue
 		}
 		at := max(slot(now, s.At), 0)
@@ -143,22 +137,17 @@ func (d *Dashboard) lockCharts(now time.Time, name string) chartsData {
 		values[at].high = max(values[at].high, float64(count))
 	}
 	e, ok := d.table.Get(name)
-	if ok {
-		if now := waiting(e.Record); count == 0 {
-			count, last = now, chartMinutes-1
-		}
+	if ok && count == 0 {
+		count, last = waiting(e.Record), chartMinutes-1
 	}
 	for i := last; i < chartMinutes; i++ {
 		values[i].high = max(values[i].high, float64(count))
 	}
-	return chartsData{[]chart{waits(now, values, ok && waitersHidden(e.Record)), holdTimes(now, list)}}
+	return []chart{waits(now, values, ok && waitersHidden(e.Record)), holdTimes(now, list)}
 }
 
 // allCharts draws the charts of all locks.
-func (d *Dashboard) allCharts(now time.Time) chartsData {
-	var values [chartMinutes]value
-	for i, m := range d.eventLog.samples(now) {
-		values[i].high = float64(m.waiting)
-	}
-	return chartsData{[]chart{waits(now, values, d.table.hidden()), holdTimes(now, d.eventLog.of("", now.Add(-time.Hour), mostEvents, nil))}}
+func (d *Dashboard) allCharts(now time.Time) []chart {
+	list := d.eventLog.of(now.Add(-time.Hour), mostEvents, func(s *event) bool { return s.ends() })
+	return []chart{waits(now, d.eventLog.samples(now), sum(d.table.All).Hidden), holdTimes(now, list)}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"html/template"
 	"net/http"
 	"time"
 )
@@ -29,6 +31,15 @@ type part struct {
 	Data         any
 }
 
+// extras are what some pages show beside the table and the event log. An update of a page has
+// only the detail, because it is for all users.
+type extras struct {
+	detail    detail // of the lock
+	mayUnlock bool
+	findings  []Finding
+	checked   time.Time
+}
+
 // frameData is what all pages show around their content.
 type frameData struct {
 	Title   string
@@ -45,45 +56,108 @@ type frameData struct {
 
 // statusData is the state of the store.
 type statusData struct {
-	AsOf    stamp
+	AsOf    time.Time
 	Trouble string
 	Bad     bool
 }
 
+// contentOf returns the function that makes the content of a page, or nil if there is no such
+// page.
+func (d *Dashboard) contentOf(page string) func(query, extras) content {
+	switch page {
+	case "":
+		return d.locksContent
+	case "lock":
+		return d.lockContent
+	case "holders":
+		return d.holdersContent
+	case "event-log":
+		return d.eventLogContent
+	case "health":
+		return d.healthContent
+	}
+	return nil
+}
+
+// content makes the content of a page.
+func (d *Dashboard) content(q query, e extras) content {
+	c := d.contentOf(q.page)(q, e)
+	c.parts = append(c.parts, part{"trouble", "trouble", d.status()})
+	return c
+}
+
 // showPage answers with a whole page.
 func (d *Dashboard) showPage(w http.ResponseWriter, r *http.Request) {
-	leave, ok := d.join()
-	if !ok {
-		http.Error(w, "closing", http.StatusServiceUnavailable)
-		return
-	}
-	defer leave()
 	q := parseQuery(r.URL.Path[len(d.base):], r.URL.Query())
 	if q.page == "lock" && !d.shown(q.name) {
-		d.fail(w, r, http.StatusNotFound, "This dashboard does not show a lock with that name.")
+		d.fail(w, r, http.StatusNotFound, notShown)
 		return
 	}
-	d.prepare(r.Context(), q)
 	c := d.compose(r, q)
-	f := frameData{Title: c.title, Page: q.page, Feed: q.feed(), Status: d.status(false)}
+	f := frameData{Page: q.page, Feed: q.feed()}
 	if r.URL.Query().Get("still") == "" {
-		f.Refresh, f.Frozen = noJSReload, still(q)
+		f.Refresh, f.Frozen = noJSReload, q.still()
 	}
-	d.writeFramed(w, r, http.StatusOK, c, f)
+	d.writePage(w, r, http.StatusOK, c, f)
 }
 
-// writeStill sends a page that does not change while it is shown.
-func (d *Dashboard) writeStill(w http.ResponseWriter, r *http.Request, status int, c content) {
-	d.writeFramed(w, r, status, c, frameData{Title: c.title, Page: c.page, Status: d.status(false)})
+// compose makes the content of a page and keeps it up to date for a while, because a browser
+// without JavaScript will load it again. If a link of another site led to the page, the page
+// is shown, but not kept up to date.
+func (d *Dashboard) compose(r *http.Request, q query) content {
+	if q.page != "lock" {
+		d.prepare(r.Context())
+	}
+	v := &view{query: q}
+	if !foreign(r) {
+		if kept := d.views.open(q, d.viewer(r), false); kept != nil {
+			v = kept
+		}
+	}
+	var e extras
+	switch q.page {
+	case "lock":
+		e.detail, e.mayUnlock = d.refreshDetail(r.Context(), v, time.Second), d.mayUnlock(r)
+	case "health":
+		if d.options.Findings != nil {
+			e.findings, e.checked = d.findings.get(r.Context(), d.options.Findings)
+		}
+	}
+	c := d.content(q, e)
+	if d.refreshNames(r.Context(), c.names) {
+		c = d.content(q, e)
+	}
+	d.views.mu.Lock()
+	defer d.views.mu.Unlock()
+	v.names = c.names // which are polled from now on
+	return c
 }
 
-func (d *Dashboard) writeFramed(w http.ResponseWriter, r *http.Request, status int, c content, f frameData) {
-	var body bytes.Buffer
-	if err := d.pages.ExecuteTemplate(&body, c.page, c.data); err != nil {
-		panic(err) // a template that does not fit its data
+// prepare waits until the table can fill a page, or was complete once, but at most for
+// firstWait.
+func (d *Dashboard) prepare(ctx context.Context) {
+	select {
+	case <-d.table.first:
+	case <-time.After(firstWait):
+	case <-ctx.Done():
 	}
-	f.Body, f.Store, f.Link = trusted(body.String()), d.storeName(), d.options.Link
-	d.write(w, r, status, "page", f)
+}
+
+// status describes the state of the store.
+func (d *Dashboard) status() statusData {
+	c := d.store.now()
+	s := statusData{AsOf: c.answered}
+	switch {
+	case errors.Is(c.err, errors.ErrUnsupported):
+		s.Trouble, s.Bad = "This store cannot list its locks.", true
+	case !c.failing.IsZero() && c.answered.IsZero():
+		s.Trouble, s.Bad = "No answer since "+clock(c.failing)+": "+errorText(c.err), true
+	case !c.failing.IsZero():
+		s.Trouble, s.Bad = "As of "+clock(c.answered)+", no answer since "+clock(c.failing)+": "+errorText(c.err), true
+	case c.err != nil:
+		s.Trouble = "Some locks could not be read: " + errorText(c.err)
+	}
+	return s
 }
 
 // storeName returns the name of the store, for pages.
@@ -91,102 +165,28 @@ func (d *Dashboard) storeName() string {
 	return short(printable(cmp.Or(d.options.Store, d.console.Info().Name)), longName)
 }
 
-// compose makes the content of a page and keeps it up to date for a while, because a browser
-// without JavaScript will load it again. If a link of another site led to the page, the page
-// is shown, but not kept up to date.
-func (d *Dashboard) compose(r *http.Request, q query) content {
-	var v *view
-	if !foreign(r) {
-		v = d.views.open(q, d.viewer(r), false)
-	}
-	if q.page == "lock" {
-		if v == nil {
-			v = &view{query: q}
-		}
-		if d.views.stale(v) && d.budget.takeAll(time.Now(), pollsPerDetail) {
-			v.refresh(r.Context(), d)
-		}
-		c := d.content(q, d.views.detailOf(v), false)
-		c.data = d.lockData(q.name, d.views.detailOf(v), false, d.mayUnlock(r))
-		return c
-	}
-	c := d.content(q, detail{}, false)
-	if len(d.table.stale(c.names, time.Now().Add(-time.Second))) > 0 {
-		d.refreshNames(r.Context(), c.names)
-		c = d.content(q, detail{}, false)
-	}
-	if v != nil {
-		d.views.show(v, c.names)
-	}
-	if q.page == "health" {
-		c.data = d.healthPage(r.Context())
-	}
-	return c
+// writePage sends a page: c in the frame f, of which it sets what all pages have.
+func (d *Dashboard) writePage(w http.ResponseWriter, r *http.Request, status int, c content, f frameData) {
+	f.Title, f.Store, f.Link, f.Status = c.title, d.storeName(), d.options.Link, d.status()
+	f.Body = template.HTML(render(d.pages, c.page, c.data)) //nolint:gosec // every byte of it comes from html/template
+	d.write(w, r, status, "page", f)
 }
 
-// prepare waits until the table can fill a page, or was complete once, but at most for
-// firstWait. The page of one lock does not wait.
-func (d *Dashboard) prepare(ctx context.Context, q query) {
-	if q.page == "lock" {
-		return
-	}
-	timer := time.NewTimer(firstWait)
-	defer timer.Stop()
-	select {
-	case <-d.table.ready():
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// content makes the content of a page. If live is true, it leaves out the times that a
-// browser counts by itself, so that the content stays the same while no lock changes.
-func (d *Dashboard) content(q query, shown detail, live bool) content {
-	var c content
-	switch q.page {
-	case "lock":
-		c = d.lockContent(q, shown, live)
-	case "holders":
-		c = d.holdersContent(live)
-	case "event-log":
-		c = d.eventLogContent(q, live)
-	case "health":
-		c = d.healthContent(live)
-	default:
-		c = d.locksContent(q, live)
-	}
-	c.parts = append(c.parts, part{"trouble", "trouble", d.status(live)})
-	return c
-}
-
-// status describes the state of the store.
-func (d *Dashboard) status(live bool) statusData {
-	c := d.store.now()
-	s := statusData{AsOf: stamped(c.answered, live)}
-	switch {
-	case c.unsupported():
-		s.Trouble, s.Bad = "This store cannot list its locks.", true
-	case !c.failing.IsZero():
-		s.Bad = true
-		s.Trouble = "No answer since " + clock(c.failing) + ": " + short(printable(c.err.Error()), 300)
-		if !c.answered.IsZero() {
-			s.Trouble = "As of " + clock(c.answered) + ", no answer since " + clock(c.failing) + ": " + short(printable(c.err.Error()), 300)
-		}
-	case c.err != nil:
-		s.Trouble = "Some locks could not be read: " + short(printable(c.err.Error()), 300)
-	}
-	return s
-}
-
-// write sends a page.
+// write sends the output of a template.
 func (d *Dashboard) write(w http.ResponseWriter, r *http.Request, status int, name string, data any) {
-	var b bytes.Buffer
-	if err := d.pages.ExecuteTemplate(&b, name, data); err != nil {
-		panic(err) // a template that does not fit its data
-	}
+	text := render(d.pages, name, data)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(b.Bytes())
+		_, _ = w.Write([]byte(text))
 	}
+}
+
+// render returns the output of a template.
+func render(templates *template.Template, name string, data any) string {
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, name, data); err != nil {
+		panic(err) // a template that does not fit its data
+	}
+	return b.String()
 }

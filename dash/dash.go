@@ -2,6 +2,7 @@ package dash
 
 import (
 	"context"
+	"embed"
 	"html/template"
 	"log/slog"
 	"net/http"
@@ -13,6 +14,12 @@ import (
 	"github.com/holdfast-go/holdfast/admin/observe"
 	"github.com/holdfast-go/holdfast/internal/webpage"
 )
+
+//go:embed static
+var staticFiles embed.FS
+
+//go:embed templates
+var templateFiles embed.FS
 
 // Options are the settings of a Dashboard. The zero value is read-only, and open to
 // everybody who can reach it.
@@ -46,10 +53,6 @@ type Options struct {
 	// latest.
 	Findings func(context.Context) []Finding
 
-	// EventLog is the event log of the dashboard; see NewEventLog. If it is nil, the
-	// Dashboard makes one.
-	EventLog *EventLog
-
 	// NamePrefix limits the dashboard to names with this prefix.
 	NamePrefix string
 
@@ -77,10 +80,10 @@ type Dashboard struct {
 	console  *admin.Console
 	base     string // begins and ends with a slash
 	pages    *template.Template
+	updates  *template.Template // the same, for pieces of pages
 	static   webpage.Files
 	protect  *http.CrossOriginProtection
-	log      *slog.Logger
-	eventLog *EventLog
+	eventLog *eventLog
 	table    table
 	store    store
 	views    views
@@ -90,11 +93,12 @@ type Dashboard struct {
 	mu       sync.Mutex
 	viewers  int
 	watching bool
-	watcher  chan struct{} // closed when the last watcher has ended; nil if there was none
-	left     time.Time     // when the last viewer left
+	left     time.Time // when the last viewer left
 	closed   bool
-	polled   int           // of the watcher only: the index of the next name to poll
-	done     chan struct{} // closed by Close
+	done     chan struct{}  // closed by Close
+	running  sync.WaitGroup // the watcher
+
+	alone sync.Mutex // held by the watcher: the one before it may not have ended yet
 }
 
 // Handler returns the dashboard of the store of console. It begins to poll with the first
@@ -106,27 +110,32 @@ func Handler(console *admin.Console, opts *Options) *Dashboard {
 	if console == nil {
 		panic("dash: Handler called with a nil Console")
 	}
-	d := &Dashboard{console: console, base: "/", done: make(chan struct{})}
+	d := &Dashboard{console: console, base: "/", eventLog: newEventLog(), done: make(chan struct{})}
 	if opts != nil {
 		d.options = *opts
 	}
 	if trimmed := strings.Trim(d.options.BasePath, "/"); trimmed != "" {
 		d.base = "/" + trimmed + "/"
 	}
-	d.log = d.options.Logger
-	if d.log == nil {
-		d.log = slog.New(slog.DiscardHandler)
+	if d.options.Authorize == nil {
+		d.options.Authorize = func(*http.Request) Role { return Viewer }
 	}
-	d.eventLog = d.options.EventLog
-	if d.eventLog == nil {
-		d.eventLog = NewEventLog()
+	if d.options.User == nil {
+		d.options.User = func(*http.Request) string { return "" }
 	}
-	d.table.first = make(chan struct{})
+	if d.options.Logger == nil {
+		d.options.Logger = slog.New(slog.DiscardHandler)
+	}
+	first, open := context.WithCancel(context.Background())
+	d.table.first, d.table.open = first.Done(), open
 	d.table.Observer = observe.New(console, &observe.Options{Names: mostNames, Reasons: d.reasons})
-	d.views.init()
+	d.views.byQuery, d.views.number = map[query]*view{}, time.Now().UnixMilli()
 	d.static = webpage.Load(staticFiles, "static")
-	d.pages = loadTemplates(d.static)
+	d.pages, d.updates = loadTemplates(d.static, false), loadTemplates(d.static, true)
+	d.findings.busy = make(chan struct{}, 1)
 	d.protect = http.NewCrossOriginProtection()
-	d.protect.SetDenyHandler(http.HandlerFunc(d.crossSite))
+	d.protect.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		d.refuse(w, r, http.StatusForbidden, "This request came from another site.", "")
+	}))
 	return d
 }

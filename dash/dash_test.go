@@ -339,10 +339,10 @@ func TestWatchKeepsEvents(t *testing.T) {
 		time.Sleep(time.Minute)
 		must.Unlock(t, lock)
 		time.Sleep(5 * time.Second)
-		s.shows("/lock?name=nightly", "acquired", "released", "renewed", "held for 1m", "Free: no client holds it.")
+		s.shows("/lock?name=nightly", "acquired", "released", "renewed", "seen for 1m", "Free: no client holds it.")
 		s.lock("leased", holdfast.Lease(20*time.Second))
 		time.Sleep(30 * time.Second)
-		s.shows("/lock?name=leased", "not renewed by app@host:1")
+		s.shows("/lock?name=leased", `<span class="event">expired</span> <bdi>by app@host:1, seen for 20s`)
 		cancel()
 		if err := <-watched; err != context.Canceled {
 			t.Errorf("got %v, want %v", err, context.Canceled)
@@ -447,7 +447,7 @@ func TestClientsThatWait(t *testing.T) {
 			{Client: admin.Client{Library: "holdfast", Note: "me"}, Mode: driver.Shared, Waited: 5 * time.Second, Count: 1},
 		}
 		s.store.mu.Unlock()
-		body := s.shows("/lock?name=job", "worker@web-2:77", "&lt;b&gt;", `data-label="waiters in it">12</td>`, "1m 35s", ">me<", "shared")
+		body := s.shows("/lock?name=job", "worker@web-2:77", "&lt;b&gt;", `data-label="waiters in it">12</td>`, "1m 35s", ">me<", `<span class="mode">to read</span>`)
 		if strings.Contains(body, `<p class="none">Nobody`) {
 			t.Errorf("it says that nobody waits:\n%s", body)
 		}

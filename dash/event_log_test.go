@@ -13,32 +13,38 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
+func ofName(name string) func(*event) bool { return func(s *event) bool { return s.Name == name } }
+
+func addEntry(h *eventLog, who string, e admin.Entry) {
+	h.add(event{Change: observe.Change{Entry: e}, who: who})
+}
+
 // Each hold of a name has its renewals in one row, however many hold it at a time
 // and whatever happens in between.
 func TestEventLogFoldsAllRenewals(t *testing.T) {
-	h := NewEventLog()
+	h := newEventLog()
 	at := time.Now()
 	for round := range 10 {
 		for holder := range 3 {
 			at = at.Add(time.Second)
-			h.add(event{At: at, Kind: eventRenewed, Name: "pool", Who: fmt.Sprint("p", holder), owner: fmt.Sprint("c:", holder), Left: time.Duration(20-round) * time.Second})
+			addEntry(h, fmt.Sprint("p", holder), admin.Entry{At: at, Type: observe.Renewed, Name: "pool", Owner: fmt.Sprint("c:", holder)})
 		}
-		h.add(event{At: at, Kind: eventWaiting, Name: "pool", Count: round})
+		addEntry(h, "", admin.Entry{At: at, Type: admin.EntryWaiting, Name: "pool", Count: round})
 	}
 	renewals := func() (rows []string) {
-		for _, s := range h.of("pool", time.Time{}, 100, func(s *event) bool { return s.Kind == eventRenewed }) {
-			rows = append(rows, s.text()+" "+span(s.Left))
+		for _, s := range h.of(time.Time{}, 100, func(s *event) bool { return s.Type == observe.Renewed }) {
+			rows = append(rows, s.text())
 		}
 		return rows
 	}
-	if got, want := strings.Join(renewals(), ", "), "10 times by p2 11s, 10 times by p1 11s, 10 times by p0 11s"; got != want {
+	if got, want := strings.Join(renewals(), ", "), "10 times by p2, 10 times by p1, 10 times by p0"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	// The next hold has renewals of its own, also of an owner that is used again.
-	h.add(event{At: at, Kind: eventReleased, Name: "pool", Who: "p1", owner: "c:1", Held: time.Minute})
-	h.add(event{At: at.Add(time.Second), Kind: eventAcquired, Name: "pool", Who: "p1", owner: "c:1"})
-	h.add(event{At: at.Add(2 * time.Second), Kind: eventRenewed, Name: "pool", Who: "p1", owner: "c:1", Left: time.Second})
-	if got := renewals(); len(got) != 4 || got[0] != "by p1 1s" {
+	addEntry(h, "p1", admin.Entry{At: at, Type: admin.EntryReleased, Name: "pool", Owner: "c:1", HeldFor: time.Minute})
+	addEntry(h, "p1", admin.Entry{At: at.Add(time.Second), Type: admin.EntryAcquired, Name: "pool", Owner: "c:1"})
+	addEntry(h, "p1", admin.Entry{At: at.Add(2 * time.Second), Type: observe.Renewed, Name: "pool", Owner: "c:1"})
+	if got := renewals(); len(got) != 4 || got[0] != "by p1" {
 		t.Errorf("got %q, want a row for the next hold", got)
 	}
 	if len(h.renewals) > 3 {
@@ -48,16 +54,16 @@ func TestEventLogFoldsAllRenewals(t *testing.T) {
 
 // What was forgotten does not grow any more.
 func TestRenewalsAreForgotten(t *testing.T) {
-	h := NewEventLog()
+	h := newEventLog()
 	at := time.Now()
 	for i := range 2 * mostEvents {
-		h.add(event{At: at, Kind: eventRenewed, Name: fmt.Sprint(i), owner: "c:1"})
+		addEntry(h, "", admin.Entry{At: at, Type: observe.Renewed, Name: fmt.Sprint(i), Owner: "c:1"})
 	}
 	if len(h.renewals) != mostEvents {
 		t.Errorf("got %d, want %d", len(h.renewals), mostEvents)
 	}
-	h.add(event{At: at, Kind: eventRenewed, Name: "0", owner: "c:1"})
-	if s := h.of("0", time.Time{}, 10, nil); len(s) != 1 || s[0].Count != 1 {
+	addEntry(h, "", admin.Entry{At: at, Type: observe.Renewed, Name: "0", Owner: "c:1"})
+	if s := h.of(time.Time{}, 10, ofName("0")); len(s) != 1 || s[0].Count != 1 {
 		t.Errorf("got %+v, want a new row", s)
 	}
 }
@@ -68,12 +74,12 @@ func TestEventLogIsFiltered(t *testing.T) {
 	d := Handler(admin.New(memhold.New()), nil)
 	defer d.Close()
 	at := time.Now()
-	for i, kind := range []string{eventLost, eventForced, eventExpired, eventRenewedLate, eventGaveUp} {
-		d.eventLog.add(event{At: at, Kind: kind, Name: fmt.Sprint("job-", i), Who: "ada"})
-		d.eventLog.add(event{At: at, Kind: kind, Name: "other", Who: "grace", Purpose: observe.Purpose{Reason: "deploy"}})
+	for i, kind := range []admin.EntryType{admin.EntryLost, admin.EntryForced, observe.Expired, admin.EntryRenewedLate, admin.EntryGaveUp} {
+		addEntry(d.eventLog, "ada", admin.Entry{At: at, Type: kind, Name: fmt.Sprint("job-", i)})
+		d.eventLog.add(event{Change: observe.Change{Entry: admin.Entry{At: at, Type: kind, Name: "other"}}, who: "grace", purpose: observe.Purpose{Reason: "deploy"}})
 	}
 	for i := range 2 * eventLogRows {
-		d.eventLog.add(event{At: at.Add(time.Duration(i)), Kind: eventAcquired, Name: fmt.Sprint("busy-", i)})
+		addEntry(d.eventLog, "", admin.Entry{At: at.Add(time.Duration(i)), Type: admin.EntryAcquired, Name: fmt.Sprint("busy-", i)})
 	}
 	for address, want := range map[string]string{
 		"what=lost":                    "job-0 lost, other lost",
@@ -91,7 +97,7 @@ func TestEventLogIsFiltered(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := parseQuery("event-log", v)
-		c := d.eventLogContent(q, false)
+		c := d.eventLogContent(q, extras{})
 		var rows []string
 		for _, r := range c.data.(eventLogData).Rows {
 			rows = append(rows, r.Name+" "+r.Kind)

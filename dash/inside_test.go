@@ -52,16 +52,16 @@ func TestQuoted(t *testing.T) {
 }
 
 func TestEventLogIsLimited(t *testing.T) {
-	h := NewEventLog()
+	h := newEventLog()
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	for i := range 3 * mostEvents / 2 {
-		h.add(event{At: at.Add(time.Duration(i) * time.Millisecond), Kind: eventAcquired, Name: fmt.Sprint("lock", i%3000)})
+		addEntry(h, "", admin.Entry{At: at.Add(time.Duration(i) * time.Millisecond), Type: admin.EntryAcquired, Name: fmt.Sprint("lock", i%3000)})
 	}
-	all := h.of("", time.Time{}, 10*mostEvents, nil)
+	all := h.of(time.Time{}, 10*mostEvents, func(*event) bool { return true })
 	if len(all) != mostEvents || all[0].number != 3*mostEvents/2 {
 		t.Fatalf("got %d events, the last is %d; want %d and %d", len(all), all[0].number, mostEvents, 3*mostEvents/2)
 	}
-	one := h.of("lock7", time.Time{}, 1000, nil)
+	one := h.of(time.Time{}, 1000, ofName("lock7"))
 	if want := mostEvents/3000 + 1; len(one) < want-1 || len(one) > want {
 		t.Errorf("got %d events of one name, want about %d", len(one), want)
 	}
@@ -70,31 +70,25 @@ func TestEventLogIsLimited(t *testing.T) {
 			t.Fatalf("got %q among those of lock7", s.Name)
 		}
 	}
-	for i := range mostEvents {
-		h.add(event{At: at.Add(time.Hour), Kind: eventAcquired, Name: fmt.Sprint("other", i)})
-	}
-	if got := len(h.last); got != mostEvents {
-		t.Errorf("got %d names that are remembered, want %d", got, mostEvents)
-	}
 }
 
 func TestCharts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := Handler(admin.New(memhold.New()), nil)
 		now := time.Now()
-		d.eventLog.add(event{At: now.Add(-90 * time.Minute), Kind: eventReleased, Name: "a", Held: time.Hour})
-		d.eventLog.add(event{At: now.Add(-30 * time.Minute), Kind: eventWaiting, Name: "a", Count: 4})
-		d.eventLog.add(event{At: now.Add(-20 * time.Minute), Kind: eventWaiting, Name: "a", Count: 0})
-		d.eventLog.add(event{At: now.Add(-10 * time.Minute), Kind: eventReleased, Name: "a", Held: 3 * time.Second})
-		d.eventLog.add(event{At: now.Add(-10 * time.Minute), Kind: eventExpired, Name: "a", Held: 9 * time.Second})
-		charts := d.lockCharts(now, "a").Charts
+		addEntry(d.eventLog, "", admin.Entry{At: now.Add(-90 * time.Minute), Type: admin.EntryReleased, Name: "a", HeldFor: time.Hour})
+		addEntry(d.eventLog, "", admin.Entry{At: now.Add(-30 * time.Minute), Type: admin.EntryWaiting, Name: "a", Count: 4})
+		addEntry(d.eventLog, "", admin.Entry{At: now.Add(-20 * time.Minute), Type: admin.EntryWaiting, Name: "a", Count: 0})
+		addEntry(d.eventLog, "", admin.Entry{At: now.Add(-10 * time.Minute), Type: admin.EntryReleased, Name: "a", HeldFor: 3 * time.Second})
+		addEntry(d.eventLog, "", admin.Entry{At: now.Add(-10 * time.Minute), Type: observe.Expired, Name: "a", HeldFor: 9 * time.Second})
+		charts := d.lockCharts(now, "a")
 		if got := len(charts[0].Bars); got != 11 {
 			t.Errorf("got %d minutes with waiters, want 11", got)
 		}
 		if b := charts[1].Bars; len(b) != 1 || b[0].Tall != chartHeight || charts[1].Top != "9s" || !strings.Contains(charts[1].Summary, "2 holds") {
 			t.Errorf("got %+v, want one bar of 9s", charts[1])
 		}
-		if got := len(d.lockCharts(now, "none").Charts[0].Bars); got != 0 {
+		if got := len(d.lockCharts(now, "none")[0].Bars); got != 0 {
 			t.Errorf("got %d bars of a name of which nothing is known", got)
 		}
 	})
@@ -109,7 +103,7 @@ func TestComments(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			d.follow(r, &view{changed: make(chan struct{})}, 0, newSender(w))
+			d.follow(w, r, &view{changed: make(chan struct{})}, 0)
 		}()
 		time.Sleep(50 * time.Second)
 		d.Close()
@@ -195,10 +189,10 @@ func TestDashboardReadsTheEventLog(t *testing.T) {
 		<-watched
 		d.Close()
 		var got []string
-		for _, s := range d.eventLog.of("", time.Time{}, 10, func(s *event) bool { return s.Kind != eventRenewed && s.Kind != eventWaiting }) {
-			got = append(got, s.Name+" "+s.Kind+" "+s.text())
+		for _, s := range d.eventLog.of(time.Time{}, 10, func(s *event) bool { return s.Type != observe.Renewed && s.Type != admin.EntryWaiting }) {
+			got = append(got, s.Name+" "+s.kind()+" "+s.text())
 		}
-		want := []string{"silent released", "job forced taken from a program, held for ", "job lost by a program after 1m", "silent acquired", "job acquired by a program, token "}
+		want := []string{"silent released", "job forced taken from a program, seen for ", "job lost by a program, held for 1m", "silent acquired", "job acquired by a program, token "}
 		slices.Sort(got)
 		slices.Sort(want)
 		same := len(got) == len(want)
@@ -239,7 +233,7 @@ func (s *logSite) watched(report func()) int {
 	time.AfterFunc(time.Second, report)
 	_ = s.d.Watch(ctx)
 	time.Sleep(2 * idleTime) // until it polls no more
-	return len(s.d.eventLog.of("", time.Time{}, mostEvents, nil))
+	return len(s.d.eventLog.of(time.Time{}, mostEvents, func(*event) bool { return true }))
 }
 
 func inLogSite(t *testing.T, test func(*logSite)) {
@@ -290,14 +284,14 @@ func TestManyEventsAtOnceAreLimited(t *testing.T) {
 // A Locker that reports to Observe has no other source, also if it writes to the event log.
 func TestOwnLockerHasOneSource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, log := memhold.New(), NewEventLog()
+		store := memhold.New()
+		d := Handler(admin.New(store), nil)
+		defer d.Close()
 		writer := audit.New(store, nil)
 		locker := holdfast.New(store, &holdfast.Options{Observe: func(ctx context.Context, e holdfast.Event) {
-			log.Observe(ctx, e)
+			d.Observe(ctx, e)
 			writer.Observe(ctx, e)
 		}})
-		d := Handler(admin.New(store), &Options{EventLog: log})
-		defer d.Close()
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		time.AfterFunc(5*time.Second, func() {
@@ -314,8 +308,8 @@ func TestOwnLockerHasOneSource(t *testing.T) {
 		_ = d.Watch(ctx)
 		d.Close()
 		var got []string
-		for _, s := range log.of("job", time.Time{}, 10, nil) {
-			got = append(got, s.Kind+" by "+s.Who)
+		for _, s := range d.eventLog.of(time.Time{}, 10, ofName("job")) {
+			got = append(got, s.kind()+" by "+s.who)
 		}
 		want := "released by this process, renewed by this process, acquired by this process"
 		if text := strings.Join(got, ", "); text != want {

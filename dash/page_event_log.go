@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/admin/observe"
 )
 
@@ -20,7 +21,7 @@ type eventLogData struct {
 	Filters []filterData
 	ShowAll string // the address without the search
 	NoLog   bool   // the store has no event log that programs could report to
-	Charts  chartsData
+	Charts  []chart
 	Busy    []busyData
 	Rows    []eventData
 	Empty   emptyData
@@ -34,25 +35,26 @@ type filterData struct {
 
 // busyData is a lock with many waiters.
 type busyData struct {
-	Name, Link string
-	Waiting    int
+	linkData
+	Waiting int
 }
 
 // eventData is a row: one event of a lock.
 type eventData struct {
-	ID, Kind, Name, Link, Text string
+	linkData
 	observe.Purpose
-	At stamp
+	ID, Kind, Text string
+	At             time.Time
 }
 
-func (d *Dashboard) eventLogContent(q query, live bool) content {
+func (d *Dashboard) eventLogContent(q query, _ extras) content {
 	find := strings.ToLower(q.find)
 	now := time.Now()
-	list := d.eventLog.of("", time.Time{}, eventLogRows, func(s *event) bool {
-		return (q.what == "" || s.Kind == q.what) && (find == "" || s.contains(find))
+	list := d.eventLog.of(time.Time{}, eventLogRows, func(s *event) bool {
+		return (q.what == "" || s.kind() == q.what) && (find == "" || s.contains(find))
 	})
 	data := eventLogData{
-		Find: q.find, What: q.what, Filters: filtersOf(q), Charts: d.allCharts(now), Busy: d.busiest(now), Rows: eventRows(list, live), NoLog: !d.table.HasLog(),
+		Find: q.find, What: q.what, Filters: filtersOf(q), Charts: d.allCharts(now), Busy: d.busiest(now), Rows: eventRows(list), NoLog: !d.table.HasLog(),
 	}
 	all := q
 	all.find = ""
@@ -69,9 +71,11 @@ func (d *Dashboard) eventLogContent(q query, live bool) content {
 // filtersOf returns the links to the events of all kinds, and of each kind. The link of the
 // present page is Chosen.
 func filtersOf(q query) []filterData {
-	list := []filterData{{"all", q.only("").link(), q.what == ""}}
-	for _, what := range filters() {
-		list = append(list, filterData{what, q.only(what).link(), q.what == what})
+	var list []filterData
+	for _, what := range append([]string{""}, filters()...) {
+		filtered := q
+		filtered.what = what
+		list = append(list, filterData{cmp.Or(what, "all"), filtered.link(), q.what == what})
 	}
 	return list
 }
@@ -79,12 +83,12 @@ func filtersOf(q query) []filterData {
 // busiest returns the locks with the most waiters at once in the last hour.
 func (d *Dashboard) busiest(now time.Time) []busyData {
 	most := map[string]int{}
-	for _, s := range d.eventLog.of("", now.Add(-time.Hour), mostEvents, func(s *event) bool { return s.Kind == eventWaiting && s.Count > 0 }) {
+	for _, s := range d.eventLog.of(now.Add(-time.Hour), mostEvents, func(s *event) bool { return s.Type == admin.EntryWaiting && s.Count > 0 }) {
 		most[s.Name] = max(most[s.Name], s.Count)
 	}
 	var list []busyData
 	for name, n := range most {
-		list = append(list, busyData{Name: short(printable(name), longName), Link: lockLink(name), Waiting: n})
+		list = append(list, busyData{linkTo(name, longName), n})
 	}
 	slices.SortFunc(list, func(a, b busyData) int {
 		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(a.Name, b.Name))
@@ -92,13 +96,13 @@ func (d *Dashboard) busiest(now time.Time) []busyData {
 	return list[:min(8, len(list))]
 }
 
-func eventRows(list []event, live bool) []eventData {
-	rows := make([]eventData, 0, len(list))
-	for _, s := range list {
-		rows = append(rows, eventData{
-			ID: "h-" + strconv.FormatUint(s.number, 10), Kind: s.Kind, Name: short(printable(s.Name), longName),
-			Link: lockLink(s.Name), At: stamped(s.At, live), Text: s.text(), Purpose: s.Purpose,
-		})
+func eventRows(list []event) []eventData {
+	rows := make([]eventData, len(list))
+	for i, s := range list {
+		rows[i] = eventData{
+			linkData: linkTo(s.Name, longName), Purpose: s.purpose,
+			ID: "h-" + strconv.FormatUint(s.number, 10), Kind: s.kind(), Text: s.text(), At: s.At,
+		}
 	}
 	return rows
 }
@@ -106,46 +110,21 @@ func eventRows(list []event, live bool) []eventData {
 // contains reports whether the name, the holder or the reason of s contains find, which is
 // in lower case.
 func (s *event) contains(find string) bool {
-	for _, text := range []string{printable(s.Name), s.Who, s.Why, s.Reason, s.Labels} {
-		if strings.Contains(strings.ToLower(text), find) {
-			return true
-		}
-	}
-	return false
+	text := strings.Join([]string{printable(s.Name), s.who, s.Reason, s.purpose.Reason, s.purpose.Labels}, "\n")
+	return strings.Contains(strings.ToLower(text), find)
 }
 
 // text describes s in words.
-func (s event) text() string {
-	switch s.Kind {
-	case eventAcquired:
-		text := "by " + s.Who
-		if s.Token != 0 {
-			text += fmt.Sprintf(", token %d", s.Token)
-		}
-		return text
-	case eventRenewed:
-		if s.Count > 1 {
-			return fmt.Sprintf("%d times by %s", s.Count, s.Who)
-		}
-		return "by " + s.Who
-	case eventRenewedLate:
-		return fmt.Sprintf("by %s, %s of the lease were left", s.Who, span(s.Left))
-	case eventWaiting:
-		if s.Count == 0 {
-			return "no waiters"
-		}
+func (s *event) text() string {
+	switch {
+	case s.Type == admin.EntryWaiting && s.Count == 0:
+		return "no waiters"
+	case s.Type == admin.EntryWaiting:
 		return fmt.Sprintf("%d waiting", s.Count)
-	case eventExpired:
-		return fmt.Sprintf("not renewed by %s, held for %s", s.Who, span(s.Held))
-	case eventForced:
-		if s.Held == 0 {
-			return s.Who + ": " + s.Why
-		}
-		return fmt.Sprintf("%s, held for %s: %s", s.Who, span(s.Held), s.Why)
-	case eventLost:
-		return fmt.Sprintf("by %s after %s: %s", s.Who, span(s.Held), s.Why)
-	case eventGaveUp:
-		return "by " + s.Who + ": still held by another"
+	case s.Type == observe.Renewed && s.Count > 1:
+		return fmt.Sprintf("%d times by %s", s.Count, s.who)
+	case s.Type == admin.EntryAcquired && s.Token != 0:
+		return fmt.Sprintf("%s, token %d", s.Text(s.who, span), s.Token)
 	}
-	return fmt.Sprintf("by %s, held for %s", s.Who, span(s.Held))
+	return s.Text(s.who, span)
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/admin/observe"
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 const timelineRows = 100
@@ -17,9 +16,9 @@ type lockData struct {
 	Name, Title string
 	Unlock      string // the address of the page that forces it; "" if the user may not force it
 	State       stateData
-	Keys        keysData
+	Keys        []keyData
 	Events      []eventData
-	Charts      chartsData
+	Charts      []chart
 }
 
 // stateData is the holder of a lock, and its waiters.
@@ -33,64 +32,46 @@ type stateData struct {
 	More      int
 	Waiters   []waiterData
 	MoreWait  int
-	Clients   []clientData
-	Listeners int // -1 if that is not known
+	Clients   []waiterData // that wait without a position in a queue
+	Listeners int          // -1 if that is not known
 	CLI       []string
 }
 
+// waiterData is a waiter in the queue, or a client with waiters.
 type waiterData struct {
 	person
-	Place int
-	Mode  string
-	Since ago
+	Place, Count int // the position in the queue; the number of waiters of a client
+	Mode         string
+	Since        ago
 }
-
-// clientData is a client that waits without a position in a queue.
-type clientData struct {
-	person
-	Count int
-	Mode  string
-	Since ago
-}
-
-type keysData struct{ Keys []keyData }
 
 type keyData struct {
 	Name, Type, Value string
-	Forever, Unknown  bool
-	Ends              int64
-	Text              string
+	Ends              time.Time // zero if it never ends, or if that is unknown
+	Unknown           bool
 }
 
-// lockData makes the page of name.
-func (d *Dashboard) lockData(name string, shown detail, live, mayUnlock bool) lockData {
-	text := printable(name)
-	data := lockData{Name: short(text, 2*longName), Title: short(text, 2000), State: d.state(name, shown, live), Keys: keys(shown, live)}
-	now := time.Now()
-	happened := d.eventLog.of(name, time.Time{}, timelineRows, nil)
-	data.Events = eventRows(happened, live)
-	data.Charts = d.lockCharts(now, name)
-	if mayUnlock && len(data.State.Holds) > 0 {
-		data.Unlock = "unlock?name=" + url.QueryEscape(name)
+func (d *Dashboard) lockContent(q query, e extras) content {
+	text := printable(q.name)
+	s, known := d.table.Get(q.name)
+	events := d.eventLog.of(time.Time{}, timelineRows, func(s *event) bool { return s.Name == q.name })
+	data := lockData{
+		Name: short(text, 2*longName), Title: short(text, 2000), Keys: keys(e.detail), State: stateData{Free: true},
+		Events: eventRows(events), Charts: d.lockCharts(time.Now(), q.name),
 	}
-	data.State.CLI = d.commands(name)
-	return data
-}
-
-// commands returns the commands that show and force the lock on a command line.
-func (d *Dashboard) commands(name string) []string {
-	if len(name) > 1000 || strings.Contains(name, "\x00") {
-		return nil
+	switch {
+	case known:
+		data.State = stateOf(s, e.detail)
+	case e.detail.Kind == admin.KindOther:
+		data.State.Kind = "no lock: something else has this name"
 	}
-	list := []string{"holdfast inspect -- " + quoted(name)}
-	if e, ok := d.table.Get(name); ok && len(e.Holds) > 0 && e.Holds[0].Owner != "" {
-		list = append(list, "holdfast force-unlock --holder "+quoted(e.Holds[0].Owner)+" --reason '…' -- "+quoted(name))
+	if e.detail.err != nil {
+		data.State.Trouble = errorText(e.detail.err)
 	}
-	return list
-}
-
-func (d *Dashboard) lockContent(q query, shown detail, live bool) content {
-	data := d.lockData(q.name, shown, live, false)
+	data.State.CLI = commands(s.Holds, q.name)
+	if e.mayUnlock && len(s.Holds) > 0 {
+		data.Unlock = "unlock?name=" + url.QueryEscape(q.name)
+	}
 	return content{
 		title: short(data.Name, 60), page: "lock", data: data,
 		parts: []part{
@@ -102,65 +83,46 @@ func (d *Dashboard) lockContent(q query, shown detail, live bool) content {
 	}
 }
 
-// state describes the holders and the waiters of name now.
-func (d *Dashboard) state(name string, shown detail, live bool) stateData {
-	e, ok := d.table.Get(name)
-	s := stateData{Free: !ok, Listeners: -1, Token: shown.Token}
-	if shown.err != nil {
-		s.Trouble = short(printable(shown.err.Error()), 300)
+// commands returns the commands that show and force the lock on a command line.
+func commands(holds []observe.Hold, name string) []string {
+	if len(name) > 1000 || strings.Contains(name, "\x00") {
+		return nil
 	}
-	if !ok {
-		if shown.Kind == admin.KindOther {
-			s.Kind = "no lock: something else has this name"
-		}
-		return s
-	}
-	s.Kind, s.Count, s.Listeners = string(e.Kind), countOf(e.Record), e.Listeners
-	for _, h := range e.Holds {
-		s.Holds = append(s.Holds, holdOf(e, h, live))
-	}
-	s.More = max(0, e.Holders-len(e.Holds))
-	for i, q := range e.Waiters {
-		w := waiterData{person: queued(q), Place: i + 1, Since: since(e.Waits[q.Owner], true, live)}
-		if e.Kind == admin.KindReadWrite || q.Mode == driver.Shared {
-			w.Mode = q.Mode.String()
-		}
-		s.Waiters = append(s.Waiters, w)
-	}
-	s.MoreWait = max(0, e.Waiting-len(e.Waiters))
-	s.Clients = clients(e, shown, live)
-	return s
-}
-
-// clients returns the clients that report that they wait, without a position in a queue.
-func clients(e observe.State, shown detail, live bool) (list []clientData) {
-	for _, w := range shown.Waits {
-		c := clientData{
-			person: describe(w.Client, "", w.Client.Note), Count: w.Count,
-			Since: since(shown.seen.Add(-w.Waited).Round(time.Second), false, live),
-		}
-		if e.Kind == admin.KindReadWrite || w.Mode == driver.Shared {
-			c.Mode = w.Mode.String()
-		}
-		list = append(list, c)
+	list := []string{"holdfast inspect -- " + quoted(name)}
+	if len(holds) > 0 && holds[0].Owner != "" {
+		list = append(list, "holdfast force-unlock --holder "+quoted(holds[0].Owner)+" --reason '…' -- "+quoted(name))
 	}
 	return list
 }
 
-// keys returns one row for each key of the lock in the store.
-func keys(shown detail, live bool) (data keysData) {
-	for _, k := range shown.Keys {
-		row := keyData{
-			Name: short(printable(k.Name), 400), Type: printable(k.Type), Value: short(lines(k.Value), 4000), Forever: k.Remaining < 0 && k.Remaining != admin.RemainingUnknown, Unknown: k.Remaining == admin.RemainingUnknown,
-		}
-		if !row.Forever && !row.Unknown {
-			ends := shown.seen.Add(k.Remaining).Round(time.Second)
-			row.Ends = ends.UnixMilli()
-			if !live {
-				row.Text = span(k.Remaining)
-			}
-		}
-		data.Keys = append(data.Keys, row)
+// stateOf describes the holders and the waiters of a lock.
+func stateOf(e observe.State, shown detail) stateData {
+	s := stateData{
+		Kind: string(e.Kind), Count: countOf(e.Record), Token: shown.Token, Listeners: e.Listeners,
+		More: max(0, e.Holders-len(e.Holds)), MoreWait: max(0, e.Waiting-len(e.Waiters)),
 	}
-	return data
+	for _, h := range e.Holds {
+		s.Holds = append(s.Holds, holdOf(e, h))
+	}
+	for i, q := range e.Waiters {
+		s.Waiters = append(s.Waiters, waiterData{person: describe(q.Client, q.Owner, q.Note), Place: i + 1, Mode: modeOf(e.Kind, q.Mode), Since: ago{e.Waits[q.Owner], true}})
+	}
+	for _, w := range shown.Waits {
+		since := shown.seen.Add(-w.Waited).Round(time.Second)
+		s.Clients = append(s.Clients, waiterData{person: describe(w.Client, "", w.Client.Note), Count: w.Count, Mode: modeOf(e.Kind, w.Mode), Since: ago{since, false}})
+	}
+	return s
+}
+
+// keys returns one row for each key of the lock in the store.
+func keys(shown detail) (rows []keyData) {
+	for _, k := range shown.Keys {
+		row := keyData{Name: short(printable(k.Name), 400), Type: printable(k.Type), Value: short(lines(k.Value), 4000)}
+		if k.Remaining >= 0 {
+			row.Ends = shown.seen.Add(k.Remaining).Round(time.Second)
+		}
+		row.Unknown = k.Remaining == admin.RemainingUnknown
+		rows = append(rows, row)
+	}
+	return rows
 }

@@ -30,10 +30,10 @@ type column struct {
 }
 
 type summaryData struct {
-	Names, Shown, Held, Waiting int
-	Hidden                      bool // no waiter is known, but there may be some
-	Find                        string
-	Looking                     string // the state of the scan
+	totals  // of the names that the search finds
+	All     int
+	Find    string
+	Looking string // the state of the scan
 }
 
 type emptyData struct{ Empty, Find, Looking bool }
@@ -43,55 +43,66 @@ type pagerData struct {
 	Previous, Next string
 }
 
+// linkData is the name of a lock, with the address of its page.
+type linkData struct {
+	Name, Link string
+	Title      string // more of a long name
+}
+
+func linkTo(name string, n int) linkData {
+	text := printable(name)
+	l := linkData{Name: short(text, n), Link: lockLink(name)}
+	if l.Name != text {
+		l.Title = fmt.Sprintf("%d bytes: %s", len(name), short(text, 1000))
+	}
+	return l
+}
+
 // rowData is one lock in a table.
 type rowData struct {
-	ID, Link, Name, Title, Kind string
-	Holds                       []holdData
-	More                        int
-	Waiting                     int
-	Line                        bool // waiters are in a queue
-	Hidden                      bool // the store does not show whether there are waiters
-	Count                       string
+	linkData
+	ID, Kind, Count string
+	Holds           []holdData
+	More            int
+	Waiting         int
+	Line            bool // waiters are in a queue
+	Hidden          bool // the store does not show whether there are waiters
 }
 
 // holdData is one hold.
 type holdData struct {
 	person
-	Mode   string
-	Count  int
-	Token  uint64
-	Since  ago
-	Lease  lease
-	Until  stamp  // until when a released name stays taken
-	Unlock string // the address of the page that forces it; "" if it cannot be forced
-	CLI    string
+	Mode  string
+	Hold  observe.Hold
+	Since ago
+	Until time.Time // until when a released name stays taken
 }
 
-func (d *Dashboard) locksContent(q query, live bool) content {
-	list, total, p := d.table.all(matches(q.find))
+func (d *Dashboard) locksContent(q query, _ extras) content {
+	var list []observe.State
+	all, find, p := 0, strings.ToLower(q.find), d.table.now()
+	for e := range d.table.All {
+		if all++; find == "" || matches(e, find) {
+			list = append(list, e)
+		}
+	}
 	arrange(list, q)
 	pages := max(1, (len(list)+pageRows-1)/pageRows)
-	q.pageNumber = min(max(q.pageNumber, 1), pages)
+	q.pageNumber = min(q.pageNumber, pages)
 	page := list[min((q.pageNumber-1)*pageRows, len(list)):min(q.pageNumber*pageRows, len(list))]
 
-	data := locksData{Find: q.find, Sort: q.values().Get("sort"), Columns: columns(q), Pager: pagerData{At: q.pageNumber, Pages: pages}}
+	data := locksData{Find: q.find, Sort: q.values().Get("sort"), Columns: heads(q), Pager: pagerData{At: q.pageNumber, Pages: pages}}
 	if q.pageNumber > 1 {
 		data.Pager.Previous = q.onPage(q.pageNumber - 1).link()
 	}
 	if q.pageNumber < pages {
 		data.Pager.Next = q.onPage(q.pageNumber + 1).link()
 	}
-	data.Summary = summaryData{Names: total, Shown: len(list), Find: q.find, Looking: p.progress()}
-	for _, e := range list {
-		data.Summary.Held += e.Holders
-		data.Summary.Waiting += waiting(e.Record)
-		data.Summary.Hidden = data.Summary.Hidden || waitersHidden(e.Record)
-	}
-	data.Summary.Hidden = data.Summary.Hidden && data.Summary.Waiting == 0
+	data.Summary = summaryData{totals: sum(slices.Values(list)), All: all, Find: q.find, Looking: p.progress()}
 	data.Empty = emptyData{Empty: len(list) == 0, Find: q.find != "", Looking: p.ended.IsZero()}
 	c := content{title: "Locks", page: "locks"}
 	for _, e := range page {
-		row := rowOf(e, live)
+		row := rowOf(e)
 		data.Rows = append(data.Rows, row)
 		c.rows = append(c.rows, part{row.ID, "row", row})
 		c.names = append(c.names, e.Name)
@@ -105,7 +116,7 @@ func (d *Dashboard) locksContent(q query, live bool) content {
 // 10 s.
 func (p scan) progress() string {
 	switch {
-	case p.ended.IsZero() && p.number <= 1:
+	case p.ended.IsZero() && p.partial == nil:
 		return "the scan goes on"
 	case p.partial != nil:
 		return "the last scan was not complete"
@@ -115,21 +126,15 @@ func (p scan) progress() string {
 	return ""
 }
 
-// matches returns a function that reports whether a search finds a lock: its name, its
-// kind, or a holder or its reason contains find.
-func matches(find string) func(observe.State) bool {
-	if find == "" {
-		return nil
+// matches reports whether a search finds a lock: its name, its kind, or a holder or its
+// reason contains find, which is in lower case.
+func matches(e observe.State, find string) bool {
+	if strings.Contains(strings.ToLower(printable(e.Name)), find) || strings.Contains(string(e.Kind), find) {
+		return true
 	}
-	find = strings.ToLower(find)
-	return func(e observe.State) bool {
-		if strings.Contains(strings.ToLower(printable(e.Name)), find) || strings.Contains(string(e.Kind), find) {
-			return true
-		}
-		return slices.ContainsFunc(e.Record.Holds, func(h admin.Hold) bool {
-			return people(h).contains(find) || strings.Contains(h.Owner, find)
-		})
-	}
+	return slices.ContainsFunc(e.Record.Holds, func(h admin.Hold) bool {
+		return strings.Contains(strings.ToLower(people(h).String()), find) || strings.Contains(h.Owner, find)
+	})
 }
 
 // arrange sorts list as q says; equal locks are sorted by name.
@@ -140,92 +145,93 @@ func arrange(list []observe.State, q query) {
 		}
 		return observe.Hold{}
 	}
+	column, down := strings.CutPrefix(q.sort, "-")
 	who := map[string]string{}
-	if q.sort == "holder" {
+	if column == "holder" {
 		for _, e := range list {
 			if who[e.Name] = "\uffff"; len(e.Holds) > 0 {
 				who[e.Name] = people(e.Record.Holds[0]).String()
 			}
 		}
 	}
-	by := map[string]func(a, b observe.State) int{
+	order := map[string]func(a, b observe.State) int{
+		"name":    func(observe.State, observe.State) int { return 0 },
 		"kind":    func(a, b observe.State) int { return cmp.Compare(a.Kind, b.Kind) },
 		"holder":  func(a, b observe.State) int { return cmp.Compare(who[a.Name], who[b.Name]) },
 		"held":    func(a, b observe.State) int { return first(b).Since.Compare(first(a).Since) },
 		"lease":   func(a, b observe.State) int { return first(a).Ends.Compare(first(b).Ends) },
 		"count":   func(a, b observe.State) int { return cmp.Compare(a.Holders, b.Holders) },
 		"waiting": func(a, b observe.State) int { return cmp.Compare(waiting(a.Record), waiting(b.Record)) },
-	}[q.sort]
+	}[column]
 	slices.SortFunc(list, func(a, b observe.State) int {
-		order := 0
-		if by != nil {
-			order = by(a, b)
+		if down {
+			a, b = b, a
 		}
-		order = cmp.Or(order, cmp.Compare(a.Name, b.Name))
-		if q.down {
-			return -order
-		}
-		return order
+		return cmp.Or(order(a, b), cmp.Compare(a.Name, b.Name))
 	})
 }
 
-func columns(q query) []column {
-	var list []column
-	for _, c := range [][2]string{
-		{"name", "Name"},
-		{"kind", "Kind"},
-		{"holder", "Holder"},
-		{"held", "Held for"},
-		{"lease", "Lease left"},
-		{"count", "Count"},
-		{"waiting", "Waiting"},
-	} {
-		head := column{By: c[0], Name: c[1], Link: q.sorted(c[0]).link()}
-		if q.sort == c[0] {
+// columns returns the columns of the table, by which it can be sorted.
+func columns() []column {
+	return []column{
+		{By: "name", Name: "Name"},
+		{By: "kind", Name: "Kind"},
+		{By: "holder", Name: "Holder"},
+		{By: "held", Name: "Held for"},
+		{By: "lease", Name: "Lease left"},
+		{By: "count", Name: "Count"},
+		{By: "waiting", Name: "Waiting"},
+	}
+}
+
+// heads returns the columns with their links.
+func heads(q query) []column {
+	list := columns()
+	for i := range list {
+		head := &list[i]
+		head.Link = q.sorted(head.By).link()
+		switch q.sort {
+		case head.By:
 			head.Sorted = "ascending"
-			if q.down {
-				head.Sorted = "descending"
-			}
+		case "-" + head.By:
+			head.Sorted = "descending"
 		}
-		list = append(list, head)
 	}
 	return list
 }
 
 // rowOf describes e in one row.
-func rowOf(e observe.State, live bool) rowData {
+func rowOf(e observe.State) rowData {
 	const few = 2 // holders that a row shows
-	text := printable(e.Name)
 	row := rowData{
-		ID: identity("r-", e.Name), Link: lockLink(e.Name), Name: short(text, longName), Kind: string(e.Kind),
-		Waiting: waiting(e.Record), Line: e.Waiting > 0, Hidden: waitersHidden(e.Record), Count: countOf(e.Record),
-	}
-	if row.Name != text {
-		row.Title = fmt.Sprintf("%d bytes: %s", len(e.Name), short(text, 1000))
+		linkData: linkTo(e.Name, longName), ID: identity("r-", e.Name), Kind: string(e.Kind), Count: countOf(e.Record),
+		Waiting: waiting(e.Record), Line: e.Waiting > 0, Hidden: waitersHidden(e.Record),
 	}
 	for _, h := range e.Holds[:min(few, len(e.Holds))] {
-		row.Holds = append(row.Holds, holdOf(e, h, live))
+		row.Holds = append(row.Holds, holdOf(e, h))
 	}
 	row.More = max(0, e.Holders-len(row.Holds))
 	return row
 }
 
 // holdOf describes the hold h of e.
-func holdOf(e observe.State, h observe.Hold, live bool) holdData {
-	data := holdData{
-		person: people(h.Hold), Count: h.Holds, Token: h.Token,
-		Since: since(h.Since, !h.Exact, live), Lease: leaseOf(h, live),
-	}
+func holdOf(e observe.State, h observe.Hold) holdData {
+	data := holdData{person: people(h.Hold), Mode: modeOf(e.Kind, h.Mode), Hold: h, Since: ago{h.Since, !h.Exact}}
 	if h.Kept() {
-		data.Until = stamped(h.Ends, live)
-	}
-	if e.Kind == admin.KindReadWrite {
-		data.Mode = "write"
-		if h.Mode == driver.Shared {
-			data.Mode = "read"
-		}
+		data.Until = h.Ends
 	}
 	return data
+}
+
+// modeOf returns "read" or "write" for a hold or a waiter of a read-write lock, else "".
+func modeOf(kind admin.Kind, mode driver.Mode) string {
+	switch {
+	case mode == driver.Shared:
+		return "read"
+	case kind == admin.KindReadWrite:
+		return "write"
+	}
+	return ""
 }
 
 // countOf returns the text of the column Count: the number of holders, the hold count of the

@@ -18,9 +18,6 @@ const longPurpose = 200 // characters of a reason, or of labels, that are shown
 // people describes the holder of h.
 func people(h admin.Hold) person { return describe(h.Client, h.Owner, h.Note) }
 
-// queued describes the waiter q.
-func queued(q admin.Waiter) person { return describe(q.Client, q.Owner, q.Note) }
-
 func describe(c admin.Client, owner, note string) person {
 	p := observe.Describe(c, owner, note)
 	if p.Library != "" { // the random id of a client fills a row
@@ -29,9 +26,4 @@ func describe(c admin.Client, owner, note string) person {
 	p.Name, p.Note = short(printable(p.Name), longName), short(printable(p.Note), longName)
 	p.Reason, p.Labels = short(printable(p.Reason), longPurpose), short(printable(p.Labels), longPurpose)
 	return person{p, printable(owner)}
-}
-
-// contains reports whether what a page shows of p contains text, which is in lower case.
-func (p person) contains(text string) bool {
-	return strings.Contains(strings.ToLower(p.String()), text)
 }

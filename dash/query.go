@@ -1,6 +1,7 @@
 package dash
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,9 +17,8 @@ const (
 type query struct {
 	page       string // "", "lock", "holders", "event-log", "health"
 	find       string
-	sort       string
-	down       bool
-	pageNumber int // the number of the page of rows, from 1
+	sort       string // a column, after "-" if its order is reversed
+	pageNumber int    // the number of the page of rows, from 1
 	name       string
 	what       string // of the event log: the only kind of event; "" for all
 }
@@ -26,12 +26,12 @@ type query struct {
 // filters returns the kinds of events to which the page Event log can be limited: rare
 // ones, for which users search.
 func filters() []string {
-	return []string{eventLost, eventForced, eventExpired, eventRenewedLate, eventGaveUp}
+	return []string{"lost", "forced", "expired", "renewed late", "gave up"}
 }
 
 // parseQuery reads the parameters of a request, and ignores those that are not valid.
 func parseQuery(page string, v url.Values) query {
-	q := query{page: page, pageNumber: 1}
+	q := query{page: page, sort: "name", pageNumber: 1}
 	if page == "lock" {
 		q.name = v.Get("name")
 		return q
@@ -44,11 +44,8 @@ func parseQuery(page string, v url.Values) query {
 	if what := v.Get("what"); page == "event-log" && slices.Contains(filters(), what) {
 		q.what = what
 	}
-	q.sort, q.down = strings.CutPrefix(v.Get("sort"), "-")
-	switch q.sort {
-	case "name", "kind", "holder", "held", "lease", "count", "waiting":
-	default:
-		q.sort, q.down = "name", false
+	if by := strings.TrimPrefix(v.Get("sort"), "-"); slices.ContainsFunc(columns(), func(c column) bool { return c.By == by }) {
+		q.sort = v.Get("sort")
 	}
 	if at, err := strconv.Atoi(v.Get("page")); err == nil && at > 1 && at < mostNames {
 		q.pageNumber = at
@@ -64,30 +61,31 @@ func (q query) values() url.Values {
 			v.Set(key, value)
 		}
 	}
-	sort := q.sort
-	if q.down {
-		sort = "-" + sort
-	}
 	set("name", q.name, "")
 	set("q", q.find, "")
 	set("what", q.what, "")
-	set("page", strconv.Itoa(max(q.pageNumber, 1)), "1")
-	if sort != "name" {
-		set("sort", sort, "")
-	}
+	set("page", strconv.Itoa(q.pageNumber), "1")
+	set("sort", q.sort, "name")
 	return v
 }
 
 // link returns the relative address of the page.
-func (q query) link() string {
-	path := q.page
-	if path == "" {
-		path = "./"
+func (q query) link() string { return q.address(q.values()) }
+
+// still returns the address of the same page that a browser without JavaScript does not
+// reload.
+func (q query) still() string {
+	v := q.values()
+	v.Set("still", "1")
+	return q.address(v)
+}
+
+func (q query) address(v url.Values) string {
+	path := cmp.Or(q.page, "./")
+	if len(v) == 0 {
+		return path
 	}
-	if v := q.values().Encode(); v != "" {
-		return path + "?" + v
-	}
-	return path
+	return path + "?" + v.Encode()
 }
 
 // feed returns the parameters with which a browser asks for updates of the page.
@@ -100,30 +98,14 @@ func (q query) feed() string {
 // sorted returns the same page, sorted by a column. If the page is already sorted by that
 // column, the order is reversed.
 func (q query) sorted(by string) query {
-	q.down = q.sort == by && !q.down
+	if q.sort == by {
+		by = "-" + by
+	}
 	q.sort, q.pageNumber = by, 1
-	return q
-}
-
-// only returns the same page with one kind of event.
-func (q query) only(what string) query {
-	q.what = what
 	return q
 }
 
 func (q query) onPage(to int) query {
 	q.pageNumber = to
 	return q
-}
-
-// still returns the address of the same page that a browser without JavaScript does not
-// reload.
-func still(q query) string {
-	v := q.values()
-	v.Set("still", "1")
-	path := q.page
-	if path == "" {
-		path = "./"
-	}
-	return path + "?" + v.Encode()
 }

@@ -3,7 +3,6 @@ package dash
 import (
 	"cmp"
 	"context"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
@@ -22,12 +21,10 @@ func (d *Dashboard) readLog(ctx context.Context) {
 	began := time.Now()
 	for pause := time.Duration(0); retry.Sleep(ctx, pause); {
 		pause = logEvery
-		if d.store.now().failing.IsZero() && d.budget.take(time.Now(), 1) == 1 {
-			limited, cancel := context.WithTimeout(ctx, 2*logEvery)
-			if more, _ := d.table.ReadLog(limited, observe.Past); more { // what cannot be read is missing
+		if d.store.now().failing.IsZero() && d.budget.take(time.Now(), 1, 1) == 1 {
+			if more, _ := d.table.ReadLog(ctx, observe.Past); more { // what cannot be read is missing
 				pause = 0
 			}
-			cancel()
 		}
 		d.keep(d.table.Take(time.Now()), began)
 	}
@@ -39,8 +36,7 @@ func (d *Dashboard) readLog(ctx context.Context) {
 func (d *Dashboard) keep(changes []observe.Change, began time.Time) {
 	common := 0
 	for _, c := range changes {
-		s, ok := eventOf(c)
-		if !ok || !d.shown(s.Name) || d.eventLog.has(c) {
+		if !shows(c) || !d.shown(c.Name) || d.eventLog.has(c) {
 			continue
 		}
 		if c.Reported && !c.Type.Rare() && c.At.After(began) {
@@ -48,26 +44,26 @@ func (d *Dashboard) keep(changes []observe.Change, began time.Time) {
 				continue
 			}
 		}
-		d.eventLog.add(s)
+		d.eventLog.add(eventOf(c))
 	}
 }
 
-// eventOf returns the event that the pages show for c, and false if they show none.
-func eventOf(c observe.Change) (event, bool) {
-	who := describe(c.Client, cmp.Or(c.Owner, c.Client.ID), c.Note)
-	s := event{
-		At: c.At, Kind: strings.ReplaceAll(string(c.Type), "-", " "), Name: c.Name, Who: who.Who(), Purpose: who.Purpose, owner: c.Owner,
-		Held: c.HeldFor, Left: c.Left, Token: c.Token, Why: short(printable(c.Reason), longReason),
-	}
+// shows reports whether the pages show changes as c.
+func shows(c observe.Change) bool {
 	switch c.Type {
-	case admin.EntryAcquired, admin.EntryGaveUp, admin.EntryReleased, admin.EntryRenewedLate, admin.EntryLost, observe.Expired, observe.Renewed:
-	case admin.EntryForced:
-		s.Who = "taken from " + s.Who
+	case admin.EntryAcquired, admin.EntryGaveUp, admin.EntryReleased, admin.EntryRenewedLate, admin.EntryLost, admin.EntryForced, observe.Expired, observe.Renewed:
+		return true
 	case admin.EntryWaiting, observe.Listening:
-		s.Kind, s.Who, s.Count = eventWaiting, "", c.Waiting+max(c.Listeners, 0)
-		return s, !c.Reported
-	default:
-		return event{}, false
+		return !c.Reported
 	}
-	return s, true
+	return false
+}
+
+func eventOf(c observe.Change) event {
+	who := describe(c.Client, cmp.Or(c.Owner, c.Client.ID), c.Note)
+	c.Reason = short(printable(c.Reason), longReason)
+	if c.Type == admin.EntryWaiting || c.Type == observe.Listening {
+		c.Type, c.Count = admin.EntryWaiting, c.Waiting+max(c.Listeners, 0)
+	}
+	return event{Change: c, who: who.Who(), purpose: who.Purpose}
 }

@@ -11,7 +11,7 @@ import (
 // request, or with Close.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	webpage.Protect(w.Header())
-	if d.role(r) < Viewer {
+	if d.options.Authorize(r) < Viewer {
 		http.Error(w, "You may not look at this.", http.StatusForbidden)
 		return
 	}
@@ -36,17 +36,17 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // route returns the handler of the path below the base, nil if there is none. It compares
 // the whole path, and reads no file system.
 func (d *Dashboard) route(path string) http.Handler {
-	switch path {
-	case "", "lock", "holders", "event-log", "health":
-		return ownPage(d.showPage)
-	case "unlock":
-		return http.HandlerFunc(d.unlock)
-	case "events":
-		return ownSite(d.stream)
-	case "frame":
-		return ownSite(d.poll)
+	if d.contentOf(path) != nil {
+		return d.viewing(d.showPage, true)
 	}
-	if path == "favicon.ico" {
+	switch path {
+	case "unlock":
+		return d.viewing(d.unlock, true)
+	case "events":
+		return d.viewing(d.stream, false)
+	case "frame":
+		return d.viewing(d.poll, false)
+	case "favicon.ico":
 		return d.static["icon.svg"]
 	}
 	if name, ok := strings.CutPrefix(path, "static/"); ok {

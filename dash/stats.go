@@ -17,10 +17,11 @@ type Stats struct {
 // Stats returns numbers from the last polls. It sends no request.
 func (d *Dashboard) Stats() Stats {
 	c := d.store.now()
-	s := Stats{Answered: c.answered, Failing: c.failing, Answer: c.median}
-	s.Names, s.Held, s.Waiting = d.table.totals()
+	all := sum(d.table.All)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s.Viewers = d.viewers
-	return s
+	return Stats{
+		Names: all.Names, Held: all.Held, Waiting: all.Waiting,
+		Viewers: d.viewers, Answered: c.answered, Failing: c.failing, Answer: c.median,
+	}
 }

@@ -17,18 +17,17 @@ const (
 
 // store records whether the store answers, and how long its answers take.
 type store struct {
-	mu       sync.Mutex
-	answered time.Time // when it last answered
-	failing  time.Time // when the store stopped answering; zero while it answers
-	err      error     // why it does not answer; while it answers, why some locks could not be read
-	times    []time.Duration
+	mu        sync.Mutex
+	condition condition
+	times     []time.Duration
 }
 
 // condition is the state of the store at one moment.
 type condition struct {
-	answered, failing time.Time
-	err               error
-	median, worst     time.Duration // of the last answers
+	answered      time.Time     // when it last answered
+	failing       time.Time     // when the store stopped answering; zero while it answers
+	err           error         // why it does not answer; while it answers, why some locks could not be read
+	median, worst time.Duration // of the last answers; set by now
 }
 
 // record records the result of a poll that began at the time began and ended at now.
@@ -36,14 +35,14 @@ func (s *store) record(began, now time.Time, records []admin.Record, err error) 
 	some := slices.ContainsFunc(records, func(r admin.Record) bool { return r.Kind != admin.KindUnknown })
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.err = err
+	s.condition.err = err
 	if err != nil && !some {
-		if s.failing.IsZero() {
-			s.failing = began
+		if s.condition.failing.IsZero() {
+			s.condition.failing = began
 		}
 		return
 	}
-	s.answered, s.failing = now, time.Time{}
+	s.condition.answered, s.condition.failing = now, time.Time{}
 	s.times = append(s.times, now.Sub(began))
 	s.times = s.times[max(0, len(s.times)-keptTimes):]
 }
@@ -51,15 +50,12 @@ func (s *store) record(began, now time.Time, records []admin.Record, err error) 
 func (s *store) now() condition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := condition{answered: s.answered, failing: s.failing, err: s.err}
+	c := s.condition
 	if sorted := slices.Sorted(slices.Values(s.times)); len(sorted) > 0 {
 		c.median, c.worst = sorted[len(sorted)/2], sorted[len(sorted)-1]
 	}
 	return c
 }
-
-// unsupported reports whether the store can never list its locks.
-func (c condition) unsupported() bool { return errors.Is(c.err, errors.ErrUnsupported) }
 
 // fetch asks the store about names, and records its answer.
 func (d *Dashboard) fetch(ctx context.Context, names []string) {
@@ -79,7 +75,7 @@ func (d *Dashboard) fetch(ctx context.Context, names []string) {
 // forced, as far as the budget allows.
 func (d *Dashboard) reasons(n int) int {
 	const commandsPerPoll = 3 // as the budget counts; a question for a reason is one command
-	return min(n, commandsPerPoll*d.budget.take(time.Now(), (n+commandsPerPoll-1)/commandsPerPoll))
+	return min(n, commandsPerPoll*d.budget.take(time.Now(), 0, (n+commandsPerPoll-1)/commandsPerPoll))
 }
 
 // detail asks the store for everything that it keeps of name.

@@ -1,8 +1,11 @@
 package dash
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,52 +20,40 @@ const (
 // stream sends server-sent events: first the whole page, then its changes. A browser that
 // connects again with Last-Event-ID gets what it has missed.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
-	v, leave := d.enter(w, r, "30")
+	v := d.enter(w, r)
 	if v == nil {
 		return
 	}
-	defer leave()
+	defer d.views.leave(v)
 
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("X-Accel-Buffering", "no")
-	last := r.Header.Get("Last-Event-ID")
-	if last == "" {
-		last = r.URL.Query().Get("since") // of a tab that was hidden for a while
-	}
+	since := r.URL.Query().Get("since") // of a tab that was hidden for a while
+	last := cmp.Or(r.Header.Get("Last-Event-ID"), since)
 	id, _ := strconv.ParseInt(last, 10, 64)
-	s := newSender(w)
-	if s.send("retry: 2000\n\n") != nil {
-		return
-	}
-	d.follow(r, v, id, s)
+	d.follow(w, r, v, id)
 }
 
 // follow sends the frames of v after id until the stream ends.
-func (d *Dashboard) follow(r *http.Request, v *view, id int64, s *sender) {
-	life := time.NewTimer(streamLife)
-	defer life.Stop()
-	comment := time.NewTimer(commentEvery)
-	defer comment.Stop()
-	for {
+func (d *Dashboard) follow(w http.ResponseWriter, r *http.Request, v *view, id int64) {
+	ctx, cancel := context.WithTimeout(r.Context(), streamLife)
+	defer cancel()
+	text := "retry: 2000\n\n"
+	for text == "" || send(w, text) == nil {
 		f, changed := d.views.since(v, id)
 		if f.ID != 0 {
 			id = f.ID
-			if s.frame(f) != nil {
-				return
-			}
-			comment.Reset(commentEvery)
+			data, _ := json.Marshal(f) // never fails: there are only numbers and strings
+			text = fmt.Sprintf("id: %d\ndata: %s\n\n", id, data)
+			continue
 		}
 		select {
 		case <-changed:
-		case <-comment.C:
-			if s.send(": still here\n\n") != nil {
-				return
-			}
-			comment.Reset(commentEvery)
-		case <-life.C:
-			return
-		case <-r.Context().Done():
+			text = ""
+		case <-time.After(commentEvery):
+			text = ": still here\n\n"
+		case <-ctx.Done():
 			return
 		case <-v.ended:
 			return
@@ -72,22 +63,30 @@ func (d *Dashboard) follow(r *http.Request, v *view, id int64, s *sender) {
 	}
 }
 
+// send writes text to a browser that may be slow or disconnected.
+func send(w http.ResponseWriter, text string) error {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every ResponseWriter has one
+	if _, err := io.WriteString(w, text); err != nil {
+		return err
+	}
+	return control.Flush()
+}
+
 // poll answers with one frame, for browsers that cannot use a stream: the changes after the
 // frame with the number since. If there are none, it waits for some seconds.
 func (d *Dashboard) poll(w http.ResponseWriter, r *http.Request) {
-	v, leave := d.enter(w, r, "")
+	v := d.enter(w, r)
 	if v == nil {
 		return
 	}
-	defer leave()
+	defer d.views.leave(v)
 	since, _ := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64)
 	f, changed := d.views.since(v, since)
 	if f.ID == 0 {
-		timer := time.NewTimer(5 * time.Second)
-		defer timer.Stop()
 		select {
 		case <-changed:
-		case <-timer.C:
+		case <-time.After(5 * time.Second):
 		case <-r.Context().Done():
 		case <-d.done:
 		}
@@ -97,72 +96,20 @@ func (d *Dashboard) poll(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(f)
 }
 
-// enter returns the view that a browser asks for, and a function for the caller to call when
-// it has finished with the view. If the view is nil, enter has answered with an error. If
-// there are too many browsers, the parameter retry is the Retry-After of that answer.
-func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request, retry string) (v *view, leave func()) {
-	end, ok := d.join()
-	if !ok {
-		http.Error(w, "closing", http.StatusServiceUnavailable)
-		return nil, nil
-	}
-	q, ok := d.viewed(r)
-	if !ok {
-		end()
-		http.Error(w, "no such view", http.StatusNotFound)
-		return nil, nil
-	}
-	if v = d.views.open(q, d.viewer(r), true); v == nil {
-		end()
-		if retry != "" {
-			w.Header().Set("Retry-After", retry)
-		}
-		http.Error(w, "too many browsers look at once", http.StatusServiceUnavailable)
-		return nil, nil
-	}
-	return v, func() {
-		d.views.leave(v)
-		end()
-	}
-}
-
-// viewed returns the page whose updates a browser wants. It returns false if the dashboard
-// does not show that page.
-func (d *Dashboard) viewed(r *http.Request) (query, bool) {
+// enter returns the view that a browser asks for; the caller must leave it. If the dashboard
+// does not show that page, or if there are too many browsers, enter answers with an error and
+// returns nil.
+func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request) *view {
 	values := r.URL.Query()
 	q := parseQuery(values.Get("view"), values)
-	switch q.page {
-	case "", "holders", "event-log", "health":
-		return q, true
-	case "lock":
-		return q, d.shown(q.name)
-	default:
-		return q, false
+	if d.contentOf(q.page) == nil || q.page == "lock" && !d.shown(q.name) {
+		http.Error(w, "no such view", http.StatusNotFound)
+		return nil
 	}
-}
-
-// sender writes to a browser that may be slow or disconnected.
-type sender struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-}
-
-func newSender(w http.ResponseWriter) *sender {
-	return &sender{w: w, control: http.NewResponseController(w)}
-}
-
-func (s *sender) frame(f frame) error {
-	text, err := json.Marshal(f)
-	if err != nil {
-		return err
+	v := d.views.open(q, d.viewer(r), true)
+	if v == nil {
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "too many browsers look at once", http.StatusServiceUnavailable)
 	}
-	return s.send(fmt.Sprintf("id: %d\ndata: %s\n\n", f.ID, text))
-}
-
-func (s *sender) send(text string) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every ResponseWriter has one
-	if _, err := s.w.Write([]byte(text)); err != nil {
-		return err
-	}
-	return s.control.Flush()
+	return v
 }

@@ -18,35 +18,19 @@ const (
 	longPlace        = 4096 // bytes of a name that a link can hold
 )
 
-// printable returns s as text that shows its bytes: control characters, bytes that are not
-// UTF-8, and characters that change how others are shown are escaped.
+// printable returns s as text that shows its bytes: if s has control characters, bytes that are
+// not UTF-8, or characters that change how others are shown, they are escaped, and so are
+// quotes and backslashes.
 func printable(s string) string {
-	plain := true
-	for _, r := range s {
-		plain = plain && r != utf8.RuneError && shows(r)
-	}
-	if plain {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
 		return s
 	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case shows(r):
-			b.WriteRune(r)
-		default:
-			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
-		}
-		i += n
-	}
-	return b.String()
+	text := strconv.Quote(s)
+	return text[1 : len(text)-1]
 }
 
-// shows reports whether r is shown as it is. unicode.IsPrint excludes the characters that
-// reverse the direction of text.
-func shows(r rune) bool { return r == ' ' || unicode.IsPrint(r) }
+// errorText returns the text of err for a page.
+func errorText(err error) string { return short(printable(err.Error()), 300) }
 
 // lines returns s as printable does, but keeps the ends of lines.
 func lines(s string) string {
@@ -59,17 +43,10 @@ func lines(s string) string {
 
 // short returns text cut to n characters.
 func short(text string, n int) string {
-	if len(text) <= n {
+	if utf8.RuneCountInString(text) <= n {
 		return text
 	}
-	count := 0
-	for i := range text {
-		if count == n-1 && utf8.RuneCountInString(text[i:]) > 1 {
-			return text[:i] + "…"
-		}
-		count++
-	}
-	return text
+	return string([]rune(text)[:n-1]) + "…"
 }
 
 // confirmation returns the text that an operator must type to confirm name.
@@ -128,7 +105,7 @@ func quoted(s string) string {
 	case plain:
 		return s
 	case printable(s) != s:
-		return "$'" + strings.ReplaceAll(printable(strings.ReplaceAll(s, `\`, `\\`)), `'`, `\'`) + "'"
+		return "$'" + strings.ReplaceAll(printable(s), `'`, `\'`) + "'"
 	default:
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}

@@ -5,42 +5,45 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin/observe"
+	"github.com/holdfast-go/holdfast/internal/webpage"
 )
 
-// stamp is a moment on a page. The browser shows it in its own time zone.
-type stamp struct {
-	Ms   int64 // since 1970; 0 for never
-	ISO  string
-	Text string
+// loadTemplates parses the templates that are part of the program. If live is true, they
+// leave out the texts of times, which a browser shows by itself. Then a piece of a page stays
+// the same while no lock changes.
+func loadTemplates(static webpage.Files, live bool) *template.Template {
+	textOf := func(text string) string {
+		if live {
+			return ""
+		}
+		return text
+	}
+	funcs := template.FuncMap{
+		"static": static.Address,
+		"iso":    iso,
+		"clock":  func(t time.Time) string { return textOf(clock(t)) },
+		"passed": func(t time.Time) string { return textOf(span(time.Since(t))) },
+		"left":   func(t time.Time) string { return textOf(span(time.Until(t))) },
+		"lease":  func(h observe.Hold) lease { return leaseOf(h, live) },
+	}
+	return template.Must(template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/*.html"))
 }
 
-func stamped(t time.Time, live bool) stamp {
+// iso returns t for the attribute datetime, or "" if t is zero.
+func iso(t time.Time) string {
 	if t.IsZero() {
-		return stamp{}
+		return ""
 	}
-	s := stamp{Ms: t.UnixMilli(), ISO: t.UTC().Format("2006-01-02T15:04:05.000Z")}
-	if !live {
-		s.Text = clock(t)
-	}
-	return s
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 // clock returns the time of day of t, in the server's time zone.
 func clock(t time.Time) string { return t.Format("15:04:05") }
 
-// ago is the time from a moment until now, which grows. Ms is that moment, in ms since 1970.
+// ago is the time from At until now, which grows.
 type ago struct {
-	Ms      int64
-	Text    string
+	At      time.Time
 	AtLeast bool // it may be longer
-}
-
-func since(t time.Time, atLeast, live bool) ago {
-	a := ago{Ms: t.UnixMilli(), AtLeast: atLeast}
-	if !live {
-		a.Text = span(time.Since(t))
-	}
-	return a
 }
 
 // lease is the lease of a hold, as a page shows it.
@@ -71,9 +74,4 @@ func leaseOf(h observe.Hold, live bool) lease {
 		l.IsLate = l.Late != 0 && time.Now().UnixMilli() > l.Late
 	}
 	return l
-}
-
-// trusted returns the output of a template as HTML that is safe.
-func trusted(html string) template.HTML {
-	return template.HTML(html) //nolint:gosec // every byte of it comes from html/template
 }

@@ -3,8 +3,8 @@ package dash
 import (
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,20 +19,21 @@ const (
 	soon       = 10 * time.Second // for a lease that ends within this time, waiting is better
 )
 
+const notShown = "This dashboard does not show a lock with that name."
+
 // unlockData is the page on which a lock is forced.
 type unlockData struct {
-	Name, Word, Back string
-	Holds            []forceData
-	Trouble          string
+	Name, Name64, Word, Back string
+	Holds                    []forceData
+	Trouble                  string
 }
 
 // forceData is a hold, as it was when the page was made.
 type forceData struct {
 	holdData
-	Name64, Owner64 string
-	Renewing        string
-	Soon            bool
-	Typed           string // the reason of a form that was not complete
+	Owner64 string
+	Soon    bool
+	Typed   string // the reason of a form that was not complete
 }
 
 // unlock shows the page on which a lock is forced, and forces it.
@@ -41,27 +42,24 @@ func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r, http.StatusForbidden, "Forcing locks is not allowed here.", "")
 		return
 	}
-	leave, ok := d.join()
-	if !ok {
-		http.Error(w, "closing", http.StatusServiceUnavailable)
-		return
+	f := force{name: r.URL.Query().Get("name")}
+	if r.Method == http.MethodPost {
+		r.Body = http.MaxBytesReader(w, r.Body, longForm)
+		var err error
+		if f, err = parseForce(r); err != nil {
+			d.refuse(w, r, http.StatusBadRequest, err.Error(), "")
+			return
+		}
 	}
-	defer leave()
-	if r.Method != http.MethodPost {
-		d.askUnlock(w, r, force{name: r.URL.Query().Get("name")}, http.StatusOK, "")
-		return
-	}
-	r.Body = http.MaxBytesReader(w, r.Body, longForm)
-	f, err := parseForce(r)
 	switch {
-	case err != nil:
-		d.refuse(w, r, http.StatusBadRequest, err.Error(), "")
 	case !d.shown(f.name):
-		d.refuse(w, r, http.StatusNotFound, "This dashboard does not show a lock with that name.", "")
+		d.refuse(w, r, http.StatusNotFound, notShown, "")
+	case r.Method != http.MethodPost:
+		d.askUnlock(w, r, f, "")
 	case f.typed != confirmation(f.name):
-		d.askAgain(w, r, f, "The typed name is not the name of the lock. Nothing was changed.")
+		d.askUnlock(w, r, f, "The typed name is not the name of the lock. Nothing was changed.")
 	case f.reason == "":
-		d.askAgain(w, r, f, "A reason is needed. Nothing was changed.")
+		d.askUnlock(w, r, f, "A reason is needed. Nothing was changed.")
 	default:
 		d.force(w, r, f)
 	}
@@ -92,80 +90,71 @@ func parseForce(r *http.Request) (f force, err error) {
 	}, nil
 }
 
-// askUnlock shows the present holders of f.name, with a form for each. The form for f.owner
-// has the reason that the user has typed.
-func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, f force, status int, trouble string) {
-	name := f.name
-	if !d.shown(name) {
-		d.fail(w, r, http.StatusNotFound, "This dashboard does not show a lock with that name.")
+// askUnlock shows the present holders of f.name, with a form for each. If a form was not
+// complete, trouble says why; the form for f.owner has the reason that the user has typed.
+func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, f force, trouble string) {
+	status := http.StatusOK
+	if trouble != "" {
+		status = http.StatusUnprocessableEntity
+		d.refused(r, f.name, trouble)
+	}
+	if _, err := d.detail(r.Context(), f.name); err != nil {
+		d.fail(w, r, http.StatusServiceUnavailable, "The store does not answer: "+errorText(err))
 		return
 	}
-	_, err := d.detail(r.Context(), name)
-	if err != nil {
-		d.fail(w, r, http.StatusServiceUnavailable, "The store does not answer: "+short(printable(err.Error()), 300))
-		return
+	encode := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	data := unlockData{
+		Name: short(printable(f.name), 2*longName), Name64: encode(f.name), Word: confirmation(f.name),
+		Back: lockLink(f.name), Trouble: trouble,
 	}
-	data := unlockData{Name: short(printable(name), 2*longName), Word: confirmation(name), Back: lockLink(name), Trouble: trouble}
-	if e, ok := d.table.Get(name); ok {
-		for _, h := range e.Holds {
-			hold := forceData{
-				holdData: holdOf(e, h, false), Name64: base64.RawURLEncoding.EncodeToString([]byte(name)),
-				Owner64: base64.RawURLEncoding.EncodeToString([]byte(h.Owner)), Soon: h.Remaining >= 0 && h.Remaining < soon,
-				Renewing: "no renewal yet",
-			}
-			if h.Owner == f.owner {
-				hold.Typed = f.reason
-			}
-			switch n := h.Renewals; {
-			case n > 0:
-				hold.Renewing = fmt.Sprintf("yes, %d renewals: the holder is alive", n)
-			case h.UnknownEnd:
-				hold.Renewing = "unknown: the store does not show renewals"
-			}
-			data.Holds = append(data.Holds, hold)
+	e, _ := d.table.Get(f.name)
+	for _, h := range e.Holds {
+		hold := forceData{holdData: holdOf(e, h), Owner64: encode(h.Owner), Soon: h.Remaining >= 0 && h.Remaining < soon}
+		if h.Owner == f.owner {
+			hold.Typed = f.reason
 		}
+		data.Holds = append(data.Holds, hold)
 	}
-	c := content{title: "Force unlock", page: "unlock", data: data}
-	d.writeStill(w, r, status, c)
+	d.writePage(w, r, status, content{title: "Force unlock", page: "unlock", data: data}, frameData{Page: "unlock"})
 }
 
-// askAgain answers a form that is not complete, and logs the attempt.
-func (d *Dashboard) askAgain(w http.ResponseWriter, r *http.Request, f force, trouble string) {
-	d.refused(r, f.name, trouble)
-	d.askUnlock(w, r, f, http.StatusUnprocessableEntity, trouble)
+// is reports whether f asks for the end of h. A token of 0 was not reported yet.
+func (f force) is(h admin.Hold) bool {
+	return h.Owner == f.owner && h.Holds == f.holds && (h.Token == f.token || h.Token == 0 || f.token == 0)
 }
 
 // force ends the hold that f describes, if it is still as it was shown.
 func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 	shown, err := d.detail(r.Context(), f.name)
 	if err != nil {
-		d.refuse(w, r, http.StatusServiceUnavailable, "The store does not answer: "+short(printable(err.Error()), 300), f.name)
+		d.refuse(w, r, http.StatusServiceUnavailable, "The store does not answer: "+errorText(err), f.name)
 		return
 	}
-	const changed = "The lock has changed since the page was loaded. Nothing was done. Check again."
-	for _, h := range shown.Holds {
-		if h.Owner != f.owner || h.Holds != f.holds || h.Token != f.token && h.Token != 0 && f.token != 0 { // 0: not reported yet
-			continue
-		}
-		err := d.console.ForceUnlock(r.Context(), f.name, h.Holder, d.why(r, f))
-		switch {
-		case errors.Is(err, driver.ErrGone):
-			d.refuse(w, r, http.StatusConflict, changed, f.name)
-		case err != nil:
-			d.refuse(w, r, http.StatusBadGateway, "The result is unknown: "+short(printable(err.Error()), 300), f.name)
-		default:
-			if d.options.Forced != nil {
-				d.options.Forced(f.name, h.Holder, d.why(r, f))
-			}
-			d.forced(r, f, h)
-			// Not http.Redirect, which makes it absolute: a proxy may have mapped the
-			// base to another path.
-			w.Header().Set("Location", lockLink(f.name))
-			w.WriteHeader(http.StatusSeeOther)
-		}
+	why, err := d.why(r, f), driver.ErrGone
+	i := slices.IndexFunc(shown.Holds, f.is)
+	if i >= 0 {
+		err = d.console.ForceUnlock(r.Context(), f.name, shown.Holds[i].Holder, why)
+	}
+	switch {
+	case errors.Is(err, driver.ErrGone):
+		d.refuse(w, r, http.StatusConflict, "The lock has changed since the page was loaded. Nothing was done. Check again.", f.name)
+		return
+	case err != nil:
+		d.refuse(w, r, http.StatusBadGateway, "The result is unknown: "+errorText(err), f.name)
 		return
 	}
-	d.refuse(w, r, http.StatusConflict, changed, f.name)
+	h := shown.Holds[i]
+	if d.options.Forced != nil {
+		d.options.Forced(f.name, h.Holder, why)
+	}
+	d.options.Logger.WarnContext(r.Context(), "force-unlocked", "lock", f.name, "holder", h.Owner, "token", h.Token, "count", h.Holds,
+		"reason", f.reason, "user", d.user(r), "address", address(r))
+	d.table.Report(admin.Entry{Type: admin.EntryForced, At: time.Now(), Name: f.name, Owner: h.Owner, Token: h.Token, Reason: why})
+	_, _ = d.detail(r.Context(), f.name) // so that the next page shows it
+	// Not http.Redirect, which makes it absolute: a proxy may have mapped the base to
+	// another path.
+	w.Header().Set("Location", lockLink(f.name))
+	w.WriteHeader(http.StatusSeeOther)
 }
 
 // why returns the reason that the holder gets.
@@ -174,14 +163,6 @@ func (d *Dashboard) why(r *http.Request, f force) string {
 		return f.reason + " (" + user + ", on the dashboard)"
 	}
 	return f.reason + " (on the dashboard)"
-}
-
-// forced records that a lock was forced.
-func (d *Dashboard) forced(r *http.Request, f force, h admin.Hold) {
-	d.log.WarnContext(r.Context(), "force-unlocked", "lock", f.name, "holder", h.Owner, "token", h.Token, "count", h.Holds,
-		"reason", f.reason, "user", d.user(r), "address", address(r))
-	d.table.Report(admin.Entry{Type: admin.EntryForced, At: time.Now(), Name: f.name, Owner: h.Owner, Token: h.Token, Reason: d.why(r, f)})
-	d.refreshName(r.Context(), f.name)
 }
 
 // refuse answers an attempt that was not carried out, and logs it.
@@ -194,5 +175,5 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, status int, m
 
 // refused logs an attempt that was not carried out.
 func (d *Dashboard) refused(r *http.Request, name, why string) {
-	d.log.WarnContext(r.Context(), "force-unlock refused", "lock", name, "reason", why, "user", d.user(r), "address", address(r))
+	d.options.Logger.WarnContext(r.Context(), "force-unlock refused", "lock", name, "reason", why, "user", d.user(r), "address", address(r))
 }

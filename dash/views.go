@@ -1,7 +1,7 @@
 package dash
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -13,7 +13,6 @@ import (
 const (
 	mostViews   = 64  // different pages that are kept up to date at once
 	mostStreams = 256 // browsers that are notified of changes at once
-	keptFrames  = 64  // frames that a view keeps; a browser that missed more gets the whole page
 )
 
 // views are the pages that are open in browsers. Browsers with the same page share a view.
@@ -21,7 +20,7 @@ type views struct {
 	mu      sync.Mutex
 	byQuery map[query]*view
 	streams int
-	number  int64 // of the last frame
+	number  int64 // of the last frame; begins above those of a process before this one
 }
 
 // view is one page that is kept up to date.
@@ -34,13 +33,17 @@ type view struct {
 	readers int       // browsers that are notified of changes
 	asked   time.Time // when a browser last asked for it
 	names   []string  // of its rows
-	frames  []frame   // the last ones
-	shown   map[string]string
-	order   []string
+	detail  detail    // what the page of a lock shows
+	pieces  map[string]piece
+	first   int64         // the number of its first frame
+	last    frame         // without HTML
 	changed chan struct{} // closed with the next frame
+}
 
-	// detail is what the page of a lock shows, under views.mu.
-	detail detail
+// piece is an element of a page, and the number of the frame that brought its present HTML.
+type piece struct {
+	html   string
+	number int64
 }
 
 // detail is what the store answered about one name.
@@ -59,11 +62,6 @@ type frame struct {
 	Full  bool              `json:"full,omitempty"`
 	Order []string          `json:"order,omitempty"`
 	HTML  map[string]string `json:"html,omitempty"`
-}
-
-func (v *views) init() {
-	v.byQuery = map[query]*view{}
-	v.number = time.Now().UnixMilli() // above those of a process before this one
 }
 
 // open returns the view of q. If streaming is true, it counts a reader. It returns nil if
@@ -142,26 +140,31 @@ func (v *views) wanted(now time.Time) (names []string, details []*view) {
 			names = append(names, w.names...)
 		}
 	}
-	slices.Sort(names)
 	slices.SortFunc(details, func(a, b *view) int { return a.detail.seen.Compare(b.detail.seen) })
-	return slices.Compact(names), details
+	return names, details
 }
 
-// refresh asks the store again for what the page of a lock shows.
-func (w *view) refresh(ctx context.Context, d *Dashboard) {
-	shown, err := d.detail(ctx, w.query.name)
-	if ctx.Err() != nil {
-		return
+// refreshDetail returns what w shows of its lock. If that is older than age, it first asks the
+// store again, as far as the budget allows.
+func (d *Dashboard) refreshDetail(ctx context.Context, w *view, age time.Duration) detail {
+	shown := d.views.detailOf(w)
+	if time.Since(shown.seen) <= age || d.budget.take(time.Now(), pollsPerDetail, pollsPerDetail) == 0 {
+		return shown
 	}
+	answer, err := d.detail(ctx, w.query.name)
+	if ctx.Err() != nil {
+		return shown
+	}
+	if err == nil {
+		shown.Detail = answer
+	}
+	shown.err, shown.seen = err, time.Now()
 	d.views.mu.Lock()
 	defer d.views.mu.Unlock()
-	if err == nil {
-		w.detail.Detail = shown
-	}
-	w.detail.err, w.detail.seen = err, time.Now()
+	w.detail = shown
+	return shown
 }
 
-// detailOf returns what w shows of its lock.
 func (v *views) detailOf(w *view) detail {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -185,100 +188,55 @@ func (v *views) read() []*view {
 // publish sends all browsers what has changed on their pages.
 func (d *Dashboard) publish() {
 	for _, w := range d.views.read() {
-		d.update(w)
+		c := d.content(w.query, extras{detail: d.views.detailOf(w)})
+		html := map[string]string{}
+		for _, p := range slices.Concat(c.parts, c.rows) {
+			html[p.ID] = render(d.updates, p.Template, p.Data)
+		}
+		d.views.put(w, c, html, d.store.now().answered)
 	}
 }
 
-// update makes the next frame of w.
-func (d *Dashboard) update(w *view) {
-	c := d.content(w.query, d.views.detailOf(w), true)
-	html, order := d.parts(c)
-	v := &d.views
+// put makes the next frame of w. Its page has the content c, and the pieces html.
+func (v *views) put(w *view, c content, html map[string]string, asOf time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	w.put(v.number, html, order, c.names, d.store.now().answered)
-}
-
-// put adds a frame with the differences from the last one. The caller holds views.mu.
-func (w *view) put(number int64, html map[string]string, order, names []string, asOf time.Time) {
-	f := frame{ID: number, Now: time.Now().UnixMilli(), Order: order, HTML: map[string]string{}}
-	if !asOf.IsZero() {
-		f.AsOf = asOf.UnixMilli()
-	}
+	pieces := make(map[string]piece, len(html))
 	for id, text := range html {
-		if w.shown[id] != text {
-			f.HTML[id] = text
+		p, had := w.pieces[id]
+		if !had || p.html != text {
+			p = piece{text, v.number}
 		}
+		pieces[id] = p
 	}
-	w.shown, w.order, w.names = html, order, names
-	w.frames = append(w.frames[max(0, len(w.frames)-keptFrames+1):len(w.frames):len(w.frames)], f)
+	w.pieces, w.names = pieces, c.names
+	w.first = cmp.Or(w.first, v.number)
+	w.last = frame{ID: v.number}
+	if !asOf.IsZero() {
+		w.last.AsOf = asOf.UnixMilli()
+	}
+	for _, row := range c.rows {
+		w.last.Order = append(w.last.Order, row.ID)
+	}
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
 // since returns the changes after frame id, and a channel that is closed with the next
-// frame. If frame id is not kept any more, or there was none, the result is the whole page.
-// It is the zero frame if nothing has changed, or if w has no frame yet.
+// frame. If w had no frame id, the result is the whole page. It is the zero frame if nothing
+// has changed, or if w has no frame yet.
 func (v *views) since(w *view, id int64) (frame, <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	n := len(w.frames)
-	if n == 0 {
+	f := w.last
+	if f.ID == 0 || f.ID == id {
 		return frame{}, w.changed
 	}
-	all := w.frames[n-1]
-	all.Now = time.Now().UnixMilli()
-	if all.ID == id {
-		return frame{}, w.changed
-	}
-	first := slices.IndexFunc(w.frames, func(f frame) bool { return f.ID == id })
-	if first < 0 {
-		all.Full, all.HTML = true, w.shown
-		return all, w.changed
-	}
-	all.HTML = map[string]string{}
-	for _, f := range w.frames[first+1:] {
-		for key, text := range f.HTML {
-			all.HTML[key] = text
+	f.Now, f.Full, f.HTML = time.Now().UnixMilli(), id < w.first || id > f.ID, map[string]string{}
+	for key, p := range w.pieces {
+		if f.Full || p.number > id {
+			f.HTML[key] = p.html
 		}
 	}
-	return all, w.changed
-}
-
-// parts renders the pieces of a page that may change. It returns their HTML by identifier, and
-// the identifiers of the rows in their order.
-func (d *Dashboard) parts(c content) (html map[string]string, order []string) {
-	html = map[string]string{}
-	var b bytes.Buffer
-	add := func(p part) {
-		b.Reset()
-		if err := d.pages.ExecuteTemplate(&b, p.Template, p.Data); err != nil {
-			panic(err) // a template that does not fit its data
-		}
-		html[p.ID] = b.String()
-	}
-	for _, p := range c.parts {
-		add(p)
-	}
-	for _, p := range c.rows {
-		add(p)
-		order = append(order, p.ID)
-	}
-	return html, order
-}
-
-// stale reports whether the detail of w is more than a second old.
-func (v *views) stale(w *view) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return time.Since(w.detail.seen) > time.Second
-}
-
-// show sets the names of w, if no browser watches it yet.
-func (v *views) show(w *view, names []string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if w.readers == 0 {
-		w.names = names
-	}
+	return f, w.changed
 }

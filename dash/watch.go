@@ -50,11 +50,8 @@ func (d *Dashboard) Close() {
 		d.closed = true
 		close(d.done)
 	}
-	watcher := d.watcher
 	d.mu.Unlock()
-	if watcher != nil {
-		<-watcher
-	}
+	d.running.Wait()
 }
 
 // join counts a viewer until leave is called. It starts the watcher if there is none. It
@@ -67,9 +64,8 @@ func (d *Dashboard) join() (leave func(), ok bool) {
 	}
 	d.viewers++
 	if !d.watching {
-		before, ended := d.watcher, make(chan struct{})
-		d.watching, d.watcher = true, ended
-		go d.watch(before, ended)
+		d.watching = true
+		d.running.Go(d.watch)
 	}
 	return d.leave, true
 }
@@ -94,14 +90,10 @@ func (d *Dashboard) idle(now time.Time) bool {
 }
 
 // watch is the watcher: it polls the names on the pages, and updates the browsers. Beside it
-// one goroutine scans all names, and another adds changes to the event log. If before is not
-// nil, watch first waits until the watcher before it closes that channel. It closes the
-// channel ended at the end.
-func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
-	defer close(ended)
-	if before != nil {
-		<-before
-	}
+// one goroutine scans all names, and another adds changes to the event log.
+func (d *Dashboard) watch() {
+	d.alone.Lock()
+	defer d.alone.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
 	var others sync.WaitGroup
 	others.Go(func() { d.scan(ctx) })
@@ -124,88 +116,58 @@ func (d *Dashboard) watch(before <-chan struct{}, ended chan<- struct{}) {
 // round polls once the names that pages show, and updates the browsers.
 func (d *Dashboard) round(ctx context.Context) {
 	names, details := d.views.wanted(time.Now())
-	granted := d.budget.take(time.Now(), max(1, len(names)))
-	if names = nextNames(names, granted, &d.polled); len(names) == 0 {
+	names = d.table.due(names, time.Now())
+	granted := d.budget.take(time.Now(), 0, max(1, len(names)))
+	if names = names[:min(granted, len(names))]; len(names) == 0 {
 		names = []string{d.options.NamePrefix + probeName}
 	}
 	d.fetch(ctx, names)
 	for _, v := range details {
-		if d.store.now().failing.IsZero() && d.budget.takeAll(time.Now(), pollsPerDetail) {
-			v.refresh(ctx, d)
+		if d.store.now().failing.IsZero() {
+			d.refreshDetail(ctx, v, 0)
 		}
 	}
-	_, held, waits := d.table.totals()
-	d.eventLog.sample(time.Now(), held, waits)
+	d.eventLog.sample(time.Now(), sum(d.table.All).Waiting)
 	d.publish()
 }
 
-// nextNames returns n of names, or all if n is larger. If there are more than n, each call
-// begins where the last one ended, at the index next.
-func nextNames(names []string, n int, next *int) []string {
-	if n >= len(names) {
-		*next = 0
-		return names
-	}
-	list := make([]string, 0, n)
-	for i := range n {
-		list = append(list, names[(*next+i)%len(names)])
-	}
-	*next = (*next + n) % len(names)
-	return list
-}
-
-// scan finds the names in use, again and again, with a bounded number of commands per
-// second.
+// scan lists all names and polls them, again and again, with a bounded number of commands per
+// second. It also polls some of the names that an incomplete scan has missed.
 func (d *Dashboard) scan(ctx context.Context) {
-	for {
-		began := time.Now()
-		err := d.scanOnce(ctx)
-		pause := max(scanEvery, time.Duration(d.table.now().found)*4*time.Second/scanPace-time.Since(began))
+	filter := admin.Filter{NamePrefix: d.options.NamePrefix, Pace: scanPace, Counters: d.options.Counters}
+	for pause := time.Duration(0); retry.Sleep(ctx, pause); {
+		began, found := time.Now(), 0
+		missed, err := d.table.Scan(ctx, filter, func(string) bool {
+			if found++; found > pageRows { // a page was polled
+				d.table.open()
+			}
+			return true
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		d.table.end(began, err)
+		if d.store.now().failing.IsZero() {
+			d.refreshNames(ctx, missed[:min(len(missed), missingPolls)])
+		}
+		pause = max(scanEvery, time.Duration(found)*4*time.Second/scanPace-time.Since(began))
 		if err != nil {
 			pause = scanRetry
 		}
-		if !retry.Sleep(ctx, pause) {
-			return
-		}
 	}
 }
 
-// scanOnce lists all names once, and polls them. It also polls some of the names that an
-// incomplete scan has missed.
-func (d *Dashboard) scanOnce(ctx context.Context) error {
-	d.table.begin(time.Now())
-	filter := admin.Filter{NamePrefix: d.options.NamePrefix, Pace: scanPace, Counters: d.options.Counters}
-	missed, err := d.table.Scan(ctx, filter, d.table.found)
-	if ctx.Err() != nil {
-		return err
+// refreshNames polls those of names that are known and were not polled within the last
+// second, as far as the budget allows. It reports whether there were such names.
+func (d *Dashboard) refreshNames(ctx context.Context, names []string) bool {
+	old := d.table.due(names, time.Now().Add(-time.Second))
+	if granted := d.budget.take(time.Now(), 0, len(old)); granted > 0 {
+		d.fetch(ctx, old[:granted])
 	}
-	d.table.end(time.Now(), err)
-	if d.store.now().failing.IsZero() {
-		d.refreshNames(ctx, missed[:min(len(missed), missingPolls)])
-	}
-	return err
-}
-
-// refreshNames polls those of names that were not polled within the last second, as far as
-// the budget allows.
-func (d *Dashboard) refreshNames(ctx context.Context, names []string) {
-	old := d.table.stale(names, time.Now().Add(-time.Second))
-	if len(old) == 0 {
-		return
-	}
-	if old = old[:d.budget.take(time.Now(), len(old))]; len(old) > 0 {
-		d.fetch(ctx, old)
-	}
+	return len(old) > 0
 }
 
 // shown reports whether pages may show name.
 func (d *Dashboard) shown(name string) bool {
 	return name != "" && len(name) <= longPlace && strings.HasPrefix(name, d.options.NamePrefix)
-}
-
-// refreshName polls a name that was just changed.
-func (d *Dashboard) refreshName(ctx context.Context, name string) {
-	if d.budget.take(time.Now(), 1) == 1 {
-		d.fetch(ctx, []string{name})
-	}
 }

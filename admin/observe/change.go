@@ -2,6 +2,7 @@ package observe
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -43,6 +44,35 @@ func (c Change) ClientID() string {
 	return cmp.Or(c.Client.ID, id)
 }
 
-// hold returns the name and the owner of the hold: both sources report these. The token is
+// Hold returns the name and the owner of the hold: both sources report these. The token is
 // not used, because polling may not know it.
-func (c Change) hold() admin.Ended { return admin.Ended{Name: c.Name, Owner: c.Owner} }
+func (c Change) Hold() admin.Ended { return admin.Ended{Name: c.Name, Owner: c.Owner} }
+
+// Text returns the details of the change for people: who, how long, and why. The parameter
+// who names the client, and the function span formats a duration.
+func (c Change) Text(who string, span func(time.Duration) string) string {
+	text := "by " + who
+	switch {
+	case c.Type == Counted:
+		text = fmt.Sprintf("%d times by %s", c.Count, who)
+	case c.Type == admin.EntryMissed:
+		text = fmt.Sprintf("%d more by %s", c.Count, who)
+	case c.Type == admin.EntryForced:
+		text = "taken from " + who
+	case c.Type == admin.EntryRenewedLate:
+		text += fmt.Sprintf(", %s of the lease were left", span(c.Left))
+	case c.Waited >= time.Millisecond:
+		text += ", after " + span(c.Waited)
+	}
+	switch {
+	case c.HeldFor < time.Millisecond:
+	case c.Reported:
+		text += ", held for " + span(c.HeldFor)
+	default:
+		text += ", seen for " + span(c.HeldFor)
+	}
+	if c.Reason != "" {
+		text += ": " + c.Reason
+	}
+	return text
+}

@@ -12,6 +12,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -32,8 +33,9 @@ const (
 	Past = time.Hour
 
 	reasonTimeout  = 800 * time.Millisecond
-	mostReasons    = 64     // holds of one poll for which the store is asked why they ended
-	mostRemembered = 10_000 // entries of each of the maps reporters, over, forced and reported
+	logTimeout     = 2 * time.Second // of one page
+	mostReasons    = 64              // holds of one poll for which the store is asked why they ended
+	mostRemembered = 10_000          // entries of each of the maps reporters, over, forced and reported
 	logPage        = 1000
 	logRetry       = 15 * time.Second // after an error: the store may have no log, or not let this user read it
 )
@@ -134,7 +136,12 @@ func (o *Observer) reasons(ctx context.Context, ended []admin.Ended) map[admin.E
 // holds o.mu.
 func (o *Observer) put(now time.Time, r admin.Record, why map[admin.Ended]string) {
 	old, known := o.states[r.Name]
-	if r.Kind == admin.KindUnknown || old.Seen.After(now) {
+	switch {
+	case r.Kind == admin.KindUnknown && known:
+		old.Asked = now
+		o.states[r.Name] = old
+		return
+	case r.Kind == admin.KindUnknown || old.Seen.After(now):
 		return
 	}
 	is := old.next(now, r)
@@ -152,7 +159,7 @@ func (o *Observer) put(now time.Time, r admin.Record, why map[admin.Ended]string
 			c.found = time.Time{} // no entry of the event log is about it
 		}
 		if c.HeldFor > 0 {
-			remember(o.over, c.hold(), c)
+			remember(o.over, c.Hold(), c)
 		}
 		o.pending = append(o.pending, c)
 	}
@@ -178,40 +185,41 @@ func (o *Observer) Scan(ctx context.Context, f admin.Filter, wants func(name str
 		}
 	}
 	now := time.Now()
-	missing := o.notPolledSince(began)
-	if err == nil {
-		o.scanned.Store(true)
-		o.Poll(ctx, now, missing...)
-		return nil, nil
+	missing := o.PolledBefore(began)
+	if err != nil {
+		return missing, err
 	}
-	for _, r := range missing {
-		missed = append(missed, r.Name)
+	o.scanned.Store(true)
+	free := make([]admin.Record, len(missing))
+	for i, name := range missing {
+		free[i].Name = name
 	}
-	return missed, err
+	o.Poll(ctx, now, free...)
+	return nil, nil
 }
 
-// notPolledSince returns the known names that had no poll since the given time, as Records of
-// free names. The name with the oldest poll comes first.
-func (o *Observer) notPolledSince(since time.Time) []admin.Record {
+// PolledBefore returns the known names whose last state is from before the given time, in the
+// order of their polls, with the oldest one first.
+func (o *Observer) PolledBefore(at time.Time) []string {
 	var list []State
 	for s := range o.All {
-		if s.Seen.Before(since) {
+		if s.Seen.Before(at) {
 			list = append(list, s)
 		}
 	}
-	slices.SortFunc(list, func(a, b State) int { return a.Seen.Compare(b.Seen) })
-	records := make([]admin.Record, len(list))
+	slices.SortFunc(list, func(a, b State) int { return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.Name, b.Name)) })
+	names := make([]string, len(list))
 	for i, s := range list {
-		records[i].Name = s.Name
+		names[i] = s.Name
 	}
-	return records
+	return names
 }
 
 // ReadLog reads the next entries of the event log, at most 1,000. It reports whether there
 // may be more. The first call begins with the entries of the period past before now, and so
 // does a call after a pause longer than past. For 15 s after an error ReadLog returns false
 // and nil, without a call to the store: the log may be on a node that hangs, while the locks
-// are on other nodes. One goroutine at a time may call it.
+// are on other nodes. A call takes at most 2 s. One goroutine at a time may call it.
 func (o *Observer) ReadLog(ctx context.Context, past time.Duration) (more bool, err error) {
 	if time.Now().Before(o.nextAt) {
 		return false, nil
@@ -220,7 +228,9 @@ func (o *Observer) ReadLog(ctx context.Context, past time.Duration) (more bool, 
 		o.lastID = ""
 	}
 	read := 0
-	for e, failed := range o.console.Log(ctx, admin.LogFilter{After: o.lastID, Last: past, Limit: logPage}) {
+	limited, cancel := context.WithTimeout(ctx, logTimeout)
+	defer cancel()
+	for e, failed := range o.console.Log(limited, admin.LogFilter{After: o.lastID, Last: past, Limit: logPage}) {
 		if err = failed; err != nil {
 			break
 		}
@@ -289,10 +299,10 @@ func (o *Observer) belongs(c *Change) bool {
 	case c.Type == admin.EntryForced:
 		return o.belongsForced(c)
 	case c.Reported && (c.Type == admin.EntryReleased || c.Type == admin.EntryLost):
-		remember(o.reported, c.hold(), *c)
+		remember(o.reported, c.Hold(), *c)
 	case c.Reported:
 	case c.Type == Expired:
-		end, reported := o.reported[c.hold()]
+		end, reported := o.reported[c.Hold()]
 		return !reported || end.At.Before(c.At.Add(-c.HeldFor))
 	case c.Type == admin.EntryAcquired, c.Type == admin.EntryReleased, c.Type == admin.EntryRenewedLate:
 		last, reports := o.reporters[c.ClientID()]
@@ -310,9 +320,9 @@ func (o *Observer) belongsForced(c *Change) bool {
 	if c.Reported {
 		o.addHolder(c)
 	}
-	before, again := o.forced[c.hold()]
+	before, again := o.forced[c.Hold()]
 	if !again || before.Reason != c.Reason {
-		remember(o.forced, c.hold(), *c)
+		remember(o.forced, c.Hold(), *c)
 		return true
 	}
 	if c.Reported || !c.At.Add(-c.HeldFor).After(before.At) {
@@ -326,7 +336,7 @@ func (o *Observer) belongsForced(c *Change) bool {
 // Only polling knows these.
 func (o *Observer) addHolder(c *Change) {
 	c.Client, c.Note = admin.Client{}, ""
-	if over, known := o.over[c.hold()]; known && over.At.After(c.At.Add(-time.Minute)) {
+	if over, known := o.over[c.Hold()]; known && over.At.After(c.At.Add(-time.Minute)) {
 		c.Client, c.Note, c.HeldFor = over.Client, over.Note, over.HeldFor
 		return
 	}

@@ -364,6 +364,26 @@ func TestPollsThatAreIgnored(t *testing.T) {
 	})
 }
 
+// A name that cannot be read is not the first one of each poll.
+func TestOrderOfPolls(t *testing.T) {
+	inBubble(t, func(s *site) {
+		for _, r := range []admin.Record{
+			{Name: "a", Kind: admin.KindMutex},
+			{Name: "b", Kind: admin.KindMutex},
+			{Name: "c", Kind: admin.KindMutex},
+			{Name: "a", Kind: admin.KindUnknown},
+			{Name: "unknown", Kind: admin.KindUnknown},
+			{Name: "b", Kind: admin.KindMutex},
+		} {
+			s.Poll(s.Context(), time.Now(), r)
+			time.Sleep(time.Second)
+		}
+		if got := fmt.Sprint(s.PolledBefore(time.Now())); got != "[c a b]" {
+			t.Errorf("got %s, want the name with the oldest poll first", got)
+		}
+	})
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	inBubble(t, func(s *site) {
 		for i := range mostRemembered + 1 {

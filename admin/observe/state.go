@@ -17,6 +17,7 @@ type State struct {
 	Holds []Hold               // those of the Record, with what earlier polls have shown
 	Waits map[string]time.Time // by owner: when each waiter of the queue was first found
 	Seen  time.Time            // when the store answered
+	Asked time.Time            // when the name was last polled, also if it could not be read
 }
 
 // Hold is a hold, and what the polls of it have shown.
@@ -32,7 +33,7 @@ type Hold struct {
 
 // next returns the State that follows s, after the store answered r at now.
 func (s State) next(now time.Time, r admin.Record) State {
-	n := State{Record: r, Seen: now, Holds: make([]Hold, len(r.Holds))}
+	n := State{Record: r, Seen: now, Asked: now, Holds: make([]Hold, len(r.Holds))}
 	for i, h := range r.Holds {
 		before, had := s.Hold(h)
 		n.Holds[i] = before.next(now, h, had)

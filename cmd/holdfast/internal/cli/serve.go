@@ -166,7 +166,7 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env outpu
 // serve serves the pages of the store until ctx ends. Its findings do not include locks
 // without an end, because that check reads all keys.
 func (o *serveOptions) serve(ctx context.Context, l *reader) error {
-	s := serve.Store{Console: l.Console, Where: l.store.Where, Log: output.AuditLogger(l.Env), Report: l.Report}
+	s := serve.Store{Console: l.Console, Where: l.store.Where, Report: l.Report}
 	s.Examine = func(ctx context.Context) (*doctor.Report, error) {
 		return o.Examine(ctx, l.store, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10}, 0, l.Env)
 	}
@@ -175,5 +175,5 @@ func (o *serveOptions) serve(ctx context.Context, l *reader) error {
 		defer supervise.Flush(log)
 		s.Forced = log.Forced
 	}
-	return serve.Serve(ctx, &o.Options, o.users, s)
+	return serve.Serve(ctx, o.users, s)
 }

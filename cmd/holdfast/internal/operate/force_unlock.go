@@ -2,6 +2,7 @@ package operate
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,34 +41,33 @@ type unlocker struct {
 // ForceUnlock ends the hold that o names. The error has the exit status.
 func (s Session) ForceUnlock(ctx context.Context, o *ForceOptions) error {
 	c := &unlocker{o, s}
-	record, hold, err := c.choose(ctx)
+	record, err := c.choose(ctx)
 	if err != nil {
 		return err
 	}
 	seen := time.Now()
 	if c.Ask {
-		if err := c.confirm(ctx, record, hold); err != nil {
+		if err := c.confirm(ctx, record); err != nil {
 			return err
 		}
 	}
-	if err := c.end(ctx, hold, seen); err != nil {
+	if err := c.end(ctx, record.Holds[0].Holder, seen); err != nil {
 		return err
 	}
-	return c.print(record, hold)
+	return c.print(record.Holds[0])
 }
 
-// end ends the hold. The time that a person took to confirm it does not count for the limit.
-func (c *unlocker) end(ctx context.Context, hold admin.Hold, seen time.Time) error {
+// end ends the hold of h. The time that a person took to confirm it does not count for the limit.
+func (c *unlocker) end(ctx context.Context, h admin.Holder, seen time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	h := hold.Holder
 	if h.Remaining > 0 {
 		h.Remaining = max(h.Remaining-time.Since(seen), time.Second)
 	}
 	reason := c.Reason + c.signature()
 	err := c.Console.ForceUnlock(ctx, c.Name, h, reason)
 	if errors.Is(err, driver.ErrGone) {
-		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("nothing was done: %w", err)}
+		return nothingDone("%w", err)
 	}
 	if err == nil && c.Forced != nil {
 		c.Forced(c.Name, h, reason)
@@ -77,62 +77,60 @@ func (c *unlocker) end(ctx context.Context, hold admin.Hold, seen time.Time) err
 
 // signature returns the user and the host for the reason.
 func (c *unlocker) signature() string {
-	who, host := "unknown", "unknown"
+	name := "unknown"
 	if u, err := user.Current(); err == nil {
-		who = u.Username
+		name = u.Username
 	}
-	if name, err := os.Hostname(); err == nil {
-		host = name
-	}
-	return fmt.Sprintf(" (%s@%s)", who, host)
+	host, _ := os.Hostname()
+	return fmt.Sprintf(" (%s@%s)", name, cmp.Or(host, "unknown"))
 }
 
-// choose returns the hold that the options name, and the record of the lock. It returns an
-// error unless exactly one hold matches.
-func (c *unlocker) choose(ctx context.Context) (admin.Record, admin.Hold, error) {
+// choose returns the record of the lock with only the hold that the options name. It returns
+// an error unless exactly one hold matches.
+func (c *unlocker) choose(ctx context.Context) (admin.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	records, err := c.Console.Get(ctx, c.Name)
 	if err != nil {
-		return admin.Record{}, admin.Hold{}, err
+		return admin.Record{}, err
 	}
 	r := records[0]
 	if len(r.Holds) == 0 {
-		return r, admin.Hold{}, c.no("nobody holds %q", c.Name)
+		return r, nothingDone("nobody holds %q", c.Name)
 	}
 	if c.Token != 0 && !slices.ContainsFunc(r.Holds, func(h admin.Hold) bool { return h.Token != 0 }) {
-		return r, admin.Hold{}, output.UsageError("the token of that hold is not known (or not yet: clients say it after a few seconds): give --holder, as inspect shows it")
+		return r, output.UsageError("the token of that hold is not known (or not yet: clients say it after a few seconds): give --holder, as inspect shows it")
 	}
-	var found []admin.Hold
+	named := r
+	named.Holds, named.Holders = nil, 1
 	for _, h := range r.Holds {
 		if (c.Holder == "" || h.Owner == c.Holder) && (c.Token == 0 || h.Token == c.Token) {
-			found = append(found, h)
+			named.Holds = append(named.Holds, h)
 		}
 	}
-	switch len(found) {
+	switch len(named.Holds) {
 	case 1:
-		return r, found[0], nil
+		return named, nil
 	case 0:
-		return r, admin.Hold{}, c.no("that holder has no hold of %q any more; now: %s", c.Name, output.People(r))
+		return r, nothingDone("that holder has no hold of %q any more; now: %s", c.Name, output.People(r))
 	default:
-		return r, admin.Hold{}, output.UsageError("%q has %d holders: give the --holder that is meant, as inspect shows it", c.Name, r.Holders)
+		return r, output.UsageError("%q has %d holders: give the --holder that is meant, as inspect shows it", c.Name, r.Holders)
 	}
 }
 
-// no returns an error with the status for "nothing was done".
-func (c *unlocker) no(format string, args ...any) error {
+// nothingDone returns an error with the status for "nothing was done".
+func nothingDone(format string, args ...any) error {
 	return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("nothing was done: "+format, args...)}
 }
 
 // confirm shows the hold and asks for the name of the lock. It returns an error if the user
 // types another name.
-func (c *unlocker) confirm(ctx context.Context, r admin.Record, h admin.Hold) error {
+func (c *unlocker) confirm(ctx context.Context, r admin.Record) error {
+	h := r.Holds[0]
 	var p output.Page
 	p.Line("name", "%s", output.Clean(r.Name))
 	p.Line("kind", "%s", r.Kind)
-	shown := r
-	shown.Holds, shown.Holders = []admin.Hold{h}, 1
-	p.Holds(shown)
+	p.Holds(r)
 	p.Waiters(r)
 	p.Line("", "")
 	if !h.Kept() {
@@ -151,7 +149,7 @@ func (c *unlocker) confirm(ctx context.Context, r admin.Record, h admin.Hold) er
 		return err
 	}
 	if answer = strings.TrimRight(answer, "\r\n"); answer != c.Name && answer != output.Clean(c.Name) {
-		return c.no("that is not %q", c.Name)
+		return nothingDone("that is not %q", c.Name)
 	}
 	return nil
 }
@@ -166,10 +164,10 @@ type forcedJSON struct {
 	Hold    output.Hold `json:"hold"`
 }
 
-func (c *unlocker) print(r admin.Record, h admin.Hold) error {
+func (c *unlocker) print(h admin.Hold) error {
 	if c.JSON {
-		return output.JSONTo(c.Env.Stdout).Encode(forcedJSON{output.JSONVersion, "forced", r.Name, c.Reason, time.Now(), output.HoldOf(h)})
+		return output.JSONTo(c.Env.Stdout).Encode(forcedJSON{output.JSONVersion, "forced", c.Name, c.Reason, time.Now(), output.HoldOf(h)})
 	}
-	_, err := fmt.Fprintf(c.Env.Stdout, "ended the hold of %s on %q\n", output.Person(h.Owner, h.Note, h.Client), r.Name)
+	_, err := fmt.Fprintf(c.Env.Stdout, "ended the hold of %s on %q\n", output.Person(h.Owner, h.Note, h.Client), c.Name)
 	return err
 }

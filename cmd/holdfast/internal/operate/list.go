@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // ListOptions say which locks to list, and in which form.
@@ -82,14 +83,7 @@ func (s Session) List(ctx context.Context, o *ListOptions) error {
 	if o.Watch == 0 {
 		return (&lister{ListOptions: o, Session: s, out: s.Env.Stdout}).run(ctx)
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	for pause := time.Duration(0); retry.Sleep(ctx, pause); pause = o.Watch {
 		var text bytes.Buffer
 		err := (&lister{ListOptions: o, Session: s, out: &text}).run(ctx)
 		if ctx.Err() != nil {
@@ -107,8 +101,8 @@ func (s Session) List(ctx context.Context, o *ListOptions) error {
 		if _, err := io.WriteString(s.Env.Stdout, home+text.String()); err != nil {
 			return err
 		}
-		timer.Reset(o.Watch)
 	}
+	return ctx.Err()
 }
 
 func (l *lister) run(ctx context.Context) error {
@@ -120,24 +114,20 @@ func (l *lister) run(ctx context.Context) error {
 	for record, err := range l.Console.List(ctx, admin.Filter{
 		NamePrefix: Beginning(l.Pattern), Keys: l.Keys, Pace: l.Pace, Counters: l.Counters,
 	}) {
-		if err != nil {
-			l.failed = err
-			break
-		}
-		if !l.wanted(record) {
-			continue
-		}
-		if l.Sort != "" {
+		switch {
+		case err != nil:
+			l.failed = err // of the last pair
+		case !l.wanted(record):
+		case l.Sort != "":
 			l.kept = append(l.kept, record)
-			continue
-		}
-		if l.Limit > 0 && l.shown == l.Limit {
+		case l.Limit > 0 && l.shown == l.Limit:
 			l.Report.Line(output.LevelNotice, fmt.Sprintf("there are more; --limit is %d", l.Limit))
-			break
-		}
-		l.shown++
-		if err := l.print(record); err != nil {
-			return err
+			return nil
+		default:
+			l.shown++
+			if err := l.printJSON(record); err != nil {
+				return err
+			}
 		}
 	}
 	if l.Sort != "" {
@@ -171,8 +161,13 @@ func (l *lister) incomplete(ctx context.Context) error {
 	return &output.ExitError{Code: output.ExitFailure, Err: err}
 }
 
-func (l *lister) print(r admin.Record) error {
-	return output.JSONTo(l.out).Encode(output.RecordOf(r))
+func (l *lister) printJSON(records ...admin.Record) error {
+	for _, r := range records {
+		if err := output.JSONTo(l.out).Encode(output.RecordOf(r)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (l *lister) printSorted() error {
@@ -187,28 +182,13 @@ func (l *lister) printSorted() error {
 		}
 		shown = shown[:l.Limit]
 	}
-	if l.JSON {
-		for _, r := range shown {
-			if err := l.print(r); err != nil {
-				return err
-			}
-		}
+	switch {
+	case l.JSON:
+		return l.printJSON(shown...)
+	case len(shown) == 0 && l.failed != nil:
 		return nil
-	}
-	if len(shown) == 0 && l.failed != nil {
-		return nil
-	}
-	if len(shown) == 0 {
-		text := "nothing is locked"
-		if l.Pattern != "" {
-			text = fmt.Sprintf("no locked name matches %q", l.Pattern)
-		}
-		if l.Watch > 0 {
-			_, err := fmt.Fprintln(l.out, text)
-			return err
-		}
-		l.Report.Line(output.LevelNotice, text)
-		return nil
+	case len(shown) == 0:
+		return l.printNothing()
 	}
 	width := 0
 	if !l.Wide && output.IsTerminal(l.Env.Stdout) {
@@ -216,4 +196,19 @@ func (l *lister) printSorted() error {
 	}
 	_, err := io.WriteString(l.out, output.Table(shown, l.Wide, width))
 	return err
+}
+
+// printNothing says that no lock was found: in the list if it is printed again and again,
+// else in a message.
+func (l *lister) printNothing() error {
+	text := "nothing is locked"
+	if l.Pattern != "" {
+		text = fmt.Sprintf("no locked name matches %q", l.Pattern)
+	}
+	if l.Watch > 0 {
+		_, err := fmt.Fprintln(l.out, text)
+		return err
+	}
+	l.Report.Line(output.LevelNotice, text)
+	return nil
 }

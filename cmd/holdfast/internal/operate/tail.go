@@ -3,7 +3,7 @@ package operate
 import (
 	"context"
 	"errors"
-	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
@@ -23,8 +23,8 @@ type TailOptions struct {
 	Pace    int           // commands a second for polls, and again for scans; 0 is as fast as the store answers
 }
 
-// progressLimit bounds a call to the store while the tail runs.
-const progressLimit = 900 * time.Millisecond
+// pollLimit bounds a poll, unless TailOptions.Every is longer.
+const pollLimit = 900 * time.Millisecond
 
 // errEnough ends a tail that has printed Count lines, or has run for Period.
 var errEnough = errors.New("enough")
@@ -37,7 +37,6 @@ type tailer struct {
 	observer *observe.Observer
 	began    time.Time
 	held     map[admin.Ended]time.Time // the holds that were printed as held: when they were found
-	next     string                    // the first name of the next poll
 	lines    int
 	failing  bool // the store does not answer, and that was printed
 }
@@ -47,72 +46,60 @@ func newTailer(o *TailOptions, s Session) *tailer {
 }
 
 // Tail prints events of locks until ctx or the tail ends.
-func (s Session) Tail(ctx context.Context, o *TailOptions) error { return newTailer(o, s).run(ctx) }
-
-func (t *tailer) run(ctx context.Context) error {
-	if t.Period > 0 {
+func (s Session) Tail(ctx context.Context, o *TailOptions) error {
+	if o.Period > 0 {
 		var done context.CancelFunc
-		ctx, done = context.WithTimeoutCause(ctx, t.Period, errEnough)
+		ctx, done = context.WithTimeoutCause(ctx, o.Period, errEnough)
 		defer done()
 	}
-	if err := t.recall(ctx); err != nil {
-		return ended(ctx, err)
-	}
-	ctx, stop := context.WithCancel(ctx)
-	scans, done := make(chan error), make(chan struct{})
-	go func() {
-		defer close(done)
-		t.scanAgain(ctx, scans)
-	}()
-	defer func() {
-		stop()
-		<-done
-	}()
-	err := t.follow(ctx, scans)
-	if ctx.Err() != nil {
-		err = errors.Join(t.printChanges(time.Now().Add(observe.Delay)), err)
-	}
-	return ended(ctx, err)
-}
-
-// ended returns nil if the tail ended because of Count or Period, else err.
-func ended(ctx context.Context, err error) error {
+	err := newTailer(o, s).run(ctx)
 	if errors.Is(err, errEnough) || err != nil && errors.Is(context.Cause(ctx), errEnough) {
 		return nil
 	}
 	return err
 }
 
-// recall prints the events of the last Since from the event log, if Since is set. If the
-// store does not answer, listen reads them later.
-func (t *tailer) recall(ctx context.Context) error {
-	for more := t.Since > 0; more; {
-		var failed error
-		if more, failed = t.observer.ReadLog(ctx, max(t.Since, observe.Past)); failed != nil {
-			return t.note(ctx, failed)
-		}
-	}
-	if err := t.printChanges(time.Now().Add(observe.Delay)); err != nil {
+func (t *tailer) run(ctx context.Context) error {
+	if err := t.recall(ctx); err != nil {
 		return err
 	}
-	if t.Since > 0 && t.lines == 0 {
+	ctx, stop := context.WithCancel(ctx)
+	scans := make(chan error)
+	var scanner sync.WaitGroup
+	scanner.Go(func() { t.scanAgain(ctx, scans) })
+	defer scanner.Wait()
+	defer stop()
+	err := t.follow(ctx, scans)
+	if ctx.Err() != nil {
+		err = errors.Join(t.printChanges(time.Now().Add(observe.Delay)), err)
+	}
+	return err
+}
+
+// recall prints the events of the last Since from the event log, if Since is set. If the
+// store does not answer, follow reads them later.
+func (t *tailer) recall(ctx context.Context) error {
+	if t.Since == 0 {
+		return nil
+	}
+	if failed := t.readLog(ctx); failed != nil {
+		return t.note(ctx, failed)
+	}
+	err := t.printChanges(time.Now().Add(observe.Delay))
+	if err == nil && t.lines == 0 {
 		t.Report.Line(output.LevelNotice, "the event log has nothing of that time: programs write it with --event-log, or package audit")
 	}
-	return nil
+	return err
 }
 
 // scanAgain scans for locks again and again until ctx ends, and sends the error of each
 // scan.
 func (t *tailer) scanAgain(ctx context.Context, scans chan<- error) {
-	for ctx.Err() == nil {
+	for pause := time.Duration(0); retry.Sleep(ctx, pause); pause = max(t.Scan, t.Every) {
 		_, err := t.observer.Scan(ctx, admin.Filter{NamePrefix: Beginning(t.Pattern), Pace: t.Pace}, func(name string) bool { return Matches(t.Pattern, name) })
 		select {
 		case scans <- err:
 		case <-ctx.Done():
-			return
-		}
-		if !retry.Sleep(ctx, max(t.Scan, t.Every)) {
-			return
 		}
 	}
 }
@@ -131,7 +118,9 @@ func (t *tailer) follow(ctx context.Context, scans <-chan error) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		t.listen(ctx) // first, so that no event is printed from both sources
+		if failed := t.readLog(ctx); failed != nil { // first, so that no event is printed from both sources
+			t.Report.Detail("the event log is not shown for now: %v", failed)
+		}
 		if err == nil {
 			err = t.printChanges(time.Now())
 		}
@@ -144,49 +133,37 @@ func (t *tailer) follow(ctx context.Context, scans <-chan error) error {
 // poll polls the known names. If some names cannot be read, it uses the answers for the
 // others.
 func (t *tailer) poll(ctx context.Context) error {
-	var names []string
-	for s := range t.observer.All {
-		names = append(names, s.Name)
-	}
+	names := t.turn()
 	if len(names) == 0 {
 		return nil
 	}
-	slices.Sort(names)
-	limited, cancel := context.WithTimeout(ctx, max(t.Every, progressLimit))
+	limited, cancel := context.WithTimeout(ctx, max(t.Every, pollLimit))
 	defer cancel()
-	records, failed := t.Console.Get(limited, t.turn(names)...)
+	records, failed := t.Console.Get(limited, names...)
 	t.observer.Poll(ctx, time.Now(), records...)
 	return t.note(ctx, failed)
 }
 
-// listen reads the new entries of the event log.
-func (t *tailer) listen(ctx context.Context) {
+// readLog reads the new entries of the event log.
+func (t *tailer) readLog(ctx context.Context) (err error) {
 	for more := true; more; {
-		limited, cancel := context.WithTimeout(ctx, progressLimit)
-		var err error
-		if more, err = t.observer.ReadLog(limited, max(t.Since, observe.Past)); err != nil {
-			t.Report.Detail("the event log is not shown for now: %v", err)
-		}
-		cancel()
+		more, err = t.observer.ReadLog(ctx, max(t.Since, observe.Past))
 	}
+	return err
 }
 
 // pollCost is about how many commands the store runs to poll one name.
 const pollCost = 4
 
-// turn returns the names to poll now: as many as the pace allows. Each call begins with the
-// name after the last one of the call before.
-func (t *tailer) turn(names []string) []string {
-	most := len(names)
+// turn returns the names to poll now, the name with the oldest poll first: as many as the pace
+// allows.
+func (t *tailer) turn() []string {
+	names := t.observer.PolledBefore(time.Now())
 	if t.Pace > 0 {
-		most = min(most, max(1, int(float64(t.Pace)*t.Every.Seconds())/pollCost))
+		most := max(1, int(float64(t.Pace)*t.Every.Seconds())/pollCost)
+		names = names[:min(most, len(names))]
 	}
-	begin, _ := slices.BinarySearch(names, t.next)
-	turn := slices.Concat(names[begin:], names[:begin])
-	if most < len(turn) {
-		t.next = turn[most]
-	}
-	return turn[:most]
+	return names
 }
 
 // note prints that the store does not answer, when a call fails for the first time, and that
@@ -204,7 +181,7 @@ func (t *tailer) note(ctx context.Context, failed error) error {
 		return failed
 	}
 	t.failing = true
-	return t.print(change{Event: "unreachable", Error: failed.Error()})
+	return t.print(change{Event: "unreachable", Error: failed.Error(), details: failed.Error()})
 }
 
 // printChanges prints the changes that are due at a time.
@@ -224,16 +201,15 @@ func (t *tailer) printChanges(due time.Time) error {
 // every pattern.
 func (t *tailer) shows(c observe.Change) bool {
 	const clockError = 500 * time.Millisecond // of the time of an entry
-	hold := admin.Ended{Name: c.Name, Owner: c.Owner}
 	if c.Type == observe.Held {
-		t.held[hold] = c.At
+		t.held[c.Hold()] = c.At
 	}
 	switch {
 	case c.Type == observe.Renewed || c.Type == observe.Listening || c.Type == "":
 		return false
 	case c.Reported && c.At.Before(t.began.Add(-t.Since)):
 		return false
-	case c.Reported && c.Type == admin.EntryAcquired && c.At.Before(t.held[hold].Add(clockError)):
+	case c.Reported && c.Type == admin.EntryAcquired && c.At.Before(t.held[c.Hold()].Add(clockError)):
 		return false // the line "held" shows this grant already
 	default:
 		return c.Type == admin.EntryMissed || c.Name != "" && Matches(t.Pattern, c.Name)

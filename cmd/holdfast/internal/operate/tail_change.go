@@ -30,6 +30,7 @@ type change struct {
 	Reason   string    `json:"reason,omitempty"`       // forced: why, and who did it; lost, released: why
 	LeaseMS  int64     `json:"remaining_ms,omitempty"` // renewed-late: the rest of the lease
 	Error    string    `json:"error,omitempty"`
+	details  string    // for people: the text after the name
 }
 
 func changeOf(c observe.Change) change {
@@ -39,12 +40,14 @@ func changeOf(c observe.Change) change {
 		Reason: c.Reason, LeaseMS: c.Left.Milliseconds(),
 	}
 	if c.Type == admin.EntryWaiting && !c.Reported {
-		l.Waiting = &c.Waiting
+		l.Waiting, l.details = &c.Waiting, fmt.Sprintf("%d in the queue", c.Waiting)
 		return l
 	}
 	if l.Who = output.Person(c.Owner, c.Note, c.Client); c.Kind != "" {
 		l.Mode = c.Mode.String()
 	}
+	c.Reason = output.Clean(c.Reason)
+	l.details = c.Text(l.Who, func(d time.Duration) string { return output.Coarse(d).String() })
 	return l
 }
 
@@ -67,45 +70,12 @@ func (t *tailer) print(c change) error {
 func (c change) String() string {
 	text := fmt.Sprintf("%s  %-12s", timeText(c.At, time.Now()), c.Event)
 	if c.Name != "" {
-		text += " " + output.Clean(c.Name)
+		text += " " + output.Clean(c.Name) + " "
 	}
-	return text + c.details()
-}
-
-// details returns the text after the name.
-func (c change) details() string {
-	ms := func(n int64) time.Duration { return output.Coarse(time.Duration(n) * time.Millisecond) }
-	held := fmt.Sprintf(", seen for %s", ms(c.HeldMS))
-	if c.Reported && c.HeldMS > 0 {
-		held = fmt.Sprintf(", held for %s", ms(c.HeldMS))
-	} else if c.Reported {
-		held = ""
+	if c.details != "" {
+		text += " " + c.details
 	}
-	if c.Reason != "" {
-		held += ": " + output.Clean(c.Reason)
-	}
-	switch {
-	case c.Waiting != nil:
-		return fmt.Sprintf("  %d in the queue", *c.Waiting)
-	case c.Event == "unreachable":
-		return " " + c.Error
-	case c.Event == "back":
-		return ""
-	case c.Event == string(admin.EntryMissed):
-		return fmt.Sprintf(" %d more by %s", c.Count, c.Who)
-	case c.Event == string(observe.Counted):
-		return fmt.Sprintf("  %d times by %s", c.Count, c.Who)
-	case c.Event == string(admin.EntryRenewedLate):
-		return fmt.Sprintf("  by %s, %s of the lease were left", c.Who, ms(c.LeaseMS))
-	case c.Event == string(admin.EntryForced):
-		return "  taken from " + c.Who + held
-	case c.HeldMS > 0 || c.Reason != "":
-		return "  by " + c.Who + held
-	case c.WaitMS > 0:
-		return fmt.Sprintf("  by %s, after %s", c.Who, ms(c.WaitMS))
-	default:
-		return "  by " + c.Who
-	}
+	return text
 }
 
 // timeText formats at. It has the date only if that is not the date of now.

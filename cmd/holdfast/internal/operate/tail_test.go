@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
@@ -16,17 +17,27 @@ import (
 )
 
 func TestTailPollsInTurn(t *testing.T) {
-	names := []string{"a", "b", "c", "d", "e"}
-	tail := &tailer{TailOptions: &TailOptions{Pace: 8, Every: time.Second}}
-	for _, want := range []string{"[a b]", "[c d]", "[e a]", "[b c]"} {
-		if got := fmt.Sprint(tail.turn(names)); got != want {
-			t.Errorf("got %s, want %s", got, want)
+	synctest.Test(t, func(t *testing.T) {
+		tail := newTailer(&TailOptions{Pace: 8, Every: time.Second}, Session{Console: admin.New(memhold.New())})
+		poll := func(names ...string) {
+			for _, name := range names {
+				tail.observer.Poll(t.Context(), time.Now(), admin.Record{Name: name, Kind: admin.KindMutex})
+			}
+			time.Sleep(time.Second)
 		}
-	}
-	tail.Pace = 0
-	if got := tail.turn(names); len(got) != 5 {
-		t.Errorf("got %v, want all", got)
-	}
+		poll("e", "d", "c", "b", "a")
+		for _, want := range []string{"[a b]", "[c d]", "[e a]", "[b c]"} {
+			got := tail.turn()
+			if fmt.Sprint(got) != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			poll(got...)
+		}
+		tail.Pace = 0
+		if got := tail.turn(); len(got) != 5 {
+			t.Errorf("got %v, want all", got)
+		}
+	})
 }
 
 // partly is a store of which a poll reads only some names, or none.

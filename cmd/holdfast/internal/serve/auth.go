@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/crypto/bcrypt"
 
@@ -27,11 +29,10 @@ const (
 
 // Authenticator identifies users, and says who may read the pages and who may end holds.
 type Authenticator struct {
-	users     map[string][]byte   // by name: the bcrypt hash of the password
-	tokens    map[string][32]byte // by name: the digest of the token
-	header    string
-	trusted   []netip.Prefix
-	operators []string
+	*Options
+	users   map[string][]byte   // by name: the bcrypt hash of the password
+	tokens  map[string][32]byte // by name: the digest of the token
+	trusted []netip.Prefix
 
 	onlyHosts bool     // a request must name this machine, or one of hosts
 	hosts     []string // in lower case
@@ -41,7 +42,7 @@ type Authenticator struct {
 	turns   chan struct{}                     // limits the calls of compare at once: bcrypt is slow on purpose
 	proved  proofs
 	failed  failures
-	log     *slog.Logger
+	log     *slog.Logger // for actions of users
 }
 
 // userKey is the key of the user in the context of a request.
@@ -51,16 +52,16 @@ type userKey struct{}
 // users and tokens.
 func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 	g := &Authenticator{
-		header: o.Header, operators: o.Operators, compare: bcrypt.CompareHashAndPassword, turns: make(chan struct{}, 2), log: log,
+		Options: o, compare: bcrypt.CompareHashAndPassword, turns: make(chan struct{}, 2), log: log,
+		proved: proofs{list: map[[32]byte]proof{}}, failed: failures{until: map[netip.Addr]time.Time{}},
 	}
-	g.proved.init()
-	g.failed.init()
+	_, _ = rand.Read(g.proved.salt[:]) // never fails, as of Go 1.24
 	for _, host := range o.Hosts {
 		g.hosts = append(g.hosts, hostOf(host))
 	}
 	var err error
 	if o.BasicFile != "" {
-		if g.users, err = readUsers(o.BasicFile); err != nil {
+		if g.users, err = readSecrets(o.BasicFile, userOf); err != nil {
 			return nil, output.UsageError("--basic-file: %w", err)
 		}
 		for _, hash := range g.users {
@@ -69,7 +70,7 @@ func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 		}
 	}
 	if o.TokenFile != "" {
-		if g.tokens, err = readTokens(o.TokenFile); err != nil {
+		if g.tokens, err = readSecrets(o.TokenFile, tokenOf); err != nil {
 			return nil, output.UsageError("--token-file: %w", err)
 		}
 	}
@@ -87,18 +88,18 @@ func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 		}
 		g.trusted = append(g.trusted, prefix)
 	}
-	g.onlyHosts = g.Open() && o.Private || g.header != "" || len(g.hosts) > 0
+	g.onlyHosts = g.Open() && o.Private || g.Header != "" || len(g.hosts) > 0
 	return g, nil
 }
 
 // Open reports whether users are not authenticated at all.
-func (g *Authenticator) Open() bool { return g.users == nil && g.tokens == nil && g.header == "" }
+func (g *Authenticator) Open() bool { return g.users == nil && g.tokens == nil && g.Header == "" }
 
 // guard calls next for users that may read the pages. For others it closes the connection
 // after the answer, so that a stranger needs a connection for each request.
 func (g *Authenticator) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if g.onlyHosts && !ownHost(r.Host) && !g.named(r.Host) {
+		if !g.accepts(r.Host) {
 			w.Header().Set("Connection", "close")
 			http.Error(w, "This server does not go by that name: use its address, or start it with --host and the name.", http.StatusForbidden)
 			return
@@ -134,20 +135,17 @@ func (g *Authenticator) unknown() string {
 		"If there is a token for you, it is the password. A program sends it in the header \"Authorization: Bearer TOKEN\"."
 }
 
-// ownHost reports whether host is localhost or a loopback address. Another site can give its
-// own name the address of this machine, but it cannot have these names.
-func ownHost(host string) bool {
-	host = hostOf(host)
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
-}
-
-// named reports whether host is one of the names in --host. If users are authenticated, every
+// accepts reports whether a request may name this server by host: with onlyHosts by
+// localhost, a loopback address, or a name in --host. Another site can give its own name the
+// address of this machine, but it cannot have these names. If users are authenticated, every
 // IP address is also accepted, because no other site can have it as its name.
-func (g *Authenticator) named(host string) bool {
+func (g *Authenticator) accepts(host string) bool {
 	host = hostOf(host)
-	_, err := netip.ParseAddr(host)
-	return err == nil && !g.Open() || slices.Contains(g.hosts, host)
+	if !g.onlyHosts || host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(g.hosts, host) {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && (ip.Unmap().IsLoopback() || !g.Open())
 }
 
 // hostOf returns the host of "host:port" in a form for comparisons.
@@ -161,8 +159,9 @@ func hostOf(host string) string {
 // identify returns the user of r, and the status of the answer: 200, 401, or 429 for an
 // address from which too many wrong passwords came.
 func (g *Authenticator) identify(r *http.Request) (user string, status int) {
-	if g.header != "" && g.trusts(r.RemoteAddr) {
-		if names := r.Header.Values(g.header); len(names) == 1 && names[0] != "" {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if g.Header != "" && err == nil && g.proxy(peer.Addr().Unmap()) {
+		if names := r.Header.Values(g.Header); len(names) == 1 && names[0] != "" {
 			return names[0], http.StatusOK
 		}
 	}
@@ -180,11 +179,6 @@ func (g *Authenticator) identify(r *http.Request) (user string, status int) {
 		})
 	}
 	return "", http.StatusUnauthorized
-}
-
-func (g *Authenticator) trusts(remote string) bool {
-	peer, err := netip.ParseAddrPort(remote)
-	return err == nil && g.proxy(peer.Addr().Unmap())
 }
 
 // proxy reports whether ip is the address of a trusted proxy.
@@ -222,62 +216,21 @@ func requester(r *http.Request) string {
 
 // role returns the role of a request that guard has let through.
 func (g *Authenticator) role(r *http.Request) dash.Role {
-	if g.Open() || slices.Contains(g.operators, requester(r)) {
+	if g.Open() || slices.Contains(g.Operators, requester(r)) {
 		return dash.Operator
 	}
 	return dash.Viewer
 }
 
-// readUsers reads lines of name:hash, as htpasswd -B writes them.
-func readUsers(file string) (map[string][]byte, error) {
-	users := map[string][]byte{}
-	err := readLines(file, func(line string) error {
-		name, hash, ok := strings.Cut(line, ":")
-		if !ok || name == "" {
-			return errors.New("want name:hash")
-		}
-		switch cost, err := bcrypt.Cost([]byte(hash)); {
-		case err != nil:
-			return errors.New("the password is not hashed with bcrypt; htpasswd -B does that")
-		case cost > mostCost:
-			return fmt.Errorf("the hash has cost %d, so that each login takes many seconds; use %d at most: htpasswd -B -C 12", cost, mostCost)
-		}
-		users[name] = []byte(hash)
-		return nil
-	})
-	if err == nil && len(users) == 0 {
-		err = fmt.Errorf("there is nobody in %s", file)
-	}
-	return users, err
-}
-
-// readTokens reads lines of a name and a token.
-func readTokens(file string) (map[string][32]byte, error) {
-	tokens := map[string][32]byte{}
-	err := readLines(file, func(line string) error {
-		words := strings.Fields(line)
-		switch {
-		case len(words) != 2:
-			return errors.New("want a name and a token")
-		case len(words[1]) < minToken:
-			return fmt.Errorf("the token is short; use %d characters at least", minToken)
-		}
-		tokens[words[0]] = sha256.Sum256([]byte(words[1]))
-		return nil
-	})
-	if err == nil && len(tokens) == 0 {
-		err = fmt.Errorf("there is no token in %s", file)
-	}
-	return tokens, err
-}
-
-// readLines reads the lines of a file that are neither empty nor comments. Errors
-// do not show the line: there are secrets in it.
-func readLines(name string, read func(line string) error) error {
-	text, err := config.ReadFile(name, maxLines)
+// readSecrets reads a file with a user on each line. The function read returns the name and
+// the secret of a line. Empty lines and comments are ignored. Errors do not show the line,
+// because it has a secret.
+func readSecrets[T any](file string, read func(line string) (name string, secret T, err error)) (map[string]T, error) {
+	text, err := config.ReadFile(file, maxLines)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	secrets := map[string]T{}
 	number := 0
 	for line := range strings.Lines(string(text)) {
 		number++
@@ -285,11 +238,43 @@ func readLines(name string, read func(line string) error) error {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if err := read(line); err != nil {
-			return fmt.Errorf("%s, line %d: %w", name, number, err)
+		name, secret, err := read(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s, line %d: %w", file, number, err)
 		}
+		secrets[name] = secret
 	}
-	return nil
+	if len(secrets) == 0 {
+		return nil, fmt.Errorf("there is nobody in %s", file)
+	}
+	return secrets, nil
+}
+
+// userOf reads a line of name:hash, as htpasswd -B writes it.
+func userOf(line string) (name string, hash []byte, err error) {
+	name, text, ok := strings.Cut(line, ":")
+	if !ok || name == "" {
+		return "", nil, errors.New("want name:hash")
+	}
+	switch cost, err := bcrypt.Cost([]byte(text)); {
+	case err != nil:
+		return "", nil, errors.New("the password is not hashed with bcrypt; htpasswd -B does that")
+	case cost > mostCost:
+		return "", nil, fmt.Errorf("the hash has cost %d, so that each login takes many seconds; use %d at most: htpasswd -B -C 12", cost, mostCost)
+	}
+	return name, []byte(text), nil
+}
+
+// tokenOf reads a line of a name and a token.
+func tokenOf(line string) (name string, digest [32]byte, err error) {
+	words := strings.Fields(line)
+	switch {
+	case len(words) != 2:
+		return "", digest, errors.New("want a name and a token")
+	case len(words[1]) < minToken:
+		return "", digest, fmt.Errorf("the token is short; use %d characters at least", minToken)
+	}
+	return words[0], sha256.Sum256([]byte(words[1])), nil
 }
 
 // Loopback reports whether an address can be reached from this machine only.
@@ -301,29 +286,18 @@ func Loopback(ctx context.Context, address string) (bool, error) {
 	if host == "" {
 		return false, nil
 	}
-	if ip, err := netip.ParseAddr(host); err == nil {
-		return ip.Unmap().IsLoopback(), nil
-	}
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	if err != nil {
-		return false, err
-	}
-	for _, ip := range addresses {
-		if !ip.Unmap().IsLoopback() {
-			return false, nil
-		}
-	}
-	return true, nil
+	return err == nil && !slices.ContainsFunc(addresses, func(ip netip.Addr) bool { return !ip.Unmap().IsLoopback() }), err
 }
 
 // WarnOfHeader warns if every user of this machine can send the header that names the user,
 // and if --host is missing.
 func (g *Authenticator) WarnOfHeader(report *output.Reporter) {
-	if g.header == "" {
+	if g.Header == "" {
 		return
 	}
 	if g.proxy(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || g.proxy(netip.IPv6Loopback()) {
-		report.Warn("--trusted has this machine: every program and every user on it can send %s, and be anybody", g.header)
+		report.Warn("--trusted has this machine: every program and every user on it can send %s, and be anybody", g.Header)
 	}
 	if len(g.hosts) == 0 {
 		report.Warn("--auth-header without --host: requests must name this server by its address or as localhost; give the name that browsers use with --host")

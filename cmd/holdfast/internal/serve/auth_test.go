@@ -22,7 +22,7 @@ func TestOwnHost(t *testing.T) {
 		"localhost": true, "LOCALHOST:7070": true, "127.0.0.1:80": true, "[::1]:7070": true, "::1": true, "127.8.8.8": true,
 		"app.localhost:1": true, "evil.example": false, "localhost.evil.example": false, "10.0.0.1": false, "": false, "127.0.0.1.nip.io": false,
 	} {
-		if got := ownHost(host); got != want {
+		if got := (&Authenticator{Options: &Options{}, onlyHosts: true}).accepts(host); got != want {
 			t.Errorf("%q: got %v, want %v", host, got, want)
 		}
 	}
@@ -136,8 +136,7 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 }
 
 func TestGuessersAreForgotten(t *testing.T) {
-	var f failures
-	f.init()
+	f := failures{until: map[netip.Addr]time.Time{}}
 	for i := range 3 * mostGuesser {
 		f.take(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))
 	}
@@ -178,7 +177,7 @@ func TestAnswersThatNobodyReadsAreGivenUp(t *testing.T) {
 		defer near.Close()
 		l := newFairListener(&oneConn{make(chan net.Conn, 1), make(chan struct{})}, (&Authenticator{}).mostConns)
 		l.Listener.(*oneConn).conns <- far
-		server := (&webServer{handler: http.HandlerFunc(healthy)}).server()
+		server := newServer(http.HandlerFunc(healthy))
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(l) }()
 		defer func() {

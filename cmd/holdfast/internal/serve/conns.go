@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,12 +24,12 @@ type fairListener struct {
 	most func(peer netip.Addr) int
 
 	mu    sync.Mutex
-	conns map[netip.Addr]map[*fairConn]struct{}
+	conns map[netip.Addr][]*fairConn
 }
 
 // newFairListener bounds the connections of l.
 func newFairListener(l net.Listener, most func(netip.Addr) int) *fairListener {
-	return &fairListener{Listener: l, most: most, conns: map[netip.Addr]map[*fairConn]struct{}{}}
+	return &fairListener{Listener: l, most: most, conns: map[netip.Addr][]*fairConn{}}
 }
 
 // Accept returns the next connection.
@@ -37,7 +39,7 @@ func (l *fairListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	c := &fairConn{Conn: conn, of: l, peer: peerOf(conn.RemoteAddr().String())}
-	c.heard()
+	c.last.Store(time.Now().UnixNano())
 	if silent := l.add(c); silent != nil {
 		silent.Close()
 	}
@@ -49,27 +51,19 @@ func (l *fairListener) add(c *fairConn) (silent *fairConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	own := l.conns[c.peer]
-	if own == nil {
-		own = map[*fairConn]struct{}{}
-		l.conns[c.peer] = own
-	}
 	if len(own) >= l.most(c.peer) {
-		for other := range own {
-			if silent == nil || other.last.Load() < silent.last.Load() {
-				silent = other
-			}
-		}
-		delete(own, silent)
+		silent = slices.MinFunc(own, func(a, b *fairConn) int { return cmp.Compare(a.last.Load(), b.last.Load()) })
+		own = slices.DeleteFunc(own, func(other *fairConn) bool { return other == silent })
 	}
-	own[c] = struct{}{}
+	l.conns[c.peer] = append(own, c)
 	return silent
 }
 
 func (l *fairListener) remove(c *fairConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own := l.conns[c.peer]
-	if delete(own, c); len(own) == 0 {
+	l.conns[c.peer] = slices.DeleteFunc(l.conns[c.peer], func(other *fairConn) bool { return other == c })
+	if len(l.conns[c.peer]) == 0 {
 		delete(l.conns, c.peer)
 	}
 }
@@ -82,20 +76,16 @@ type fairConn struct {
 	last atomic.Int64 // when bytes were last read or written
 }
 
-func (c *fairConn) heard() { c.last.Store(time.Now().UnixNano()) }
+// Read reads as the connection does, and remembers the time.
+func (c *fairConn) Read(p []byte) (int, error) { return c.heard(c.Conn.Read(p)) }
 
-func (c *fairConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if n > 0 {
-		c.heard()
-	}
-	return n, err
-}
+// Write writes as the connection does, and remembers the time.
+func (c *fairConn) Write(p []byte) (int, error) { return c.heard(c.Conn.Write(p)) }
 
-func (c *fairConn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
+// heard remembers the time, if n bytes were read or written, and returns its parameters.
+func (c *fairConn) heard(n int, err error) (int, error) {
 	if n > 0 {
-		c.heard()
+		c.last.Store(time.Now().UnixNano())
 	}
 	return n, err
 }

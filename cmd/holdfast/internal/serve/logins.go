@@ -2,9 +2,9 @@ package serve
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -75,7 +75,12 @@ func decoy(cost int) []byte { return fmt.Appendf(nil, "$2y$%02d$%s", cost, strin
 // logFailure logs a failed login, but not more often than once in logEvery. It does not log a
 // name that no user has: it may be a password in the wrong field.
 func (g *Authenticator) logFailure(r *http.Request, name string) {
-	before, due := g.failed.line()
+	g.failed.mu.Lock()
+	before, due := g.failed.more, time.Since(g.failed.logged) >= logEvery
+	if g.failed.more++; due {
+		g.failed.more, g.failed.logged = 0, time.Now()
+	}
+	g.failed.mu.Unlock()
 	if !due {
 		return
 	}
@@ -96,11 +101,6 @@ type proofs struct {
 type proof struct {
 	user  string
 	until time.Time
-}
-
-func (p *proofs) init() {
-	_, _ = rand.Read(p.salt[:]) // never fails, as of Go 1.24
-	p.list = map[[32]byte]proof{}
 }
 
 func (p *proofs) digest(name, secret string) [32]byte {
@@ -140,8 +140,6 @@ type failures struct {
 	more   int       // how many failures were not logged since
 }
 
-func (f *failures) init() { f.until = map[netip.Addr]time.Time{} }
-
 // take counts a try as wrong, and reports whether peer may try.
 func (f *failures) take(peer netip.Addr) bool {
 	f.mu.Lock()
@@ -154,24 +152,14 @@ func (f *failures) take(peer netip.Addr) bool {
 	if until.Sub(now) > (guessBurst-1)*guessEvery {
 		return false
 	}
-	if len(f.until) >= mostGuesser {
-		f.forget(now)
-	}
-	f.until[peer] = until.Add(guessEvery)
-	return true
-}
-
-// forget removes the addresses that need not wait any more. If that is not enough, it removes
-// all.
-func (f *failures) forget(now time.Time) {
-	for peer, until := range f.until {
-		if until.Before(now) {
-			delete(f.until, peer)
-		}
+	if len(f.until) >= mostGuesser { // forget those that need not wait any more, or if that is not enough, all
+		maps.DeleteFunc(f.until, func(_ netip.Addr, until time.Time) bool { return until.Before(now) })
 	}
 	if len(f.until) >= mostGuesser {
 		clear(f.until)
 	}
+	f.until[peer] = until.Add(guessEvery)
+	return true
 }
 
 // putBack undoes take, because the password was right.
@@ -179,16 +167,4 @@ func (f *failures) putBack(peer netip.Addr) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.until[peer] = f.until[peer].Add(-guessEvery)
-}
-
-// line reports whether a failure is logged, and how many failures before it were not.
-func (f *failures) line() (before int, due bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if time.Since(f.logged) < logEvery {
-		f.more++
-		return 0, false
-	}
-	before, f.more, f.logged = f.more, 0, time.Now()
-	return before, true
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -57,61 +58,66 @@ type Store struct {
 	Where   string                                        // its URL without passwords
 	Forced  func(name string, h admin.Holder, why string) // records a forced unlock; may be nil
 	Examine func(context.Context) (*doctor.Report, error)
-	Log     *slog.Logger // for actions of users
 	Report  *output.Reporter
 }
 
 // Serve answers browsers until ctx ends.
-func Serve(ctx context.Context, o *Options, g *Authenticator, s Store) error {
-	metrics := promhold.New(nil)
+func Serve(ctx context.Context, g *Authenticator, s Store) error {
 	dashboard := dash.Handler(s.Console, &dash.Options{
-		BasePath: o.BasePath, Store: s.Where, Authorize: g.role, User: requester, AllowUnlock: o.AllowUnlock, Forced: s.Forced,
-		Findings: s.findings, NamePrefix: o.Names, Counters: o.Counters, Logger: s.Log,
+		BasePath: g.BasePath, Store: s.Where, Authorize: g.role, User: requester, AllowUnlock: g.AllowUnlock, Forced: s.Forced,
+		Findings: s.findings, NamePrefix: g.Names, Counters: g.Counters, Logger: g.log,
 	})
-	defer dashboard.Close()
-
-	numbers := metricsHandler(metrics, dashboard)
+	numbers := metricsHandler(dashboard)
 	pages := http.NewServeMux()
 	pages.Handle("/", g.guard(dashboard))
 	pages.Handle("/metrics", g.guard(numbers))
 	pages.HandleFunc("/healthz", healthy)
-	front := &webServer{address: o.Listen, handler: pages, cert: o.TLSCert, key: o.TLSKey, most: g.mostConns}
-	front.ready = func(address string) { o.announce(g, address, s) }
-	servers := []*webServer{front}
-	if o.MetricsListen != "" {
+
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	all := &servers{most: g.mostConns, failed: make(chan error, 2), stop: stop}
+	defer all.shutdown()
+	defer dashboard.Close() // before the servers: it ends the requests that never end by themselves
+	address, err := all.start(running, g.Listen, pages, g.TLSCert, g.TLSKey)
+	if err != nil {
+		return err
+	}
+	g.announce(address, s)
+	if g.MetricsListen != "" {
 		apart := http.NewServeMux()
 		apart.Handle("/metrics", numbers)
 		apart.HandleFunc("/healthz", healthy)
-		servers = append(servers, &webServer{address: o.MetricsListen, handler: apart, most: g.mostConns, ready: func(address string) {
-			s.Report.Warn("metrics at http://%s/metrics", address)
-		}})
-	}
-	watching, stop := context.WithCancel(ctx)
-	watched := make(chan struct{})
-	go func() {
-		defer close(watched)
-		if !o.OnlyViewed {
-			_ = dashboard.Watch(watching)
+		if address, err = all.start(running, g.MetricsListen, apart, "", ""); err != nil {
+			return err
 		}
-	}()
-	defer func() { stop(); <-watched }()
-	return runServers(ctx, servers, dashboard.Close)
+		s.Report.Warn("metrics at http://%s/metrics", address)
+	}
+	if !g.OnlyViewed {
+		_ = dashboard.Watch(running)
+	}
+	<-running.Done()
+	select {
+	case err := <-all.failed:
+		return err
+	default:
+		return nil
+	}
 }
 
 // announce reports the address of the pages.
-func (o *Options) announce(g *Authenticator, address string, s Store) {
+func (g *Authenticator) announce(address net.Addr, s Store) {
 	scheme := "http"
-	if o.TLSCert != "" {
+	if g.TLSCert != "" {
 		scheme = "https"
 	}
 	what := "read-only"
-	if o.AllowUnlock {
+	if g.AllowUnlock {
 		what = "operators may end locks"
 	}
-	if g.Open() && !o.Private {
+	if g.Open() && !g.Private {
 		what += ", open to everybody"
 	}
-	path := strings.Trim(o.BasePath, "/")
+	path := strings.Trim(g.BasePath, "/")
 	if path != "" {
 		path += "/"
 	}
@@ -120,9 +126,9 @@ func (o *Options) announce(g *Authenticator, address string, s Store) {
 
 // metricsHandler returns the handler of /metrics: numbers of this process, and of the
 // dashboard's polls.
-func metricsHandler(metrics prometheus.Collector, d *dash.Dashboard) http.Handler {
+func metricsHandler(d *dash.Dashboard) http.Handler {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(promhold.New(nil), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	gauge := func(name, help string, value func(dash.Stats) float64) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "holdfast_serve_" + name, Help: help}, func() float64 {
 			return value(d.Stats())
@@ -150,63 +156,59 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// webServer is a server for one address.
-type webServer struct {
-	address   string
-	handler   http.Handler
-	cert, key string
-	most      func(peer netip.Addr) int // connections of an address
-	ready     func(address string)
+// servers are the servers of all addresses.
+type servers struct {
+	most    func(peer netip.Addr) int // connections of an address
+	failed  chan error                // with room for the error of each server
+	stop    func()                    // called when a server has failed
+	list    []*http.Server
+	running sync.WaitGroup
 }
 
-// server returns the http.Server. Its timeouts end the connection of a client that does not
-// read its answer, which could otherwise keep it forever.
-func (s *webServer) server() *http.Server {
-	return &http.Server{
-		Handler: s.handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: writeLimit,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+// start starts a server for handler, with TLS if cert is set. It returns the address at which
+// the server listens.
+func (s *servers) start(ctx context.Context, address string, handler http.Handler, cert, key string) (net.Addr, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, cannotListen(address, err)
 	}
+	server := newServer(handler)
+	s.list = append(s.list, server)
+	s.running.Go(func() {
+		defer listener.Close()
+		fair := newFairListener(listener, s.most)
+		if cert != "" {
+			err = server.ServeTLS(fair, cert, key)
+		} else {
+			err = server.Serve(fair)
+		}
+		if !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- output.UsageError("serve on %s: %w", address, err)
+			s.stop()
+		}
+	})
+	return listener.Addr(), nil
 }
 
-// runServers runs the servers until ctx ends or one of them fails. Then it calls closing,
-// which must end the requests that never end by themselves, and waits for the others.
-func runServers(ctx context.Context, list []*webServer, closing func()) error {
-	failed := make(chan error, len(list))
-	var running []*http.Server
-	var first error
-	for _, s := range list {
-		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.address)
-		if err != nil {
-			first = cannotListen(s.address, err)
-			break
-		}
-		server := s.server()
-		running = append(running, server)
-		s.ready(listener.Addr().String())
-		go func() { failed <- s.serve(server, newFairListener(listener, s.most)) }()
-	}
-	if first == nil {
-		select {
-		case <-ctx.Done():
-		case first = <-failed:
-			failed <- nil
-		}
-	}
-	closing()
-	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+// shutdown ends the servers. Running requests may go on for stopLimit.
+func (s *servers) shutdown() {
+	limited, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
-	for _, server := range running {
+	for _, server := range s.list {
 		if server.Shutdown(limited) != nil {
 			_ = server.Close()
 		}
 	}
-	for range running {
-		<-failed
+	s.running.Wait()
+}
+
+// newServer returns a server for handler. Its timeouts end the connection of a client that
+// does not read its answer, which could otherwise keep it forever.
+func newServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: writeLimit,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
-	if errors.Is(first, http.ErrServerClosed) {
-		return nil
-	}
-	return first
 }
 
 // cannotListen returns an error of Listen with its status. An invalid address is an error of
@@ -217,20 +219,6 @@ func cannotListen(address string, err error) error {
 		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("listen on %s: %w", address, err)}
 	}
 	return output.UsageError("listen on %s: %w", address, err)
-}
-
-func (s *webServer) serve(server *http.Server, listener net.Listener) error {
-	var err error
-	if s.cert != "" {
-		err = server.ServeTLS(listener, s.cert, s.key)
-	} else {
-		err = server.Serve(listener)
-	}
-	if err != nil && !errors.Is(err, http.ErrServerClosed) {
-		listener.Close()
-		return output.UsageError("serve on %s: %w", s.address, err)
-	}
-	return err
 }
 
 // findings returns the findings about the store. If the store cannot be examined, the error
@@ -250,22 +238,7 @@ func (s Store) findings(ctx context.Context) []dash.Finding {
 		if f.Why != "" {
 			text += ". " + f.Why
 		}
-		list = append(list, dash.Finding{Severity: severity(f.Severity), Title: title, Text: text, Remedy: f.Remedy})
+		list = append(list, dash.Finding{Severity: dash.Severity(f.Severity), Title: title, Text: text, Remedy: f.Remedy})
 	}
 	return list
-}
-
-func severity(s doctor.Severity) dash.Severity {
-	switch s {
-	case doctor.OK:
-		return dash.Good
-	case doctor.Unknown:
-		return dash.Unknown
-	case doctor.Note:
-		return dash.Note
-	case doctor.Warning:
-		return dash.Warning
-	default:
-		return dash.Danger
-	}
 }
