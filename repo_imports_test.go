@@ -97,7 +97,7 @@ func commandArrows() []arrow {
 		{"internal/supervise", []string{"internal/output", "internal/supervise/procgroup"}},
 		{"internal/demo", []string{"internal/access", "internal/open", "internal/standin"}},
 		{"internal/cli", []string{
-			"internal/access", "internal/config", "internal/demo", "internal/examine", "internal/open", "internal/operate", "internal/output", "internal/supervise/procgroup",
+			"internal/access", "internal/config", "internal/demo", "internal/open", "internal/operate", "internal/output", "internal/supervise/procgroup",
 			"internal/serve", "internal/store", "internal/supervise",
 		}},
 		{".", []string{"internal/cli"}},

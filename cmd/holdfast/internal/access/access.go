@@ -81,10 +81,14 @@ func openMaster(ctx context.Context, nodes []string, o *rueidisconn.Options) (*r
 func (a Access) TLS() (*tls.Config, error) {
 	switch {
 	case a.CACert == "" && a.Cert == "" && a.Key == "" && a.ServerName == "" && !a.Insecure:
-		if a.Imported != nil {
-			return a.Imported.TLSConfig(a.readFile)
+		if a.Imported == nil {
+			return nil, nil
 		}
-		return nil, nil
+		read := config.ReadPEM
+		if a.Found {
+			read = config.ReadLocalPEM
+		}
+		return a.Imported.TLSConfig(read)
 	case (a.Cert == "") != (a.Key == ""):
 		return nil, errors.New("--cert and --key belong together")
 	}
@@ -94,12 +98,4 @@ func (a Access) TLS() (*tls.Config, error) {
 	}
 	own.ServerName, own.InsecureSkipVerify = a.ServerName, a.Insecure // the latter with a warning
 	return own, nil
-}
-
-// readFile reads a file that the configuration of a Java program names.
-func (a Access) readFile(name string) ([]byte, error) {
-	if a.Found {
-		return config.ReadLocalPEM(name)
-	}
-	return config.ReadPEM(name)
 }

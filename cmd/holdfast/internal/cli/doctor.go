@@ -1,13 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -93,7 +93,8 @@ func (o *doctorOptions) complete(f *pflag.FlagSet, env output.Environment) error
 // examine examines the store and prints the report. If a finding is at least as severe as
 // --fail-on, it returns an error with the exit status 1.
 func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
-	report, err := o.Examine(ctx, l.store, examine.Options{TTL: o.ttl, Margin: o.margin, Name: o.name}, o.keys, l.Env)
+	how := doctor.Options{TTL: o.ttl, Margin: o.margin, Name: o.name, Keys: cmp.Or(o.keys, -1)}
+	report, err := o.Examine(ctx, l.store, how, l.Env)
 	if err != nil {
 		return err
 	}

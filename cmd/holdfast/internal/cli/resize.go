@@ -52,7 +52,7 @@ name that is another kind of lock.`,
 
 // needSizes returns an error if the store cannot change the number of permits of a semaphore.
 func needSizes(t *open.Target) error {
-	if t.Kind == open.Redis || t.Resizes() {
+	if t.Kind == open.Redis {
 		return nil
 	}
 	return store.Lacks(t, "cannot change how many permits a semaphore has")

@@ -10,7 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/serve"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
@@ -168,7 +167,7 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env outpu
 func (o *serveOptions) serve(ctx context.Context, l *reader) error {
 	s := serve.Store{Console: l.Console, Where: l.store.Where, Report: l.Report}
 	s.Examine = func(ctx context.Context) (*doctor.Report, error) {
-		return o.Examine(ctx, l.store, examine.Options{TTL: defaultTTL, Margin: defaultTTL / 10}, 0, l.Env)
+		return o.Examine(ctx, l.store, doctor.Options{TTL: defaultTTL, Margin: defaultTTL / 10, Keys: -1}, l.Env)
 	}
 	if source, ok := l.store.Backend.(admin.Source); ok && o.EventLog {
 		log := audit.New(source, &audit.Options{Note: "holdfast serve", Logger: l.logger})

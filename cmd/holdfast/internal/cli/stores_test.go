@@ -89,7 +89,11 @@ func TestPasswordsOfOtherStores(t *testing.T) {
 
 // Each store has a section of the configuration.
 func TestConfigurationOfOtherStores(t *testing.T) {
-	for _, kind := range open.Kinds() {
+	for _, scheme := range open.Schemes() {
+		kind, err := open.KindOf(scheme + "://h")
+		if err != nil {
+			t.Fatal(err)
+		}
 		if !slices.Contains(config.Keys(), string(kind)+".password_file") {
 			t.Errorf("%s has no section in the configuration", kind)
 		}

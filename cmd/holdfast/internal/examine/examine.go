@@ -6,10 +6,10 @@
 package examine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -23,18 +23,21 @@ type Facts struct {
 }
 
 // Ask asks the servers of a store. It returns an error if no server could be asked.
-type Ask func(ctx context.Context, o Options) (Facts, error)
+type Ask func(ctx context.Context, o *doctor.Options) (Facts, error)
 
-// Options say how the locks are used.
-type Options struct {
-	TTL    time.Duration // the lease that the programs use
-	Margin time.Duration // how long before the end of its lease a lock counts as lost
-	Name   string        // the prefix of lock names, if the user has permissions only for these
+// add records a server and the findings about it.
+func (f *Facts) add(s doctor.Server, findings ...doctor.Finding) {
+	f.Servers = append(f.Servers, s)
+	for _, finding := range findings {
+		finding.Servers = []string{s.Address}
+		f.Findings = append(f.Findings, finding)
+	}
 }
 
 // Store asks the servers, takes a test lock in b, and returns the findings, the worst first.
-// It returns an error if no server could be asked, or if ctx was cancelled.
-func Store(ctx context.Context, b driver.Backend, ask Ask, o Options) (*doctor.Report, error) {
+// It uses the TTL, the Margin and the Name of o, which have no defaults here. It returns an
+// error if no server could be asked, or if ctx was cancelled.
+func Store(ctx context.Context, b driver.Backend, ask Ask, o *doctor.Options) (*doctor.Report, error) {
 	facts, err := ask(ctx, o)
 	if err != nil {
 		return nil, err
@@ -71,22 +74,14 @@ func because(f doctor.Finding, why, remedy string) doctor.Finding {
 	return f
 }
 
-// at sets the server of each finding.
-func at(server string, findings ...doctor.Finding) []doctor.Finding {
-	for i := range findings {
-		findings[i].Servers = []string{server}
-	}
-	return findings
-}
-
-// above returns doctor.Danger or doctor.Warning if value has reached that limit, else
+// reached returns more if value has reached the limit high, less if it has reached low, else
 // doctor.OK.
-func above(value, warning, danger float64) doctor.Severity {
+func reached[V cmp.Ordered](value, low V, less doctor.Severity, high V, more doctor.Severity) doctor.Severity {
 	switch {
-	case value >= danger:
-		return doctor.Danger
-	case value >= warning:
-		return doctor.Warning
+	case value >= high:
+		return more
+	case value >= low:
+		return less
 	}
 	return doctor.OK
 }
@@ -101,7 +96,8 @@ func worse(bad bool, s doctor.Severity) doctor.Severity {
 
 // connections judges how many of the connections that a database allows are in use.
 func connections(now, most int, remedy string) doctor.Finding {
-	return because(saw("connections", above(float64(now)/float64(max(most, 1)), 0.8, 0.95), "%d of %d connections are in use", now, most),
+	full := float64(now) / float64(max(most, 1))
+	return because(saw("connections", reached(full, 0.8, doctor.Warning, 0.95, doctor.Danger), "%d of %d connections are in use", now, most),
 		"who has to reconnect cannot renew", remedy)
 }
 

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/pghold"
@@ -59,16 +58,10 @@ func TestEtcd(t *testing.T) {
 		test.change(r)
 		want(t, etcdServer(r), test.want...)
 	}
-	of := func(voters, learners int) (all []*etcdserverpb.Member) {
-		for n := range voters + learners {
-			all = append(all, &etcdserverpb.Member{IsLearner: n >= voters})
-		}
-		return all
-	}
-	want(t, []doctor.Finding{etcdMembers(of(3, 1), 0, nil)})
-	want(t, []doctor.Finding{etcdMembers(of(1, 0), 0, nil)}, "members note")
-	want(t, []doctor.Finding{etcdMembers(of(4, 0), 0, nil)}, "members note")
-	want(t, []doctor.Finding{etcdMembers(nil, 0, errors.New("no"))}, "members unknown")
+	want(t, []doctor.Finding{etcdMembers(3, 0, nil)})
+	want(t, []doctor.Finding{etcdMembers(1, 0, nil)}, "members note")
+	want(t, []doctor.Finding{etcdMembers(4, 0, nil)}, "members note")
+	want(t, []doctor.Finding{etcdMembers(0, 0, errors.New("no"))}, "members unknown")
 }
 
 func TestZooKeeper(t *testing.T) {
@@ -99,7 +92,7 @@ func TestZooKeeper(t *testing.T) {
 
 func TestPostgres(t *testing.T) {
 	listening := &pghold.Options{Listen: &pgx.ConnConfig{}}
-	good := postgresSettings{Commit: "on", Fsync: true, Autovacuum: true, Most: 100, Now: 10}
+	good := postgresSettings{Commit: "on", Fsync: "on", Autovacuum: "on", Most: 100, Now: 10}
 	for _, test := range []struct {
 		change func(*postgresSettings)
 		want   []string
@@ -111,13 +104,13 @@ func TestPostgres(t *testing.T) {
 		{func(s *postgresSettings) { s.Replicas, s.Synchronous = 1, "ANY 1 (*)" }, nil},
 		{func(s *postgresSettings) { s.Replicas, s.Synchronous, s.Commit = 1, "ANY 1 (*)", "local" }, []string{"replication warning"}},
 		{func(s *postgresSettings) { s.Commit = "off" }, []string{"durability warning"}},
-		{func(s *postgresSettings) { s.Fsync = false }, []string{"durability danger"}},
-		{func(s *postgresSettings) { s.Autovacuum = false }, []string{"autovacuum warning"}},
+		{func(s *postgresSettings) { s.Fsync = "off" }, []string{"durability danger"}},
+		{func(s *postgresSettings) { s.Autovacuum = "off" }, []string{"autovacuum warning"}},
 		{func(s *postgresSettings) { s.Now = 81 }, []string{"connections warning"}},
 		{func(s *postgresSettings) { s.Now = 96 }, []string{"connections danger"}},
 		{func(s *postgresSettings) { s.Behind = true }, nil},
-		{func(s *postgresSettings) { s.Pooled = true }, []string{"pooler note"}},
-		{func(s *postgresSettings) { s.Pooled, s.Behind = true, true }, []string{"pooler note", "notifications note"}},
+		{func(s *postgresSettings) { s.Pooled = true }, nil},
+		{func(s *postgresSettings) { s.Pooled, s.Behind = true, true }, []string{"notifications note"}},
 	} {
 		s := good
 		test.change(&s)
@@ -169,7 +162,7 @@ func TestClock(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			trips := 0
-			f := clocks(compareClocks(t.Context(), func(context.Context) (time.Time, error) {
+			f := clock(t.Context(), func(context.Context) (time.Time, error) {
 				trips++
 				takes := test.takes
 				if trips != 3 {
@@ -179,7 +172,7 @@ func TestClock(t *testing.T) {
 				now := time.Now().Add(test.ahead)
 				time.Sleep(takes / 2)
 				return now, nil
-			}))
+			})
 			var wanted []string
 			if test.want != "" {
 				wanted = []string{test.want}
@@ -193,7 +186,7 @@ func TestClock(t *testing.T) {
 			}
 		})
 	}
-	want(t, []doctor.Finding{clocks(clock{}, errors.New("no"))}, "clock unknown")
+	want(t, []doctor.Finding{clock(t.Context(), func(context.Context) (time.Time, error) { return time.Time{}, errors.New("no") })}, "clock unknown")
 }
 
 func TestFencing(t *testing.T) {
@@ -202,7 +195,7 @@ func TestFencing(t *testing.T) {
 }
 
 func TestLatency(t *testing.T) {
-	o := Options{TTL: 30 * time.Second, Margin: 3 * time.Second}
+	o := &doctor.Options{TTL: 30 * time.Second, Margin: 3 * time.Second}
 	want(t, []doctor.Finding{latency(10*time.Millisecond, o)})
 	want(t, []doctor.Finding{latency(time.Second, o)}, "latency note")
 	want(t, []doctor.Finding{latency(3*time.Second, o)}, "latency warning")

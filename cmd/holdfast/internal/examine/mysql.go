@@ -22,7 +22,7 @@ const (
 
 // MySQL returns the Ask for the MySQL or MariaDB at addr.
 func MySQL(db *sql.DB, addr string) Ask {
-	return func(ctx context.Context, _ Options) (Facts, error) {
+	return func(ctx context.Context, _ *doctor.Options) (Facts, error) {
 		ctx, cancel := context.WithTimeout(ctx, askLimit)
 		defer cancel()
 		said := make(map[string]string)
@@ -32,11 +32,11 @@ func MySQL(db *sql.DB, addr string) Ask {
 			}
 		}
 		facts := Facts{Deployment: "standalone", Findings: mysqlFindings(said)}
-		facts.Findings = append(facts.Findings, clocks(compareClocks(ctx, func(ctx context.Context) (time.Time, error) {
+		facts.Findings = append(facts.Findings, clock(ctx, func(ctx context.Context) (time.Time, error) {
 			var micros int64
 			err := db.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&micros)
 			return time.UnixMicro(micros), err
-		})))
+		}))
 		switch {
 		case said["wsrep_on"] == "ON":
 			facts.Deployment = "galera"

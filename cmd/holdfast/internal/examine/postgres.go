@@ -20,14 +20,14 @@ type postgresSettings struct {
 	ReadOnly    bool
 	Commit      string // synchronous_commit
 	Synchronous string // synchronous_standby_names
-	Fsync       bool
-	Autovacuum  bool
+	Fsync       string
+	Autovacuum  string
 	Most, Now   int // connections
 	Replicas    int // standbys that stream from it
 	Session     uint32
 
-	Pooled bool // the connection leads to a pooler
-	Behind bool // Listen names the same host and port as the connection
+	Pooled bool `db:"-"` // the connection leads to a pooler
+	Behind bool `db:"-"` // Listen names the same host and port as the connection
 }
 
 const askPostgres = `SELECT current_setting('server_version') AS version,
@@ -35,8 +35,8 @@ const askPostgres = `SELECT current_setting('server_version') AS version,
  current_setting('transaction_read_only')::bool AS read_only,
  current_setting('synchronous_commit') AS commit,
  current_setting('synchronous_standby_names') AS synchronous,
- current_setting('fsync')::bool AS fsync,
- current_setting('autovacuum')::bool AS autovacuum,
+ current_setting('fsync') AS fsync,
+ current_setting('autovacuum') AS autovacuum,
  current_setting('max_connections')::int AS most,
  pg_backend_pid() AS session,
  (SELECT sum(numbackends) FROM pg_stat_database)::int AS now,
@@ -45,7 +45,7 @@ const askPostgres = `SELECT current_setting('server_version') AS version,
 
 // Postgres returns the Ask for the server of pool. layout has the settings of the locks.
 func Postgres(pool *pgxpool.Pool, layout *pghold.Options) Ask {
-	return func(ctx context.Context, _ Options) (Facts, error) {
+	return func(ctx context.Context, _ *doctor.Options) (Facts, error) {
 		ctx, cancel := context.WithTimeout(ctx, askLimit)
 		defer cancel()
 		conn, err := pool.Acquire(ctx)
@@ -53,18 +53,22 @@ func Postgres(pool *pgxpool.Pool, layout *pghold.Options) Ask {
 			return Facts{}, fmt.Errorf("ask PostgreSQL for its settings: %w", err)
 		}
 		defer conn.Release()
-		var s postgresSettings
-		if err := s.read(ctx, conn.Conn()); err != nil {
+		// A pooler in transaction mode knows no prepared statements.
+		rows, _ := conn.Query(ctx, askPostgres, pgx.QueryExecModeExec) // CollectExactlyOneRow returns the error
+		s, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[postgresSettings])
+		if err != nil {
 			return Facts{}, fmt.Errorf("ask PostgreSQL for its settings: %w", err)
 		}
+		// A pooler uses a session that differs from the one that it named when the client connected.
+		s.Pooled = s.Session != conn.Conn().PgConn().PID()
 		config := pool.Config().ConnConfig
 		s.Behind = layout.Listen != nil && layout.Listen.Host == config.Host && layout.Listen.Port == config.Port
 		server := doctor.Server{Address: net.JoinHostPort(config.Host, fmt.Sprint(config.Port)), Version: "PostgreSQL " + s.Version, Role: "primary"}
 		facts := Facts{Deployment: "standalone", Findings: s.findings(layout)}
-		facts.Findings = append(facts.Findings, clocks(compareClocks(ctx, func(ctx context.Context) (at time.Time, err error) {
+		facts.Findings = append(facts.Findings, clock(ctx, func(ctx context.Context) (at time.Time, err error) {
 			err = conn.QueryRow(ctx, "SELECT clock_timestamp()", pgx.QueryExecModeExec).Scan(&at)
 			return at, err
-		})))
+		}))
 		if s.Replicas > 0 {
 			facts.Deployment = "replicated"
 		}
@@ -76,21 +80,11 @@ func Postgres(pool *pgxpool.Pool, layout *pghold.Options) Ask {
 	}
 }
 
-// read asks the server. If a pooler answers, it uses a session that differs from the one that
-// it named when the client connected: read then sets Pooled.
-func (s *postgresSettings) read(ctx context.Context, conn *pgx.Conn) error {
-	// A pooler in transaction mode knows no prepared statements.
-	row := conn.QueryRow(ctx, askPostgres, pgx.QueryExecModeExec)
-	err := row.Scan(&s.Version, &s.Standby, &s.ReadOnly, &s.Commit, &s.Synchronous, &s.Fsync, &s.Autovacuum, &s.Most, &s.Session, &s.Now, &s.Replicas)
-	s.Pooled = s.Session != conn.PgConn().PID()
-	return err
-}
-
 func (s *postgresSettings) findings(layout *pghold.Options) []doctor.Finding {
 	found := []doctor.Finding{
-		s.writes(), s.replication(), s.durability(), s.pooler(layout),
+		s.writes(), s.replication(), s.durability(),
 		connections(s.Now, s.Most, "raise max_connections, or put a pooler before the server"),
-		because(saw("autovacuum", worse(!s.Autovacuum, doctor.Warning), "autovacuum is %s", onOff(s.Autovacuum)),
+		because(saw("autovacuum", worse(s.Autovacuum != "on", doctor.Warning), "autovacuum is %s", s.Autovacuum),
 			"every renewal leaves a dead row, and the table of locks grows", "ALTER SYSTEM SET autovacuum = on"),
 	}
 	if layout.Layout == pghold.ShedLock { // it has no notifications, and no setting changes that
@@ -106,26 +100,12 @@ func (s *postgresSettings) notifications(wanted bool) doctor.Finding {
 	f := saw(id, doctor.Note, "notifications are off in the URL (listen=off)")
 	switch {
 	case wanted && s.Pooled && s.Behind:
-		f = saw(id, doctor.Note, "notifications do not come through the pooler")
+		f = saw(id, doctor.Note, "the connection leads to a pooler, and a pooler passes on no notifications")
 	case wanted:
 		return saw(id, doctor.OK, "notifications are received")
 	}
 	return because(f,
 		"those who wait ask again and again, and learn of a release later", "listen=HOST:PORT of the server itself, where the URL leads to a pooler")
-}
-
-// pooler judges whether there is a pooler between the programs and the server.
-func (s *postgresSettings) pooler(layout *pghold.Options) doctor.Finding {
-	const id = "pooler"
-	if !s.Pooled {
-		return saw(id, doctor.OK, "the connection leads to the server itself")
-	}
-	remedy := "listen=HOST:PORT of the server itself"
-	if layout.Layout == pghold.ShedLock || layout.Listen != nil && !s.Behind {
-		remedy = "nothing for these locks"
-	}
-	return because(saw(id, doctor.Note, "the connection leads to a pooler"),
-		"a pooler passes on no notifications, so listen must name the server itself", remedy)
 }
 
 func (s *postgresSettings) writes() doctor.Finding {
@@ -157,18 +137,11 @@ func (s *postgresSettings) replication() doctor.Finding {
 func (s *postgresSettings) durability() doctor.Finding {
 	severity := doctor.OK
 	switch {
-	case !s.Fsync:
+	case s.Fsync != "on":
 		severity = doctor.Danger
 	case s.Commit == "off":
 		severity = doctor.Warning
 	}
-	return because(saw("durability", severity, "fsync is %s, synchronous_commit is %s", onOff(s.Fsync), s.Commit),
+	return because(saw("durability", severity, "fsync is %s, synchronous_commit is %s", s.Fsync, s.Commit),
 		"a server that crashes forgets the newest locks, which are granted again", "fsync = on, and ALTER ROLE <user> SET synchronous_commit = on")
-}
-
-func onOff(on bool) string {
-	if on {
-		return "on"
-	}
-	return "off"
 }

@@ -19,8 +19,9 @@ const (
 	renewals   = 10
 )
 
-// tryOut takes a scratch lock, renews it a few times, and releases it.
-func tryOut(ctx context.Context, b driver.Backend, o Options) []doctor.Finding {
+// tryOut takes a scratch lock, renews it a few times, and releases it. If a renewal fails
+// after others have succeeded, its time counts, too.
+func tryOut(ctx context.Context, b driver.Backend, o *doctor.Options) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
 	client := uuid.New()
@@ -29,45 +30,40 @@ func tryOut(ctx context.Context, b driver.Backend, o Options) []doctor.Finding {
 		Name: o.Name + "holdfast-doctor", Client: client, Seq: 1, Owner: client + ":1",
 		TTL: ttl, Count: 1, Tokens: 1, NoQueue: true, Note: "holdfast doctor",
 	}
-	granted, slowest, err := holdOnce(ctx, b, c)
-	switch {
-	case err != nil && slowest == 0:
+	out, err := b.Try(ctx, c)
+	if errors.Is(err, driver.ErrNotExecuted) {
 		return []doctor.Finding{notHad(err)}
-	case err == nil && !granted:
+	}
+	c.Indeterminate = err != nil
+	defer func() {
+		// The lock is released even if ctx has ended. If that fails, its lease ends it.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBack)
+		defer cancel()
+		_ = b.Release(ctx, c)
+	}()
+	switch {
+	case err != nil:
+		return []doctor.Finding{notHad(err)}
+	case !out.Granted:
 		return []doctor.Finding{saw("locks", doctor.Unknown, "somebody holds %q, maybe another doctor: nothing was tried", c.Name)}
+	}
+	var slowest time.Duration
+	for n := 0; err == nil && n < renewals; n++ {
+		began := time.Now()
+		if err = renew(ctx, b, c); err != nil && n == 0 {
+			return []doctor.Finding{notHad(err)}
+		}
+		slowest = max(slowest, time.Since(began))
 	}
 	return []doctor.Finding{saw("locks", doctor.OK, "a lock can be had"), latency(slowest, o)}
 }
 
-// holdOnce takes the lock, renews it a few times, and releases it. It returns whether the
-// lock was granted, and how long the slowest renewal took. slowest is 0 if the first renewal
-// failed. If a later renewal fails, its time counts, too.
-func holdOnce(ctx context.Context, b driver.Backend, c driver.Claim) (granted bool, slowest time.Duration, err error) {
-	out, err := b.Try(ctx, c)
-	granted = err == nil && out.Granted
-	c.Indeterminate = err != nil
-	defer func() {
-		if errors.Is(err, driver.ErrNotExecuted) && !granted {
-			return
-		}
-		// The lock is released even if ctx has ended.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBack)
-		defer cancel()
-		if left := b.Release(ctx, c); !errors.Is(left, driver.ErrGone) {
-			err = errors.Join(err, left)
-		}
-	}()
-	for n := 0; err == nil && granted && n < renewals; n++ {
-		began := time.Now()
-		var answers []driver.Renewal
-		if answers, err = b.Renew(ctx, []driver.Claim{c}); err == nil {
-			err = answers[0].Err
-		}
-		if err == nil || n > 0 {
-			slowest = max(slowest, time.Since(began))
-		}
+func renew(ctx context.Context, b driver.Backend, c driver.Claim) error {
+	answers, err := b.Renew(ctx, []driver.Claim{c})
+	if err != nil {
+		return err
 	}
-	return granted, slowest, err
+	return answers[0].Err
 }
 
 func notHad(err error) doctor.Finding {
@@ -80,14 +76,8 @@ func notHad(err error) doctor.Finding {
 }
 
 // latency compares the slowest renewal with the margin, as doctor does for Redis.
-func latency(slowest time.Duration, o Options) doctor.Finding {
-	s := doctor.OK
-	switch {
-	case slowest >= o.Margin:
-		s = doctor.Warning
-	case slowest >= o.Margin/3:
-		s = doctor.Note
-	}
-	return because(saw("latency", s, "the slowest of %d renewals took %v", renewals, slowest.Round(time.Microsecond)),
+func latency(slowest time.Duration, o *doctor.Options) doctor.Finding {
+	severity := reached(slowest, o.Margin/3, doctor.Note, o.Margin, doctor.Warning)
+	return because(saw("latency", severity, "the slowest of %d renewals took %v", renewals, slowest.Round(time.Microsecond)),
 		"renewals come too late, and a lock that is held counts as lost", "a longer lease, or a nearer server")
 }

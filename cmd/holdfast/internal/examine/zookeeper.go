@@ -11,16 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// Words sends a command of four letters to a server of ZooKeeper, and returns its answer,
-// which ends with the connection.
-type Words func(ctx context.Context, server, command string) (string, error)
-
 // maxOutstanding is how many requests may wait in a server without a warning.
 const maxOutstanding = 1000
 
-// ZooKeeper returns the Ask for servers. It sends them the commands srvr and conf.
-func ZooKeeper(servers []string, send Words) Ask {
-	return func(ctx context.Context, o Options) (Facts, error) {
+// ZooKeeper returns the Ask for servers. It sends them the commands srvr and conf: send returns
+// the answer of a server to a command of four letters.
+func ZooKeeper(servers []string, send func(ctx context.Context, server, command string) (string, error)) Ask {
+	return func(ctx context.Context, o *doctor.Options) (Facts, error) {
 		facts := Facts{Deployment: "ensemble"}
 		var failed []error
 		for _, server := range servers {
@@ -33,8 +30,7 @@ func ZooKeeper(servers []string, send Words) Ask {
 			cancel()
 			if err != nil {
 				failed = append(failed, err)
-				facts.Servers = append(facts.Servers, doctor.Server{Address: server})
-				facts.Findings = append(facts.Findings, at(server, noAnswer(err))...)
+				facts.add(doctor.Server{Address: server}, noAnswer(err))
 				continue
 			}
 			facts.addZooKeeper(server, said, conf, o.TTL)
@@ -56,8 +52,7 @@ func (f *Facts) addZooKeeper(server, said, conf string, ttl time.Duration) {
 	if v, _, _ := strings.Cut(fields["Zookeeper version"], "-"); v != "" {
 		s.Version = "ZooKeeper " + v
 	}
-	f.Servers = append(f.Servers, s)
-	f.Findings = append(f.Findings, at(server, zooKeeperState(said, fields), zooKeeperSession(zooKeeperFields(conf, "="), ttl))...)
+	f.add(s, zooKeeperState(said, fields), zooKeeperSession(zooKeeperFields(conf, "="), ttl))
 }
 
 // zooKeeperFields returns the values of text by their names. Each line has a name and a value
@@ -101,17 +96,18 @@ func zooKeeperSession(conf map[string]string, ttl time.Duration) doctor.Finding 
 		return time.Duration(ms) * time.Millisecond
 	}
 	least, most := limit("minSessionTimeout"), limit("maxSessionTimeout")
-	text := fmt.Sprintf("sessions last from %v to %v; the lease is %v", least, most, ttl)
+	f := saw("session", doctor.Warning, "sessions last from %v to %v; the lease is %v", least, most, ttl)
 	switch {
 	case most == 0:
 		return because(saw("session", doctor.Unknown, "the server does not tell how long sessions may be"),
 			"", "4lw.commands.whitelist=srvr,conf in its configuration")
 	case ttl < least:
-		return because(saw("session", doctor.Warning, "%s", text),
+		return because(f,
 			"after a crash a lock stays taken for longer than the lease", fmt.Sprintf("a lease of %v, or a smaller minSessionTimeout", least))
 	case ttl > most:
-		return because(saw("session", doctor.Warning, "%s", text),
+		return because(f,
 			"a lock is lost earlier than its holder asked for", fmt.Sprintf("a lease of %v, or a larger maxSessionTimeout", most))
 	}
-	return saw("session", doctor.OK, "%s", text)
+	f.Severity = doctor.OK
+	return f
 }

@@ -28,40 +28,46 @@ const (
 	askAgain = 30 * time.Second
 )
 
-// explained is an error of Open whose text explains what is wrong. It wraps the error of the
-// client library, and does not show its text.
-type explained struct {
-	text  string
-	cause error
+// Answers remembers what answered at the address of a store. Not each attempt to open the
+// store must ask: a MySQL counts connections without a login, and blocks a host after a
+// hundred.
+type Answers struct {
+	asked time.Time
+	meant string // the explanation that was found then
 }
-
-// Error implements error.
-func (e *explained) Error() string { return e.text }
-
-// Unwrap returns the error of the client library.
-func (e *explained) Unwrap() error { return e.cause }
 
 // explain returns the error of a store that could not be opened. If it finds another protocol
 // at the first address, or TLS that the URL does not ask for, or no answer, the error
 // explains that. Otherwise it returns err.
 func (t *Target) explain(ctx context.Context, err error) error {
-	if ctx.Err() != nil || t.addr == "" || answered(err) || !errors.Is(err, driver.ErrNotExecuted) {
+	addr := t.firstAddr()
+	if ctx.Err() != nil || addr == "" || answered(err) || !errors.Is(err, driver.ErrNotExecuted) {
 		return err
 	}
-	// Not each time: a MySQL counts connections without a login, and blocks a host after a
-	// hundred.
-	if time.Since(t.asked) > askAgain {
-		found, connected := whatAnswers(ctx, t.addr)
-		t.asked, t.meant = time.Now(), ""
+	if time.Since(t.answers.asked) > askAgain {
+		found, connected := whatAnswers(ctx, addr)
+		t.answers.asked, t.answers.meant = time.Now(), ""
 		if connected {
-			t.meant = t.meaning(found)
+			t.answers.meant = t.meaning(found)
 		}
 	}
-	if t.meant == "" {
+	if t.answers.meant == "" {
 		return err
 	}
-	return &explained{fmt.Sprintf("%s at %s: %s", t.Kind.Title(), t.addr, t.meant), err}
+	return unreachable(t.Kind, addr, explained{t.answers.meant, err})
 }
+
+// explained is an error of a client library, with a text that explains it.
+type explained struct {
+	text string
+	error
+}
+
+// Error implements error.
+func (e explained) Error() string { return e.text }
+
+// Unwrap returns the error of the client library.
+func (e explained) Unwrap() error { return e.error }
 
 // answered reports whether err is an answer of the store itself.
 func answered(err error) bool {
@@ -71,8 +77,9 @@ func answered(err error) bool {
 
 // meaning returns the explanation if such a server answers, or "" if that explains nothing.
 func (t *Target) meaning(found string) string {
-	own := map[Kind]string{Redis: aRedis, Etcd: anEtcd, ZooKeeper: aZooKeeper, Postgres: aPostgres, MySQL: aMySQL}[t.Kind]
-	base, rest := t.scheme, ""
+	own := t.Kind.scheme().server
+	base, _, _ := strings.Cut(strings.ToLower(t.url), "://")
+	rest := ""
 	if end := strings.IndexAny(base, "+-"); end >= 0 { // redis+cluster
 		base, rest = base[:end], base[end:]
 	}
@@ -104,43 +111,39 @@ const (
 	tlsServer    = "a server with TLS"
 )
 
+// The questions of whatAnswers. Each is the beginning of one protocol.
+const (
+	askNothing   = "" // a MySQL sends first
+	askVersion   = "GET /version HTTP/1.0\r\n\r\n"
+	askZooKeeper = "srvr"
+	askPostgres  = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // for TLS
+	askTLS       = "a handshake of TLS"
+)
+
 // whatAnswers finds out what is at an address. found is "" if nothing answers. connected says
 // whether a connection was possible. It sends each question over a separate connection, all
 // at the same time.
 func whatAnswers(ctx context.Context, addr string) (found string, connected bool) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	askAll(ctx, questions(), func(ctx context.Context, ask question) (string, error) {
+	questions := []string{askNothing, askVersion, askZooKeeper, askPostgres, askTLS}
+	for found, err := range askAll(ctx, questions, func(ctx context.Context, question string) (string, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 		if err != nil {
 			return "", err
 		}
 		defer conn.Close()
 		defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-		return ask(ctx, conn), nil
-	}, func(answer string, err error, cancel context.CancelFunc) {
-		connected = connected || err == nil
-		if found == "" && answer != "" {
-			found = answer
-			cancel()
+		if question == askTLS {
+			return speaksTLS(ctx, conn), nil
 		}
-	})
-	return found, connected
-}
-
-// question sends a request over a connection, and returns the kind of server. It returns ""
-// if it does not know the answer.
-type question func(ctx context.Context, conn net.Conn) string
-
-// questions returns one question for each protocol.
-func questions() []question {
-	return []question{
-		speaksTLS,
-		asks("", isMySQL), // the server sends first
-		asks("GET /version HTTP/1.0\r\n\r\n", isHTTPOrRedis),
-		asks("srvr", isZooKeeper),
-		asks("\x00\x00\x00\x08\x04\xd2\x16\x2f", isPostgres), // a request for TLS
+		return recognize(question, answerTo(question, conn)), nil
+	}) {
+		if connected = connected || err == nil; found != "" {
+			return found, true
+		}
 	}
+	return "", connected
 }
 
 func speaksTLS(ctx context.Context, conn net.Conn) string {
@@ -151,71 +154,55 @@ func speaksTLS(ctx context.Context, conn net.Conn) string {
 	return ""
 }
 
-func asks(text string, is func(answer []byte) string) question {
-	return func(_ context.Context, conn net.Conn) string {
-		if _, err := io.WriteString(conn, text); err != nil {
-			return ""
-		}
-		answer := make([]byte, 1024)
-		n, _ := conn.Read(answer)
-		if bytes.HasPrefix(answer[:n], []byte("HTTP/")) { // the body may arrive later
-			more, _ := io.ReadFull(conn, answer[n:])
-			n += more
-		}
-		return is(answer[:n])
+// answerTo returns the beginning of the answer to a question, or "" if there is none.
+func answerTo(question string, conn net.Conn) string {
+	_, _ = io.WriteString(conn, question) // if it fails, so does Read
+	answer := make([]byte, 1024)
+	n, _ := conn.Read(answer)
+	if bytes.HasPrefix(answer[:n], []byte("HTTP/")) { // the body may arrive later
+		more, _ := io.ReadFull(conn, answer[n:])
+		n += more
 	}
+	return string(answer[:n])
 }
 
-// isMySQL recognizes the greeting of MySQL: a packet with number 0, and version 10 of the
-// protocol or an error.
-func isMySQL(answer []byte) string {
-	if len(answer) > 5 && answer[2] == 0 && answer[3] == 0 && (answer[4] == 10 || answer[4] == 0xff) {
-		return aMySQL
+// recognize returns the kind of a server that answers a question like this, or "" if it does
+// not know the answer.
+func recognize(question, answer string) string {
+	begins := func(texts ...string) bool {
+		return slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(answer, text) })
 	}
-	return ""
-}
-
-func isHTTPOrRedis(answer []byte) string {
 	switch {
-	case bytes.Contains(answer, []byte(`"etcdserver"`)):
+	case question == askNothing && len(answer) > 5 && answer[2:4] == "\x00\x00" && (answer[4] == 10 || answer[4] == 0xff):
+		return aMySQL // a packet with number 0, and version 10 of the protocol or an error
+	case question == askZooKeeper && begins("Zookeeper version", "srvr is not", "This ZooKeeper"):
+		return aZooKeeper
+	case question == askPostgres && (answer == "S" || answer == "N"):
+		return aPostgres
+	case question != askVersion:
+		return ""
+	case strings.Contains(answer, `"etcdserver"`):
 		return anEtcd
-	case bytes.Contains(answer, []byte("HTTPS")): // the server asks for HTTPS
+	case strings.Contains(answer, "HTTPS"): // the server asks for HTTPS
 		return tlsServer
-	case bytes.HasPrefix(answer, []byte("HTTP/")):
+	case begins("HTTP/"):
 		return anHTTPServer
-	case len(answer) > 0 && (answer[0] == '-' || answer[0] == '$'):
+	case begins("-", "$"):
 		return aRedis
 	}
 	return ""
 }
 
-func isZooKeeper(answer []byte) string {
-	for _, begin := range []string{"Zookeeper version", "srvr is not", "This ZooKeeper"} {
-		if bytes.HasPrefix(answer, []byte(begin)) {
-			return aZooKeeper
-		}
-	}
-	return ""
-}
-
-func isPostgres(answer []byte) string {
-	if string(answer) == "S" || string(answer) == "N" {
-		return aPostgres
-	}
-	return ""
-}
-
-// firstAddr returns the first host of a URL with its port, or "" if the URL has no host.
-func firstAddr(kind Kind, raw string) string {
-	p, _ := redisurl.Cut(raw)
+// firstAddr returns the first host of the URL with its port, or "" if the URL has no host.
+func (t *Target) firstAddr() string {
+	p, _ := redisurl.Cut(t.url)
 	host, _, _ := strings.Cut(p.Hosts, ",")
-	port := map[Kind]string{Redis: "6379", Etcd: "2379", ZooKeeper: "2181", Postgres: "5432", MySQL: "3306"}[kind]
+	port := t.Kind.scheme().port
 	if strings.Contains(p.Scheme, "sentinel") {
 		port = "26379"
 	}
-	addr, err := redisurl.HostPort(host, port)
-	if host == "" || err != nil {
-		return ""
+	if addr, err := redisurl.HostPort(host, port); host != "" && err == nil {
+		return addr
 	}
-	return addr
+	return ""
 }

@@ -30,6 +30,14 @@ func answering(t *testing.T, greeting, answer string) string {
 	})
 }
 
+// broken is a store that cannot be opened.
+type broken struct {
+	settings
+	err error
+}
+
+func (b broken) open(context.Context) (*Store, error) { return nil, b.err }
+
 // A store that cannot be opened because something else answers says what that is.
 func TestWhatAnswers(t *testing.T) {
 	web := httptest.NewServer(http.NotFoundHandler())
@@ -83,12 +91,12 @@ func TestWhatAnswers(t *testing.T) {
 				t.Fatal(err)
 			}
 			failure := unsent.Error(errors.New(unexplained))
-			target.open = func(context.Context) (*Store, error) { return nil, failure }
+			target.settings = broken{target.settings, failure}
 			_, err = target.Open(t.Context())
-			if !strings.Contains(err.Error(), want) || !errors.Is(err, failure) {
+			if !strings.Contains(err.Error(), want) || !errors.Is(err, driver.ErrNotExecuted) {
 				t.Errorf("%s: got %v, want %q", url, err, want)
 			}
-			if err.Error() != failure.Error() && (strings.Contains(err.Error(), unexplained) || !errors.Is(err, driver.ErrNotExecuted)) {
+			if err.Error() != failure.Error() && strings.Contains(err.Error(), unexplained) {
 				t.Errorf("%s: got %v, without what the client says", url, err)
 			}
 		})
@@ -97,10 +105,37 @@ func TestWhatAnswers(t *testing.T) {
 
 // A refusal is of the store itself: nothing is asked.
 func TestRefusalIsNotExplained(t *testing.T) {
-	target := &Target{Kind: Redis, scheme: "redis", addr: answering(t, "", "")}
 	want := errors.Join(driver.ErrRefused, errors.New("WRONGPASS"))
-	target.open = func(context.Context) (*Store, error) { return nil, want }
-	if _, err := target.Open(t.Context()); err.Error() != want.Error() || !target.asked.IsZero() {
+	target := &Target{Kind: Redis, settings: broken{err: want}, url: "redis://" + answering(t, "", ""), answers: &Answers{}}
+	if _, err := target.Open(t.Context()); err.Error() != want.Error() || !target.answers.asked.IsZero() {
 		t.Errorf("got %v after a question, want %v", err, want)
+	}
+}
+
+// Of several attempts to open a store, only the first asks what answers there.
+func TestAnswersAreKept(t *testing.T) {
+	questions := make(chan struct{}, 100)
+	addr := must.Serve(t, func(conn net.Conn) {
+		questions <- struct{}{}
+		_, _ = io.WriteString(conn, "J\x00\x00\x00\n5.5.5-10.11\x00")
+		_, _ = io.Copy(io.Discard, conn)
+	})
+	r := Request{Access: access.Access{URL: "redis://" + addr}, Answers: &Answers{}}
+	asked := 0
+	for range 3 {
+		target, err := Parse(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target.settings = broken{target.settings, unsent.Error(errors.New("EOF"))}
+		if _, err = target.Open(t.Context()); !strings.Contains(err.Error(), "a MySQL or MariaDB answers there") {
+			t.Errorf("got %v, want what answers", err)
+		}
+		if asked == 0 {
+			asked = len(questions)
+		}
+	}
+	if got := len(questions); asked == 0 || got > asked {
+		t.Errorf("got %d connections after three attempts, %d after the first", got, asked)
 	}
 }

@@ -1,11 +1,9 @@
 package open
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/driver"
@@ -39,98 +36,63 @@ func reconnecting() grpc.ConnectParams {
 	return grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: etcdKeepAliveTimeout}
 }
 
-// etcdTarget returns the Target of an etcd:
-// etcd://[user:password@]host[:port],host[:port],..., or etcds with TLS. The parameter is
-// dial_timeout.
-func etcdTarget(r Request) (*Target, error) {
-	config, where, err := etcdConfig(r)
-	if err != nil {
-		return nil, err
-	}
-	options := &etcdhold.Options{TTL: r.TTL}
-	shape := func() driver.Backend { return etcdhold.New(nil, options) }
-	return &Target{shape: shape, open: func(ctx context.Context) (*Store, error) {
-		client, err := dialEtcd(ctx, config)
-		if err != nil {
-			return nil, etcdError(where, err)
-		}
-		return &Store{
-			Kind: Etcd, Backend: etcdhold.New(client, options), Ask: examine.Etcd(client), where: where, trouble: etcdTrouble(client), close: func() { _ = client.Close() }, // nothing is lost with it
-			ping: func(ctx context.Context) (string, error) {
-				version, err := anyVersion(ctx, client.Endpoints(), func(ctx context.Context, server string) (string, error) {
-					r, err := client.Status(ctx, server)
-					if err != nil {
-						return "", err
-					}
-					return r.Version, nil
-				})
-				if err != nil {
-					err = etcdError(where, err)
-				}
-				return version, err
-			},
-		}, nil
-	}}, nil
+// etcd has the settings of an etcd before the first connection.
+type etcd struct {
+	config  clientv3.Config
+	options *etcdhold.Options
+	where   string
 }
 
-// etcdConfig returns the settings of the client, and where the servers are.
-func etcdConfig(r Request) (config clientv3.Config, where string, err error) {
-	a, err := cut(Etcd, r.Access.URL, "dial_timeout")
-	if err != nil {
-		return config, "", err
-	}
+// parseEtcd reads etcd://[user:password@]host[:port],host[:port],..., or etcds with TLS. The
+// parameter is dial_timeout.
+func parseEtcd(r Request) (*etcd, error) {
+	a := cut(Etcd, r.Access, "dial_timeout")
 	if a.path != "" && a.path != "/" {
-		return config, "", errors.New("etcd URL has a path: the name of a lock is the beginning of its keys as it stands, so put it there")
+		a.wrong("has a path: the name of a lock is the beginning of its keys as it stands, so put it there")
 	}
-	addrs, err := a.addrs("2379")
-	if err != nil {
-		return config, "", err
-	}
-	inURL, err := a.duration("dial_timeout")
-	if err != nil {
-		return config, "", err
-	}
-	config = clientv3.Config{
-		Username: cmp.Or(r.Access.Username, a.username), Password: cmp.Or(r.Access.Password, a.password),
-		DialTimeout:       dialLimit(r.Access, inURL),
-		DialKeepAliveTime: etcdKeepAlive, DialKeepAliveTimeout: etcdKeepAliveTimeout,
+	addrs := a.addrs()
+	config := clientv3.Config{
+		DialTimeout: a.dialLimit(), DialKeepAliveTime: etcdKeepAlive, DialKeepAliveTimeout: etcdKeepAliveTimeout,
 		Logger:      zap.NewNop(), // errors are returned
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnecting())},
+		TLS:         a.tls(),
 	}
-	if (config.Username == "") != (config.Password == "") {
-		return config, "", errors.New("etcd wants a user and a password, or neither: certificates say who somebody is without them")
-	}
-	if config.TLS, err = a.tls(r); err != nil {
-		return config, "", err
-	}
+	config.Username, config.Password = a.login()
 	scheme := "http://"
 	if config.TLS != nil {
 		scheme = "https://"
-		if name := config.TLS.ServerName; name != "" {
-			config.DialOptions = append(config.DialOptions, grpc.WithTransportCredentials(named{credentials.NewTLS(config.TLS), name}))
+		if name := config.TLS.ServerName; name != "" { // otherwise the client expects the host of each server
+			config.DialOptions = append(config.DialOptions, grpc.WithAuthority(name))
 		}
 	}
 	for _, addr := range addrs {
 		config.Endpoints = append(config.Endpoints, scheme+addr)
 	}
-	return config, strings.Join(addrs, ", "), nil
+	return &etcd{config: config, options: &etcdhold.Options{TTL: r.TTL}, where: strings.Join(addrs, ", ")}, a.err
 }
 
-// named makes the client expect the same name in the certificates of all servers. By default
-// the client of etcd expects the host of each server, whatever the configuration of TLS says.
-type named struct {
-	credentials.TransportCredentials
-	name string
-}
+func (e *etcd) backend() driver.Backend { return etcdhold.New(nil, e.options) }
 
-// ClientHandshake implements credentials.TransportCredentials.
-func (n named) ClientHandshake(ctx context.Context, _ string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	return n.TransportCredentials.ClientHandshake(ctx, n.name, conn)
-}
-
-// Clone implements credentials.TransportCredentials.
-func (n named) Clone() credentials.TransportCredentials {
-	return named{n.TransportCredentials.Clone(), n.name}
+func (e *etcd) open(ctx context.Context) (*Store, error) {
+	client, err := dialEtcd(ctx, e.config)
+	if err != nil {
+		return nil, failure(Etcd, e.where, err)
+	}
+	ask := func(ctx context.Context) (state, error) {
+		return anyState(ctx, client.Endpoints(), func(ctx context.Context, server string) (state, error) {
+			r, err := client.Status(ctx, server)
+			if err != nil {
+				return state{}, err
+			}
+			now := state{version: r.Version}
+			if r.Leader == 0 { // a member knows a leader only if the leader is connected to a majority
+				now.trouble = errNoMajority
+			}
+			return now, nil
+		})
+	}
+	shut := func() { _ = client.Close() } // nothing is lost with it
+	return &Store{Kind: Etcd, Backend: etcdhold.New(client, e.options), Ask: examine.Etcd(client), where: e.where, state: ask, close: shut}, nil
 }
 
 // dialEtcd connects, and returns the client when a server has answered.
@@ -145,9 +107,11 @@ func dialEtcd(ctx context.Context, config clientv3.Config) (*clientv3.Client, er
 	detach := context.AfterFunc(limited, cancel)
 	config.Context = own
 	client, err := clientv3.New(config)
-	if !detach() && err == nil {
-		_ = client.Close() // its context has ended
-		err = limited.Err()
+	if !detach() { // the context of the client has ended
+		if err == nil {
+			_ = client.Close()
+		}
+		err = fmt.Errorf("no answer to the login in time: %w", limited.Err())
 	}
 	if err != nil {
 		cancel()
@@ -168,55 +132,19 @@ func probeEtcd(ctx context.Context, config clientv3.Config) error {
 		return err
 	}
 	defer client.Close()
-	_, err = anyVersion(ctx, client.Endpoints(), func(ctx context.Context, server string) (string, error) {
+	_, err = anyState(ctx, client.Endpoints(), func(ctx context.Context, server string) (state, error) {
 		conn, err := client.Dial(server)
 		if err != nil {
-			return "", err
+			return state{}, err
 		}
 		defer conn.Close()
 		// Unlike Status of the client, this call does not wait for a server that is down.
-		r, err := etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
+		_, err = etcdserverpb.NewMaintenanceClient(conn).Status(ctx, &etcdserverpb.StatusRequest{})
 		err = rpctypes.Error(err)
 		if user != "" && errors.Is(err, rpctypes.ErrUserEmpty) {
-			return "unknown", nil
+			err = nil
 		}
-		return r.GetVersion(), err
+		return state{}, err
 	})
 	return err
-}
-
-// anyVersion asks all servers, and returns the first version that it gets. If no server
-// answers, it returns all errors.
-func anyVersion(ctx context.Context, servers []string, ask func(ctx context.Context, server string) (string, error)) (string, error) {
-	var version string
-	var failed []error
-	askAll(ctx, servers, ask, func(answer string, err error, cancel context.CancelFunc) {
-		switch {
-		case err != nil:
-			failed = append(failed, err)
-		case version == "":
-			version = answer
-			cancel()
-		}
-	})
-	if version != "" {
-		return version, nil
-	}
-	return "", errors.Join(failed...)
-}
-
-// etcdError returns the error for err, which came before a request for a lock: a refused
-// user, or an unreachable store.
-func etcdError(where string, err error) error {
-	for _, no := range []error{
-		rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound, rpctypes.ErrPermissionDenied, rpctypes.ErrInvalidAuthToken,
-	} {
-		if errors.Is(err, no) {
-			return denied(Etcd, where, err)
-		}
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no answer in time: %w", err)
-	}
-	return unreachable(Etcd, where, err)
 }

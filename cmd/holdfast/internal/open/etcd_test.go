@@ -2,6 +2,8 @@ package open
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -10,16 +12,19 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // dials returns the times at which a client of etcd, with the settings that a URL gives it,
 // tried to connect within a while. Each attempt gets what dial returns.
 func dials(t *testing.T, while time.Duration, dial func(context.Context) (net.Conn, error)) []time.Time {
 	t.Helper()
-	config, _, err := etcdConfig(at("etcd://h"))
+	e, err := parseEtcd(at("etcd://h"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	config := e.config
 	attempts := make(chan time.Time, 1<<10)
 	config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 		attempts <- time.Now()
@@ -70,5 +75,36 @@ func TestEtcdIsTriedAgainSoon(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// With the name of a flag, a server of any host must have a certificate for that name.
+func TestEtcdExpectsTheName(t *testing.T) {
+	names := make(chan string, 100)
+	server := &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		names <- hello.ServerName
+		return nil, errors.New("no")
+	}}
+	addr := must.Serve(t, func(conn net.Conn) { _ = tls.Server(conn, server).Handshake() })
+	for given, want := range map[string]string{"": "localhost", "db.example": "db.example"} {
+		_, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := at("etcds://localhost:" + port)
+		r.Access.ServerName, r.Access.DialTimeout = given, time.Second
+		e, err := parseEtcd(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = e.open(t.Context()); err == nil {
+			t.Error("the store was opened")
+		}
+		if got := <-names; got != want {
+			t.Errorf("--sni %q: got the name %q, want %q", given, got, want)
+		}
+		for len(names) > 0 {
+			<-names
+		}
 	}
 }

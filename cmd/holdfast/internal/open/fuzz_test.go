@@ -51,11 +51,11 @@ func TestParametersAsTheyAreWritten(t *testing.T) {
 	if err != nil || d.addrs[0] != "/run/my+sql 100%.sock" || d.options.Table != "a+b" || d.config.User != "a+b" || d.config.Passwd != "c+d" {
 		t.Errorf("got %+v, %v", d, err)
 	}
-	e, _, err := etcdConfig(at("etcd://a+b:c%20d%25@h"))
-	if err != nil || e.Username != "a+b" || e.Password != "c d%" {
-		t.Errorf("got %s:%s, %v", e.Username, e.Password, err)
+	e, err := parseEtcd(at("etcd://a+b:c%20d%25@h"))
+	if err != nil || e.config.Username != "a+b" || e.config.Password != "c d%" {
+		t.Errorf("got %s:%s, %v", e.config.Username, e.config.Password, err)
 	}
-	z, err := zooKeeperOf(at("zk://a+b:c%20d%25@h/a+b/c%20d"))
+	z, err := parseZooKeeper(at("zk://a+b:c%20d%25@h/a+b/c%20d"))
 	if err != nil || z.options.Auth[0].Auth != "a+b:c d%" || z.options.Root != "/a+b/c d" {
 		t.Errorf("got %+v, %v", z, err)
 	}

@@ -109,12 +109,12 @@ func TestMySQLHostsThatAllFail(t *testing.T) {
 	if err == nil || err.Error() != want || !errors.Is(err, driver.ErrNotExecuted) {
 		t.Errorf("got %v, want %s, as ErrNotExecuted", err, want)
 	}
-	if err = mysqlError("a, b", err); errors.Is(err, driver.ErrRefused) || err.Error() != "MySQL at a, b: "+want {
+	if err = failure(MySQL, "a, b", err); errors.Is(err, driver.ErrRefused) || err.Error() != "MySQL at a, b: "+want {
 		t.Errorf("got %v, want the same of MySQL, and no ErrRefused: a replica may be promoted", err)
 	}
 	denied := &fakeHost{fails: &mysql.MySQLError{Number: 1045, Message: "Access denied"}}
 	_, err = several(down, denied).Connect(t.Context())
-	if err = mysqlError("a, b", err); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "b:3306: Error 1045: Access denied") {
+	if err = failure(MySQL, "a, b", err); !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "b:3306: Error 1045: Access denied") {
 		t.Errorf("got %v, want ErrRefused", err)
 	}
 }

@@ -42,47 +42,44 @@ const (
 )
 
 // Title is the name of the product, for people.
-func (k Kind) Title() string {
-	switch k {
-	case Etcd:
-		return "etcd"
-	case ZooKeeper:
-		return "ZooKeeper"
-	case Postgres:
-		return "PostgreSQL"
-	case MySQL:
-		return "MySQL"
-	default:
-		return "Redis"
-	}
+func (k Kind) Title() string { return k.scheme().title }
+
+// scheme returns the scheme of a kind of store. It returns that of Redis for the kind "",
+// which several servers together have.
+func (k Kind) scheme() scheme {
+	all := schemes()
+	return all[max(0, slices.IndexFunc(all, func(s scheme) bool { return s.kind == k }))]
 }
 
-// scheme has the names that may stand before the :// of the URLs of one kind of store.
+// scheme has the names that may stand before the :// of the URLs of one kind of store, and
+// what else is the same for all stores of that kind.
 type scheme struct {
-	names  []string
 	kind   Kind
+	title  string
+	server string // the title with an article, as whatAnswers returns it
+	port   string // of a host without a port
+	names  []string
 	usage  string // for messages
-	target func(Request) (*Target, error)
+	parse  func(Request) (settings, error)
 }
 
 // schemes returns the accepted schemes. Redis comes first, because messages name it first.
 func schemes() []scheme {
 	return []scheme{
-		{redisurl.Schemes(), Redis, "redis://, rediss://, redis+cluster://, redis+sentinel:// or unix:// for Redis (also valkey)", redisTarget},
-		{[]string{"etcd", "etcds"}, Etcd, "etcd:// or etcds:// for etcd", etcdTarget},
-		{[]string{"zk", "zks"}, ZooKeeper, "zk:// or zks:// for ZooKeeper", zooKeeperTarget},
-		{[]string{"postgres", "postgresql"}, Postgres, "postgres:// for PostgreSQL", postgresTarget},
-		{[]string{"mysql"}, MySQL, "mysql:// for MySQL and MariaDB", mysqlTarget},
+		{
+			Redis, "Redis", aRedis, "6379", redisurl.Schemes(),
+			"redis://, rediss://, redis+cluster://, redis+sentinel:// or unix:// for Redis (also valkey)", asSettings(parseRedis),
+		},
+		{Etcd, "etcd", anEtcd, "2379", []string{"etcd", "etcds"}, "etcd:// or etcds:// for etcd", asSettings(parseEtcd)},
+		{ZooKeeper, "ZooKeeper", aZooKeeper, "2181", []string{"zk", "zks"}, "zk:// or zks:// for ZooKeeper", asSettings(parseZooKeeper)},
+		{Postgres, "PostgreSQL", aPostgres, "5432", []string{"postgres", "postgresql"}, "postgres:// for PostgreSQL", asSettings(parsePostgres)},
+		{MySQL, "MySQL", aMySQL, "3306", []string{"mysql"}, "mysql:// for MySQL and MariaDB", asSettings(parseMySQL)},
 	}
 }
 
-// Kinds returns all kinds of stores.
-func Kinds() []Kind {
-	var all []Kind
-	for _, s := range schemes() {
-		all = append(all, s.kind)
-	}
-	return all
+// asSettings returns parse with the result that a scheme needs.
+func asSettings[S settings](parse func(Request) (S, error)) func(Request) (settings, error) {
+	return func(r Request) (settings, error) { return parse(r) }
 }
 
 // Schemes returns all names that may stand before the :// of a URL.
@@ -115,29 +112,22 @@ func Complete(address string) string {
 }
 
 func schemeOf(address string) (scheme, error) {
-	all := schemes()
-	name, _, ok := strings.Cut(address, "://")
-	if !ok {
-		return scheme{}, errors.New("is neither a URL nor HOST:PORT; " + usage(all))
-	}
-	for _, s := range all {
-		if slices.Contains(s.names, strings.ToLower(name)) {
+	name, _, isURL := strings.Cut(address, "://")
+	var usages []string
+	for _, s := range schemes() {
+		if isURL && slices.Contains(s.names, strings.ToLower(name)) {
 			return s, nil
 		}
+		usages = append(usages, s.usage)
 	}
-	if strings.ContainsAny(name, ":/?#@%") || len(name) > len("valkeys+sentinel") {
-		return scheme{}, errors.New("is a URL without a scheme; " + usage(all)) // name may be a password
+	use := "use " + strings.Join(usages, ", ")
+	switch {
+	case !isURL:
+		return scheme{}, errors.New("is neither a URL nor HOST:PORT; " + use)
+	case strings.ContainsAny(name, ":/?#@%"), len(name) > len("valkeys+sentinel"): // name may be a password
+		return scheme{}, errors.New("is a URL without a scheme; " + use)
 	}
-	return scheme{}, fmt.Errorf("is a URL with the unknown scheme %q; %s", name, usage(all))
-}
-
-// usage returns a text with the accepted URLs.
-func usage(of []scheme) string {
-	var each []string
-	for _, s := range of {
-		each = append(each, s.usage)
-	}
-	return "use " + strings.Join(each, ", ")
+	return scheme{}, fmt.Errorf("is a URL with the unknown scheme %q; %s", name, use)
 }
 
 // Request names a store, and has the settings for its locks.
@@ -146,47 +136,43 @@ type Request struct {
 	TTL    time.Duration      // of the locks; stores with one lease for a whole client need it
 	Redis  *redishold.Options // for a Redis; nil means the defaults
 	Logger *slog.Logger       // nil is silent
+
+	Answers *Answers // of earlier attempts to open the store; nil if there are none
+}
+
+// settings are those of one store, before anything was sent to it.
+type settings interface {
+	backend() driver.Backend // has no client: only its Info can be used
+	open(ctx context.Context) (*Store, error)
 }
 
 // Target is a store that a Request names, before anything was sent to it.
 type Target struct {
 	Kind Kind
+	settings
 
-	shape func() driver.Backend // a backend without a client, for Info and Resizes
-	open  func(ctx context.Context) (*Store, error)
-
-	scheme, addr string // of its URL, and its first address; "" for one without
-	asked        time.Time
-	meant        string // the explanation that was found then
+	url     string
+	answers *Answers
 }
 
 // Info describes the store, and does no I/O.
-func (t *Target) Info() driver.Info { return t.shape().Info() }
-
-// Resizes reports whether the number of permits of a semaphore can be changed. It does no
-// I/O.
-func (t *Target) Resizes() bool {
-	_, ok := t.shape().(driver.Resizer)
-	return ok
-}
+func (t *Target) Info() driver.Info { return t.backend().Info() }
 
 // Parse returns the store that r names, or an error if its URL or its certificates cannot be
 // used. It reads files, and does no other I/O. No error has a password in it.
 func Parse(r Request) (*Target, error) {
-	if r.Access.URL == "" && r.Access.Imported != nil {
-		return redisTarget(r)
-	}
 	s, err := schemeOf(r.Access.URL)
+	if r.Access.URL == "" && r.Access.Imported != nil {
+		s, err = Redis.scheme(), nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	t, err := s.target(r)
+	settings, err := s.parse(r)
 	if err != nil {
 		return nil, err
 	}
-	t.Kind = s.kind
-	t.scheme, t.addr = strings.ToLower(strings.SplitN(r.Access.URL, "://", 2)[0]), firstAddr(s.kind, r.Access.URL)
-	return t, nil
+	return &Target{Kind: s.kind, settings: settings, url: r.Access.URL, answers: cmp.Or(r.Answers, &Answers{})}, nil
 }
 
 // Open connects, and returns when the store has answered. An error is driver.ErrNotExecuted
@@ -210,10 +196,9 @@ type Store struct {
 	// Ask asks the servers what endangers locks; nil for a Redis, which doctor examines.
 	Ask examine.Ask
 
-	where   string // the servers, for people
-	ping    func(ctx context.Context) (version string, err error)
-	trouble func(ctx context.Context) error // why no lock can be taken; nil if nothing is wrong
-	close   func()
+	where string                                   // the servers, for people
+	state func(ctx context.Context) (state, error) // asks the servers; nil if no single one can answer for all
+	close func()
 }
 
 // Several returns the store for a backend b of several servers. It has no Trouble and no
@@ -222,8 +207,21 @@ func Several(b driver.Backend, shut func()) *Store {
 	return &Store{Backend: b, close: shut}
 }
 
-// Ping asks the store for its version, which is one round trip.
-func (s *Store) Ping(ctx context.Context) (version string, err error) { return s.ping(ctx) }
+// ready returns s when it has answered within limit, and has created its table if create is
+// true. Otherwise it closes s.
+func (s *Store) ready(ctx context.Context, limit time.Duration, create bool) (*Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := s.Ping(ctx)
+	if err == nil && create {
+		err = s.Backend.(interface{ CreateTable(context.Context) error }).CreateTable(ctx)
+	}
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
 
 // closeLimit is how long Close waits for a store that does not answer.
 const closeLimit = time.Second
@@ -236,19 +234,8 @@ func (s *Store) Close() {
 		defer close(closed)
 		s.close()
 	}()
-	timer := time.NewTimer(closeLimit)
-	defer timer.Stop()
 	select {
 	case <-closed:
-	case <-timer.C:
+	case <-time.After(closeLimit):
 	}
-}
-
-// dialTimeout is how long a server that is not Redis may take to answer the first time.
-const dialTimeout = 5 * time.Second
-
-// dialLimit returns how long a server may take to answer the first time: the time of the
-// configuration, else the time in the URL, else dialTimeout.
-func dialLimit(a access.Access, inURL time.Duration) time.Duration {
-	return cmp.Or(a.DialTimeout, inURL, dialTimeout)
 }

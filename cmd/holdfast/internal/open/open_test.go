@@ -53,8 +53,8 @@ func TestKindOf(t *testing.T) {
 // Every scheme leads to a store of its kind, which is described before anything is sent.
 func TestEverySchemeIsDescribed(t *testing.T) {
 	names := map[Kind]string{Redis: "redis", Etcd: "etcd", ZooKeeper: "ZooKeeper", Postgres: "postgresql", MySQL: "mysql"}
-	if len(names) != len(Kinds()) {
-		t.Errorf("got %d kinds, want %d", len(Kinds()), len(names))
+	if len(names) != len(schemes()) {
+		t.Errorf("got %d kinds, want %d", len(schemes()), len(names))
 	}
 	for _, s := range Schemes() {
 		target, err := Parse(at(s + "://nowhere.invalid/d"))
@@ -68,11 +68,8 @@ func TestEverySchemeIsDescribed(t *testing.T) {
 		if got := target.Info().Name; got != names[target.Kind] || target.Kind.Title() == "" {
 			t.Errorf("%s: got a store called %q, want %q", s, got, names[target.Kind])
 		}
-		if _, ok := target.shape().(admin.Source); !ok && target.Kind != Redis { // Redis: what is opened is one
+		if _, ok := target.backend().(admin.Source); !ok && target.Kind != Redis { // Redis: what is opened is one
 			t.Errorf("%s does not say what is locked", s)
-		}
-		if target.Resizes() != (target.Kind == Redis) {
-			t.Errorf("%s: got that sizes can be changed: %v", s, target.Resizes())
 		}
 	}
 	target, err := Parse(Request{Access: access.Access{URL: "etcd://h"}, TTL: 1500 * time.Millisecond})
@@ -155,15 +152,15 @@ func TestRedacted(t *testing.T) {
 }
 
 func TestZooKeeperOptions(t *testing.T) {
-	z, err := zooKeeperOf(at("zk://app:s3%2Fcret@h1,[::1]:9/ops/locks/?dial_timeout=3s"))
+	z, err := parseZooKeeper(at("zk://app:s3%2Fcret@h1,[::1]:9/ops/locks/?dial_timeout=3s"))
 	if err != nil || !slices.Equal(z.servers, []string{"h1:2181", "[::1]:9"}) || z.limit != 3*time.Second || z.tls != nil || z.options.Dial != nil ||
 		z.options.Root != "/ops/locks" || !slices.Equal(z.options.Auth, []zkhold.Credentials{{Scheme: "digest", Auth: "app:s3/cret"}}) {
 		t.Errorf("got %+v with %+v, error %v", z, z.options, err)
 	}
-	if z, err = zooKeeperOf(at("zks://h")); err != nil || z.tls == nil || z.tls.InsecureSkipVerify || z.options.Dial == nil || z.options.Auth != nil {
+	if z, err = parseZooKeeper(at("zks://h")); err != nil || z.tls == nil || z.tls.InsecureSkipVerify || z.options.Dial == nil || z.options.Auth != nil {
 		t.Errorf("zks: got %+v, error %v, want TLS that verifies", z, err)
 	}
-	if _, err = zooKeeperOf(Request{Access: access.Access{URL: "zk://h", Insecure: true}}); err == nil || !strings.Contains(err.Error(), "use zks") {
+	if _, err = parseZooKeeper(Request{Access: access.Access{URL: "zk://h", Insecure: true}}); err == nil || !strings.Contains(err.Error(), "use zks") {
 		t.Errorf("got %v, want that certificates are for zks", err)
 	}
 }
@@ -178,39 +175,41 @@ func TestZooKeeperVersion(t *testing.T) {
 			_, _ = io.ReadFull(conn, make([]byte, 4))
 			_, _ = io.WriteString(conn, said)
 		})
-		z, err := zooKeeperOf(at("zk://" + addr))
+		z, err := parseZooKeeper(at("zk://" + addr))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := z.version(t.Context()); got != want || err != nil {
-			t.Errorf("got version %q, %v, want %q", got, err, want)
+		if got, err := z.state(t.Context()); got.version != want || err != nil {
+			t.Errorf("got version %q, %v, want %q", got.version, err, want)
 		}
 	}
 }
 
 func TestEtcdConfig(t *testing.T) {
-	c, where, err := etcdConfig(at("etcd://app:s3%2Fcret@h1,[::1]:9?dial_timeout=3s"))
+	e, err := parseEtcd(at("etcd://app:s3%2Fcret@h1,[::1]:9?dial_timeout=3s"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(c.Endpoints, " "); got != "http://h1:2379 http://[::1]:9" || where != "h1:2379, [::1]:9" {
-		t.Errorf("got %s at %s", got, where)
+	c := e.config
+	if got := strings.Join(c.Endpoints, " "); got != "http://h1:2379 http://[::1]:9" || e.where != "h1:2379, [::1]:9" {
+		t.Errorf("got %s at %s", got, e.where)
 	}
 	if c.Username != "app" || c.Password != "s3/cret" || c.DialTimeout != 3*time.Second || c.TLS != nil {
 		t.Errorf("got %s, a password of %d bytes, %v, TLS %v", c.Username, len(c.Password), c.DialTimeout, c.TLS != nil)
 	}
 	r := at("etcds://h1:1")
 	r.Access.Username, r.Access.Password, r.Access.ServerName, r.Access.DialTimeout = "u", "p", "name", time.Second
-	if c, _, err = etcdConfig(r); err != nil {
+	if e, err = parseEtcd(r); err != nil {
 		t.Fatal(err)
 	}
+	c = e.config
 	if c.Endpoints[0] != "https://h1:1" || c.Username != "u" || c.Password != "p" || c.TLS.ServerName != "name" || c.DialTimeout != time.Second {
 		t.Errorf("got %v, %s, %v, want what the flags say", c.Endpoints, c.Username, c.TLS)
 	}
-	if c, _, err = etcdConfig(at("etcds://h")); err != nil || c.TLS == nil || c.TLS.InsecureSkipVerify {
-		t.Errorf("got %v, %v, want TLS that verifies", c.TLS, err)
+	if e, err = parseEtcd(at("etcds://h")); err != nil || e.config.TLS == nil || e.config.TLS.InsecureSkipVerify {
+		t.Errorf("got %v, %v, want TLS that verifies", e.config.TLS, err)
 	}
-	if _, _, err = etcdConfig(Request{Access: access.Access{URL: "etcd://h", Insecure: true}}); err == nil || !strings.Contains(err.Error(), "use etcds") {
+	if _, err = parseEtcd(Request{Access: access.Access{URL: "etcd://h", Insecure: true}}); err == nil || !strings.Contains(err.Error(), "use etcds") {
 		t.Errorf("got %v, want that certificates are for etcds", err)
 	}
 }
@@ -224,8 +223,9 @@ func TestPostgresConfig(t *testing.T) {
 	if c.User != "app" || c.Password != "s3/cret" || c.Host != "h1" || c.Port != 1 || c.Database != "d" || c.TLSConfig != nil || c.ConnectTimeout != 7*time.Second {
 		t.Errorf("got %s@%s:%d/%s, %v", c.User, c.Host, c.Port, c.Database, c.ConnectTimeout)
 	}
-	if p.where != "h1:1, h2:5432" || p.options.Table != "ops.locks" || !p.create || c.RuntimeParams["application_name"] != "holdfast" {
-		t.Errorf("got %s, table %s, %v, %v", p.where, p.options.Table, p.create, c.RuntimeParams)
+	where := postgresHosts(c)
+	if where != "h1:1, h2:5432" || p.options.Table != "ops.locks" || !p.create || c.RuntimeParams["application_name"] != "holdfast" {
+		t.Errorf("got %s, table %s, %v, %v", where, p.options.Table, p.create, c.RuntimeParams)
 	}
 	for _, ours := range []string{"table", "create", "listen"} {
 		if _, sent := c.RuntimeParams[ours]; sent {

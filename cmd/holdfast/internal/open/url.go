@@ -1,8 +1,8 @@
 package open
 
 import (
+	"cmp"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -10,124 +10,139 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
-// address has the parts of the URL of a store that is not Redis. The scheme is known. Errors
-// name the store by its Kind.
+// address has the parts of the URL of a store that is not Redis. The scheme is known. Its
+// methods return zero values for what is wrong; err is the first error that cut or a method
+// found. Errors name the store by its Kind.
 type address struct {
+	access             access.Access
 	kind               Kind
 	scheme             string
 	hosts              string // with commas between
 	path               string
-	username, password string
+	username, password string // of access, else of the URL
 	query              url.Values
-	raw                redisurl.Parts
+	err                error
 }
 
-// cut splits a URL into its parts. known has the parameters that the URL may have, or is nil
-// if it may have any. Each may be given once.
-func cut(kind Kind, raw string, known ...string) (address, error) {
-	u, hosts, err := redisurl.Parse(raw)
-	if err != nil {
-		return address{}, fmt.Errorf("%s %w", kind, errNotURL) // err is about Redis, and u.Parse's own repeats the password
+// cut splits the URL of a store into its parts. known has the parameters that the URL may
+// have, or is nil if it may have any. Each may be given once.
+func cut(kind Kind, a access.Access, known ...string) *address {
+	u, hosts, err := redisurl.Parse(a.URL)
+	var query url.Values
+	if err == nil {
+		query, err = redisurl.Query(u.RawQuery)
 	}
-	query, err := redisurl.Query(u.RawQuery)
-	if err != nil {
-		return address{}, fmt.Errorf("%s %w", kind, errNotURL)
+	if err != nil { // err is about Redis, and that of url.Parse repeats the password
+		return &address{err: fmt.Errorf("%s URL cannot be taken apart: a /, ?, #, @ or %% in a user name or password must be written as %%2F, %%3F, %%23, %%40 or %%25, and an IPv6 address in brackets", kind)}
+	}
+	password, _ := u.User.Password()
+	c := &address{
+		access: a, kind: kind, scheme: u.Scheme, hosts: hosts, path: u.Path, query: query,
+		username: cmp.Or(a.Username, u.User.Username()), password: cmp.Or(a.Password, password),
 	}
 	for name, values := range query {
 		switch {
 		case known != nil && !slices.Contains(known, name):
-			return address{}, fmt.Errorf("%s URL has the unknown parameter %q (known here: %s)", kind, name, strings.Join(known, ", "))
+			c.wrong("has the unknown parameter %q (known here: %s)", name, strings.Join(known, ", "))
 		case len(values) > 1:
-			return address{}, fmt.Errorf("%s URL has the parameter %q more than once", kind, name)
+			c.wrong("has the parameter %q more than once", name)
 		}
 	}
-	a := address{kind: kind, scheme: u.Scheme, hosts: hosts, path: u.Path, username: u.User.Username(), query: query}
-	a.raw, _ = redisurl.Cut(raw)
-	a.password, _ = u.User.Password()
-	return a, nil
+	return c
 }
 
-var errNotURL = errors.New("URL cannot be taken apart: a /, ?, #, @ or % in a user name or password must be written as %2F, %3F, %23, %40 or %25, and an IPv6 address in brackets")
+// wrong records that the URL is wrong, unless an error was found before.
+func (a *address) wrong(format string, args ...any) {
+	a.fail(fmt.Errorf(string(a.kind)+" URL "+format, args...))
+}
+
+// fail records err, unless it is nil or another error was found before.
+func (a *address) fail(err error) { a.err = cmp.Or(a.err, err) }
 
 // addrs returns the hosts, each with its port.
-func (a address) addrs(port string) ([]string, error) {
+func (a *address) addrs() []string {
+	port := a.kind.scheme().port
 	if a.hosts == "" {
-		return nil, fmt.Errorf("%s URL names no host: write %s://host:%s", a.kind, a.scheme, port)
+		a.wrong("names no host: write %s://host:%s", a.kind, port)
+		return nil
 	}
 	var all []string
 	for entry := range strings.SplitSeq(a.hosts, ",") {
 		addr, err := redisurl.HostPort(entry, port)
 		if err != nil {
-			return nil, fmt.Errorf("%s URL: %w", a.kind, err)
+			a.fail(fmt.Errorf("%s URL: %w", a.kind, err))
 		}
 		all = append(all, addr)
 	}
-	return all, nil
+	return all
 }
 
-// duration returns the value of a parameter, 0 if there is none.
-func (a address) duration(name string) (time.Duration, error) {
-	if !a.query.Has(name) {
-		return 0, nil
+// login returns the user and the password, for a store that needs both or neither.
+func (a *address) login() (user, password string) {
+	if (a.username == "") != (a.password == "") {
+		a.fail(fmt.Errorf("%s wants a user and a password, or neither: certificates say who somebody is without them", a.kind))
 	}
-	d, err := time.ParseDuration(a.query.Get(name))
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("%s URL has a %q that is no duration such as 2s", a.kind, name)
-	}
-	return d, nil
+	return a.username, a.password
 }
 
-// yes returns the value of a parameter that is true or false. It returns false if there is no
+// dialTimeout is how long a server that is not Redis may take to answer the first time.
+const dialTimeout = 5 * time.Second
+
+// dialLimit returns how long a server may take to answer the first time: the time of the
+// configuration, else the time in the URL, else dialTimeout.
+func (a *address) dialLimit() time.Duration {
+	inURL, err := time.ParseDuration(a.query.Get("dial_timeout"))
+	if a.query.Has("dial_timeout") && (err != nil || inURL <= 0) {
+		a.wrong(`has a "dial_timeout" that is no duration such as 2s`)
+	}
+	return cmp.Or(a.access.DialTimeout, inURL, dialTimeout)
+}
+
+// create returns the value of the parameter create, which says whether to create the table.
+func (a *address) create() bool {
+	is, err := strconv.ParseBool(a.query.Get("create"))
+	if a.query.Has("create") && err != nil {
+		a.wrong(`has a "create" that is neither true nor false`)
+	}
+	return is
+}
+
+// choice returns the value of a parameter that is one of values. It returns "" if there is no
 // such parameter.
-func (a address) yes(name string) (bool, error) {
-	if !a.query.Has(name) {
-		return false, nil
+func (a *address) choice(name string, values ...string) string {
+	value := a.query.Get(name)
+	if a.query.Has(name) && !slices.Contains(values, value) {
+		a.wrong("has a %q that is neither %s", name, strings.Join(values, " nor "))
 	}
-	is, err := strconv.ParseBool(a.query.Get(name))
-	if err != nil {
-		return false, fmt.Errorf("%s URL has a %q that is neither true nor false", a.kind, name)
-	}
-	return is, nil
+	return value
 }
 
-// shedLock reports whether the parameter layout names the table of ShedLock.
-func (a address) shedLock() (bool, error) {
-	layout := a.query.Get("layout")
-	if a.query.Has("layout") && layout != layoutLease && layout != layoutShedLock {
-		return false, fmt.Errorf("%s URL has a \"layout\" that is neither %s nor %s", a.kind, layoutLease, layoutShedLock)
-	}
-	return layout == layoutShedLock, nil
-}
-
-// layoutName returns the value of the parameter layout.
-func layoutName(shed bool) string {
-	if shed {
-		return layoutShedLock
-	}
-	return layoutLease
-}
-
-// Values of the parameter layout.
+// Values of the parameter layout, which names the kind of table.
 const (
 	layoutLease    = "lease"
 	layoutShedLock = "shedlock"
 )
 
+func (a *address) layout() string {
+	return cmp.Or(a.choice("layout", layoutLease, layoutShedLock), layoutLease)
+}
+
 // tls returns the settings of TLS. It returns nil for a scheme without TLS; the schemes with
 // TLS end with an s.
-func (a address) tls(r Request) (*tls.Config, error) {
-	config, err := r.Access.TLS()
+func (a *address) tls() *tls.Config {
+	config, err := a.access.TLS()
 	wanted := strings.HasSuffix(a.scheme, "s")
 	switch {
 	case err != nil:
-		return nil, err
+		a.fail(err)
 	case wanted && config == nil:
-		return &tls.Config{MinVersion: tls.VersionTLS12}, nil
+		return &tls.Config{MinVersion: tls.VersionTLS12}
 	case !wanted && config != nil:
-		return nil, fmt.Errorf("there are settings for TLS, but the URL asks for no TLS: use %ss instead of %s", a.scheme, a.scheme)
+		a.fail(fmt.Errorf("there are settings for TLS, but the URL asks for no TLS: use %ss instead of %s", a.scheme, a.scheme))
 	}
-	return config, nil
+	return config
 }

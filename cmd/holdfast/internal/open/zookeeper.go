@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -16,25 +15,6 @@ import (
 	"github.com/holdfast-go/holdfast/zkhold"
 )
 
-// zooKeeperTarget returns the Target of a ZooKeeper:
-// zk://[user:password@]host[:port],host[:port],...[/path], or zks with TLS. The names of
-// locks are below the path. The parameter is dial_timeout.
-func zooKeeperTarget(r Request) (*Target, error) {
-	z, err := zooKeeperOf(r)
-	if err != nil {
-		return nil, err
-	}
-	shape := func() driver.Backend { return zkhold.New(z.servers, z.options) }
-	return &Target{shape: shape, open: func(ctx context.Context) (*Store, error) {
-		if _, err := z.version(ctx); err != nil {
-			return nil, err
-		}
-		backend := zkhold.New(z.servers, z.options)
-		ask := examine.ZooKeeper(z.servers, z.words)
-		return &Store{Kind: ZooKeeper, Backend: backend, Ask: ask, where: strings.Join(z.servers, ", "), trouble: zooKeeperTrouble(z), close: backend.Close, ping: z.version}, nil
-	}}, nil
-}
-
 // zooKeeper has the servers of an ensemble, and how to reach them.
 type zooKeeper struct {
 	servers []string
@@ -43,29 +23,16 @@ type zooKeeper struct {
 	tls     *tls.Config
 }
 
-func zooKeeperOf(r Request) (*zooKeeper, error) {
-	a, err := cut(ZooKeeper, r.Access.URL, "dial_timeout")
-	if err != nil {
-		return nil, err
+// parseZooKeeper reads zk://[user:password@]host[:port],host[:port],...[/path], or zks with
+// TLS. The names of locks are below the path. The parameter is dial_timeout.
+func parseZooKeeper(r Request) (*zooKeeper, error) {
+	a := cut(ZooKeeper, r.Access, "dial_timeout")
+	z := &zooKeeper{
+		servers: a.addrs(), limit: a.dialLimit(), tls: a.tls(),
+		options: &zkhold.Options{TTL: r.TTL, Root: strings.TrimSuffix(a.path, "/")},
 	}
-	z := &zooKeeper{options: &zkhold.Options{TTL: r.TTL, Root: strings.TrimSuffix(a.path, "/")}}
-	if z.servers, err = a.addrs("2181"); err != nil {
-		return nil, err
-	}
-	inURL, err := a.duration("dial_timeout")
-	if err != nil {
-		return nil, err
-	}
-	z.limit = dialLimit(r.Access, inURL)
-	user, password := cmp.Or(r.Access.Username, a.username), cmp.Or(r.Access.Password, a.password)
-	switch {
-	case (user == "") != (password == ""):
-		return nil, errors.New("zookeeper wants a user and a password, or neither")
-	case user != "":
+	if user, password := a.login(); user != "" {
 		z.options.Auth = []zkhold.Credentials{{Scheme: "digest", Auth: user + ":" + password}}
-	}
-	if z.tls, err = a.tls(r); err != nil {
-		return nil, err
 	}
 	if z.tls != nil {
 		z.options.Dial = func(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -74,7 +41,18 @@ func zooKeeperOf(r Request) (*zooKeeper, error) {
 			return z.dial(ctx, network, address)
 		}
 	}
-	return z, nil
+	return z, a.err
+}
+
+func (z *zooKeeper) backend() driver.Backend { return zkhold.New(z.servers, z.options) }
+
+func (z *zooKeeper) open(ctx context.Context) (*Store, error) {
+	backend := zkhold.New(z.servers, z.options)
+	s := &Store{
+		Kind: ZooKeeper, Backend: backend, Ask: examine.ZooKeeper(z.servers, z.words),
+		where: strings.Join(z.servers, ", "), state: z.state, close: backend.Close,
+	}
+	return s.ready(ctx, z.limit, false)
 }
 
 func (z *zooKeeper) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -84,33 +62,22 @@ func (z *zooKeeper) dial(ctx context.Context, network, address string) (net.Conn
 	return (&tls.Dialer{Config: z.tls}).DialContext(ctx, network, address)
 }
 
-// version asks the servers for their version, and returns that of the first that answers.
-func (z *zooKeeper) version(ctx context.Context) (string, error) {
-	limited, cancel := context.WithTimeout(ctx, z.limit)
+// state asks the servers with the command srvr. The version is "unknown" if a server does not
+// allow it. A server without a majority reports that it does not serve requests.
+func (z *zooKeeper) state(ctx context.Context) (state, error) {
+	ctx, cancel := context.WithTimeout(ctx, z.limit)
 	defer cancel()
-	version, err := anyVersion(limited, z.servers, z.ask)
-	if err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("no answer in time: %w", err)
+	return anyState(ctx, z.servers, func(ctx context.Context, server string) (state, error) {
+		said, err := z.words(ctx, server, "srvr")
+		now := state{version: "unknown"}
+		if version, ok := strings.CutPrefix(said, "Zookeeper version: "); ok {
+			now.version, _, _ = strings.Cut(version, "-") // the revision of its source follows
 		}
-		return "", unreachable(ZooKeeper, strings.Join(z.servers, ", "), err)
-	}
-	return version, nil
-}
-
-// ask returns the version of a server. It is "unknown" for a server that does not allow the
-// command srvr.
-func (z *zooKeeper) ask(ctx context.Context, server string) (string, error) {
-	said, err := z.words(ctx, server, "srvr")
-	if err != nil {
-		return "", err
-	}
-	if version, ok := strings.CutPrefix(said, "Zookeeper version: "); ok {
-		version, _, _ = strings.Cut(version, "\n")
-		version, _, _ = strings.Cut(version, "-")
-		return strings.TrimSpace(version), nil
-	}
-	return "unknown", nil
+		if strings.Contains(said, "not currently serving requests") {
+			now.trouble = errNoMajority
+		}
+		return now, err
+	})
 }
 
 // words sends a command of four letters, and returns the answer of the server.

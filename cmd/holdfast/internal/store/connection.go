@@ -42,6 +42,7 @@ type Connection struct {
 	Imported   *importconf.Settings // from the file of a Java program
 	importedAt string               // where the configuration names it
 
+	answers      open.Answers      // of the store, in earlier attempts to open it
 	sources      map[string]string // by flag that was not given: where its value comes from
 	passwordFrom string            // where the password comes from; "" if there is none
 }

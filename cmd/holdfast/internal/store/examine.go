@@ -10,28 +10,25 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// Examine returns the report about what endangers the locks of s. The parameter keys is how
-// many keys of a Redis it reads to find locks without an end; 0 reads none.
-func (o *Connection) Examine(ctx context.Context, s *Store, how examine.Options, keys int, env output.Environment) (*doctor.Report, error) {
+// Examine returns the report about what endangers the locks of s. The parameter how has the
+// TTL, the Margin, the Name and the Keys.
+func (o *Connection) Examine(ctx context.Context, s *Store, how doctor.Options, env output.Environment) (*doctor.Report, error) {
 	if s.Redis == nil {
-		return examine.Store(ctx, s.Backend, s.Ask, how)
+		return examine.Store(ctx, s.Backend, s.Ask, &how)
 	}
 	locks, err := o.redisOptions(nil)
 	if err != nil {
 		return nil, err
 	}
-	options := &doctor.Options{TTL: how.TTL, Margin: how.Margin, Redis: *locks, Name: how.Name, Keys: keys}
-	if keys == 0 {
-		options.Keys = -1
-	}
+	how.Redis = *locks
 	sentinels, err := o.sentinels(env)
 	if err != nil {
 		return nil, err
 	}
 	if sentinels != nil {
-		options.Sentinels, options.Master = sentinels, sentinels.Master()
+		how.Sentinels, how.Master = sentinels, sentinels.Master()
 	}
-	return doctor.Examine(ctx, s.Redis, options)
+	return doctor.Examine(ctx, s.Redis, &how)
 }
 
 // sentinels returns the Sentinels that the URL or the configuration names, or nil if there

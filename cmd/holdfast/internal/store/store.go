@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
+	"github.com/holdfast-go/holdfast/internal/rows"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -51,7 +52,7 @@ func (o *Connection) Open(ctx context.Context, r Request, env output.Environment
 	if err != nil {
 		return nil, err
 	}
-	target, err := open.Parse(open.Request{Access: a, TTL: r.TTL, Redis: locks, Logger: r.Logger})
+	target, err := open.Parse(open.Request{Access: a, TTL: r.TTL, Redis: locks, Logger: r.Logger, Answers: &o.answers})
 	if err != nil {
 		return nil, output.UsageError("%s: %w", source, err)
 	}
@@ -149,9 +150,9 @@ func Failure(kind open.Kind, err error) error {
 	switch {
 	case kind == "" || kind == open.Redis || !errors.Is(err, driver.ErrRefused) || errors.As(err, &own):
 		return err
-	case open.Unfit(err): // this program refuses it, not the server
+	case errors.As(err, new(*rows.UnfitError)): // this program refuses it, not the server
 		return &output.ExitError{Code: output.ExitUsage, Err: err}
-	case open.NoTable(err):
+	case errors.Is(err, rows.ErrNoTable):
 		err = fmt.Errorf("%w\n  or have holdfast make it, once: add create=true to the parameters of the URL", err)
 	}
 	return &output.ExitError{Code: output.ExitRefused, Err: err}

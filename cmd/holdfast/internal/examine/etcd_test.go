@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
 // fakeEtcd is a cluster: its members, and which of them answers at a URL.
@@ -78,7 +80,7 @@ func TestEtcdMembers(t *testing.T) {
 				f := threeMembers()
 				test.change(f)
 				began := time.Now()
-				facts, err := Etcd(f)(t.Context(), Options{})
+				facts, err := Etcd(f)(t.Context(), &doctor.Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
