@@ -20,59 +20,6 @@ const (
 	readsAtOnce = 100 // keys whose leases one request asks for: a server takes 128
 )
 
-var (
-	_ ordered.AdminStore = (*store)(nil)
-	_ admin.Source       = (*Backend)(nil)
-)
-
-// List yields the locks of this package and of other programs. It reads the keys that begin
-// with f.NamePrefix. It reads a value only if the key looks like that of a lock. f.Counters
-// has no effect.
-func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
-	return b.engine.List(ctx, f)
-}
-
-// Get returns the Records of names, with one request for each name and one for each
-// lease. Keys of other programs are holders and waiters, too; their owners consist of the
-// lease and the create revision. Hold.Remaining is rounded up to seconds. Hold.HeldFor is
-// 0, because it is unknown. Readers with the same caller as the writer are missing until
-// the writer has left; then they are one hold, whose owner is that of the writer with
-// ".readers". Record.Listeners is -1.
-func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
-	return b.engine.Get(ctx, names...)
-}
-
-// Describe returns the Record of name, as Get does, and the keys of the lock.
-// Detail.Token is 0; the holds have tokens.
-func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
-	return b.engine.Describe(ctx, name)
-}
-
-// ForceUnlock deletes the key of exactly the hold h. It writes the reason to a key below
-// "holdfast.forced/", for which the user needs the permission to write. That key stays
-// for a minute, or for the TTL of the holder's lease if that is longer. The holder is
-// notified at once if it listens, see Notify, otherwise at its next renewal. Programs
-// without this package only see that the key was deleted.
-func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
-	return b.engine.ForceUnlock(ctx, name, h, reason)
-}
-
-// ForceReasons returns the reasons given to ForceUnlock. It returns "" for a hold whose
-// reason etcd has not, or not any more: see ForceUnlock.
-func (b *Backend) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
-	return b.engine.ForceReasons(ctx, ended)
-}
-
-// AppendLog returns errors.ErrUnsupported: there is no event log.
-func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admin.Entry) error {
-	return b.engine.AppendLog(ctx, by, entries)
-}
-
-// ReadLog returns errors.ErrUnsupported, like AppendLog.
-func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry, error) {
-	return b.engine.ReadLog(ctx, f)
-}
-
 // Names reads the keys in their order. It does not read their values, which may be large. Only
 // keys that begin with a name and a slash may be between two keys of that name. So Names has
 // yielded the name of a key before only if the previous key begins with that name and a slash,

@@ -43,14 +43,32 @@
 //
 // The server must be 3.5.23 or newer, of 3.6 at least 3.6.5. Older servers may report
 // that they extended a lease although it was revoked.
+//
+// # For operators
+//
+// A list contains the locks of this package and of other programs. It reads the keys that begin
+// with admin.Filter.NamePrefix, and a value only if its key looks like that of a lock.
+// admin.Filter.Counters has no effect. Get makes one request for each name and one for each
+// lease. Keys of other programs are holders and waiters, too; their owners consist of the lease
+// and the create revision. Hold.Remaining is rounded up to seconds. Hold.HeldFor is 0, because
+// it is unknown. Readers with the same caller as the writer are missing until the writer has
+// left; then they are one hold, whose owner is that of the writer with ".readers".
+// Record.Listeners is -1. Describe also returns the keys of the lock; Detail.Token is 0, but the
+// holds have tokens.
+//
+// ForceUnlock deletes the key of exactly one hold. It writes the reason to a key below
+// "holdfast.forced/", for which the user needs the permission to write. That key stays for a
+// minute, or for the TTL of the holder's lease if that is longer; after that ForceReasons
+// returns "" for the hold. The holder is notified at once if it listens, otherwise at its next
+// renewal. Programs without this package only see that the key was deleted.
 package etcdhold
 
 import (
-	"context"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
@@ -70,17 +88,45 @@ type Options struct {
 	TTL time.Duration
 }
 
+// engine is embedded for its methods.
+type engine = ordered.Engine
+
 // Backend is a store of locks in etcd. It implements driver.Backend, driver.Notifier,
 // driver.Drainer and admin.Source. Several goroutines may call its methods at once.
+//
+// Try creates a key for the claim, unless it has one, and grants the claim if no older key
+// excludes it. A claim that is not granted keeps its key, unless NoQueue is set. The first Try
+// asks all servers for their versions, and returns an error if one is too old. If a key of the
+// name has no lease, Try returns driver.ErrMismatch, because etcd never removes such a key.
+//
+// Renew extends the lease, with one call for all concurrent callers, and checks that the keys of
+// the claims exist, a hundred keys in each call. The result of a claim without a key is a
+// *driver.GoneError. Once in a third of the TTL Renew lists the keys of the lease, and deletes
+// those that no claim needs. Release deletes the key. If Claim.AtLeast is set, the key stays for
+// that time, with a lease of its own. Release returns a *driver.GoneError if there was no key.
+//
+// A Waiter watches the keys that its claim waits for and, in a long wait, the key of the claim.
+// When a key that the claim waits for is deleted, it reads the queue, and returns the grant if
+// the claim holds. All watches of a client share one stream, which ends with the last watch.
+// Drain waits until the watches of closed Waiters have ended.
+//
+// Notify calls hint with 0 when a renewal or a try has found that the lease has ended. It calls
+// hint with Claim.Seq of each claim of the client that a ForceUnlock of any program has ended:
+// it watches the keys below "holdfast.forced/". Without the permission to read these keys it
+// reports only the end of the lease.
+//
+// The package comment describes List, Get, Describe and ForceUnlock. There is no event log:
+// AppendLog and ReadLog return errors.ErrUnsupported.
 type Backend struct {
-	engine *ordered.Engine
-	ttl    time.Duration
+	*engine
+	ttl time.Duration
 }
 
 var (
 	_ driver.Backend  = (*Backend)(nil)
 	_ driver.Notifier = (*Backend)(nil)
 	_ driver.Drainer  = (*Backend)(nil)
+	_ admin.Source    = (*Backend)(nil)
 )
 
 // New returns a Backend over client. The caller closes client after the last use of the
@@ -118,43 +164,3 @@ func (b *Backend) Info() driver.Info {
 		MaxTokens:     ordered.MaxTokens,
 	}
 }
-
-// Try creates a key for c, unless it has one, and grants c if no older key excludes it. A
-// claim that is not granted keeps its key, unless NoQueue is set. The first Try asks all
-// servers for their versions, and returns an error if one is too old.
-//
-// If a key of the name has no lease, Try returns driver.ErrMismatch, because etcd never
-// removes such a key.
-func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
-	return b.engine.Try(ctx, c)
-}
-
-// Renew extends the lease, with one call for all concurrent callers, and checks that the keys
-// of cs exist, a hundred keys in each call. The result of a claim without a key is a
-// *driver.GoneError. Once in a third of the TTL Renew lists the keys of the lease, and
-// deletes those that no claim needs.
-func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
-	return b.engine.Renew(ctx, cs)
-}
-
-// Release deletes the key of c. If c.AtLeast is set, the key stays for that time, with a lease
-// of its own. Release returns a *driver.GoneError if c had no key.
-func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
-	return b.engine.Release(ctx, c)
-}
-
-// Waiter returns a Waiter for c. It watches the keys that c waits for and, in a long wait, the
-// key of c. When a key that c waits for is deleted, it reads the queue, and returns the grant
-// if c holds. All watches of a client share one stream, which ends with the last watch.
-func (b *Backend) Waiter(c driver.Claim) driver.Waiter { return b.engine.Waiter(c) }
-
-// Notify calls hint with 0 when a renewal or a try has found that the lease has ended. It
-// calls hint with Claim.Seq of each claim of client that a ForceUnlock of any program has
-// ended: it watches the keys below "holdfast.forced/". Without the permission to read these
-// keys it reports only the end of the lease.
-func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
-	return b.engine.Notify(ctx, client, hint)
-}
-
-// Drain waits until the watches of closed Waiters have ended.
-func (b *Backend) Drain(ctx context.Context) error { return b.engine.Drain(ctx) }

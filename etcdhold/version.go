@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/coreos/go-semver/semver"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
@@ -70,28 +69,13 @@ func (s *store) checkVersions(ctx context.Context) error {
 // newEnough reports whether a server of this version answers correctly about leases that
 // have ended.
 func newEnough(version string) bool {
-	core, _, early := strings.Cut(version, "-") // 3.6.5-rc.1 comes before 3.6.5
-	var n [3]int
-	parts := strings.Split(core, ".")
-	if len(parts) != len(n) {
+	v, err := semver.NewVersion(version)
+	if err != nil {
 		return false
 	}
-	for i, part := range parts {
-		var err error
-		if n[i], err = strconv.Atoi(part); err != nil {
-			return false
-		}
+	least := semver.Version{Major: 3, Minor: 5, Patch: 23}
+	if v.Major == 3 && v.Minor == 6 {
+		least = semver.Version{Major: 3, Minor: 6, Patch: 5}
 	}
-	if early {
-		n[2]--
-	}
-	switch {
-	case n[0] != 3:
-		return n[0] > 3
-	case n[1] == 5:
-		return n[2] >= 23
-	case n[1] == 6:
-		return n[2] >= 5
-	}
-	return n[1] > 6
+	return !v.LessThan(least)
 }

@@ -21,8 +21,6 @@ import (
 // scanPage is how many nodes a list reads at the same time.
 const scanPage = 100
 
-var _ ordered.AdminStore = (*store)(nil)
-
 // adminCall runs a call for operators, and opens a session if there is none.
 func adminCall[T any](ctx context.Context, s *store, call func(l *link) (T, error)) (T, error) {
 	l, err := s.ready(ctx)

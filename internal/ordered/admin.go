@@ -16,70 +16,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/budget"
 )
 
-// AdminStore is a Store that serves operators, too: an Engine over it is an admin.Source. A
-// method that the store does not support returns an error that is errors.ErrUnsupported. If
-// the Store of an Engine is no AdminStore, all methods of admin.Source return that error.
-type AdminStore interface {
-	Store
-
-	// Names yields pages of the names in the store that begin with prefix, each name once,
-	// within the budget b. Some of the names may be free. It ends with an error if it did not
-	// read all names.
-	Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error]
-	// FullQueue returns the queue of name as Queue does, and behind it the claims that wait
-	// to enter it. Entries may lack what Complete fills in.
-	FullQueue(ctx context.Context, name string) ([]Entry, error)
-	// Complete fills in Order, Note and Session of e. It calls the store only if Order is 0.
-	// It sets Label.ID to the ID of the claim, also if another session has the claim, and to
-	// "" if the entry is one of another program. It reports whether the entry still exists.
-	Complete(ctx context.Context, e *Entry) (bool, error)
-	// Remaining returns for how long a session lives unless it is extended. An error that is
-	// driver.ErrGone says that the session has ended.
-	Remaining(ctx context.Context, session int64) (time.Duration, error)
-	// Show returns what the store keeps for an entry. Key.Remaining is 0: the Engine fills
-	// it in.
-	Show(e Entry) admin.Key
-
-	// Force removes e if e has not changed since it was read. The store keeps reason for a
-	// limited time, with id, which is the ID of the claim. It reports whether it removed e.
-	Force(ctx context.Context, e Entry, id, reason string) (bool, error)
-	// Reason returns the reason with which Force removed the entry of a claim. found is
-	// false if Force did not remove it, or if the store does not keep that reason any more.
-	Reason(ctx context.Context, name, id string) (reason string, found bool, err error)
-	// Forced calls hint for each entry that Force removes from now on. It returns when ctx
-	// ends, or when the Store cannot continue.
-	Forced(ctx context.Context, hint func(name, id string)) error
-}
-
 const (
 	shownMost     = 32 // the most holders, and the most waiters, that a Record lists
 	parallelCalls = 8  // calls that one view makes at the same time
 )
 
-// adminStore returns the store as an AdminStore. Its error is errors.ErrUnsupported if the
-// store is no AdminStore, or the error of ctx if ctx has ended.
-func (e *Engine) adminStore(ctx context.Context) (AdminStore, error) {
-	v, ok := e.store.(AdminStore)
-	if !ok {
-		return nil, fmt.Errorf("the store does not tell what is locked: %w", errors.ErrUnsupported)
-	}
-	return v, ctx.Err()
-}
-
 // List yields the names that this package or another program has locked, or waits for. The
 // names have no order.
 func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
-		v, err := e.adminStore(ctx)
-		if err != nil {
-			yield(admin.Record{}, err)
-			return
-		}
 		b := budget.New(f)
-		for names, err := range v.Names(ctx, f.NamePrefix, b) {
+		for names, err := range e.store.Names(ctx, f.NamePrefix, b) {
 			var l view
 			if err == nil {
-				l, err = e.view(ctx, v, names)
+				l, err = e.view(ctx, names)
 			}
 			for _, r := range l.records {
 				if r.Holders+r.Waiting > 0 && !yield(r, nil) {
@@ -97,27 +47,19 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 
 // Get returns the Records of names.
 func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
-	v, err := e.adminStore(ctx)
-	if err != nil {
-		return nil, err
-	}
-	l, err := e.view(ctx, v, names)
+	l, err := e.view(ctx, names)
 	return l.records, err
 }
 
 // Describe returns the Record that Get returns, and the entries as the store keeps them.
 func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err error) {
-	v, err := e.adminStore(ctx)
-	if err != nil {
-		return d, err
-	}
-	l, err := e.view(ctx, v, []string{name})
+	l, err := e.view(ctx, []string{name})
 	if err != nil {
 		return d, err
 	}
 	d.Record = l.records[0]
 	for _, entry := range l.queues[0].entries(shownMost, shownMost) {
-		key := v.Show(*entry)
+		key := e.store.Show(*entry)
 		key.Remaining = l.remaining[entry.Session]
 		d.Keys = append(d.Keys, key)
 	}
@@ -144,11 +86,11 @@ type view struct {
 
 // view reads the queues of names, and the remaining times of the sessions in them. The error
 // is that of a name whose Record has KindUnknown.
-func (e *Engine) view(ctx context.Context, v AdminStore, names []string) (l view, err error) {
+func (e *Engine) view(ctx context.Context, names []string) (l view, err error) {
 	l.records, l.queues = make([]admin.Record, len(names)), make([]parted, len(names))
 	l.remaining = make(map[int64]time.Duration)
 	errs, calls := make([]error, len(names)), make([]int, len(names))
-	each(len(names), func(i int) { l.queues[i], calls[i], errs[i] = readQueue(ctx, v, names[i], shownMost) })
+	each(len(names), func(i int) { l.queues[i], calls[i], errs[i] = readQueue(ctx, e.store, names[i], shownMost) })
 	for i := range l.queues {
 		for _, entry := range l.queues[i].entries(shownMost, shownMost) {
 			l.remaining[entry.Session] = admin.RemainingUnknown
@@ -159,7 +101,7 @@ func (e *Engine) view(ctx context.Context, v AdminStore, names []string) (l view
 	for _, n := range calls {
 		l.calls += n
 	}
-	failed := l.ask(ctx, v, sessions)
+	failed := l.ask(ctx, e.store, sessions)
 	for i, name := range names {
 		failed := cmp.Or(errs[i], l.queues[i].failed(failed))
 		l.records[i] = l.queues[i].record(name, l.remaining, failed)
@@ -172,9 +114,9 @@ func (e *Engine) view(ctx context.Context, v AdminStore, names []string) (l view
 
 // ask fills in l.remaining for sessions. It returns the error of each session whose remaining
 // time could not be read.
-func (l *view) ask(ctx context.Context, v AdminStore, sessions []int64) map[int64]error {
+func (l *view) ask(ctx context.Context, store Store, sessions []int64) map[int64]error {
 	rests, errs := make([]time.Duration, len(sessions)), make([]error, len(sessions))
-	each(len(sessions), func(i int) { rests[i], errs[i] = v.Remaining(ctx, sessions[i]) })
+	each(len(sessions), func(i int) { rests[i], errs[i] = store.Remaining(ctx, sessions[i]) })
 	failed := map[int64]error{}
 	for i, session := range sessions {
 		switch {

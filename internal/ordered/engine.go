@@ -264,8 +264,8 @@ func refusal(t *attempt, queue, ahead []Entry, mine *Entry) driver.Outcome {
 // keptFor returns `out`. If out.Kept is set, because the last holder has released the name and
 // it stays taken for Claim.AtLeast, keptFor also sets RetryAfter to the rest of that time.
 func (e *Engine) keptFor(ctx context.Context, out driver.Outcome) driver.Outcome {
-	if v, err := e.adminStore(ctx); err == nil && out.Kept {
-		out.RetryAfter, _ = v.Remaining(ctx, out.Ahead.(*blockers).kept)
+	if out.Kept {
+		out.RetryAfter, _ = e.store.Remaining(ctx, out.Ahead.(*blockers).kept)
 	}
 	return out
 }

@@ -21,11 +21,7 @@ func isGone(err error) bool { return errors.Is(err, driver.ErrGone) }
 // ForceUnlock removes the entry of h, which wakes waiters. If readers share that entry, they
 // all lose their holds.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
-	v, err := e.adminStore(ctx)
-	if err != nil {
-		return err
-	}
-	p, _, err := readQueue(ctx, v, name, math.MaxInt)
+	p, _, err := readQueue(ctx, e.store, name, math.MaxInt)
 	if err != nil {
 		return err
 	}
@@ -38,7 +34,7 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	if id == "" {
 		id = idOf(h.Owner)
 	}
-	switch ended, err := v.Force(ctx, holders[i], id, reason); {
+	switch ended, err := e.store.Force(ctx, holders[i], id, reason); {
 	case err != nil:
 		return err
 	case !ended:
@@ -52,13 +48,9 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 // any more.
 func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	reasons, errs := make([]string, len(ended)), make([]error, len(ended))
-	v, err := e.adminStore(ctx)
-	if err != nil {
-		return reasons, err
-	}
 	each(len(ended), func(i int) {
 		id := idOf(strings.TrimSuffix(ended[i].Owner, besideOwner))
-		reasons[i], _, errs[i] = v.Reason(ctx, ended[i].Name, id)
+		reasons[i], _, errs[i] = e.store.Reason(ctx, ended[i].Name, id)
 	})
 	return reasons, errors.Join(errs...)
 }
@@ -67,11 +59,7 @@ func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]strin
 // claim with that key. It returns nil if ForceUnlock did not remove it, or if the store does
 // not know.
 func (e *Engine) forced(ctx context.Context, key claimKey) error {
-	v, err := e.adminStore(ctx)
-	if err != nil {
-		return nil
-	}
-	reason, found, err := v.Reason(ctx, key.name, key.id)
+	reason, found, err := e.store.Reason(ctx, key.name, key.id)
 	if err != nil || !found {
 		return nil
 	}
@@ -81,25 +69,24 @@ func (e *Engine) forced(ctx context.Context, key claimKey) error {
 // listen calls hint with the sequence numbers of the claims of client that ForceUnlock ends,
 // until ctx ends.
 func (e *Engine) listen(ctx context.Context, client string, hint func(seq uint64)) {
-	v, err := e.adminStore(ctx)
-	for failures := 1; err == nil; failures++ {
+	for failures := 1; ; failures++ {
 		began := time.Now()
-		err = v.Forced(ctx, func(name, id string) {
+		err := e.store.Forced(ctx, func(name, id string) {
 			for _, seq := range e.seqsOf(claimKey{name, id}, client) {
 				hint(seq)
 			}
 		})
-		if err == nil || !retry.Final(err) {
-			err = nil
-			if time.Since(began) > listenDelay {
-				failures = 1
-			}
-			if !retry.Sleep(ctx, retry.Delay(failures, listenDelay)) {
-				return
-			}
+		if retry.Final(err) {
+			<-ctx.Done()
+			return
+		}
+		if time.Since(began) > listenDelay {
+			failures = 1
+		}
+		if !retry.Sleep(ctx, retry.Delay(failures, listenDelay)) {
+			return
 		}
 	}
-	<-ctx.Done()
 }
 
 // seqsOf returns the sequence numbers of the claims of client that have or share the entry of

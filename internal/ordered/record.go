@@ -38,8 +38,11 @@ func part(queue []Entry) parted {
 // readQueue returns the queue of a name, and the number of calls that it made. It completes the
 // first holders, as many as the parameter holders allows, and the first shownMost waiters. It
 // leaves out entries that were removed meanwhile.
-func readQueue(ctx context.Context, v AdminStore, name string, holders int) (p parted, calls int, err error) {
-	queue, err := v.FullQueue(ctx, name)
+func readQueue(ctx context.Context, store Store, name string, holders int) (p parted, calls int, err error) {
+	if err := ctx.Err(); err != nil {
+		return p, 0, err
+	}
+	queue, err := store.FullQueue(ctx, name)
 	calls = 1
 	for seen := -1; err == nil && len(queue) != seen; {
 		seen, p = len(queue), part(queue)
@@ -52,7 +55,7 @@ func readQueue(ctx context.Context, v AdminStore, name string, holders int) (p p
 		errs := make([]error, len(first))
 		each(len(first), func(i int) {
 			var there bool
-			if there, errs[i] = v.Complete(ctx, first[i]); !there {
+			if there, errs[i] = store.Complete(ctx, first[i]); !there {
 				first[i].Key = ""
 			}
 		})

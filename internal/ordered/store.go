@@ -15,9 +15,12 @@ package ordered
 
 import (
 	"context"
+	"iter"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/budget"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
@@ -70,6 +73,37 @@ type Store interface {
 	// can watch that entry without another request, it calls `early` when that entry is
 	// removed while Watch still waits.
 	Watch(ctx context.Context, name string, entries []Entry, before *Entry, early func()) (gone bool, err error)
+
+	// The other methods serve operators. One that the store does not support returns an error
+	// that is errors.ErrUnsupported.
+
+	// Names yields pages of the names in the store that begin with prefix, each name once,
+	// within the budget b. Some of the names may be free. It ends with an error if it did not
+	// read all names.
+	Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error]
+	// FullQueue returns the queue of name as Queue does, and behind it the claims that wait
+	// to enter it. Entries may lack what Complete fills in.
+	FullQueue(ctx context.Context, name string) ([]Entry, error)
+	// Complete fills in Order, Note and Session of e. It calls the store only if Order is 0.
+	// It sets Label.ID to the ID of the claim, also if another session has the claim, and to
+	// "" if the entry is one of another program. It reports whether the entry still exists.
+	Complete(ctx context.Context, e *Entry) (bool, error)
+	// Remaining returns for how long a session lives unless it is extended. An error that is
+	// driver.ErrGone says that the session has ended.
+	Remaining(ctx context.Context, session int64) (time.Duration, error)
+	// Show returns what the store keeps for an entry. Key.Remaining is 0: the Engine fills
+	// it in.
+	Show(e Entry) admin.Key
+
+	// Force removes e if e has not changed since it was read. The store keeps reason for a
+	// limited time, with id, which is the ID of the claim. It reports whether it removed e.
+	Force(ctx context.Context, e Entry, id, reason string) (bool, error)
+	// Reason returns the reason with which Force removed the entry of a claim. found is
+	// false if Force did not remove it, or if the store does not keep that reason any more.
+	Reason(ctx context.Context, name, id string) (reason string, found bool, err error)
+	// Forced calls hint for each entry that Force removes from now on. It returns when ctx
+	// ends, or when the Store cannot continue.
+	Forced(ctx context.Context, hint func(name, id string)) error
 }
 
 // Keeper is a Store that supports Claim.AtLeast.
