@@ -28,14 +28,7 @@ func (t *table) Page(ctx context.Context, from, after string, most int) (page []
 // Force sends one statement. Waiters poll the row.
 func (t *table) Force(ctx context.Context, name, owner string, token uint64, reason string) (ended bool, err error) {
 	why := []byte(reason)
-	err = t.withConn(ctx, func(conn *sql.Conn) error {
-		done, err := conn.ExecContext(ctx, t.statements.force, why[:min(len(why), noteMost)], []byte(rows.Escape(name)), []byte(owner), int64(token))
-		if err != nil {
-			return err
-		}
-		changed, err := done.RowsAffected()
-		ended = changed > 0
-		return err
-	})
-	return ended, err
+	args := []any{why[:min(len(why), noteMost)], []byte(rows.Escape(name)), []byte(owner), int64(token)}
+	changed, err := t.Exec(ctx, t.statements.force, args)
+	return changed > 0, err
 }

@@ -2,7 +2,6 @@ package mysqlhold
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"regexp"
@@ -41,7 +40,7 @@ const (
 	ShedLock
 )
 
-// shedTable is a shedlock.Database.
+// shedTable is a shedlock.Database, with the Exec and the Query of table.
 type shedTable struct{ *table }
 
 // newShedTable returns the Table over t.
@@ -88,7 +87,7 @@ func (t shedTable) Check(ctx context.Context) error {
 	var more []string
 	commits, sameZone, zoned := true, true, false
 	into := []any{&c.Name, &c.Type, &c.Needed, &c.Unique, &engine, &commits, &sameZone}
-	err := t.query(ctx, shedColumnsStatement, t.schemaArgs(), into, func() {
+	err := t.Query(ctx, shedColumnsStatement, t.schemaArgs(), into, func() {
 		found = append(found, c)
 		zoned = zoned || strings.HasPrefix(c.Type, "timestamp") && strings.HasPrefix(c.Name, "lock")
 	})
@@ -121,24 +120,6 @@ func wrongType(column, is string) string {
 		return ""
 	}
 	return "is " + is + ", and must be a time with milliseconds, else a lease ends too early: timestamp(3)"
-}
-
-// Exec runs a statement as a transaction of its own.
-func (t shedTable) Exec(ctx context.Context, statement string, args []any) (changed int64, err error) {
-	err = t.withConn(ctx, func(conn *sql.Conn) error {
-		done, err := conn.ExecContext(ctx, statement, args...)
-		if err != nil {
-			return err
-		}
-		changed, err = done.RowsAffected()
-		return err
-	})
-	return changed, err
-}
-
-// Query runs a statement that reads.
-func (t shedTable) Query(ctx context.Context, statement string, args, into []any, scan func()) error {
-	return t.query(ctx, statement, args, into, scan)
 }
 
 // noTx returns the error of LockTx with the Layout ShedLock.

@@ -14,8 +14,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sqlidle"
 )
 
-// noteMost is the longest note in bytes.
-const noteMost = 1000
+const (
+	// noteMost is the longest note in bytes.
+	noteMost = 1000
+	// takenFor is for how long a name counts as taken after a Try found it taken.
+	takenFor = 5 * time.Second
+)
 
 // table is a rows.Table.
 type table struct {
@@ -25,7 +29,11 @@ type table struct {
 	path       []string // quoted
 	name       string   // quoted
 	statements statements
-	taken      taken
+
+	// taken has names that a Try has just found taken. A try of such a name skips a locked row.
+	// For that the server makes a temporary table, which takes half a millisecond: too long for
+	// other names, whose rows are rarely locked.
+	taken rows.Recent[struct{}]
 }
 
 // withConn calls use with a connection of the pool. If it gets no connection, its error says
@@ -63,7 +71,7 @@ func (t *table) Check(ctx context.Context) error {
 	var wrong []string
 	seen, commits, noEmpty := 0, true, false
 	var column, is, engine string
-	err := t.query(ctx, columnsStatement, t.schemaArgs(), []any{&column, &is, &engine, &commits, &noEmpty}, func() {
+	err := t.Query(ctx, columnsStatement, t.schemaArgs(), []any{&column, &is, &engine, &commits, &noEmpty}, func() {
 		seen++
 		if need, ours := want[column]; ours && is != need && !strings.HasPrefix(is, need+"(") {
 			wrong = append(wrong, column)
@@ -102,8 +110,25 @@ func (t *table) schemaArgs() []any {
 	return []any{database, bare(t.path[len(t.path)-1])}
 }
 
-// query runs a statement and calls scan for each row.
-func (t *table) query(ctx context.Context, statement string, args, into []any, scan func()) error {
+// Exec runs a statement as a transaction of its own, and returns how many rows it changed.
+func (t *table) Exec(ctx context.Context, statement string, args []any) (changed int64, err error) {
+	err = t.withConn(ctx, func(conn *sql.Conn) error {
+		changed, err = exec(ctx, conn, statement, args...)
+		return err
+	})
+	return changed, err
+}
+
+func exec(ctx context.Context, conn *sql.Conn, statement string, args ...any) (changed int64, err error) {
+	done, err := conn.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return 0, err
+	}
+	return done.RowsAffected()
+}
+
+// Query runs a statement and calls scan for each row.
+func (t *table) Query(ctx context.Context, statement string, args, into []any, scan func()) error {
 	return t.withConn(ctx, func(conn *sql.Conn) error { return read(ctx, conn, statement, args, into, scan) })
 }
 
@@ -146,7 +171,7 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 		seen, err := t.readRows(ctx, conn, [][]byte{name})
 		r, there := seen[string(name)]
 		if r.Remaining > 0 {
-			t.taken.add(c.Name)
+			t.taken.Add(c.Name, struct{}{}, takenFor)
 		}
 		switch {
 		case err != nil:
@@ -169,7 +194,7 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row,
 func (t *table) try(c driver.Claim, name, owner, note []byte) (statement string, args []any) {
 	before := []any{c.Tokens, c.Tokens, c.Tokens, owner, owner, owner, owner, rows.Micros(c.TTL), rows.Micros(c.TTL), owner, note}
 	after := []any{owner, owner, owner}
-	if t.taken.has(c.Name) {
+	if _, taken := t.taken.Get(c.Name); taken {
 		return t.statements.tryTaken, slices.Concat([]any{name}, before, after)
 	}
 	return t.statements.try, slices.Concat(before, []any{name}, after)
@@ -181,11 +206,7 @@ func (t *table) enqueue(ctx context.Context, conn *sql.Conn, name, owner []byte,
 	if slices.Contains(seen.Waiters, string(owner)) {
 		return nil
 	}
-	done, err := conn.ExecContext(ctx, t.statements.enqueue, name, owner, owner, owner)
-	if err != nil {
-		return err
-	}
-	changed, err := done.RowsAffected()
+	changed, err := exec(ctx, conn, t.statements.enqueue, name, owner, owner, owner)
 	if changed > 0 {
 		seen.Waiters = append(seen.Waiters, string(owner))
 	}
@@ -219,7 +240,7 @@ func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 		found, err := t.readRows(ctx, conn, keys)
 		for i, key := range keys {
 			if answers[i] = found[string(key)]; answers[i].Remaining <= 0 {
-				t.taken.drop(names[i])
+				t.taken.Drop(names[i])
 			}
 		}
 		return err
@@ -259,16 +280,10 @@ func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 
 // Release releases the only claim in cs.
 func (t *table) Release(ctx context.Context, cs []driver.Claim) (released []bool, err error) {
-	c, changed := cs[0], int64(0)
-	err = t.withConn(ctx, func(conn *sql.Conn) error {
-		owner, keep := []byte(c.Owner), rows.Micros(c.AtLeast)
-		done, err := conn.ExecContext(ctx, t.statements.release, owner, keep, keep, owner, keep, owner, []byte(rows.Escape(c.Name)), owner, owner)
-		if err != nil {
-			return err
-		}
-		changed, err = done.RowsAffected()
-		return err
-	})
+	c := cs[0]
+	owner, keep := []byte(c.Owner), rows.Micros(c.AtLeast)
+	args := []any{owner, keep, keep, owner, keep, owner, []byte(rows.Escape(c.Name)), owner, owner}
+	changed, err := t.Exec(ctx, t.statements.release, args)
 	return []bool{changed > 0}, err
 }
 

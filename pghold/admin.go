@@ -32,9 +32,6 @@ func (t *table) Page(ctx context.Context, from, after string, most int) (page []
 // Force sends one statement, which notifies the waiters that listen.
 func (t *table) Force(ctx context.Context, name, owner string, token uint64, reason string) (ended bool, err error) {
 	args := []any{rows.Escape(name), owner, int64(token), reason, t.channel}
-	err = t.query(ctx, t.statements.force, args, []any{nil}, func() error {
-		ended = true
-		return nil
-	})
+	err = t.Query(ctx, t.statements.force, args, []any{nil}, func() { ended = true })
 	return ended, err
 }

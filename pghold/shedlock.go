@@ -33,7 +33,7 @@ const (
 	ShedLock
 )
 
-// shedTable is a shedlock.Database.
+// shedTable is a shedlock.Database, with the Query of table.
 type shedTable struct{ *table }
 
 // newShedTable returns the Table over t.
@@ -78,10 +78,7 @@ func (t shedTable) Check(ctx context.Context) error {
 	var c shedlock.Column
 	var found []shedlock.Column
 	into := []any{&c.Name, &c.Type, &c.Ambiguous, &c.Needed, &c.Unique}
-	err := t.query(ctx, shedColumnsStatement, []any{t.name}, into, func() error {
-		found = append(found, c)
-		return nil
-	})
+	err := t.Query(ctx, shedColumnsStatement, []any{t.name}, into, func() { found = append(found, c) })
 	switch {
 	case err != nil:
 		return err
@@ -122,14 +119,6 @@ func (t shedTable) Exec(ctx context.Context, statement string, args []any) (chan
 		err = t.absent()
 	}
 	return changed, err
-}
-
-// Query runs a statement that reads.
-func (t shedTable) Query(ctx context.Context, statement string, args, into []any, scan func()) error {
-	return t.query(ctx, statement, args, into, func() error {
-		scan()
-		return nil
-	})
 }
 
 // noTx returns the error of LockTx with the Layout ShedLock.

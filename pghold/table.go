@@ -26,13 +26,16 @@ type table struct {
 	warned     atomic.Bool // the log has the warning that listen leads to a pooler
 }
 
-// query runs a statement as a transaction of its own and calls scan for each row.
-func (t *table) query(ctx context.Context, statement string, args []any, into []any, scan func() error) error {
+// Query runs a statement as a transaction of its own and calls scan for each row.
+func (t *table) Query(ctx context.Context, statement string, args, into []any, scan func()) error {
 	err := t.lend(ctx, func(conn *pgx.Conn) error {
 		return send(ctx, conn, func(mode pgx.QueryExecMode) error {
 			found, err := conn.Query(ctx, statement, append([]any{mode}, args...)...)
 			if err == nil {
-				_, err = pgx.ForEachRow(found, into, scan)
+				_, err = pgx.ForEachRow(found, into, func() error {
+					scan()
+					return nil
+				})
 			}
 			return err
 		})
@@ -61,13 +64,12 @@ func (t *table) Check(ctx context.Context) error {
 	var sound bool
 	var wrong []string
 	seen := 0
-	err := t.query(ctx, columnsStatement, []any{t.name}, []any{&column, &is, &sound}, func() error {
+	err := t.Query(ctx, columnsStatement, []any{t.name}, []any{&column, &is, &sound}, func() {
 		seen++
 		if need, ours := want[column]; ours && (is != need || !sound) {
 			wrong = append(wrong, column)
 		}
 		delete(want, column)
-		return nil
 	})
 	switch {
 	case err != nil:
@@ -153,10 +155,7 @@ func (t *table) found(ctx context.Context, cs []driver.Claim, a arguments, one, 
 		into = append(into, nil)
 	}
 	found := make(map[row]bool, len(cs))
-	err := t.query(ctx, statement, append(args, more...), into, func() error {
-		found[r] = true
-		return nil
-	})
+	err := t.Query(ctx, statement, append(args, more...), into, func() { found[r] = true })
 	answers := make([]bool, len(cs))
 	for i, c := range cs {
 		answers[i] = found[row{a.names[i], c.Owner}]
@@ -191,10 +190,7 @@ func (t *table) scan(ctx context.Context, statement string, args []any, row func
 	if statement == t.statements.try {
 		into = append(into, nil) // tryQuick
 	}
-	return t.query(ctx, statement, args, into, func() error {
-		row(c.Key, c.Row())
-		return nil
-	})
+	return t.Query(ctx, statement, args, into, func() { row(c.Key, c.Row()) })
 }
 
 // arguments are the parameters of statements for several claims. times has the time that the

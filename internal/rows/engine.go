@@ -42,7 +42,7 @@ type Engine struct {
 	releaseLocks              nameLocks // one release at a time changes a row
 
 	checked atomic.Bool
-	taken   takenNames
+	taken   Recent[bool] // names that a Try has just found taken; true if the queue is full
 	group   background.Group
 	sweeper sweeper
 	hub     hub
@@ -211,7 +211,7 @@ func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 func (e *Engine) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	errs := make([]error, len(cs))
 	for _, c := range cs {
-		e.taken.drop(c.Name)
+		e.taken.Drop(c.Name)
 	}
 	e.each(ctx, "release", nil, cs, e.batch, e.release, func(i int, err error) { errs[i] = err })
 	var late []driver.Claim

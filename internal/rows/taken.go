@@ -4,58 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-const (
-	// takenFor is for how long a name counts as taken after a Try was refused. takenMost is how
-	// many such names an Engine remembers at most.
-	takenFor  = time.Second
-	takenMost = 1000
-)
-
-// takenNames remembers names that a Try has just found taken.
-type takenNames struct {
-	mu    sync.Mutex
-	names map[string]taken
-}
-
-// taken is what is remembered of a name.
-type taken struct {
-	until time.Time
-	full  bool // its queue is full
-}
-
-// add remembers a name.
-func (t *takenNames) add(name string, full bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.names == nil || len(t.names) >= takenMost {
-		t.names = make(map[string]taken) // each name that is forgotten costs one Try
-	}
-	t.names[name] = taken{time.Now().Add(takenFor), full}
-}
-
-// drop forgets a name, which may be free by now.
-func (t *takenNames) drop(name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.names, name)
-}
-
-// get returns what is remembered of a name.
-func (t *takenNames) get(name string) (seen taken, ok bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if seen, ok = t.names[name]; !ok || time.Now().Before(seen.until) {
-		return seen, ok
-	}
-	delete(t.names, name)
-	return taken{}, false
-}
+// takenFor is for how long a name counts as taken after a Try was refused.
+const takenFor = time.Second
 
 // expectsRefusal reports whether a Try of c would probably be refused, and change nothing in
 // the row. Then a read returns the same answer, and costs less than a Try.
@@ -63,8 +18,8 @@ func (e *Engine) expectsRefusal(c *driver.Claim) bool {
 	if e.hub.shouldWait(c.Name, c.Owner) {
 		return true
 	}
-	seen, ok := e.taken.get(c.Name)
-	return ok && (c.NoQueue || seen.full || e.hub.noQueue)
+	full, taken := e.taken.Get(c.Name)
+	return taken && (c.NoQueue || full || e.hub.noQueue)
 }
 
 // readFirst reads the rows of the claims cs[i], i in pending, for which expectsRefusal reports
@@ -110,9 +65,9 @@ func (e *Engine) refuses(r *Row, c *driver.Claim) bool {
 // the name is taken.
 func (e *Engine) recordAnswer(r *Row, c *driver.Claim, version uint64) driver.Outcome {
 	if r.Granted {
-		e.taken.drop(c.Name)
+		e.taken.Drop(c.Name)
 	} else {
-		e.taken.add(c.Name, e.hub.queueRoom(r) <= 0)
+		e.taken.Add(c.Name, e.hub.queueRoom(r) <= 0, takenFor)
 		e.hub.tryRefused(c.Name, c.Owner)
 	}
 	return r.answer(*c, version)
