@@ -22,7 +22,6 @@ type spans struct {
 
 	mu       sync.Mutex
 	acquired map[holdKey]trace.SpanContext // the span of the acquire of each held lock, with Options.HoldSpans
-	waits    map[waitKey]*wakeups          // the wake-ups of each acquire that waits
 }
 
 // holdKey identifies a hold: the fields that all events of the hold share. Stores without
@@ -35,20 +34,16 @@ type holdKey struct {
 func grantOf(e holdfast.Event) holdKey { return holdKey{e.Backend, e.Kind, e.Name, e.Token} }
 
 func newSpans(tracer trace.Tracer, holds bool) *spans {
-	return &spans{tracer: tracer, holds: holds, acquired: make(map[holdKey]trace.SpanContext), waits: make(map[waitKey]*wakeups)}
+	return &spans{tracer: tracer, holds: holds, acquired: make(map[holdKey]trace.SpanContext)}
 }
 
 // acquire creates the span of an acquire that has just ended, and returns its context.
 func (s *spans) acquire(ctx context.Context, e holdfast.Event, outcome string, now time.Time) context.Context {
-	woken := s.woken(ctx, e)
 	ctx, span := s.tracer.Start(ctx, "holdfast.acquire", trace.WithTimestamp(now.Add(-e.Waited)), trace.WithAttributes(
 		append(about(e),
 			attribute.String("holdfast.outcome", outcome),
 			attribute.Int("holdfast.attempts", e.Attempts),
 			attribute.Float64("holdfast.waited", e.Waited.Seconds()))...))
-	for _, w := range woken {
-		span.AddEvent("holdfast.wakeup", trace.WithTimestamp(w.at), trace.WithAttributes(attribute.String("holdfast.source", w.source)))
-	}
 	fail(span, acquireError(outcome, e.Err), e.Err)
 	span.End(trace.WithTimestamp(now))
 	if s.holds && e.Err == nil && e.Token != 0 {

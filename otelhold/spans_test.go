@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 	"github.com/holdfast-go/holdfast/otelhold"
 )
@@ -158,151 +156,6 @@ func TestHoldSpanOfFixedEnd(t *testing.T) {
 	if span.Status().Code != codes.Unset {
 		t.Errorf("got status %v, want none", span.Status())
 	}
-}
-
-// TestWakeups waits for a lock of another process. Each time that the store was asked again
-// must be on the span of the acquire that waited, and on no other.
-func TestWakeups(t *testing.T) {
-	recorder, _, tel := tracing(t, false)
-	synctest.Test(t, func(t *testing.T) {
-		store := memhold.New()
-		locker := holdfast.New(store, &holdfast.Options{Observe: tel.Observe})
-		elsewhere, others := holdfast.New(store, nil), make(chan error, 2)
-		first := must.Lock(t, elsewhere, "stock:42")
-		second := must.Lock(t, elsewhere, "stock:43")
-		for _, name := range []string{"stock:42", "stock:43"} {
-			go func() { others <- lockOnce(t.Context(), locker, name) }()
-		}
-		time.Sleep(4500 * time.Millisecond) // the store is asked once a second
-		for _, lock := range []*holdfast.Lock{first, second} {
-			if err := lock.Unlock(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range 2 {
-			if err := <-others; err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := lockOnce(t.Context(), locker, "stock:42"); err != nil {
-			t.Fatal(err)
-		}
-	})
-	ended := recorder.Ended()
-	if len(ended) != 3 {
-		t.Fatalf("got %d spans, want 3", len(ended))
-	}
-	for _, span := range ended[:2] {
-		set := attribute.NewSet(span.Attributes()...)
-		attempts, _ := set.Value("holdfast.attempts")
-		events := span.Events()
-		if len(events) < 4 || int64(len(events)) != attempts.AsInt64()-1 {
-			t.Fatalf("got %d wake-ups for %d attempts, want one less, and at least 4", len(events), attempts.AsInt64())
-		}
-		if d := events[len(events)-1].Time.Sub(events[0].Time); d < 3*time.Second {
-			t.Errorf("got wake-ups within %v, want them spread over the wait", d)
-		}
-		for i, e := range events {
-			want := attribute.String("holdfast.source", "poll")
-			if i == len(events)-1 {
-				want = attribute.String("holdfast.source", "notify")
-			}
-			if e.Name != "holdfast.wakeup" || len(e.Attributes) != 1 || e.Attributes[0] != want {
-				t.Errorf("event %d: got %s %v, want holdfast.wakeup %v", i, e.Name, e.Attributes, want)
-			}
-			if e.Time.Before(span.StartTime()) || e.Time.After(span.EndTime()) || i > 0 && e.Time.Before(events[i-1].Time) {
-				t.Errorf("event %d at %v is out of order", i, e.Time)
-			}
-		}
-	}
-	if n := len(ended[2].Events()); n != 0 {
-		t.Errorf("got %d wake-ups for a lock that was free", n)
-	}
-}
-
-// TestWakeupsOfSeveral shows that waits which look the same are not distinguished, and
-// leave nothing behind for the next one.
-func TestWakeupsOfSeveral(t *testing.T) {
-	recorder, _, tel := tracing(t, false)
-	wait := holdfast.Event{Type: holdfast.EventWait, Name: "n", Kind: "fair"}
-	wake := holdfast.Event{Type: holdfast.EventWake, Name: "n", Kind: "fair"}
-	acquire := holdfast.Event{Type: holdfast.EventAcquire, Name: "n", Kind: "fair", Blocked: true}
-	for _, e := range []holdfast.Event{wait, wake, wait, wake, acquire, wake, acquire, wait, wake, wake, acquire} {
-		tel.Observe(t.Context(), e)
-	}
-	for i, want := range []int{0, 0, 2} {
-		if got := len(recorder.Ended()[i].Events()); got != want {
-			t.Errorf("span %d: got %d wake-ups, want %d", i, got, want)
-		}
-	}
-}
-
-// TestWakeupsByContext distinguishes waits for one name by their contexts.
-func TestWakeupsByContext(t *testing.T) {
-	recorder, _, tel := tracing(t, false)
-	one, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	for _, step := range []struct {
-		ctx  context.Context
-		kind holdfast.EventType
-	}{
-		{one, holdfast.EventWait},
-		{t.Context(), holdfast.EventWait},
-		{one, holdfast.EventWake},
-		{t.Context(), holdfast.EventWake},
-		{one, holdfast.EventWake},
-		{one, holdfast.EventAcquire},
-		{t.Context(), holdfast.EventAcquire},
-	} {
-		tel.Observe(step.ctx, holdfast.Event{Type: step.kind, Name: "n", Kind: "fair", Blocked: true})
-	}
-	for i, want := range []int{2, 1} {
-		if got := len(recorder.Ended()[i].Events()); got != want {
-			t.Errorf("span %d: got %d wake-ups, want %d", i, got, want)
-		}
-	}
-}
-
-// TestWakeupsAreBounded waits for long. The last events are kept.
-func TestWakeupsAreBounded(t *testing.T) {
-	recorder, _, tel := tracing(t, false)
-	tel.Observe(t.Context(), holdfast.Event{Type: holdfast.EventWait, Name: "n", Kind: "mutex"})
-	for i := range 1000 {
-		tel.Observe(t.Context(), holdfast.Event{Type: holdfast.EventWake, Name: "n", Kind: "mutex", Notified: i == 999})
-	}
-	tel.Observe(t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "n", Kind: "mutex", Blocked: true})
-	span := recorder.Ended()[0]
-	if n := len(span.Events()); n != 128 || span.DroppedEvents() != 0 {
-		t.Fatalf("got %d wake-ups and %d dropped, want 128 that fit", n, span.DroppedEvents())
-	}
-	if last := span.Events()[127]; last.Attributes[0].Value.AsString() != "notify" {
-		t.Errorf("got %v last, want notify", last.Attributes)
-	}
-}
-
-// strange is a context that cannot be compared.
-type strange struct {
-	context.Context
-	_ []int
-}
-
-// TestStrangeContext shows that such a context causes no panic.
-func TestStrangeContext(t *testing.T) {
-	recorder, _, tel := tracing(t, false)
-	for _, kind := range []holdfast.EventType{holdfast.EventWait, holdfast.EventWake, holdfast.EventAcquire} {
-		tel.Observe(strange{Context: t.Context()}, holdfast.Event{Type: kind, Name: "n", Kind: "mutex", Blocked: true})
-	}
-	if spans := recorder.Ended(); len(spans) != 1 || len(spans[0].Events()) != 0 {
-		t.Errorf("got %v, want one span without events", spans)
-	}
-}
-
-func lockOnce(ctx context.Context, locker *holdfast.Locker, name string) error {
-	lock, err := locker.Lock(ctx, name)
-	if err != nil {
-		return err
-	}
-	return lock.Unlock()
 }
 
 func wantAttributes(t *testing.T, span sdktrace.ReadOnlySpan, want ...attribute.KeyValue) {

@@ -163,10 +163,8 @@ func (t *Telemetry) Observe(ctx context.Context, e holdfast.Event) {
 	now := time.Now()
 	switch e.Type {
 	case holdfast.EventWait:
-		t.spans.wait(ctx, e)
 		t.wait(ctx, e, t.groups.Label(e.Name), 1)
 	case holdfast.EventWake:
-		t.spans.wake(ctx, e, now)
 		t.wakeups.Add(ctx, 1, with(attribute.String("source", meter.WakeSource(e.Notified))))
 	case holdfast.EventAcquire:
 		t.acquired(ctx, e, now)
