@@ -21,7 +21,6 @@ func arrows() []arrow {
 		{"internal/await", nil},
 		{"internal/background", nil},
 		{"internal/clock", nil},
-		{"internal/conformance", nil},
 		{"internal/deadline", nil},
 		{"internal/queue", nil},
 		{"internal/redisurl", nil},
@@ -32,6 +31,7 @@ func arrows() []arrow {
 		{"internal/sqlidle", []string{"internal/unsent"}},
 		{"internal/retry", []string{"driver", "internal/deadline"}},
 		{"internal/renew", []string{"driver", "internal/clock", "internal/deadline", "internal/retry"}},
+		{"internal/conformance", []string{"driver", "internal/retry", "internal/uuid"}},
 		{"admin", []string{"driver"}},
 		{"admin/observe", []string{"admin", "driver"}},
 		{"internal/budget", []string{"admin", "internal/retry"}},
@@ -41,7 +41,7 @@ func arrows() []arrow {
 		{"quorum", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/retry"}},
 		{"internal/rows", []string{"driver", "admin", "internal/background", "internal/budget", "internal/deadline", "internal/retry", "internal/unsent"}},
 		{"internal/shedlock", []string{"driver", "internal/rows"}},
-		{"internal/rows/rowstest", []string{"driver", "internal/rows"}},
+		{"internal/rows/rowstest", []string{"driver", "internal/conformance", "internal/rows"}},
 		{"redishold/internal/wire", []string{"driver", "internal/unsent"}},
 		{"redishold/internal/layout", []string{"driver", "redishold/internal/wire"}},
 		{"redishold/internal/clients", []string{"driver", "admin", "internal/background", "redishold/internal/layout", "redishold/internal/wire"}},
@@ -73,7 +73,7 @@ func arrows() []arrow {
 		{"once", []string{"."}},
 		{"audit", []string{".", "admin", "driver", "internal/background"}},
 		{"dash", []string{".", "admin", "admin/observe", "driver", "internal/retry", "internal/webpage"}},
-		{"driver/drivertest", []string{"driver", "admin", "internal/await", "internal/conformance", "internal/uuid"}},
+		{"driver/drivertest", []string{"driver", "admin", "internal/await", "internal/conformance", "internal/retry", "internal/uuid"}},
 		{"admin/admintest", []string{"driver", "admin", "internal/conformance", "internal/uuid"}},
 	}
 }

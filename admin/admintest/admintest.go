@@ -56,18 +56,8 @@ type Suite struct {
 func (s Suite) Run(t *testing.T) {
 	t.Helper()
 	for _, c := range checks() {
-		conformance.Run(t, c.name, s.Synctest, func(t *testing.T) string { return s.run(t, c) })
+		conformance.Run(t, c.name, s.Synctest, s.Open, c.missing, func(t *testing.T, store Store) { s.check(c, t, store) })
 	}
-}
-
-// run runs c on a new store. If the store lacks a feature that c needs, run returns the name
-// of that feature and does not run c.
-func (s Suite) run(t *testing.T, c check) (missing string) {
-	store := s.Open(t)
-	if missing = c.missing(t.Context(), store); missing == "" {
-		c.run(t, store, s)
-	}
-	return missing
 }
 
 // check is one rule, and the test whether a store follows it.
@@ -80,6 +70,10 @@ type check struct {
 // checks returns the whole suite.
 func checks() []check {
 	needs := func(cs ...capability) []capability { return cs }
+	counts := declared("Caps.Counts", func(c driver.Caps) bool { return c.Counts })
+	keeps := declared("Caps.AtLeast", func(c driver.Caps) bool { return c.AtLeast })
+	permits := declared("Caps.Permits", func(c driver.Caps) bool { return c.Permits })
+	shared := declared("Caps.Shared", func(c driver.Caps) bool { return c.Shared })
 	return []check{
 		{"Get/ShowsTheHolder", needs(gets), getShowsTheHolder},
 		{"Get/ShowsEveryReader", needs(gets, shared), getShowsEveryReader},
@@ -103,41 +97,31 @@ func checks() []check {
 // lacks, or "".
 type capability func(context.Context, Store) string
 
-func (c check) missing(ctx context.Context, s Store) string {
+func (c check) missing(s Store) string {
 	for _, has := range c.needs {
-		if missing := has(ctx, s); missing != "" {
+		if missing := has(context.Background(), s); missing != "" {
 			return missing
 		}
 	}
 	return ""
 }
 
-func declared(has bool, name string) string {
-	if has {
-		return ""
+// declared returns the capability for a field of driver.Caps.
+func declared(name string, has func(driver.Caps) bool) capability {
+	return func(_ context.Context, s Store) string {
+		if has(s.Info().Caps) {
+			return ""
+		}
+		return name
 	}
-	return name
-}
-
-func shared(_ context.Context, s Store) string {
-	return declared(s.Info().Caps.Shared, "Caps.Shared")
-}
-
-func permits(_ context.Context, s Store) string {
-	return declared(s.Info().Caps.Permits, "Caps.Permits")
-}
-
-func counts(_ context.Context, s Store) string {
-	return declared(s.Info().Caps.Counts, "Caps.Counts")
-}
-
-func keeps(_ context.Context, s Store) string {
-	return declared(s.Info().Caps.AtLeast, "Caps.AtLeast")
 }
 
 // supported returns name if err is errors.ErrUnsupported, and "" otherwise.
 func supported(err error, name string) string {
-	return declared(!errors.Is(err, errors.ErrUnsupported), name)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return name
+	}
+	return ""
 }
 
 func gets(ctx context.Context, s Store) string {

@@ -19,7 +19,7 @@ import (
 func judge(t *testing.T, c check, open func() Store) *conformance.Recorder {
 	t.Helper()
 	var rec conformance.Recorder
-	synctest.Test(t, func(*testing.T) { rec.Watch(func() { c.run(&rec, open(), Suite{}) }) })
+	synctest.Test(t, func(*testing.T) { rec.Watch(func() { Suite{}.check(c, &rec, open()) }) })
 	return &rec
 }
 
@@ -256,7 +256,7 @@ func (silent) Get(context.Context, ...string) ([]admin.Record, error) {
 
 func TestSuiteSkipsWhatIsNotThere(t *testing.T) {
 	for name, want := range map[string]string{"Get/ShowsTheHolder": "Get", "List/ShowsEachNameOnce": ""} {
-		if got := checkNamed(t, name).missing(t.Context(), silent{memhold.New()}); got != want {
+		if got := checkNamed(t, name).missing(silent{memhold.New()}); got != want {
 			t.Errorf("%s: got %q missing, want %q", name, got, want)
 		}
 	}
@@ -274,7 +274,7 @@ func TestNoRemaining(t *testing.T) {
 	}}
 	for store, complaints := range map[*mutant]bool{tells: true, silent: false} {
 		var rec conformance.Recorder
-		rec.Watch(func() { checkNamed(t, "Get/ShowsTheHolder").run(&rec, store, Suite{NoRemaining: true}) })
+		rec.Watch(func() { Suite{NoRemaining: true}.check(checkNamed(t, "Get/ShowsTheHolder"), &rec, store) })
 		if (len(rec.Complaints) > 0) != complaints {
 			t.Errorf("got %q, want complaints: %v", rec.Complaints, complaints)
 		}
@@ -290,7 +290,7 @@ func TestBriefReasons(t *testing.T) {
 	}
 	for store, complaints := range map[*mutant]bool{keeps: false, never: true} {
 		var rec conformance.Recorder
-		rec.Watch(func() { checkNamed(t, "ForceUnlock/EndsTheHold").run(&rec, store, Suite{BriefReasons: true}) })
+		rec.Watch(func() { Suite{BriefReasons: true}.check(checkNamed(t, "ForceUnlock/EndsTheHold"), &rec, store) })
 		if (len(rec.Complaints) > 0) != complaints {
 			t.Errorf("got %q, want complaints: %v", rec.Complaints, complaints)
 		}

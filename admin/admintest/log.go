@@ -12,9 +12,9 @@ import (
 func logIsKept(p *probe) {
 	by, began := admin.Client{ID: uuid.New(), Note: "admintest"}, time.Now()
 	written := []admin.Entry{
-		{Type: admin.EntryAcquired, Name: p.name, Kind: admin.KindReadWrite, Mode: driver.Shared, Token: 7, Waited: time.Second},
-		{Type: admin.EntryLost, Name: p.name, Kind: admin.KindMutex, HeldFor: time.Minute, Reason: string(driver.ReasonExpired)},
-		{Type: admin.EntryForced, Name: p.name, Owner: by.ID + ":9", Reason: "stuck"},
+		{Type: admin.EntryAcquired, Name: p.Name, Kind: admin.KindReadWrite, Mode: driver.Shared, Token: 7, Waited: time.Second},
+		{Type: admin.EntryLost, Name: p.Name, Kind: admin.KindMutex, HeldFor: time.Minute, Reason: string(driver.ReasonExpired)},
+		{Type: admin.EntryForced, Name: p.Name, Owner: by.ID + ":9", Reason: "stuck"},
 		{Type: admin.EntryMissed, Count: 3},
 	}
 	for i := range written {
@@ -22,7 +22,7 @@ func logIsKept(p *probe) {
 	}
 	calls := time.Now()
 	for _, some := range [][]admin.Entry{written[:1], written[1:]} {
-		if err := p.store.AppendLog(p.ctx, by, some); err != nil {
+		if err := p.store.AppendLog(p.Ctx, by, some); err != nil {
 			p.Fatalf("AppendLog: got %v", err)
 		}
 	}
@@ -50,7 +50,7 @@ func logIsKept(p *probe) {
 	if first := p.log(admin.LogFilter{After: all[0].ID, Limit: 1}, by); !slices.Equal(ids(first), ids(all[1:2])) {
 		p.Errorf("ReadLog after the first, one at most: got %v, want %v", ids(first), ids(all[1:2]))
 	}
-	if _, err := p.store.ReadLog(p.ctx, admin.LogFilter{After: "?"}); err == nil {
+	if _, err := p.store.ReadLog(p.Ctx, admin.LogFilter{After: "?"}); err == nil {
 		p.Errorf("ReadLog after what is no ID: got no error")
 	}
 }
@@ -58,7 +58,7 @@ func logIsKept(p *probe) {
 // log returns the entries of one client.
 func (p *probe) log(f admin.LogFilter, by admin.Client) []admin.Entry {
 	p.Helper()
-	list, err := p.store.ReadLog(p.ctx, f)
+	list, err := p.store.ReadLog(p.Ctx, f)
 	if err != nil {
 		p.Fatalf("ReadLog: got %v", err)
 	}

@@ -1,7 +1,6 @@
 package admintest
 
 import (
-	"context"
 	"errors"
 	"slices"
 
@@ -13,61 +12,58 @@ func getShowsTheHolder(p *probe) {
 		p.Errorf("Get of a free name: got kind %q, want none", r.Kind)
 	}
 	p.free("of a free name")
-	a, b := p.claim(), p.claim()
-	b.NoQueue = true // otherwise b may get a place in a queue, and hold the lock after a
-	p.grant(a, "of a free name")
-	if o := p.try(b); o.Granted {
-		p.Fatalf("Try of a held name: granted")
-	}
+	a, b := p.Claim(), p.Passing() // in a queue, b might hold the lock after a
+	p.MustGrant(a, "of a free name")
+	p.MustRefuse(b, "of a held name")
 	h := p.hold(a, "of a held name")
 	if h.Note != "" && h.Note != a.Note {
 		p.Errorf("Get: got note %q, want %q", h.Note, a.Note)
 	}
-	p.release(a)
+	p.MustRelease(a, "of a held claim")
 	p.free("after the Release")
 }
 
 func getShowsEveryReader(p *probe) {
-	a, b := p.reader(), p.reader()
-	p.grant(a, "of a free name")
-	p.grant(b, "beside another reader")
+	a, b := p.Reader(), p.Reader()
+	p.MustGrant(a, "of a free name")
+	p.MustGrant(b, "beside another reader")
 	for _, h := range p.holds(2, admin.KindReadWrite, "with two readers") {
 		if h.Owner != a.Owner && h.Owner != b.Owner {
 			p.Errorf("Get: got owner %q, want %s or %s", h.Owner, a.Owner, b.Owner)
 		}
 	}
-	p.release(a)
+	p.MustRelease(a, "of a held claim")
 	p.holds(1, admin.KindReadWrite, "with one reader left")
-	p.release(b)
+	p.MustRelease(b, "of a held claim")
 	p.free("after the last reader has left")
 }
 
 // getShowsEveryPermit accepts any owner, because Redisson identifies a permit by an id of
 // 16 bytes, which a store may show in place of the owner.
 func getShowsEveryPermit(p *probe) {
-	a, b := p.permit(2), p.permit(2)
-	p.grant(a, "of a free name")
-	p.grant(b, "beside another permit")
+	a, b := p.Permit(2), p.Permit(2)
+	p.MustGrant(a, "of a free name")
+	p.MustGrant(b, "beside another permit")
 	both := p.holds(2, admin.KindSemaphore, "with two permits out")
 	if r := p.record(); r.Permits != 2 || r.Free != 0 {
 		p.Errorf("Get: got %d permits, %d of them free; want 2 and 0", r.Permits, r.Free)
 	}
-	p.release(a)
+	p.MustRelease(a, "of a held claim")
 	left := p.holds(1, admin.KindSemaphore, "with one permit out")[0]
 	if !slices.ContainsFunc(both, func(h admin.Hold) bool { return h.Owner == left.Owner }) {
 		p.Errorf("Get: got owner %q left of two, want one of %+v", left.Owner, both)
 	}
-	p.release(b)
+	p.MustRelease(b, "of a held claim")
 	p.free("after the last permit came back")
 }
 
 func getAnswersInOrder(p *probe) {
-	base := p.name
-	a := p.claim()
-	p.grant(a, "of a free name")
-	p.name = base + " free"
-	names := []string{p.name, base, p.name}
-	records, err := p.store.Get(p.ctx, names...)
+	base := p.Name
+	a := p.Claim()
+	p.MustGrant(a, "of a free name")
+	p.Name = base + " free"
+	names := []string{p.Name, base, p.Name}
+	records, err := p.store.Get(p.Ctx, names...)
 	if err != nil || len(records) != len(names) {
 		p.Fatalf("Get of %q: got %+v and error %v", names, records, err)
 	}
@@ -79,57 +75,52 @@ func getAnswersInOrder(p *probe) {
 }
 
 func getShowsHoldCounts(p *probe) {
-	a := p.claim()
+	a := p.Claim()
 	expect := func(want int, when string) {
 		p.Helper()
 		if h := p.hold(a, when); h.Holds != want {
 			p.Errorf("Get %s: got %d holds, want %d", when, h.Holds, want)
 		}
 	}
-	p.grant(a, "of a free name")
+	p.MustGrant(a, "of a free name")
 	expect(1, "after the grant")
-	p.grant(a, "repeated")
+	p.MustGrant(a, "repeated")
 	expect(1, "after a repeated Try")
 	for _, holds := range []int{2, 3, 3, 1, 2} {
 		a.Count = holds
-		if err := p.renew(a); err != nil {
-			p.Fatalf("Renew with another count: got %v", err)
-		}
+		p.MustRenew(a, "with another count")
 		expect(holds, "after a Renew")
-		p.grant(a, "with the same count, repeated")
+		p.MustGrant(a, "with the same count, repeated")
 		expect(holds, "after a repeated Try")
 	}
-	p.release(a)
-	p.grant(p.claim(), "after one Release of a claim with a count of 2")
+	p.MustRelease(a, "of a held claim")
+	p.MustGrant(p.Claim(), "after one Release of a claim with a count of 2")
 }
 
 func getHonoursContext(p *probe) {
-	over, cancel := context.WithCancel(p.ctx)
-	cancel()
-	if _, err := p.store.Get(over, p.name); !errors.Is(err, context.Canceled) {
-		p.Errorf("Get with a context that is over: got error %v, want context.Canceled", err)
-	}
-	if _, err := p.store.Describe(over, p.name); !errors.Is(err, context.Canceled) && !errors.Is(err, errors.ErrUnsupported) {
-		p.Errorf("Describe with a context that is over: got error %v, want context.Canceled", err)
+	_, err := p.store.Get(p.Cancelled(), p.Name)
+	p.MustBeCancelled(err, "Get with a context that has ended")
+	if _, err = p.store.Describe(p.Cancelled(), p.Name); !errors.Is(err, errors.ErrUnsupported) {
+		p.MustBeCancelled(err, "Describe with a context that has ended")
 	}
 }
 
 func listShowsEachNameOnce(p *probe) {
-	base, want := p.name, []string{}
+	base, want := p.Name, []string{}
 	for _, end := range []string{" 1", " 2", " 3"} {
-		p.name = base + end
-		c := p.claim()
-		p.grant(c, "of a free name")
+		p.Name = base + end
+		c := p.Claim()
+		p.MustGrant(c, "of a free name")
 		if end == " 2" {
-			p.release(c)
+			p.MustRelease(c, "of a held claim")
 		} else {
-			want = append(want, p.name)
+			want = append(want, p.Name)
 		}
 	}
-	p.name = "other-" + base
-	p.grant(p.claim(), "of a name with another prefix")
+	p.Name = "other-" + base
+	p.MustGrant(p.Claim(), "of a name with another prefix")
 	var got []string
-	for r, err := range p.store.List(p.ctx, admin.Filter{NamePrefix: base}) {
+	for r, err := range p.store.List(p.Ctx, admin.Filter{NamePrefix: base}) {
 		if err != nil {
 			p.Fatalf("List: got error %v", err)
 		}
@@ -144,26 +135,22 @@ func listShowsEachNameOnce(p *probe) {
 }
 
 func listHonoursContext(p *probe) {
-	over, cancel := context.WithCancel(p.ctx)
-	cancel()
 	var last error
-	for _, err := range p.store.List(over, admin.Filter{NamePrefix: p.name}) {
+	for _, err := range p.store.List(p.Cancelled(), admin.Filter{NamePrefix: p.Name}) {
 		last = err
 	}
-	if !errors.Is(last, context.Canceled) {
-		p.Errorf("List with a context that is over: got error %v, want context.Canceled", last)
-	}
+	p.MustBeCancelled(last, "List with a context that has ended")
 }
 
 func describeShowsTheRecord(p *probe) {
-	a := p.claim()
-	p.grant(a, "of a free name")
-	d, err := p.store.Describe(p.ctx, p.name)
-	if err != nil || d.Name != p.name || len(d.Holds) != 1 || d.Holds[0].Owner != a.Owner {
+	a := p.Claim()
+	p.MustGrant(a, "of a free name")
+	d, err := p.store.Describe(p.Ctx, p.Name)
+	if err != nil || d.Name != p.Name || len(d.Holds) != 1 || d.Holds[0].Owner != a.Owner {
 		p.Errorf("Describe: got %+v and error %v, want the hold of %s", d, err, a.Owner)
 	}
-	p.release(a)
-	if d, err = p.store.Describe(p.ctx, p.name); err != nil || len(d.Holds) != 0 {
+	p.MustRelease(a, "of a held claim")
+	if d, err = p.store.Describe(p.Ctx, p.Name); err != nil || len(d.Holds) != 0 {
 		p.Errorf("Describe after the Release: got %+v and error %v, want no holds", d, err)
 	}
 }

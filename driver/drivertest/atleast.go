@@ -11,8 +11,8 @@ import (
 // keeping returns a new claim that must not expire, and whose name stays taken for
 // Claim.AtLeast after the release.
 func (p *probe) keeping() driver.Claim {
-	c := p.claim()
-	c.AtLeast = 2 * p.rounded(p.short)
+	c := p.Claim()
+	c.AtLeast = 2 * p.Rounded(p.short)
 	return c
 }
 
@@ -22,18 +22,18 @@ func (p *probe) keeping() driver.Claim {
 // caller begins again.
 func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) {
 	p.Helper()
-	next := p.claim()
+	next := p.Claim()
 	if !p.mustStayTaken(c, next, before, after) {
-		p.withdraw(next)
-		p.name += " again"
+		p.Withdraw(next)
+		p.Name += " again"
 		return false
 	}
-	p.mustGrantBy(next, after.Add(c.AtLeast+max(time.Second, p.rounded(p.short))), "after the name was to stay taken")
+	p.MustGrantBy(next, after.Add(c.AtLeast+max(time.Second, p.Rounded(p.short))), "after the name was to stay taken")
 	if early := time.Until(before.Add(c.AtLeast)); early > 0 {
 		p.Errorf("the name was given away %v before it had been taken for %v", early, c.AtLeast)
 	}
-	p.mustNotRenew(c, "of a claim that was released, while another holds")
-	p.mustRelease(next, "of the claim that followed")
+	p.MustNotRenew(c, "of a claim that was released, while another holds")
+	p.MustRelease(next, "of the claim that followed")
 	return true
 }
 
@@ -54,10 +54,10 @@ func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) boo
 	if _, early = p.mustRefuseUntil(owner, until, "of a name that stays taken, by the owner who released it"); !early {
 		return false
 	}
-	p.mustNotRenew(c, "of a claim that was released, and whose name stays taken")
+	p.MustNotRenew(c, "of a claim that was released, and whose name stays taken")
 	again := c
-	again.AtLeast += p.long // lengthens nothing
-	if err := p.b.Release(p.ctx, again); err != nil && !errors.Is(err, driver.ErrGone) {
+	again.AtLeast += p.TTL // lengthens nothing
+	if err := p.b.Release(p.Ctx, again); err != nil && !errors.Is(err, driver.ErrGone) {
 		p.Errorf("Release repeated while the name stays taken: got error %v, want nil or ErrGone", err)
 	}
 	_, early = p.mustRefuseUntil(next, until, "after a repeated Release, of a name that stays taken")
@@ -67,11 +67,11 @@ func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) boo
 func releaseLeavesTheNameTaken(p *probe) {
 	for kept := 0; kept < 2; {
 		c := p.keeping()
-		p.mustGrant(c, "of a free name")
-		p.mustRenew(c, "of a held claim")
-		pause(p.ctx, p.short/5) // the time counts from the release
+		p.MustGrant(c, "of a free name")
+		p.MustRenew(c, "of a held claim")
+		pause(p.Ctx, p.short/5) // the time counts from the release
 		before := time.Now()
-		p.mustRelease(c, "of a name that stays taken")
+		p.MustRelease(c, "of a name that stays taken")
 		if p.mustKeep(c, before, time.Now()) {
 			kept++
 		}
@@ -80,20 +80,20 @@ func releaseLeavesTheNameTaken(p *probe) {
 
 func releaseAllLeavesTheNameTaken(p *probe) {
 	for looked := false; !looked; {
-		c, plain := p.keeping(), p.claim()
+		c, plain := p.keeping(), p.Claim()
 		plain.Name += " plain"
-		p.mustGrant(plain, "of a free name")
-		p.mustGrant(c, "of a free name")
+		p.MustGrant(plain, "of a free name")
+		p.MustGrant(c, "of a free name")
 		before := time.Now()
-		for i, err := range p.b.(driver.Batcher).ReleaseAll(p.ctx, []driver.Claim{plain, c}) {
+		for i, err := range p.b.(driver.Batcher).ReleaseAll(p.Ctx, []driver.Claim{plain, c}) {
 			if err != nil {
 				p.Errorf("ReleaseAll, claim %d: got error %v, want nil", i, err)
 			}
 		}
 		after := time.Now()
-		next := p.claim()
+		next := p.Claim()
 		next.Name = plain.Name
-		p.mustGrant(next, "after ReleaseAll, of the one whose name does not stay taken")
+		p.MustGrant(next, "after ReleaseAll, of the one whose name does not stay taken")
 		looked = p.mustKeep(c, before, after)
 	}
 }
@@ -105,61 +105,61 @@ func atLeastOutlastsTheLease(p *probe) {
 		c := p.keeping()
 		c.TTL = p.short
 		granted := time.Now()
-		p.mustGrant(c, "of a free name")
+		p.MustGrant(c, "of a free name")
 		before := time.Now()
-		switch err := p.storeOf(c).Release(p.ctx, c); {
+		switch err := p.storeOf(c).Release(p.Ctx, c); {
 		case err == nil:
 			looked = p.mustKeep(c, before, time.Now())
 		case p.lasting(granted):
 			p.Fatalf("Release of a held claim: got error %v, want nil", err)
 		default: // its lease had ended
-			p.name += " again"
+			p.Name += " again"
 		}
 	}
 }
 
 func crashFreesAfterTTL(p *probe) {
-	c, next := p.brief(), p.claim()
-	c.AtLeast = p.long
-	p.mustGrant(c, "of a free name")
+	c, next := p.brief(), p.Claim()
+	c.AtLeast = p.TTL
+	p.MustGrant(c, "of a free name")
 	granted := time.Now()
-	p.mustGrantBy(next, granted.Add(p.lapse()), "after the lease of a holder who died")
-	p.mustNotRelease(c, "of an expired claim")
-	p.mustRenew(next, "of the claim that followed")
+	p.MustGrantBy(next, granted.Add(p.lapse()), "after the lease of a holder who died")
+	p.MustNotRelease(c, "of an expired claim")
+	p.MustRenew(next, "of the claim that followed")
 }
 
 // releaseWithoutAtLeastFrees sets AtLeast for Try and Renew, which must ignore it, and not for
 // Release.
 func releaseWithoutAtLeastFrees(p *probe) {
-	c, next := p.claim(), p.claim()
-	c.AtLeast = p.long
-	p.mustGrant(c, "of a free name")
-	p.mustRenew(c, "of a held claim")
+	c, next := p.Claim(), p.Claim()
+	c.AtLeast = p.TTL
+	p.MustGrant(c, "of a free name")
+	p.MustRenew(c, "of a held claim")
 	c.AtLeast = 0
-	p.mustRelease(c, "of a name that does not stay taken")
-	p.mustGrant(next, "after the Release")
+	p.MustRelease(c, "of a name that does not stay taken")
+	p.MustGrant(next, "after the Release")
 }
 
 // atLeastReleaseWakes lets a claim wait that was refused because of a long lease. The release
 // must wake it, and the next Try must return a RetryAfter that is not longer than AtLeast.
 func atLeastReleaseWakes(p *probe) {
-	c, next := p.keeping(), p.claim()
-	p.mustGrant(c, "of a free name")
-	last := p.mustRefuse(next, "of a held name")
+	c, next := p.keeping(), p.Claim()
+	p.MustGrant(c, "of a free name")
+	last := p.MustRefuse(next, "of a held name")
 	w := p.b.Waiter(next)
 	defer w.Close()
 	var err error
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		pause(p.ctx, 50*time.Millisecond)
-		err = p.b.Release(p.ctx, c)
+		pause(p.Ctx, 50*time.Millisecond)
+		err = p.b.Release(p.Ctx, c)
 	})
 	defer wg.Wait()
 	retryWithin(prompt, func() (done bool) { // Wait may return early
 		if err := p.wait(w, last); err != nil {
 			p.Fatalf("waiting while the holder releases a name that stays taken: %v", err)
 		}
-		last = p.try(next)
+		last = p.Try(next)
 		return last.Granted || last.RetryAfter <= c.AtLeast
 	})
 	wg.Wait()

@@ -11,15 +11,15 @@ import (
 
 // tryAllAnswersAsTry tries claims in one batch for which Try would return different answers.
 func tryAllAnswersAsTry(p *probe) {
-	if got := p.b.(driver.Batcher).TryAll(p.ctx, nil); len(got) != 0 {
+	if got := p.b.(driver.Batcher).TryAll(p.Ctx, nil); len(got) != 0 {
 		p.Errorf("TryAll of no claims: got %v, want nothing", got)
 	}
-	on := func(suffix string) driver.Claim { return p.on(p.name + suffix) }
+	on := func(suffix string) driver.Claim { return p.on(p.Name + suffix) }
 	free, busy, mine, late, last := on(" free"), on(" busy"), on(" mine"), on(" late"), on(" last")
 	other := on(" busy")
-	p.mustGrant(other, "of a free name")
-	before := p.mustGrant(mine, "of a free name")
-	p.mustNotRelease(indeterminate(late), "of a claim that has not arrived")
+	p.MustGrant(other, "of a free name")
+	before := p.MustGrant(mine, "of a free name")
+	p.MustNotRelease(indeterminate(late), "of a claim that has not arrived")
 
 	batch := []driver.Claim{busy, free, late, mine, last}
 	got := p.tryAll(batch)
@@ -33,13 +33,13 @@ func tryAllAnswersAsTry(p *probe) {
 		p.Errorf("TryAll of a held name: got error %v, want a refusal", got[0].Err)
 	}
 	for _, c := range []driver.Claim{free, mine, last, other} {
-		p.mustRenew(c, "of "+c.Name[len(p.name)+1:]+" after a batch")
+		p.MustRenew(c, "of "+c.Name[len(p.Name)+1:]+" after a batch")
 		stranger := p.on(c.Name)
-		p.mustRefuse(stranger, "of a name that is held since a batch, or before")
-		p.withdraw(stranger)
-		p.mustRelease(c, "after a batch")
+		p.MustRefuse(stranger, "of a name that is held since a batch, or before")
+		p.Withdraw(stranger)
+		p.MustRelease(c, "after a batch")
 	}
-	p.mustGrant(busy, "after a batch, of a name that was busy")
+	p.MustGrant(busy, "after a batch, of a name that was busy")
 }
 
 func tryAllIsIdempotent(p *probe) {
@@ -49,50 +49,50 @@ func tryAllIsIdempotent(p *probe) {
 	for i, c := range batch {
 		p.mustAnswer(c, first[i], true)
 		p.mustAnswer(c, again[i], true)
-		p.mustRelease(c, "after two batches")
-		p.mustNotRelease(c, "after two batches, repeated")
+		p.MustRelease(c, "after two batches")
+		p.MustNotRelease(c, "after two batches, repeated")
 	}
 }
 
 // tryAllFailsOneByOne tries a batch with a claim whose name is in use for another kind of lock.
 // The other claim must be granted all the same.
 func tryAllFailsOneByOne(p *probe) {
-	mutex, r, free := p.claim(), p.reader(), p.reader()
+	mutex, r, free := p.Claim(), p.Reader(), p.Reader()
 	r.Name += " mutex"
 	mutex.Name = r.Name
-	p.mustGrant(mutex, "of a free name")
+	p.MustGrant(mutex, "of a free name")
 	got := p.tryAll([]driver.Claim{r, free})
 	if !errors.Is(got[0].Err, driver.ErrMismatch) {
 		p.Errorf("TryAll with a mutex as a read lock: got %+v, want ErrMismatch", got[0])
 	}
 	p.mustAnswer(free, got[1], true)
-	p.mustRenew(mutex, "after a batch that took it for a read lock")
+	p.MustRenew(mutex, "after a batch that took it for a read lock")
 }
 
 func tryAllHonoursContext(p *probe) {
 	batch := p.several(2)
 	p.promptly("TryAll with a cancelled context", func() {
-		got := p.b.(driver.Batcher).TryAll(p.cancelled(), batch)
+		got := p.b.(driver.Batcher).TryAll(p.Cancelled(), batch)
 		if len(got) != len(batch) {
 			p.Fatalf("TryAll with a cancelled context: got %d answers to %d claims", len(got), len(batch))
 		}
 		for _, a := range got {
-			p.mustBeCancelled(a.Err, "TryAll with a cancelled context")
+			p.MustBeCancelled(a.Err, "TryAll with a cancelled context")
 		}
 	})
 	for _, c := range batch {
-		p.withdraw(indeterminate(c))
+		p.Withdraw(indeterminate(c))
 		next := p.on(c.Name)
-		p.mustGrant(next, "after a cancelled TryAll was released")
+		p.MustGrant(next, "after a cancelled TryAll was released")
 	}
 }
 
 func (p *probe) tryAll(cs []driver.Claim) []driver.Attempt {
 	p.Helper()
 	for _, c := range cs {
-		p.remember(c)
+		p.Remember(c)
 	}
-	got := p.b.(driver.Batcher).TryAll(p.ctx, cs)
+	got := p.b.(driver.Batcher).TryAll(p.Ctx, cs)
 	if len(got) != len(cs) {
 		p.Fatalf("TryAll: got %d answers to %d claims", len(got), len(cs))
 	}
@@ -109,34 +109,34 @@ func (p *probe) mustAnswer(c driver.Claim, a driver.Attempt, granted bool) {
 // releaseAllAnswersAsRelease releases claims in one batch for which Release would return
 // different answers.
 func releaseAllAnswersAsRelease(p *probe) {
-	if got := p.b.(driver.Batcher).ReleaseAll(p.ctx, nil); len(got) != 0 {
+	if got := p.b.(driver.Batcher).ReleaseAll(p.Ctx, nil); len(got) != 0 {
 		p.Errorf("ReleaseAll of no claims: got %v, want nothing", got)
 	}
-	on := func(suffix string) driver.Claim { return p.on(p.name + suffix) }
+	on := func(suffix string) driver.Claim { return p.on(p.Name + suffix) }
 	held, unsure, never, late, stranger, last := on(" held"), on(" unsure"), on(" never"), on(" late"), on(" other's"), on(" last")
 	other := on(" other's")
 	for _, c := range []driver.Claim{held, unsure, other, last} {
-		p.mustGrant(c, "of a free name")
+		p.MustGrant(c, "of a free name")
 	}
 	batch := []driver.Claim{stranger, held, never, indeterminate(unsure), indeterminate(late), last}
-	got := p.releaseAll(p.ctx, batch)
+	got := p.releaseAll(p.Ctx, batch)
 	for i, gone := range []bool{true, false, true, false, true, false} {
 		p.mustEnd(batch[i], got[i], gone)
 	}
-	p.mustRenew(other, "after a batch of releases with a stranger's")
-	p.mustRelease(other, "after a batch of releases with a stranger's")
+	p.MustRenew(other, "after a batch of releases with a stranger's")
+	p.MustRelease(other, "after a batch of releases with a stranger's")
 	for _, c := range []driver.Claim{late, unsure} {
 		if !p.has(tombstones) {
 			break
 		}
-		if o, err := p.b.Try(p.ctx, c); err == nil && o.Granted {
-			p.remember(c)
+		if o, err := p.b.Try(p.Ctx, c); err == nil && o.Granted {
+			p.Remember(c)
 			p.Fatalf("Try after an indeterminate release in a batch: granted with token %d, want no grant", o.Token)
 		}
 	}
 	for _, c := range batch {
 		next := p.on(c.Name)
-		p.mustGrant(next, "after a batch of releases")
+		p.MustGrant(next, "after a batch of releases")
 	}
 }
 
@@ -146,75 +146,66 @@ func releaseAllIsIdempotent(p *probe) {
 		p.mustAnswer(batch[i], a, true)
 	}
 	for _, gone := range []bool{false, true} {
-		for i, err := range p.releaseAll(p.ctx, batch) {
+		for i, err := range p.releaseAll(p.Ctx, batch) {
 			p.mustEnd(batch[i], err, gone)
 		}
 	}
 	for i, a := range p.tryAll(next) {
 		p.mustAnswer(next[i], a, true)
 	}
-	for i, err := range p.releaseAll(p.ctx, batch) {
+	for i, err := range p.releaseAll(p.Ctx, batch) {
 		p.mustEnd(batch[i], err, true)
 	}
 	for _, c := range next {
-		p.mustRelease(c, "after another's releases were repeated")
+		p.MustRelease(c, "after another's releases were repeated")
 	}
 }
 
 // releaseAllFailsOneByOne releases a batch with a claim whose name is in use for another kind of
 // lock. The other claims must be released all the same.
 func releaseAllFailsOneByOne(p *probe) {
-	mutex, r, reader, free := p.claim(), p.reader(), p.reader(), p.claim()
+	mutex, r, reader, free := p.Claim(), p.Reader(), p.Reader(), p.Claim()
 	r.Name += " mutex"
 	mutex.Name = r.Name
 	reader.Name += " read"
 	for _, c := range []driver.Claim{mutex, reader, free} {
-		p.mustGrant(c, "of a free name")
+		p.MustGrant(c, "of a free name")
 	}
-	got := p.releaseAll(p.ctx, []driver.Claim{reader, r, free})
+	got := p.releaseAll(p.Ctx, []driver.Claim{reader, r, free})
 	p.mustEnd(reader, got[0], false)
 	if got[1] == nil {
 		p.Errorf("ReleaseAll with a mutex as a read lock: got no error")
 	}
 	p.mustEnd(free, got[2], false)
-	p.mustRenew(mutex, "after a batch that took it for a read lock")
+	p.MustRenew(mutex, "after a batch that took it for a read lock")
 }
 
 func releaseAllWakesWaiters(p *probe) {
 	batch := p.several(3)
 	p.tryAll(batch)
 	w := p.on(batch[1].Name)
-	last := p.mustRefuse(w, "of a held name")
+	last := p.MustRefuse(w, "of a held name")
 	waiter := p.b.Waiter(w)
 	defer waiter.Close()
 	_ = p.wait(waiter, last) // the first may return early
-	last = p.mustRefuse(w, "of a held name")
-	for i, err := range p.releaseAll(p.ctx, batch) {
+	last = p.MustRefuse(w, "of a held name")
+	for i, err := range p.releaseAll(p.Ctx, batch) {
 		p.mustEnd(batch[i], err, false)
 	}
 	if err := p.wait(waiter, last); err != nil {
 		p.Fatalf("Wait during a batch of releases: %v", err)
 	}
-	p.mustGrant(w, "after a batch of releases")
+	p.MustGrant(w, "after a batch of releases")
 }
 
 func releaseAllHonoursContext(p *probe) {
 	batch := p.several(2)
 	p.tryAll(batch)
-	p.promptly("ReleaseAll with a cancelled context", func() {
-		for _, err := range p.releaseAll(p.cancelled(), batch) {
-			if errors.Is(err, driver.ErrGone) {
-				p.Errorf("ReleaseAll of held claims with a cancelled context: got %v, want none that is ErrGone", err)
-			}
-			if err != nil {
-				p.mustBeCancelled(err, "ReleaseAll with a cancelled context")
-			}
-		}
-	})
+	p.callCancelled("ReleaseAll of held claims", func(ctx context.Context) []error { return p.releaseAll(ctx, batch) })
 	for _, c := range batch {
-		p.withdraw(c)
+		p.Withdraw(c)
 		next := p.on(c.Name)
-		p.mustGrant(next, "after a cancelled ReleaseAll was repeated")
+		p.MustGrant(next, "after a cancelled ReleaseAll was repeated")
 	}
 }
 
@@ -226,18 +217,18 @@ func batchesOfManyNames(p *probe) {
 	for i := range batch {
 		if busy(i) {
 			other := p.on(batch[i].Name)
-			p.mustGrant(other, "of a free name")
+			p.MustGrant(other, "of a free name")
 		}
 	}
 	began := time.Now()
 	answers := p.tryAll(batch)
-	if time.Since(began) > p.long/2 {
+	if time.Since(began) > p.TTL/2 {
 		return // a busy store: leases may have ended meanwhile, so the answers show nothing
 	}
 	for i, a := range answers {
 		p.mustAnswer(batch[i], a, !busy(i))
 	}
-	renewals, err := p.b.Renew(p.ctx, batch)
+	renewals, err := p.b.Renew(p.Ctx, batch)
 	if err != nil || len(renewals) != len(batch) {
 		p.Fatalf("Renew: got %d answers to %d claims, error %v", len(renewals), len(batch), err)
 	}
@@ -246,7 +237,7 @@ func batchesOfManyNames(p *probe) {
 			p.Errorf("Renew, claim %d: got error %v, is it held by another: %v", i, r.Err, busy(i))
 		}
 	}
-	for i, err := range p.releaseAll(p.ctx, batch) {
+	for i, err := range p.releaseAll(p.Ctx, batch) {
 		p.mustEnd(batch[i], err, busy(i))
 	}
 }
@@ -254,12 +245,12 @@ func batchesOfManyNames(p *probe) {
 func batchesOfMixedKinds(p *probe) {
 	batch := make([]driver.Claim, 12)
 	for i := range batch {
-		c := p.claim()
+		c := p.Claim()
 		switch i % 4 {
 		case 1:
 			c.ReadWrite = true
 		case 2:
-			c = p.reader()
+			c = p.Reader()
 		case 3:
 			c.Fair = true
 		}
@@ -272,10 +263,10 @@ func batchesOfMixedKinds(p *probe) {
 		}
 	}
 	for _, c := range batch {
-		p.mustRenew(c, "after a batch of several kinds")
+		p.MustRenew(c, "after a batch of several kinds")
 	}
 	for _, gone := range []bool{false, true} {
-		for i, err := range p.releaseAll(p.ctx, batch) {
+		for i, err := range p.releaseAll(p.Ctx, batch) {
 			p.mustEnd(batch[i], err, gone)
 		}
 	}

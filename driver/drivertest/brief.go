@@ -11,18 +11,18 @@ import (
 // the end of the lease.
 
 // brief returns a new claim that expires soon, unless the check renews it.
-func (p *probe) brief() driver.Claim { return p.unrenewed(p.claim()) }
+func (p *probe) brief() driver.Claim { return p.unrenewed(p.Claim()) }
 
 // lasting reports whether a brief claim has certainly not expired yet. start is a time before
 // the call that last granted or renewed the claim.
-func (p *probe) lasting(start time.Time) bool { return time.Since(start) < p.rounded(p.short) }
+func (p *probe) lasting(start time.Time) bool { return time.Since(start) < p.Rounded(p.short) }
 
 // mustRefuseBeside tries c, which must not be granted while another, brief claim lasts. start is
 // a time before the call that last granted or renewed that claim. mustRefuseBeside reports
 // whether the answer came before the claim might expire.
 func (p *probe) mustRefuseBeside(c driver.Claim, start time.Time, when string) bool {
 	p.Helper()
-	_, refused := p.mustRefuseUntil(c, start.Add(p.rounded(p.short)), when)
+	_, refused := p.mustRefuseUntil(c, start.Add(p.Rounded(p.short)), when)
 	return refused
 }
 
@@ -30,7 +30,7 @@ func (p *probe) mustRefuseBeside(c driver.Claim, start time.Time, when string) b
 // answer came before end.
 func (p *probe) mustRefuseUntil(c driver.Claim, end time.Time, when string) (o driver.Outcome, early bool) {
 	p.Helper()
-	o = p.try(c)
+	o = p.Try(c)
 	if early = time.Now().Before(end); early && o.Granted {
 		p.Fatalf("Try %s: granted with token %d, want a refusal", when, o.Token)
 	}
@@ -43,7 +43,7 @@ func (p *probe) mustRefuseUntil(c driver.Claim, end time.Time, when string) (o d
 func (p *probe) mustRenewBrief(c driver.Claim, start *time.Time, when string) (r driver.Renewal, held bool) {
 	p.Helper()
 	began := time.Now()
-	if r = p.renew(c); r.Err == nil {
+	if r = p.Renew(c); r.Err == nil {
 		*start = began
 		if r.ValidFor <= 0 {
 			p.Errorf("Renew %s: got ValidFor %v, want more than 0", when, r.ValidFor)

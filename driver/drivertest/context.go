@@ -7,67 +7,55 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// cancelled returns a context that has ended.
-func (p *probe) cancelled() context.Context {
-	ctx, cancel := context.WithCancel(p.ctx)
-	cancel()
-	return ctx
-}
-
-func (p *probe) mustBeCancelled(err error, what string) {
+// callCancelled makes calls with a context that has ended. An error of call must be that of the
+// context; call may also return nil, because it need not look at the context.
+func (p *probe) callCancelled(what string, call func(context.Context) []error) {
 	p.Helper()
-	if !errors.Is(err, context.Canceled) {
-		p.Errorf("%s: got error %v, want one that is context.Canceled", what, err)
-	}
+	what += " with a cancelled context"
+	p.promptly(what, func() {
+		for _, err := range call(p.Cancelled()) {
+			if errors.Is(err, driver.ErrGone) {
+				p.Errorf("%s: got %v, want none that is ErrGone", what, err)
+			}
+			if err != nil {
+				p.MustBeCancelled(err, what)
+			}
+		}
+	})
 }
 
 func tryHonoursContext(p *probe) {
-	c := p.claim()
-	p.remember(c)
-	p.promptly("Try with a cancelled context", func() {
-		o, err := p.b.Try(p.cancelled(), c)
-		switch {
-		case err != nil:
-			p.mustBeCancelled(err, "Try with a cancelled context")
-		case o.Granted:
+	c := p.Claim()
+	p.Remember(c)
+	p.callCancelled("Try", func(ctx context.Context) []error {
+		o, err := p.b.Try(ctx, c)
+		if err == nil && o.Granted {
 			p.Errorf("Try with a cancelled context: granted, want an error")
 		}
+		return []error{err}
 	})
-	p.withdraw(indeterminate(c))
-	p.mustGrant(p.claim(), "after a cancelled Try was released")
+	p.Withdraw(indeterminate(c))
+	p.MustGrant(p.Claim(), "after a cancelled Try was released")
 }
 
 func renewHonoursContext(p *probe) {
-	c := p.claim()
-	p.mustGrant(c, "of a free name")
-	p.promptly("Renew with a cancelled context", func() {
-		answers, err := p.b.Renew(p.cancelled(), []driver.Claim{c})
+	c := p.Claim()
+	p.MustGrant(c, "of a free name")
+	p.callCancelled("Renew of a held claim", func(ctx context.Context) []error {
+		answers, err := p.b.Renew(ctx, []driver.Claim{c})
 		for _, a := range answers {
 			err = errors.Join(err, a.Err)
 		}
-		if errors.Is(err, driver.ErrGone) {
-			p.Errorf("Renew of a held claim with a cancelled context: got %v, want none that is ErrGone", err)
-		}
-		if err != nil {
-			p.mustBeCancelled(err, "Renew with a cancelled context")
-		}
+		return []error{err}
 	})
-	p.mustRenew(c, "after a cancelled Renew")
-	p.mustRelease(c, "after a cancelled Renew")
+	p.MustRenew(c, "after a cancelled Renew")
+	p.MustRelease(c, "after a cancelled Renew")
 }
 
 func releaseHonoursContext(p *probe) {
-	c := p.claim()
-	p.mustGrant(c, "of a free name")
-	p.promptly("Release with a cancelled context", func() {
-		err := p.b.Release(p.cancelled(), c)
-		if errors.Is(err, driver.ErrGone) {
-			p.Errorf("Release of a held claim with a cancelled context: got %v, want none that is ErrGone", err)
-		}
-		if err != nil {
-			p.mustBeCancelled(err, "Release with a cancelled context")
-		}
-	})
-	p.withdraw(c)
-	p.mustGrant(p.claim(), "after a cancelled Release was repeated")
+	c := p.Claim()
+	p.MustGrant(c, "of a free name")
+	p.callCancelled("Release of a held claim", func(ctx context.Context) []error { return []error{p.b.Release(ctx, c)} })
+	p.Withdraw(c)
+	p.MustGrant(p.Claim(), "after a cancelled Release was repeated")
 }

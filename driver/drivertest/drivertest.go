@@ -58,24 +58,16 @@ func Run(t *testing.T, open func(t *testing.T) driver.Backend) {
 func (s Suite) Run(t *testing.T) {
 	t.Helper()
 	for _, c := range checks() {
-		conformance.Run(t, c.name, s.Synctest, func(t *testing.T) string { return s.run(t, c) })
+		conformance.Run(t, c.name, s.Synctest, s.Open, c.missing, func(t *testing.T, b driver.Backend) {
+			s.check(c, t, b, func() driver.Backend { return s.Open(t) })
+		})
 	}
-}
-
-// run runs c on a store that s.Open returns. If the store lacks a feature that c needs, run
-// returns the name of that feature instead.
-func (s Suite) run(t *testing.T, c check) (missing string) {
-	b := s.Open(t)
-	if missing = c.missing(b); missing == "" {
-		c.run(t, b, s, func() driver.Backend { return s.Open(t) })
-	}
-	return missing
 }
 
 // check is one rule, and the test whether a store follows it.
 type check struct {
 	name  string
-	needs []capability
+	needs []string // capabilities
 	body  func(*probe)
 }
 
@@ -134,7 +126,7 @@ func mutexChecks() []check {
 func mutexLikeChecks() []check {
 	kinds := []struct {
 		name  string
-		has   capability
+		has   string
 		shape func(*driver.Claim)
 	}{
 		{"Writer", shared, func(c *driver.Claim) { c.ReadWrite = true }},
@@ -148,7 +140,7 @@ func mutexLikeChecks() []check {
 				continue
 			}
 			all = append(all, check{k.name + "/" + c.name, append(needs(k.has), c.needs...), func(p *probe) {
-				p.shape = k.shape
+				p.Shape = k.shape
 				c.body(p)
 			}})
 		}
@@ -245,80 +237,65 @@ func latchChecks() []check {
 	}
 }
 
-// capability is a feature that not every store has. It returns "" if b has the feature, else the
-// name of the feature.
-type capability func(b driver.Backend) string
+func needs(capabilities ...string) []string { return capabilities }
 
-func needs(cs ...capability) []capability { return cs }
-
+// missing returns the first capability that c needs and b lacks, or "".
 func (c check) missing(b driver.Backend) string {
-	for _, has := range c.needs {
-		if missing := has(b); missing != "" {
-			return missing
+	has := capabilities(b)
+	for _, need := range c.needs {
+		if !has[need] {
+			return need
 		}
 	}
 	return ""
 }
 
-func declared(has bool, name string) string {
-	if has {
-		return ""
+// The capabilities are features that not every store has. A reader of a skipped test sees their
+// names.
+const (
+	atLeast      = "Caps.AtLeast"
+	batcher      = "driver.Batcher"
+	expiry       = "Caps.ExpiresAlone"
+	fair         = "Caps.Fair"
+	fencing      = "Caps.Fencing"
+	forcible     = "admin.Source" // without it, a store has no events to notify a client of
+	latcher      = "Caps.Latches and driver.Latcher"
+	notifier     = "driver.Notifier"
+	permits      = "Caps.Permits"
+	rechecks     = "Info.Recheck"
+	resizer      = "driver.Resizer"
+	sessions     = "Info.SessionTTL"
+	severalKinds = "Caps.Shared and no Caps.Permits"
+	shared       = "Caps.Shared"
+	tombstones   = "Caps.Tombstones"
+	wakes        = "Caps.Wakes"
+)
+
+// capabilities returns which capabilities b has.
+func capabilities(b driver.Backend) map[string]bool {
+	info := b.Info()
+	caps := info.Caps
+	_, batches := b.(driver.Batcher)
+	_, forces := b.(admin.Source)
+	_, latches := b.(driver.Latcher)
+	_, notifies := b.(driver.Notifier)
+	_, resizes := b.(driver.Resizer)
+	return map[string]bool{
+		atLeast:      caps.AtLeast,
+		batcher:      batches,
+		expiry:       caps.ExpiresAlone,
+		fair:         caps.Fair,
+		fencing:      caps.Fencing,
+		forcible:     forces,
+		latcher:      latches && caps.Latches,
+		notifier:     notifies,
+		permits:      caps.Permits,
+		rechecks:     info.Recheck > 0,
+		resizer:      resizes,
+		sessions:     info.SessionTTL > 0,
+		severalKinds: caps.Shared || caps.Permits,
+		shared:       caps.Shared,
+		tombstones:   caps.Tombstones,
+		wakes:        caps.Wakes,
 	}
-	return name
-}
-
-func fencing(b driver.Backend) string { return declared(b.Info().Caps.Fencing, "Caps.Fencing") }
-func wakes(b driver.Backend) string   { return declared(b.Info().Caps.Wakes, "Caps.Wakes") }
-func expiry(b driver.Backend) string {
-	return declared(b.Info().Caps.ExpiresAlone, "Caps.ExpiresAlone")
-}
-
-func tombstones(b driver.Backend) string {
-	return declared(b.Info().Caps.Tombstones, "Caps.Tombstones")
-}
-
-func atLeast(b driver.Backend) string { return declared(b.Info().Caps.AtLeast, "Caps.AtLeast") }
-
-func sessions(b driver.Backend) string {
-	return declared(b.Info().SessionTTL > 0, "Info.SessionTTL")
-}
-
-func rechecks(b driver.Backend) string {
-	return declared(b.Info().Recheck > 0, "Info.Recheck")
-}
-
-func shared(b driver.Backend) string  { return declared(b.Info().Caps.Shared, "Caps.Shared") }
-func permits(b driver.Backend) string { return declared(b.Info().Caps.Permits, "Caps.Permits") }
-func fair(b driver.Backend) string    { return declared(b.Info().Caps.Fair, "Caps.Fair") }
-
-func severalKinds(b driver.Backend) string {
-	caps := b.Info().Caps
-	return declared(caps.Shared || caps.Permits, "Caps.Shared and no Caps.Permits")
-}
-
-func batcher(b driver.Backend) string {
-	_, ok := b.(driver.Batcher)
-	return declared(ok, "driver.Batcher")
-}
-
-func notifier(b driver.Backend) string {
-	_, ok := b.(driver.Notifier)
-	return declared(ok, "driver.Notifier")
-}
-
-// forcible is the capability that operators can force a hold. A store without it has no events
-// to notify a client of.
-func forcible(b driver.Backend) string {
-	_, ok := b.(admin.Source)
-	return declared(ok, "admin.Source")
-}
-
-func resizer(b driver.Backend) string {
-	_, ok := b.(driver.Resizer)
-	return declared(ok, "driver.Resizer")
-}
-
-func latcher(b driver.Backend) string {
-	_, ok := b.(driver.Latcher)
-	return declared(ok && b.Info().Caps.Latches, "Caps.Latches and driver.Latcher")
 }

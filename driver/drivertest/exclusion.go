@@ -7,56 +7,57 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conformance"
 	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
 func tryIsIdempotentByOwner(p *probe) {
-	a, other := p.claim(), p.claim()
-	first := p.mustGrant(a, "of a free name")
+	a, other := p.Claim(), p.Claim()
+	first := p.MustGrant(a, "of a free name")
 	for range 3 {
-		again := p.mustGrant(a, "repeated by its owner")
+		again := p.MustGrant(a, "repeated by its owner")
 		if again.Token < first.Token {
 			p.Errorf("repeated Try: got token %d, want at least the first one, %d", again.Token, first.Token)
 		}
 	}
-	p.mustRefuse(other, "by another owner after a repeated Try")
-	p.mustRelease(a, "after a repeated Try")
-	p.mustGrant(other, "after one Release of a repeated Try")
+	p.MustRefuse(other, "by another owner after a repeated Try")
+	p.MustRelease(a, "after a repeated Try")
+	p.MustGrant(other, "after one Release of a repeated Try")
 }
 
 // ownersTellClaimsApart uses claims whose owners differ only at the end, or only at the
 // beginning. A store such as a quorum makes several owners from one claim, which differ only at
 // the end.
 func ownersTellClaimsApart(p *probe) {
-	a := p.claim()
+	a := p.Claim()
 	one, two, elsewhere := a, a, a
 	one.Owner, two.Owner = a.Owner+".1", a.Owner+".2"
 	elsewhere.Client = uuid.New()
 	elsewhere.Owner = fmt.Sprintf("%s:%d", elsewhere.Client, a.Seq)
 	all := []driver.Claim{a, one, two, elsewhere}
 	for i, held := range all {
-		p.mustGrant(held, "of a free name")
+		p.MustGrant(held, "of a free name")
 		for j, other := range all {
 			if j == i {
 				continue
 			}
-			p.mustRefuse(other, "by another owner, "+other.Owner+", of what "+held.Owner+" holds")
-			p.withdraw(other)
-			p.mustNotRenew(other, "by another owner, "+other.Owner+", of what "+held.Owner+" holds")
+			p.MustRefuse(other, "by another owner, "+other.Owner+", of what "+held.Owner+" holds")
+			p.Withdraw(other)
+			p.MustNotRenew(other, "by another owner, "+other.Owner+", of what "+held.Owner+" holds")
 		}
-		p.mustRenew(held, "by the holder, "+held.Owner)
-		p.mustRelease(held, "by the holder, "+held.Owner)
+		p.MustRenew(held, "by the holder, "+held.Owner)
+		p.MustRelease(held, "by the holder, "+held.Owner)
 	}
 }
 
 func excludesOthers(p *probe) {
-	a := p.claim()
+	a := p.Claim()
 	began := time.Now()
-	held := p.mustGrant(a, "of a free name")
-	limit := max(p.rounded(a.TTL), held.ValidFor) + prompt
+	held := p.MustGrant(a, "of a free name")
+	limit := max(p.Rounded(a.TTL), held.ValidFor) + prompt
 	for range 3 {
-		b := p.claim()
-		o := p.mustRefuse(b, "of a held name")
+		b := p.Claim()
+		o := p.MustRefuse(b, "of a held name")
 		if o.RetryAfter < 0 || o.RetryAfter > limit {
 			p.Errorf("refused Try: got RetryAfter %v, want 0 to %v, the holder's lease", o.RetryAfter, limit)
 		}
@@ -65,20 +66,20 @@ func excludesOthers(p *probe) {
 		if most := time.Since(began) + prompt; o.HeldFor < 0 || o.HeldFor > most {
 			p.Errorf("refused Try: got that it has been held for %v, want 0, not known, to %v", o.HeldFor, most)
 		}
-		p.mustRefuse(b, "of a held name, repeated")
-		p.withdraw(b)
+		p.MustRefuse(b, "of a held name, repeated")
+		p.Withdraw(b)
 	}
-	p.mustRenew(a, "after others were refused")
-	p.mustRelease(a, "after others were refused")
+	p.MustRenew(a, "after others were refused")
+	p.MustRelease(a, "after others were refused")
 }
 
 // excludesUnderContention acquires the name 400 times. On a slow store it begins no further
-// acquisition after a third of overall.
+// acquisition after a third of conformance.Overall.
 func excludesUnderContention(p *probe) {
 	const workers, rounds, least = 8, 50, 40
 	var s section
 	var passed atomic.Int64
-	until := time.Now().Add(overall / 3)
+	until := time.Now().Add(conformance.Overall / 3)
 	p.contend(workers, rounds, func() error {
 		if time.Now().After(until) {
 			return nil
@@ -105,15 +106,15 @@ type section struct {
 
 // pass acquires the check's name, enters s and releases.
 func (p *probe) pass(s *section) error {
-	c := p.claim()
+	c := p.Claim()
 	c.Tokens = p.tokens(3)
 	o, err := p.acquire(c)
 	if err != nil {
-		p.remember(c)
+		p.Remember(c)
 		return fmt.Errorf("acquire: %w", err)
 	}
-	err = s.enter(o, c, p.info.Caps.Fencing)
-	if rerr := p.b.Release(p.ctx, c); rerr != nil {
+	err = s.enter(o, c, p.Info.Caps.Fencing)
+	if rerr := p.b.Release(p.Ctx, c); rerr != nil {
 		return fmt.Errorf("release of a held claim: %w", rerr)
 	}
 	return err
@@ -139,7 +140,7 @@ func tokensRise(p *probe) {
 	var last uint64
 	take := func(c driver.Claim, when string) {
 		p.Helper()
-		o := p.mustGrant(c, when)
+		o := p.MustGrant(c, when)
 		if o.Token <= last {
 			p.Fatalf("Try %s: got token %d, want more than %d, the last one given", when, o.Token, last)
 		}
@@ -148,57 +149,57 @@ func tokensRise(p *probe) {
 	// A large block has more tokens than a clock in microseconds advances between two
 	// tries, so a block that was not reserved is noticed.
 	for _, block := range []int{1, 1, 64, 1, 1 << 20, 5, 1} {
-		c := p.claim()
+		c := p.Claim()
 		c.Tokens = p.tokens(block)
 		take(c, fmt.Sprintf("with %d tokens", block))
-		p.mustRelease(c, "of a held claim")
+		p.MustRelease(c, "of a held claim")
 	}
-	a := p.claim()
+	a := p.Claim()
 	a.Tokens = p.tokens(1 << 20)
 	take(a, "before it is repeated")
-	if again := p.mustGrant(a, "repeated by its owner"); again.Token > last {
+	if again := p.MustGrant(a, "repeated by its owner"); again.Token > last {
 		last = again.Token + uint64(a.Tokens) - 1
 	}
-	p.mustRelease(a, "after a repeated Try")
-	take(p.claim(), "after a repeated Try")
+	p.MustRelease(a, "after a repeated Try")
+	take(p.Claim(), "after a repeated Try")
 }
 
 func expiresAlone(p *probe) {
-	a, b := p.brief(), p.claim()
+	a, b := p.brief(), p.Claim()
 	start := time.Now()
-	o := p.mustGrant(a, "of a free name")
+	o := p.MustGrant(a, "of a free name")
 	granted := time.Now()
 	p.mustRefuseBeside(b, start, "while the lease lasts")
-	next := p.mustGrantBy(b, granted.Add(p.lapse()), "after the lease")
-	if p.info.Caps.Fencing && next.Token <= o.Token {
+	next := p.MustGrantBy(b, granted.Add(p.lapse()), "after the lease")
+	if p.Info.Caps.Fencing && next.Token <= o.Token {
 		p.Errorf("token after an expired grant: got %d, want more than %d", next.Token, o.Token)
 	}
-	p.mustNotRenew(a, "of an expired claim")
-	p.mustNotRelease(a, "of an expired claim")
-	p.mustRenew(b, "of the claim that followed")
+	p.MustNotRenew(a, "of an expired claim")
+	p.MustNotRelease(a, "of an expired claim")
+	p.MustRenew(b, "of the claim that followed")
 }
 
 func validForIsALowerBound(p *probe) {
-	a, b := p.brief(), p.claim()
+	a, b := p.brief(), p.Claim()
 	start := time.Now()
-	o := p.mustGrant(a, "of a free name")
+	o := p.MustGrant(a, "of a free name")
 	granted := time.Now()
 	p.mustRefuseBeside(b, start, "while the lease lasts")
 
 	// Once after the grant and once, with other claims, after a renewal.
-	p.mustGrantBy(b, granted.Add(p.lapse()), "after the lease")
+	p.MustGrantBy(b, granted.Add(p.lapse()), "after the lease")
 	p.notBefore(start.Add(o.ValidFor), "granted")
-	p.mustRelease(b, "of a held claim")
+	p.MustRelease(b, "of a held claim")
 
 	var r driver.Renewal
 	for held := false; !held; {
-		a, b = p.brief(), p.claim()
+		a, b = p.brief(), p.Claim()
 		start = time.Now()
-		p.mustGrant(a, "of a free name")
-		pause(p.ctx, p.short/3)
+		p.MustGrant(a, "of a free name")
+		pause(p.Ctx, p.short/3)
 		r, held = p.mustRenewBrief(a, &start, "of a held claim")
 	}
-	p.mustGrantBy(b, time.Now().Add(p.lapse()), "after the renewed lease")
+	p.MustGrantBy(b, time.Now().Add(p.lapse()), "after the renewed lease")
 	p.notBefore(start.Add(r.ValidFor), "renewed")
 }
 
@@ -214,24 +215,6 @@ func (p *probe) notBefore(valid time.Time, how string) {
 // lapse returns the time after its last renewal in which a brief claim must end. It is longer
 // than the lease, because a store may notice the end of a lease late.
 func (p *probe) lapse() time.Duration {
-	ttl := p.rounded(p.short)
+	ttl := p.Rounded(p.short)
 	return ttl + max(time.Second, ttl)
-}
-
-// mustGrantBy tries c repeatedly until it is granted. A try that begins after the time `then`
-// must not be refused. A try that began before that time may be refused, even if its answer
-// comes later.
-func (p *probe) mustGrantBy(c driver.Claim, then time.Time, when string) driver.Outcome {
-	p.Helper()
-	for {
-		late := time.Now().After(then)
-		o := p.try(c)
-		if o.Granted {
-			return o
-		}
-		if late {
-			p.Fatalf("Try %s: still refused (held by %q)", when, o.Holder)
-		}
-		pause(p.ctx, p.short/50)
-	}
 }

@@ -10,20 +10,20 @@ import (
 // and a latch: in some stores, and in Redisson, both are only a number, so that the store cannot
 // distinguish them.
 func kindsDoNotMix(p *probe) {
-	kinds := map[string]func() driver.Claim{"mutex": p.claim}
+	kinds := map[string]func() driver.Claim{"mutex": p.Claim}
 	if p.has(shared) {
-		kinds["read lock"], kinds["write lock"] = p.reader, p.writer
+		kinds["read lock"], kinds["write lock"] = p.Reader, p.writer
 	}
 	if p.has(permits) {
-		kinds["semaphore"] = func() driver.Claim { return p.permit(2) }
+		kinds["semaphore"] = func() driver.Claim { return p.Permit(2) }
 	}
-	name := p.name
+	name := p.Name
 	for used, holder := range kinds {
 		for other, claim := range kinds {
 			if used == other || holder().ReadWrite && claim().ReadWrite {
 				continue
 			}
-			p.name = name + " " + used + " " + other
+			p.Name = name + " " + used + " " + other
 			p.mustMismatch(used, holder(), other, claim())
 		}
 	}
@@ -31,34 +31,34 @@ func kindsDoNotMix(p *probe) {
 
 func (p *probe) mustMismatch(used string, holder driver.Claim, other string, c driver.Claim) {
 	p.Helper()
-	p.mustGrant(holder, "of a free name as a "+used)
+	p.MustGrant(holder, "of a free name as a "+used)
 	for range 2 {
-		o, err := p.b.Try(p.ctx, c)
+		o, err := p.b.Try(p.Ctx, c)
 		if !errors.Is(err, driver.ErrMismatch) {
-			p.remember(c)
+			p.Remember(c)
 			p.Errorf("Try of a %s as a %s: got %+v, %v, want ErrMismatch", used, other, o, err)
 			break
 		}
 	}
-	p.mustRenew(holder, "of a "+used+" that was tried as a "+other)
-	p.mustRelease(holder, "of a "+used+" that was tried as a "+other)
+	p.MustRenew(holder, "of a "+used+" that was tried as a "+other)
+	p.MustRelease(holder, "of a "+used+" that was tried as a "+other)
 }
 
 // latchIsNoLock uses a name as a latch and as a mutex.
 func latchIsNoLock(p *probe) {
 	l := p.b.(driver.Latcher)
 	p.mustSet("one", 2, true, "of a free name")
-	if o, err := p.b.Try(p.ctx, p.claim()); !errors.Is(err, driver.ErrMismatch) {
+	if o, err := p.b.Try(p.Ctx, p.Claim()); !errors.Is(err, driver.ErrMismatch) {
 		p.Errorf("Try of a latch: got %+v, %v, want ErrMismatch", o, err)
 	}
 	p.mustBeAt(2, "after it was tried as a mutex")
 	p.openLatch(2)
 
-	p.name += " mutex"
-	c := p.claim()
-	p.mustGrant(c, "of a free name")
-	if set, err := l.SetCount(p.ctx, p.name, p.call("set"), 2); !errors.Is(err, driver.ErrMismatch) {
+	p.Name += " mutex"
+	c := p.Claim()
+	p.MustGrant(c, "of a free name")
+	if set, err := l.SetCount(p.Ctx, p.Name, p.call("set"), 2); !errors.Is(err, driver.ErrMismatch) {
 		p.Errorf("SetCount of a mutex: got %v, %v, want ErrMismatch", set, err)
 	}
-	p.mustRelease(c, "of a mutex that was set as a latch")
+	p.MustRelease(c, "of a mutex that was set as a latch")
 }

@@ -10,11 +10,11 @@ import (
 )
 
 // call returns an ID for a call on a latch: the same one for the same parameter what.
-func (p *probe) call(what string) string { return p.client + ":" + what }
+func (p *probe) call(what string) string { return p.Client + ":" + what }
 
 func (p *probe) mustSet(call string, n int64, want bool, when string) {
 	p.Helper()
-	got, err := p.b.(driver.Latcher).SetCount(p.ctx, p.name, p.call(call), n)
+	got, err := p.b.(driver.Latcher).SetCount(p.Ctx, p.Name, p.call(call), n)
 	if err != nil || got != want {
 		p.Fatalf("SetCount %s: got %v, %v, want %v", when, got, err, want)
 	}
@@ -22,14 +22,14 @@ func (p *probe) mustSet(call string, n int64, want bool, when string) {
 
 func (p *probe) mustCountDown(call, when string) {
 	p.Helper()
-	if err := p.b.(driver.Latcher).CountDown(p.ctx, p.name, p.call(call)); err != nil {
+	if err := p.b.(driver.Latcher).CountDown(p.Ctx, p.Name, p.call(call)); err != nil {
 		p.Fatalf("CountDown %s: got error %v, want nil", when, err)
 	}
 }
 
 func (p *probe) mustBeAt(want int64, when string) {
 	p.Helper()
-	got, err := p.b.(driver.Latcher).Count(p.ctx, p.name)
+	got, err := p.b.(driver.Latcher).Count(p.Ctx, p.Name)
 	if err != nil || got != want {
 		p.Fatalf("Count %s: got %d, %v, want %d", when, got, err, want)
 	}
@@ -39,7 +39,7 @@ func (p *probe) mustBeAt(want int64, when string) {
 func (p *probe) openLatch(n int) {
 	p.Helper()
 	for range n {
-		p.mustCountDown(fmt.Sprint("open:", p.owners.Add(1)), "of a latch")
+		p.mustCountDown(fmt.Sprint("open:", p.Claim().Seq), "of a latch")
 	}
 	p.mustBeAt(0, "of a latch that was counted down")
 }
@@ -96,14 +96,14 @@ func latchCanBeSetAfterItOpened(p *probe) {
 // clock advance if Wait always returns at once.
 func (p *probe) awaitLatch(w driver.Waiter) error {
 	for {
-		n, err := p.b.(driver.Latcher).Count(p.ctx, p.name)
+		n, err := p.b.(driver.Latcher).Count(p.Ctx, p.Name)
 		if err != nil || n == 0 {
 			return err
 		}
 		if err := p.wait(w, driver.Outcome{}); err != nil {
 			return err
 		}
-		pause(p.ctx, time.Millisecond)
+		pause(p.Ctx, time.Millisecond)
 	}
 }
 
@@ -113,7 +113,7 @@ func latchWakesWhenItOpens(p *probe) {
 		p.mustSet(fmt.Sprint("set:", i), 2, true, "of an open latch")
 		var wg sync.WaitGroup
 		for range 2 {
-			w := p.b.(driver.Latcher).LatchWaiter(p.name)
+			w := p.b.(driver.Latcher).LatchWaiter(p.Name)
 			defer w.Close()
 			wg.Go(func() {
 				if err := p.awaitLatch(w); err != nil {
@@ -121,7 +121,7 @@ func latchWakesWhenItOpens(p *probe) {
 				}
 			})
 		}
-		pause(p.ctx, delay)
+		pause(p.Ctx, delay)
 		p.openLatch(2)
 		wg.Wait()
 	}
@@ -132,7 +132,7 @@ func latchWakesWhenItOpens(p *probe) {
 func latchWaiterMissesNothing(p *probe) {
 	for waits := range 3 {
 		p.mustSet(fmt.Sprint("set:", waits), 1, true, "of an open latch")
-		w := p.b.(driver.Latcher).LatchWaiter(p.name)
+		w := p.b.(driver.Latcher).LatchWaiter(p.Name)
 		defer w.Close()
 		if waits > 0 {
 			if err := p.wait(w, driver.Outcome{}); err != nil {
@@ -140,7 +140,7 @@ func latchWaiterMissesNothing(p *probe) {
 			}
 		}
 		if waits > 1 { // a Wait that only the end of its context ends
-			ctx, cancel := context.WithTimeout(p.ctx, 20*time.Millisecond)
+			ctx, cancel := context.WithTimeout(p.Ctx, 20*time.Millisecond)
 			woken(ctx, w)
 			cancel()
 		}
@@ -155,9 +155,9 @@ func latchWaiterMissesNothing(p *probe) {
 func latchWaiterDoesNotSpin(p *probe) {
 	const limit = 30
 	p.mustSet("set", 1, true, "of a free name")
-	w := p.b.(driver.Latcher).LatchWaiter(p.name)
+	w := p.b.(driver.Latcher).LatchWaiter(p.Name)
 	defer w.Close()
-	ctx, cancel := context.WithTimeout(p.ctx, 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(p.Ctx, 300*time.Millisecond)
 	defer cancel()
 	for n := 0; woken(ctx, w); n++ {
 		if n == limit {
@@ -170,19 +170,19 @@ func latchWaiterDoesNotSpin(p *probe) {
 func latchHonoursContext(p *probe) {
 	l := p.b.(driver.Latcher)
 	p.mustSet("set", 1, true, "of a free name")
-	l.LatchWaiter(p.name).Close() // before any Wait: there is nothing to close
-	w := l.LatchWaiter(p.name)
+	l.LatchWaiter(p.Name).Close() // before any Wait: there is nothing to close
+	w := l.LatchWaiter(p.Name)
 	defer w.Close()
 	p.promptly("calls on a latch with a cancelled context", func() {
-		_, err := l.SetCount(p.cancelled(), p.name, p.call("cancelled set"), 1)
-		p.mustBeCancelled(err, "SetCount with a cancelled context")
-		_, err = l.Count(p.cancelled(), p.name)
-		p.mustBeCancelled(err, "Count with a cancelled context")
-		_, err = w.Wait(p.cancelled(), driver.Outcome{})
-		p.mustBeCancelled(err, "Wait with a cancelled context")
+		_, err := l.SetCount(p.Cancelled(), p.Name, p.call("cancelled set"), 1)
+		p.MustBeCancelled(err, "SetCount with a cancelled context")
+		_, err = l.Count(p.Cancelled(), p.Name)
+		p.MustBeCancelled(err, "Count with a cancelled context")
+		_, err = w.Wait(p.Cancelled(), driver.Outcome{})
+		p.MustBeCancelled(err, "Wait with a cancelled context")
 	})
 	p.promptly("Wait with a context that ends", func() {
-		ctx, cancel := context.WithTimeout(p.ctx, 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(p.Ctx, 50*time.Millisecond)
 		defer cancel()
 		for n := 0; n < 100 && woken(ctx, w); n++ {
 			continue // it may return early

@@ -38,8 +38,8 @@ func (p *probe) lookalikes(base string) []string {
 		base + "i", base + "ı", base + "İ", base + "日本", base + "\U0001f512", base + "\U0001f513",
 	}
 	longest := 4096
-	if p.info.MaxName > 0 {
-		longest = min(longest, p.info.MaxName)
+	if p.Info.MaxName > 0 {
+		longest = min(longest, p.Info.MaxName)
 	}
 	if room := longest - len(base) - 1; room > 0 {
 		long := base + strings.Repeat("n", room)
@@ -58,10 +58,10 @@ func (p *probe) lookalikes(base string) []string {
 // true, the store may return an error instead.
 func (p *probe) holdName(name string, mayRefuse bool) {
 	p.Helper()
-	c := p.claim()
+	c := p.Claim()
 	c.Name = name
-	p.remember(c)
-	o, err := p.b.Try(p.ctx, c)
+	p.Remember(c)
+	o, err := p.b.Try(p.Ctx, c)
 	switch {
 	case err != nil && !mayRefuse:
 		p.Errorf("Try of name %s: got error %v, want a grant", shown(name), err)
@@ -79,8 +79,8 @@ func (p *probe) holdOneByte() {
 	for _, letter := range letters {
 		c := p.brief()
 		c.Name = string(letter)
-		last = p.try(c)
-		p.withdraw(c)
+		last = p.Try(c)
+		p.Withdraw(c)
 		if last.Granted {
 			return
 		}

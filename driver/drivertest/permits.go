@@ -9,43 +9,35 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// permit returns a new claim on one of n permits of the check's name.
-func (p *probe) permit(n int) driver.Claim {
-	c := p.claim()
-	c.Mode = driver.Permit
-	c.Permits = n
-	return c
-}
-
 // permits takes all of n permits.
 func (p *probe) permits(n int) []driver.Claim {
 	p.Helper()
 	cs := make([]driver.Claim, n)
 	for i := range cs {
-		cs[i] = p.permit(n)
-		p.mustGrant(cs[i], fmt.Sprintf("of permit %d of %d", i+1, n))
+		cs[i] = p.Permit(n)
+		p.MustGrant(cs[i], fmt.Sprintf("of permit %d of %d", i+1, n))
 	}
 	return cs
 }
 
 func permitsAreLimited(p *probe) {
 	held := p.permits(3)
-	next := p.permit(3)
-	o := p.mustRefuse(next, "of a fourth permit of 3")
+	next := p.Permit(3)
+	o := p.MustRefuse(next, "of a fourth permit of 3")
 	p.mustNotBeHeld(next, o, "of a refused permit")
 	for _, c := range held {
-		p.mustRenew(c, "of a permit")
+		p.MustRenew(c, "of a permit")
 	}
-	p.mustRelease(held[1], "of a permit")
-	p.mustNotRenew(held[1], "of a permit that was released")
-	p.mustGrant(next, "of a permit that came back")
-	p.mustTurnAway(p.permit(3), "of a fourth permit of 3, after one came back")
+	p.MustRelease(held[1], "of a permit")
+	p.MustNotRenew(held[1], "of a permit that was released")
+	p.MustGrant(next, "of a permit that came back")
+	p.mustTurnAway(p.Permit(3), "of a fourth permit of 3, after one came back")
 }
 
 func permitTokensRise(p *probe) {
 	var last uint64
 	for range 3 {
-		o := p.mustGrant(p.permit(3), "of a free permit")
+		o := p.MustGrant(p.Permit(3), "of a free permit")
 		if o.Token <= last {
 			p.Errorf("Try of a permit: got token %d, want more than %d, the one before", o.Token, last)
 		}
@@ -54,61 +46,61 @@ func permitTokensRise(p *probe) {
 }
 
 func permitTryTakesOnePermit(p *probe) {
-	a, b := p.permit(2), p.permit(2)
+	a, b := p.Permit(2), p.Permit(2)
 	for range 4 {
-		p.mustGrant(a, "of a permit, repeated by its owner")
+		p.MustGrant(a, "of a permit, repeated by its owner")
 	}
-	p.mustGrant(b, "of the second permit of 2")
+	p.MustGrant(b, "of the second permit of 2")
 	for range 3 {
-		p.mustGrant(a, "repeated by its owner with all permits out")
-		p.mustTurnAway(p.permit(2), "of a third permit of 2")
+		p.MustGrant(a, "repeated by its owner with all permits out")
+		p.mustTurnAway(p.Permit(2), "of a third permit of 2")
 	}
-	p.mustRelease(a, "of a permit that was tried again and again")
-	p.mustGrant(p.permit(2), "of the permit that came back")
-	p.mustTurnAway(p.permit(2), "of a third permit of 2")
+	p.MustRelease(a, "of a permit that was tried again and again")
+	p.MustGrant(p.Permit(2), "of the permit that came back")
+	p.mustTurnAway(p.Permit(2), "of a third permit of 2")
 }
 
 func permitComesBackOnce(p *probe) {
 	held := p.permits(2)
-	p.mustRelease(held[0], "of a permit")
-	p.mustNotRelease(held[0], "of a permit, repeated")
-	p.mustNotRelease(p.permit(2), "of a permit that was never tried")
-	p.mustGrant(p.permit(2), "of the permit that came back")
-	p.mustTurnAway(p.permit(2), "of a permit after another's Release was repeated")
+	p.MustRelease(held[0], "of a permit")
+	p.MustNotRelease(held[0], "of a permit, repeated")
+	p.MustNotRelease(p.Permit(2), "of a permit that was never tried")
+	p.MustGrant(p.Permit(2), "of the permit that came back")
+	p.mustTurnAway(p.Permit(2), "of a permit after another's Release was repeated")
 }
 
 // permitsOfANameAreSetOnce tries with another number of permits than the first claim.
 func permitsOfANameAreSetOnce(p *probe) {
 	held := p.permits(2)
-	p.mustTurnAway(p.permit(5), "of a third permit of 2 that asks for 5")
-	p.mustRelease(held[0], "of a permit")
-	if o := p.mustGrant(p.permit(1), "of the second permit of 2 that asks for 1"); o.Permits != 0 && o.Permits != 2 {
+	p.mustTurnAway(p.Permit(5), "of a third permit of 2 that asks for 5")
+	p.MustRelease(held[0], "of a permit")
+	if o := p.MustGrant(p.Permit(1), "of the second permit of 2 that asks for 1"); o.Permits != 0 && o.Permits != 2 {
 		p.Errorf("Try of a permit that asks for 1: got an Outcome of %d permits, want 2, or 0 if that is not known", o.Permits)
 	}
-	p.mustTurnAway(p.permit(5), "of a third permit of 2 that asks for 5, later")
+	p.mustTurnAway(p.Permit(5), "of a third permit of 2 that asks for 5, later")
 }
 
 func permitExpiresAlone(p *probe) {
-	dead, alive, next := p.unrenewed(p.permit(2)), p.permit(2), p.permit(2)
+	dead, alive, next := p.unrenewed(p.Permit(2)), p.Permit(2), p.Permit(2)
 	start := time.Now()
-	p.mustGrant(dead, "of a permit with a short lease")
+	p.MustGrant(dead, "of a permit with a short lease")
 	granted := time.Now()
-	p.mustGrant(alive, "of the second permit of 2")
+	p.MustGrant(alive, "of the second permit of 2")
 	p.mustRefuseBeside(next, start, "while the leases last")
-	p.mustGrantBy(next, granted.Add(p.lapse()), "after one lease")
-	p.mustTurnAway(p.permit(2), "of a third permit of 2, after one has expired")
-	p.mustNotRenew(dead, "of a permit that has expired")
-	p.mustNotRelease(dead, "of a permit that has expired")
-	p.mustTurnAway(p.permit(2), "after an expired permit was released")
-	p.mustRenew(alive, "of the other permit")
-	p.mustRenew(next, "of the permit that followed")
+	p.MustGrantBy(next, granted.Add(p.lapse()), "after one lease")
+	p.mustTurnAway(p.Permit(2), "of a third permit of 2, after one has expired")
+	p.MustNotRenew(dead, "of a permit that has expired")
+	p.MustNotRelease(dead, "of a permit that has expired")
+	p.mustTurnAway(p.Permit(2), "after an expired permit was released")
+	p.MustRenew(alive, "of the other permit")
+	p.MustRenew(next, "of the permit that followed")
 }
 
 func permitsUnderContention(p *probe) {
 	const workers, rounds, n = 6, 25, 3
 	var inside, most atomic.Int32
 	p.contend(workers, rounds, func() error {
-		return p.within(p.permit(n), func() error {
+		return p.within(p.Permit(n), func() error {
 			defer inside.Add(-1)
 			now := inside.Add(1)
 			most.Store(max(most.Load(), now))
@@ -120,32 +112,32 @@ func permitsUnderContention(p *probe) {
 		})
 	})
 	for range n {
-		p.mustGrant(p.permit(n), "of a free permit, after contention")
+		p.MustGrant(p.Permit(n), "of a free permit, after contention")
 	}
-	p.mustTurnAway(p.permit(n), "of a permit too many, after contention")
+	p.mustTurnAway(p.Permit(n), "of a permit too many, after contention")
 }
 
 func permitReleaseWakes(p *probe) {
 	held := p.permits(2)
-	next := p.permit(2)
-	p.wakes("release of a permit", func() { p.mustRelease(held[1], "of a permit") }, next)
-	p.mustGrant(next, "of the permit that came back")
+	next := p.Permit(2)
+	p.wakes("release of a permit", func() { p.MustRelease(held[1], "of a permit") }, next)
+	p.MustGrant(next, "of the permit that came back")
 }
 
 func permitsAreCounted(p *probe) {
 	p.mustCount(0, 0, "of an unknown name")
 	held := p.permits(3)
 	p.mustCount(3, 0, "with all permits out")
-	p.mustTurnAway(p.permit(3), "of a fourth permit of 3")
-	p.mustRelease(held[0], "of a permit")
+	p.mustTurnAway(p.Permit(3), "of a fourth permit of 3")
+	p.MustRelease(held[0], "of a permit")
 	p.mustCount(3, 1, "after one came back")
-	p.mustGrant(held[1], "repeated by its owner")
+	p.MustGrant(held[1], "repeated by its owner")
 	p.mustCount(3, 1, "after a repeated Try")
 }
 
 func (p *probe) mustCount(total, free int, when string) {
 	p.Helper()
-	gotTotal, gotFree, err := p.b.(driver.Resizer).Permits(p.ctx, p.name)
+	gotTotal, gotFree, err := p.b.(driver.Resizer).Permits(p.Ctx, p.Name)
 	if err != nil || gotTotal != total || gotFree != free {
 		p.Fatalf("Permits %s: got %d, %d free, error %v, want %d, %d free", when, gotTotal, gotFree, err, total, free)
 	}
@@ -155,7 +147,7 @@ func (p *probe) mustCount(total, free int, when string) {
 func (p *probe) resize(n int) {
 	p.Helper()
 	for range 2 {
-		if err := p.b.(driver.Resizer).Resize(p.ctx, p.name, n); err != nil {
+		if err := p.b.(driver.Resizer).Resize(p.Ctx, p.Name, n); err != nil {
 			p.Fatalf("Resize to %d: got error %v, want nil", n, err)
 		}
 	}
@@ -163,39 +155,39 @@ func (p *probe) resize(n int) {
 
 func resizeUpAdmitsMore(p *probe) {
 	p.permits(1)
-	next := p.permit(1)
+	next := p.Permit(1)
 	if p.has(wakes) {
 		p.wakes("resize", func() { p.resize(2) }, next)
 	} else {
 		p.resize(2)
 	}
 	p.mustCount(2, 1, "after 1 became 2")
-	p.mustGrant(next, "of the new permit")
-	p.mustTurnAway(p.permit(1), "of a third permit of 2")
+	p.MustGrant(next, "of the new permit")
+	p.mustTurnAway(p.Permit(1), "of a third permit of 2")
 }
 
 func resizeDownGivesNoneOut(p *probe) {
 	held := p.permits(3)
 	p.resize(1)
 	p.mustCount(1, -2, "after 3 became 1")
-	next := p.permit(3)
+	next := p.Permit(3)
 	for _, c := range held {
-		p.mustRenew(c, "of a permit that was held before the resize")
+		p.MustRenew(c, "of a permit that was held before the resize")
 	}
-	p.mustRefuse(next, "with 3 of 1 permits out")
-	p.mustRelease(held[0], "of a permit")
-	p.mustRefuse(next, "with 2 of 1 permits out")
-	p.mustRelease(held[1], "of a permit")
-	p.mustRefuse(next, "with 1 of 1 permits out")
-	p.mustRelease(held[2], "of a permit")
-	p.mustGrant(next, "when enough permits have come back")
+	p.MustRefuse(next, "with 3 of 1 permits out")
+	p.MustRelease(held[0], "of a permit")
+	p.MustRefuse(next, "with 2 of 1 permits out")
+	p.MustRelease(held[1], "of a permit")
+	p.MustRefuse(next, "with 1 of 1 permits out")
+	p.MustRelease(held[2], "of a permit")
+	p.MustGrant(next, "when enough permits have come back")
 	p.mustCount(1, 0, "with 1 of 1 permits out")
 }
 
 func resizeMakesTheSemaphore(p *probe) {
 	p.resize(2)
 	p.mustCount(2, 2, "of a name that was only resized")
-	p.mustGrant(p.permit(1), "of the first permit of 2")
-	p.mustGrant(p.permit(1), "of the second permit of 2")
-	p.mustTurnAway(p.permit(5), "of a third permit of 2")
+	p.MustGrant(p.Permit(1), "of the first permit of 2")
+	p.MustGrant(p.Permit(1), "of the second permit of 2")
+	p.mustTurnAway(p.Permit(5), "of a third permit of 2")
 }

@@ -3,10 +3,7 @@ package drivertest
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,50 +11,29 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/conformance"
-	"github.com/holdfast-go/holdfast/internal/uuid"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-const (
-	// prompt is the longest time that a call may take to notice a change: a release, or the
-	// end of its context. It is long, because machines may be slow, but shorter than the
-	// leases of claims that must not expire. The time in which this process had no processor
-	// is not counted.
-	prompt = 1500 * time.Millisecond
+// prompt is conformance.Prompt. The time in which this process had no processor is not counted.
+const prompt = conformance.Prompt
 
-	// overall is the longest time of one check, so that a check of a store that hangs fails.
-	overall = time.Minute
-)
-
-// probe has what a check needs: a store, a name and owners that no other check uses, and short
-// methods that require an outcome.
+// probe is a conformance.Probe of the store b.
 type probe struct {
-	conformance.Reporter
-	b    driver.Backend
-	info driver.Info
-	ctx  context.Context
+	*conformance.Probe
+	b            driver.Backend
+	capabilities map[string]bool // of b
 
-	short time.Duration // the TTL of claims that must expire
-	long  time.Duration // the TTL of claims that must not
-
+	short    time.Duration // the TTL of claims that must expire
 	presence time.Duration // see Suite.Presence
 
-	open        func() driver.Backend     // another client of the store
+	open        func() driver.Backend // another client of the store
+	mu          sync.Mutex
 	ownSessions map[string]driver.Backend // by Claim.Client: clients with another session
-
-	shape  func(*driver.Claim) // makes claims on another kind of lock; nil for a mutex
-	name   string
-	client string // of the claims
-	owners atomic.Uint64
-
-	mu    sync.Mutex
-	tried map[string]driver.Claim // by owner; released at the end
 }
 
-// run runs one check on b, with the settings of s. open opens the same store once more.
-func (c check) run(r conformance.Reporter, b driver.Backend, s Suite, open func() driver.Backend) {
+// check runs c on b, with the settings of s. open opens the same store once more.
+func (s Suite) check(c check, r conformance.Reporter, b driver.Backend, open func() driver.Backend) {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), overall)
-	defer cancel()
 	info := b.Info()
 	ttl, presence := s.TTL, cmp.Or(s.Presence, info.PlaceTTL, 6*time.Second)
 	if ttl == 0 {
@@ -70,54 +46,21 @@ func (c check) run(r conformance.Reporter, b driver.Backend, s Suite, open func(
 	if info.SessionTTL > 0 {
 		ttl, long, presence = info.SessionTTL, info.SessionTTL, max(presence, 2*info.SessionTTL)
 	}
+	of, end := conformance.NewProbe(r, "drivertest", b, long)
+	defer end()
 	p := &probe{
-		Reporter: r, b: b, info: info, ctx: ctx,
-		short: ttl, long: long, presence: presence,
+		Probe: of, b: b, capabilities: capabilities(b),
+		short: ttl, presence: presence,
 		open: open, ownSessions: make(map[string]driver.Backend),
-		name:   "drivertest-" + rand.Text()[:12],
-		client: uuid.New(),
-		tried:  make(map[string]driver.Claim),
 	}
-	defer p.cleanUp()
+	p.StoreOf = p.storeOf
 	defer p.keepAlive()()
 	c.body(p)
 }
 
-// cleanUp releases everything that the check tried.
-func (p *probe) cleanUp() {
-	p.mu.Lock()
-	tried := maps.Clone(p.tried)
-	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), 5*time.Second)
-	defer cancel()
-	for _, c := range tried {
-		_ = p.storeOf(c).Release(ctx, c) // the check has reported its errors
-	}
-}
-
-// claim returns a new claim on the check's name, which must not expire.
-func (p *probe) claim() driver.Claim {
-	n := p.owners.Add(1)
-	c := driver.Claim{
-		Name:   p.name,
-		Client: p.client,
-		Seq:    n,
-		Owner:  fmt.Sprintf("%s:%d", p.client, n),
-		Mode:   driver.Exclusive,
-		TTL:    p.long,
-		Count:  1,
-		Tokens: 1,
-		Note:   fmt.Sprintf("drivertest@claim:%d", n),
-	}
-	if p.shape != nil {
-		p.shape(&c)
-	}
-	return c
-}
-
 // on returns a new claim on another name.
 func (p *probe) on(name string) driver.Claim {
-	c := p.claim()
+	c := p.Claim()
 	c.Name = name
 	return c
 }
@@ -126,7 +69,7 @@ func (p *probe) on(name string) driver.Claim {
 func (p *probe) several(n int) []driver.Claim {
 	cs := make([]driver.Claim, n)
 	for i := range cs {
-		cs[i] = p.on(fmt.Sprintf("%s %d", p.name, i))
+		cs[i] = p.on(fmt.Sprintf("%s %d", p.Name, i))
 	}
 	return cs
 }
@@ -152,128 +95,21 @@ func (p *probe) contend(workers, rounds int, round func() error) {
 
 // tokens returns n, or Info.MaxTokens if a claim may not reserve n tokens.
 func (p *probe) tokens(n int) int {
-	if most := p.info.MaxTokens; most > 0 {
+	if most := p.Info.MaxTokens; most > 0 {
 		return min(n, most)
 	}
 	return n
 }
 
-// has reports whether the store has the capability c.
-func (p *probe) has(c capability) bool { return c(p.b) == "" }
-
-// rounded returns the TTL that the store uses for ttl: at least Info.MinTTL, and rounded up to a
-// multiple of Info.TTLStep.
-func (p *probe) rounded(ttl time.Duration) time.Duration {
-	ttl = max(ttl, p.info.MinTTL)
-	if step := p.info.TTLStep; step > 0 && ttl%step > 0 {
-		ttl += step - ttl%step
-	}
-	return ttl
-}
-
-// try makes one attempt, and ensures that cleanUp releases the claim.
-func (p *probe) try(c driver.Claim) driver.Outcome {
-	p.Helper()
-	p.remember(c)
-	o, err := p.storeOf(c).Try(p.ctx, c)
-	if err != nil {
-		p.Fatalf("Try(%s): got error %v, want an answer", c.Owner, err)
-	}
-	return o
-}
-
-// remember records c for cleanUp.
-func (p *probe) remember(c driver.Claim) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tried[c.Owner] = c
-}
-
-// mustGrant tries c, which must be granted. The parameter when describes the situation in
-// messages.
-func (p *probe) mustGrant(c driver.Claim, when string) driver.Outcome {
-	p.Helper()
-	o := p.try(c)
-	if !o.Granted {
-		p.Fatalf("Try %s: refused (held by %q), want a grant", when, o.Holder)
-	}
-	if o.ValidFor <= 0 {
-		p.Errorf("Try %s: got ValidFor %v, want more than 0", when, o.ValidFor)
-	}
-	return o
-}
-
-// mustRefuse tries c, which must not be granted.
-func (p *probe) mustRefuse(c driver.Claim, when string) driver.Outcome {
-	p.Helper()
-	o := p.try(c)
-	if o.Granted {
-		p.Fatalf("Try %s: granted with token %d, want a refusal", when, o.Token)
-	}
-	return o
-}
+// has reports whether the store has a capability.
+func (p *probe) has(capability string) bool { return p.capabilities[capability] }
 
 // mustTurnAway tries c, which must not be granted, and then releases it: if claims queue in the
 // store, others would wait for it.
 func (p *probe) mustTurnAway(c driver.Claim, when string) {
 	p.Helper()
-	p.mustRefuse(c, when)
-	p.withdraw(c)
-}
-
-// mustRelease ends c, which must be held.
-func (p *probe) mustRelease(c driver.Claim, when string) {
-	p.Helper()
-	if err := p.storeOf(c).Release(p.ctx, c); err != nil {
-		p.Fatalf("Release %s: got error %v, want nil", when, err)
-	}
-}
-
-// mustNotRelease releases c, which must be gone.
-func (p *probe) mustNotRelease(c driver.Claim, when string) {
-	p.Helper()
-	p.mustBeGone(p.storeOf(c).Release(p.ctx, c), "Release "+when)
-}
-
-// withdraw releases c, which may have been refused. The result may be driver.ErrGone, because
-// the store need not keep anything of a refused claim.
-func (p *probe) withdraw(c driver.Claim) {
-	p.Helper()
-	if err := p.storeOf(c).Release(p.ctx, c); err != nil && !errors.Is(err, driver.ErrGone) {
-		p.Fatalf("Release of a refused claim: got error %v, want nil or ErrGone", err)
-	}
-}
-
-// renew renews c alone and returns its answer.
-func (p *probe) renew(c driver.Claim) driver.Renewal {
-	p.Helper()
-	answers, err := p.storeOf(c).Renew(p.ctx, []driver.Claim{c})
-	if err != nil {
-		p.Fatalf("Renew: got error %v, want an answer per claim", err)
-	}
-	if len(answers) != 1 {
-		p.Fatalf("Renew: got %d answers to 1 claim", len(answers))
-	}
-	return answers[0]
-}
-
-// mustRenew renews c, which must be held.
-func (p *probe) mustRenew(c driver.Claim, when string) driver.Renewal {
-	p.Helper()
-	r := p.renew(c)
-	if r.Err != nil {
-		p.Fatalf("Renew %s: got error %v, want nil", when, r.Err)
-	}
-	if r.ValidFor <= 0 {
-		p.Errorf("Renew %s: got ValidFor %v, want more than 0", when, r.ValidFor)
-	}
-	return r
-}
-
-// mustNotRenew renews c, which must be gone.
-func (p *probe) mustNotRenew(c driver.Claim, when string) {
-	p.Helper()
-	p.mustBeGone(p.renew(c).Err, "Renew "+when)
+	p.MustRefuse(c, when)
+	p.Withdraw(c)
 }
 
 // mustNotBeHeld renews c, which was refused with o. It is not held, but a store with
@@ -281,14 +117,7 @@ func (p *probe) mustNotRenew(c driver.Claim, when string) {
 func (p *probe) mustNotBeHeld(c driver.Claim, o driver.Outcome, when string) {
 	p.Helper()
 	if !o.Queued || !p.has(sessions) {
-		p.mustNotRenew(c, when)
-	}
-}
-
-func (p *probe) mustBeGone(err error, what string) {
-	p.Helper()
-	if !errors.Is(err, driver.ErrGone) {
-		p.Fatalf("%s: got error %v, want ErrGone", what, err)
+		p.MustNotRenew(c, when)
 	}
 }
 
@@ -308,7 +137,7 @@ func (p *probe) promptly(what string, f func()) {
 func (p *probe) acquire(c driver.Claim) (driver.Outcome, error) {
 	var w driver.Waiter
 	for {
-		o, err := p.b.Try(p.ctx, c)
+		o, err := p.b.Try(p.Ctx, c)
 		if err != nil || o.Granted {
 			return o, err
 		}
@@ -323,9 +152,9 @@ func (p *probe) acquire(c driver.Claim) (driver.Outcome, error) {
 }
 
 func (p *probe) wait(w driver.Waiter, last driver.Outcome) error {
-	if !p.info.Caps.Wakes {
-		pause(p.ctx, 20*time.Millisecond)
-		return p.ctx.Err()
+	if !p.Info.Caps.Wakes {
+		pause(p.Ctx, 20*time.Millisecond)
+		return p.Ctx.Err()
 	}
 	_, err := p.waitPromptly(w, last)
 	return err
@@ -333,7 +162,7 @@ func (p *probe) wait(w driver.Waiter, last driver.Outcome) error {
 
 // waitPromptly calls Wait with prompt as its timeout.
 func (p *probe) waitPromptly(w driver.Waiter, last driver.Outcome) (o driver.Outcome, err error) {
-	ctx, cancel := context.WithCancel(p.ctx)
+	ctx, cancel := context.WithCancel(p.Ctx)
 	defer cancel()
 	done := make(chan struct{})
 	go func() {
@@ -373,11 +202,4 @@ func retryWithin(d time.Duration, round func() (done bool)) (done bool) {
 }
 
 // pause sleeps for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
+func pause(ctx context.Context, d time.Duration) { retry.Sleep(ctx, d) }

@@ -13,7 +13,7 @@ import (
 func judge(t *testing.T, name string, open func() driver.Backend) *conformance.Recorder {
 	t.Helper()
 	var rec conformance.Recorder
-	synctest.Test(t, func(*testing.T) { rec.Watch(func() { checkNamed(t, name).run(&rec, open(), Suite{}, open) }) })
+	synctest.Test(t, func(*testing.T) { rec.Watch(func() { Suite{}.check(checkNamed(t, name), &rec, open(), open) }) })
 	return &rec
 }
 

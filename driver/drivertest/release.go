@@ -4,52 +4,52 @@ import "github.com/holdfast-go/holdfast/driver"
 
 func releaseFreesForOthers(p *probe) {
 	for range 5 {
-		c := p.claim()
-		p.mustGrant(c, "of a free name")
-		p.mustRelease(c, "of a held claim")
+		c := p.Claim()
+		p.MustGrant(c, "of a free name")
+		p.MustRelease(c, "of a held claim")
 	}
 }
 
 func releaseTwiceIsGone(p *probe) {
-	a, b := p.claim(), p.claim()
-	p.mustGrant(a, "of a free name")
-	p.mustRelease(a, "of a held claim")
-	p.mustNotRelease(a, "repeated")
-	p.mustGrant(b, "after two Releases")
-	p.mustNotRelease(a, "repeated while another holds")
-	p.mustRenew(b, "of the holder, after another's Release was repeated")
+	a, b := p.Claim(), p.Claim()
+	p.MustGrant(a, "of a free name")
+	p.MustRelease(a, "of a held claim")
+	p.MustNotRelease(a, "repeated")
+	p.MustGrant(b, "after two Releases")
+	p.MustNotRelease(a, "repeated while another holds")
+	p.MustRenew(b, "of the holder, after another's Release was repeated")
 }
 
 func releaseOfNeverTriedIsGone(p *probe) {
-	never, a := p.claim(), p.claim()
-	p.mustNotRelease(never, "of a claim that was never tried")
-	p.mustGrant(a, "after the Release of a claim that was never tried")
+	never, a := p.Claim(), p.Claim()
+	p.MustNotRelease(never, "of a claim that was never tried")
+	p.MustGrant(a, "after the Release of a claim that was never tried")
 }
 
 func releaseByStrangerChangesNothing(p *probe) {
-	a, stranger, indeterminate, b := p.claim(), p.claim(), p.claim(), p.claim()
+	a, stranger, indeterminate, b := p.Claim(), p.Claim(), p.Claim(), p.Claim()
 	indeterminate.Indeterminate = true
-	p.mustGrant(a, "of a free name")
-	p.mustNotRelease(stranger, "by a stranger")
-	p.mustNotRelease(indeterminate, "by a stranger, indeterminate")
-	p.mustRefuse(b, "after a stranger's Release")
-	p.withdraw(b)
-	p.mustRenew(a, "after a stranger's Release")
-	p.mustRelease(a, "after a stranger's Release")
+	p.MustGrant(a, "of a free name")
+	p.MustNotRelease(stranger, "by a stranger")
+	p.MustNotRelease(indeterminate, "by a stranger, indeterminate")
+	p.MustRefuse(b, "after a stranger's Release")
+	p.Withdraw(b)
+	p.MustRenew(a, "after a stranger's Release")
+	p.MustRelease(a, "after a stranger's Release")
 }
 
 func indeterminateReleaseRefusesLateTry(p *probe) {
-	never := p.claim()
-	p.mustNotRelease(indeterminate(never), "of a claim that has not arrived")
+	never := p.Claim()
+	p.MustNotRelease(indeterminate(never), "of a claim that has not arrived")
 	p.mustNotArrive(never)
 
-	held := p.claim()
-	p.mustGrant(held, "of a free name")
-	p.mustRelease(indeterminate(held), "of a held claim")
+	held := p.Claim()
+	p.MustGrant(held, "of a free name")
+	p.MustRelease(indeterminate(held), "of a held claim")
 	p.mustNotArrive(held)
-	p.mustNotRenew(held, "of a claim that was given up")
+	p.MustNotRenew(held, "of a claim that was given up")
 
-	p.mustGrant(p.claim(), "after late tries")
+	p.MustGrant(p.Claim(), "after late tries")
 }
 
 func indeterminate(c driver.Claim) driver.Claim {
@@ -61,11 +61,11 @@ func indeterminate(c driver.Claim) driver.Claim {
 // and must leave nothing in the store.
 func (p *probe) mustNotArrive(c driver.Claim) {
 	p.Helper()
-	if o, err := p.b.Try(p.ctx, c); err == nil && o.Granted {
-		p.remember(c)
+	if o, err := p.b.Try(p.Ctx, c); err == nil && o.Granted {
+		p.Remember(c)
 		p.Fatalf("Try after an indeterminate Release: granted with token %d, want no grant", o.Token)
 	}
-	next := p.claim()
-	p.mustGrant(next, "by another owner after a late try")
-	p.mustRelease(next, "of a held claim")
+	next := p.Claim()
+	p.MustGrant(next, "by another owner after a late try")
+	p.MustRelease(next, "of a held claim")
 }

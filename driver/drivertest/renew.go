@@ -9,15 +9,15 @@ import (
 
 func renewExtendsBeyondTTL(p *probe) {
 	for {
-		a, b := p.brief(), p.claim()
+		a, b := p.brief(), p.Claim()
 		if lasted := p.renewBeyondTTL(a, b); lasted {
-			a.TTL = p.long // as it was renewed
-			p.mustRelease(a, "of a renewed claim")
-			p.mustGrant(b, "after a renewed claim was released")
+			a.TTL = p.TTL // as it was renewed
+			p.MustRelease(a, "of a renewed claim")
+			p.MustGrant(b, "after a renewed claim was released")
 			return
 		}
-		p.withdraw(a)
-		p.withdraw(b)
+		p.Withdraw(a)
+		p.Withdraw(b)
 	}
 }
 
@@ -28,18 +28,18 @@ func (p *probe) renewBeyondTTL(a, b driver.Claim) (lasted bool) {
 	p.Helper()
 	began := time.Now()
 	start := began
-	p.mustGrant(a, "of a free name")
-	for time.Since(began) < 2*p.rounded(p.short) {
-		pause(p.ctx, p.short/5)
+	p.MustGrant(a, "of a free name")
+	for time.Since(began) < 2*p.Rounded(p.short) {
+		pause(p.Ctx, p.short/5)
 		_, held := p.mustRenewBrief(a, &start, "of a held claim")
 		if !held || !p.mustRefuseBeside(b, start, "while the lease is renewed") {
 			return false
 		}
 	}
-	a.TTL = p.long
+	a.TTL = p.TTL
 	r, held := p.mustRenewBrief(a, &start, "to a longer TTL")
-	if held && p.has(expiry) && r.ValidFor < p.long/2 {
-		p.Errorf("Renew to TTL %v: got ValidFor %v", p.long, r.ValidFor)
+	if held && p.has(expiry) && r.ValidFor < p.TTL/2 {
+		p.Errorf("Renew to TTL %v: got ValidFor %v", p.TTL, r.ValidFor)
 	}
 	return held
 }
@@ -52,75 +52,75 @@ func renewLastsForItsOwnTTL(p *probe) {
 		return // all claims last for as long as the session
 	}
 	for {
-		a, b, next := p.claim(), p.claim(), p.claim()
+		a, b, next := p.Claim(), p.Claim(), p.Claim()
 		b.Name += " long"
-		a.TTL = p.lapse() + p.rounded(p.short)
+		a.TTL = p.lapse() + p.Rounded(p.short)
 		granted := time.Now()
-		p.mustGrant(a, "of a free name")
-		p.mustGrant(b, "of a free name")
-		pause(p.ctx, a.TTL-p.rounded(p.short)/2)
+		p.MustGrant(a, "of a free name")
+		p.MustGrant(b, "of a free name")
+		pause(p.Ctx, a.TTL-p.Rounded(p.short)/2)
 		renewed := a
 		renewed.TTL = p.short
-		answers, err := p.b.Renew(p.ctx, []driver.Claim{b, renewed})
+		answers, err := p.b.Renew(p.Ctx, []driver.Claim{b, renewed})
 		if err != nil || len(answers) != 2 || answers[0].Err != nil {
 			p.Fatalf("Renew of two claims: got %+v and error %v", answers, err)
 		}
 		if answers[1].Err == nil {
-			p.mustGrantBy(next, time.Now().Add(p.lapse()), "after a lease that was renewed for less than before")
+			p.MustGrantBy(next, time.Now().Add(p.lapse()), "after a lease that was renewed for less than before")
 			return
 		}
 		if time.Since(granted) < a.TTL {
 			p.Fatalf("Renew near the end of a claim: got error %v, want nil", answers[1].Err)
 		}
-		p.name += " again"
+		p.Name += " again"
 	}
 }
 
 func renewTouchesOwnClaimOnly(p *probe) {
-	a, stranger, b := p.brief(), p.claim(), p.claim()
+	a, stranger, b := p.brief(), p.Claim(), p.Claim()
 	start := time.Now()
-	p.mustGrant(a, "of a free name")
+	p.MustGrant(a, "of a free name")
 	granted := time.Now()
-	p.mustNotRenew(p.withClientOf(stranger, a), "by a stranger")
+	p.MustNotRenew(p.withClientOf(stranger, a), "by a stranger")
 	p.mustRefuseBeside(b, start, "after a stranger's Renew")
 	if !p.has(expiry) {
 		return
 	}
-	p.mustGrantBy(b, granted.Add(p.lapse()), "after the lease, which a stranger tried to renew")
+	p.MustGrantBy(b, granted.Add(p.lapse()), "after the lease, which a stranger tried to renew")
 }
 
 func renewNeverRevives(p *probe) {
-	a, b := p.claim(), p.claim()
-	p.mustGrant(a, "of a free name")
-	p.mustRelease(a, "of a held claim")
-	p.mustNotRenew(a, "of a released claim")
-	p.mustGrant(b, "after the Renew of a released claim")
-	p.mustNotRenew(a, "of a released claim while another holds")
-	p.mustRenew(b, "of the holder")
-	p.mustRelease(b, "of the holder")
+	a, b := p.Claim(), p.Claim()
+	p.MustGrant(a, "of a free name")
+	p.MustRelease(a, "of a held claim")
+	p.MustNotRenew(a, "of a released claim")
+	p.MustGrant(b, "after the Renew of a released claim")
+	p.MustNotRenew(a, "of a released claim while another holds")
+	p.MustRenew(b, "of the holder")
+	p.MustRelease(b, "of the holder")
 	if !p.has(expiry) {
 		return
 	}
 
-	a, b = p.brief(), p.claim()
-	p.mustGrant(a, "of a free name")
-	p.mustGrantBy(b, time.Now().Add(p.lapse()), "after the lease")
-	p.mustRelease(b, "of the claim that followed")
-	p.mustNotRenew(a, "of an expired claim, with the name free again")
-	p.mustGrant(p.claim(), "after the Renew of an expired claim")
+	a, b = p.brief(), p.Claim()
+	p.MustGrant(a, "of a free name")
+	p.MustGrantBy(b, time.Now().Add(p.lapse()), "after the lease")
+	p.MustRelease(b, "of the claim that followed")
+	p.MustNotRenew(a, "of an expired claim, with the name free again")
+	p.MustGrant(p.Claim(), "after the Renew of an expired claim")
 }
 
 func renewAnswersEachClaim(p *probe) {
-	if got, err := p.b.Renew(p.ctx, nil); err != nil || len(got) != 0 {
+	if got, err := p.b.Renew(p.Ctx, nil); err != nil || len(got) != 0 {
 		p.Errorf("Renew of no claims: got %v, %v, want nothing", got, err)
 	}
-	on := func(suffix string) driver.Claim { return p.on(p.name + suffix) }
+	on := func(suffix string) driver.Claim { return p.on(p.Name + suffix) }
 	held, lost, never, late := on(" held"), on(" lost"), on(" never"), on(" late")
 	stranger := on(" held")
-	p.mustGrant(held, "of a free name")
-	p.mustGrant(lost, "of a free name")
-	p.mustRelease(lost, "of a held claim")
-	p.mustGrant(late, "of a free name")
+	p.MustGrant(held, "of a free name")
+	p.MustGrant(lost, "of a free name")
+	p.MustRelease(lost, "of a held claim")
+	p.MustGrant(late, "of a free name")
 
 	for _, fixed := range []bool{true, false} {
 		batch := []driver.Claim{held, lost, never, stranger, late}
@@ -128,7 +128,7 @@ func renewAnswersEachClaim(p *probe) {
 			batch[i].Fixed = fixed
 		}
 		want := []error{nil, driver.ErrGone, driver.ErrGone, driver.ErrGone, nil}
-		answers, err := p.b.Renew(p.ctx, batch)
+		answers, err := p.b.Renew(p.Ctx, batch)
 		if err != nil || len(answers) != len(batch) {
 			p.Fatalf("Renew of a batch, Fixed %t: got %d answers and error %v, want %d answers", fixed, len(answers), err, len(batch))
 		}
@@ -138,7 +138,7 @@ func renewAnswersEachClaim(p *probe) {
 			}
 		}
 	}
-	p.mustRelease(held, "after a batch")
-	p.mustRelease(late, "after a batch")
-	p.mustGrant(never, "after the Renew of a claim that was never tried")
+	p.MustRelease(held, "after a batch")
+	p.MustRelease(late, "after a batch")
+	p.MustGrant(never, "after the Renew of a claim that was never tried")
 }

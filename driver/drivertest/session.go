@@ -3,7 +3,6 @@ package drivertest
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 
@@ -18,17 +17,16 @@ func (p *probe) keepAlive() (stop func()) {
 	if !p.has(sessions) {
 		return func() {}
 	}
-	ctx, cancel := context.WithCancel(p.ctx)
+	ctx, cancel := context.WithCancel(p.Ctx)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
-			pause(ctx, p.info.SessionTTL/4)
+			pause(ctx, p.Info.SessionTTL/4)
 			if ctx.Err() != nil {
 				return
 			}
 			p.mu.Lock()
-			tried := slices.Collect(maps.Values(p.tried))
-			tried = slices.DeleteFunc(tried, func(c driver.Claim) bool { return p.ownSessions[c.Client] != nil })
+			tried := slices.DeleteFunc(p.Tried(), func(c driver.Claim) bool { return p.ownSessions[c.Client] != nil })
 			p.mu.Unlock()
 			_, _ = p.b.Renew(ctx, tried) // the check itself reports errors
 		}

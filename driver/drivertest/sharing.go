@@ -11,95 +11,88 @@ import (
 
 // writer returns a new claim on the write side of the check's name.
 func (p *probe) writer() driver.Claim {
-	c := p.claim()
+	c := p.Claim()
 	c.ReadWrite = true
-	return c
-}
-
-// reader returns a new claim on the read side.
-func (p *probe) reader() driver.Claim {
-	c := p.writer()
-	c.Mode = driver.Shared
 	return c
 }
 
 // readerBeside returns a new claim on the read side by the caller of w.
 func (p *probe) readerBeside(w driver.Claim) driver.Claim {
-	c := p.reader()
+	c := p.Reader()
 	c.Beside = w.Owner
 	return c
 }
 
 func readersOverlap(p *probe) {
-	a, b, c := p.reader(), p.reader(), p.reader()
+	a, b, c := p.Reader(), p.Reader(), p.Reader()
 	var last uint64
 	for _, r := range []driver.Claim{a, b, c} {
-		o := p.mustGrant(r, "by a reader among readers")
+		o := p.MustGrant(r, "by a reader among readers")
 		if p.has(fencing) && o.Token <= last {
 			p.Errorf("Try of a reader: got token %d, want more than %d, the one before", o.Token, last)
 		}
 		last = o.Token
 	}
 	for _, r := range []driver.Claim{a, b, c} {
-		p.mustGrant(r, "repeated by a reader")
-		p.mustRenew(r, "of a reader among readers")
+		p.MustGrant(r, "repeated by a reader")
+		p.MustRenew(r, "of a reader among readers")
 	}
-	p.mustRelease(b, "of a reader among readers, which tried twice")
-	p.mustNotRelease(b, "of a reader, repeated")
-	p.mustNotRenew(b, "of a reader that has left")
-	p.mustRenew(a, "of a reader, after another has left")
-	p.mustRenew(c, "of a reader, after another has left")
-	p.mustGrant(p.reader(), "by a reader, after another has left")
+	p.MustRelease(b, "of a reader among readers, which tried twice")
+	p.MustNotRelease(b, "of a reader, repeated")
+	p.MustNotRenew(b, "of a reader that has left")
+	p.MustRenew(a, "of a reader, after another has left")
+	p.MustRenew(c, "of a reader, after another has left")
+	p.MustGrant(p.Reader(), "by a reader, after another has left")
 }
 
 func writerExcludesReaders(p *probe) {
-	w, r, other := p.writer(), p.reader(), p.writer()
-	p.mustGrant(w, "by a writer of a free name")
-	o := p.mustRefuse(r, "by a reader while a writer holds")
+	w, r, other := p.writer(), p.Reader(), p.writer()
+	p.MustGrant(w, "by a writer of a free name")
+	o := p.MustRefuse(r, "by a reader while a writer holds")
 	p.mustTurnAway(other, "by a writer while a writer holds")
 	p.mustNotBeHeld(r, o, "of a refused reader")
-	p.mustGrant(w, "repeated by the writer")
-	p.mustRenew(w, "of the writer")
-	p.mustRelease(w, "of the writer")
-	p.mustGrant(r, "by a reader after the writer")
+	p.MustGrant(w, "repeated by the writer")
+	p.MustRenew(w, "of the writer")
+	p.MustRelease(w, "of the writer")
+	p.MustGrant(r, "by a reader after the writer")
 }
 
 func readersExcludeWriters(p *probe) {
-	a, b, w := p.reader(), p.reader(), p.writer()
-	p.mustGrant(a, "by a reader of a free name")
-	p.mustGrant(b, "by a second reader")
-	p.mustRefuse(w, "by a writer while readers hold")
-	p.mustRelease(a, "of the first reader")
-	o := p.mustRefuse(w, "by a writer while one reader is left")
+	a, b, w := p.Reader(), p.Reader(), p.writer()
+	p.MustGrant(a, "by a reader of a free name")
+	p.MustGrant(b, "by a second reader")
+	p.MustRefuse(w, "by a writer while readers hold")
+	p.MustRelease(a, "of the first reader")
+	o := p.MustRefuse(w, "by a writer while one reader is left")
 	p.mustNotBeHeld(w, o, "of a refused writer")
-	p.mustRelease(b, "of the last reader")
-	p.mustGrant(w, "by a writer after the last reader")
-	p.mustTurnAway(p.reader(), "by a reader while a writer holds")
+	p.MustRelease(b, "of the last reader")
+	p.MustGrant(w, "by a writer after the last reader")
+	p.mustTurnAway(p.Reader(), "by a reader while a writer holds")
 }
 
 // readersExpireOneByOne lets one of several readers die: the others keep their holds, and
 // the dead reader excludes nobody.
 func readersExpireOneByOne(p *probe) {
-	alive, dead, w := p.reader(), p.unrenewed(p.reader()), p.writer()
-	p.mustGrant(alive, "by a reader of a free name")
-	p.mustGrant(dead, "by a reader with a short lease")
+	alive, dead, w := p.Reader(), p.unrenewed(p.Reader()), p.writer()
+	p.MustGrant(alive, "by a reader of a free name")
+	p.MustGrant(dead, "by a reader with a short lease")
 	p.afterLapse(func() {
-		p.mustRenew(alive, "of a reader while another is dead")
-		p.mustRefuse(w, "by a writer while a reader lives")
+		p.MustRenew(alive, "of a reader while another is dead")
+		p.MustRefuse(w, "by a writer while a reader lives")
 	})
-	p.mustNotRenew(dead, "of a reader whose lease has ended, while another lives")
-	p.mustNotRelease(dead, "of a reader whose lease has ended, while another lives")
-	p.mustRefuse(w, "by a writer after a dead reader was released")
-	p.mustRelease(alive, "of the last live reader")
-	p.mustGrant(w, "by a writer when the last live reader has left")
-	p.mustRelease(w, "of the writer")
+	p.MustNotRenew(dead, "of a reader whose lease has ended, while another lives")
+	p.MustNotRelease(dead, "of a reader whose lease has ended, while another lives")
+	p.MustRefuse(w, "by a writer after a dead reader was released")
+	p.MustRelease(alive, "of the last live reader")
+	p.MustGrant(w, "by a writer when the last live reader has left")
+	p.MustRelease(w, "of the writer")
 
-	alive, dead = p.unrenewed(p.reader()), p.unrenewed(p.reader())
-	p.mustGrant(dead, "by a reader with a short lease")
+	alive, dead = p.unrenewed(p.Reader()), p.unrenewed(p.Reader())
+	p.MustGrant(dead, "by a reader with a short lease")
 	start := time.Now()
-	p.mustGrant(alive, "by a second reader with a short lease")
+	p.MustGrant(alive, "by a second reader with a short lease")
 	p.afterLapse(func() { p.mustRenewBrief(alive, &start, "of a reader with a short lease") })
-	p.mustGrantBy(w, time.Now().Add(p.lapse()), "after the lease of the last reader")
+	p.MustGrantBy(w, time.Now().Add(p.lapse()), "after the lease of the last reader")
 }
 
 // afterLapse returns when a lease of p.short that begins now has ended. Meanwhile it calls keep
@@ -107,7 +100,7 @@ func readersExpireOneByOne(p *probe) {
 func (p *probe) afterLapse(keep func()) {
 	p.Helper()
 	for end := time.Now().Add(p.lapse()); time.Now().Before(end); {
-		pause(p.ctx, p.short/5)
+		pause(p.Ctx, p.short/5)
 		keep()
 	}
 }
@@ -115,68 +108,68 @@ func (p *probe) afterLapse(keep func()) {
 func readerIsGrantedBesideItsWriter(p *probe) {
 	w, other := p.writer(), p.writer()
 	mine, again := p.readerBeside(w), p.readerBeside(w)
-	strange, plain := p.readerBeside(other), p.reader()
-	p.mustGrant(w, "by a writer of a free name")
-	p.mustGrant(mine, "by a reader beside its own writer")
-	p.mustGrant(mine, "repeated beside its own writer")
-	p.mustGrant(again, "by a second reader beside its own writer")
-	p.mustRefuse(plain, "by a reader while a writer holds beside a reader")
+	strange, plain := p.readerBeside(other), p.Reader()
+	p.MustGrant(w, "by a writer of a free name")
+	p.MustGrant(mine, "by a reader beside its own writer")
+	p.MustGrant(mine, "repeated beside its own writer")
+	p.MustGrant(again, "by a second reader beside its own writer")
+	p.MustRefuse(plain, "by a reader while a writer holds beside a reader")
 	p.mustTurnAway(strange, "by a reader beside a writer that does not hold")
-	p.mustRelease(again, "of a reader beside its writer")
-	p.mustRenew(w, "of a writer beside a reader")
-	p.mustRenew(mine, "of a reader beside its writer")
-	p.mustRefuse(plain, "by a reader after one beside the writer has left")
+	p.MustRelease(again, "of a reader beside its writer")
+	p.MustRenew(w, "of a writer beside a reader")
+	p.MustRenew(mine, "of a reader beside its writer")
+	p.MustRefuse(plain, "by a reader after one beside the writer has left")
 
-	p.mustRelease(w, "of a writer beside a reader")
-	p.mustNotRelease(w, "of a writer beside a reader, repeated")
-	p.mustRenew(mine, "of a reader after its writer has left")
+	p.MustRelease(w, "of a writer beside a reader")
+	p.MustNotRelease(w, "of a writer beside a reader, repeated")
+	p.MustRenew(mine, "of a reader after its writer has left")
 	p.mustTurnAway(other, "by a writer while a reader is left of a downgrade")
-	p.mustGrant(plain, "by a reader after a downgrade")
-	p.mustRelease(plain, "of a reader after a downgrade")
-	p.mustRelease(mine, "of the reader of a downgrade")
-	p.mustGrant(other, "by a writer after a downgrade and its reader")
+	p.MustGrant(plain, "by a reader after a downgrade")
+	p.MustRelease(plain, "of a reader after a downgrade")
+	p.MustRelease(mine, "of the reader of a downgrade")
+	p.MustGrant(other, "by a writer after a downgrade and its reader")
 	p.mustTurnAway(p.readerBeside(w), "by a reader beside a writer that has left, while another holds")
 }
 
 func writerOutlivesReaderBesideIt(p *probe) {
 	w := p.writer()
 	r := p.readerBeside(w)
-	p.mustGrant(w, "by a writer of a free name")
-	p.mustGrant(r, "by a reader beside its own writer")
-	p.mustRelease(r, "of the reader beside its writer")
-	p.mustRenew(w, "of a writer after the reader beside it has left")
-	p.mustTurnAway(p.reader(), "by a reader after one beside the writer has left")
-	p.mustRelease(w, "of the writer")
-	p.mustGrant(p.writer(), "by a writer after another")
+	p.MustGrant(w, "by a writer of a free name")
+	p.MustGrant(r, "by a reader beside its own writer")
+	p.MustRelease(r, "of the reader beside its writer")
+	p.MustRenew(w, "of a writer after the reader beside it has left")
+	p.mustTurnAway(p.Reader(), "by a reader after one beside the writer has left")
+	p.MustRelease(w, "of the writer")
+	p.MustGrant(p.writer(), "by a writer after another")
 }
 
 func writerReleaseWakesReaders(p *probe) {
-	w, a, b := p.writer(), p.reader(), p.reader()
-	p.mustGrant(w, "by a writer of a free name")
-	p.wakes("release of the writer", func() { p.mustRelease(w, "of the writer") }, a, b)
-	p.mustGrant(a, "by a woken reader")
-	p.mustGrant(b, "by a second woken reader")
+	w, a, b := p.writer(), p.Reader(), p.Reader()
+	p.MustGrant(w, "by a writer of a free name")
+	p.wakes("release of the writer", func() { p.MustRelease(w, "of the writer") }, a, b)
+	p.MustGrant(a, "by a woken reader")
+	p.MustGrant(b, "by a second woken reader")
 }
 
 func downgradeWakesReaders(p *probe) {
-	w, a, b := p.writer(), p.reader(), p.reader()
+	w, a, b := p.writer(), p.Reader(), p.Reader()
 	mine := p.readerBeside(w)
-	p.mustGrant(w, "by a writer of a free name")
-	p.mustGrant(mine, "by a reader beside its own writer")
-	p.wakes("release of a writer with a reader beside it", func() { p.mustRelease(w, "of a writer beside a reader") }, a, b)
-	p.mustGrant(a, "by a woken reader")
-	p.mustGrant(b, "by a second woken reader")
-	p.mustRenew(mine, "of the reader of a downgrade")
+	p.MustGrant(w, "by a writer of a free name")
+	p.MustGrant(mine, "by a reader beside its own writer")
+	p.wakes("release of a writer with a reader beside it", func() { p.MustRelease(w, "of a writer beside a reader") }, a, b)
+	p.MustGrant(a, "by a woken reader")
+	p.MustGrant(b, "by a second woken reader")
+	p.MustRenew(mine, "of the reader of a downgrade")
 }
 
 func lastReaderWakesWriter(p *probe) {
-	a, b, w := p.reader(), p.reader(), p.writer()
-	p.mustGrant(a, "by a reader of a free name")
-	p.mustGrant(b, "by a second reader")
-	p.mustRefuse(w, "by a writer while readers hold")
-	p.mustRelease(a, "of the first reader")
-	p.wakes("release of the last reader", func() { p.mustRelease(b, "of the last reader") }, w)
-	p.mustGrant(w, "by the woken writer")
+	a, b, w := p.Reader(), p.Reader(), p.writer()
+	p.MustGrant(a, "by a reader of a free name")
+	p.MustGrant(b, "by a second reader")
+	p.MustRefuse(w, "by a writer while readers hold")
+	p.MustRelease(a, "of the first reader")
+	p.wakes("release of the last reader", func() { p.MustRelease(b, "of the last reader") }, w)
+	p.MustGrant(w, "by the woken writer")
 }
 
 // wakes reports an error if the function change does not wake the Waiters of all of cs. It first
@@ -186,7 +179,7 @@ func (p *probe) wakes(what string, change func(), cs ...driver.Claim) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for _, c := range cs {
-		last := p.mustRefuse(c, "before the "+what)
+		last := p.MustRefuse(c, "before the "+what)
 		w := p.b.Waiter(c)
 		defer w.Close()
 		wg.Go(func() {
@@ -195,7 +188,7 @@ func (p *probe) wakes(what string, change func(), cs ...driver.Claim) {
 			}
 		})
 	}
-	pause(p.ctx, 50*time.Millisecond) // they usually wait by then
+	pause(p.Ctx, 50*time.Millisecond) // they usually wait by then
 	change()
 	wg.Wait()
 }
@@ -212,7 +205,7 @@ func readersAndWritersUnderContention(p *probe) {
 				return p.within(claim(), func() error {
 					mine.Add(1)
 					defer mine.Add(-1)
-					pause(p.ctx, time.Millisecond) // time for another grant, if the store makes one
+					pause(p.Ctx, time.Millisecond) // time for another grant, if the store makes one
 					if w, r := writers.Load(), readers.Load(); !fits(w, r) {
 						return fmt.Errorf("%d writers and %d readers at once", w, r)
 					}
@@ -222,18 +215,18 @@ func readersAndWritersUnderContention(p *probe) {
 		})
 	}
 	contend(p.writer, &writers, func(w, r int32) bool { return w == 1 && r == 0 })
-	contend(p.reader, &readers, func(w, _ int32) bool { return w == 0 })
+	contend(p.Reader, &readers, func(w, _ int32) bool { return w == 0 })
 	wg.Wait()
 }
 
 // within acquires c, calls inside and releases.
 func (p *probe) within(c driver.Claim, inside func() error) error {
 	if _, err := p.acquire(c); err != nil {
-		p.remember(c)
+		p.Remember(c)
 		return fmt.Errorf("acquire: %w", err)
 	}
 	err := inside()
-	if rerr := p.b.Release(p.ctx, c); rerr != nil {
+	if rerr := p.b.Release(p.Ctx, c); rerr != nil {
 		return fmt.Errorf("release of a held claim: %w", rerr)
 	}
 	return err

@@ -13,16 +13,16 @@ func waitReturnsOnRelease(p *probe) {
 	// With these delays, the release comes before the waiter calls Wait, just after that, or
 	// later.
 	for _, delay := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
-		a, b := p.claim(), p.claim()
-		p.mustGrant(a, "of a free name")
-		p.mustRefuse(b, "of a held name")
+		a, b := p.Claim(), p.Claim()
+		p.MustGrant(a, "of a free name")
+		p.MustRefuse(b, "of a held name")
 
 		var released time.Time
 		var err error
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			pause(p.ctx, delay)
-			err = p.b.Release(p.ctx, a)
+			pause(p.Ctx, delay)
+			err = p.b.Release(p.Ctx, a)
 			released = time.Now()
 		})
 		var waitErr error
@@ -38,7 +38,7 @@ func waitReturnsOnRelease(p *probe) {
 		if late := got.Sub(released) - starved; late > prompt {
 			p.Errorf("granted %v after the release, want at most %v", late, prompt)
 		}
-		p.mustRelease(b, "of the waiter's grant")
+		p.MustRelease(b, "of the waiter's grant")
 	}
 }
 
@@ -52,23 +52,23 @@ func waitMissesNothing(p *probe) {
 // return all the same. If retaken is true, another claim tries the name before Wait.
 func (p *probe) releasedBeforeWait(retaken bool) {
 	p.Helper()
-	a, b, next := p.claim(), p.claim(), p.claim()
-	p.mustGrant(a, "of a free name")
-	last := p.mustRefuse(b, "of a held name")
+	a, b, next := p.Claim(), p.Claim(), p.Claim()
+	p.MustGrant(a, "of a free name")
+	last := p.MustRefuse(b, "of a held name")
 	w := p.b.Waiter(b)
 	defer w.Close()
-	p.mustRelease(a, "between a refused Try and its Wait")
+	p.MustRelease(a, "between a refused Try and its Wait")
 	if retaken {
 		// A store with a queue may refuse this claim, because b is the first waiter.
-		if o := p.try(next); !o.Granted {
-			p.withdraw(next)
+		if o := p.Try(next); !o.Granted {
+			p.Withdraw(next)
 		}
 	}
 	if err := p.wait(w, last); err != nil {
 		p.Fatalf("Wait after the name was released (held again: %v): %v", retaken, err)
 	}
-	p.withdraw(next)
-	p.withdraw(b)
+	p.Withdraw(next)
+	p.Withdraw(b)
 }
 
 // handOffs lets several claims take the name in turn, each for a very short time. After a missed
@@ -83,13 +83,13 @@ func (p *probe) handOffs() {
 // so often that the caller polls the store.
 func waitDoesNotSpin(p *probe) {
 	const limit = 30
-	a, b := p.claim(), p.claim()
-	p.mustGrant(a, "of a free name")
-	last := p.mustRefuse(b, "of a held name")
+	a, b := p.Claim(), p.Claim()
+	p.MustGrant(a, "of a free name")
+	last := p.MustRefuse(b, "of a held name")
 	w := p.b.Waiter(b)
 	defer w.Close()
 
-	ctx, cancel := context.WithTimeout(p.ctx, 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(p.Ctx, 300*time.Millisecond)
 	defer cancel()
 	for n := 0; ; n++ {
 		if _, err := w.Wait(ctx, last); err != nil {
@@ -98,37 +98,37 @@ func waitDoesNotSpin(p *probe) {
 		if n == limit {
 			p.Fatalf("Wait returned %d times while nothing changed", n)
 		}
-		last = p.mustRefuse(b, "of a held name")
+		last = p.MustRefuse(b, "of a held name")
 	}
 }
 
 // waitGrantsWhatIsHeld lets a claim wait before and after the release of another one. If Wait
 // returns a grant, the claim that waited must hold the name, and other claims must be refused.
 func waitGrantsWhatIsHeld(p *probe) {
-	a, b, other := p.claim(), p.claim(), p.claim()
-	before := p.mustGrant(a, "of a free name")
+	a, b, other := p.Claim(), p.Claim(), p.Claim()
+	before := p.MustGrant(a, "of a free name")
 	w := p.b.Waiter(b)
 	defer w.Close()
-	last := p.mustRefuse(b, "of a held name")
+	last := p.MustRefuse(b, "of a held name")
 	for range 3 {
-		ctx, cancel := context.WithTimeout(p.ctx, 20*time.Millisecond)
+		ctx, cancel := context.WithTimeout(p.Ctx, 20*time.Millisecond)
 		out, _ := w.Wait(ctx, last) // the first may only begin to listen
 		cancel()
 		if out.Granted {
 			p.Fatalf("Wait while another holds: got a grant with token %d, want none", out.Token)
 		}
-		last = p.mustRefuse(b, "of a held name")
+		last = p.MustRefuse(b, "of a held name")
 	}
-	p.mustRelease(a, "of the holder")
+	p.MustRelease(a, "of the holder")
 	out, err := p.waitPromptly(w, last)
 	if err != nil {
 		p.Fatalf("Wait after the release: %v", err)
 	}
 	if out.Granted {
-		p.mustRefuse(other, "of a name that Wait said was granted to another")
-		p.withdraw(other)
+		p.MustRefuse(other, "of a name that Wait said was granted to another")
+		p.Withdraw(other)
 	}
-	if now := p.mustGrant(b, "after Wait returned"); out.Granted && (out.ValidFor <= 0 || p.has(fencing) && (out.Token <= before.Token || now.Token < out.Token)) {
+	if now := p.MustGrant(b, "after Wait returned"); out.Granted && (out.ValidFor <= 0 || p.has(fencing) && (out.Token <= before.Token || now.Token < out.Token)) {
 		p.Errorf("Wait: got a grant with token %d for %v, after %d and before %d; want a token between them, and a time", out.Token, out.ValidFor, before.Token, now.Token)
 	}
 }
@@ -137,45 +137,45 @@ func waitGrantsWhatIsHeld(p *probe) {
 // name. A store with Info.Recheck promises that its Waiters return at a release for so long.
 func waitIsWokenAfterLong(p *probe) {
 	const most = 3 * time.Second
-	a, b := p.claim(), p.claim()
-	p.mustGrant(a, "of a free name")
+	a, b := p.Claim(), p.Claim()
+	p.MustGrant(a, "of a free name")
 	w := p.b.Waiter(b)
 	defer w.Close()
-	last := p.mustRefuse(b, "of a held name")
-	ctx, cancel := context.WithTimeout(p.ctx, min(p.info.Recheck, most))
+	last := p.MustRefuse(b, "of a held name")
+	ctx, cancel := context.WithTimeout(p.Ctx, min(p.Info.Recheck, most))
 	defer cancel()
 	for ctx.Err() == nil {
 		if _, err := w.Wait(ctx, last); err == nil {
-			last = p.mustRefuse(b, "of a held name")
+			last = p.MustRefuse(b, "of a held name")
 		} else if ctx.Err() == nil {
 			p.Fatalf("Wait of a store that says it may be relied on: %v", err)
 		}
 	}
-	p.mustRelease(a, "of the holder")
+	p.MustRelease(a, "of the holder")
 	if err := p.wait(w, last); err != nil {
 		p.Fatalf("Wait after a release that came late: %v", err)
 	}
-	p.mustGrant(b, "after a release that came late")
+	p.MustGrant(b, "after a release that came late")
 }
 
 func waitHonoursContext(p *probe) {
-	a, b := p.claim(), p.claim()
-	p.mustGrant(a, "of a free name")
-	last := p.mustRefuse(b, "of a held name")
+	a, b := p.Claim(), p.Claim()
+	p.MustGrant(a, "of a free name")
+	last := p.MustRefuse(b, "of a held name")
 
 	p.b.Waiter(b).Close() // before any Wait: there is nothing to close
 
 	p.waitCancelled(b, last, 0)
 	p.waitCancelled(b, last, 50*time.Millisecond)
-	p.withdraw(b)
-	p.mustRelease(a, "after a cancelled wait")
-	p.mustGrant(p.claim(), "after a cancelled wait")
+	p.Withdraw(b)
+	p.MustRelease(a, "after a cancelled wait")
+	p.MustGrant(p.Claim(), "after a cancelled wait")
 }
 
 // waitCancelled waits for c with a context that is cancelled after delay.
 func (p *probe) waitCancelled(c driver.Claim, last driver.Outcome, delay time.Duration) {
 	p.Helper()
-	ctx, cancel := context.WithCancel(p.ctx)
+	ctx, cancel := context.WithCancel(p.Ctx)
 	defer cancel()
 	var err error
 	done := make(chan struct{})
@@ -183,16 +183,16 @@ func (p *probe) waitCancelled(c driver.Claim, last driver.Outcome, delay time.Du
 		defer close(done)
 		err = p.waitUntilError(ctx, c, last)
 	}()
-	pause(p.ctx, delay)
+	pause(p.Ctx, delay)
 	cancel()
 
 	if !within(done) {
-		p.cleanUp() // releases the name, so Wait probably ends
+		p.CleanUp() // releases the name, so Wait probably ends
 		<-done
 		p.Fatalf("Wait did not return within %v after its context was cancelled", prompt)
 	}
 	if p.has(wakes) {
-		p.mustBeCancelled(err, "Wait with a cancelled context")
+		p.MustBeCancelled(err, "Wait with a cancelled context")
 	}
 }
 
@@ -205,7 +205,7 @@ func (p *probe) waitUntilError(ctx context.Context, c driver.Claim, last driver.
 		if _, err := w.Wait(ctx, last); err != nil {
 			return err
 		}
-		next, err := p.b.Try(p.ctx, c)
+		next, err := p.b.Try(p.Ctx, c)
 		if err != nil {
 			return err
 		}

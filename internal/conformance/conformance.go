@@ -1,4 +1,5 @@
-// Package conformance runs the checks of conformance suites for stores.
+// Package conformance has what the conformance suites for stores share: it runs their checks,
+// and makes claims for them.
 package conformance
 
 import (
@@ -17,20 +18,26 @@ type Reporter interface {
 	Fatalf(format string, args ...any)
 }
 
-// Run runs a check as a parallel subtest of t, in a bubble if bubble is set. run returns
-// what the store lacks for the check, or "".
-func Run(t *testing.T, name string, bubble bool, run func(*testing.T) (missing string)) {
+// Run runs a check of the store that open returns as a parallel subtest of t, in a bubble if
+// bubble is set. It skips the check if missing returns what the store lacks for it, and not "".
+func Run[S any](t *testing.T, name string, bubble bool, open func(*testing.T) S, missing func(S) string, check func(*testing.T, S)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		var missing string
-		if bubble {
-			synctest.Test(t, func(t *testing.T) { missing = run(t) })
-		} else {
-			missing = run(t)
+		var lacks string
+		run := func(t *testing.T) {
+			store := open(t)
+			if lacks = missing(store); lacks == "" {
+				check(t, store)
+			}
 		}
-		if missing != "" { // outside of the bubble, in which a skip would be shown as a pass
-			t.Skipf("the store has no %s", missing)
+		if bubble {
+			synctest.Test(t, run)
+		} else {
+			run(t)
+		}
+		if lacks != "" { // outside of the bubble, in which a skip would be shown as a pass
+			t.Skipf("the store has no %s", lacks)
 		}
 	})
 }

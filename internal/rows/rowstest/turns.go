@@ -2,171 +2,109 @@
 package rowstest
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conformance"
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
 // Turns checks that waiters for a name get it in the order of their arrival, and that a
 // waiter that has died delays the others by one rows.Turn.
 func Turns(t *testing.T, b driver.Backend) {
-	for name, check := range map[string]func(*turns){
+	for name, check := range map[string]func(*testing.T, *turns){
 		"Order": order, "Gone": gone, "GivesUp": givesUp, "HolderDies": holderDies, "NobodyWaits": nobodyWaits,
 	} {
-		t.Run(name, func(t *testing.T) { check(&turns{TB: t, b: b, name: "turns of " + name}) })
+		t.Run(name, func(t *testing.T) {
+			p, end := conformance.NewProbe(t, "turns", b, 20*time.Second)
+			defer end()
+			check(t, &turns{p})
+		})
 	}
 }
 
-type turns struct {
-	testing.TB
-	b    driver.Backend
-	name string
-	made uint64
-}
+type turns struct{ *conformance.Probe }
 
-// claim returns a new claim on the name.
-func (s *turns) claim() driver.Claim {
-	s.made++
-	return driver.Claim{
-		Name: s.name, Client: s.name, Seq: s.made, Owner: fmt.Sprintf("%s:%d", s.name, s.made), TTL: 20 * time.Second, Count: 1, Tokens: 1,
-	}
-}
-
-// passing returns a claim that does not wait.
-func (s *turns) passing() driver.Claim {
-	c := s.claim()
-	c.NoQueue = true
-	return c
-}
-
-func (s *turns) try(c driver.Claim) driver.Outcome {
+// refused tries claims, which must be refused. Each must enter the queue, unless it has NoQueue.
+func (s *turns) refused(cs ...driver.Claim) {
 	s.Helper()
-	o, err := s.b.Try(context.Background(), c)
-	if err != nil {
-		s.Fatalf("Try(%s): got error %v", c.Owner, err)
-	}
-	return o
-}
-
-func (s *turns) granted(c driver.Claim) {
-	s.Helper()
-	if o := s.try(c); !o.Granted {
-		s.Fatalf("Try(%s): got %+v, want a grant", c.Owner, o)
-	}
-}
-
-func (s *turns) refused(c driver.Claim) {
-	s.Helper()
-	if o := s.try(c); o.Granted || o.Queued == c.NoQueue {
-		s.Fatalf("Try(%s): got %+v, want a refusal, with a place in the queue: %v", c.Owner, o, !c.NoQueue)
-	}
-}
-
-func (s *turns) released(c driver.Claim) {
-	s.Helper()
-	if err := s.b.Release(context.Background(), c); err != nil {
-		s.Fatalf("Release(%s): got error %v", c.Owner, err)
-	}
-}
-
-// grantedBy tries c until it is granted, and fails the test if a Try after the time `then` is
-// still refused.
-func (s *turns) grantedBy(c driver.Claim, then time.Time) {
-	s.Helper()
-	for !s.try(c).Granted {
-		if time.Now().After(then) {
-			s.Fatalf("Try(%s): still refused", c.Owner)
+	for _, c := range cs {
+		if o := s.MustRefuse(c, "of a name that is held or waited for"); o.Queued == c.NoQueue {
+			s.Fatalf("Try(%s): got %+v, want a place in the queue: %v", c.Owner, o, !c.NoQueue)
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-func order(s *turns) {
-	holder, first, second, third := s.claim(), s.claim(), s.claim(), s.claim()
-	s.granted(holder)
-	for _, c := range []driver.Claim{first, second, third, second, first} { // a repeated Try changes no position
-		s.refused(c)
-	}
-	s.refused(s.passing())
+func order(t *testing.T, s *turns) {
+	holder, first, second, third := s.Claim(), s.Claim(), s.Claim(), s.Claim()
+	s.MustGrant(holder, "of a free name")
+	s.refused(first, second, third, second, first) // a repeated Try changes no position
+	s.refused(s.Passing())
 	for _, next := range []driver.Claim{first, second, third} {
 		freed := time.Now()
-		s.released(holder)
-		if got := s.try(s.passing()); got.Granted && time.Since(freed) < rows.Turn {
-			s.Fatal("a claim with NoQueue was granted before the waiters")
+		s.MustRelease(holder, "of the holder")
+		if got := s.Try(s.Passing()); got.Granted && time.Since(freed) < rows.Turn {
+			t.Fatal("a claim with NoQueue was granted before the waiters")
 		} else if got.Granted {
-			s.Skip("the machine stood still for longer than a turn")
+			t.Skip("the machine stood still for longer than a turn")
 		}
-		s.granted(next)
+		s.MustGrant(next, "by the first waiter")
 		holder = next
 	}
-	s.released(holder)
-	s.granted(s.passing())
+	s.MustRelease(holder, "of the last waiter")
+	s.MustGrant(s.Passing(), "of a name without waiters")
 }
 
 // gone checks that a waiter that never tries again delays the next waiter by one turn, and no
 // later claim.
-func gone(s *turns) {
-	holder, dead, alive := s.claim(), s.claim(), s.claim()
-	s.granted(holder)
-	s.refused(dead)
-	s.refused(alive)
+func gone(t *testing.T, s *turns) {
+	holder, dead, alive := s.Claim(), s.Claim(), s.Claim()
+	s.MustGrant(holder, "of a free name")
+	s.refused(dead, alive)
 	freed := time.Now()
-	s.released(holder)
-	s.grantedBy(alive, freed.Add(5*time.Second))
+	s.MustRelease(holder, "of the holder")
+	s.MustGrantBy(alive, freed.Add(5*time.Second), "behind a dead waiter")
 	if took := time.Since(freed); took < rows.Turn-10*time.Millisecond {
-		s.Errorf("the second was granted after %v, want that the first has its turn of %v", took, rows.Turn)
+		t.Errorf("the second was granted after %v, want that the first has its turn of %v", took, rows.Turn)
 	}
-	s.released(alive)
-	s.granted(s.passing()) // the dead waiter delays nobody again
+	s.MustRelease(alive, "of the waiter behind a dead one")
+	s.MustGrant(s.Passing(), "after the dead waiter, which delays nobody again")
 }
 
-func givesUp(s *turns) {
-	holder, first, second := s.claim(), s.claim(), s.claim()
-	s.granted(holder)
-	s.refused(first)
-	s.refused(second)
-	if answers, err := s.b.Renew(context.Background(), []driver.Claim{first}); err != nil || !errors.Is(answers[0].Err, driver.ErrGone) {
-		s.Errorf("Renew of a claim that waits: got %v, %v, want ErrGone: it is not held", answers, err)
-	}
-	s.released(first)
-	if err := s.b.Release(context.Background(), first); !errors.Is(err, driver.ErrGone) {
-		s.Errorf("Release repeated: got error %v, want ErrGone", err)
-	}
-	s.released(holder)
-	s.granted(second)
-	third := s.claim()
+func givesUp(_ *testing.T, s *turns) {
+	holder, first, second := s.Claim(), s.Claim(), s.Claim()
+	s.MustGrant(holder, "of a free name")
+	s.refused(first, second)
+	s.MustNotRenew(first, "of a claim that waits")
+	s.MustRelease(first, "of a claim that waits")
+	s.MustNotRelease(first, "of a claim that waited, repeated")
+	s.MustRelease(holder, "of the holder")
+	s.MustGrant(second, "by the waiter that is left")
+	third := s.Claim()
 	s.refused(third)
-	s.released(second)
-	s.released(third) // on its turn
-	s.granted(s.passing())
+	s.MustRelease(second, "of the holder")
+	s.MustRelease(third, "of a waiter on its turn")
+	s.MustGrant(s.Passing(), "of a name without waiters")
 }
 
 // holderDies checks that the first waiter is granted when the lease of the holder has expired.
-func holderDies(s *turns) {
-	holder, first := s.claim(), s.claim()
+func holderDies(_ *testing.T, s *turns) {
+	holder, first := s.Claim(), s.Claim()
 	holder.TTL = 200 * time.Millisecond
-	s.granted(holder)
-	if !s.try(first).Granted { // else the machine stood still
-		s.grantedBy(first, time.Now().Add(5*time.Second))
-	}
-	if err := s.b.Release(context.Background(), holder); !errors.Is(err, driver.ErrGone) {
-		s.Errorf("Release of the dead holder: got error %v, want ErrGone", err)
-	}
-	s.refused(s.passing())
-	s.released(first)
-	s.granted(s.passing())
+	s.MustGrant(holder, "of a free name")
+	s.MustGrantBy(first, time.Now().Add(5*time.Second), "after the lease of the holder")
+	s.MustNotRelease(holder, "of the dead holder")
+	s.refused(s.Passing())
+	s.MustRelease(first, "of the waiter")
+	s.MustGrant(s.Passing(), "of a name without waiters")
 }
 
-func nobodyWaits(s *turns) {
+func nobodyWaits(_ *testing.T, s *turns) {
 	for range 5 {
-		c := s.claim()
-		s.granted(c)
-		s.refused(s.passing())
-		s.released(c)
+		c := s.Claim()
+		s.MustGrant(c, "of a free name")
+		s.refused(s.Passing())
+		s.MustRelease(c, "of the holder")
 	}
 }
