@@ -44,11 +44,9 @@ func tryAllAnswersAsTry(p *probe) {
 
 func tryAllIsIdempotent(p *probe) {
 	batch := p.several(3)
-	first := p.tryAll(batch)
-	again := p.tryAll(batch)
-	for i, c := range batch {
-		p.mustAnswer(c, first[i], true)
-		p.mustAnswer(c, again[i], true)
+	p.mustTryAll(batch)
+	p.mustTryAll(batch)
+	for _, c := range batch {
 		p.MustRelease(c, "after two batches")
 		p.MustNotRelease(c, "after two batches, repeated")
 	}
@@ -99,6 +97,14 @@ func (p *probe) tryAll(cs []driver.Claim) []driver.Attempt {
 	return got
 }
 
+// mustTryAll tries cs in one batch. All of them must be granted.
+func (p *probe) mustTryAll(cs []driver.Claim) {
+	p.Helper()
+	for i, a := range p.tryAll(cs) {
+		p.mustAnswer(cs[i], a, true)
+	}
+}
+
 func (p *probe) mustAnswer(c driver.Claim, a driver.Attempt, granted bool) {
 	p.Helper()
 	if a.Outcome.Granted != granted || granted && (a.Err != nil || a.Outcome.ValidFor <= 0) {
@@ -142,20 +148,11 @@ func releaseAllAnswersAsRelease(p *probe) {
 
 func releaseAllIsIdempotent(p *probe) {
 	batch, next := p.several(3), p.several(3)
-	for i, a := range p.tryAll(batch) {
-		p.mustAnswer(batch[i], a, true)
-	}
-	for _, gone := range []bool{false, true} {
-		for i, err := range p.releaseAll(p.Ctx, batch) {
-			p.mustEnd(batch[i], err, gone)
-		}
-	}
-	for i, a := range p.tryAll(next) {
-		p.mustAnswer(next[i], a, true)
-	}
-	for i, err := range p.releaseAll(p.Ctx, batch) {
-		p.mustEnd(batch[i], err, true)
-	}
+	p.mustTryAll(batch)
+	p.mustReleaseAll(batch, false)
+	p.mustReleaseAll(batch, true)
+	p.mustTryAll(next)
+	p.mustReleaseAll(batch, true)
 	for _, c := range next {
 		p.MustRelease(c, "after another's releases were repeated")
 	}
@@ -182,25 +179,15 @@ func releaseAllFailsOneByOne(p *probe) {
 
 func releaseAllWakesWaiters(p *probe) {
 	batch := p.several(3)
-	p.tryAll(batch)
+	p.mustTryAll(batch)
 	w := p.on(batch[1].Name)
-	last := p.MustRefuse(w, "of a held name")
-	waiter := p.b.Waiter(w)
-	defer waiter.Close()
-	_ = p.wait(waiter, last) // the first may return early
-	last = p.MustRefuse(w, "of a held name")
-	for i, err := range p.releaseAll(p.Ctx, batch) {
-		p.mustEnd(batch[i], err, false)
-	}
-	if err := p.wait(waiter, last); err != nil {
-		p.Fatalf("Wait during a batch of releases: %v", err)
-	}
+	p.wakes("batch of releases", func() { p.mustReleaseAll(batch, false) }, w)
 	p.MustGrant(w, "after a batch of releases")
 }
 
 func releaseAllHonoursContext(p *probe) {
 	batch := p.several(2)
-	p.tryAll(batch)
+	p.mustTryAll(batch)
 	p.callCancelled("ReleaseAll of held claims", func(ctx context.Context) []error { return p.releaseAll(ctx, batch) })
 	for _, c := range batch {
 		p.Withdraw(c)
@@ -257,19 +244,13 @@ func batchesOfMixedKinds(p *probe) {
 		c.Name += fmt.Sprintf(" %d", i)
 		batch[i] = c
 	}
-	for range 2 {
-		for i, a := range p.tryAll(batch) {
-			p.mustAnswer(batch[i], a, true)
-		}
-	}
+	p.mustTryAll(batch)
+	p.mustTryAll(batch)
 	for _, c := range batch {
 		p.MustRenew(c, "after a batch of several kinds")
 	}
-	for _, gone := range []bool{false, true} {
-		for i, err := range p.releaseAll(p.Ctx, batch) {
-			p.mustEnd(batch[i], err, gone)
-		}
-	}
+	p.mustReleaseAll(batch, false)
+	p.mustReleaseAll(batch, true)
 }
 
 func (p *probe) releaseAll(ctx context.Context, cs []driver.Claim) []error {
@@ -279,6 +260,14 @@ func (p *probe) releaseAll(ctx context.Context, cs []driver.Claim) []error {
 		p.Fatalf("ReleaseAll: got %d answers to %d claims", len(got), len(cs))
 	}
 	return got
+}
+
+// mustReleaseAll releases cs in one batch. All of them must be held, or all of them gone.
+func (p *probe) mustReleaseAll(cs []driver.Claim, gone bool) {
+	p.Helper()
+	for i, err := range p.releaseAll(p.Ctx, cs) {
+		p.mustEnd(cs[i], err, gone)
+	}
 }
 
 // mustEnd checks err, which is the answer to the release of c. If gone is true, the claim did

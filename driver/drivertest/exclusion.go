@@ -108,16 +108,7 @@ type section struct {
 func (p *probe) pass(s *section) error {
 	c := p.Claim()
 	c.Tokens = p.tokens(3)
-	o, err := p.acquire(c)
-	if err != nil {
-		p.Remember(c)
-		return fmt.Errorf("acquire: %w", err)
-	}
-	err = s.enter(o, c, p.Info.Caps.Fencing)
-	if rerr := p.b.Release(p.Ctx, c); rerr != nil {
-		return fmt.Errorf("release of a held claim: %w", rerr)
-	}
-	return err
+	return p.within(c, func(o driver.Outcome) error { return s.enter(o, c, p.Info.Caps.Fencing) })
 }
 
 func (s *section) enter(o driver.Outcome, c driver.Claim, fencing bool) error {

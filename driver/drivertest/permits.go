@@ -100,7 +100,7 @@ func permitsUnderContention(p *probe) {
 	const workers, rounds, n = 6, 25, 3
 	var inside, most atomic.Int32
 	p.contend(workers, rounds, func() error {
-		return p.within(p.Permit(n), func() error {
+		return p.within(p.Permit(n), func(driver.Outcome) error {
 			defer inside.Add(-1)
 			now := inside.Add(1)
 			most.Store(max(most.Load(), now))

@@ -202,7 +202,7 @@ func readersAndWritersUnderContention(p *probe) {
 	contend := func(claim func() driver.Claim, mine *atomic.Int32, fits func(writers, readers int32) bool) {
 		wg.Go(func() {
 			p.contend(2, rounds, func() error {
-				return p.within(claim(), func() error {
+				return p.within(claim(), func(driver.Outcome) error {
 					mine.Add(1)
 					defer mine.Add(-1)
 					pause(p.Ctx, time.Millisecond) // time for another grant, if the store makes one
@@ -219,13 +219,14 @@ func readersAndWritersUnderContention(p *probe) {
 	wg.Wait()
 }
 
-// within acquires c, calls inside and releases.
-func (p *probe) within(c driver.Claim, inside func() error) error {
-	if _, err := p.acquire(c); err != nil {
+// within acquires c, calls inside with its grant, and releases.
+func (p *probe) within(c driver.Claim, inside func(driver.Outcome) error) error {
+	o, err := p.acquire(c)
+	if err != nil {
 		p.Remember(c)
 		return fmt.Errorf("acquire: %w", err)
 	}
-	err := inside()
+	err = inside(o)
 	if rerr := p.b.Release(p.Ctx, c); rerr != nil {
 		return fmt.Errorf("release of a held claim: %w", rerr)
 	}

@@ -79,26 +79,29 @@ func (p *probe) handOffs() {
 	p.contend(3, 60, func() error { return p.pass(&s) })
 }
 
-// waitDoesNotSpin waits for a name whose state does not change. Wait may return early, but not
-// so often that the caller polls the store.
 func waitDoesNotSpin(p *probe) {
-	const limit = 30
 	a, b := p.Claim(), p.Claim()
 	p.MustGrant(a, "of a free name")
-	last := p.MustRefuse(b, "of a held name")
-	w := p.b.Waiter(b)
-	defer w.Close()
+	p.mustNotSpin(p.b.Waiter(b), func() driver.Outcome { return p.MustRefuse(b, "of a held name") })
+}
 
+// mustNotSpin waits with w while nothing changes, and calls again before each Wait, as the core
+// does. Wait may return early, but not so often that the caller polls the store.
+func (p *probe) mustNotSpin(w driver.Waiter, again func() driver.Outcome) {
+	p.Helper()
+	defer w.Close()
+	const limit = 30
+	last := again()
 	ctx, cancel := context.WithTimeout(p.Ctx, 300*time.Millisecond)
 	defer cancel()
 	for n := 0; ; n++ {
 		if _, err := w.Wait(ctx, last); err != nil {
-			break
+			return
 		}
 		if n == limit {
 			p.Fatalf("Wait returned %d times while nothing changed", n)
 		}
-		last = p.MustRefuse(b, "of a held name")
+		last = again()
 	}
 }
 
