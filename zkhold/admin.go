@@ -30,8 +30,8 @@ func adminCall[T any](ctx context.Context, s *store, call func(l *link) (T, erro
 	}
 	l.touchUnclaimed()
 	return do(ctx, &l.tasks, func() (T, error) {
-		l.countAdminCalls(1)
-		defer l.countAdminCalls(-1)
+		l.set(func() { l.adminCalls++ })
+		defer l.set(func() { l.adminCalls-- })
 		value, err := call(l)
 		return value, errorOf(err)
 	})

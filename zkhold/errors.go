@@ -29,7 +29,7 @@ func errorOf(err error) error {
 	case errors.Is(err, zk.ErrSessionExpired):
 		return errExpired
 	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionMoved):
-		return notExecuted(err)
+		return unsent.Error(err)
 	case errors.Is(err, zk.ErrNoAuth), errors.Is(err, zk.ErrAuthFailed), errors.Is(err, zk.ErrInvalidACL):
 		return refused("ZooKeeper does not let this client use the nodes of the lock", err)
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
@@ -51,8 +51,6 @@ func isCertain(err error) bool {
 	}
 	return err == nil
 }
-
-func notExecuted(err error) error { return unsent.Error(err) }
 
 // refused returns the error of a call that was not executed, and that will fail again until
 // an operator changes something.

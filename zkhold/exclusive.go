@@ -1,6 +1,10 @@
 package zkhold
 
-import "context"
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/internal/unsent"
+)
 
 // withNode runs the function call when no other call for the node is under way. If ctx ends,
 // the function continues in the background. After it, withNode deletes the node if a deletion
@@ -42,7 +46,7 @@ func (l *link) lockNode(ctx context.Context, n *node) error {
 	case <-l.broken():
 		return errDisconnected
 	case <-ctx.Done():
-		return notExecuted(ctx.Err())
+		return unsent.Error(ctx.Err())
 	}
 }
 

@@ -319,13 +319,6 @@ func (l *link) expireIdle() {
 	l.end(errExpired)
 }
 
-// countAdminCalls changes the number of calls for operators under way.
-func (l *link) countAdminCalls(more int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.adminCalls += more
-}
-
 // valid returns for how long a session with that timeout lives at least after an answer of
 // the leader: see the package comment.
 func valid(timeout time.Duration) time.Duration { return timeout * 2 / 3 }

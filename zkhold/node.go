@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/internal/ordered"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // nodeKey identifies a node of a claim. folder is where the node is below the name: "", or
@@ -127,7 +128,7 @@ func (l *link) ensureNode(ctx context.Context, key nodeKey, n *node, m ordered.L
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, notExecuted(err)
+		return nil, unsent.Error(err)
 	}
 	return l.create(key, n, m, list)
 }

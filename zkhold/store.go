@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/ordered"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // store is an ordered.Store. Its sessions are those of ZooKeeper, and its order is that of
@@ -48,7 +49,7 @@ func (s *store) ready(ctx context.Context) (*link, error) {
 	select {
 	case <-l.ready:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("connect to ZooKeeper: %w", notExecuted(ctx.Err()))
+		return nil, fmt.Errorf("connect to ZooKeeper: %w", unsent.Error(ctx.Err()))
 	}
 	if l.err != nil {
 		l.close(l.err)

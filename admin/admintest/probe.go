@@ -2,6 +2,7 @@ package admintest
 
 import (
 	"fmt"
+	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
@@ -23,14 +24,14 @@ type probe struct {
 
 // check runs c on store, with the settings of s. Each claim belongs to a client of its own,
 // because a store may keep one note for all claims of a client.
-func (s Suite) check(c check, r conformance.Reporter, store Store) {
-	r.Helper()
+func (s Suite) check(c check, t testing.TB, store Store) {
+	t.Helper()
 	info := store.Info()
 	ttl := 20 * time.Second
 	if info.MaxTTL > 0 {
 		ttl = min(ttl, info.MaxTTL)
 	}
-	of, end := conformance.NewProbe(r, "admintest", store, ttl)
+	of, end := conformance.NewProbe(t, "admintest", store, ttl)
 	defer end()
 	of.TTL = of.Rounded(ttl)
 	of.Shape = func(c *driver.Claim) {

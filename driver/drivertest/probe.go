@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -32,8 +33,8 @@ type probe struct {
 }
 
 // check runs c on b, with the settings of s. open opens the same store once more.
-func (s Suite) check(c check, r conformance.Reporter, b driver.Backend, open func() driver.Backend) {
-	r.Helper()
+func (s Suite) check(c check, t testing.TB, b driver.Backend, open func() driver.Backend) {
+	t.Helper()
 	info := b.Info()
 	ttl, presence := s.TTL, cmp.Or(s.Presence, info.PlaceTTL, 6*time.Second)
 	if ttl == 0 {
@@ -46,7 +47,7 @@ func (s Suite) check(c check, r conformance.Reporter, b driver.Backend, open fun
 	if info.SessionTTL > 0 {
 		ttl, long, presence = info.SessionTTL, info.SessionTTL, max(presence, 2*info.SessionTTL)
 	}
-	of, end := conformance.NewProbe(r, "drivertest", b, long)
+	of, end := conformance.NewProbe(t, "drivertest", b, long)
 	defer end()
 	p := &probe{
 		Probe: of, b: b, capabilities: capabilities(b),

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -30,7 +31,7 @@ const (
 // methods that require an outcome. In their messages, the parameter when describes the
 // situation.
 type Probe struct {
-	Reporter
+	testing.TB
 	Ctx  context.Context
 	Info driver.Info
 
@@ -50,10 +51,10 @@ type Probe struct {
 
 // NewProbe returns a Probe for a check of b. The parameter suite is in names and notes. The
 // caller calls end after the check: it releases the claims that the check tried.
-func NewProbe(r Reporter, suite string, b driver.Backend, ttl time.Duration) (p *Probe, end func()) {
+func NewProbe(t testing.TB, suite string, b driver.Backend, ttl time.Duration) (p *Probe, end func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), Overall)
 	p = &Probe{
-		Reporter: r, Ctx: ctx, Info: b.Info(), TTL: ttl,
+		TB: t, Ctx: ctx, Info: b.Info(), TTL: ttl,
 		Name: suite + "-" + rand.Text()[:12], Client: uuid.New(),
 		StoreOf: func(driver.Claim) driver.Backend { return b },
 		suite:   suite, tried: make(map[string]driver.Claim),

@@ -5,10 +5,13 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"testing"
 )
 
-// Recorder is used in place of a testing.T and keeps the errors of a check.
+// Recorder is used in place of a testing.T and keeps the errors of a check. A check may call
+// its methods only.
 type Recorder struct {
+	testing.TB
 	mu         sync.Mutex
 	Complaints []string
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/internal/budget"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 const (
@@ -122,7 +123,7 @@ func (l *view) ask(ctx context.Context, store Store, sessions []int64) map[int64
 		switch {
 		case errs[i] == nil:
 			l.remaining[session] = max(rests[i], 0)
-		case isGone(errs[i]): // the store will remove the entries of the session soon
+		case retry.Gone(errs[i]): // the store will remove the entries of the session soon
 			l.remaining[session] = 0
 		case !errors.Is(errs[i], errors.ErrUnsupported):
 			failed[session] = errs[i]

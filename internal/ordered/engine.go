@@ -49,7 +49,7 @@ type attempt struct {
 // with NoQueue gets an entry only if it would probably be granted.
 func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
-		return driver.Outcome{}, notExecuted(err)
+		return driver.Outcome{}, unsent.Error(err)
 	}
 	t := attempt{Claim: &c, label: labelOf(&c), began: e.clock.Read()}
 	if out, ok, err := e.tryBeside(ctx, &t); ok || err != nil {
@@ -68,7 +68,7 @@ func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error
 		}
 		e.lose(t.session.id) // the claim has no entry: try it again in the next session
 	}
-	return driver.Outcome{}, notExecuted(errors.New("the session in the store ended twice"))
+	return driver.Outcome{}, unsent.Error(errors.New("the session in the store ended twice"))
 }
 
 // beginTry records a claim before the call that may make its entry.
@@ -278,8 +278,6 @@ func (e *Engine) forget(k *claim) {
 		delete(e.claims, k.claimKey)
 	}
 }
-
-func notExecuted(err error) error { return unsent.Error(err) }
 
 // errVanished says that another program removed an entry as soon as it was made.
 func errVanished(name string) error {

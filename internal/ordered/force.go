@@ -16,8 +16,6 @@ import (
 // listenDelay bounds the pause before the Engine listens again.
 const listenDelay = 5 * time.Second
 
-func isGone(err error) bool { return errors.Is(err, driver.ErrGone) }
-
 // ForceUnlock removes the entry of h, which wakes waiters. If readers share that entry, they
 // all lose their holds.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {

@@ -46,9 +46,3 @@ func cutNote(all string) (note, client, rest string, ok bool) {
 	client, rest, ok = strings.Cut(all[end+1:], " ")
 	return all[:max(end, 0)], client, rest, ok && end >= 0
 }
-
-// noteText returns the note of the entry without the line for programs.
-func (e *Entry) noteText() string {
-	note, _, _ := e.parseNote()
-	return note
-}

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // Renew extends the session, with one call for all concurrent callers, and checks that the
@@ -13,7 +14,7 @@ import (
 // removed, is a *driver.GoneError.
 func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, notExecuted(err)
+		return nil, unsent.Error(err)
 	}
 	start := e.clock.Read()
 	answers := make([]driver.Renewal, len(cs))
@@ -109,7 +110,8 @@ func (e *Engine) confirmMissing(ctx context.Context, k *claim) error {
 		return forced
 	}
 	if len(queue) > 0 && queue[0].Label.Kind != Reader && queue[0].Label.Kind != Permit {
-		return gone(driver.ReasonNotOwner, "the entry was removed, and another owner holds the name: "+queue[0].noteText())
+		note, _, _ := queue[0].parseNote()
+		return gone(driver.ReasonNotOwner, "the entry was removed, and another owner holds the name: "+note)
 	}
 	return gone(driver.ReasonDeleted, "the entry was removed by somebody else")
 }
@@ -119,7 +121,7 @@ func (e *Engine) confirmMissing(ctx context.Context, k *claim) error {
 // later renewal of another claim removes the entry, but not before c.AtLeast has passed.
 func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	if err := ctx.Err(); err != nil {
-		return notExecuted(err)
+		return unsent.Error(err)
 	}
 	k, act := e.beginRelease(&c)
 	if act == nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // session is the session of an Engine; id is 0 while there is none.
@@ -44,7 +45,7 @@ func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) 
 	case e.sessionMutex <- struct{}{}:
 		defer func() { <-e.sessionMutex }()
 	case <-ctx.Done():
-		return session{}, notExecuted(ctx.Err())
+		return session{}, unsent.Error(ctx.Err())
 	}
 	s := e.current()
 	if e.enough(s, ttl) {

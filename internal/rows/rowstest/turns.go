@@ -13,13 +13,13 @@ import (
 // Turns checks that waiters for a name get it in the order of their arrival, and that a
 // waiter that has died delays the others by one rows.Turn.
 func Turns(t *testing.T, b driver.Backend) {
-	for name, check := range map[string]func(*testing.T, *turns){
+	for name, check := range map[string]func(*turns){
 		"Order": order, "Gone": gone, "GivesUp": givesUp, "HolderDies": holderDies, "NobodyWaits": nobodyWaits,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, end := conformance.NewProbe(t, "turns", b, 20*time.Second)
 			defer end()
-			check(t, &turns{p})
+			check(&turns{p})
 		})
 	}
 }
@@ -36,7 +36,7 @@ func (s *turns) refused(cs ...driver.Claim) {
 	}
 }
 
-func order(t *testing.T, s *turns) {
+func order(s *turns) {
 	holder, first, second, third := s.Claim(), s.Claim(), s.Claim(), s.Claim()
 	s.MustGrant(holder, "of a free name")
 	s.refused(first, second, third, second, first) // a repeated Try changes no position
@@ -45,9 +45,9 @@ func order(t *testing.T, s *turns) {
 		freed := time.Now()
 		s.MustRelease(holder, "of the holder")
 		if got := s.Try(s.Passing()); got.Granted && time.Since(freed) < rows.Turn {
-			t.Fatal("a claim with NoQueue was granted before the waiters")
+			s.Fatal("a claim with NoQueue was granted before the waiters")
 		} else if got.Granted {
-			t.Skip("the machine stood still for longer than a turn")
+			s.Skip("the machine stood still for longer than a turn")
 		}
 		s.MustGrant(next, "by the first waiter")
 		holder = next
@@ -58,7 +58,7 @@ func order(t *testing.T, s *turns) {
 
 // gone checks that a waiter that never tries again delays the next waiter by one turn, and no
 // later claim.
-func gone(t *testing.T, s *turns) {
+func gone(s *turns) {
 	holder, dead, alive := s.Claim(), s.Claim(), s.Claim()
 	s.MustGrant(holder, "of a free name")
 	s.refused(dead, alive)
@@ -66,13 +66,13 @@ func gone(t *testing.T, s *turns) {
 	s.MustRelease(holder, "of the holder")
 	s.MustGrantBy(alive, freed.Add(5*time.Second), "behind a dead waiter")
 	if took := time.Since(freed); took < rows.Turn-10*time.Millisecond {
-		t.Errorf("the second was granted after %v, want that the first has its turn of %v", took, rows.Turn)
+		s.Errorf("the second was granted after %v, want that the first has its turn of %v", took, rows.Turn)
 	}
 	s.MustRelease(alive, "of the waiter behind a dead one")
 	s.MustGrant(s.Passing(), "after the dead waiter, which delays nobody again")
 }
 
-func givesUp(_ *testing.T, s *turns) {
+func givesUp(s *turns) {
 	holder, first, second := s.Claim(), s.Claim(), s.Claim()
 	s.MustGrant(holder, "of a free name")
 	s.refused(first, second)
@@ -89,7 +89,7 @@ func givesUp(_ *testing.T, s *turns) {
 }
 
 // holderDies checks that the first waiter is granted when the lease of the holder has expired.
-func holderDies(_ *testing.T, s *turns) {
+func holderDies(s *turns) {
 	holder, first := s.Claim(), s.Claim()
 	holder.TTL = 200 * time.Millisecond
 	s.MustGrant(holder, "of a free name")
@@ -100,7 +100,7 @@ func holderDies(_ *testing.T, s *turns) {
 	s.MustGrant(s.Passing(), "of a name without waiters")
 }
 
-func nobodyWaits(_ *testing.T, s *turns) {
+func nobodyWaits(s *turns) {
 	for range 5 {
 		c := s.Claim()
 		s.MustGrant(c, "of a free name")
