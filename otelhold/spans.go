@@ -37,8 +37,22 @@ func newSpans(tracer trace.Tracer, holds bool) *spans {
 	return &spans{tracer: tracer, holds: holds, acquired: make(map[holdKey]trace.SpanContext)}
 }
 
+// observe creates the span that ends with an event, and returns its context. Without a span it
+// returns ctx.
+func (s *spans) observe(ctx context.Context, e holdfast.Event, now time.Time) context.Context {
+	switch {
+	case e.Type == holdfast.EventAcquire:
+		return s.acquire(ctx, e, now)
+	case !s.holds || meter.FoundLost(e):
+	case e.Type == holdfast.EventRelease, e.Type == holdfast.EventLoss:
+		return s.hold(ctx, e, now)
+	}
+	return ctx
+}
+
 // acquire creates the span of an acquire that has just ended, and returns its context.
-func (s *spans) acquire(ctx context.Context, e holdfast.Event, outcome string, now time.Time) context.Context {
+func (s *spans) acquire(ctx context.Context, e holdfast.Event, now time.Time) context.Context {
+	outcome := meter.AcquireOutcome(ctx, e.Err)
 	ctx, span := s.tracer.Start(ctx, "holdfast.acquire", trace.WithTimestamp(now.Add(-e.Waited)), trace.WithAttributes(
 		append(about(e),
 			attribute.String("holdfast.outcome", outcome),
@@ -56,17 +70,14 @@ func (s *spans) acquire(ctx context.Context, e holdfast.Event, outcome string, n
 
 // hold creates the span of a hold that has just ended, and returns its context. Spans of
 // the work under the lock are not below it: they belong to the trace of the caller.
-func (s *spans) hold(ctx context.Context, e holdfast.Event, end string, now time.Time) context.Context {
-	if !s.holds {
-		return ctx
-	}
+func (s *spans) hold(ctx context.Context, e holdfast.Event, now time.Time) context.Context {
 	s.mu.Lock()
 	acquired, known := s.acquired[grantOf(e)]
 	delete(s.acquired, grantOf(e))
 	s.mu.Unlock()
 	opts := []trace.SpanStartOption{
 		trace.WithNewRoot(), trace.WithTimestamp(now.Add(-e.HeldFor)),
-		trace.WithAttributes(append(about(e), attribute.String("holdfast.end", end))...),
+		trace.WithAttributes(append(about(e), attribute.String("holdfast.end", meter.HoldEnd(e)))...),
 	}
 	if known && acquired.IsValid() {
 		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: acquired}))

@@ -27,9 +27,6 @@ func AcquireOutcome(ctx context.Context, err error) string {
 	}
 }
 
-// RenewOutcomes returns all results of RenewOutcome.
-func RenewOutcomes() []string { return []string{"ok", "late", "error", "not_owner"} }
-
 // RenewOutcome returns how a renewal ended.
 func RenewOutcome(e holdfast.Event) string {
 	switch {
@@ -70,23 +67,8 @@ func Loss(e holdfast.Event) (reason string, ok bool) {
 	if e.Type != holdfast.EventLoss || HoldEnd(e) == "fixed_lease" {
 		return "", false
 	}
-	return reasonLabel(e.Reason), true
+	return known(string(e.Reason), reasons()), true // other stores may have reasons of their own
 }
-
-// Reasons returns all results of Loss, except "other".
-func Reasons() []string {
-	return []string{
-		string(driver.ReasonClosed), string(driver.ReasonDeleted), string(driver.ReasonEvicted), string(driver.ReasonExpired),
-		string(driver.ReasonForced), string(driver.ReasonNotOwner), string(driver.ReasonRefused), string(driver.ReasonUnreachable),
-	}
-}
-
-// reasonLabel returns the reason as a label. Other stores may have reasons of their own,
-// which become "other".
-func reasonLabel(r driver.Reason) string { return known(string(r), Reasons()) }
-
-// CallOutcomes returns all results of CallOutcome.
-func CallOutcomes() []string { return []string{"ok", "error"} }
 
 // CallOutcome returns "ok" if the store answered a call, and otherwise "error". The answer that
 // a claim is gone is "ok", too.
@@ -97,34 +79,25 @@ func CallOutcome(err error) string {
 	return "error"
 }
 
-// Ops returns all results of Op, except "other".
-func Ops() []string { return []string{holdfast.OpTry, holdfast.OpRenew, holdfast.OpRelease} }
-
-// Op returns the operation of a call as a label.
-func Op(op string) string { return known(op, Ops()) }
-
-// IndeterminateOps returns the operations whose result may stay unknown. A renewal is not
-// among them: it is repeated until the result is known.
-func IndeterminateOps() []string { return []string{holdfast.OpTry, holdfast.OpRelease} }
-
-// Resolved returns the label for whether the result of an indeterminate call is certain.
-func Resolved(resolved bool) string {
-	if resolved {
-		return "yes"
+// reasons returns all results of Loss, except "other".
+func reasons() []string {
+	return []string{
+		string(driver.ReasonClosed), string(driver.ReasonDeleted), string(driver.ReasonEvicted), string(driver.ReasonExpired),
+		string(driver.ReasonForced), string(driver.ReasonNotOwner), string(driver.ReasonRefused), string(driver.ReasonUnreachable),
 	}
-	return "no"
 }
 
-// WakeSources returns all results of WakeSource.
-func WakeSources() []string { return []string{"notify", "poll"} }
+// operations returns the values of the label op, except "other".
+func operations() []string {
+	return []string{holdfast.OpTry, holdfast.OpRenew, holdfast.OpRelease}
+}
 
-// WakeSource returns why a waiter asks again: after a notification, or because a timer
-// ended.
-func WakeSource(notified bool) string {
-	if notified {
-		return "notify"
+// either returns yes or no.
+func either(is bool, yes, no string) string {
+	if is {
+		return yes
 	}
-	return "poll"
+	return no
 }
 
 // known returns s if it is one of the given values, and otherwise "other". A later version, or

@@ -147,37 +147,80 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestListsAreWhole compares the results of functions with their lists, from which series
-// are created in advance.
-func TestListsAreWhole(t *testing.T) {
+// TestSeriesExistFromTheStart compares the series of events with those that exist from the
+// start.
+func TestSeriesExistFromTheStart(t *testing.T) {
+	m := meter.New(nil, []string{"leader"})
+	start := map[string]bool{}
+	m.Start(func(id meter.Metric, value float64, labels ...string) {
+		if start[fmt.Sprint(id, labels)] = true; value != 0 {
+			t.Errorf("metric %d %q: got %v, want 0", id, labels, value)
+		}
+	})
+	noAnswer, gone := errors.New("no answer"), fmt.Errorf("call: %w", &driver.GoneError{Reason: driver.ReasonExpired})
+	events := []holdfast.Event{
+		{Type: holdfast.EventAcquire, Name: "leader"},
+		{Type: holdfast.EventWake},
+		{Type: holdfast.EventWake, Notified: true},
+		{Type: holdfast.EventRenew},
+		{Type: holdfast.EventRenew, Late: true},
+		{Type: holdfast.EventRenew, Err: noAnswer},
+		{Type: holdfast.EventRenew, Err: gone},
+		{Type: holdfast.EventIndeterminate, Op: holdfast.OpTry},
+		{Type: holdfast.EventIndeterminate, Op: holdfast.OpRelease, Resolved: true},
+		{Type: holdfast.EventLoss, Reason: driver.ReasonExpired},
+		{Type: holdfast.EventLoss, Reason: driver.ReasonForced},
+	}
+	for _, op := range []string{holdfast.OpTry, holdfast.OpRenew, holdfast.OpRelease} {
+		for _, err := range []error{nil, noAnswer, gone} {
+			events = append(events, holdfast.Event{Type: holdfast.EventCall, Op: op, Err: err})
+		}
+	}
+	for _, e := range events {
+		m.Observe(t.Context(), e, func(id meter.Metric, _ float64, labels ...string) {
+			switch id {
+			case meter.Lost, meter.Wakeups, meter.Renewals, meter.Indeterminate, meter.Calls, meter.Leader:
+				if !start[fmt.Sprint(id, labels)] {
+					t.Errorf("%+v: the series %d %q does not exist from the start", e, id, labels)
+				}
+			}
+		})
+	}
+}
+
+// TestLabels shows how outcomes, and values of a later version, count.
+func TestLabels(t *testing.T) {
 	gone := fmt.Errorf("call: %w", &driver.GoneError{Reason: driver.ReasonExpired})
 	for _, c := range []struct {
-		got  []string
-		list []string
+		e    holdfast.Event
+		want string
 	}{
-		{[]string{
-			meter.RenewOutcome(holdfast.Event{}), meter.RenewOutcome(holdfast.Event{Late: true}),
-			meter.RenewOutcome(holdfast.Event{Err: errors.New("no answer")}), meter.RenewOutcome(holdfast.Event{Err: gone}),
-		}, meter.RenewOutcomes()},
-		{[]string{meter.CallOutcome(nil), meter.CallOutcome(errors.New("no answer"))}, meter.CallOutcomes()},
-		{[]string{meter.CallOutcome(gone)}, []string{"ok"}},
-		{[]string{meter.WakeSource(true), meter.WakeSource(false)}, meter.WakeSources()},
-		{[]string{meter.Op(holdfast.OpTry), meter.Op(holdfast.OpRenew), meter.Op(holdfast.OpRelease)}, meter.Ops()},
-		{[]string{meter.Op("of a later version")}, []string{"other"}},
-		{[]string{meter.Resolved(true), meter.Resolved(false)}, []string{"yes", "no"}},
+		{holdfast.Event{Type: holdfast.EventRenew, Leased: true, Err: gone}, "[not_owner]"},
+		{holdfast.Event{Type: holdfast.EventRenew, Leased: true, Err: gone, Late: true}, "[late]"},
+		{holdfast.Event{Type: holdfast.EventRenew, Leased: true}, "[ok]"},
+		{holdfast.Event{Type: holdfast.EventRenew, Leased: true, Err: errors.New("no answer")}, "[error]"},
+		{holdfast.Event{Type: holdfast.EventCall, Op: holdfast.OpTry, Err: gone}, "[try ok]"},
+		{holdfast.Event{Type: holdfast.EventCall, Op: "of a later version", Err: errors.New("no answer")}, "[other error]"},
+		{holdfast.Event{Type: holdfast.EventIndeterminate, Op: "of a later version", Resolved: true}, "[other yes]"},
+		{holdfast.Event{Type: holdfast.EventWake}, "[poll]"},
+		{holdfast.Event{Type: "of a later version"}, ""},
 	} {
-		if !slices.Equal(c.got, c.list) {
-			t.Errorf("got %q, want %q", c.got, c.list)
+		got := ""
+		meter.New(nil, nil).Observe(t.Context(), c.e, func(_ meter.Metric, _ float64, labels ...string) { got += fmt.Sprint(labels) })
+		if got != c.want {
+			t.Errorf("%+v: got %s, want %s", c.e, got, c.want)
 		}
 	}
 }
 
-func TestBounds(t *testing.T) {
-	for name, bounds := range map[string][]float64{
-		"acquire": meter.AcquireBounds(), "hold": meter.HoldBounds(), "margin": meter.MarginBounds(), "call": meter.CallBounds(),
-	} {
-		if len(bounds) == 0 || bounds[0] <= 0 || !slices.IsSorted(bounds) || len(slices.Compact(slices.Clone(bounds))) != len(bounds) {
-			t.Errorf("%s: %v do not ascend from above 0", name, bounds)
+func TestInstruments(t *testing.T) {
+	for _, i := range meter.Instruments() {
+		bounds := i.Bounds
+		if i.Name == "" || i.Help == "" || len(i.Labels) == 0 || (len(bounds) > 0) != (i.Kind == meter.Histogram) {
+			t.Errorf("%+v: something is missing", i)
+		}
+		if len(bounds) > 0 && bounds[0] <= 0 || !slices.IsSorted(bounds) || len(slices.Compact(slices.Clone(bounds))) != len(bounds) {
+			t.Errorf("%s: %v do not ascend from above 0", i.Name, bounds)
 		}
 	}
 }
