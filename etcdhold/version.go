@@ -9,6 +9,8 @@ import (
 
 	"github.com/coreos/go-semver/semver"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // versionWait is how long checkVersions waits for the other servers after the first answer.
@@ -18,52 +20,47 @@ const versionWait = 100 * time.Millisecond
 // old, or if none answers.
 func (s *store) checkVersions(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	type answer struct {
-		server, version string
-		err             error
-	}
 	servers := s.client.Endpoints()
-	answers := make(chan answer, len(servers))
+	answers := make(chan error, len(servers))
 	var wg sync.WaitGroup
 	defer wg.Wait() // cancel ends the other calls
 	defer cancel()
 	for _, server := range servers {
-		wg.Go(func() {
-			r, err := s.client.Status(ctx, server)
-			a := answer{server: server, err: err}
-			if err == nil {
-				a.version = r.Version
-			}
-			answers <- a
-		})
+		wg.Go(func() { answers <- s.checkVersion(ctx, server) })
 	}
 	var failed error
-	var late <-chan time.Time
-	known := 0
+	var late <-chan time.Time // nil until the first server has answered
 	for range servers {
 		select {
-		case a := <-answers:
+		case err := <-answers:
 			switch {
-			case a.err != nil:
-				failed = errors.Join(failed, a.err)
-			case !newEnough(a.version):
-				return refused("server "+a.server, fmt.Errorf("etcd %s is too old for locks: it may say of a lease that has ended that it was extended; 3.5.23, 3.6.5 or newer is needed", a.version))
-			default:
-				if known++; known == 1 {
-					late = time.After(versionWait)
-				}
+			case errors.Is(err, driver.ErrRefused):
+				return err
+			case err != nil:
+				failed = errors.Join(failed, err)
+			case late == nil:
+				late = time.After(versionWait)
 			}
 		case <-late:
 			return nil
 		}
 	}
 	switch {
-	case known > 0:
+	case late != nil:
 		return nil
 	case errors.Is(failed, rpctypes.ErrPermissionDenied):
 		return fmt.Errorf("ask etcd for its version, which 3.6 lets users other than root do from 3.6.12 on: %w", failed)
 	}
 	return fmt.Errorf("ask etcd for its version: %w", failed)
+}
+
+// checkVersion returns an error that is driver.ErrRefused if the server is too old.
+func (s *store) checkVersion(ctx context.Context, server string) error {
+	r, err := s.client.Status(ctx, server)
+	if err == nil && !newEnough(r.Version) {
+		err = refused("server "+server, fmt.Errorf("etcd %s is too old for locks: it may say of a lease that has ended that it was extended; 3.5.23, 3.6.5 or newer is needed", r.Version))
+	}
+	return err
 }
 
 // newEnough reports whether a server of this version answers correctly about leases that

@@ -189,7 +189,7 @@ func (s *store) Complete(ctx context.Context, e *ordered.Entry) (bool, error) {
 		*e = full
 	}
 	node := path.Base(e.Key)
-	if e.Label.ID = idOf(e.Session, node); e.Label.ID == node {
+	if e.Label.ID = idOf(sessionPrefix(e.Session), node); e.Label.ID == node {
 		e.Label.ID = ""
 	}
 	return true, nil

@@ -1,8 +1,6 @@
 package zkhold
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strconv"
@@ -147,40 +145,33 @@ func kindOf(before string) ordered.Kind {
 	return ""
 }
 
-// sessionHex returns the number of a session in hexadecimal digits.
-func sessionHex(session int64) (s [16]byte) {
-	hex.Encode(s[:], binary.BigEndian.AppendUint64(make([]byte, 0, 8), uint64(session)))
-	return s
+// sessionPrefix returns how the names of the nodes of a session begin. It is the first half of
+// the UUID that Curator's protection has there.
+func sessionPrefix(session int64) string {
+	s := fmt.Sprintf("%016x", uint64(session))
+	return "_c_" + s[:8] + "-" + s[8:12] + "-" + s[12:] + "-"
 }
 
 // protectionLength is the length of the first part of a node's name, which contains the
 // session and the claim. Curator's protection has a UUID there.
 const protectionLength = len("_c_01234567-89ab-cdef-0123-456789abcdef")
 
-// idOf returns Label.ID for a node: the ID of the claim if the session made the node, else the
-// name of the node.
-func idOf(session int64, node string) string {
-	if len(node) <= protectionLength || node[:3] != "_c_" {
-		return node
+// idOf returns Label.ID for a node: the ID of the claim if the session with this prefix made the
+// node, else the name of the node.
+func idOf(prefix, node string) string {
+	if rest, own := strings.CutPrefix(node, prefix); own && len(node) > protectionLength && rest[4] == '-' && rest[17] == '-' {
+		return rest[:4] + rest[5:17]
 	}
-	s := sessionHex(session)
-	switch {
-	case node[3:11] != string(s[:8]), node[12:16] != string(s[8:12]), node[17:21] != string(s[12:]):
-		return node
-	case node[11] != '-', node[16] != '-', node[21] != '-', node[26] != '-', node[39] != '-':
-		return node
-	}
-	return node[22:26] + node[27:39]
+	return node
 }
 
-// nodeOf returns the name of a new node, without its sequence number. It begins with the
-// session and the claim, in the form of the UUID that Curator has there.
+// nodeOf returns the name of a new node, without its sequence number. The second half of its
+// UUID is the ID of the claim.
 func nodeOf(session int64, m ordered.Label) string {
-	s := sessionHex(session)
 	all := baseNames()
 	kind := all[slices.IndexFunc(all, func(k baseName) bool { return k.kind == m.Kind })].text
 	if m.Kind == ordered.Permit {
 		kind = "p" + strconv.Itoa(m.Permits) + "-" + kind
 	}
-	return "_c_" + string(s[:8]) + "-" + string(s[8:12]) + "-" + string(s[12:]) + "-" + m.ID[:4] + "-" + m.ID[4:] + "-" + kind
+	return sessionPrefix(session) + m.ID[:4] + "-" + m.ID[4:] + "-" + kind
 }

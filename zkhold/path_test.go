@@ -99,13 +99,13 @@ func TestNodes(t *testing.T) {
 	} {
 		m, _, ok := parse(node)
 		kind := m.Kind
-		if !ok || kind != want || idOf(session, node) != id {
-			t.Errorf("parse %q: got %q, %v, claim %q, want %q of ours", node, kind, ok, idOf(session, node), want)
+		if !ok || kind != want || idOf(sessionPrefix(session), node) != id {
+			t.Errorf("parse %q: got %q, %v, claim %q, want %q of ours", node, kind, ok, idOf(sessionPrefix(session), node), want)
 		}
 		if made := nodeOf(session, ordered.Label{Kind: want, ID: id}); !strings.HasPrefix(node, made) {
 			t.Errorf("node of a %q: got %q, want the beginning of %q", want, made, node)
 		}
-		if got := idOf(session+1, node); got != node {
+		if got := idOf(sessionPrefix(session+1), node); got != node {
 			t.Errorf("%q in another session: got claim %q", node, got)
 		}
 	}
@@ -119,12 +119,12 @@ func TestNodes(t *testing.T) {
 		"9f2e35a415ff4d0b8d7a3c1c8c4d6c4b__rlock__0000000003":        ordered.Reader,
 		"_c_9f2e35a4-15ff-4d0b-8d7a-3c1c8c4d6c4b-__READ__0000000001": ordered.Reader,
 	} {
-		if m, _, ok := parse(node); !ok || m.Kind != want || m.Permits != 0 || idOf(session, node) != node {
-			t.Errorf("parse %q: got %+v, %v, claim %q, want %q of another program", node, m, ok, idOf(session, node), want)
+		if m, _, ok := parse(node); !ok || m.Kind != want || m.Permits != 0 || idOf(sessionPrefix(session), node) != node {
+			t.Errorf("parse %q: got %+v, %v, claim %q, want %q of another program", node, m, ok, idOf(sessionPrefix(session), node), want)
 		}
 	}
 	permit := ordered.Label{Kind: ordered.Permit, Permits: 12, ID: id}
-	if node := nodeOf(session, permit) + "0000000003"; node != ours+"p12-lease-0000000003" || idOf(session, node) != id {
+	if node := nodeOf(session, permit) + "0000000003"; node != ours+"p12-lease-0000000003" || idOf(sessionPrefix(session), node) != id {
 		t.Errorf("node of a permit: got %q", node)
 	} else if m, seq, ok := parse(node); !ok || m.Kind != ordered.Permit || m.Permits != 12 || seq != 3 {
 		t.Errorf("parse %q: got %+v, %d, %v", node, m, seq, ok)

@@ -52,8 +52,9 @@ func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, er
 		return nil, fmt.Errorf("the node %s below %q is not ephemeral, and would keep the name taken forever: %w", queue[0].Key, l.path(name), driver.ErrMismatch)
 	}
 	queue[0].Order, queue[0].Session, queue[0].Note = uint64(stat.Czxid), stat.EphemeralOwner, string(data)
-	if node := path.Base(queue[0].Key); idOf(stat.EphemeralOwner, node) != node {
-		queue[0].Label.ID = idOf(stat.EphemeralOwner, node) + "@" // not the ID of a claim of this session
+	node := path.Base(queue[0].Key)
+	if id := idOf(sessionPrefix(stat.EphemeralOwner), node); id != node {
+		queue[0].Label.ID = id + "@" // not the ID of a claim of this session
 	}
 	return queue, nil
 }
@@ -116,9 +117,10 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 	queue = make([]ordered.Entry, 0, len(claims))
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	own := sessionPrefix(l.session)
 	for _, c := range claims {
 		e := ordered.Entry{Name: name, Key: folder + c.node, Label: c.label}
-		e.Label.ID = idOf(l.session, c.node)
+		e.Label.ID = idOf(own, c.node)
 		if n := l.nodes[nodeKey{name, folder, e.Label.ID}]; n != nil {
 			e.Order, e.Note, e.Session = n.order, n.note, l.session
 		}
