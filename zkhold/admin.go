@@ -22,10 +22,9 @@ import (
 const scanPage = 100
 
 // adminCall runs a call for operators, and opens a session if there is none.
-func adminCall[T any](ctx context.Context, s *store, call func(l *link) (T, error)) (T, error) {
+func adminCall[T any](ctx context.Context, s *store, call func(l *link) (T, error)) (none T, err error) {
 	l, err := s.ready(ctx)
 	if err != nil {
-		var none T
 		return none, err
 	}
 	l.touchUnclaimed()

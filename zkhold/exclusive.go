@@ -10,11 +10,10 @@ import (
 // the function continues in the background. After it, withNode deletes the node if a deletion
 // is pending. Without a connection withNode does not wait for another call, because that call
 // may wait until there is a connection.
-func withNode[T any](ctx context.Context, l *link, key nodeKey, call func(n *node) (T, error)) (T, error) {
+func withNode[T any](ctx context.Context, l *link, key nodeKey, call func(n *node) (T, error)) (none T, err error) {
 	n := l.retain(key)
-	if err := l.lockNode(ctx, n); err != nil {
+	if err = l.lockNode(ctx, n); err != nil {
 		l.release(key, n)
-		var none T
 		return none, err
 	}
 	return do(ctx, &l.tasks, func() (T, error) {

@@ -325,22 +325,18 @@ func valid(timeout time.Duration) time.Duration { return timeout * 2 / 3 }
 
 // do runs the function call, which takes no context, and returns its result. If ctx ends first,
 // do returns the error of ctx, and the function continues in the background.
-func do[T any](ctx context.Context, tasks *workers, call func() (T, error)) (T, error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	done := make(chan answer, 1)
+func do[T any](ctx context.Context, tasks *workers, call func() (T, error)) (none T, _ error) {
+	var value T
+	var err error
+	done := make(chan struct{})
 	tasks.Go(func() {
-		var a answer
-		a.value, a.err = call()
-		done <- a
+		defer close(done)
+		value, err = call()
 	})
 	select {
-	case a := <-done:
-		return a.value, a.err
+	case <-done:
+		return value, err
 	case <-ctx.Done():
-		var none T
 		return none, ctx.Err()
 	}
 }
