@@ -34,9 +34,7 @@ func tryAllAnswersAsTry(p *probe) {
 	}
 	for _, c := range []driver.Claim{free, mine, last, other} {
 		p.MustRenew(c, "of "+c.Name[len(p.Name)+1:]+" after a batch")
-		stranger := p.on(c.Name)
-		p.MustRefuse(stranger, "of a name that is held since a batch, or before")
-		p.Withdraw(stranger)
+		p.mustTurnAway(p.on(c.Name), "of a name that is held since a batch, or before")
 		p.MustRelease(c, "after a batch")
 	}
 	p.MustGrant(busy, "after a batch, of a name that was busy")
@@ -80,8 +78,7 @@ func tryAllHonoursContext(p *probe) {
 	})
 	for _, c := range batch {
 		p.Withdraw(indeterminate(c))
-		next := p.on(c.Name)
-		p.MustGrant(next, "after a cancelled TryAll was released")
+		p.MustGrant(p.on(c.Name), "after a cancelled TryAll was released")
 	}
 }
 
@@ -141,8 +138,7 @@ func releaseAllAnswersAsRelease(p *probe) {
 		}
 	}
 	for _, c := range batch {
-		next := p.on(c.Name)
-		p.MustGrant(next, "after a batch of releases")
+		p.MustGrant(p.on(c.Name), "after a batch of releases")
 	}
 }
 
@@ -191,8 +187,7 @@ func releaseAllHonoursContext(p *probe) {
 	p.callCancelled("ReleaseAll of held claims", func(ctx context.Context) []error { return p.releaseAll(ctx, batch) })
 	for _, c := range batch {
 		p.Withdraw(c)
-		next := p.on(c.Name)
-		p.MustGrant(next, "after a cancelled ReleaseAll was repeated")
+		p.MustGrant(p.on(c.Name), "after a cancelled ReleaseAll was repeated")
 	}
 }
 
@@ -203,8 +198,7 @@ func batchesOfManyNames(p *probe) {
 	busy := func(i int) bool { return i%49 == 0 }
 	for i := range batch {
 		if busy(i) {
-			other := p.on(batch[i].Name)
-			p.MustGrant(other, "of a free name")
+			p.MustGrant(p.on(batch[i].Name), "of a free name")
 		}
 	}
 	began := time.Now()

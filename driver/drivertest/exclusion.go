@@ -41,8 +41,7 @@ func ownersTellClaimsApart(p *probe) {
 			if j == i {
 				continue
 			}
-			p.MustRefuse(other, "by another owner, "+other.Owner+", of what "+held.Owner+" holds")
-			p.Withdraw(other)
+			p.mustTurnAway(other, "by another owner, "+other.Owner+", of what "+held.Owner+" holds")
 			p.MustNotRenew(other, "by another owner, "+other.Owner+", of what "+held.Owner+" holds")
 		}
 		p.MustRenew(held, "by the holder, "+held.Owner)
@@ -66,8 +65,7 @@ func excludesOthers(p *probe) {
 		if most := time.Since(began) + prompt; o.HeldFor < 0 || o.HeldFor > most {
 			p.Errorf("refused Try: got that it has been held for %v, want 0, not known, to %v", o.HeldFor, most)
 		}
-		p.MustRefuse(b, "of a held name, repeated")
-		p.Withdraw(b)
+		p.mustTurnAway(b, "of a held name, repeated")
 	}
 	p.MustRenew(a, "after others were refused")
 	p.MustRelease(a, "after others were refused")

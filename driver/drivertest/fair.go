@@ -60,10 +60,9 @@ func fairTryKeepsOnePlace(p *probe) {
 func fairRefusesToOvertake(p *probe) {
 	holder, queue := p.queued(1)
 	p.MustRelease(holder, "of the holder")
-	late := p.fairClaim()
-	p.MustRefuse(late, "of a free name for which another is queued")
-	p.Withdraw(late)
-	p.mustTurnAway(p.fairClaim(), "of a free name for which others are queued")
+	for range 2 {
+		p.mustTurnAway(p.fairClaim(), "of a free name for which another is queued")
+	}
 	p.MustGrant(queue[0], "of a free name by the first of the queue")
 }
 

@@ -32,8 +32,7 @@ func releaseByStrangerChangesNothing(p *probe) {
 	p.MustGrant(a, "of a free name")
 	p.MustNotRelease(stranger, "by a stranger")
 	p.MustNotRelease(indeterminate, "by a stranger, indeterminate")
-	p.MustRefuse(b, "after a stranger's Release")
-	p.Withdraw(b)
+	p.mustTurnAway(b, "after a stranger's Release")
 	p.MustRenew(a, "after a stranger's Release")
 	p.MustRelease(a, "after a stranger's Release")
 }
