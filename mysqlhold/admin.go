@@ -2,7 +2,6 @@ package mysqlhold
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
@@ -17,10 +16,8 @@ WHERE name = ? AND owner = ? AND token = ? AND expires > {now}`
 
 // Page reads rows in the order of their keys, which is that of the index.
 func (t *table) Page(ctx context.Context, from, after string, most int) (page []rows.KeyedRow, err error) {
-	err = t.withConn(ctx, func(conn *sql.Conn) error {
-		return scan(ctx, conn, t.statements.page, []any{[]byte(from), []byte(after), most}, func(key string, r rows.Row) {
-			page = append(page, rows.KeyedRow{Key: key, Row: r})
-		})
+	err = t.scan(ctx, t.statements.page, []any{[]byte(from), []byte(after), most}, func(key string, r rows.Row) {
+		page = append(page, rows.KeyedRow{Key: key, Row: r})
 	})
 	return page, err
 }

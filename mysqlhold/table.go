@@ -112,82 +112,78 @@ func (t *table) schemaArgs() []any {
 
 // Exec runs a statement as a transaction of its own, and returns how many rows it changed.
 func (t *table) Exec(ctx context.Context, statement string, args []any) (changed int64, err error) {
-	err = t.withConn(ctx, func(conn *sql.Conn) error {
-		changed, err = exec(ctx, conn, statement, args...)
-		return err
-	})
+	changed, _, err = t.exec(ctx, statement, args)
 	return changed, err
 }
 
-func exec(ctx context.Context, conn *sql.Conn, statement string, args ...any) (changed int64, err error) {
-	done, err := conn.ExecContext(ctx, statement, args...)
-	if err != nil {
-		return 0, err
-	}
-	return done.RowsAffected()
+// exec does what Exec does, and also returns the last LAST_INSERT_ID.
+func (t *table) exec(ctx context.Context, statement string, args []any) (changed, last int64, err error) {
+	err = t.withConn(ctx, func(conn *sql.Conn) error {
+		done, err := conn.ExecContext(ctx, statement, args...)
+		if err != nil {
+			return err
+		}
+		if changed, err = done.RowsAffected(); err != nil {
+			return err
+		}
+		last, err = done.LastInsertId()
+		return err
+	})
+	return changed, last, err
 }
 
 // Query runs a statement and calls scan for each row.
 func (t *table) Query(ctx context.Context, statement string, args, into []any, scan func()) error {
-	return t.withConn(ctx, func(conn *sql.Conn) error { return read(ctx, conn, statement, args, into, scan) })
-}
-
-func read(ctx context.Context, conn *sql.Conn, statement string, args, into []any, scan func()) error {
-	found, err := conn.QueryContext(ctx, statement, args...)
-	if err != nil {
-		return err
-	}
-	defer found.Close()
-	for found.Next() {
-		if err := found.Scan(into...); err != nil {
+	return t.withConn(ctx, func(conn *sql.Conn) error {
+		found, err := conn.QueryContext(ctx, statement, args...)
+		if err != nil {
 			return err
 		}
-		scan()
-	}
-	return found.Err()
+		defer found.Close()
+		for found.Next() {
+			if err := found.Scan(into...); err != nil {
+				return err
+			}
+			scan()
+		}
+		return found.Err()
+	})
 }
 
 // Try makes one attempt for the only claim in cs. If the first statement changed nothing, Try
 // reads the row: c.Owner may hold it already, with nothing to change, another owner may hold
 // it, or it was locked for a moment. If the row does not exist, Try makes it, and the Engine
 // tries again.
-func (t *table) Try(ctx context.Context, cs []driver.Claim) (answers []rows.Row, err error) {
-	c, answer := cs[0], rows.Row{}
+func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
+	c := cs[0]
 	name, owner, note := []byte(rows.Escape(c.Name)), []byte(c.Owner), []byte(rows.Text(c.Note))
-	err = t.withConn(ctx, func(conn *sql.Conn) error {
-		statement, args := t.try(c, name, owner, note[:min(len(note), noteMost)])
-		done, err := conn.ExecContext(ctx, statement, args...)
-		if err != nil {
-			return err
-		}
-		changed, err := done.RowsAffected()
-		if err != nil {
-			return err
-		}
-		if last, err := done.LastInsertId(); err != nil || changed > 0 {
-			answer = rows.Row{Known: true, Granted: true, First: uint64(last) - uint64(c.Tokens) + 1, Owner: c.Owner}
-			return err
-		}
-		seen, err := t.readRows(ctx, conn, [][]byte{name})
-		r, there := seen[string(name)]
-		if r.Remaining > 0 {
-			t.taken.Add(c.Name, struct{}{}, takenFor)
-		}
-		switch {
-		case err != nil:
-		case !there:
-			_, err = conn.ExecContext(ctx, t.statements.insert, name)
-		default:
-			r.Granted = r.Remaining > 0 && r.Owner == c.Owner
-			r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else it is free by now: the Engine tries again
-			if answer = r; !r.Granted && r.Known && !c.NoQueue {
-				err = t.enqueue(ctx, conn, name, owner, &answer)
-				answer.Known = slices.Contains(answer.Waiters, c.Owner) || len(answer.Waiters) >= rows.Waiting // else it was locked: try again
-			}
-		}
-		return err
-	})
-	return []rows.Row{answer}, err
+	statement, args := t.try(c, name, owner, note[:min(len(note), noteMost)])
+	changed, last, err := t.exec(ctx, statement, args)
+	if err != nil {
+		return nil, err
+	}
+	if changed > 0 {
+		return []rows.Row{{Known: true, Granted: true, First: uint64(last) - uint64(c.Tokens) + 1, Owner: c.Owner}}, nil
+	}
+	seen, err := t.readRows(ctx, []any{name})
+	if err != nil {
+		return nil, err
+	}
+	r, there := seen[string(name)]
+	if !there {
+		_, err = t.Exec(ctx, t.statements.insert, []any{name})
+		return []rows.Row{r}, err
+	}
+	if r.Remaining > 0 {
+		t.taken.Add(c.Name, struct{}{}, takenFor)
+	}
+	r.Granted = r.Remaining > 0 && r.Owner == c.Owner
+	r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else it is free by now: the Engine tries again
+	if r.Known && !r.Granted && !c.NoQueue {
+		err = t.enqueue(ctx, name, owner, &r)
+		r.Known = slices.Contains(r.Waiters, c.Owner) || len(r.Waiters) >= rows.Waiting // else it was locked: try again
+	}
+	return []rows.Row{r}, err
 }
 
 // try returns the statement of a try, and its parameters.
@@ -202,80 +198,70 @@ func (t *table) try(c driver.Claim, name, owner, note []byte) (statement string,
 
 // enqueue puts an owner at the end of the queue of a row, unless the owner is in the queue or
 // the row is locked. seen is the row as it was read: enqueue adds the owner to its waiters, too.
-func (t *table) enqueue(ctx context.Context, conn *sql.Conn, name, owner []byte, seen *rows.Row) error {
+func (t *table) enqueue(ctx context.Context, name, owner []byte, seen *rows.Row) error {
 	if slices.Contains(seen.Waiters, string(owner)) {
 		return nil
 	}
-	changed, err := exec(ctx, conn, t.statements.enqueue, name, owner, owner, owner)
+	changed, err := t.Exec(ctx, t.statements.enqueue, []any{name, owner, owner, owner})
 	if changed > 0 {
 		seen.Waiters = append(seen.Waiters, string(owner))
 	}
 	return err
 }
 
-// readRows returns the rows of names, by name.
-func (t *table) readRows(ctx context.Context, conn *sql.Conn, names [][]byte) (map[string]rows.Row, error) {
-	found := make(map[string]rows.Row, len(names))
-	args := make([]any, len(names))
-	for i := range names {
-		args[i] = names[i]
-	}
-	err := scan(ctx, conn, list(t.statements.readRows, len(names)), args, func(key string, r rows.Row) { found[key] = r })
+// readRows returns the rows with these keys, by key.
+func (t *table) readRows(ctx context.Context, keys []any) (map[string]rows.Row, error) {
+	found := make(map[string]rows.Row, len(keys))
+	err := t.scan(ctx, list(t.statements.readRows, len(keys)), keys, func(key string, r rows.Row) { found[key] = r })
 	return found, err
 }
 
 // scan calls row for each row that a statement returns, in the order of columns.
-func scan(ctx context.Context, conn *sql.Conn, statement string, args []any, row func(key string, r rows.Row)) error {
+func (t *table) scan(ctx context.Context, statement string, args []any, row func(key string, r rows.Row)) error {
 	var c rows.Columns
-	return read(ctx, conn, statement, args, c.Into(), func() { row(c.Key, c.Row()) })
+	return t.Query(ctx, statement, args, c.Into(), func() { row(c.Key, c.Row()) })
 }
 
 // Read reads rows.
 func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
-	keys, answers := make([][]byte, len(names)), make([]rows.Row, len(names))
+	keys, answers := make([]any, len(names)), make([]rows.Row, len(names))
 	for i, name := range names {
 		keys[i] = []byte(rows.Escape(name))
 	}
-	return answers, t.withConn(ctx, func(conn *sql.Conn) error {
-		found, err := t.readRows(ctx, conn, keys)
-		for i, key := range keys {
-			if answers[i] = found[string(key)]; answers[i].Remaining <= 0 {
-				t.taken.Drop(names[i])
-			}
+	found, err := t.readRows(ctx, keys)
+	for i, name := range names {
+		if answers[i] = found[rows.Escape(name)]; answers[i].Remaining <= 0 {
+			t.taken.Drop(name)
 		}
-		return err
-	})
+	}
+	return answers, err
 }
 
 // Renew sends one statement for each TTL, and most programs have only one TTL. It then reads
 // which owners hold. A lease that had ended was not extended, so its owner does not hold.
 func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
-	held := make([]bool, len(cs))
-	byTTL := map[time.Duration][]int{}
-	for i, c := range cs {
-		byTTL[c.TTL] = append(byTTL[c.TTL], i)
+	names, owners := map[time.Duration][]any{}, map[time.Duration][]any{}
+	for _, c := range cs {
+		names[c.TTL] = append(names[c.TTL], []byte(rows.Escape(c.Name)))
+		owners[c.TTL] = append(owners[c.TTL], []byte(c.Owner))
 	}
-	return held, t.withConn(ctx, func(conn *sql.Conn) error {
-		for ttl, group := range byTTL {
-			var names, owners []any
-			for _, i := range group {
-				names, owners = append(names, []byte(rows.Escape(cs[i].Name))), append(owners, []byte(cs[i].Owner))
-			}
-			both := slices.Concat(names, owners)
-			if _, err := conn.ExecContext(ctx, list(t.statements.renew, len(group)), append([]any{rows.Micros(ttl)}, both...)...); err != nil {
-				return err
-			}
-			var name, owner string
-			found := map[[2]string]bool{}
-			if err := read(ctx, conn, list(t.statements.held, len(group)), both, []any{&name, &owner}, func() { found[[2]string{name, owner}] = true }); err != nil {
-				return err
-			}
-			for _, i := range group {
-				held[i] = found[[2]string{rows.Escape(cs[i].Name), cs[i].Owner}]
-			}
+	type hold struct{ name, owner string }
+	var r hold
+	found := make(map[hold]bool, len(cs))
+	for ttl := range names {
+		n, both := len(names[ttl]), slices.Concat(names[ttl], owners[ttl])
+		if _, err := t.Exec(ctx, list(t.statements.renew, n), append([]any{rows.Micros(ttl)}, both...)); err != nil {
+			return nil, err
 		}
-		return nil
-	})
+		if err := t.Query(ctx, list(t.statements.held, n), both, []any{&r.name, &r.owner}, func() { found[r] = true }); err != nil {
+			return nil, err
+		}
+	}
+	held := make([]bool, len(cs))
+	for i, c := range cs {
+		held[i] = found[hold{rows.Escape(c.Name), c.Owner}]
+	}
+	return held, nil
 }
 
 // Release releases the only claim in cs.
