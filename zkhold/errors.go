@@ -3,6 +3,7 @@ package zkhold
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -43,13 +44,8 @@ func errorOf(err error) error {
 // isCertain reports whether the outcome of a call with this error is known: err is nil, or
 // the call was not executed and will not be.
 func isCertain(err error) bool {
-	err = errorOf(err)
-	for _, certain := range []error{driver.ErrNotExecuted, driver.ErrGone, driver.ErrMismatch, zk.ErrNoNode, zk.ErrNodeExists} {
-		if errors.Is(err, certain) {
-			return true
-		}
-	}
-	return err == nil
+	certain := []error{nil, driver.ErrNotExecuted, driver.ErrGone, driver.ErrMismatch, zk.ErrNoNode, zk.ErrNodeExists}
+	return slices.ContainsFunc(certain, func(e error) bool { return errors.Is(errorOf(err), e) })
 }
 
 // refused returns the error of a call that was not executed, and that will fail again until

@@ -31,7 +31,7 @@ func Prefix(name string) string {
 type Groups struct {
 	of func(name string) string // nil if there are no groups
 
-	mu   sync.RWMutex
+	mu   sync.Mutex
 	seen map[string]bool
 }
 
@@ -60,15 +60,9 @@ func (g *Groups) Label(name string) string {
 
 // admit reports whether a group is among the first maxGroups.
 func (g *Groups) admit(group string) bool {
-	g.mu.RLock()
-	known, full := g.seen[group], len(g.seen) >= maxGroups
-	g.mu.RUnlock()
-	if known || full {
-		return known
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.seen[group] && len(g.seen) < maxGroups {
+	if len(g.seen) < maxGroups {
 		g.seen[group] = true
 	}
 	return g.seen[group]

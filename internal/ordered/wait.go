@@ -47,19 +47,6 @@ type watch struct {
 	queue  []Entry       // as it was after the call; nil if that is not known
 }
 
-// ended reports whether the call has returned. It returns false if w is nil.
-func (w *watch) ended() bool {
-	if w == nil {
-		return false
-	}
-	select {
-	case <-w.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // waiter waits for one claim.
 type waiter struct {
 	engine *Engine
@@ -99,8 +86,10 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 		select {
 		case <-w.watch.done:
 			queue, err := w.watch.queue, w.watch.err
-			if w.ownWatch.ended() { // the claim's own entry may have been removed first
+			select {
+			case <-own: // the claim's own entry may have been removed first
 				queue = nil
+			default:
 			}
 			w.watch.cancel()
 			w.watch = nil

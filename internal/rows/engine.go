@@ -302,7 +302,7 @@ func call[T any](ctx context.Context, e *Engine, in limiter, do func() (T, error
 	defer in.release()
 	if !e.checked.Load() {
 		if err := e.table.Check(ctx); err != nil {
-			return answer, notExecuted(err)
+			return answer, unsent.Error(err)
 		}
 		e.checked.Store(true)
 	}
@@ -313,12 +313,4 @@ func call[T any](ctx context.Context, e *Engine, in limiter, do func() (T, error
 			return answer, err
 		}
 	}
-}
-
-// notExecuted returns err as an error that is also driver.ErrNotExecuted.
-func notExecuted(err error) error {
-	if errors.Is(err, driver.ErrNotExecuted) {
-		return err
-	}
-	return unsent.Error(err)
 }

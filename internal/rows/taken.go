@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // takenFor is for how long a name counts as taken after a Try was refused.
@@ -43,7 +44,7 @@ func (e *Engine) readFirst(ctx context.Context, cs []driver.Claim, pending []int
 	for n, i := range read {
 		switch c := &cs[i]; {
 		case err != nil:
-			answers[i] = driver.Attempt{Err: fmt.Errorf("%s: try %q: %w", e.info.Name, c.Name, notExecuted(err))}
+			answers[i] = driver.Attempt{Err: fmt.Errorf("%s: try %q: %w", e.info.Name, c.Name, unsent.Error(err))}
 		case e.refuses(&rows[n], c):
 			answers[i].Outcome = e.recordAnswer(&rows[n], c, versions[i])
 		default:
