@@ -20,11 +20,12 @@ type Engine struct {
 	store        Store
 	clock        *clock.Clock
 	sessionMutex chan struct{} // full while a Try opens or extends the session; a context can end the wait for it
+	extendMutex  chan struct{} // full while a call extends the session
 
 	mu        sync.Mutex
 	session   session
-	extending *keepAlive // the call under way; nil if there is none
-	lastSweep sweepTime  // when sweep last listed the entries of the session
+	extended  extension
+	lastSweep sweepTime // when sweep last listed the entries of the session
 	claims    map[claimKey]*claim
 	listeners []*func(seq uint64)
 
@@ -33,7 +34,7 @@ type Engine struct {
 
 // New returns an Engine over store. It does no I/O.
 func New(store Store) *Engine {
-	return &Engine{store: store, clock: clock.New(), sessionMutex: make(chan struct{}, 1), claims: make(map[claimKey]*claim)}
+	return &Engine{store: store, clock: clock.New(), sessionMutex: make(chan struct{}, 1), extendMutex: make(chan struct{}, 1), claims: make(map[claimKey]*claim)}
 }
 
 // attempt is a Try under way.

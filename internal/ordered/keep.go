@@ -2,10 +2,8 @@ package ordered
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
@@ -14,13 +12,13 @@ import (
 // session, at most.
 const sweepsPerTTL = 3
 
-// keepAlive is a call that extends a session. All callers that need the session extended while
-// the call is under way share its result. So at most one such call is under way, however many
-// claims are renewed, and however long the store does not answer.
-type keepAlive struct {
-	done chan struct{} // closed when s and err are set
-	s    session       // the session after the call
-	err  error
+// extension is the last call that extended a session. Callers that waited while the call was
+// under way share its result. So at most one such call is under way, however many claims are
+// renewed, and however long the store does not answer.
+type extension struct {
+	number int     // of calls so far
+	s      session // the session after the call
+	err    error
 }
 
 // extend extends s, or waits for the call of another caller that extends it. It returns s as
@@ -28,68 +26,44 @@ type keepAlive struct {
 // `least` or longer. The error is driver.ErrGone if the session has ended, and all of its
 // claims with it.
 func (e *Engine) extend(ctx context.Context, s session, least time.Duration) (session, error) {
-	for start := e.clock.Read(); ; {
-		k, first := e.join()
-		if first {
-			e.keepAlive(ctx, k, s)
-			return k.s, k.err
-		}
-		select {
-		case <-k.done:
-		case <-ctx.Done():
-			return session{}, ctx.Err()
-		}
-		switch {
-		case k.err == nil && k.s.id == s.id && k.s.remaining(start) >= least:
-			return k.s, nil
-		case k.err != nil && !retry.Ended(k.err) && !errors.Is(k.err, driver.ErrGone):
-			return session{}, k.err
-		}
-		// The call was for another session, or it began too early, or its context ended first.
+	start, before := e.clock.Read(), e.lastExtension()
+	select {
+	case e.extendMutex <- struct{}{}:
+		defer func() { <-e.extendMutex }()
+	case <-ctx.Done():
+		return session{}, ctx.Err()
 	}
-}
-
-// join returns the call that extends a session. If first is true, no such call was under way,
-// and the caller of join must make it.
-func (e *Engine) join() (k *keepAlive, first bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if first = e.extending == nil; first {
-		e.extending = &keepAlive{done: make(chan struct{}), err: errors.New("the call that extends the session has panicked")}
+	last := e.lastExtension()
+	switch {
+	case last.number == before.number:
+	case last.err == nil && last.s.id == s.id && last.s.remaining(start) >= least:
+		return last.s, nil
+	case last.err != nil && !retry.Ended(last.err) && !retry.Gone(last.err):
+		return session{}, last.err
 	}
-	return e.extending, first
-}
-
-// keepAlive makes the call k, which extends s, and sets its result.
-func (e *Engine) keepAlive(ctx context.Context, k *keepAlive, s session) {
-	defer func() {
-		e.mu.Lock()
-		e.extending = nil
-		e.mu.Unlock()
-		close(k.done)
-	}()
+	// No call has ended meanwhile, or it was for another session, or it began too early, or its
+	// context ended first.
 	sent := e.clock.Read()
 	ttl, err := e.store.Extend(ctx, s.id)
 	switch {
-	case errors.Is(err, driver.ErrGone):
-		e.lose(s.id)
-		k.err = err
-	case err != nil:
-		k.err = err
-	default:
+	case err == nil:
 		s.ttl, s.sent = ttl, sent
-		k.s, k.err = s, nil
-		e.extended(s)
+	case retry.Gone(err):
+		e.lose(s.id)
 	}
-}
-
-// extended records that s was extended, unless a call that was sent later has been recorded.
-func (e *Engine) extended(s session) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.session.id == s.id && s.sent.Mono > e.session.sent.Mono {
+	e.extended = extension{last.number + 1, s, err}
+	if err == nil && e.session.id == s.id {
 		e.session = s
 	}
+	return s, err
+}
+
+func (e *Engine) lastExtension() extension {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.extended
 }
 
 // sweep removes entries that no claim needs: an entry of a Try that arrived after its Release,
