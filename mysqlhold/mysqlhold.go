@@ -34,6 +34,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -124,7 +125,7 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 // with a lease, never with both.
 func (b *Backend) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if b.table.layout == ShedLock {
-		return noTx()
+		return fmt.Errorf("mysqlhold: the table of ShedLock has no locks for a transaction: %w", errors.ErrUnsupported)
 	}
 	if most := b.Info().MaxName; name == "" || len(name) > most {
 		return fmt.Errorf("mysqlhold: a name has 1 to %d bytes, this one %d", most, len(name))

@@ -2,8 +2,6 @@ package mysqlhold
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -120,9 +118,4 @@ func wrongType(column, is string) string {
 		return ""
 	}
 	return "is " + is + ", and must be a time with milliseconds, else a lease ends too early: timestamp(3)"
-}
-
-// noTx returns the error of LockTx with the Layout ShedLock.
-func noTx() error {
-	return fmt.Errorf("mysqlhold: the table of ShedLock has no locks for a transaction: %w", errors.ErrUnsupported)
 }

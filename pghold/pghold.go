@@ -32,6 +32,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -189,7 +190,7 @@ func (b *Backend) LockSQLTx(ctx context.Context, tx *sql.Tx, name string) error 
 
 func (b *Backend) lockTx(ctx context.Context, name string, exec func(statement string, args ...any) error) error {
 	if b.table.layout == ShedLock {
-		return noTx()
+		return fmt.Errorf("pghold: the table of ShedLock has no locks for a transaction: %w", errors.ErrUnsupported)
 	}
 	if most := b.Info().MaxName; name == "" || len(name) > most {
 		return fmt.Errorf("pghold: a name has 1 to %d bytes, this one %d", most, len(name))

@@ -2,8 +2,6 @@ package pghold
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -119,9 +117,4 @@ func (t shedTable) Exec(ctx context.Context, statement string, args []any) (chan
 		err = t.absent()
 	}
 	return changed, err
-}
-
-// noTx returns the error of LockTx with the Layout ShedLock.
-func noTx() error {
-	return fmt.Errorf("pghold: the table of ShedLock has no locks for a transaction: %w", errors.ErrUnsupported)
 }

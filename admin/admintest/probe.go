@@ -1,7 +1,6 @@
 package admintest
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -34,10 +33,7 @@ func (s Suite) check(c check, t testing.TB, store Store) {
 	of, end := conformance.NewProbe(t, "admintest", store, ttl)
 	defer end()
 	of.TTL = of.Rounded(ttl)
-	of.Shape = func(c *driver.Claim) {
-		c.Client = uuid.New()
-		c.Owner = fmt.Sprintf("%s:%d", c.Client, c.Seq)
-	}
+	of.Shape = func(c *driver.Claim) { *c = conformance.WithClient(*c, uuid.New()) }
 	c.body(&probe{Probe: of, store: store, endless: s.NoRemaining, brief: s.BriefReasons})
 }
 

@@ -30,10 +30,8 @@ func tryIsIdempotentByOwner(p *probe) {
 // the end.
 func ownersTellClaimsApart(p *probe) {
 	a := p.Claim()
-	one, two, elsewhere := a, a, a
+	one, two, elsewhere := a, a, conformance.WithClient(a, uuid.New())
 	one.Owner, two.Owner = a.Owner+".1", a.Owner+".2"
-	elsewhere.Client = uuid.New()
-	elsewhere.Owner = fmt.Sprintf("%s:%d", elsewhere.Client, a.Seq)
 	all := []driver.Claim{a, one, two, elsewhere}
 	for i, held := range all {
 		p.MustGrant(held, "of a free name")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conformance"
 )
 
 func renewExtendsBeyondTTL(p *probe) {
@@ -81,7 +82,7 @@ func renewTouchesOwnClaimOnly(p *probe) {
 	start := time.Now()
 	p.MustGrant(a, "of a free name")
 	granted := time.Now()
-	p.MustNotRenew(p.withClientOf(stranger, a), "by a stranger")
+	p.MustNotRenew(conformance.WithClient(stranger, a.Client), "by a stranger")
 	p.mustRefuseBeside(b, start, "after a stranger's Renew")
 	if !p.has(expiry) {
 		return

@@ -2,11 +2,11 @@ package drivertest
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conformance"
 	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
@@ -44,19 +44,11 @@ func (p *probe) unrenewed(c driver.Claim) driver.Claim {
 	if !p.has(sessions) {
 		return c
 	}
-	c.Client = uuid.New()
-	c.Owner = fmt.Sprintf("%s:%d", c.Client, c.Seq)
+	c = conformance.WithClient(c, uuid.New())
 	b := p.open()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ownSessions[c.Client] = b
-	return c
-}
-
-// withClientOf returns c as a claim of the client of other.
-func (p *probe) withClientOf(c, other driver.Claim) driver.Claim {
-	c.Client = other.Client
-	c.Owner = fmt.Sprintf("%s:%d", c.Client, c.Seq)
 	return c
 }
 

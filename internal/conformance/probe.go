@@ -101,6 +101,13 @@ func (p *Probe) Claim() driver.Claim {
 	return c
 }
 
+// WithClient returns c as a claim of another client.
+func WithClient(c driver.Claim, client string) driver.Claim {
+	c.Client = client
+	c.Owner = fmt.Sprintf("%s:%d", client, c.Seq)
+	return c
+}
+
 // Passing returns a new claim that does not enter a queue of the store.
 func (p *Probe) Passing() driver.Claim {
 	c := p.Claim()

@@ -165,6 +165,12 @@ const maxName = 512
 
 // info returns what an Engine over a table with these limits can do.
 func (l Limits) info() driver.Info {
+	// If rows are polled, the time can be long: the polls of the hub also find the end of a lease,
+	// and waiters that have lost their positions in the queue.
+	recheck := 5 * time.Second
+	if l.Listens {
+		recheck = 0 // the default of the core
+	}
 	return driver.Info{
 		Name:    l.Name,
 		Caps:    driver.Caps{Fencing: !l.NoTokens, ExpiresAlone: true, AtLeast: true, Wakes: l.Listens},
@@ -172,16 +178,6 @@ func (l Limits) info() driver.Info {
 		MaxTTL:  cmp.Or(l.MaxTTL, 10*365*24*time.Hour),
 		TTLStep: cmp.Or(l.TTLStep, time.Microsecond),
 		MaxName: cmp.Or(l.MaxName, maxName),
-		Recheck: l.recheck(),
+		Recheck: recheck,
 	}
-}
-
-// recheck returns Info.Recheck. It is 0, the default of the core, if the Table can listen. If
-// rows are polled, it can be long: the polls of the hub also find the end of a lease, and
-// waiters that have lost their positions in the queue.
-func (l Limits) recheck() time.Duration {
-	if l.Listens {
-		return 0
-	}
-	return 5 * time.Second
 }
