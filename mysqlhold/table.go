@@ -3,7 +3,6 @@ package mysqlhold
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -271,11 +270,6 @@ func (t *table) Release(ctx context.Context, cs []driver.Claim) (released []bool
 	args := []any{owner, keep, keep, owner, keep, owner, []byte(rows.Escape(c.Name)), owner, owner}
 	changed, err := t.Exec(ctx, t.statements.release, args)
 	return []bool{changed > 0}, err
-}
-
-// Listen is not supported: no server of this kind has notifications.
-func (t *table) Listen(context.Context, func(), func(string, string)) error {
-	return errors.ErrUnsupported
 }
 
 // list replaces {names} in a statement by n parameters.

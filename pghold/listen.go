@@ -21,9 +21,6 @@ const (
 
 // Listen receives released names on a connection of its own.
 func (t *table) Listen(ctx context.Context, live func(), heard func(name, next string)) error {
-	if t.listen == nil {
-		return errors.ErrUnsupported
-	}
 	conn, err := t.subscribe(ctx)
 	if err != nil {
 		return err

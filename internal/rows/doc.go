@@ -68,11 +68,14 @@ type Table interface {
 	// Force ends the lease of owner if its last token is token, stores owner and reason in
 	// the row, and wakes waiters. It reports whether owner had that lease.
 	Force(ctx context.Context, name, owner string, token uint64, reason string) (bool, error)
+}
 
+// Listener is a Table whose database has notifications.
+type Listener interface {
 	// Listen calls `heard` for each release of a name for which a listening client waits,
-	// with the name and the first waiter in its row. It calls live once, as soon as it misses no release any
-	// more. It returns when the connection is lost or ctx has ended. It returns
-	// errors.ErrUnsupported if the database has no notifications.
+	// with the name and the first waiter in its row. It calls live once, as soon as it misses
+	// no release any more. It returns when the connection is lost or ctx has ended. It returns
+	// errors.ErrUnsupported if it can never listen.
 	Listen(ctx context.Context, live func(), heard func(name, next string)) error
 }
 
@@ -150,7 +153,7 @@ var ErrConflict = errors.New("conflict with another transaction")
 type Limits struct {
 	Name    string // driver.Info.Name
 	Batch   int    // how many claims a Try or a Release takes in one transaction; 0 means 500
-	Listens bool   // Table.Listen works
+	Listens bool   // the Table is a Listener, and is to listen
 	NoQueue bool   // rows have no queue
 
 	NoTokens bool          // Row.First is 0: there are no fencing tokens

@@ -87,8 +87,10 @@ func (h *hub) join(name, owner string) (*topic, *sleeper) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.current == nil {
-		h.topics = make(map[string]*topic)
-		h.startRun()
+		ctx, stop := context.WithCancel(context.Background())
+		run := &hubRun{stop: stop, done: ctx.Done(), pollSoon: make(chan time.Duration, 1)}
+		h.topics, h.current = make(map[string]*topic), run
+		h.group.Go(func() { h.run(ctx, run) })
 	}
 	t := h.topics[name]
 	if t == nil {
@@ -107,14 +109,6 @@ func (h *hub) join(name, owner string) (*topic, *sleeper) {
 	s := &sleeper{owner: owner, version: t.version, changed: make(chan struct{})}
 	t.sleepers = append(t.sleepers, s)
 	return t, s
-}
-
-// startRun begins a run. The mutex is held.
-func (h *hub) startRun() {
-	ctx, stop := context.WithCancel(context.Background())
-	s := &hubRun{stop: stop, done: ctx.Done(), pollSoon: make(chan time.Duration, 1)}
-	h.current = s
-	h.group.Go(func() { h.run(ctx, s) })
 }
 
 // leave removes a waiter. If the hub listens, it keeps a topic for linger after its last
@@ -296,7 +290,7 @@ func (h *hub) run(ctx context.Context, s *hubRun) {
 // listen listens until the connection is lost or ctx ends. If the table can never listen,
 // it waits until ctx ends.
 func (h *hub) listen(ctx context.Context, live func()) {
-	if !h.listens || errors.Is(h.table.Listen(ctx, live, h.released), errors.ErrUnsupported) {
+	if !h.listens || errors.Is(h.table.(Listener).Listen(ctx, live, h.released), errors.ErrUnsupported) {
 		<-ctx.Done()
 	}
 }

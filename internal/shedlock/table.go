@@ -2,7 +2,6 @@ package shedlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -158,11 +157,6 @@ func (t *Table) Force(ctx context.Context, name, owner string, _ uint64, reason 
 	}
 	changed, err := t.Exec(ctx, t.statements.force, []any{by(forced, owner, reason), key, found.by, found.since})
 	return changed > 0, err
-}
-
-// Listen returns errors.ErrUnsupported: ShedLock has no notifications.
-func (t *Table) Listen(context.Context, func(), func(string, string)) error {
-	return errors.ErrUnsupported
 }
 
 // scan calls the function `row` for each row that a statement returns. The statement must

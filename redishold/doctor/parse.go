@@ -60,21 +60,17 @@ func numberIn(list []any, at int) int64 {
 	return n
 }
 
-// migratingSlots are the numbers of slots that migrate from a node and to it.
-type migratingSlots struct{ leaving, arriving int }
-
-// parseMigrating returns the migrating slots in a reply to CLUSTER NODES. They are in the line
-// of the node that has sent the reply, as [93->-target] and [77-<-source].
-func parseMigrating(nodes string) migratingSlots {
-	var moves migratingSlots
+// parseMigrating returns how many slots migrate from a node and to it, from its reply to
+// CLUSTER NODES. They are in the line of the node itself, as [93->-target] and [77-<-source].
+func parseMigrating(nodes string) (leaving, arriving int) {
 	for line := range strings.Lines(nodes) {
 		if words := strings.Fields(line); len(words) > 8 && strings.Contains(words[2], "myself") {
 			slots := strings.Join(words[8:], " ")
-			moves.leaving += strings.Count(slots, "->-")
-			moves.arriving += strings.Count(slots, "-<-")
+			leaving += strings.Count(slots, "->-")
+			arriving += strings.Count(slots, "-<-")
 		}
 	}
-	return moves
+	return leaving, arriving
 }
 
 // slowest is the slowest command of the last hour in the slow log of the server. It does not

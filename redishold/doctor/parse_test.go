@@ -51,10 +51,11 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, info, nodes, limit string, number int64) {
 		e := &exam{options: Options{}.withDefaults(), texts: parseTexts()}
 		s := &server{
-			addr: "h:1", info: parseInfo(info), cluster: parseInfo(info), slots: parseMigrating(nodes),
+			addr: "h:1", info: parseInfo(info), cluster: parseInfo(info),
 			config: map[string]string{"client-output-buffer-limit": limit, "min-replicas-to-write": limit, "save": limit, "cluster-node-timeout": nodes},
 			slow:   parseSlowLog([]any{[]any{number, number, number, []any{info}}, nodes, nil}, time.Unix(number, 0)),
 		}
+		s.leaving, s.arriving = parseMigrating(nodes)
 		e.servers = []*server{s}
 		e.add(s, checkServer(e, s)...)
 		r := e.report()

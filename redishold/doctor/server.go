@@ -29,8 +29,9 @@ type server struct {
 	info    map[string]string // the reply to INFO; nil if it has not reported that
 	config  map[string]string // the replies to CONFIG GET, for the names in settings
 	cluster map[string]string // the reply to CLUSTER INFO
-	slots   migratingSlots
 	slow    slowest
+
+	leaving, arriving int // slots that migrate
 
 	sentinels int             // number of Sentinels that are subscribed at it; 0 if unknown
 	clock     *clock          // nil if it has not reported its time
@@ -105,7 +106,7 @@ func (s *server) examine(ctx context.Context, trips int) {
 		text, _ := s.question(ctx, "CLUSTER", "INFO").(string)
 		s.cluster = parseInfo(text)
 		text, _ = s.question(ctx, "CLUSTER", "NODES").(string)
-		s.slots = parseMigrating(text)
+		s.leaving, s.arriving = parseMigrating(text)
 	} else if counts, ok := s.question(ctx, "PUBSUB", "NUMSUB", "__sentinel__:hello").([]any); ok {
 		s.sentinels = int(numberIn(counts, 1))
 	}
