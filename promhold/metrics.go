@@ -2,7 +2,6 @@ package promhold
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,8 +35,7 @@ func GroupByPrefix(name string) string { return meter.Prefix(name) }
 // register it once. Several goroutines may call its methods at once.
 type Metrics struct {
 	meter   *meter.Meter
-	metrics []prometheus.Collector // by meter.Metric
-	build   prometheus.Gauge
+	metrics []prometheus.Collector // by meter.Metric, and two more
 	ages    *ages
 }
 
@@ -49,18 +47,16 @@ func New(opts *Options) *Metrics {
 	if opts == nil {
 		opts = &Options{}
 	}
-	m := &Metrics{
-		meter: meter.New(opts.Group, opts.Elections),
-		build: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "holdfast_build_info", Help: "Always 1; the version of Holdfast is a label.",
-			ConstLabels: prometheus.Labels{"version": meter.Version()},
-		}),
-		ages: newAges(),
-	}
+	m := &Metrics{meter: meter.New(opts.Group, opts.Elections), ages: newAges()}
 	for _, i := range meter.Instruments() {
 		m.metrics = append(m.metrics, collector(i))
 	}
-	m.build.Set(1)
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "holdfast_build_info", Help: "Always 1; the version of Holdfast is a label.",
+		ConstLabels: prometheus.Labels{"version": meter.Version()},
+	})
+	build.Set(1)
+	m.metrics = append(m.metrics, build, m.ages)
 	m.meter.Start(func(id meter.Metric, _ float64, labels ...string) { m.series(id, labels) })
 	return m
 }
@@ -104,18 +100,14 @@ func (m *Metrics) Observe(ctx context.Context, e holdfast.Event) {
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range m.collectors() {
+	for _, c := range m.metrics {
 		c.Describe(ch)
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range m.collectors() {
+	for _, c := range m.metrics {
 		c.Collect(ch)
 	}
-}
-
-func (m *Metrics) collectors() []prometheus.Collector {
-	return append(slices.Clone(m.metrics), m.build, m.ages)
 }

@@ -25,5 +25,5 @@ func (h *hosts) Next() (server string, pause bool) {
 	if all {
 		h.link.allTried.Store(true)
 	}
-	return server, all && h.link.hasEnded()
+	return server, all && h.link.endedBy() != nil
 }

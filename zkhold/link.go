@@ -20,9 +20,8 @@ type link struct {
 	opts      *Options
 	tasks     workers
 	onRemoved func(nodeKey) // called with each node of the session that another program has deleted
-	ready     chan struct{} // closed when conn is usable, or when err is set
-	conn      *zk.Conn      // not nil once ready is closed without an error
-	err       error
+	ready     chan struct{} // closed when conn is usable, or when the session has ended
+	conn      *zk.Conn      // not nil once ready is closed, unless the session has ended
 
 	allTried atomic.Bool // the client has tried each server, twice
 
@@ -57,7 +56,7 @@ func (s *store) connect() *link {
 		conn, events, err := zk.Connect(append(slices.Clone(s.servers), s.servers...), s.opts.TTL,
 			zk.WithHostProvider(&hosts{link: l}), zk.WithDialer(l.dial), zk.WithEventCallback(l.event), zk.WithLogger(noLogger{}), zk.WithLogInfo(false))
 		if err != nil {
-			l.err = refused("the servers of ZooKeeper", err)
+			l.close(refused("the servers of ZooKeeper", err))
 			close(l.ready)
 			return
 		}
@@ -81,7 +80,8 @@ func (l *link) authenticate() {
 		return
 	}
 	for _, a := range l.opts.Auth {
-		if l.err = errorOf(l.conn.AddAuth(a.Scheme, []byte(a.Auth))); l.err != nil {
+		if err := errorOf(l.conn.AddAuth(a.Scheme, []byte(a.Auth))); err != nil {
+			l.close(err)
 			return
 		}
 	}
@@ -105,7 +105,7 @@ func (l *link) dial(network, address string, timeout time.Duration) (net.Conn, e
 		case <-l.quit:
 		}
 	}
-	if l.hasEnded() {
+	if l.endedBy() != nil {
 		return nil, net.ErrClosed
 	}
 	conn, err := dial(network, address, timeout)
@@ -341,8 +341,9 @@ func do[T any](ctx context.Context, tasks *workers, call func() (T, error)) (non
 	}
 }
 
-func (l *link) hasEnded() bool {
+// endedBy returns why the session has ended, or nil.
+func (l *link) endedBy() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.ended != nil
+	return l.ended
 }

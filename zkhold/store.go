@@ -48,13 +48,10 @@ func (s *store) ready(ctx context.Context) (*link, error) {
 	}
 	select {
 	case <-l.ready:
+		return l, l.endedBy()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("connect to ZooKeeper: %w", unsent.Error(ctx.Err()))
 	}
-	if l.err != nil {
-		l.close(l.err)
-	}
-	return l, l.err
 }
 
 // linkOrNew returns the last link, or a new one if that has ended.
@@ -64,7 +61,7 @@ func (s *store) linkOrNew() (*link, error) {
 	if s.closed {
 		return nil, errClosed
 	}
-	if s.link == nil || s.link.hasEnded() {
+	if s.link == nil || s.link.endedBy() != nil {
 		s.link = s.connect()
 	}
 	return s.link, nil
