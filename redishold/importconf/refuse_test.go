@@ -111,10 +111,10 @@ func TestSpringRefuses(t *testing.T) {
 		"alias":                {"a.yaml", "a: &a {nodes: 'a:1'}\nspring:\n  redis:\n    cluster: *a\n", "line 4: spring.redis.cluster: an alias"},
 		"switch":               {"a.properties", "spring.redis.ssl=maybe\n", "true or false"},
 		"misspelt TLS":         {"a.properties", "spring.data.redis.ssl.enable=true\n", "line 1: spring.data.redis.ssl.enable: there is no such key"},
-		"another file":         {"a.properties", "spring.redis.redisson.file=classpath:redisson.yaml\n", "line 1: spring.redis.redisson.file: Redisson connects as the file says"},
+		"another file":         {"a.properties", "spring.redis.redisson.file=classpath:redisson.yaml\n", "line 1: spring.redis.redisson.file: Redisson connects as this key says"},
 		"config as mapping":    {"a.yaml", "spring.redis.redisson.config:\n  singleServerConfig: {address: 'redis://h:1'}\n", "line 2: spring.redis.redisson.config.singleServerConfig.address: Redisson connects as this key says"},
-		"bad config":           {"a.yaml", "spring.redis.redisson.config: |\n  singleServerConfig:\n    password: hunter2\n", "line 1: spring.redis.redisson.config: Redisson connects as the text of this key says"},
-		"Redisson alone":       {"a.yaml", "redisson:\n  config: |\n    singleServerConfig: {password: hunter2}\n", "line 2: redisson.config: Redisson connects as the text of this key says"},
+		"bad config":           {"a.yaml", "spring.redis.redisson.config: |\n  singleServerConfig:\n    password: hunter2\n", "line 1: spring.redis.redisson.config: Redisson connects as this key says"},
+		"Redisson alone":       {"a.yaml", "redisson:\n  config: |\n    singleServerConfig: {password: hunter2}\n", "line 2: redisson.config: Redisson connects as this key says"},
 		"placeholder's name":   {"a.properties", "spring.redis.password=${(hunter2)}\n", "line 1: spring.redis.password: the placeholder (not a name) is not set"},
 		"list of keys":         {"a.properties", "spring.redis.cluster.nodes[1]=a:1\n", "line 1: spring.redis.cluster.nodes[1]: elements of a list"},
 	} {

@@ -74,23 +74,18 @@ func Spring(file []byte, name string, env func(name string) (string, bool)) (*Se
 // does not use those of Spring, which is an error. Another key of Redisson is an error
 // only if no key of Spring for Redis is set; otherwise it is added to the ignored keys.
 func (r *reader) checkRedisson() {
+	const remedy = "if it names a file, read that as one of Redisson; if it has the settings, save them in a file, and read that"
 	spring := slices.ContainsFunc(r.rest(), ofRedis)
 	for _, p := range r.rest() {
 		starter := strings.HasPrefix(p.name, boot2+"redisson.") || strings.HasPrefix(p.name, boot3+"redisson.")
-		if !starter && !strings.HasPrefix(p.name, "redisson.") && !strings.HasPrefix(p.name, "spring.redisson.") {
+		other := strings.HasPrefix(p.name, "redisson.") || strings.HasPrefix(p.name, "spring.redisson.")
+		switch {
+		case starter || other && !spring:
+			r.fault(p, "Redisson connects as this key says: %s", remedy)
+		case other:
+			r.ignore(p, "a program with Redisson may connect as this key says, and not as the keys that were read: "+remedy, true)
+		default:
 			continue
-		}
-		how, remedy := "as this key says", "write it into a file of Redisson, and read that"
-		switch p.name[strings.LastIndexByte(p.name, '.'):] {
-		case ".file":
-			how, remedy = "as the file says that this key names", "read that file as one of Redisson"
-		case ".config":
-			how, remedy = "as the text of this key says", "save that text in a file, and read it as one of Redisson"
-		}
-		if starter || !spring {
-			r.fault(p, "Redisson connects %s: %s", how, remedy)
-		} else {
-			r.ignore(p, "a program with Redisson may connect "+how+", and not as the keys that were read: "+remedy, true)
 		}
 		return
 	}
