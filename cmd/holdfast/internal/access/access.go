@@ -35,8 +35,9 @@ type Access struct {
 
 	DialTimeout time.Duration // for a connection; 0 is the client's default
 
-	// Imported has the settings of a Java program's configuration: the URL, and settings that
-	// the fields above do not have.
+	// Imported has the settings of a Java program's configuration that the fields above do not
+	// have: its way of TLS, the name of the client, and several servers of which one is the
+	// master.
 	Imported *importconf.Settings `json:"-"`
 }
 
@@ -48,9 +49,7 @@ func (a Access) Open(ctx context.Context) (*rueidisconn.Conn, error) {
 	}
 	o := &rueidisconn.Options{Username: a.Username, Password: a.Password, TLS: config, DialTimeout: a.DialTimeout}
 	if i := a.Imported; i != nil {
-		o.Username, o.Password = cmp.Or(o.Username, i.Username), cmp.Or(o.Password, i.Password)
-		o.SentinelUsername, o.SentinelPassword = i.SentinelUsername, i.SentinelPassword
-		o.ClientName, o.DialTimeout = i.ClientName, cmp.Or(o.DialTimeout, i.DialTimeout)
+		o.ClientName = i.ClientName
 		if i.Deployment == importconf.Replicated {
 			return openMaster(ctx, i.Nodes, o)
 		}
@@ -84,15 +83,15 @@ func (a Access) TLS() (*tls.Config, error) {
 		if a.Imported == nil {
 			return nil, nil
 		}
-		read := config.ReadPEM
+		read := config.ReadFile
 		if a.Found {
-			read = config.ReadLocalPEM
+			read = config.ReadLocal
 		}
 		return a.Imported.TLSConfig(read)
 	case (a.Cert == "") != (a.Key == ""):
 		return nil, errors.New("--cert and --key belong together")
 	}
-	own, err := tlsfile.Config(config.ReadPEM, a.CACert, a.Cert, a.Key)
+	own, err := tlsfile.Config(config.ReadFile, a.CACert, a.Cert, a.Key)
 	if err != nil {
 		return nil, fmt.Errorf("--cacert, --cert and --key: %w", err)
 	}

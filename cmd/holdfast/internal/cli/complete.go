@@ -29,8 +29,9 @@ func completeNames(env output.Environment, c *store.Connection, rest cobra.Shell
 		env.Stderr = io.Discard // the person is typing
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeLimit)
 		defer cancel()
+		c.Completing = true
+		_ = c.Configure(cmd.Flags(), env, output.NewReporter(env, false)) // the flags set c, and not its copy; read reports the error
 		o := &readOptions{Connection: *c}
-		o.Completing = true
 		_ = o.read(ctx, cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 			for r, err := range l.Console.List(ctx, admin.Filter{NamePrefix: begin, Keys: completeKeys}) {
 				if err != nil || len(names) == completeMost {

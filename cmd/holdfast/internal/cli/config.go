@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 
@@ -75,7 +76,7 @@ func newCheckCommand(env output.Environment) *cobra.Command {
 	f.BoolVar(&json, "json", false, "print JSON, an object on each line")
 	f.AddFlag(all.Lookup("verbose"))
 	all.VisitAll(func(flag *pflag.Flag) {
-		if flag.Annotations[store.ConnectionGroup] != nil {
+		if store.IsFlag(flag.Name) {
 			f.AddFlag(flag)
 		}
 	})
@@ -123,9 +124,6 @@ func writeNew(name string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	if _, err := file.Write(text); err != nil {
-		file.Close()
-		return err
-	}
-	return file.Close()
+	_, err = file.Write(text)
+	return cmp.Or(err, file.Close())
 }

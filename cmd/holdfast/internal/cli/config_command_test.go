@@ -19,6 +19,7 @@ func TestConfigCheck(t *testing.T) {
 		environ, args []string
 		want          []string
 		not           string
+		said          []string
 	}{
 		"a file": {
 			bare("HOLDFAST_CONFIG="+file, "HOLDFAST_TTL=12s"), nil,
@@ -27,23 +28,26 @@ func TestConfigCheck(t *testing.T) {
 				"layout redisson default", "replicas 2 " + file + ", line 2: redis.replicas", "ttl 12s HOLDFAST_TTL", "wait 9s " + file + ", line 3: lock.wait",
 				"kill-after 4s default", "lock.margin 1s " + file + ", line 3: lock.margin", "redis.shared_tokens true " + file, "serve.operators ada, grace " + file,
 			},
-			"etcd",
+			"etcd", nil,
 		},
 		"no file": {
 			bare("REDISCLI_AUTH=s3cret"),
 			[]string{"-u", "redis://h", "--user", "app", "--layout", "plain"},
 			[]string{"configuration none", "store redis://h --url", "user app --user", "password (hidden) REDISCLI_AUTH", "layout plain --layout"},
-			"etcd",
+			"etcd", nil,
 		},
 		"a configuration of another store": {
-			bare("HOLDFAST_CONFIG="+file, "HOLDFAST_URL=etcd://a,b"), nil, []string{"store etcd://a,b HOLDFAST_URL", "wait 9s " + file}, "redis.",
+			bare("HOLDFAST_CONFIG="+file, "HOLDFAST_URL=etcd://a,b"), nil, []string{"store etcd://a,b HOLDFAST_URL", "wait 9s " + file}, "redis.", nil,
 		},
 		"several servers": {
-			bare(), strings.Fields("-u redis://:s3cret@a -u redis://b -u redis://c"), []string{"store redis://b --url", "store redis://c --url"}, "etcd",
+			bare(), strings.Fields("-u redis://:s3cret@a -u redis://b -u redis://c"),
+			[]string{"store redis://b --url", "store redis://c --url"},
+			"etcd",
+			[]string{"can read the password in --url"},
 		},
 	} {
 		got := call(t, test.environ, append([]string{"config", "check"}, test.args...)...)
-		got.want(t, 0)
+		got.want(t, 0, test.said...)
 		text := strings.Join(strings.Fields(got.stdout), " ")
 		for _, want := range test.want {
 			if !strings.Contains(text, want) {

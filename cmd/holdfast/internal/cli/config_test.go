@@ -59,6 +59,9 @@ func TestConfigOrder(t *testing.T) {
 	if got := names(t, s.run("ls", "--json")); len(got) != 1 || got[0] != "job" {
 		t.Errorf("got %v, want the name without its prefix", got)
 	}
+	if got := s.run("__complete", "inspect", "j"); !strings.HasPrefix(got.stdout, "job\n") {
+		t.Errorf("got %+v, want the name without its prefix", got)
+	}
 	if got := s.run("status"); !strings.Contains(got.stdout, file) {
 		t.Errorf("got %s, want the name of the file", got.stdout)
 	}
@@ -159,7 +162,7 @@ func TestConfigMistakes(t *testing.T) {
 		"prefix: a\nprefix: b":                      "already",
 		"redis:\n  password: ${NOT_SET}":            "line 2: redis.password: the variable NOT_SET is not set",
 		"redis:\n  password: ${s3cret":              "line 2: redis.password: there is a ${ without its }",
-		"redis:\n  password: ${1s3cret}":            "line 2: redis.password: there is a ${...} that names no variable",
+		"redis:\n  password: ${1s3cret}":            "line 2: redis.password: there is a ${ without its }, or a ${...} that names no variable",
 		"url: redis://h\nredisson: a.yaml":          "line 2: url and redisson",
 		"redisson: a.yaml\nredis: {password: 12}":   "line 2: redis.password",
 		"redlock: redis://s3cret":                   "line 1: redlock: a list",

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -49,10 +48,13 @@ The exit status is 0 if all results are as the demo says, else 1.`,
   holdfast demo --serve --listen 127.0.0.1:7072 --url redis://localhost:6379`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if len(c.URLs) == 0 && !c.OnlyURL() {
+				return output.UsageError("the stand-in needs no password and no certificates: give --url with them")
+			}
 			if web.serve {
 				return serveDemo(cmd, env, c, web)
 			}
-			if len(web.more) > 0 || cmd.Flags().Changed("listen") || web.noAuth {
+			if len(c.URLs) > 1 || cmd.Flags().Changed("listen") || web.noAuth {
 				return output.UsageError("--listen, --insecure-no-auth, and more than one --url, belong to --serve")
 			}
 			if !cmd.Flags().Changed("look") {
@@ -63,6 +65,7 @@ The exit status is 0 if all results are as the demo says, else 1.`,
 	}
 	flags := cmd.Flags()
 	c.AddTo(flags, "default: an in-process stand-in")
+	c.AllowSeveral(flags, "servers for the race of --serve")
 	web.addTo(flags)
 	flags.IntVar(&o.Buyers, "buyers", 60, "number of buyers")
 	flags.IntVar(&o.Items, "items", 10, "number of items, less than --buyers")
@@ -104,76 +107,50 @@ func runDemo(ctx context.Context, env output.Environment, c store.Connection, o 
 	ctx, stop := supervise.Interruptible(ctx, signals)
 	defer stop()
 
-	switch {
-	case c.URL == "" && !c.OnlyURL():
-		return output.UsageError("the stand-in needs no password and no certificates: give --url with them")
-	case c.URL != "":
-		if store.KindOf(c.URL) == open.Redis {
-			o.Access, err = reachDemoStore(ctx, c, env)
-		} else {
-			o.Locks, err = reachDemoLocks(ctx, c, env)
-		}
-		if err != nil {
-			if i := supervise.InterruptOf(ctx); i != nil {
-				return &output.ExitError{Code: i.Status(), Err: err}
-			}
-			return err
-		}
+	if len(c.URLs) > 0 {
+		err = reachDemo(ctx, c, env, &o)
 	}
-	err = demo.Run(ctx, o)
+	if err == nil {
+		err = demo.Run(ctx, o)
+	}
 	if i := supervise.InterruptOf(ctx); i != nil && err != nil {
 		return &output.ExitError{Code: i.Status(), Err: err}
 	}
 	return err
 }
 
-// reachDemoStore connects once to the Redis that the flags name, and returns how to reach it.
-func reachDemoStore(ctx context.Context, o store.Connection, env output.Environment) (access.Access, error) {
-	report := output.NewReporter(env, false)
-	address, source, err := o.Address(env)
+// reachDemo connects once to the store that the flags name, and sets in o how to reach it. If
+// the store is not Redis, it takes a lock there.
+func reachDemo(ctx context.Context, c store.Connection, env output.Environment, o *demo.Options) error {
+	l, err := c.Locate(ctx, env, output.NewReporter(env, false))
 	if err != nil {
-		return access.Access{}, err
+		return err
 	}
-	if err := demo.CheckURL(address); err != nil {
-		return access.Access{}, output.UsageError("%s: %w", source, err)
-	}
-	a, err := o.Access(ctx, address, env, report)
-	if err != nil {
-		return access.Access{}, err
-	}
-	o.Warn(report, address)
-	conn, err := a.Open(ctx)
-	if err != nil {
-		return access.Access{}, store.OpenError(ctx, open.Redis, source, err)
-	}
-	conn.Close()
-	return a, nil
-}
-
-// reachDemoLocks takes a lock once in the store that the flags name, which is not Redis, and
-// returns how to reach it.
-func reachDemoLocks(ctx context.Context, o store.Connection, env output.Environment) (access.Access, error) {
-	report := output.NewReporter(env, false)
-	address, source, err := o.Address(env)
-	if err != nil {
-		return access.Access{}, err
-	}
-	a, err := o.Access(ctx, address, env, report)
-	if err != nil {
-		return access.Access{}, err
+	a := l.Servers[0]
+	if l.Kind == open.Redis {
+		if err := demo.CheckURL(a.URL); err != nil {
+			return output.UsageError("%s: %w", l.Source, err)
+		}
+		conn, err := a.Open(ctx)
+		if err != nil {
+			return store.OpenError(ctx, open.Redis, l.Source, err)
+		}
+		conn.Close()
+		o.Access = a
+		return nil
 	}
 	target, err := open.Parse(open.Request{Access: a})
 	if err != nil {
-		return access.Access{}, output.UsageError("%s: %w", source, err)
+		return output.UsageError("%s: %w", l.Source, err)
 	}
 	if !target.Info().Caps.Fencing {
-		return access.Access{}, store.Lacks(target, "has no fencing tokens in that layout, and the demo is about them")
+		return store.Lacks(target, "has no fencing tokens in that layout, and the demo is about them")
 	}
-	o.Warn(report, address)
 	if err := demo.Try(ctx, target); err != nil {
-		return access.Access{}, output.StoreError(store.Failure(target.Kind, err))
+		return output.StoreError(store.Failure(target.Kind, err))
 	}
-	return a, nil
+	o.Locks = a
+	return nil
 }
 
 // defaultLook returns how long to show a held lock: longer on a terminal, so that a person

@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -26,31 +25,12 @@ type webOptions struct {
 	serve  bool
 	listen string
 	noAuth bool
-	more   []string // further --url
 }
 
-// addTo adds the flags, and lets --url be given several times.
 func (o *webOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.serve, "serve", false, "serve the dashboard and a page of scenes instead")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7071", "address of the pages; port 0 for any")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody use the pages who reaches --listen")
-	url := f.Lookup("url")
-	url.Value = &severalURLs{Value: url.Value, more: &o.more}
-}
-
-// severalURLs is the flag --url. The first URL goes to Value, and all others to more.
-type severalURLs struct {
-	pflag.Value
-	more *[]string
-}
-
-// Set implements pflag.Value: it takes one more URL.
-func (s *severalURLs) Set(text string) error {
-	if s.String() == "" {
-		return s.Value.Set(text)
-	}
-	*s.more = append(*s.more, text)
-	return nil
 }
 
 // serveDemo serves the pages until a signal arrives, and returns nil then.
@@ -78,7 +58,7 @@ func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, w
 	defer stop()
 
 	o := demo.PageOptions{Listen: web.listen, Out: env.Stdout, Worker: []string{self, "demo", "worker"}, Env: env.Environ}
-	if o.Access, err = demoStores(ctx, c, web.more, env); err != nil {
+	if o.Access, err = demoStores(ctx, c, env); err != nil {
 		return err
 	}
 	if err := o.Check(); err != nil {
@@ -95,18 +75,18 @@ func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, w
 	return store.OpenError(ctx, open.Redis, "--url", err)
 }
 
-// demoStores returns how to reach the stores that the flags name. It returns none if the
-// flags name no store: the demo then uses stand-ins. All stores get the same user, password
-// and certificates.
-func demoStores(ctx context.Context, c store.Connection, more []string, env output.Environment) ([]access.Access, error) {
-	if c.URL == "" {
-		if !c.OnlyURL() {
-			return nil, output.UsageError("the stand-in needs no password and no certificates: give --url with them")
-		}
+// demoStores returns how to reach the servers that the flags name. It returns none if the
+// flags name no server: the demo then uses stand-ins.
+func demoStores(ctx context.Context, c store.Connection, env output.Environment) ([]access.Access, error) {
+	if len(c.URLs) == 0 {
 		return nil, nil
 	}
-	if kind := store.KindOf(c.URL); kind != open.Redis {
-		return nil, output.UsageError("--url: the page of --serve is about Redis, and not about %s; without --serve the demo locks there too", kind.Title())
+	l, err := c.Locate(ctx, env, output.NewReporter(env, false))
+	if err != nil {
+		return nil, err
 	}
-	return store.Accesses(ctx, c, "--url", slices.Concat([]string{c.URL}, more), env, output.NewReporter(env, false))
+	if l.Kind != open.Redis {
+		return nil, output.UsageError("--url: the page of --serve is about Redis, and not about %s; without --serve the demo locks there too", l.Kind.Title())
+	}
+	return l.Servers, nil
 }

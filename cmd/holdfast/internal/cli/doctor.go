@@ -71,7 +71,7 @@ func (o *doctorOptions) complete(f *pflag.FlagSet, env output.Environment) error
 	if err := o.Configure(f, env, output.NewReporter(env, o.verbose), settings...); err != nil {
 		return err
 	}
-	if !o.Given(f, "margin", "lock.margin") {
+	if !o.Given("margin") {
 		o.margin = o.ttl / 10
 	}
 	switch {
@@ -94,7 +94,7 @@ func (o *doctorOptions) complete(f *pflag.FlagSet, env output.Environment) error
 // --fail-on, it returns an error with the exit status 1.
 func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
 	how := doctor.Options{TTL: o.ttl, Margin: o.margin, Name: o.name, Keys: cmp.Or(o.keys, -1)}
-	report, err := o.Examine(ctx, l.store, how, l.Env)
+	report, err := l.store.Examine(ctx, how)
 	if err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func flagUsages(cmd *cobra.Command, width int) (own, connection string) {
 	mine, others := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	mine.SortFlags, others.SortFlags = false, false
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Annotations[store.ConnectionGroup] != nil {
+		if store.IsFlag(f.Name) {
 			others.AddFlag(f)
 		} else {
 			mine.AddFlag(f)

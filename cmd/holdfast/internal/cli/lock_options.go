@@ -32,7 +32,7 @@ type lockOptions struct {
 // labels.
 func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	o.AddStoreTo(f)
-	o.AddSeveralTo(f)
+	o.AllowSeveral(f, "independent servers, of which a majority must agree")
 	f.DurationVarP(&o.TTL, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; default also $HOLDFAST_TTL")
 	f.StringVar(&o.Reason, "reason", "", "shown to waiters for the lock")
 	o.AddEventLogTo(f)

@@ -83,7 +83,7 @@ func (o *runOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 	if err := o.lockOptions.complete(f, env); err != nil {
 		return err
 	}
-	if o.KillChosen = o.Given(f, "kill-after", "lock.kill_after"); !o.KillChosen {
+	if o.KillChosen = o.Given("kill-after"); !o.KillChosen {
 		o.KillAfter = min(defaultKillAfter, o.TTL/3)
 	}
 	var err error

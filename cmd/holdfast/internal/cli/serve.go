@@ -154,7 +154,7 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env outpu
 	}
 	o.users.WarnOfHeader(report)
 	for _, file := range []string{o.BasicFile, o.TokenFile} {
-		report.Exposed(config.Exposed(file))
+		report.Exposed(config.Exposed(file, true))
 	}
 	if !o.Private && o.TLSCert == "" && (o.BasicFile != "" || o.TokenFile != "") {
 		report.Warn("--listen %s without --tls-cert: passwords can be read on the way, unless a proxy with TLS stands in front", o.Listen)
@@ -167,7 +167,7 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env outpu
 func (o *serveOptions) serve(ctx context.Context, l *reader) error {
 	s := serve.Store{Console: l.Console, Where: l.store.Where, Report: l.Report}
 	s.Examine = func(ctx context.Context) (*doctor.Report, error) {
-		return o.Examine(ctx, l.store, doctor.Options{TTL: defaultTTL, Margin: defaultTTL / 10, Keys: -1}, l.Env)
+		return l.store.Examine(ctx, doctor.Options{TTL: defaultTTL, Margin: defaultTTL / 10, Keys: -1})
 	}
 	if source, ok := l.store.Backend.(admin.Source); ok && o.EventLog {
 		log := audit.New(source, &audit.Options{Note: "holdfast serve", Logger: l.logger})

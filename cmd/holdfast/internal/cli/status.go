@@ -96,7 +96,7 @@ func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
 // in the store, also if the store answers.
 func (o *readOptions) serverStatus(ctx context.Context, l *reader) error {
 	s := output.ServerStatus{
-		Version: output.JSONVersion, URL: l.store.Where, Config: o.Config.Name(),
+		Version: output.JSONVersion, URL: l.store.Where, Config: o.Config.Name,
 		Store: string(l.store.Kind), Title: l.store.Kind.Title(), Layout: l.store.Layout,
 	}
 	if redis := l.store.Redis; redis != nil {

@@ -65,10 +65,11 @@ lists important keys that cannot be used; --verbose lists the others.
 ${NAME} and ${NAME:-default} are replaced with the value in the environment; $$ is a
 dollar. In the user and the password of a URL the value is encoded. Names of files
 are relative to the folder of the configuration. An unknown key is an error, and so
-is a variable without a value.
+is a variable without a value. A key may also be written with its sections, as in
+"lock.ttl: 30s".
 
-Files of configurations and certificates have 1 MiB at most, those of passwords 64 KiB. A
-warning names files of secrets that other users can read or write.
+Files of configurations, certificates and passwords have 1 MiB at most. A warning names
+files of secrets that other users can read or write.
 
 User, password and certificates in the file are for the store that the file names.
 A store that --url, HOLDFAST_URL or REDIS_URL names does not get them.

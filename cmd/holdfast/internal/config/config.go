@@ -1,12 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 )
 
@@ -59,165 +60,112 @@ func Keys() []string { return slices.Sorted(maps.Keys(keys())) }
 // File has the values of a configuration file. The zero File has none. It must not be
 // printed: values may be passwords.
 type File struct {
-	name   string
+	Name   string // "" if there is no file
+	Secret bool   // it contains a password
+
+	// Found means that the file was found in the current folder, and that the user has not
+	// named it. It may have come with an archive or a clone, so it is not trusted: see Read.
+	Found bool
+
 	values map[string]value
-	found  bool // it was found in the current folder, and not named
-	secret bool // it contains a password
 }
 
 type value struct {
-	text string
-	list []string
+	list []string // of a key that has one value, only that
 	line int
+	from string // the key that stands in that line, if it is another one: see Add
 }
 
-// Lookup returns the value of a key such as "lock.ttl", and whether the file has it. A
-// relative path in the file is returned with the folder of the file.
-func (f *File) Lookup(key string) (string, bool) {
-	if f == nil {
-		return "", false
-	}
+// Lookup returns the value of a key such as "lock.ttl", and whether the file has it. Several
+// values are returned with commas between them. A relative path in the file is returned with
+// the folder of the file.
+func (f File) Lookup(key string) (string, bool) {
 	v, ok := f.values[key]
-	return v.text, ok
+	return strings.Join(v.list, ", "), ok
 }
 
 // Text returns the value of a key, "" if the file does not have it.
-func (f *File) Text(key string) string {
-	v, _ := f.Lookup(key)
-	return v
+func (f File) Text(key string) string {
+	text, _ := f.Lookup(key)
+	return text
 }
 
 // List returns the values of a key that may have several. It returns none if the file does
 // not have the key.
-func (f *File) List(key string) []string {
-	if f == nil {
-		return nil
-	}
+func (f File) List(key string) []string {
 	return slices.Clone(f.values[key].list)
 }
 
 // Duration returns the value of a key, 0 if the file does not have it.
-func (f *File) Duration(key string) time.Duration {
+func (f File) Duration(key string) time.Duration {
 	d, _ := time.ParseDuration(f.Text(key)) // checked when the file was read
 	return d
 }
 
-// Yes reports whether the value of a key is true.
-func (f *File) Yes(key string) bool {
-	ok, _ := strconv.ParseBool(f.Text(key)) // checked when the file was read
-	return ok
-}
-
-// Name returns the name of the file, "" if there is none.
-func (f *File) Name() string {
-	if f == nil {
-		return ""
+// Add adds values that come from another file, which the key from names. A key that the file
+// has keeps its value.
+func (f File) Add(from string, values map[string]string) {
+	for key, text := range values {
+		if _, ok := f.values[key]; !ok {
+			f.values[key] = value{list: []string{text}, line: f.values[from].line, from: from}
+		}
 	}
-	return f.name
-}
-
-// Found reports whether the file was found in the current folder, and the user has not named
-// it. It may have come with an archive or a clone, so it is not trusted: see Find.
-func (f *File) Found() bool { return f != nil && f.found }
-
-// Exposed returns a warning if other users can write to the file, or if they can read it and
-// it contains a password. Otherwise it returns "".
-func (f *File) Exposed() string {
-	if f.Name() == "" {
-		return ""
-	}
-	return exposed(f.name, f.secret)
 }
 
 // Where returns the file, the line and the key, for messages.
-func (f *File) Where(key string) string {
-	return fmt.Sprintf("%s, line %d: %s", f.name, f.values[key].line, key)
+func (f File) Where(key string) string {
+	v := f.values[key]
+	return fmt.Sprintf("%s, line %d: %s", f.Name, v.line, cmp.Or(v.from, key))
 }
 
 // String returns the name of the file, without its values.
-func (f *File) String() string { return "configuration " + f.Name() }
+func (f File) String() string { return "configuration " + f.Name }
 
 // GoString is String: values may be passwords.
-func (f *File) GoString() string { return f.String() }
+func (f File) GoString() string { return f.String() }
 
-// maxFile is the largest size of a configuration, in bytes.
-const maxFile = 1 << 20
-
-// Read reads the file called name. The function env looks up environment variables.
-func Read(name string, env func(string) (string, bool)) (*File, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
+// Read reads the file called name. The function env looks up environment variables. If name
+// is "", Read reads the first of these files that exists, and returns the zero File if none
+// does: holdfast.yaml in the current folder, the same in the folder holdfast of the user's
+// configuration, and /etc/holdfast/holdfast.yaml.
+//
+// A file that was found in the current folder is an error if a user other than this one and
+// root owns it, or if other users can write to it: it could send the user's passwords
+// anywhere. The user has not named that file, so it gets no variables, and cannot name files
+// outside its folder. If skipFound is true, Read returns the zero File in place of it.
+func Read(name string, skipFound bool, env func(string) (string, bool)) (File, error) {
+	found := false
+	if name == "" {
+		usual := usualNames(env)
+		at := slices.IndexFunc(usual, isFile)
+		if found = at == 0; at < 0 || found && skipFound {
+			return File{}, nil
+		}
+		name = usual[at]
 	}
-	defer file.Close()
-	content, err := readAll(file, name, maxFile)
+	content, err := readFile(os.Open, name, found)
 	if err != nil {
-		return nil, err
+		return File{}, err
+	}
+	if found {
+		env = nil
 	}
 	return parse(name, content, env)
 }
 
-// Find reads the first of these files that exists, and returns the zero File if none
-// does: holdfast.yaml in the current folder, the same in the folder holdfast of the
-// user's configuration, and /etc/holdfast/holdfast.yaml.
-//
-// A file in the current folder is an error if a user other than this one and root owns it, or
-// if other users can write to it: it could send the user's passwords anywhere. The user has
-// not named that file, so it gets no variables, and cannot name files outside its folder.
-func Find(env func(string) (string, bool)) (*File, error) {
-	candidates := []string{foundName}
-	home, ok := env("XDG_CONFIG_HOME")
-	if user, set := env("HOME"); set && !ok {
-		home, ok = filepath.Join(user, ".config"), true
+// usualNames returns the names of the files that Read searches for: first that in the current
+// folder.
+func usualNames(env func(string) (string, bool)) []string {
+	names := []string{"holdfast.yaml"}
+	if folder, ok := env("XDG_CONFIG_HOME"); ok {
+		names = append(names, filepath.Join(folder, "holdfast", "holdfast.yaml"))
+	} else if home, ok := env("HOME"); ok {
+		names = append(names, filepath.Join(home, ".config", "holdfast", "holdfast.yaml"))
 	}
-	if ok {
-		candidates = append(candidates, filepath.Join(home, "holdfast", foundName))
-	}
-	candidates = append(candidates, filepath.Join("/etc/holdfast", foundName))
-	at := slices.IndexFunc(candidates, isFile)
-	if at < 0 {
-		return &File{}, nil
-	}
-	if at > 0 {
-		return Read(candidates[at], env)
-	}
-	return readFound(foundName)
+	return append(names, "/etc/holdfast/holdfast.yaml")
 }
-
-// FindNamed is Find, but returns the zero File if there is a file in the current folder.
-func FindNamed(env func(string) (string, bool)) (*File, error) {
-	if isFile(foundName) {
-		return &File{}, nil
-	}
-	return Find(env)
-}
-
-// foundName is the name of the file that Find searches for.
-const foundName = "holdfast.yaml"
 
 func isFile(name string) bool {
 	info, err := os.Stat(name)
 	return err == nil && info.Mode().IsRegular()
-}
-
-// readFound reads a file of the current folder if no other user could have written it. It
-// checks the file that it has opened, because the name may belong to another file by then.
-func readFound(name string) (*File, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !trusted(info) {
-		return nil, fmt.Errorf("%s in this folder is somebody else's, or others may write to it; name it with --config to use it all the same", name)
-	}
-	content, err := readAll(file, name, maxFile)
-	if err != nil {
-		return nil, err
-	}
-	return parse(name, content, nil)
 }

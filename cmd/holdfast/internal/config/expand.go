@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
@@ -18,72 +16,63 @@ import (
 //
 // In the user, in the password and in the value of a parameter of a URL, the value is
 // encoded, because a password may have any characters.
-func (r *reader) expand(n *yaml.Node, isURL bool) (string, error) {
-	from, to := 0, 0 // the positions of the user and the password
-	if isURL {
-		from, to = userinfo(n.Value)
+func (r *reader) expand(text string, isURL bool) (string, error) {
+	var out strings.Builder
+	rest := text
+	pattern := regexp.MustCompile(`\$\$|\$\{([A-Za-z_]\w*)(:-([^}]*))?\}|\$\{`)
+	for _, match := range pattern.FindAllStringSubmatch(text, -1) {
+		before, after, _ := strings.Cut(rest, match[0])
+		at := len(text) - len(rest) + len(before)
+		rest = after
+		value, err := r.variable(match)
+		if err != nil {
+			return "", err
+		}
+		if isURL && needsEncoding(text, at) {
+			value = strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+		}
+		out.WriteString(before + value)
 	}
-	var (
-		out    strings.Builder
-		failed error
-		last   int
-	)
-	pattern := regexp.MustCompile(`\$\$|\$\{([^}:]*)(:-([^}]*))?\}|\$\{`)
-	for _, at := range pattern.FindAllStringSubmatchIndex(n.Value, -1) {
-		out.WriteString(n.Value[last:at[0]])
-		last = at[1]
-		if n.Value[at[0]:at[1]] == "$$" {
-			out.WriteByte('$')
-			continue
-		}
-		value, err := r.variable(n.Value, at)
-		if err != nil && failed == nil {
-			failed = err
-		}
-		if at[0] >= from && at[1] <= to || isURL && inParameter(n.Value, at[0]) {
-			value = url.QueryEscape(value)
-			value = strings.ReplaceAll(value, "+", "%20")
-		}
-		out.WriteString(value)
-	}
-	out.WriteString(n.Value[last:])
-	return out.String(), failed
+	return out.String() + rest, nil
 }
 
-// variable returns the value of the variable in text. at has the positions of the match, as
-// regexp returns them.
-func (r *reader) variable(text string, at []int) (string, error) {
-	if r.file.found {
+// variable returns the value of a variable, or a dollar for $$. The parameter match has the
+// text of the variable, its name, and its default, first with the :- before it.
+func (r *reader) variable(match []string) (string, error) {
+	name := match[1]
+	switch {
+	case match[0] == "$$":
+		return "$", nil
+	case r.file.Found:
 		return "", errors.New("there is a ${...}; " + nameIt + ", and $$ is a dollar")
-	}
-	if at[2] < 0 {
-		return "", fmt.Errorf("there is a ${ without its }; write $$ for a dollar")
-	}
-	name := text[at[2]:at[3]]
-	if !regexp.MustCompile(`^[A-Za-z_]\w*$`).MatchString(name) {
-		return "", fmt.Errorf("there is a ${...} that names no variable; write $$ for a dollar")
+	case name == "":
+		return "", errors.New("there is a ${ without its }, or a ${...} that names no variable; write $$ for a dollar")
 	}
 	if value, ok := r.env(name); ok && value != "" {
 		return value, nil
 	}
-	if at[4] >= 0 {
-		return text[at[6]:at[7]], nil
+	if match[2] == "" {
+		return "", fmt.Errorf("the variable %s is not set; ${%s:-...} gives it a default", name, name)
 	}
-	return "", fmt.Errorf("the variable %s is not set; ${%s:-...} gives it a default", name, name)
+	return match[3], nil
+}
+
+// needsEncoding reports whether the position at of a URL is in the user, in the password or in
+// the value of a parameter.
+func needsEncoding(text string, at int) bool {
+	masked := mask(text)
+	if from, to := userinfo(masked); at >= from && at < to {
+		return true
+	}
+	_, query, ok := strings.Cut(masked[:at], "?")
+	return ok && strings.LastIndexByte(query, '=') > strings.LastIndexByte(query, '&')
 }
 
 // userinfo returns the positions at which the user and the password of a URL begin and end.
-func userinfo(text string) (from, to int) {
-	p, _ := redisurl.Cut(mask(text))
+func userinfo(masked string) (from, to int) {
+	p, _ := redisurl.Cut(masked)
 	from = len(p.Scheme) + len("://")
 	return from, from + max(0, len(p.Login)-len("@"))
-}
-
-// inParameter reports whether the position place of text is in the value of a parameter of
-// the URL.
-func inParameter(text string, place int) bool {
-	_, query, ok := strings.Cut(mask(text)[:place], "?")
-	return ok && strings.LastIndexByte(query, '=') > strings.LastIndexByte(query, '&')
 }
 
 // mask replaces each ${...} with letters of the same length, because a default may have a

@@ -6,58 +6,66 @@ import (
 	"os"
 )
 
-// ReadFile reads a file. It returns an error if the file has more than `most` bytes: a file
-// named by mistake, such as /dev/zero, must not fill the memory.
-func ReadFile(name string, most int) ([]byte, error) {
-	file, err := os.Open(name)
+// maxFile is the largest size of a file, in bytes. A file that was named by mistake, such as
+// /dev/zero, must not fill the memory.
+const maxFile = 1 << 20
+
+// ReadFile reads a file: a configuration, certificates, passwords. It returns an error if the
+// file has more than a megabyte.
+func ReadFile(name string) ([]byte, error) { return readFile(os.Open, name, false) }
+
+// ReadLocal is ReadFile for a file in the current folder or below it, also after links are
+// followed. Other files are an error.
+func ReadLocal(name string) ([]byte, error) {
+	open := func(name string) (*os.File, error) { return os.OpenInRoot(".", name) }
+	return readFile(open, name, false)
+}
+
+// readFile reads a file. If other users may have written it, and onlyTrusted is true, that is
+// an error. It checks the file that was opened, because the name may belong to another file
+// by then.
+func readFile(open func(string) (*os.File, error), name string, onlyTrusted bool) ([]byte, error) {
+	file, err := open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return readAll(file, name, most)
-}
-
-func readAll(file io.Reader, name string, most int) ([]byte, error) {
-	content, err := io.ReadAll(io.LimitReader(file, int64(most)+1))
-	if err == nil && len(content) > most {
-		err = fmt.Errorf("%s: this is too long; at most %d bytes are read", name, most)
+	if onlyTrusted {
+		if info, err := file.Stat(); err != nil || !trusted(info) {
+			return nil, fmt.Errorf("%s in this folder is somebody else's, or others may write to it; name it with --config to use it all the same", name)
+		}
+	}
+	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err == nil && len(content) > maxFile {
+		err = fmt.Errorf("%s: this is too long; at most %d bytes are read", name, maxFile)
 	}
 	return content, err
 }
 
-// ReadPEM reads a file of certificates or of a key.
-func ReadPEM(name string) ([]byte, error) { return ReadFile(name, maxFile) }
-
-// ReadLocalPEM is ReadPEM for a file in the current folder or below it, also after links are
-// followed. Other files are an error.
-func ReadLocalPEM(name string) ([]byte, error) {
-	root, err := os.OpenRoot(".")
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	file, err := root.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return readAll(file, name, maxFile)
-}
-
-// Exposed returns a warning if other users can read or write the file of secrets called name,
-// else "".
-func Exposed(name string) string { return exposed(name, true) }
-
-func exposed(name string, secret bool) string {
+// Exposed returns a warning if other users can write to the file called name, or if they can
+// read it and it has a secret. Otherwise it returns "".
+func Exposed(name string, secret bool) string {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
 		return ""
 	}
-	switch read, write := othersMay(info); {
-	case write:
+	if _, known := owner(info); !known {
+		return ""
+	}
+	switch mode := info.Mode().Perm(); {
+	case mode&othersWrite != 0:
 		return fmt.Sprintf("other users can write to %s; use chmod go-w", name)
-	case read && secret:
+	case mode&0o004 != 0 && secret:
 		return fmt.Sprintf("other users can read %s; use chmod o-r", name)
 	}
 	return ""
+}
+
+// othersWrite are the permissions of the group and of all users to write.
+const othersWrite = 0o022
+
+// trusted reports whether only the user and root can have written the file.
+func trusted(info os.FileInfo) bool {
+	uid, known := owner(info)
+	return !known || (uid == 0 || uid == os.Geteuid()) && info.Mode().IsRegular() && info.Mode().Perm()&othersWrite == 0
 }

@@ -36,5 +36,5 @@ func (r *redis) open(ctx context.Context) (*Store, error) {
 		}
 		return now, err
 	}
-	return &Store{Kind: Redis, Backend: redishold.New(conn, r.options), Redis: conn, where: redisurl.Redacted(r.access.URL), state: ask, close: conn.Close}, nil
+	return &Store{Kind: Redis, Backend: redishold.New(conn, r.options), Redis: conn, Layout: r.options.Layout.String(), where: redisurl.Redacted(r.access.URL), state: ask, close: conn.Close}, nil
 }

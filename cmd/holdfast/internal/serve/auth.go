@@ -22,10 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/dash"
 )
 
-const (
-	minToken = 16      // characters
-	maxLines = 1 << 20 // the most bytes of a file of users or of tokens
-)
+const minToken = 16 // characters
 
 // Authenticator identifies users, and says who may read the pages and who may end holds.
 type Authenticator struct {
@@ -226,7 +223,7 @@ func (g *Authenticator) role(r *http.Request) dash.Role {
 // the secret of a line. Empty lines and comments are ignored. Errors do not show the line,
 // because it has a secret.
 func readSecrets[T any](file string, read func(line string) (name string, secret T, err error)) (map[string]T, error) {
-	text, err := config.ReadFile(file, maxLines)
+	text, err := config.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}

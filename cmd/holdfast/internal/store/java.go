@@ -2,22 +2,51 @@ package store
 
 import (
 	"crypto/tls"
+	"maps"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
-
-const maxJava = 1 << 20 // bytes of a file of a Java program
 
 // begins and ends stand around the name of a placeholder that must stay a placeholder, while
 // the file is read.
 const begins, ends = "--holdfast-", "--"
+
+// addJava adds to the configuration the settings in the file of a Java program that it names,
+// if it names one.
+func (o *Connection) addJava(env output.Environment, report *output.Reporter) error {
+	for _, key := range []string{"redisson", "spring"} {
+		name, ok := o.Config.Lookup(key)
+		if !ok {
+			continue
+		}
+		lookUp, remedy := env.Lookup, ""
+		if o.Config.Found {
+			lookUp = func(string) (string, bool) { return "", false }
+			remedy = " (it has no variables, because nobody has named " + o.Config.Name + ": do so with --config)"
+		}
+		text, err := config.ReadFile(name)
+		if err != nil {
+			return output.UsageError("%s: %w", o.Config.Where(key), err)
+		}
+		if o.java, err = readJava(text, name, key == "spring", lookUp); err != nil {
+			return output.UsageError("%s: %s, %w%s", o.Config.Where(key), name, err, remedy)
+		}
+		_, decided := o.Config.Lookup("redis.replicas")
+		reportIgnored(o.java, name, report, decided || o.Replicas != "0")
+		o.Config.Add(key, keysOf(o.java))
+	}
+	return nil
+}
 
 // readJava returns the settings in a file of Redisson or of Spring.
 func readJava(text []byte, name string, spring bool, env func(string) (string, bool)) (*importconf.Settings, error) {
@@ -32,65 +61,65 @@ func readJava(text []byte, name string, spring bool, env func(string) (string, b
 // Placeholders of passwords stay placeholders. A warning names each setting that the
 // configuration cannot have.
 func Import(name, to string, env output.Environment, report *output.Reporter) ([]byte, error) {
-	text, err := config.ReadFile(name, maxJava)
+	text, err := config.ReadFile(name)
 	if err != nil {
 		return nil, output.UsageError("%w", err)
 	}
 	spring := filepath.Ext(name) == ".properties" || regexp.MustCompile(`(?m)^spring[.:]`).Match(text)
-	kept, err := readJava(text, name, spring, func(variable string) (string, bool) { return begins + variable + ends, true })
-	s := kept
-	if err != nil || strings.Contains(kept.URL+kept.Username, begins) {
+	s, err := readJava(text, name, spring, func(variable string) (string, bool) { return begins + variable + ends, true })
+	if err != nil || strings.Contains(s.URL+s.Username, begins) {
+		kept := s
 		if s, err = readJava(text, name, spring, env.Lookup); err != nil {
 			return nil, output.UsageError("%s, %w", name, err)
+		}
+		if kept != nil {
+			s.Password, s.SentinelPassword = kept.Password, kept.SentinelPassword
 		}
 	}
 	if s.Deployment == importconf.Replicated {
 		return nil, output.UsageError("%s names several servers, of which one is the master: no URL says that; "+
 			"say \"redisson: %[1]s\", or \"spring: %[1]s\", in holdfast.yaml", name)
 	}
-	reportIgnored(s, name, report, func(importconf.Ignored) bool { return false })
+	reportIgnored(s, name, report, false)
 	warnOfLost(s, name, report)
-	return config.Format(valuesOf(s, kept, filepath.Dir(to)))
-}
-
-// valuesOf returns the settings in s by the keys of a configuration in a folder. Passwords
-// are those of kept if it is not nil, because kept has placeholders in their place.
-func valuesOf(s, kept *importconf.Settings, folder string) map[string]string {
-	values := map[string]string{"url": written(s.URL), "redis.user": written(s.Username), "redis.password": written(s.Password)}
-	sentinel := map[string]string{"sentinel_username": s.SentinelUsername, "sentinel_password": s.SentinelPassword}
-	if kept != nil {
-		values["redis.password"] = written(kept.Password)
-		sentinel["sentinel_password"] = kept.SentinelPassword
-	}
-	separator := "?"
-	for _, parameter := range []string{"sentinel_username", "sentinel_password"} {
-		if text := sentinel[parameter]; text != "" {
-			values["url"] += separator + parameter + "=" + written(url.QueryEscape(text))
-			separator = "&"
+	values := keysOf(s)
+	for key, file := range map[string]string{"redis.tls.ca": s.TLS.CACert, "redis.tls.cert": s.TLS.Cert, "redis.tls.key": s.TLS.Key} {
+		if file != "" {
+			values[key] = fromFolder(filepath.Dir(to), file)
 		}
 	}
-	for key, file := range map[string]string{"redis.tls.ca": s.TLS.CACert, "redis.tls.cert": s.TLS.Cert, "redis.tls.key": s.TLS.Key} {
-		values[key] = written(fromFolder(folder, file))
+	for key, value := range values {
+		values[key] = written(value)
 	}
+	return yaml.Marshal(values)
+}
+
+// keysOf returns the settings in s by the keys of a configuration, without those for TLS. The
+// URL is "" if s has several servers of which one is the master.
+func keysOf(s *importconf.Settings) map[string]string {
+	address, separator := s.URL, "?"
+	for _, p := range [][2]string{{"client_name", s.ClientName}, {"sentinel_username", s.SentinelUsername}, {"sentinel_password", s.SentinelPassword}} {
+		if strings.Contains(address, "?") {
+			separator = "&"
+		}
+		if p[1] != "" && address != "" {
+			address += separator + redisurl.EncodeQuery(url.Values{p[0]: {p[1]}})
+		}
+	}
+	values := map[string]string{"redis.user": s.Username, "redis.password": s.Password}
 	for key, d := range map[string]time.Duration{"redis.dial_timeout": s.DialTimeout, "redis.fair_wait": s.FairWait, "lock.ttl": s.TTL} {
 		if d > 0 {
 			values[key] = d.String()
 		}
 	}
-	for key, value := range values {
-		if value == "" {
-			delete(values, key)
-		}
-	}
+	maps.DeleteFunc(values, func(_, value string) bool { return value == "" })
+	values["url"] = address
 	return values
 }
 
-// fromFolder returns the name of a file relative to the folder of a configuration.
+// fromFolder returns the name of a file relative to a folder, unless it is absolute.
 func fromFolder(folder, file string) string {
-	if file == "" || filepath.IsAbs(file) {
-		return file
-	}
-	if name, err := filepath.Rel(folder, file); err == nil {
+	if name, err := filepath.Rel(folder, file); err == nil && !filepath.IsAbs(file) {
 		return name
 	}
 	name, _ := filepath.Abs(file) // fails if the current folder does not exist
@@ -115,17 +144,14 @@ func warnOfLost(s *importconf.Settings, name string, report *output.Reporter) {
 	if s.TLS.MinVersion > tls.VersionTLS12 {
 		report.Warn("%s wants TLS 1.3, and the configuration cannot say that", name)
 	}
-	if s.ClientName != "" {
-		report.Detail("%s: clientName has no key in the configuration", name)
-	}
 }
 
 // reportIgnored reports the keys of a Java program that were not used. It warns about a key
-// that matters for locks or servers, unless decided returns true for it. It reports the
-// others as details.
-func reportIgnored(s *importconf.Settings, name string, report *output.Reporter, decided func(importconf.Ignored) bool) {
+// that matters for locks or servers, but not about replicas if the user has set how many. It
+// reports the others as details.
+func reportIgnored(s *importconf.Settings, name string, report *output.Reporter, replicasSet bool) {
 	for _, ignored := range s.Ignored {
-		if ignored.Serious && !decided(ignored) {
+		if decided := replicasSet && strings.Contains(ignored.String(), "checkLockSyncedSlaves"); ignored.Serious && !decided {
 			report.Warn("%s, %s", name, ignored)
 		} else {
 			report.Detail("%s, %s", name, ignored)

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 
@@ -13,37 +15,56 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// passwordVariable returns the variable that has the password for a store of that kind, or
-// "".
-func passwordVariable(env output.Environment, kind open.Kind) string {
-	for _, name := range []string{"REDISCLI_AUTH", "HOLDFAST_PASSWORD_FILE"} {
-		if _, ok := env.Lookup(name); ok && (kind == open.Redis || name != "REDISCLI_AUTH") {
-			return name
+// password returns the password of the store, or "", and sets passwordFrom. A configuration that
+// was only found gets no password of the environment for its store.
+func (o *Connection) password(ctx context.Context, l *Location, env output.Environment, report *output.Reporter) (string, error) {
+	if o.askpass {
+		o.passwordFrom = "--askpass"
+		return askPassword(ctx, env)
+	}
+	lookup := func(name string) string { text, _ := env.Lookup(name); return text }
+	key := string(l.Kind) + ".password"
+	places := []struct {
+		source, text               string
+		counts, isFile, isVariable bool
+	}{
+		{"REDISCLI_AUTH", lookup("REDISCLI_AUTH"), l.Kind == open.Redis, false, true},
+		{"HOLDFAST_PASSWORD_FILE", lookup("HOLDFAST_PASSWORD_FILE"), true, true, true},
+		{o.Config.Where(key), o.Config.Text(key), l.configured, false, false},
+		{o.Config.Where(key + "_file"), o.Config.Text(key + "_file"), l.configured, true, false},
+	}
+	unused := ""
+	for _, p := range places {
+		switch {
+		case p.text == "" || !p.counts:
+			continue
+		case p.isVariable && l.configured && o.Config.Found:
+			unused = cmp.Or(unused, p.source)
+			continue
 		}
+		o.passwordFrom = p.source
+		if p.isFile {
+			return readPassword(p.source, p.text, report)
+		}
+		if endsLine(p.text) {
+			return "", output.UsageError("the password ends with the end of a line, and nobody types one: remove it (echo adds one where printf does not)")
+		}
+		return p.text, nil
 	}
-	return ""
-}
-
-// storePassword returns the password in the environment for a store of that kind, or "".
-func storePassword(env output.Environment, kind open.Kind, report *output.Reporter) (string, error) {
-	name := passwordVariable(env, kind)
-	text, _ := env.Lookup(name)
-	if name != "HOLDFAST_PASSWORD_FILE" {
-		return text, nil
+	if unused != "" {
+		report.Once(slog.LevelWarn, fmt.Sprintf("%s is not used: nobody has named %s, which names the store; do so with --config", unused, o.Config.Name))
 	}
-	return readPassword(name, text, report)
+	return "", nil
 }
-
-const maxPassword = 64 << 10 // bytes of a file of a password
 
 // readPassword returns the password in a file. The parameter source says where the name of
 // the file comes from.
 func readPassword(source, file string, report *output.Reporter) (string, error) {
-	text, err := config.ReadFile(file, maxPassword)
+	text, err := config.ReadFile(file)
 	if err != nil {
 		return "", output.UsageError("%s: %w", source, err)
 	}
-	report.Exposed(config.Exposed(file))
+	report.Exposed(config.Exposed(file, true))
 	password := strings.TrimRight(string(text), "\r\n")
 	if password == "" {
 		return "", output.UsageError("%s: there is no password in %s", source, file)

@@ -13,8 +13,10 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/quorum"
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
 // How long the program waits for the servers of a quorum. After that it starts without those
@@ -24,38 +26,22 @@ const (
 	stragglers   = 300 * time.Millisecond // after the answers of a majority
 )
 
-// openLocks opens the store that the flags name. It may be several servers, of which a
-// majority must agree on each lock.
-func (o *Connection) openLocks(ctx context.Context, r Request, env output.Environment, report *output.Reporter) (*Store, error) {
-	if err := o.prepare(env, report); err != nil {
-		return nil, err
-	}
-	urls, source := o.servers(env)
-	if len(urls) == 0 {
-		return o.Open(ctx, r, env, report)
-	}
+// openSeveral opens a store of several servers.
+func (o *Connection) openSeveral(ctx context.Context, r Request, l *Location, locks *redishold.Options, report *output.Reporter) (*Store, error) {
 	if o.EventLog {
 		return nil, output.UsageError("several servers have no event log: leave out --event-log, or say --event-log=false where the configuration has it")
 	}
-	accesses, err := Accesses(ctx, *o, source, urls, env, report)
-	if err != nil {
-		return nil, err
-	}
-	locks, err := o.redisOptions(r.Logger)
-	if err != nil {
-		return nil, err
-	}
-	conns := make([]*lateConn, len(accesses))
-	members := make([]driver.Backend, len(accesses))
-	for i, a := range accesses {
+	conns := make([]*lateConn, len(l.Servers))
+	members := make([]driver.Backend, len(l.Servers))
+	for i, a := range l.Servers {
 		conns[i] = newLateConn(a)
 		members[i] = redishold.New(conns[i], locks)
 	}
 	backend, err := quorum.Of(members...)
 	if err != nil {
-		return nil, output.UsageError("%s: %w", source, err)
+		return nil, output.UsageError("%s: %w", l.Source, err)
 	}
-	if err := checkLimits(r, backend.Info()); err != nil {
+	if err := o.suits(l.Kind, backend.Info(), r); err != nil {
 		return nil, err
 	}
 	opened := open.Several(backend, func() {
@@ -63,23 +49,11 @@ func (o *Connection) openLocks(ctx context.Context, r Request, env output.Enviro
 			c.close()
 		}
 	})
-	if err := meet(ctx, source, conns, report); err != nil {
+	if err := meet(ctx, l.Source, conns, report); err != nil {
 		opened.Close()
 		return nil, err
 	}
 	return &Store{Store: opened}, nil
-}
-
-// servers returns the URLs of the servers that are one store together, and where they were
-// found. It returns none if the store is a single one.
-func (o *Connection) servers(env output.Environment) (urls []string, source string) {
-	if len(o.more) > 0 {
-		return slices.Concat([]string{o.URL}, o.more), "--url"
-	}
-	if _, elsewhere := o.named(env); elsewhere {
-		return nil, ""
-	}
-	return o.Config.List("redlock"), o.Config.Where("redlock")
 }
 
 // meet connects to all servers. It warns about a server that is unreachable, because the
@@ -113,29 +87,67 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *output.
 	return nil
 }
 
-// Accesses returns how to reach the servers at urls. The parameter source says where the URLs
-// were found. All servers get the same user, password and certificates. The user must type a
-// password only once.
-func Accesses(ctx context.Context, c Connection, source string, urls []string, env output.Environment, report *output.Reporter) ([]access.Access, error) {
-	var all []access.Access
-	typed := false
-	for _, address := range urls {
-		if err := checkURL(address, source); err != nil {
-			return nil, err
-		}
-		if kind := KindOf(address); kind != open.Redis {
-			return nil, output.UsageError("%s: only servers of Redis can be several stores that have to agree; of %s name one, or all members of a cluster in one URL", source, kind.Title())
-		}
-		a, err := c.Access(ctx, address, env, report)
-		if err != nil {
-			return nil, err
-		}
-		if typed {
-			a.Password = all[0].Password
-		}
-		typed, c.askpass = typed || c.askpass, false
-		all = append(all, a)
+// lateConn is a Conn to one of several servers, which may be unreachable when the program
+// starts. Each call tries to connect until one has succeeded.
+type lateConn struct {
+	access access.Access
+	conn   chan *rueidisconn.Conn // capacity 1: it has the connection, or nil, unless a call connects
+}
+
+var _ redishold.Conn = (*lateConn)(nil)
+
+func newLateConn(a access.Access) *lateConn {
+	c := &lateConn{access: a, conn: make(chan *rueidisconn.Conn, 1)}
+	c.conn <- nil
+	return c
+}
+
+// get returns the connection. Its errors are those of Access.Open, or ctx's.
+func (c *lateConn) get(ctx context.Context) (conn *rueidisconn.Conn, err error) {
+	select {
+	case conn = <-c.conn:
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	c.Warn(report, urls...)
-	return all, nil
+	if conn == nil {
+		conn, err = c.access.Open(ctx)
+	}
+	c.conn <- conn
+	return conn, err
+}
+
+// Do implements redishold.Conn.
+func (c *lateConn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
+	conn, err := c.get(ctx)
+	if err != nil {
+		return slices.Repeat([]redishold.Result{{Err: unsent.Error(err)}}, len(calls))
+	}
+	return conn.Do(ctx, calls...)
+}
+
+// Subscribe implements redishold.Conn.
+func (c *lateConn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(redishold.Notice)) (redishold.Subscription, error) {
+	conn, err := c.get(ctx)
+	if err != nil {
+		return nil, unsent.Error(err)
+	}
+	return conn.Subscribe(ctx, ch, notify)
+}
+
+// Server implements redishold.Conn.
+func (c *lateConn) Server(ctx context.Context) (redishold.ServerInfo, error) {
+	conn, err := c.get(ctx)
+	if err != nil {
+		return redishold.ServerInfo{}, unsent.Error(err)
+	}
+	return conn.Server(ctx)
+}
+
+// close closes the connection, if there is one. No other method may be called after it.
+func (c *lateConn) close() {
+	conn := <-c.conn
+	if conn != nil {
+		conn.Close()
+	}
+	c.conn <- conn
 }

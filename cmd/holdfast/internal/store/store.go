@@ -9,12 +9,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/internal/rows"
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
 // openPatience is how long a store may take for its first answer before a message says that
@@ -25,6 +28,9 @@ const openPatience = time.Second
 type Store struct {
 	*open.Store
 	Where string // the URL without passwords; "" for several servers
+
+	access access.Access      // of a single server
+	locks  *redishold.Options // of a Redis
 }
 
 // Request has what a command needs of a store.
@@ -35,89 +41,89 @@ type Request struct {
 	Logger *slog.Logger  // of the library; nil is silent
 }
 
-// Open opens the store that the flags, the environment or the configuration name.
+// Open opens the store that the flags, the environment or the configuration name. It may be
+// several servers, of which a majority must agree on each lock.
 func (o *Connection) Open(ctx context.Context, r Request, env output.Environment, report *output.Reporter) (*Store, error) {
-	if err := o.prepare(env, report); err != nil {
-		return nil, err
-	}
-	address, source, err := o.Address(env)
-	if err != nil {
-		return nil, err
-	}
 	locks, err := o.redisOptions(r.Logger)
 	if err != nil {
 		return nil, err
 	}
-	a, err := o.Access(ctx, address, env, report)
+	l, err := o.Locate(ctx, env, report)
 	if err != nil {
 		return nil, err
 	}
+	if len(l.Servers) > 1 {
+		return o.openSeveral(ctx, r, l, locks, report)
+	}
+	a := l.Servers[0]
 	target, err := open.Parse(open.Request{Access: a, TTL: r.TTL, Redis: locks, Logger: r.Logger, Answers: &o.answers})
 	if err != nil {
-		return nil, output.UsageError("%s: %w", source, err)
+		return nil, output.UsageError("%s: %w", l.Source, err)
 	}
-	if err := checkLimits(r, target.Info()); err != nil {
+	if err := o.suits(l.Kind, target.Info(), r); err != nil {
 		return nil, err
 	}
-	if err := o.suit(r, target); err != nil {
-		return nil, err
+	if r.Need != nil {
+		if err := r.Need(target); err != nil {
+			return nil, err
+		}
 	}
-	o.Warn(report, address)
 	slow := time.AfterFunc(openPatience, func() {
-		report.Once(output.LevelNotice, fmt.Sprintf("waiting for an answer of %s at %s", target.Kind.Title(), placeOf(a)))
+		report.Once(output.LevelNotice, fmt.Sprintf("waiting for an answer of %s at %s", l.Kind.Title(), placeOf(a)))
 	})
 	s, err := target.Open(ctx)
 	slow.Stop()
 	if err != nil {
-		return nil, OpenError(ctx, target.Kind, source, err)
+		return nil, OpenError(ctx, l.Kind, l.Source, err)
 	}
-	if s.Redis != nil {
-		s.Layout = locks.Layout.String()
-	}
-	return &Store{Store: s, Where: placeOf(a)}, nil
+	return &Store{Store: s, Where: placeOf(a), access: a, locks: locks}, nil
 }
 
-// checkLimits returns an error if the name or the TTL is too long for the store.
-func checkLimits(r Request, info driver.Info) error {
+// Examine returns the report about what endangers the locks. The parameter how has the TTL,
+// the Margin, the Name and the Keys.
+func (s *Store) Examine(ctx context.Context, how doctor.Options) (*doctor.Report, error) {
+	if s.Redis == nil {
+		return examine.Store(ctx, s.Backend, s.Ask, &how)
+	}
+	how.Redis = *s.locks
+	how.Redis.Logger = nil
+	if s.access.URL == "" { // several servers, one of which is the master
+		return doctor.Examine(ctx, s.Redis, &how)
+	}
+	tls, err := s.access.TLS()
+	if err != nil {
+		return nil, err
+	}
+	sentinels, err := rueidisconn.NewSentinels(s.access.URL, &rueidisconn.Options{TLS: tls, DialTimeout: s.access.DialTimeout})
+	if err != nil {
+		return nil, err
+	}
+	if sentinels != nil {
+		how.Sentinels, how.Master = sentinels, sentinels.Master()
+	}
+	return doctor.Examine(ctx, s.Redis, &how)
+}
+
+// suits returns an error if the name, the TTL or a flag is not for a store of that kind.
+func (o *Connection) suits(kind open.Kind, info driver.Info, r Request) error {
+	title := kind.Title()
 	switch {
 	case info.MaxName > 0 && len(r.Name) > info.MaxName:
 		return output.UsageError("the name %.20q… has %d bytes; %s takes at most %d", r.Name, len(r.Name), info.Name, info.MaxName)
 	case info.MaxTTL > 0 && r.TTL > info.MaxTTL:
 		return output.UsageError("--ttl %s is too long for %s; use at most %s", r.TTL, info.Name, info.MaxTTL)
-	}
-	return nil
-}
-
-// suit returns an error if a flag is not for this store, or if the store lacks what r needs.
-func (o *Connection) suit(r Request, t *open.Target) error {
-	if t.Kind != open.Redis {
-		if err := o.onlyForRedis(r.TTL, t); err != nil {
-			return err
-		}
-	}
-	if r.Need == nil {
+	case kind == open.Redis:
 		return nil
-	}
-	return r.Need(t)
-}
-
-// onlyForRedis returns an error if a flag is given that is only for Redis, or if the store
-// does not keep such a TTL.
-func (o *Connection) onlyForRedis(ttl time.Duration, t *open.Target) error {
-	title, info := t.Kind.Title(), t.Info()
-	switch {
 	case o.redisFlag != "":
 		return output.UsageError("--%s is for Redis, and not for %s", o.redisFlag, title)
 	case o.Prefix != "":
 		return output.UsageError("--prefix, which may be from HOLDFAST_PREFIX or the configuration, is for Redis: %s keeps a lock under its own name; begin that with %q", title, o.Prefix)
 	case o.EventLog:
 		return output.UsageError("%s has no event log: leave out --event-log, or say --event-log=false where the configuration has it", title)
-	case ttl == 0:
-		return nil
-	case info.SessionTTL > 0 && ttl != info.SessionTTL:
-		return output.UsageError("--ttl %s: %s keeps leases of whole seconds; use %s", ttl, title, info.SessionTTL)
-	case ttl < info.MinTTL:
-		return output.UsageError("--ttl %s is too short for %s; use at least %s", ttl, title, info.MinTTL)
+	case r.TTL > 0 && info.SessionTTL > 0 && r.TTL != info.SessionTTL:
+		return output.UsageError("--ttl %s: %s keeps leases of whole seconds; use %s", r.TTL, title, info.SessionTTL)
+	case r.TTL > 0 && r.TTL < info.MinTTL:
+		return output.UsageError("--ttl %s is too short for %s; use at least %s", r.TTL, title, info.MinTTL)
 	}
 	return nil
 }
@@ -127,16 +133,12 @@ func (o *Connection) onlyForRedis(ttl time.Duration, t *open.Target) error {
 // where the URL was found.
 func OpenError(ctx context.Context, kind open.Kind, source string, err error) error {
 	var reply *redishold.ReplyError
-	if !errors.As(err, &reply) {
-		if ctx.Err() == nil && !errors.Is(err, driver.ErrNotExecuted) {
-			return output.UsageError("%s: %w", source, err)
-		}
-		return output.StoreError(Failure(kind, err))
-	}
+	isReply := errors.As(err, &reply)
 	switch {
-	case strings.HasPrefix(reply.Text, "NOAUTH"):
+	case isReply && strings.HasPrefix(reply.Text, "NOAUTH"):
 		return &output.ExitError{Code: output.ExitRefused, Err: errors.New("the Redis asks for a password (NOAUTH): give it with --askpass, REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")}
-	case strings.Contains(reply.Text, "DB index is out of range"), strings.Contains(reply.Text, "SELECT is not allowed"):
+	case isReply && (strings.Contains(reply.Text, "DB index is out of range") || strings.Contains(reply.Text, "SELECT is not allowed")),
+		!isReply && ctx.Err() == nil && !errors.Is(err, driver.ErrNotExecuted):
 		return output.UsageError("%s: %w", source, err)
 	}
 	return output.StoreError(Failure(kind, err))
@@ -170,9 +172,9 @@ func placeOf(a access.Access) string {
 // is sent.
 type Need func(*open.Target) error
 
-// Lacks returns the error of a store that lacks a feature. The text of format says what is
+// Lacks returns the error of a store that lacks a feature. The parameter what says what is
 // missing.
-func Lacks(t *open.Target, format string, args ...any) error {
-	err := fmt.Errorf("%s %s: %w", t.Kind.Title(), fmt.Sprintf(format, args...), errors.ErrUnsupported)
+func Lacks(t *open.Target, what string) error {
+	err := fmt.Errorf("%s %s: %w", t.Kind.Title(), what, errors.ErrUnsupported)
 	return &output.ExitError{Code: output.ExitOwnFailure, Err: err}
 }

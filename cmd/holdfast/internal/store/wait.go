@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
@@ -16,12 +17,12 @@ const (
 	reopenMost  = 2 * time.Second
 )
 
-// OpenWaiting calls openLocks again and again while the store cannot be reached: until limit
+// OpenWaiting calls Open again and again while the store cannot be reached: until limit
 // is over or ctx ends. A negative limit means no limit.
 func (o *Connection) OpenWaiting(ctx context.Context, r Request, limit time.Duration, env output.Environment, report *output.Reporter) (*Store, error) {
 	began := time.Now()
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
-		s, err := o.openLocks(ctx, r, env, report)
+		s, err := o.Open(ctx, r, env, report)
 		left := limit - time.Since(began)
 		var exit *output.ExitError
 		if !errors.As(err, &exit) || exit.Code != output.ExitUnreachable || limit >= 0 && left <= 0 {
@@ -51,9 +52,8 @@ const (
 // While the servers report nothing at all, it waits.
 func (s *Store) UnlessInTrouble(ctx context.Context, report *output.Reporter, goesOn bool, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var asking sync.WaitGroup
+	asking.Go(func() {
 		switch err := s.lastingTrouble(ctx, report); {
 		case err == nil:
 		case goesOn:
@@ -61,30 +61,29 @@ func (s *Store) UnlessInTrouble(ctx context.Context, report *output.Reporter, go
 		default:
 			cancel(&output.ExitError{Code: output.ExitUnreachable, Err: err})
 		}
-	}()
+	})
 	err := work(ctx)
 	var why *output.ExitError
 	if err != nil && errors.As(context.Cause(ctx), &why) {
 		err = why
 	}
 	cancel(nil)
-	<-done
+	asking.Wait()
 	return err
 }
 
 // lastingTrouble returns why the store does not answer. It returns nil if that is not known,
 // or if ctx ended before. If the servers do not answer at all, it prints a message.
-func (s *Store) lastingTrouble(ctx context.Context, report *output.Reporter) error {
-	if !retry.Sleep(ctx, answerGrace) {
-		return nil
+func (s *Store) lastingTrouble(ctx context.Context, report *output.Reporter) (err error) {
+	for _, grace := range []time.Duration{answerGrace, electionGrace} {
+		if !retry.Sleep(ctx, grace) {
+			return nil
+		}
+		if err = s.troubleNow(ctx, report); err == nil {
+			return nil
+		}
 	}
-	if s.troubleNow(ctx, report) == nil {
-		return nil
-	}
-	if !retry.Sleep(ctx, electionGrace) {
-		return nil
-	}
-	return s.troubleNow(ctx, report)
+	return err
 }
 
 // troubleNow is one attempt of lastingTrouble.
