@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,10 +99,7 @@ func runDemo(ctx context.Context, env output.Environment, c store.Connection, o 
 	if err := o.Check(); err != nil {
 		return output.UsageError("%w", err)
 	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
-	ctx, stop := supervise.Interruptible(ctx, signals)
+	ctx, stop := supervise.Interruptible(ctx)
 	defer stop()
 
 	if len(c.URLs) > 0 {
@@ -113,8 +108,8 @@ func runDemo(ctx context.Context, env output.Environment, c store.Connection, o 
 	if err == nil {
 		err = demo.Run(ctx, o)
 	}
-	if i := supervise.InterruptOf(ctx); i != nil && err != nil {
-		return &output.ExitError{Code: i.Status(), Err: err}
+	if status := supervise.InterruptStatus(ctx); status != 0 && err != nil {
+		return &output.ExitError{Code: status, Err: err}
 	}
 	return err
 }

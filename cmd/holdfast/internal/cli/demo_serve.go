@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -51,10 +49,7 @@ func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, w
 	if err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
-	ctx, stop := supervise.Interruptible(cmd.Context(), signals)
+	ctx, stop := supervise.Interruptible(cmd.Context())
 	defer stop()
 
 	o := demo.PageOptions{Listen: web.listen, Out: env.Stdout, Worker: []string{self, "demo", "worker"}, Env: env.Environ}
@@ -67,7 +62,7 @@ func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, w
 	err = demo.Serve(ctx, o)
 	var listening *net.OpError
 	switch {
-	case err == nil, supervise.InterruptOf(ctx) != nil:
+	case err == nil, supervise.InterruptStatus(ctx) != 0:
 		return nil
 	case errors.As(err, &listening) && listening.Op == "listen":
 		return err

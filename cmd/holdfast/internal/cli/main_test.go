@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("HOLDFAST_TEST_MAIN") == "1" {
 		os.Exit(Main())
 	}
-	must.HearSignals(procgroup.Forwarded()...)
+	must.HearSignals(procgroup.Signals()...)
 	// A client that lost its server wants to look for a cluster for up to a second;
 	// rueidis offers no way to wait for that.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*call).DelayDo.func1"))

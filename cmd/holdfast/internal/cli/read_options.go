@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"os"
-	"os/signal"
 	"syscall"
 	"time"
 
@@ -72,19 +70,16 @@ func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env output.Env
 	if err := refuseNegative(f); err != nil {
 		return err
 	}
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
-	ctx, done := supervise.Interruptible(ctx, signals)
+	ctx, done := supervise.Interruptible(ctx)
 	defer done()
 
 	err := o.open(ctx, env, report, work)
-	i := supervise.InterruptOf(ctx)
+	status := supervise.InterruptStatus(ctx)
 	switch {
 	case err == nil:
 		return nil
-	case i != nil && errors.Is(err, context.Canceled):
-		return output.Exit(i.Status())
+	case status != 0 && errors.Is(err, context.Canceled):
+		return output.Exit(status)
 	case errors.Is(err, syscall.EPIPE):
 		return output.Exit(128 + int(syscall.SIGPIPE)) // as a command before "| head" ends
 	}

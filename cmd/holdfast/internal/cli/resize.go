@@ -69,7 +69,7 @@ type resized struct {
 // resize sets the number of permits and prints the result.
 func (l *reader) resize(ctx context.Context, name string, permits int) error {
 	locker := holdfast.New(l.store.Backend, &holdfast.Options{Logger: l.logger})
-	defer supervise.Drain(locker)
+	defer supervise.Drain(locker, supervise.DrainWait)
 	s := locker.Semaphore(name, permits)
 	before, free, err := s.Permits(ctx)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -25,17 +24,14 @@ type Hold struct {
 type manualHold struct {
 	session
 	Hold
-	holder string
 }
 
 // Keep takes the lock, and prints a line on standard output. It holds the lock until
 // Hold.Period is over, a signal arrives, or standard input ends. The error has the exit
 // status.
 func Keep(ctx context.Context, p Program, l *Lock, how Hold) error {
-	s, done := newSession(p, l)
-	defer done()
-	h := &manualHold{session: s, Hold: how, holder: l.note("holdfast")}
-	return h.withStore(ctx, h.holder, func(locker *holdfast.Locker) error {
+	h := &manualHold{session{Program: p, Lock: l, holder: l.note("holdfast")}, how}
+	return h.withStore(ctx, func(locker *holdfast.Locker) error {
 		lock, err := h.acquire(ctx, locker)
 		if err != nil {
 			return err
@@ -52,9 +48,7 @@ func Keep(ctx context.Context, p Program, l *Lock, how Hold) error {
 func (h *manualHold) keep(ctx context.Context, lock *holdfast.Lock) string {
 	var over <-chan time.Time
 	if h.Period > 0 {
-		timer := time.NewTimer(h.Period)
-		defer timer.Stop()
-		over = timer.C
+		over = time.After(h.Period)
 	}
 	held := lock.Context(ctx)
 	input := h.inputEnds()
@@ -68,7 +62,7 @@ func (h *manualHold) keep(ctx context.Context, lock *holdfast.Lock) string {
 			return "lost"
 		case sig := <-h.signals:
 			switch {
-			case sig == procgroup.Suspending():
+			case sig == procgroup.Suspending:
 				h.Report.Warn("a lock cannot be held by a program that is suspended; it goes on")
 			case procgroup.Ends(sig):
 				return "interrupted"
@@ -124,19 +118,18 @@ func (h *manualHold) print(event string, lock *holdfast.Lock, why string) error 
 	if h.JSON {
 		return output.JSONTo(h.Env.Stdout).Encode(heldLine{1, event, lock.Name(), lock.Token(), h.holder, time.Now(), why})
 	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s %q", event, lock.Name())
+	var text string
 	switch event {
 	case "held":
-		fmt.Fprintf(&text, ", token %d, as %s", lock.Token(), output.Clean(h.holder))
+		text = fmt.Sprintf("held %q, token %d, as %s", lock.Name(), lock.Token(), output.Clean(h.holder))
 		if output.IsTerminal(h.Env.Stdout) {
-			text.WriteString("; Ctrl-C releases it")
+			text += "; Ctrl-C releases it"
 		}
 	case "released":
-		text.WriteString(": " + why)
+		text = fmt.Sprintf("released %q: %s", lock.Name(), why)
 	default:
 		return nil // the caller returns an error
 	}
-	_, err := fmt.Fprintln(h.Env.Stdout, text.String())
+	_, err := fmt.Fprintln(h.Env.Stdout, text)
 	return err
 }

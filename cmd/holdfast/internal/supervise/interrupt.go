@@ -4,56 +4,78 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
 )
 
-// Interruption is the cause of a context that a signal ended.
-type Interruption struct{ signal os.Signal }
+// interruption is the cause of a context that a signal ended.
+type interruption struct{ signal syscall.Signal }
 
 // Error implements error.
-func (i *Interruption) Error() string { return "interrupted by " + i.signal.String() }
+func (i interruption) Error() string { return "interrupted by " + i.signal.String() }
 
-// Status returns the exit status that shells report for a program that the signal ended.
-func (i *Interruption) Status() int {
-	number, _ := i.signal.(syscall.Signal)
-	return 128 + int(number)
+// Interruptible returns a context that ends with ctx, or when this program gets one of the
+// signals INT, TERM and HUP. The caller must call the function that it returns.
+func Interruptible(ctx context.Context) (context.Context, func()) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, done := interruptible(ctx, signals)
+	return ctx, func() {
+		signal.Stop(signals)
+		done()
+	}
 }
 
-// Interruptible returns a context that ends with ctx, or when a signal arrives that ends
+// interruptible returns a context that ends with ctx, or when a signal arrives that ends
 // programs. It ignores other signals. The caller must call the function that it returns:
 // after that, signals is free for other readers. A second call does nothing.
-func Interruptible(ctx context.Context, signals <-chan os.Signal) (context.Context, func()) {
+func interruptible(ctx context.Context, signals <-chan os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	enough, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
+	enough := make(chan struct{})
+	var reader sync.WaitGroup
+	reader.Go(func() {
 		for {
 			select {
 			case sig := <-signals:
-				if procgroup.Ends(sig) && sig != procgroup.Suspending() {
-					cancel(&Interruption{signal: sig})
+				if number, _ := sig.(syscall.Signal); procgroup.Ends(number) {
+					cancel(interruption{number})
 					return
 				}
 			case <-enough:
 				return
 			}
 		}
-	}()
+	})
 	return ctx, sync.OnceFunc(func() {
 		close(enough)
-		<-done
+		reader.Wait()
 		cancel(nil)
 	})
 }
 
-// InterruptOf returns the signal that ended ctx, or nil if no signal did.
-func InterruptOf(ctx context.Context) *Interruption {
-	var i *Interruption
-	if errors.As(context.Cause(ctx), &i) {
-		return i
+// InterruptStatus returns the exit status that shells report for a program that a signal
+// ended, if a signal ended ctx. Otherwise it returns 0.
+func InterruptStatus(ctx context.Context) int {
+	if i, ok := errors.AsType[interruption](context.Cause(ctx)); ok {
+		return 128 + int(i.signal)
 	}
-	return nil
+	return 0
+}
+
+// pause waits for d, or until ctx ends. If a signal that ends programs arrives before, pause
+// returns the error with the exit status.
+func (s *session) pause(ctx context.Context, d time.Duration) error {
+	pausing, done := interruptible(ctx, s.signals)
+	defer done()
+	select {
+	case <-time.After(d):
+	case <-pausing.Done():
+	}
+	done()
+	return output.Exit(InterruptStatus(pausing))
 }

@@ -1,13 +1,17 @@
 package supervise
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/admin"
 )
+
+// forever as Lock.Wait has no limit, also for a store that cannot be reached.
+const forever = -1
 
 // Lock has the lock that a command requests, and how the command holds it.
 type Lock struct {
@@ -16,7 +20,7 @@ type Lock struct {
 	Margin time.Duration // how long before the end of its lease the lock counts as lost; 0 means a tenth of the lease
 
 	Nonblock bool
-	Wait     time.Duration // for the lock and the store; 0 waits forever for the lock only
+	Wait     time.Duration // for the lock and the store; 0 waits forever for the lock only, and forever for both
 
 	Fair      bool
 	Shared    bool
@@ -65,11 +69,8 @@ func (l *Lock) leaseOf(left time.Duration) time.Duration {
 
 // note returns the note of a holder, which other clients can read.
 func (l *Lock) note(program string) string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	note := fmt.Sprintf("%s@%s:%d", program, host, os.Getpid())
+	host, _ := os.Hostname()
+	note := fmt.Sprintf("%s@%s:%d", program, cmp.Or(host, "unknown"), os.Getpid())
 	if l.Reason != "" {
 		note += " (" + l.Reason + ")"
 	}
@@ -79,7 +80,7 @@ func (l *Lock) note(program string) string {
 	return note
 }
 
-// options returns the options of the lock, without the one for how long to wait.
+// options returns the options of the lock.
 func (l *Lock) options() (options []holdfast.Option) {
 	switch {
 	case l.MaxHold > 0: // with NoRenew it is less than TTL, and so not renewed
@@ -90,32 +91,24 @@ func (l *Lock) options() (options []holdfast.Option) {
 	if l.keep > 0 {
 		options = append(options, holdfast.AtLeast(l.keep))
 	}
+	if l.Nonblock || l.Wait > 0 {
+		options = append(options, holdfast.Wait(l.Wait)) // 0 does not wait
+	}
 	return options
 }
 
-// mutex returns the lock, if it is not a semaphore.
-func (l *Lock) mutex(locker *holdfast.Locker) *holdfast.Mutex {
-	switch {
-	case l.Fair:
-		return locker.FairMutex(l.Name)
-	case l.Shared:
-		return locker.RWMutex(l.Name).Read
-	case l.Exclusive:
-		return locker.RWMutex(l.Name).Write
-	default:
-		return locker.Mutex(l.Name)
-	}
-}
-
-// kind returns the kind of lock that the flags ask for.
-func (l *Lock) kind() admin.Kind {
+// take requests the lock from locker.
+func (l *Lock) take(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
+	options := l.options()
 	switch {
 	case l.Permits > 0:
-		return admin.KindSemaphore
-	case l.Shared, l.Exclusive:
-		return admin.KindReadWrite
+		return locker.Semaphore(l.Name, l.Permits).Acquire(ctx, options...)
 	case l.Fair:
-		return admin.KindFair
+		return locker.FairMutex(l.Name).Lock(ctx, options...)
+	case l.Shared:
+		return locker.RWMutex(l.Name).Read.Lock(ctx, options...)
+	case l.Exclusive:
+		return locker.RWMutex(l.Name).Write.Lock(ctx, options...)
 	}
-	return admin.KindMutex
+	return locker.Mutex(l.Name).Lock(ctx, options...)
 }

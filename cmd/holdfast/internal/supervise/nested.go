@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
@@ -23,32 +22,20 @@ func outerOwners(env output.Environment) []string {
 	return strings.Fields(all)
 }
 
-// nestedError is the error of a lock that is held by a run that waits for this program to
-// end.
-type nestedError struct{ name, holder string }
-
-// Error implements error.
-func (e *nestedError) Error() string {
-	return fmt.Sprintf("lock %q is held by %s, which runs this command and waits for its end: it would wait for itself. "+
-		"Use another name, or take the lock only once", e.name, e.holder)
-}
-
-// Is makes errors.Is(err, holdfast.ErrDeadlock) true.
-func (e *nestedError) Is(target error) bool { return target == holdfast.ErrDeadlock }
-
 // nested returns an error if the lock cannot become free before this program ends, because
 // outer owners hold it. It asks the store for the holders.
 func (p *progress) nested(ctx context.Context) error {
-	if len(p.outer) == 0 {
+	outer := outerOwners(p.Env)
+	if len(outer) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, progressLimit)
 	defer cancel()
 	records, err := p.console.Get(ctx, p.Name)
-	if err != nil || len(records) != 1 {
+	if err != nil {
 		return nil // without an answer the wait goes on
 	}
-	return inTheWay(records[0], p.outer, p.Shared)
+	return inTheWay(records[0], outer, p.Shared)
 }
 
 // inTheWay returns the error of nested for the record r. A semaphore can become free if other
@@ -64,5 +51,7 @@ func inTheWay(r admin.Record, outer []string, shared bool) error {
 	if len(own) == 0 || r.Kind == admin.KindSemaphore && len(own) < r.Holders {
 		return nil
 	}
-	return &nestedError{name: r.Name, holder: output.Person(own[0].Owner, own[0].Note, own[0].Client)}
+	holder := output.Person(own[0].Owner, own[0].Note, own[0].Client)
+	return &output.ExitError{Code: output.ExitOwnFailure, Err: fmt.Errorf("lock %q is held by %s, which runs this command "+
+		"and waits for its end: it would wait for itself. Use another name, or take the lock only once", r.Name, holder)}
 }

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
@@ -29,103 +32,97 @@ type progress struct {
 	quiet     bool     // nothing is printed
 	screen    *os.File // nil: no terminal
 	begun     time.Time
-	stop      context.CancelFunc
-	done      chan struct{}
 	printed   bool
-	troubled  bool                    // inTrouble, when show was last called
-	outer     []string                // outerOwners
-	giveUp    context.CancelCauseFunc // ends the acquire
-	holder    string                  // the holder in the last answer
-	sameSince time.Time               // since when the holder is the same
-	silent    time.Time               // since when the store does not answer; zero if it does
+	troubled  bool      // the last call had failed when show was last called
+	holder    string    // the holder in the last answer
+	sameSince time.Time // since when the holder is the same
+	silent    time.Time // since when the store does not answer; zero if it does
 }
 
-// startProgress starts to show what an acquire waits for. It may call giveUp to end the
-// context of the acquire.
-func (s *session) startProgress(ctx context.Context, giveUp context.CancelCauseFunc) *progress {
-	ctx, cancel := context.WithCancel(ctx)
+// wait takes the lock, and shows people meanwhile what it waits for. If messages were printed,
+// and the lock was acquired, it prints a last one. If not, the command prints an error.
+func (s *session) wait(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
+	if s.Nonblock {
+		return s.take(ctx, locker)
+	}
 	p := &progress{
-		session: s, begun: time.Now(), outer: outerOwners(s.Env), giveUp: giveUp, stop: cancel, done: make(chan struct{}),
+		session: s, begun: time.Now(),
 		quiet: s.SkipOK && !output.IsTerminal(s.Env.Stderr), // so that cron sends no mail
 	}
 	if s.Env.LiveTerminal(s.Env.Stderr) && !s.Env.JSONMessages() {
 		p.screen, _ = s.Env.Stderr.(*os.File)
 	}
-	s.attempts.begin()
-	go p.run(ctx)
-	return p
-}
-
-// end erases the line. If messages were printed, and the lock was acquired, it prints a last
-// one. If the lock was not acquired, the command prints an error.
-func (p *progress) end(acquired bool) {
-	p.stop()
-	<-p.done
-	p.Report.Erase()
-	if p.printed && acquired {
-		p.Report.Line(output.LevelNotice, fmt.Sprintf("got lock %q after %s", p.Name, output.Coarse(time.Since(p.begun))))
+	ctx, cancel := context.WithCancel(ctx)
+	var nested error // ends the wait
+	var running sync.WaitGroup
+	running.Go(func() {
+		if nested = p.run(ctx); nested != nil {
+			cancel()
+		}
+	})
+	lock, err := s.take(ctx, locker)
+	cancel()
+	running.Wait()
+	s.Report.Erase()
+	switch {
+	case err != nil && nested != nil:
+		return nil, nested
+	case err == nil && p.printed:
+		s.Report.Line(output.LevelNotice, fmt.Sprintf("got lock %q after %s", p.Name, output.Coarse(time.Since(p.begun))))
 	}
+	return lock, err
 }
 
-func (p *progress) run(ctx context.Context) {
-	defer close(p.done)
+// run shows what the command waits for until ctx ends. It returns an error if the lock cannot
+// become free.
+func (p *progress) run(ctx context.Context) error {
 	grace := pipeGrace
 	if p.screen != nil {
 		grace = terminalGrace
 	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	asked := false
+	tick := time.After(grace)
 	for {
 		select {
-		case <-p.attempts.changed:
-			if !asked && p.attempts.held() {
-				asked = true
-				if err := p.nested(ctx); err != nil {
-					p.giveUp(err)
-					return
-				}
+		case <-p.attempts.busy:
+			if err := p.nested(ctx); err != nil {
+				return err
 			}
-			if !p.newTrouble() {
-				continue
+		case <-p.attempts.failed:
+			if p.printed {
+				p.show(ctx)
 			}
-		case <-timer.C:
-			timer.Reset(progressEvery)
+		case <-tick:
+			tick = time.After(progressEvery)
+			if !p.quiet {
+				p.show(ctx)
+			}
 		case <-ctx.Done():
-			return
-		}
-		if !p.quiet {
-			p.show(ctx)
+			return nil
 		}
 	}
 }
 
-// newTrouble reports whether the store now fails to grant the lock for another reason than a
-// holder, and that was not so when the last message was printed.
-func (p *progress) newTrouble() bool { return p.printed && !p.troubled && p.inTrouble() }
-
-func (p *progress) inTrouble() bool {
-	reason, silent := p.attempts.trouble()
-	return reason != nil || silent
-}
-
 // show draws the line again on a terminal. Elsewhere it prints a message the first time, and
-// each time that there is newTrouble.
+// each time that the store begins to fail to grant the lock for another reason than a holder.
 func (p *progress) show(ctx context.Context) {
-	trouble := p.inTrouble()
-	if p.screen != nil || !p.printed || p.newTrouble() {
+	_, err := p.attempts.last()
+	if p.screen != nil || !p.printed || err != nil && !p.troubled {
 		text := p.read(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case p.screen != nil:
-			p.Report.Draw(output.Cut(text, columnsOf(p.screen)-1))
+			width, _, _ := term.GetSize(int(p.screen.Fd()))
+			if width < 2 { // it is not known
+				width = 80
+			}
+			p.Report.Draw(output.Cut(text, width-1))
 		default:
 			p.printed = true
 			p.Report.Line(output.LevelNotice, text)
 		}
 	}
-	p.troubled = trouble
+	p.troubled = err != nil
 }
 
 // read returns a text about what the command waits for: the end of a hold, or the end of the
@@ -138,25 +135,26 @@ func (p *progress) read(ctx context.Context) string {
 		waited = d.Truncate(time.Second).String() + " "
 	}
 	text := fmt.Sprintf("waiting %sfor lock %q", waited, p.Name)
-	reason, silent := p.attempts.trouble()
+	_, reason := p.attempts.last()
+	silent := errors.Is(reason, context.DeadlineExceeded)
 	if silent {
 		reason = p.store.Trouble(ctx)
 	}
-	if reason != nil {
+	switch {
+	case reason != nil:
 		return text + "; the store does not grant it: " + output.Clean(output.OneLine(reason))
-	}
-	if silent {
+	case silent:
 		return text + p.silence()
 	}
 	records, err := p.console.Get(ctx, p.Name)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
+	if errors.Is(err, context.DeadlineExceeded) {
 		return text + p.silence()
-	case err == nil && len(records) == 1:
-		text += p.describe(records[0])
 	}
 	p.silent = time.Time{}
-	return text
+	if err != nil {
+		return text
+	}
+	return text + p.describe(records[0])
 }
 
 // silence returns a text about how long the store has not answered.
@@ -188,36 +186,56 @@ func (p *progress) describe(r admin.Record) string {
 	if ends := output.Lease(r); ends >= 0 {
 		text += ", lease ends in " + output.Coarse(ends).String()
 	}
-	switch ahead, queued := p.ahead(r); {
-	case queued && ahead > 0:
+	host, _ := os.Hostname()
+	ahead := slices.IndexFunc(r.Waiters, func(w admin.Waiter) bool {
+		return w.Client.PID == os.Getpid() && w.Client.Host == host
+	})
+	switch {
+	case ahead > 0:
 		text += fmt.Sprintf(", %d ahead", ahead)
-	case queued:
+	case ahead == 0:
 		text += ", you are next"
-	case r.Waiting == 0 && r.Listeners == 2:
-		text += ", 1 other waits"
-	case r.Waiting == 0 && r.Listeners > 2:
-		text += fmt.Sprintf(", %d others wait", r.Listeners-1)
+	case r.Waiting == 0 && r.Listeners > 1:
+		text += ", " + output.Plural(r.Listeners-1, "other") + " waiting"
 	}
 	return text + "; by " + output.People(r)
 }
 
-// ahead returns how many waiters are in the queue before this process. It returns false if
-// this process is not in the queue.
-func (p *progress) ahead(r admin.Record) (ahead int, queued bool) {
-	host, _ := os.Hostname()
-	for i, w := range r.Waiters {
-		if w.Client.PID == os.Getpid() && w.Client.Host == host {
-			return i, true
-		}
-	}
-	return 0, false
+// attempts has the results of the calls with which a command requests a lock.
+type attempts struct {
+	busy   chan struct{} // has a value when a wait for another client has begun
+	failed chan struct{} // has a value when a call has failed
+
+	mu    sync.Mutex
+	err   error  // of the last call; nil if the store has answered
+	owner string // the owner of the last grant, as the store has it
 }
 
-// columnsOf returns how many columns a terminal has.
-func columnsOf(screen *os.File) int {
-	width, _, err := term.GetSize(int(screen.Fd()))
-	if err != nil || width < 2 {
-		return 80
+// observe records the error of a try, that the lock is busy, or the owner of a grant.
+func (a *attempts) observe(e holdfast.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case e.Type == holdfast.EventCall && e.Op == holdfast.OpTry:
+		if a.err = e.Err; a.err != nil {
+			notify(a.failed)
+		}
+	case e.Type == holdfast.EventWait:
+		notify(a.busy)
+	case e.Type == holdfast.EventAcquire && e.Err == nil:
+		a.owner = e.Owner
 	}
-	return width
+}
+
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (a *attempts) last() (owner string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.owner, a.err
 }

@@ -29,8 +29,8 @@ func TestProgressShowsNumbersFirst(t *testing.T) {
 	}{
 		{"in the queue", []admin.Waiter{{}, {}, us}, 0, 25 * time.Second, ": held 12s+, lease ends in 25s, 2 ahead; by sleep@vm:3036 (INC-1 nightly) team=core"},
 		{"next", []admin.Waiter{us}, 0, 25 * time.Second, ": held 12s+, lease ends in 25s, you are next; by sleep@vm:3036 (INC-1 nightly) team=core"},
-		{"beside one", nil, 2, -1, ": held 12s+, 1 other waits; by sleep@vm:3036 (INC-1 nightly) team=core"},
-		{"without a queue", nil, 3, -1, ": held 12s+, 2 others wait; by sleep@vm:3036 (INC-1 nightly) team=core"},
+		{"beside one", nil, 2, -1, ": held 12s+, 1 other waiting; by sleep@vm:3036 (INC-1 nightly) team=core"},
+		{"without a queue", nil, 3, -1, ": held 12s+, 2 others waiting; by sleep@vm:3036 (INC-1 nightly) team=core"},
 	} {
 		owner.Remaining = test.remaining
 		got := p.describe(admin.Record{

@@ -3,8 +3,7 @@ package supervise
 import (
 	"context"
 	"errors"
-	"os"
-	"os/signal"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Command is a command to run under a lock.
@@ -26,16 +24,12 @@ type Command struct {
 	KillChosen bool           // KillAfter is not the default
 }
 
-// program returns the name of the command, without its folder.
-func (c *Command) program() string { return c.Args[0][strings.LastIndexByte(c.Args[0], '/')+1:] }
-
 // runner runs commands under a lock.
 type runner struct {
 	session
 	*Command
 
-	path     string // of the command
-	holder   string // the note that other clients can read
+	file     string // of the command
 	acquired time.Time
 	grace    time.Duration // KillAfter, or less if the lease is too short for it
 	ended    bool          // a signal that ends programs was passed on to the command
@@ -44,10 +38,8 @@ type runner struct {
 // Run takes the lock and runs c while it holds it. The error has the exit status. It is the
 // status of the command if the lock was held to the end.
 func Run(ctx context.Context, p Program, l *Lock, c *Command) error {
-	s, done := newSession(p, l)
-	defer done()
-	r := &runner{session: s, Command: c}
-	return r.withStore(ctx, func(locker *holdfast.Locker) error {
+	return withRunner(ctx, p, l, c, func(r *runner, locker *holdfast.Locker) error {
+		r.leaveAtLeast()
 		lock, err := r.acquire(ctx, locker)
 		if err != nil {
 			return r.skipped(err)
@@ -56,24 +48,22 @@ func Run(ctx context.Context, p Program, l *Lock, c *Command) error {
 	})
 }
 
-// withStore finds the command, opens the store, and calls work.
-func (r *runner) withStore(ctx context.Context, work func(*holdfast.Locker) error) (err error) {
-	if r.path, err = procgroup.Find(r.Args[0]); err != nil {
+// withRunner finds the command, opens the store, and calls work.
+func withRunner(ctx context.Context, p Program, l *Lock, c *Command, work func(*runner, *holdfast.Locker) error) error {
+	file, err := procgroup.Find(c.Args[0])
+	if err != nil {
 		return &output.ExitError{Code: procgroup.StartCode(err), Err: err}
 	}
-	r.holder = r.note(r.program())
-	return r.session.withStore(ctx, r.holder, func(locker *holdfast.Locker) error {
-		r.leaveAtLeast(r.store.Backend)
-		return work(locker)
-	})
+	r := &runner{session: session{Program: p, Lock: l, holder: l.note(path.Base(c.Args[0]))}, Command: c, file: file}
+	return r.withStore(ctx, func(locker *holdfast.Locker) error { return work(r, locker) })
 }
 
 // leaveAtLeast makes the store keep the name taken for --at-least, if the store can do that
 // for this lock.
-func (r *runner) leaveAtLeast(store driver.Backend) {
+func (r *runner) leaveAtLeast() {
 	switch {
 	case r.AtLeast == 0:
-	case store.Info().Caps.AtLeast && !r.Fair && !r.Shared && !r.Exclusive && r.Permits == 0:
+	case r.store.Backend.Info().Caps.AtLeast && !r.Fair && !r.Shared && !r.Exclusive && r.Permits == 0:
 		r.keep = r.AtLeast
 	default:
 		r.Report.Detail("this lock cannot stay taken after its release: with --at-least, run waits after its command")
@@ -90,20 +80,6 @@ func (r *runner) skipped(err error) error {
 	return nil
 }
 
-// listen makes the system deliver to signals those signals that a command must get. It leaves
-// out signals that this program was started to ignore, as by nohup.
-func listen(signals chan os.Signal) {
-	all := procgroup.Forwarded()
-	if s := procgroup.Suspending(); s != nil {
-		all = append(all, s)
-	}
-	for _, s := range all {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
-}
-
 // hold runs the command, and releases the lock when no process of the command is left.
 func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	r.acquired = time.Now()
@@ -115,22 +91,22 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	if r.grace = r.graceFor(lease); r.KillChosen && r.grace < r.KillAfter {
 		r.Report.Warn("--kill-after %s is too long for the lease of %s: the command has %s to end", r.KillAfter, output.Coarse(lease), output.Coarse(r.grace))
 	}
+	deadline := time.Now().Add(lock.Remaining())
 	group, err := procgroup.Start(procgroup.Command{
-		Path: r.path, Args: r.Args, Env: slices.Concat(r.Env.Environ, r.variables(lock)),
+		Path: r.file, Args: r.Args, Env: slices.Concat(r.Env.Environ, r.variables(lock)),
 		Stdin: r.Env.Stdin, Stdout: r.Env.Stdout, Stderr: r.Env.Stderr,
-		StopSignal: r.Stop, KillAfter: r.grace,
-		KillBy:    time.Now().Add(lock.Remaining()),
-		Suspended: r.refuseToStop, Stopped: r.stoppedBehind,
+		StopSignal: r.Stop, KillAfter: r.grace, KillBy: deadline, Suspended: r.warnOfStop,
 	})
 	if err != nil {
 		_ = r.unlock(lock)
 		return &output.ExitError{Code: procgroup.StartCode(err), Err: err}
 	}
-	s := newSupervisor(r, lock, group)
+	s := &supervisor{runner: r, lock: lock, group: group, deadline: deadline}
 	stopped := s.watch(ctx)
 	status := group.Wait()
-	if stopped == nil && r.keep == 0 {
-		s.waitAtLeast(ctx)
+	if left := time.Until(r.acquired.Add(r.AtLeast)); left > 0 && stopped == nil && r.keep == 0 {
+		r.Report.Detail("the command has ended; keeping the lock for another %s (--at-least)", left.Round(time.Millisecond))
+		_ = r.pause(lock.Context(ctx), left) // the status of the command counts, also after a signal
 	}
 	return r.release(lock, status, stopped)
 }
@@ -163,10 +139,11 @@ func (r *runner) release(lock *holdfast.Lock, status int, stopped error) error {
 
 // variables returns the environment variables with which the command can read about its lock.
 func (r *runner) variables(lock *holdfast.Lock) []string {
+	owner, _ := r.attempts.last()
 	return []string{
 		"HOLDFAST_NAME=" + lock.Name(),
 		"HOLDFAST_HOLDER=" + r.holder,
-		ownersVariable + "=" + strings.Join(append(outerOwners(r.Env), r.attempts.holder()), " "),
+		ownersVariable + "=" + strings.Join(append(outerOwners(r.Env), owner), " "),
 		"HOLDFAST_TOKEN=" + strconv.FormatUint(lock.Token(), 10),
 		"HOLDFAST_LEASE_MS=" + strconv.FormatInt(r.TTL.Milliseconds(), 10),
 		"HOLDFAST_BACKEND=" + r.store.Backend.Info().Name,
@@ -174,11 +151,12 @@ func (r *runner) variables(lock *holdfast.Lock) []string {
 	}
 }
 
-func (r *runner) stoppedBehind() {
-	r.Report.Warn("the command has stopped, and holds the lock: it wants to use the terminal, which it cannot in the background; " +
-		"bring it to the foreground (fg), or give it other input (</dev/null)")
-}
-
-func (r *runner) refuseToStop() {
+// warnOfStop is procgroup.Command.Suspended.
+func (r *runner) warnOfStop(behind bool) {
+	if behind {
+		r.Report.Warn("the command has stopped, and holds the lock: it wants to use the terminal, which it cannot in the background; " +
+			"bring it to the foreground (fg), or give it other input (</dev/null)")
+		return
+	}
 	r.Report.Warn("a command cannot be suspended while it holds a lock; it goes on")
 }

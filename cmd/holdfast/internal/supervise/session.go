@@ -1,3 +1,6 @@
+// Package supervise holds a lock for a command. It requests the lock, shows the holder while
+// it waits, runs the command, stops it before another client can get the lock, and releases
+// the lock.
 package supervise
 
 import (
@@ -14,13 +17,14 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 const (
-	// drainWait is how long the program waits at its end until the store has confirmed the
+	// DrainWait is how long the program waits at its end until the store has confirmed the
 	// releases.
-	drainWait = 3 * time.Second
+	DrainWait = 3 * time.Second
 	// drainAfter is how long it waits after the end of its lock's lease. Only renewals that
 	// the store has not answered are left then.
 	drainAfter = 300 * time.Millisecond
@@ -50,9 +54,9 @@ type Store struct {
 type session struct {
 	*Lock
 	Program
-	signals chan os.Signal
-	patient bool // it waits without a limit for a store that cannot be reached
+	holder string // the note that other clients can read
 
+	signals     chan os.Signal
 	store       *Store         // nil before it was opened
 	console     *admin.Console // of that store
 	attempts    *attempts      // to get the lock
@@ -60,21 +64,22 @@ type session struct {
 	unconfirmed bool           // its release was not answered in time
 }
 
-// newSession returns a session, and a function that the caller must call at its end.
-func newSession(p Program, l *Lock) (s session, done func()) {
-	s = session{Lock: l, Program: p, signals: make(chan os.Signal, 16)}
-	listen(s.signals)
-	return s, func() { signal.Stop(s.signals) }
+// listen makes the system deliver to signals what a command must get. It leaves out signals
+// that this program was started to ignore, as by nohup.
+func (s *session) listen() {
+	s.signals = make(chan os.Signal, 16)
+	for _, sig := range procgroup.Signals() {
+		if !signal.Ignored(sig) {
+			signal.Notify(s.signals, sig)
+		}
+	}
 }
 
-// Drain waits until the library has finished its clean-up: a lock that is not released would
-// block other clients until its lease ends.
-func Drain(locker *holdfast.Locker) { drainFor(locker, drainWait) }
-
-// drainFor is Drain with a time limit. It reports whether the store has confirmed everything.
-// What it has not confirmed ends with the lease.
-func drainFor(locker *holdfast.Locker, wait time.Duration) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), wait)
+// Drain waits, for limit at most, until the library has finished its clean-up: a lock that is
+// not released would block other clients until its lease ends. It reports whether the store
+// has confirmed everything.
+func Drain(locker *holdfast.Locker, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return locker.Drain(ctx) == nil
 }
@@ -90,41 +95,33 @@ func (s *session) unlock(lock *holdfast.Lock) error {
 // drain is Drain, which waits no longer than for the end of the lease of a released lock. It
 // reports whether the store has answered all calls.
 func (s *session) drain(locker *holdfast.Locker) bool {
-	wait := drainWait
+	limit := DrainWait
 	if !s.leaseEnd.IsZero() {
-		wait = min(wait, max(time.Until(s.leaseEnd), 0)+drainAfter)
+		limit = min(limit, max(time.Until(s.leaseEnd), 0)+drainAfter)
 	}
-	return drainFor(locker, wait) && !s.unconfirmed
+	return Drain(locker, limit) && !s.unconfirmed
 }
 
 // withStore opens the store, calls work, and closes the store. A signal ends it while it
-// opens the store. The parameter note is what other clients see of the holder.
-func (s *session) withStore(ctx context.Context, note string, work func(*holdfast.Locker) error) error {
-	opening, done := Interruptible(ctx, s.signals)
+// opens the store.
+func (s *session) withStore(ctx context.Context, work func(*holdfast.Locker) error) error {
+	s.listen()
+	defer signal.Stop(s.signals)
+	opening, done := interruptible(ctx, s.signals)
 	defer done()
 	if err := s.open(opening); err != nil {
 		return s.notAcquired(opening, err)
 	}
-	answers := true
-	defer func() {
-		if answers { // otherwise Close would wait for the store
-			s.store.Close()
-		}
-	}()
 	done()
-	if interrupt := InterruptOf(opening); interrupt != nil {
-		return output.Exit(interrupt.Status())
+	if status := InterruptStatus(opening); status != 0 {
+		s.store.Close()
+		return output.Exit(status)
 	}
-	s.attempts = newAttempts()
-	record := func(context.Context, holdfast.Event) {}
+	s.attempts = &attempts{busy: make(chan struct{}, 1), failed: make(chan struct{}, 1)}
+	record, flush := func(context.Context, holdfast.Event) {}, func() {}
 	if source, ok := s.store.Backend.(admin.Source); ok && s.EventLog {
 		log := audit.New(source, &audit.Options{Logger: s.Logger})
-		defer func() {
-			if answers {
-				Flush(log)
-			}
-		}()
-		record = log.Observe
+		record, flush = log.Observe, func() { Flush(log) }
 	}
 	s.console = admin.New(s.store.Backend)
 	observe := func(ctx context.Context, e holdfast.Event) {
@@ -132,19 +129,21 @@ func (s *session) withStore(ctx context.Context, note string, work func(*holdfas
 		s.warnOfPermits(e)
 		record(ctx, e)
 	}
-	locker := holdfast.New(s.store.Backend, &holdfast.Options{TTL: s.TTL, Margin: s.Margin, Note: note, Logger: s.Logger, Observe: observe})
-	defer func() { answers = s.drain(locker) }()
+	locker := holdfast.New(s.store.Backend, &holdfast.Options{TTL: s.TTL, Margin: s.Margin, Note: s.holder, Logger: s.Logger, Observe: observe})
+	defer func() {
+		if s.drain(locker) { // otherwise these would wait for the store
+			flush()
+			s.store.Close()
+		}
+	}()
 	return work(locker)
 }
 
-// open opens the store. It waits for the store for Wait at most, and without a limit if the
-// session is patient. It subtracts that time from Wait.
+// open opens the store. It waits for the store for Wait at most, and subtracts that time from
+// Wait.
 func (s *session) open(ctx context.Context) (err error) {
-	limit, began := s.Wait, time.Now()
-	if s.patient {
-		limit = -1
-	}
-	s.store, err = s.Open(ctx, limit)
+	began := time.Now()
+	s.store, err = s.Open(ctx, s.Wait)
 	if s.Wait > 0 {
 		s.Wait = max(s.Wait-time.Since(began), time.Millisecond)
 	}
@@ -153,7 +152,7 @@ func (s *session) open(ctx context.Context) (err error) {
 
 // Flush writes the collected entries to the event log.
 func Flush(log *audit.Writer) {
-	ctx, cancel := context.WithTimeout(context.Background(), drainWait)
+	ctx, cancel := context.WithTimeout(context.Background(), DrainWait)
 	defer cancel()
 	_ = log.Flush(ctx) // log reports entries that are missing
 }
@@ -168,72 +167,27 @@ func (s *session) warnOfPermits(e holdfast.Event) {
 
 // acquire takes the lock as the flags say, unless a signal arrives before. The error has the
 // exit status.
-func (s *session) acquire(ctx context.Context, locker *holdfast.Locker) (lock *holdfast.Lock, err error) {
-	waiting, done := Interruptible(ctx, s.signals)
+func (s *session) acquire(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
+	s.Report.Detail("asking for lock %q", s.Name)
+	s.leaseEnd = time.Time{}
+	waiting, done := interruptible(ctx, s.signals)
 	defer done()
-	err = s.ask(waiting, func(ctx context.Context, _ func()) error {
-		lock, err = s.take(ctx, locker)
-		return err
-	})
+	lock, err := s.wait(waiting, locker)
 	if err != nil {
 		return nil, s.notAcquired(waiting, err)
 	}
 	done()
-	return s.unlessInterrupted(lock, InterruptOf(waiting))
+	return s.unlessInterrupted(waiting, lock)
 }
 
-// unlessInterrupted returns lock. If a signal arrived at the moment of the grant, it releases
-// the lock and returns an error.
-func (s *session) unlessInterrupted(lock *holdfast.Lock, interrupt *Interruption) (*holdfast.Lock, error) {
-	if interrupt == nil {
-		return lock, nil
+// unlessInterrupted returns lock. If a signal ended ctx at the moment of the grant, it
+// releases the lock and returns an error.
+func (s *session) unlessInterrupted(ctx context.Context, lock *holdfast.Lock) (*holdfast.Lock, error) {
+	if status := InterruptStatus(ctx); status != 0 {
+		_ = s.unlock(lock)
+		return nil, output.Exit(status)
 	}
-	_ = s.unlock(lock)
-	return nil, output.Exit(interrupt.Status())
-}
-
-// ask calls request, which requests the lock. Until request calls granted or returns, ask
-// shows people the holder that it waits for.
-func (s *session) ask(ctx context.Context, request func(ctx context.Context, granted func()) error) error {
-	s.Report.Detail("asking for lock %q", s.Name)
-	s.leaseEnd = time.Time{}
-	if s.Nonblock {
-		return request(ctx, func() {})
-	}
-	waiting, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	p := s.startProgress(ctx, giveUp)
-	ended := false
-	err := request(waiting, func() {
-		p.end(true)
-		ended = true
-	})
-	if !ended {
-		p.end(err == nil)
-	}
-	var nested *nestedError
-	if err != nil && errors.As(context.Cause(waiting), &nested) {
-		err = nested
-	}
-	return err
-}
-
-func (s *session) take(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
-	options := s.options()
-	if s.Wait > 0 {
-		options = append(options, holdfast.Wait(s.Wait))
-	}
-	try := s.Nonblock || s.Wait > 0
-	switch {
-	case s.Permits > 0 && try:
-		return locker.Semaphore(s.Name, s.Permits).TryAcquire(ctx, options...)
-	case s.Permits > 0:
-		return locker.Semaphore(s.Name, s.Permits).Acquire(ctx, options...)
-	case try:
-		return s.mutex(locker).TryLock(ctx, options...)
-	default:
-		return s.mutex(locker).Lock(ctx, options...)
-	}
+	return lock, nil
 }
 
 // notAcquired returns the error of an acquire with its exit status.
@@ -242,12 +196,12 @@ func (s *session) notAcquired(ctx context.Context, err error) error {
 		err = s.store.Failure(err)
 	}
 	err = s.explainMismatch(err)
-	var own *output.ExitError
-	if interrupt := InterruptOf(ctx); interrupt != nil {
-		return output.Exit(interrupt.Status())
-	}
+	_, own := errors.AsType[*output.ExitError](err)
+	status := InterruptStatus(ctx)
 	switch {
-	case errors.As(err, &own):
+	case status != 0:
+		return output.Exit(status)
+	case own:
 		return err
 	case ctx.Err() != nil:
 		return output.Exit(128 + int(syscall.SIGTERM))
@@ -261,40 +215,27 @@ func (s *session) notAcquired(ctx context.Context, err error) error {
 	return output.StoreError(err)
 }
 
-// explainFor bounds the call that asks what a name is.
-const explainFor = 2 * time.Second
-
 // explainMismatch returns an error that says what the name is in use for, if that is
-// something else than the lock of the flags.
+// something else than the lock of the flags. It waits for that answer for two seconds at most.
 func (s *session) explainMismatch(err error) error {
 	if !errors.Is(err, holdfast.ErrMismatch) || s.console == nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), explainFor)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	found, unknown := s.console.Describe(ctx, s.Name)
 	switch {
 	case unknown != nil || found.Kind == "":
 		return &output.ExitError{Code: output.ExitUsage, Err: err}
-	case found.Kind == admin.KindOther && len(found.Keys) > 0:
-		advice := "choose another name"
-		if found.Keys[0].Type == "string" {
+	case found.Kind == admin.KindOther:
+		data, advice := "something", "choose another name"
+		if len(found.Keys) > 0 {
+			data = "a " + found.Keys[0].Type
+		}
+		if data == "a string" {
 			advice += ", or --layout plain if another program has a lock there"
 		}
-		return output.UsageError("lock %q: the store has a %s under that name, which is no lock of this layout; %s", s.Name, found.Keys[0].Type, advice)
+		return output.UsageError("lock %q: the store has %s under that name, which is no lock of this layout; %s", s.Name, data, advice)
 	}
-	if found.Kind == admin.KindOther {
-		return output.UsageError("lock %q: the store has something under that name which is no lock; choose another name", s.Name)
-	}
-	return output.UsageError("lock %q is in use as a %s, and not as a %s: use the kind that the other programs use", s.Name, nounOf(found.Kind), nounOf(s.kind()))
-}
-
-// nounOf returns the noun for a kind of lock.
-func nounOf(k admin.Kind) string {
-	switch k {
-	case admin.KindFair, admin.KindReadWrite, admin.KindMulti, admin.KindPlain, admin.KindTimestamp:
-		return string(k) + " lock"
-	default:
-		return string(k)
-	}
+	return output.UsageError("lock %q is in use, and is of the kind %s: use the kind that the other programs use", s.Name, found.Kind)
 }

@@ -66,7 +66,7 @@ func TestStatusOfWhatCameTogether(t *testing.T) {
 func TestStatusOfASignalComesFirst(t *testing.T) {
 	signals := make(chan os.Signal, 1)
 	signals <- syscall.SIGINT
-	ctx, done := Interruptible(t.Context(), signals)
+	ctx, done := interruptible(t.Context(), signals)
 	defer done()
 	<-ctx.Done()
 	s := session{Lock: &Lock{ConflictCode: 5}}
@@ -90,7 +90,7 @@ func TestMismatchWithOtherData(t *testing.T) {
 	s := session{Lock: &Lock{Name: "job"}, console: admin.New(otherData{memhold.New()})}
 	err := s.explainMismatch(fmt.Errorf("lock: %w", holdfast.ErrMismatch))
 	var own *output.ExitError
-	if !errors.As(err, &own) || own.Code != output.ExitUsage || !strings.Contains(err.Error(), "something under that name which is no lock") {
+	if !errors.As(err, &own) || own.Code != output.ExitUsage || !strings.Contains(err.Error(), "the store has something under that name, which is no lock") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -103,9 +103,11 @@ func TestSignalDuringTheGrant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(interruption{syscall.SIGTERM})
 	var s session
 	var ended *output.ExitError
-	if _, err := s.unlessInterrupted(lock, &Interruption{signal: syscall.SIGTERM}); !errors.As(err, &ended) || ended.Code != 143 || ended.Err != nil {
+	if _, err := s.unlessInterrupted(ctx, lock); !errors.As(err, &ended) || ended.Code != 143 || ended.Err != nil {
 		t.Errorf("got %v, want status 143 and no message", err)
 	}
 	if records, err := store.Get(t.Context(), "job"); err != nil || records[0].Holders != 0 {

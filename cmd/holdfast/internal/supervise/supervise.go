@@ -24,13 +24,8 @@ type supervisor struct {
 	lock  *holdfast.Lock
 	group *procgroup.Group
 
-	deadline time.Time // when the lock counts as lost, according to the last check
-	stopped  error     // why the command was stopped; nil if it was not
-	unheld   bool      // it was stopped because of the lock: no check follows
-}
-
-func newSupervisor(r *runner, lock *holdfast.Lock, group *procgroup.Group) *supervisor {
-	return &supervisor{runner: r, lock: lock, group: group}
+	deadline time.Time // when the lock counts as lost, according to the last renewal that is known
+	stopped  error     // why a check stopped the command; nil if none did
 }
 
 // watch returns when no process of the command is left. It returns nil, or why the supervisor
@@ -38,22 +33,21 @@ func newSupervisor(r *runner, lock *holdfast.Lock, group *procgroup.Group) *supe
 func (s *supervisor) watch(ctx context.Context) error {
 	over := s.lock.Context(ctx)
 	ended := over.Done()
-	check := time.NewTimer(0)
-	defer check.Stop()
+	check := time.After(0)
 	for {
 		select {
 		case <-s.group.Done():
 			return s.stopped
 		case sig := <-s.signals:
 			s.forward(sig)
-		case <-check.C:
+		case <-check:
 			if next := s.check(); next > 0 {
-				check.Reset(next)
+				check = time.After(next)
 			}
 		case <-ended:
 			ended = nil
 			if ctx.Err() != nil {
-				s.group.Stop(s.Stop, s.killAt())
+				s.stop()
 			} else {
 				s.check()
 			}
@@ -62,24 +56,23 @@ func (s *supervisor) watch(ctx context.Context) error {
 }
 
 func (s *supervisor) forward(sig os.Signal) {
-	switch number, ok := sig.(syscall.Signal); {
-	case sig == procgroup.Suspending():
-		s.refuseToStop()
-	case ok:
-		s.ended = s.ended || procgroup.Ends(sig)
-		s.group.Signal(number)
+	if sig == procgroup.Suspending {
+		s.warnOfStop(false)
+		return
 	}
+	s.ended = s.ended || procgroup.Ends(sig)
+	number, _ := sig.(syscall.Signal) // as all of procgroup.Signals are
+	s.group.Signal(number)
 }
 
 // check stops the command if the deadline is near or the lock is lost. It returns the time
 // until the next check, or 0 if no check is needed.
 func (s *supervisor) check() time.Duration {
-	if s.unheld {
+	if s.stopped != nil {
 		return 0
 	}
 	left, err := s.lock.Remaining(), s.lock.Err()
 	if errors.Is(err, holdfast.ErrLost) {
-		s.unheld = true
 		s.halt(fmt.Errorf("%w; stopping the command", err))
 		return 0
 	}
@@ -88,7 +81,6 @@ func (s *supervisor) check() time.Duration {
 	if left > s.grace {
 		return min(left-s.grace, checkEvery)
 	}
-	s.unheld = true
 	why := "was not renewed in time"
 	switch end := s.acquired.Add(s.MaxHold); {
 	case s.MaxHold > 0 && s.deadline.Add(s.MaxHoldMargin()+s.TTL/3).After(end): // no renewal moves the deadline
@@ -101,45 +93,15 @@ func (s *supervisor) check() time.Duration {
 	return 0
 }
 
-// halt asks the command to end. The first call also reports why.
+// halt asks the command to end, and reports why.
 func (s *supervisor) halt(why error) {
-	if s.stopped == nil {
-		s.stopped = why
-		s.Report.Failure(why)
-	}
-	s.group.Stop(s.Stop, s.killAt())
+	s.stopped = why
+	s.Report.Failure(why)
+	s.stop()
 }
 
-// killAt returns the time at which a command that is asked to stop now is killed.
-func (s *supervisor) killAt() time.Time {
-	at := time.Now().Add(s.grace)
-	if s.deadline.Before(at) {
-		return s.deadline
-	}
-	return at
-}
-
-// waitAtLeast keeps the lock until --at-least is over. A signal, or the loss of the lock,
-// ends it earlier.
-func (s *supervisor) waitAtLeast(ctx context.Context) {
-	left := time.Until(s.acquired.Add(s.AtLeast))
-	if left <= 0 {
-		return
-	}
-	s.Report.Detail("the command has ended; keeping the lock for another %s (--at-least)", left.Round(time.Millisecond))
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	over := s.lock.Context(ctx)
-	for {
-		select {
-		case <-timer.C:
-			return
-		case <-over.Done():
-			return
-		case sig := <-s.signals:
-			if sig != procgroup.Suspending() && procgroup.Ends(sig) {
-				return
-			}
-		}
-	}
+// stop asks the command to end. It is killed after the time grace, but at the deadline at the
+// latest.
+func (s *supervisor) stop() {
+	s.group.Stop(s.Stop, time.Now().Add(min(s.grace, time.Until(s.deadline))))
 }

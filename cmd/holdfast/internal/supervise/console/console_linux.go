@@ -1,3 +1,5 @@
+// Package console runs programs in a pseudo-terminal, for tests of what a person does at a
+// terminal. It is for Linux.
 package console
 
 import (
@@ -18,9 +20,6 @@ const timeout = 20 * time.Second
 // Console is a pseudo-terminal with a program in its foreground. The methods do what a person
 // at the terminal does.
 type Console struct {
-	// Cmd is the program, which is running.
-	Cmd *exec.Cmd
-
 	t    testing.TB
 	side *os.File // the person's
 	seen strings.Builder
@@ -36,7 +35,7 @@ func Start(t testing.TB, columns uint16, cmd *exec.Cmd) *Console {
 	t.Helper()
 	side, tty := Open(t)
 	defer func() { _ = tty.Close() }()
-	c := &Console{Cmd: cmd, t: t, side: side}
+	c := &Console{t: t, side: side}
 	c.Resize(columns)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -54,19 +53,20 @@ func Start(t testing.TB, columns uint16, cmd *exec.Cmd) *Console {
 // closed when t ends. If the system has no pseudo-terminals, t is skipped.
 func Open(t testing.TB) (side, tty *os.File) {
 	t.Helper()
-	side, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	// A file of os.OpenFile would lose its read deadlines when its descriptor is used.
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Skipf("no pseudo-terminals here: %v", err)
 	}
+	side = os.NewFile(uintptr(fd), "/dev/ptmx")
 	t.Cleanup(func() { _ = side.Close() })
-	number := 0
-	control(t, side, func(fd int) (err error) {
-		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
-			number, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
-		}
-		return err
-	})
-	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err == nil {
+		tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,26 +74,13 @@ func Open(t testing.TB) (side, tty *os.File) {
 	return side, tty
 }
 
-// control calls do with the descriptor of f. It does not use f.Fd, which would disable the
-// read deadlines.
-func control(t testing.TB, f *os.File, do func(fd int) error) {
-	t.Helper()
-	raw, err := f.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil || failed != nil {
-		t.Fatal(err, failed)
-	}
-}
-
 // Resize sets the width of the terminal.
 func (c *Console) Resize(columns uint16) {
 	c.t.Helper()
-	control(c.t, c.side, func(fd int) error {
-		return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns})
-	})
+	size := &unix.Winsize{Row: 24, Col: columns}
+	if err := unix.IoctlSetWinsize(int(c.side.Fd()), unix.TIOCSWINSZ, size); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // Await reads until text was shown, and returns all that was shown until then and

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package guard makes this program a guard: a process that kills a command when the program
 // that started it has ended, or can no longer act. A guard is this program, started with a
 // hidden argument. A program only has to import the package. Package procgroup starts the
@@ -7,14 +9,73 @@
 // start of its guard.
 package guard
 
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+)
+
 // Arg is the hidden first argument that makes the program a guard. The second is the
 // process group that the guard enters when it leaves its own.
 const Arg = "__guard"
 
-// The messages of a guard and its parent.
-const (
-	Ready  = 'r' // from the guard: signals no longer end it
-	Leave  = 'l' // to the guard, and back when it has left the group
-	Stays  = 's' // from the guard: it could not leave
-	KillBy = 'k' // to the guard, with 8 bytes of nanoseconds from now
-)
+// Leave is the order to leave the process group. The guard ends if it cannot. Any other order
+// is the time in nanoseconds after which it must kill the group. An order is an int64,
+// big-endian. The guard replies with a byte when signals no longer end it, and when it has
+// left the group.
+const Leave = -1
+
+// A guard begins here, and never gets to main. Go initializes this package before nearly all
+// others. Their initialization would take four times as long as the rest of the start of a
+// guard.
+var _ = begin(os.Args[1:])
+
+func begin(args []string) bool {
+	if len(args) > 0 && args[0] == Arg {
+		os.Exit(serve(args[1:]))
+	}
+	return false
+}
+
+// serve does the work of a guard process, and returns the exit status. It kills its process
+// group when the pipe on its standard input closes or its deadline passes.
+func serve(args []string) int {
+	if len(args) != 1 || syscall.Getpgrp() != os.Getpid() {
+		_, _ = os.Stderr.WriteString("holdfast: this command is for internal use\n")
+		return 64
+	}
+	outside, err := strconv.Atoi(args[0])
+	if err != nil {
+		return 64
+	}
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE, syscall.SIGALRM)
+	reply()
+
+	killGroup := func() { _ = syscall.Kill(-os.Getpid(), syscall.SIGKILL) }
+	obey(outside, time.AfterFunc(math.MaxInt64, killGroup))
+	killGroup()                                    // a guard that is still in its group ends here
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // it needs no clean-up
+	return 0
+}
+
+// obey reads orders and carries them out until the pipe closes.
+func obey(outside int, deadline *time.Timer) {
+	var order int64
+	for binary.Read(os.Stdin, binary.BigEndian, &order) == nil {
+		if order != Leave {
+			deadline.Reset(time.Duration(order))
+			continue
+		}
+		if err := syscall.Setpgid(0, outside); err != nil {
+			os.Exit(1) // without the end of the group: its processes may still obey a signal
+		}
+		reply()
+	}
+}
+
+func reply() { _, _ = os.Stdout.Write([]byte{0}) }

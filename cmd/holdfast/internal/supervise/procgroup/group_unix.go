@@ -5,9 +5,11 @@ package procgroup
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -31,21 +33,15 @@ type Group struct {
 	command  Command
 	guard    *guardProcess
 	terminal *terminal
-	orders   chan order
-	ended    chan *os.ProcessState // the command itself has ended
-	gone     chan struct{}         // nothing is left of the group
-	done     chan struct{}         // closed when also all output was copied
 	pid      int
-	halted   bool // the command was stopped in the background
 	state    *os.ProcessState
-}
+	done     chan struct{} // closed when nothing is left of the group, and all output was copied
 
-// order asks for a signal to the group, for SIGKILL at the time killAt, or for the guard to
-// kill the group at the time killBy. A field that is zero asks for nothing.
-type order struct {
-	signal syscall.Signal
-	killAt time.Time
-	killBy time.Time
+	mu     sync.Mutex
+	over   bool        // nothing is left of the group
+	halted bool        // the command was stopped in the background
+	killAt time.Time   // when the group gets SIGKILL; zero if that is not known
+	kill   *time.Timer // calls killNow
 }
 
 // Start starts c. If c.Stdin is the terminal and the calling program is in its foreground,
@@ -60,46 +56,70 @@ func Start(c Command) (*Group, error) {
 		command:  c,
 		guard:    guard,
 		terminal: takeTerminal(c.Stdin, guard.pgid),
-		orders:   make(chan order),
-		ended:    make(chan *os.ProcessState, 1),
-		gone:     make(chan struct{}),
 		done:     make(chan struct{}),
 	}
-	if !c.KillBy.IsZero() {
-		guard.killBy(c.KillBy)
-	}
+	g.kill = time.AfterFunc(math.MaxInt64, g.killNow)
+	guard.killBy(c.KillBy)
 	started := make(chan error, 1)
-	go g.runCommand(started)
+	go g.run(started)
 	if err := <-started; err != nil {
-		g.terminal.giveBack()
-		guard.close()
+		g.close()
 		return nil, err
 	}
-	go g.watch()
+	go func() {
+		for range g.terminal.signal {
+			g.do(g.goOn)
+		}
+	}()
 	return g, nil
+}
+
+// do calls order unless nothing is left of the group. The process ID of the guard is the name
+// of the group, and another process may get it then.
+func (g *Group) do(order func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.over {
+		order()
+	}
+}
+
+// close ends the guard. After it, do calls nothing.
+func (g *Group) close() {
+	g.over = true
+	g.kill.Stop()
+	g.terminal.giveBack()
+	g.guard.close()
 }
 
 // Signal sends s to every process of the group. It does nothing once the group
 // is gone.
-func (g *Group) Signal(s syscall.Signal) { g.order(order{signal: s}) }
+func (g *Group) Signal(s syscall.Signal) { g.do(func() { g.send(s) }) }
 
 // Stop sends s to the group now, and SIGKILL at killAt at the latest. It does not wait for
 // the end of the group. If it is called again, the earlier killAt counts.
 func (g *Group) Stop(s syscall.Signal, killAt time.Time) {
-	g.order(order{signal: s, killAt: killAt})
+	g.do(func() {
+		g.send(s)
+		if g.killAt.IsZero() || killAt.Before(g.killAt) {
+			g.killAt = killAt
+			g.kill.Reset(time.Until(killAt))
+		}
+	})
+}
+
+// killNow kills the group, again and again for processes that could not be killed at once.
+func (g *Group) killNow() {
+	g.do(func() {
+		g.send(syscall.SIGKILL)
+		g.kill.Reset(pollLast)
+	})
 }
 
 // KillBy makes the guard kill the group at that time, even if this program cannot act then,
 // because it was stopped or got no time to run. Each call replaces the time of the call
 // before.
-func (g *Group) KillBy(at time.Time) { g.order(order{killBy: at}) }
-
-func (g *Group) order(o order) {
-	select {
-	case g.orders <- o:
-	case <-g.gone:
-	}
-}
+func (g *Group) KillBy(at time.Time) { g.do(func() { g.guard.killBy(at) }) }
 
 // Done is closed when nothing is left of the group.
 func (g *Group) Done() <-chan struct{} { return g.done }
@@ -108,104 +128,52 @@ func (g *Group) Done() <-chan struct{} { return g.done }
 // command as a shell would report it: its own, or 128+n if signal n ended it.
 func (g *Group) Wait() int {
 	<-g.done
-	status, ok := g.state.Sys().(syscall.WaitStatus)
-	if ok && status.Signaled() {
+	if status, ok := g.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
 	}
 	return g.state.ExitCode()
 }
 
-// runCommand starts the command and waits for it. It keeps its thread, because
-// on Linux the command is killed when the thread that started it ends.
-func (g *Group) runCommand(started chan<- error) {
+// run starts the command and waits for it. Then it ends the processes that are left of the
+// group. It keeps its thread, because on Linux the command is killed when the thread that
+// started it ends.
+func (g *Group) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	cmd, err := g.start()
+	cmd, err := g.start(g.command.Path, g.command.Args)
 	if err != nil {
 		started <- err
 		return
 	}
 	g.pid = cmd.Process.Pid
 	started <- nil
-	state, _ := cmd.Process.Wait() // it fails only if it is called twice
-	g.ended <- state
+	g.state, _ = cmd.Process.Wait() // it fails only if it is called twice
 
-	<-g.gone
-	defer close(g.done)
-	_ = cmd.Wait() // for the copying of output; the state was taken above
-}
-
-func (g *Group) start() (*exec.Cmd, error) {
-	c := g.command
-	cmd := g.newCmd(c.Path, c.Args)
-	err := cmd.Start()
-	if errors.Is(err, syscall.ENOEXEC) {
-		// A script without "#!": execvp(3) and every shell hand it to sh.
-		args := append([]string{"sh", c.Path}, c.Args[1:]...)
-		cmd = g.newCmd("/bin/sh", args)
-		err = cmd.Start()
+	g.do(g.guard.leave)
+	g.Stop(g.command.StopSignal, time.Now().Add(g.command.KillAfter))
+	for pause := pollFirst; !gone(g.guard.pgid); pause = min(2*pause, pollLast) {
+		time.Sleep(pause)
 	}
-	return cmd, err
+	g.do(g.close)
+	_ = cmd.Wait() // for the copying of output; the state was taken above
+	close(g.done)
 }
 
-func (g *Group) newCmd(path string, args []string) *exec.Cmd {
-	c := g.command
-	return &exec.Cmd{
-		Path: path, Args: args, Env: c.Env,
-		Stdin: c.Stdin, Stdout: c.Stdout, Stderr: c.Stderr,
+func (g *Group) start(path string, args []string) (*exec.Cmd, error) {
+	const sh = "/bin/sh"
+	cmd := &exec.Cmd{
+		Path: path, Args: args, Env: g.command.Env,
+		Stdin: g.command.Stdin, Stdout: g.command.Stdout, Stderr: g.command.Stderr,
 		WaitDelay:   copyGrace,
 		SysProcAttr: commandAttr(g.guard.pgid),
 	}
-}
-
-// watch is the only goroutine that sends signals to the group. It sends them only until the
-// guard is reaped, because the process ID of the guard is the name of the group.
-func (g *Group) watch() {
-	defer close(g.gone)
-	defer g.guard.close()
-	defer g.terminal.giveBack()
-
-	kill := newAlarm()
-	poll := newAlarm()
-	defer kill.timer.Stop()
-	defer poll.timer.Stop()
-	pause := pollFirst
-	for ended := g.ended; ; {
-		select {
-		case g.state = <-ended:
-			ended = nil
-			g.guard.leave()
-			g.send(g.command.StopSignal)
-			kill.noLaterThan(time.Now().Add(g.command.KillAfter))
-			poll.timer.Reset(0)
-		case o := <-g.orders:
-			g.obey(o, kill)
-		case <-kill.timer.C:
-			g.send(syscall.SIGKILL)
-			kill.timer.Reset(pollLast) // for processes that could not be killed at once
-		case <-g.terminal.changes():
-			g.goOn()
-		case <-poll.timer.C:
-			if gone(g.guard.pgid) {
-				return
-			}
-			poll.timer.Reset(pause)
-			pause = min(2*pause, pollLast)
-		}
+	err := cmd.Start()
+	if errors.Is(err, syscall.ENOEXEC) && path != sh {
+		// A script without "#!": execvp(3) and every shell hand it to sh.
+		return g.start(sh, append([]string{"sh", path}, args[1:]...))
 	}
-}
-
-func (g *Group) obey(o order, kill *alarm) {
-	if !o.killBy.IsZero() {
-		g.guard.killBy(o.killBy)
-	}
-	if o.signal != 0 {
-		g.send(o.signal)
-	}
-	if !o.killAt.IsZero() {
-		kill.noLaterThan(o.killAt)
-	}
+	return cmd, err
 }
 
 // send sends s to the group. If s ends programs, it also sends SIGCONT, because a stopped
@@ -222,36 +190,14 @@ func (g *Group) send(s syscall.Signal) {
 // stays stopped: it would be stopped again at once.
 func (g *Group) goOn() {
 	g.terminal.passOn()
-	stopped, report := stopped(g.pid), g.command.Suspended
-	switch {
-	case !stopped && !g.halted:
+	stopped := stopped(g.pid)
+	if !stopped && !g.halted {
 		return
-	case !g.terminal.foreground():
-		g.halted, report = true, g.command.Stopped
-	default:
+	}
+	if g.halted = !g.terminal.isFront(g.guard.pgid); !g.halted {
 		_ = syscall.Kill(-g.guard.pgid, syscall.SIGCONT)
-		g.halted = false
 	}
-	if stopped && report != nil {
-		report()
-	}
-}
-
-// alarm is a timer whose time can only become earlier.
-type alarm struct {
-	at    time.Time
-	timer *time.Timer
-}
-
-func newAlarm() *alarm {
-	a := &alarm{timer: time.NewTimer(time.Hour)}
-	a.timer.Stop()
-	return a
-}
-
-func (a *alarm) noLaterThan(at time.Time) {
-	if a.at.IsZero() || at.Before(a.at) {
-		a.at = at
-		a.timer.Reset(time.Until(at))
+	if stopped {
+		g.command.Suspended(g.halted)
 	}
 }

@@ -5,7 +5,6 @@ package procgroup
 import (
 	"encoding/binary"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -23,8 +22,7 @@ type guardProcess struct {
 	pgid    int
 	cmd     *exec.Cmd
 	orders  *os.File // the guard kills the group when this is closed
-	answers *os.File
-	reaped  bool
+	replies *os.File
 }
 
 func startGuard() (*guardProcess, error) {
@@ -37,33 +35,32 @@ func startGuard() (*guardProcess, error) {
 		return nil, err
 	}
 	defer theirOrders.Close()
-	answers, theirAnswers, err := os.Pipe()
+	replies, theirReplies, err := os.Pipe()
 	if err != nil {
 		orders.Close()
 		return nil, err
 	}
-	defer theirAnswers.Close()
+	defer theirReplies.Close()
 
 	// The guard inherits nothing: no current folder, no output that another process waits
 	// for, no environment with passwords.
-	g := &guardProcess{orders: orders, answers: answers, cmd: &exec.Cmd{
+	g := &guardProcess{orders: orders, replies: replies, cmd: &exec.Cmd{
 		Path:  self,
 		Args:  []string{"holdfast", guard.Arg, strconv.Itoa(syscall.Getpgrp())},
 		Env:   []string{"GOMAXPROCS=1"},
 		Dir:   "/",
-		Stdin: theirOrders, Stdout: theirAnswers,
+		Stdin: theirOrders, Stdout: theirReplies,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}}
-	if err := g.cmd.Start(); err != nil {
-		orders.Close()
-		answers.Close()
+	err = g.cmd.Start()
+	if err == nil && !g.answers() {
+		err = errors.New("it did not get ready")
+	}
+	if err != nil {
+		g.close()
 		return nil, err
 	}
 	g.pgid = g.cmd.Process.Pid
-	if answer := g.answer(); answer != guard.Ready {
-		g.close()
-		return nil, errors.New("it did not get ready")
-	}
 	return g, nil
 }
 
@@ -77,49 +74,40 @@ func executable() (string, error) {
 	return os.Executable()
 }
 
-// answer returns the next answer of the guard, or 0 if the guard has ended or does not
-// answer.
-func (g *guardProcess) answer() byte {
-	var b [1]byte
-	_ = g.answers.SetReadDeadline(time.Now().Add(guardTimeout))
-	if _, err := io.ReadFull(g.answers, b[:]); err != nil {
-		return 0
-	}
-	return b[0]
+// answers waits for the guard to reply. It returns false if the guard has ended or does not
+// reply in time.
+func (g *guardProcess) answers() bool {
+	_ = g.replies.SetReadDeadline(time.Now().Add(guardTimeout))
+	_, err := g.replies.Read(make([]byte, 1))
+	return err == nil
+}
+
+// order sends an order; see guard.Leave.
+func (g *guardProcess) order(o int64) error {
+	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second))
+	return binary.Write(g.orders, binary.BigEndian, o)
 }
 
 // killBy sends the guard the time at which it must kill the group. A later call replaces that
 // time.
 func (g *guardProcess) killBy(at time.Time) {
-	var b [9]byte
-	b[0] = guard.KillBy
-	binary.BigEndian.PutUint64(b[1:], uint64(max(time.Until(at), 0)))
-	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second))
-	_, _ = g.orders.Write(b[:]) // leave finds out if the guard does not read
+	_ = g.order(int64(max(time.Until(at), 0))) // leave finds out if the guard does not read
 }
 
 // leave makes the guard leave its group, so that the group has ended when all other processes
 // have. The guard can still kill the group. While the guard exists, the system does not use
 // the id of the group again. A guard that has ended, or cannot leave, is reaped.
 func (g *guardProcess) leave() {
-	_ = g.orders.SetWriteDeadline(time.Now().Add(time.Second))
-	if _, err := g.orders.Write([]byte{guard.Leave}); err == nil && g.answer() == guard.Leave {
+	if g.order(guard.Leave) == nil && g.answers() {
 		return
 	}
 	_ = g.cmd.Process.Kill()
-	g.reap()
+	_ = g.cmd.Wait()
 }
 
 // close ends the guard, which kills all processes that are left in the group.
 func (g *guardProcess) close() {
 	g.orders.Close()
-	g.reap()
-	g.answers.Close()
-}
-
-func (g *guardProcess) reap() {
-	if !g.reaped {
-		g.reaped = true
-		_ = g.cmd.Wait()
-	}
+	_ = g.cmd.Wait() // it fails if leave has reaped the guard
+	g.replies.Close()
 }

@@ -30,7 +30,7 @@ func program(script string) int {
 	if limit, err := time.ParseDuration(os.Getenv("PROCGROUP_TEST_KILL_BY")); err == nil {
 		c.KillBy = time.Now().Add(limit)
 	}
-	c.Suspended = func() { fmt.Println("suspended") }
+	c.Suspended = func(bool) { fmt.Println("suspended") }
 	g, err := Start(c)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -43,7 +43,7 @@ func program(script string) int {
 func sh(script string) Command {
 	return Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(),
-		StopSignal: syscall.SIGTERM, KillAfter: 5 * time.Second,
+		StopSignal: syscall.SIGTERM, KillAfter: 5 * time.Second, KillBy: time.Now().Add(time.Hour),
 	}
 }
 

@@ -3,48 +3,40 @@
 package procgroup
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"time"
 )
 
+// ErrUnsupported says that this system has no process groups.
+var ErrUnsupported = errors.New("running a command under a lock is not supported on this system")
+
 // Supported says whether Start can run a command on this system.
 const Supported = false
 
-// Group is a running command. There is none on this system.
-type Group struct{}
+// Group is a running command. There is none on this system, so nothing calls its methods.
+type Group struct{ methods }
+
+type methods interface {
+	Signal(s syscall.Signal)
+	Stop(s syscall.Signal, killAt time.Time)
+	KillBy(at time.Time)
+	Done() <-chan struct{}
+	Wait() int
+}
 
 // Start returns ErrUnsupported.
 func Start(Command) (*Group, error) { return nil, ErrUnsupported }
 
-// Signal does nothing.
-func (g *Group) Signal(syscall.Signal) {}
+// Suspending is no signal: nothing suspends a program here.
+const Suspending = syscall.Signal(-1)
 
-// Stop does nothing.
-func (g *Group) Stop(syscall.Signal, time.Time) {}
-
-// KillBy does nothing.
-func (g *Group) KillBy(time.Time) {}
-
-// Done returns nil.
-func (g *Group) Done() <-chan struct{} { return nil }
-
-// Wait returns 125.
-func (g *Group) Wait() int { return 125 }
-
-// Forwarded returns the signals that end a program.
-func Forwarded() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
-
-// Suspending returns nil: nothing suspends a program here.
-func Suspending() os.Signal { return nil }
+// Signals returns the signals that end a program.
+func Signals() []os.Signal { return []os.Signal{os.Interrupt, syscall.SIGTERM} }
 
 // Ends returns true.
 func Ends(os.Signal) bool { return true }
 
-// ParseSignal returns ErrUnsupported for all but TERM.
-func ParseSignal(name string) (syscall.Signal, error) {
-	if name == "TERM" {
-		return syscall.SIGTERM, nil
-	}
-	return 0, ErrUnsupported
-}
+// ParseSignal returns ErrUnsupported.
+func ParseSignal(string) (syscall.Signal, error) { return 0, ErrUnsupported }
