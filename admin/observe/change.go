@@ -12,18 +12,18 @@ import (
 // Types of changes that only polling finds. Polling also finds changes of the types
 // EntryAcquired, EntryReleased, EntryForced, EntryRenewedLate and EntryWaiting.
 const (
-	Held      admin.EntryType = "held"      // the hold was there when the name was found, before a scan was complete
-	Expired   admin.EntryType = "expired"   // the hold ended with its lease
-	Renewed   admin.EntryType = "renewed"   // the lease was extended in time
+	Held      admin.EntryType = "held"      // a poll found the hold together with its name, before the first complete scan: the hold may be old
+	Expired   admin.EntryType = "expired"   // the hold ended because its lease expired
+	Renewed   admin.EntryType = "renewed"   // the lease was renewed, and not late
 	Counted   admin.EntryType = "count"     // the hold count of the holder changed
 	Listening admin.EntryType = "listening" // the number of clients that listen for a release changed
 )
 
 // Change is one change of a name: an entry of the event log, or a change that polling found.
-// The latter has the fields that polling shows. Its HeldFor is the time since the grant, or
-// since the first poll that showed the hold. Its Left is the rest of the lease at the poll
-// before. A forced unlock has the client and the note of the holder if polling found the
-// hold. Otherwise it has only the owner of the hold.
+// If polling found it, HeldFor is the time since the grant, or since the first poll that
+// showed the hold, and Left is the rest of the lease at the previous poll. The Change for a
+// forced unlock has the client and the note of the holder that lost the lock, if polling
+// knows that hold. If not, it has only the owner of the hold.
 type Change struct {
 	admin.Entry // if Reported is false, Count is the hold count
 
@@ -35,7 +35,7 @@ type Change struct {
 	// change of type EntryWaiting or Listening.
 	Waiting, Listeners int
 
-	found time.Time // when polling found it, or At of a reported entry; zero if Take need not wait
+	found time.Time // when polling found the change; for a reported entry, its At; zero if Take returns the change at once
 }
 
 // ClientID returns the id of the client that the change is about, or "" if it is not known.
@@ -44,12 +44,13 @@ func (c Change) ClientID() string {
 	return cmp.Or(c.Client.ID, id)
 }
 
-// Hold returns the name and the owner of the hold: both sources report these. The token is
-// not used, because polling may not know it.
+// Hold returns the name and the owner of the hold. Entries of the event log and polls both
+// have these. The token is not used, because polling may not know it.
 func (c Change) Hold() admin.Ended { return admin.Ended{Name: c.Name, Owner: c.Owner} }
 
-// Text returns the details of the change for people: who, how long, and why. The parameter
-// who names the client, and the function span formats a duration.
+// Text returns the details of the change for people: the client, the durations, and the
+// reason. The parameter `who` is the name of the client. The function `span` formats a
+// duration.
 func (c Change) Text(who string, span func(time.Duration) string) string {
 	text := "by " + who
 	switch {

@@ -1,14 +1,15 @@
 // Package observe turns the polls of a store and its event log into one stream of changes,
-// for operators: grants, releases, expired leases, forced unlocks, losses, late renewals
-// and waiters.
+// for operators: grants, releases, expired leases, forced unlocks, losses, late renewals and
+// waiters.
 //
-// Each client has one source. The changes of a client that wrote to the event log within the
-// last hour are its entries there. The changes of all others are those that polling finds.
-// Only polling finds expired leases, renewals in time and numbers of waiters, so polling is
-// the source of these for all clients.
+// The changes of one client come from one source. If the client wrote to the event log within
+// the last hour, its changes are its entries there. If not, its changes are those that
+// polling finds. Only polling finds expired leases, renewals that are not late, and numbers
+// of waiters. Polling is therefore the source of these changes for all clients.
 //
-// A client writes its entries about a second after the event, and polling may find the event
-// before that. Take therefore returns each change only a Delay after it was found.
+// A client writes an entry about a second after the event. Polling may find the same event
+// before the entry is in the log. Take therefore returns each change only a Delay after it
+// was found.
 package observe
 
 import (
@@ -28,26 +29,27 @@ const (
 	// same event can arrive. If the store has no event log, Take keeps back nothing.
 	Delay = 2 * time.Second
 
-	// Past is how long after its last entry a client counts as one that writes to the event
-	// log. Pass it to ReadLog, so that the first call reads the entries of that period.
+	// Past is how long a client counts as a client that writes to the event log, after its
+	// last entry. Pass it to ReadLog, so that the first call reads the entries of that period.
 	Past = time.Hour
 
 	reasonTimeout  = 800 * time.Millisecond
-	logTimeout     = 2 * time.Second // of one page
-	mostReasons    = 64              // holds of one poll for which the store is asked why they ended
+	logTimeout     = 2 * time.Second // of one call of ReadLog
+	mostReasons    = 64              // the most ended holds of one Poll for which the store is asked whether they were forced
 	mostRemembered = 10_000          // entries of each of the maps reporters, over, forced and reported
 	logPage        = 1000
-	logRetry       = 15 * time.Second // after an error: the store may have no log, or not let this user read it
+	logRetry       = 15 * time.Second // the pause after an error: the store may have no log, or not let this user read it
 )
 
 // Options are the settings of an Observer. The zero value has the defaults.
 type Options struct {
-	// Names is the maximal number of names; the Observer ignores further ones. 0 means no
+	// Names is the maximal number of names; the Observer ignores further names. 0 means no
 	// limit.
 	Names int
 
-	// Reasons returns for how many of n ended holds the store may be asked whether they
-	// were forced. The others count as released. The default is 64 for each poll.
+	// Reasons returns for how many of n ended holds the Observer may ask the store whether they
+	// were forced. The Observer calls it in each Poll, also with n = 0. The holds for which it
+	// does not ask count as released. The default is 64 holds for each Poll.
 	Reasons func(n int) int
 }
 
@@ -57,20 +59,20 @@ type Observer struct {
 	console *admin.Console
 	options Options
 
-	lastID string    // of ReadLog only: the ID of the last entry
-	readAt time.Time // of ReadLog only: when it last read entries
-	nextAt time.Time // of ReadLog only: after an error it does not read before this time
+	lastID string    // for ReadLog only: the ID of the last entry that it read
+	readAt time.Time // for ReadLog only: when it last asked the store
+	nextAt time.Time // for ReadLog only: it does not ask the store before this time; set after an error
 
-	scanned atomic.Bool // a complete scan is over
+	scanned atomic.Bool // at least one complete scan has ended
 
 	mu        sync.Mutex
 	states    map[string]State
 	noLog     bool // the store has no event log
 	pending   []Change
 	reporters map[string]time.Time   // by client: the time of its last entry
-	over      map[admin.Ended]Change // the ends that polling found
-	forced    map[admin.Ended]Change // the forced unlocks in the stream
-	reported  map[admin.Ended]Change // the releases and losses that clients reported
+	over      map[admin.Ended]Change // by hold: its end, as polling found it
+	forced    map[admin.Ended]Change // by hold: its forced unlock, if the stream has it
+	reported  map[admin.Ended]Change // by hold: its release or loss, as the client reported it
 }
 
 // New returns an Observer of the store of console. opts may be nil.
@@ -89,9 +91,10 @@ func New(console *admin.Console, opts *Options) *Observer {
 }
 
 // Poll compares records with the known states of their names, and adds the differences to the
-// stream. The store answered at the time now. A Record without a Kind, or with KindOther,
-// means that the name is free: the Observer forgets it. A Record that is older than the known
-// state changes nothing. Poll asks the store which of the ended holds were forced.
+// stream. The parameter `now` is the time at which the store answered. A Record without a
+// Kind, or with KindOther, means that the name is free: the Observer forgets the name. A
+// Record that is older than the known state changes nothing. Poll asks the store which of the
+// ended holds were forced.
 func (o *Observer) Poll(ctx context.Context, now time.Time, records ...admin.Record) {
 	why := o.reasons(ctx, o.unexplained(now, records))
 	o.mu.Lock()
@@ -101,8 +104,8 @@ func (o *Observer) Poll(ctx context.Context, now time.Time, records ...admin.Rec
 	}
 }
 
-// unexplained returns the known holds that records do not have any more, although their
-// leases had not expired at now.
+// unexplained returns the known holds that are missing in the new records, although their
+// leases had not expired at the time `now`.
 func (o *Observer) unexplained(now time.Time, records []admin.Record) (list []admin.Ended) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -116,8 +119,9 @@ func (o *Observer) unexplained(now time.Time, records []admin.Record) (list []ad
 	return list
 }
 
-// reasons asks the store which of the holds in ended were forced, and returns the reasons by
-// hold. Options.Reasons limits the number of holds.
+// reasons asks the store which of the ended holds were forced. For each hold it returns the
+// reason, or "" if the hold was not forced. Options.Reasons limits the number of holds for
+// which it asks.
 func (o *Observer) reasons(ctx context.Context, ended []admin.Ended) map[admin.Ended]string {
 	if ended = ended[:o.options.Reasons(len(ended))]; len(ended) == 0 {
 		return nil
@@ -156,7 +160,7 @@ func (o *Observer) put(now time.Time, r admin.Record, why map[admin.Ended]string
 	}
 	for _, c := range old.changes(is, !known && !o.scanned.Load(), why) {
 		if c.found = now; c.Type == Held {
-			c.found = time.Time{} // no entry of the event log is about it
+			c.found = time.Time{} // the event log has no entry for it, so Take need not wait
 		}
 		if c.HeldFor > 0 {
 			remember(o.over, c.Hold(), c)
@@ -165,11 +169,11 @@ func (o *Observer) put(now time.Time, r admin.Record, why map[admin.Ended]string
 	}
 }
 
-// Scan lists the names that f selects, and polls those that wants accepts. A known name that
-// a complete scan does not find is free. If the scan is not complete, Scan returns the error,
-// and in missed the known names that had no poll since the scan began. The name with the
-// oldest poll comes first. If a name appears after the first complete scan, its holds count
-// as new grants.
+// Scan lists the names that the filter f selects. It polls each name for which the function
+// `wants` returns true. A known name that a complete scan does not find counts as free. If
+// the scan is not complete, Scan returns its error. The result `missed` then has the known
+// names that were not polled since the scan began, the name with the oldest poll first. If a
+// name appears after the first complete scan, its holds count as new grants.
 func (o *Observer) Scan(ctx context.Context, f admin.Filter, wants func(name string) bool) (missed []string, err error) {
 	began, found := time.Now(), 0
 	for r, failed := range o.console.List(ctx, f) {
@@ -198,8 +202,8 @@ func (o *Observer) Scan(ctx context.Context, f admin.Filter, wants func(name str
 	return nil, nil
 }
 
-// PolledBefore returns the known names whose last state is from before the given time, in the
-// order of their polls, with the oldest one first.
+// PolledBefore returns the known names whose state is from before the given time. The names
+// are in the order of their last polls, the oldest poll first.
 func (o *Observer) PolledBefore(at time.Time) []string {
 	var list []State
 	for s := range o.All {
@@ -215,11 +219,12 @@ func (o *Observer) PolledBefore(at time.Time) []string {
 	return names
 }
 
-// ReadLog reads the next entries of the event log, at most 1,000. It reports whether there
-// may be more. The first call begins with the entries of the period past before now, and so
-// does a call after a pause longer than past. For 15 s after an error ReadLog returns false
-// and nil, without a call to the store: the log may be on a node that hangs, while the locks
-// are on other nodes. A call takes at most 2 s. One goroutine at a time may call it.
+// ReadLog reads the next entries of the event log, at most 1,000. The result `more` is true
+// if the log may have further entries. The first call begins with the entries that are at
+// most `past` old. So does a call if ReadLog last asked the store longer than `past` ago. For
+// 15 s after an error ReadLog returns false and nil, and does not ask the store: the log may
+// be on a node that hangs, while the locks are on other nodes. A call takes at most 2 s. Only
+// one goroutine at a time may call ReadLog.
 func (o *Observer) ReadLog(ctx context.Context, past time.Duration) (more bool, err error) {
 	if time.Now().Before(o.nextAt) {
 		return false, nil
@@ -254,7 +259,7 @@ func (o *Observer) HasLog() bool {
 	return !o.noLog
 }
 
-// Report adds an entry as ReadLog does.
+// Report adds one entry to the stream, as ReadLog does for each entry that it reads.
 func (o *Observer) Report(e admin.Entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -264,8 +269,9 @@ func (o *Observer) Report(e admin.Entry) {
 	o.pending = append(o.pending, Change{Entry: e, Reported: true, found: e.At})
 }
 
-// Take returns the changes that were found a Delay or longer before now, in the order of
-// their times. It returns each change once. To get all changes, pass the present time plus
+// Take returns the changes that were found at least a Delay before the time `now`, in the
+// order of Change.At. If the store has no event log, Take returns all changes that were found
+// until `now`. It returns each change once. To get all changes, pass the present time plus
 // Delay.
 func (o *Observer) Take(now time.Time) []Change {
 	o.mu.Lock()
@@ -292,8 +298,9 @@ func (o *Observer) Take(now time.Time) []Change {
 	return list
 }
 
-// belongs reports whether c belongs to the stream. It does not if the other source is the one
-// for the event of c. The caller holds o.mu.
+// belongs reports whether c belongs to the stream. If polling found c, and the event log is
+// the source for such changes of the client, c does not belong to it. A forced unlock belongs
+// to it only once. The caller holds o.mu.
 func (o *Observer) belongs(c *Change) bool {
 	switch {
 	case c.Type == admin.EntryForced:
@@ -311,11 +318,13 @@ func (o *Observer) belongs(c *Change) bool {
 	return true
 }
 
-// belongsForced is belongs for a forced unlock. Polling may find it, and the client that
-// forced the hold may report it; the stream has it once. The store keeps the reason for a
-// while. If a thread of Redisson takes the lock again meanwhile, the store returns that
-// reason also for its next hold, because the owner is the same. The end of that hold is a
-// release.
+// belongsForced does what belongs does, for a forced unlock. Polling may find the forced
+// unlock, and the client that forced the hold may report it. The stream has it once.
+//
+// The store keeps the reason for a while, by name and owner. A thread of Redisson is the same
+// owner in each of its holds. If such a thread takes the lock again after the forced unlock,
+// the store returns the reason also for the end of its new hold. belongsForced changes the
+// type of that end to a release.
 func (o *Observer) belongsForced(c *Change) bool {
 	if c.Reported {
 		o.addHolder(c)
@@ -332,8 +341,8 @@ func (o *Observer) belongsForced(c *Change) bool {
 	return o.belongs(c)
 }
 
-// addHolder adds to a reported forced unlock the holder and the time that it held the lock.
-// Only polling knows these.
+// addHolder sets Client, Note and HeldFor of c, a reported forced unlock, to those of the
+// hold that was ended. Only polling knows them.
 func (o *Observer) addHolder(c *Change) {
 	c.Client, c.Note = admin.Client{}, ""
 	if over, known := o.over[c.Hold()]; known && over.At.After(c.At.Add(-time.Minute)) {
@@ -355,8 +364,8 @@ func (o *Observer) Get(name string) (State, bool) {
 	return s, ok
 }
 
-// All yields the known state of each name, in no order. It holds a mutex meanwhile: yield
-// must not call the Observer.
+// All yields the known state of each name, in no order. All holds a mutex while it runs, so
+// `yield` must not call the Observer.
 func (o *Observer) All(yield func(State) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -367,8 +376,8 @@ func (o *Observer) All(yield func(State) bool) {
 	}
 }
 
-// remember adds v to m. If m is full, it first removes all other entries: an event that is in
-// the stream twice does less harm than a map without a limit.
+// remember adds v to m. If m is full, it first removes all entries of m. The stream may then
+// have an event twice, which does less harm than a map without a limit.
 func remember[K comparable, V any](m map[K]V, k K, v V) {
 	if len(m) >= mostRemembered {
 		clear(m)

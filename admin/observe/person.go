@@ -12,7 +12,7 @@ import (
 // may have any bytes.
 type Person struct {
 	Library string // "Redisson" for a client of that library, else ""
-	Name    string // "program@host:pid", the client and thread of Redisson, or else the note or the owner
+	Name    string // "program@host:pid"; for Redisson the client and the thread; if neither is known, the note or the owner
 	Note    string // the note of the client; "" if Name is made from the note
 	Purpose
 }
@@ -23,8 +23,8 @@ type Purpose struct {
 	Labels string // --label of the command line, "key=value key=value"
 }
 
-// Describe returns the Person for a client, its owner and its note, as the store has them.
-// Each of the three may be empty.
+// Describe returns the Person for a client. It uses the owner of the client's hold and the
+// note, as the store has them. Each of the three parameters may be empty.
 func Describe(c admin.Client, owner, note string) Person {
 	note = cmp.Or(c.Note, note)
 	if c.Library == "redisson" {
@@ -46,7 +46,8 @@ func Describe(c admin.Client, owner, note string) Person {
 
 // named returns the Person for a note or an owner. The default note of a program is
 // "program@host:pid". The command line appends a reason and labels, as in "program@host:pid
-// (reason) key=value"; each of the two may be missing. A text of another form is the Name.
+// (reason) key=value"; each of the two may be missing. If the text has another form, all of
+// it is the Name.
 func named(text string) Person {
 	at := strings.IndexByte(text, '@')
 	end := at + 1 + strings.IndexByte(text[at+1:]+" ", ' ')

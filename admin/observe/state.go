@@ -8,7 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// jitter is how much the ends of the same lease may differ between two answers.
+// jitter is how far apart the ends can be that two answers of the store give for the same
+// lease.
 const jitter = 400 * time.Millisecond
 
 // State is the known state of one name. The Observer replaces a State, and never changes it.
@@ -16,22 +17,22 @@ type State struct {
 	admin.Record
 	Holds []Hold               // those of the Record, with what earlier polls have shown
 	Waits map[string]time.Time // by owner: when each waiter of the queue was first found
-	Seen  time.Time            // when the store answered
+	Seen  time.Time            // when the store last answered with a record of the name
 	Asked time.Time            // when the name was last polled, also if it could not be read
 }
 
 // Hold is a hold, and what the polls of it have shown.
 type Hold struct {
 	admin.Hold
-	Since      time.Time // when it was granted, or first found
-	Exact      bool      // the store reported Since
-	Ends       time.Time // when the lease ends unless it is renewed; zero if never, or if that is unknown
-	UnknownEnd bool
-	Span       time.Duration // the longest lease that was found
-	Renewals   int           // how many renewals were found
+	Since      time.Time     // when it was granted, or first found
+	Exact      bool          // the store reported Since
+	Ends       time.Time     // when the lease ends unless it is renewed; zero if it has no end, or if UnknownEnd is true
+	UnknownEnd bool          // the lease ends, but the store does not report when
+	Span       time.Duration // the longest rest of the lease that a poll has shown
+	Renewals   int           // how many renewals the polls have shown
 }
 
-// next returns the State that follows s, after the store answered r at now.
+// next returns the State after s. The store answered with the record r at the time `now`.
 func (s State) next(now time.Time, r admin.Record) State {
 	n := State{Record: r, Seen: now, Asked: now, Holds: make([]Hold, len(r.Holds))}
 	for i, h := range r.Holds {
@@ -51,7 +52,8 @@ func (s State) next(now time.Time, r admin.Record) State {
 	return n
 }
 
-// Hold returns what is known of the hold h, if s has it.
+// Hold returns what the polls have shown of the hold h. It returns false if s does not have
+// h.
 func (s State) Hold(h admin.Hold) (Hold, bool) {
 	for _, o := range s.Holds {
 		if same(o.Hold, h) {
@@ -62,20 +64,20 @@ func (s State) Hold(h admin.Hold) (Hold, bool) {
 }
 
 // same reports whether two answers of the store are about one hold. If the mode or the token
-// differs, the owner has another hold. A token of 0 is unknown and differs from none: the
-// store may learn the token late, and may lose it.
+// differs, the owner has another hold. A token of 0 is unknown, and counts as equal to every
+// token: the store may learn the token late, and may lose it.
 func same(a, b admin.Hold) bool {
 	return a.Owner == b.Owner && a.Mode == b.Mode && (a.Token == b.Token || a.Token == 0 || b.Token == 0)
 }
 
-// next returns the Hold that follows o, after the store answered h at now. If had is false, o
-// is empty, and the hold is new.
+// next returns the Hold after o. The store answered with h for this hold at the time `now`.
+// If `had` is false, the hold is new, and o is empty.
 func (o Hold) next(now time.Time, h admin.Hold, had bool) Hold {
 	n := o
 	if n.Hold = h; !had {
 		n.Since = now
 	}
-	if granted := now.Add(-h.HeldFor); h.HeldFor > 0 && (!n.Exact || granted.Sub(n.Since) > jitter) { // a later grant: it was passed on
+	if granted := now.Add(-h.HeldFor); h.HeldFor > 0 && (!n.Exact || granted.Sub(n.Since) > jitter) { // a later grant: another goroutine got the lock
 		n.Since, n.Exact = granted, true
 	}
 	if h.Remaining < 0 {
@@ -84,7 +86,7 @@ func (o Hold) next(now time.Time, h admin.Hold, had bool) Hold {
 	}
 	ends := now.Add(h.Remaining)
 	if had = had && !o.Ends.IsZero(); had && ends.Sub(o.Ends).Abs() <= jitter {
-		ends = o.Ends // the same lease: what is shown of it must not change
+		ends = o.Ends // the same lease: its shown end must not change
 	} else if had && ends.After(o.Ends) {
 		n.Renewals++
 	}
@@ -92,7 +94,8 @@ func (o Hold) next(now time.Time, h admin.Hold, had bool) Hold {
 	return n
 }
 
-// expired reports whether the lease is over at now, as far as polls have shown.
+// expired reports whether the lease is over at the time `now`, unless it was renewed after
+// the last poll.
 func (o Hold) expired(now time.Time) bool {
 	return !o.Ends.IsZero() && !now.Before(o.Ends.Add(-jitter))
 }
@@ -101,8 +104,8 @@ func (o Hold) expired(now time.Time) bool {
 // due when two thirds are left, so a renewal after that poll is late.
 func (o Hold) late() bool { return o.Remaining >= 0 && o.Remaining < o.Span/3 }
 
-// ended returns the holds of s that r does not have any more. It returns nil if r does not
-// have all holds of the name, or could not be read.
+// ended returns the holds of s that are missing in the new record r. It returns nil if r does
+// not have all holds of the name, or if the store could not read the name.
 func (s State) ended(r admin.Record) []Hold {
 	if r.Holders > len(r.Holds) || r.Kind == admin.KindUnknown {
 		return nil
@@ -112,9 +115,11 @@ func (s State) ended(r admin.Record) []Hold {
 	})
 }
 
-// changes returns the changes from s to the parameter is: first the holds that ended, then
-// those that began. If present is true, no scan was complete before, so a new hold may be old
-// and is of type Held. why has the reasons of forced unlocks.
+// changes returns the changes from the old state s to the new state `is`. First come the
+// holds that ended, then the holds that began or changed, then the number of waiters. If
+// `present` is true, the name was not known and no scan was complete yet. Its holds may then
+// be old, so their changes are of type Held. The parameter `why` has the reasons of forced
+// unlocks.
 func (s State) changes(is State, present bool, why map[admin.Ended]string) []Change {
 	var list []Change
 	for _, h := range s.ended(is.Record) {
@@ -147,8 +152,9 @@ func (s State) changes(is State, present bool, why map[admin.Ended]string) []Cha
 	return list
 }
 
-// end returns the change for the end of h, which s has and the parameter is does not. If a
-// hold began that excludes h, the time of the change is the beginning of that hold.
+// end returns the change for the end of h, a hold that the old state s has and the new state
+// `is` does not have. If a new hold excludes h, the time of the change is the beginning of
+// the new hold. If not, it is the time of the poll.
 func (s State) end(is State, h Hold, reason string) Change {
 	at := is.Seen
 	for _, n := range is.Holds {
@@ -168,8 +174,9 @@ func (s State) end(is State, h Hold, reason string) Change {
 	return c
 }
 
-// continued returns the changes of a hold from its state before to h: a renewal, and another
-// hold count. s is the new State of the name.
+// continued returns the changes of a hold that goes on: a renewal, and a new hold count. The
+// parameter `before` is the hold as the previous poll showed it, and h is the hold now. s is
+// the new State of the name.
 func (s State) continued(before, h Hold) (list []Change) {
 	if h.Renewals > before.Renewals {
 		c := s.change(s.Seen, Renewed, h)
