@@ -25,10 +25,11 @@ func (d *Dashboard) mayUnlock(r *http.Request) bool {
 // user returns the name of the user of r, or "".
 func (d *Dashboard) user(r *http.Request) string { return printable(d.options.User(r)) }
 
-// viewing returns a handler that counts a viewer while serve runs. It refuses requests that
-// another site has made a browser send. That site could not read the answer, but the request
-// would count for the limits on browsers. If linked is true, a user may follow a link from
-// another site to the page. Another site cannot load the page as an image or in a frame.
+// viewing returns a handler that calls `serve`, and counts a viewer meanwhile. It refuses
+// requests that another site has made a browser send. The other site could not read the
+// answer, but its requests would count for the limits on browsers. If `linked` is true, a
+// user may follow a link from another site to the page. Other sites still cannot load the
+// page as an image or in a frame.
 func (d *Dashboard) viewing(serve http.HandlerFunc, linked bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		followed := linked && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
@@ -46,8 +47,9 @@ func (d *Dashboard) viewing(serve http.HandlerFunc, linked bool) http.Handler {
 	})
 }
 
-// foreign reports whether another site has made a browser send r. Old browsers do not
-// report that, and neither does any browser over plain HTTP from another machine.
+// foreign reports whether another site has made a browser send r, as far as the browser
+// reports it. Old browsers never report it. No browser reports it over plain HTTP to another
+// machine.
 func foreign(r *http.Request) bool {
 	from := r.Header.Get("Sec-Fetch-Site")
 	return from == "cross-site" || from == "same-site"

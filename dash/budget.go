@@ -22,7 +22,8 @@ type budget struct {
 	at   time.Time
 }
 
-// take grants up to `most` polls, or none if fewer than least are left.
+// take grants up to `most` polls, and returns their number. If fewer than `least` polls are
+// left, it grants none and returns 0.
 func (b *budget) take(now time.Time, least, most int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -30,7 +30,7 @@ const chartHeight = 120
 // value has the two numbers of one minute; low is drawn in front of high.
 type value struct{ low, high float64 }
 
-// draw makes a chart of the values of the minutes. The function say formats a value.
+// draw makes a chart of the values of the minutes. The function `say` formats a value.
 func draw(id, title string, now time.Time, values [chartMinutes]value, summary string, say func(float64) string) chart {
 	var most float64
 	for _, v := range values {
@@ -57,8 +57,8 @@ func draw(id, title string, now time.Time, values [chartMinutes]value, summary s
 	return c
 }
 
-// slot returns the index of the bar for the time at, or -1 if that is more than an hour
-// before now.
+// slot returns the index of the bar for the time `at`, or -1 if that time is more than an
+// hour before `now`.
 func slot(now, at time.Time) int {
 	i := chartMinutes - 1 - int(now.Unix()/60-at.Unix()/60)
 	return min(max(i, -1), chartMinutes-1)

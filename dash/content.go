@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	firstWait  = 600 * time.Millisecond // for the first page of locks
-	noJSReload = 5                      // seconds
+	firstWait  = 600 * time.Millisecond // how long a page waits until a scan has found enough locks
+	noJSReload = 5                      // in seconds: how often a browser without JavaScript loads the page again
 )
 
 // content is a page without the frame that all pages have.
@@ -22,7 +22,7 @@ type content struct {
 	data  any
 	parts []part   // the pieces of it that may change
 	rows  []part   // the rows of its table
-	names []string // the names that it shows; they are polled
+	names []string // the names that the page shows, so that they are polled
 }
 
 // part is an element of a page that may change.
@@ -31,10 +31,10 @@ type part struct {
 	Data         any
 }
 
-// extras are what some pages show beside the table and the event log. An update of a page has
-// only the detail, because it is for all users.
+// extras has what some pages show beside the table and the event log. In an update of a page
+// only the detail is set, because browsers of several users may show the page.
 type extras struct {
-	detail    detail // of the lock
+	detail    detail // of the lock, on the page of a lock
 	mayUnlock bool
 	findings  []Finding
 	checked   time.Time
@@ -101,9 +101,9 @@ func (d *Dashboard) showPage(w http.ResponseWriter, r *http.Request) {
 	d.writePage(w, r, http.StatusOK, c, f)
 }
 
-// compose makes the content of a page and keeps it up to date for a while, because a browser
-// without JavaScript will load it again. If a link of another site led to the page, the page
-// is shown, but not kept up to date.
+// compose makes the content of a page. It also keeps the page up to date for a while, because
+// a browser without JavaScript will load it again. If the user followed a link from another
+// site, compose only makes the content.
 func (d *Dashboard) compose(r *http.Request, q query) content {
 	if q.page != "lock" {
 		d.prepare(r.Context())
@@ -129,12 +129,12 @@ func (d *Dashboard) compose(r *http.Request, q query) content {
 	}
 	d.views.mu.Lock()
 	defer d.views.mu.Unlock()
-	v.names = c.names // which are polled from now on
+	v.names = c.names // the watcher polls these names from now on
 	return c
 }
 
-// prepare waits until the table can fill a page, or was complete once, but at most for
-// firstWait.
+// prepare waits until a scan has found more names than a page shows, or was complete. It
+// waits at most for firstWait.
 func (d *Dashboard) prepare(ctx context.Context) {
 	select {
 	case <-d.table.first:
@@ -165,7 +165,8 @@ func (d *Dashboard) storeName() string {
 	return short(printable(cmp.Or(d.options.Store, d.console.Info().Name)), longName)
 }
 
-// writePage sends a page: c in the frame f, of which it sets what all pages have.
+// writePage sends a page with the content c in the frame f. It sets the fields of f that all
+// pages have.
 func (d *Dashboard) writePage(w http.ResponseWriter, r *http.Request, status int, c content, f frameData) {
 	f.Title, f.Store, f.Link, f.Status = c.title, d.storeName(), d.options.Link, d.status()
 	f.Body = template.HTML(render(d.pages, c.page, c.data)) //nolint:gosec // every byte of it comes from html/template

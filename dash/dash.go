@@ -25,27 +25,29 @@ var templateFiles embed.FS
 // everybody who can reach it.
 type Options struct {
 	// BasePath is the path of the dashboard, such as "/locks/". The default is "/". Links
-	// between the pages are relative, so a proxy may map them to another path.
+	// between the pages are relative, so a proxy may serve them at another path.
 	BasePath string
 
 	// Store is the name of the store on each page and in the title: "production", or an
 	// address without a password. The default is the name of the backend, such as "redis".
 	Store string
 
-	// Authorize returns the role of a request. If it is nil, everybody is a Viewer. It is
-	// called for each request, from several goroutines at once, and every ten minutes for a
-	// stream of updates.
+	// Authorize returns the role of a request. If Authorize is nil, everybody is a Viewer. The
+	// dashboard calls it for each request, from several goroutines at once. A stream of
+	// updates ends after ten minutes. The browser then sends a new request, for which
+	// Authorize is called again.
 	Authorize func(*http.Request) Role
 
-	// User returns the name of the user of a request, for the Logger and the event log.
-	// If it is nil, there is no name.
+	// User returns the name of the user of a request, for the Logger and the event log. If
+	// User is nil, users have no names.
 	User func(*http.Request) string
 
 	// AllowUnlock lets operators end holds by force.
 	AllowUnlock bool
 
-	// Forced is called after an operator has ended a hold, with the reason.
-	// audit.Writer.Forced is such a function.
+	// Forced is called after an operator has ended the hold h of the lock `name`. The
+	// parameter `reason` is the reason that the holder gets. audit.Writer.Forced is such a
+	// function.
 	Forced func(name string, h admin.Holder, reason string)
 
 	// Findings checks the store and returns the findings for the page Health. It is called
@@ -56,8 +58,8 @@ type Options struct {
 	// NamePrefix limits the dashboard to names with this prefix.
 	NamePrefix string
 
-	// Counters also shows bare numbers, if the store cannot distinguish a latch from
-	// another number.
+	// Counters also shows bare numbers, as locks of kind counter, if the store cannot
+	// distinguish a latch from another number.
 	Counters bool
 
 	// Link is one more entry of the navigation, to a page of the program that serves the
@@ -80,7 +82,7 @@ type Dashboard struct {
 	console  *admin.Console
 	base     string // begins and ends with a slash
 	pages    *template.Template
-	updates  *template.Template // the same, for pieces of pages
+	updates  *template.Template // the same templates without the texts of times, for updates of pages
 	static   webpage.Files
 	protect  *http.CrossOriginProtection
 	eventLog *eventLog
@@ -98,14 +100,14 @@ type Dashboard struct {
 	done     chan struct{}  // closed by Close
 	running  sync.WaitGroup // the watcher
 
-	alone sync.Mutex // held by the watcher: the one before it may not have ended yet
+	alone sync.Mutex // held by the watcher while it runs: a new watcher waits until the previous one has ended
 }
 
-// Handler returns the dashboard of the store of console. It begins to poll with the first
-// request, and stops some seconds after the last browser has left. If the store cannot
-// list its locks, the pages say so. opts may be nil.
+// Handler returns the dashboard for the store of the console. The dashboard begins to poll
+// with the first request, and stops some seconds after the last browser has left. If the
+// store cannot list its locks, the pages say so. opts may be nil.
 //
-// It panics if console is nil.
+// Handler panics if console is nil.
 func Handler(console *admin.Console, opts *Options) *Dashboard {
 	if console == nil {
 		panic("dash: Handler called with a nil Console")

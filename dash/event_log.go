@@ -22,8 +22,8 @@ const (
 // hold was renewed. The Count of EntryWaiting is the number of waiters.
 type event struct {
 	observe.Change
-	number  uint64 // counts from 1
-	who     string // for people
+	number  uint64 // the number of the event, from 1
+	who     string // the holder, as text for people
 	purpose observe.Purpose
 }
 
@@ -87,15 +87,15 @@ func (d *Dashboard) Observe(_ context.Context, e holdfast.Event) {
 	d.eventLog.add(event{Change: c, who: "this process"})
 }
 
-// has reports whether the client of c reports its events to Observe, which does not report
-// forced unlocks.
+// has reports whether the client of c reports the event to Observe, so that the event log has
+// it already. Clients do not report forced unlocks to Observe.
 func (h *eventLog) has(c observe.Change) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return c.Type != admin.EntryForced && h.clients[c.ClientID()]
 }
 
-// add adds s. All renewals of a hold are one event.
+// add adds the event s. All renewals of one hold are one event.
 func (h *eventLog) add(s event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -123,7 +123,7 @@ func (h *eventLog) add(s event) {
 	*lost = s
 }
 
-// at returns event number n, or nil if newer events have replaced it.
+// at returns the event with the number n, or nil if the log does not have it.
 func (h *eventLog) at(n uint64) *event {
 	if n == 0 || n > h.number || h.number-n >= uint64(len(h.ring)) {
 		return nil
@@ -131,7 +131,7 @@ func (h *eventLog) at(n uint64) *event {
 	return &h.ring[(n-1)%mostEvents]
 }
 
-// sample adds the number of waiters at now to the charts.
+// sample records the number of waiters at the time `now`, for the charts.
 func (h *eventLog) sample(now time.Time, waiting int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,8 +143,8 @@ func (h *eventLog) sample(now time.Time, waiting int) {
 	m.waiting = max(m.waiting, waiting)
 }
 
-// samples returns the largest numbers of waiters in each minute of the last hour, the oldest
-// first.
+// samples returns the largest number of waiters in each minute of the last hour, the oldest
+// minute first.
 func (h *eventLog) samples(now time.Time) (values [chartMinutes]value) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,8 +156,8 @@ func (h *eventLog) samples(now time.Time) (values [chartMinutes]value) {
 	return values
 }
 
-// of returns the events that want accepts and that are not older than since, the latest
-// first, at most `most` of them.
+// of returns at most `most` events, the latest first. It leaves out events from before the
+// time `since`, and events for which the function `want` returns false.
 func (h *eventLog) of(since time.Time, most int, want func(*event) bool) []event {
 	h.mu.Lock()
 	defer h.mu.Unlock()

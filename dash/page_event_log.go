@@ -68,8 +68,8 @@ func (d *Dashboard) eventLogContent(q query, _ extras) content {
 	return c
 }
 
-// filtersOf returns the links to the events of all kinds, and of each kind. The link of the
-// present page is Chosen.
+// filtersOf returns one link to the events of all kinds, and one link for each kind in
+// filters. The link that leads to the present page is Chosen.
 func filtersOf(q query) []filterData {
 	var list []filterData
 	for _, what := range append([]string{""}, filters()...) {
@@ -107,8 +107,8 @@ func eventRows(list []event) []eventData {
 	return rows
 }
 
-// contains reports whether the name, the holder or the reason of s contains find, which is
-// in lower case.
+// contains reports whether the name, the holder or the reason of s contains the text `find`,
+// which is in lower case.
 func (s *event) contains(find string) bool {
 	text := strings.Join([]string{printable(s.Name), s.who, s.Reason, s.purpose.Reason, s.purpose.Labels}, "\n")
 	return strings.Contains(strings.ToLower(text), find)

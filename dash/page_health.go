@@ -19,7 +19,7 @@ type Severity int
 // Severities, from harmless to dangerous.
 const (
 	Good    Severity = iota // checked, no problem
-	Unknown                 // the store did not report it
+	Unknown                 // the store did not report what the check needs
 	Note                    // good to know
 	Warning                 // locks may be lost, or unreachable
 	Danger                  // locks are not safe
@@ -57,8 +57,8 @@ type findings struct {
 }
 
 // get returns the results of the last checks, and their time. If they are older than
-// findingsLife, it runs the checks, and other callers wait for them. It returns nothing if ctx
-// ends before.
+// findingsLife, it runs the checks again, and other callers wait for the results. If ctx ends
+// first, it returns nil and the zero time.
 func (f *findings) get(ctx context.Context, examine func(context.Context) []Finding) ([]Finding, time.Time) {
 	select {
 	case f.busy <- struct{}{}:

@@ -38,12 +38,12 @@ func (d *Dashboard) holdersContent(query, extras) content {
 	find := func(c admin.Client, owner, note string) *holderData {
 		key := c.ID
 		if key == "" {
-			key = c.Host + "\x00" + c.Program + "\x00" + note // a store that knows notes only
+			key = c.Host + "\x00" + c.Program + "\x00" + note // for a store that knows only notes
 		}
 		h := byClient[key]
 		if h == nil {
 			h = &holderData{person: describe(c, owner, note), ID: identity("p-", key), Started: c.Started}
-			if c.Library == "redisson" { // without the thread: one client may have holds of several
+			if c.Library == "redisson" { // without the thread: several threads of one client may have holds
 				h.Name = "client " + printable(c.ID)
 			}
 			byClient[key] = h

@@ -14,14 +14,14 @@ const timelineRows = 100
 // lockData is the page of one lock.
 type lockData struct {
 	Name, Title string
-	Unlock      string // the address of the page that forces it; "" if the user may not force it
+	Unlock      string // the address of the page that forces the lock; "" if the user may not, or if nobody holds it
 	State       stateData
 	Keys        []keyData
 	Events      []eventData
 	Charts      []chart
 }
 
-// stateData is the holder of a lock, and its waiters.
+// stateData has the holders and the waiters of a lock.
 type stateData struct {
 	Free      bool
 	Trouble   string
@@ -32,7 +32,7 @@ type stateData struct {
 	More      int
 	Waiters   []waiterData
 	MoreWait  int
-	Clients   []waiterData // that wait without a position in a queue
+	Clients   []waiterData // the clients that wait without a position in a queue
 	Listeners int          // -1 if that is not known
 	CLI       []string
 }
@@ -40,7 +40,7 @@ type stateData struct {
 // waiterData is a waiter in the queue, or a client with waiters.
 type waiterData struct {
 	person
-	Place, Count int // the position in the queue; the number of waiters of a client
+	Place, Count int // the position in the queue, from 1; the number of waiters of the client, if there is no queue
 	Mode         string
 	Since        ago
 }

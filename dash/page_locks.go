@@ -46,7 +46,7 @@ type pagerData struct {
 // linkData is the name of a lock, with the address of its page.
 type linkData struct {
 	Name, Link string
-	Title      string // more of a long name
+	Title      string // if Name is cut: the length of the name, and more of it
 }
 
 func linkTo(name string, n int) linkData {
@@ -65,7 +65,7 @@ type rowData struct {
 	Holds           []holdData
 	More            int
 	Waiting         int
-	Line            bool // waiters are in a queue
+	Line            bool // some waiters are in a queue
 	Hidden          bool // the store does not show whether there are waiters
 }
 
@@ -75,7 +75,7 @@ type holdData struct {
 	Mode  string
 	Hold  observe.Hold
 	Since ago
-	Until time.Time // until when a released name stays taken
+	Until time.Time // set if nobody holds the lock, but its name stays taken: until when
 }
 
 func (d *Dashboard) locksContent(q query, _ extras) content {
@@ -126,8 +126,8 @@ func (p scan) progress() string {
 	return ""
 }
 
-// matches reports whether a search finds a lock: its name, its kind, or a holder or its
-// reason contains find, which is in lower case.
+// matches reports whether a search finds the lock e: its name, its kind, a holder, or the
+// reason of a holder contains the text `find`, which is in lower case.
 func matches(e observe.State, find string) bool {
 	if strings.Contains(strings.ToLower(printable(e.Name)), find) || strings.Contains(string(e.Kind), find) {
 		return true
@@ -137,7 +137,8 @@ func matches(e observe.State, find string) bool {
 	})
 }
 
-// arrange sorts list as q says; equal locks are sorted by name.
+// arrange sorts the list in the order of q. It sorts locks that are equal in that order by
+// name.
 func arrange(list []observe.State, q query) {
 	first := func(e observe.State) observe.Hold {
 		if len(e.Holds) > 0 {
@@ -184,7 +185,7 @@ func columns() []column {
 	}
 }
 
-// heads returns the columns with their links.
+// heads returns the columns with the links that sort the table by them.
 func heads(q query) []column {
 	list := columns()
 	for i := range list {

@@ -20,7 +20,7 @@ func people(h admin.Hold) person { return describe(h.Client, h.Owner, h.Note) }
 
 func describe(c admin.Client, owner, note string) person {
 	p := observe.Describe(c, owner, note)
-	if p.Library != "" { // the random id of a client fills a row
+	if p.Library != "" { // the random id of a client would fill a row
 		p.Name = strings.Replace(p.Name, c.ID, short(c.ID, 9), 1)
 	}
 	p.Name, p.Note = short(printable(p.Name), longName), short(printable(p.Note), longName)

@@ -17,10 +17,10 @@ const (
 type query struct {
 	page       string // "", "lock", "holders", "event-log", "health"
 	find       string
-	sort       string // a column, after "-" if its order is reversed
+	sort       string // the column By of a column; with a "-" before it, in reverse order
 	pageNumber int    // the number of the page of rows, from 1
 	name       string
-	what       string // of the event log: the only kind of event; "" for all
+	what       string // on the page Event log: the only kind of event to show; "" for all kinds
 }
 
 // filters returns the kinds of events to which the page Event log can be limited: rare
@@ -40,7 +40,7 @@ func parseQuery(page string, v url.Values) query {
 		return q
 	}
 	q.find = v.Get("q")
-	q.find = printable(strings.TrimSpace(q.find[:min(len(q.find), longFind)])) // as names are shown
+	q.find = printable(strings.TrimSpace(q.find[:min(len(q.find), longFind)])) // the form in which pages show names
 	if what := v.Get("what"); page == "event-log" && slices.Contains(filters(), what) {
 		q.what = what
 	}
@@ -72,8 +72,8 @@ func (q query) values() url.Values {
 // link returns the relative address of the page.
 func (q query) link() string { return q.address(q.values()) }
 
-// still returns the address of the same page that a browser without JavaScript does not
-// reload.
+// still returns the address of the same page with a parameter that stops the page from
+// reloading in a browser without JavaScript.
 func (q query) still() string {
 	v := q.values()
 	v.Set("still", "1")
@@ -95,8 +95,8 @@ func (q query) feed() string {
 	return v.Encode()
 }
 
-// sorted returns the same page, sorted by a column. If the page is already sorted by that
-// column, the order is reversed.
+// sorted returns the query for the same page, sorted by the column `by`. If q has that order
+// already, sorted reverses it.
 func (q query) sorted(by string) query {
 	if q.sort == by {
 		by = "-" + by

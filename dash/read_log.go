@@ -12,17 +12,18 @@ import (
 
 const (
 	logEvery  = time.Second
-	logCommon = 50 // limits reported events that are not rare: more would replace others
+	logCommon = 50 // the most reported events that one call of keep adds, rare ones not counted
 )
 
-// readLog adds changes to the dashboard's event log until ctx ends: those that polling finds,
-// and those that programs write to the event log of the store, beginning with the last hour.
+// readLog adds changes to the dashboard's event log until ctx ends: the changes that polling
+// finds, and the entries that programs write to the event log of the store. The first entries
+// are those of the last hour.
 func (d *Dashboard) readLog(ctx context.Context) {
 	began := time.Now()
 	for pause := time.Duration(0); retry.Sleep(ctx, pause); {
 		pause = logEvery
 		if d.store.now().failing.IsZero() && d.budget.take(time.Now(), 1, 1) == 1 {
-			if more, _ := d.table.ReadLog(ctx, observe.Past); more { // what cannot be read is missing
+			if more, _ := d.table.ReadLog(ctx, observe.Past); more { // entries that cannot be read are missing
 				pause = 0
 			}
 		}
@@ -31,8 +32,8 @@ func (d *Dashboard) readLog(ctx context.Context) {
 	d.keep(d.table.Take(time.Now().Add(observe.Delay)), began)
 }
 
-// keep adds changes to the dashboard's event log. At most logCommon of them may be reported
-// changes since began that are not rare; keep drops the others.
+// keep adds changes to the dashboard's event log. Of the reported changes that are not rare
+// and happened after `began`, it adds the first logCommon and drops the others.
 func (d *Dashboard) keep(changes []observe.Change, began time.Time) {
 	common := 0
 	for _, c := range changes {
@@ -48,7 +49,8 @@ func (d *Dashboard) keep(changes []observe.Change, began time.Time) {
 	}
 }
 
-// shows reports whether the pages show changes as c.
+// shows reports whether the pages show c. They do not show changes of all types, and they
+// show the number of waiters only from polls.
 func shows(c observe.Change) bool {
 	switch c.Type {
 	case admin.EntryAcquired, admin.EntryGaveUp, admin.EntryReleased, admin.EntryRenewedLate, admin.EntryLost, admin.EntryForced, observe.Expired, observe.Renewed:

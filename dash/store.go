@@ -24,13 +24,14 @@ type store struct {
 
 // condition is the state of the store at one moment.
 type condition struct {
-	answered      time.Time     // when it last answered
+	answered      time.Time     // when the store last answered; zero if it never did
 	failing       time.Time     // when the store stopped answering; zero while it answers
-	err           error         // why it does not answer; while it answers, why some locks could not be read
-	median, worst time.Duration // of the last answers; set by now
+	err           error         // why the store does not answer; while it answers, why it could not read some locks
+	median, worst time.Duration // the times of the last answers; only the method now sets them
 }
 
-// record records the result of a poll that began at the time began and ended at now.
+// record records the result of a poll, which began at the time `began` and ended at the time
+// `now`.
 func (s *store) record(began, now time.Time, records []admin.Record, err error) {
 	some := slices.ContainsFunc(records, func(r admin.Record) bool { return r.Kind != admin.KindUnknown })
 	s.mu.Lock()
@@ -57,7 +58,7 @@ func (s *store) now() condition {
 	return c
 }
 
-// fetch asks the store about names, and records its answer.
+// fetch asks the store about the given names, and records its answer.
 func (d *Dashboard) fetch(ctx context.Context, names []string) {
 	limited, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -65,20 +66,20 @@ func (d *Dashboard) fetch(ctx context.Context, names []string) {
 	records, err := d.console.Get(limited, names...)
 	now := time.Now()
 	if errors.Is(context.Cause(ctx), context.Canceled) {
-		return // the client has disconnected
+		return // the browser has disconnected, or the watcher ends
 	}
 	d.store.record(began, now, records, err)
 	d.table.Poll(ctx, now, records...)
 }
 
-// reasons returns for how many of n ended holds the store is asked whether they were
-// forced, as far as the budget allows.
+// reasons returns for how many of n ended holds the dashboard may ask the store whether they
+// were forced. It takes these commands from the budget.
 func (d *Dashboard) reasons(n int) int {
-	const commandsPerPoll = 3 // as the budget counts; a question for a reason is one command
+	const commandsPerPoll = 3 // a poll costs three commands, and the question for one reason costs one
 	return min(n, commandsPerPoll*d.budget.take(time.Now(), 0, (n+commandsPerPoll-1)/commandsPerPoll))
 }
 
-// detail asks the store for everything that it keeps of name.
+// detail asks the store for everything that it keeps about one name.
 func (d *Dashboard) detail(ctx context.Context, name string) (admin.Detail, error) {
 	limited, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()

@@ -29,13 +29,14 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream; charset=utf-8")
 	h.Set("X-Accel-Buffering", "no")
-	since := r.URL.Query().Get("since") // of a tab that was hidden for a while
+	since := r.URL.Query().Get("since") // set by a tab that was hidden for a while
 	last := cmp.Or(r.Header.Get("Last-Event-ID"), since)
 	id, _ := strconv.ParseInt(last, 10, 64)
 	d.follow(w, r, v, id)
 }
 
-// follow sends the frames of v after id until the stream ends.
+// follow sends the frames of v that come after the frame with the number id, until the stream
+// ends.
 func (d *Dashboard) follow(w http.ResponseWriter, r *http.Request, v *view, id int64) {
 	ctx, cancel := context.WithTimeout(r.Context(), streamLife)
 	defer cancel()
@@ -63,18 +64,19 @@ func (d *Dashboard) follow(w http.ResponseWriter, r *http.Request, v *view, id i
 	}
 }
 
-// send writes text to a browser that may be slow or disconnected.
+// send writes a text to a browser that may be slow or disconnected.
 func send(w http.ResponseWriter, text string) error {
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every ResponseWriter has one
+	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout)) // not every ResponseWriter has a deadline
 	if _, err := io.WriteString(w, text); err != nil {
 		return err
 	}
 	return control.Flush()
 }
 
-// poll answers with one frame, for browsers that cannot use a stream: the changes after the
-// frame with the number since. If there are none, it waits for some seconds.
+// poll answers with one frame, for browsers that cannot use a stream. The parameter `since`
+// of the request is the number of a frame, and the answer has the changes after it. If there
+// are none, poll waits for some seconds.
 func (d *Dashboard) poll(w http.ResponseWriter, r *http.Request) {
 	v := d.enter(w, r)
 	if v == nil {
@@ -96,9 +98,9 @@ func (d *Dashboard) poll(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(f)
 }
 
-// enter returns the view that a browser asks for; the caller must leave it. If the dashboard
-// does not show that page, or if there are too many browsers, enter answers with an error and
-// returns nil.
+// enter returns the view that a browser asks for; the caller must call views.leave. If the
+// dashboard does not show that page, or if there are too many browsers, enter answers with an
+// error and returns nil.
 func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request) *view {
 	values := r.URL.Query()
 	q := parseQuery(values.Get("view"), values)

@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/admin/observe"
 )
 
-const mostNames = 50_000 // the most names that are kept; of a store with more, only a part is shown
+const mostNames = 50_000 // the most names that the table keeps; if a store has more, the pages show only a part
 
 // table has the known states of all names, and the state of the scan.
 type table struct {
 	*observe.Observer
 	first <-chan struct{} // closed when a scan has found more names than a page shows, or is complete
-	open  func()          // closes first; it may be called again
+	open  func()          // closes the channel `first`; it may be called again
 
 	mu   sync.Mutex
 	scan scan
@@ -27,11 +27,12 @@ type table struct {
 // scan is the state of the scans of all names.
 type scan struct {
 	lasted  time.Duration // of the last complete scan
-	ended   time.Time     // likewise
-	partial error         // why the last scan was not complete
+	ended   time.Time     // when the last complete scan ended; zero before the first one
+	partial error         // why the last scan was not complete; nil if it was
 }
 
-// end records that the scan that started at began has ended, with its error.
+// end records the end of a scan, which started at the time `began`. If err is nil, the scan
+// was complete.
 func (t *table) end(began time.Time, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,8 +48,8 @@ func (t *table) now() scan {
 	return t.scan
 }
 
-// due returns those of names whose known state is from before the given time, in the order of
-// their polls, with the oldest one first.
+// due returns the given names whose known state is from before the given time. They are in
+// the order of their last polls, the oldest poll first.
 func (t *table) due(names []string, before time.Time) []string {
 	polled := map[string]time.Time{}
 	for _, name := range names {

@@ -18,9 +18,9 @@ const (
 	longPlace        = 4096 // bytes of a name that a link can hold
 )
 
-// printable returns s as text that shows its bytes: if s has control characters, bytes that are
-// not UTF-8, or characters that change how others are shown, they are escaped, and so are
-// quotes and backslashes.
+// printable returns s as text for a page. If s has control characters, bytes that are not
+// UTF-8, or characters that change how other characters are shown, it escapes them, and then
+// also quotes and backslashes. If not, it returns s as it is.
 func printable(s string) string {
 	if !strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
 		return s
@@ -41,7 +41,7 @@ func lines(s string) string {
 	return strings.Join(parts, "\n")
 }
 
-// short returns text cut to n characters.
+// short cuts a text to at most n characters.
 func short(text string, n int) string {
 	if utf8.RuneCountInString(text) <= n {
 		return text
@@ -64,14 +64,14 @@ func trimmed(s string) string {
 	return s
 }
 
-// identity returns an identifier of an element that stands for s.
+// identity returns the identifier of the HTML element for s.
 func identity(prefix, s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return prefix + hex.EncodeToString(sum[:8])
 }
 
-// lockLink returns the relative address of the page of name, which may have any bytes. It
-// returns "" if name is empty or too long.
+// lockLink returns the relative address of the page of a lock. The name may have any bytes.
+// If it is empty or too long, lockLink returns "".
 func lockLink(name string) string {
 	if name == "" || len(name) > longPlace {
 		return ""

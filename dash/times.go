@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/webpage"
 )
 
-// loadTemplates parses the templates that are part of the program. If live is true, they
-// leave out the texts of times, which a browser shows by itself. Then a piece of a page stays
-// the same while no lock changes.
+// loadTemplates parses the templates that are part of the program. If `live` is true, they
+// leave out the texts of times, because the browser writes these itself. The HTML of an
+// element then stays the same while no lock changes.
 func loadTemplates(static webpage.Files, live bool) *template.Template {
 	textOf := func(text string) string {
 		if live {
@@ -43,7 +43,7 @@ func clock(t time.Time) string { return t.Format("15:04:05") }
 // ago is the time from At until now, which grows.
 type ago struct {
 	At      time.Time
-	AtLeast bool // it may be longer
+	AtLeast bool // the real time may be longer
 }
 
 // lease is the lease of a hold, as a page shows it.
@@ -58,8 +58,9 @@ type lease struct {
 	Text    string
 }
 
-// leaseOf describes the lease of h. Clients renew after a third of the lease, so a renewal
-// is late when less than half is left.
+// leaseOf describes the lease of h. Clients renew after a third of the lease, so a renewal is
+// late when less than half is left. If `live` is true, the result has no fields that the
+// browser computes itself.
 func leaseOf(h observe.Hold, live bool) lease {
 	if h.Ends.IsZero() {
 		return lease{Forever: !h.UnknownEnd, Unknown: h.UnknownEnd}

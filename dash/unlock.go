@@ -16,7 +16,7 @@ import (
 const (
 	longReason = 500
 	longForm   = 64 << 10
-	soon       = 10 * time.Second // for a lease that ends within this time, waiting is better
+	soon       = 10 * time.Second // if a lease ends within this time, waiting is better than forcing
 )
 
 const notShown = "This dashboard does not show a lock with that name."
@@ -90,8 +90,9 @@ func parseForce(r *http.Request) (f force, err error) {
 	}, nil
 }
 
-// askUnlock shows the present holders of f.name, with a form for each. If a form was not
-// complete, trouble says why; the form for f.owner has the reason that the user has typed.
+// askUnlock shows the present holders of f.name, with a form for each. If the user has sent a
+// form that was not complete, `trouble` says what was missing, and the form for f.owner has
+// the reason that the user has typed.
 func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, f force, trouble string) {
 	status := http.StatusOK
 	if trouble != "" {
@@ -118,7 +119,8 @@ func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, f force, t
 	d.writePage(w, r, status, content{title: "Force unlock", page: "unlock", data: data}, frameData{Page: "unlock"})
 }
 
-// is reports whether f asks for the end of h. A token of 0 was not reported yet.
+// is reports whether h is the hold that f asks to end. A token of 0 is not known yet, and
+// counts as equal to every token.
 func (f force) is(h admin.Hold) bool {
 	return h.Owner == f.owner && h.Holds == f.holds && (h.Token == f.token || h.Token == 0 || f.token == 0)
 }
@@ -150,14 +152,14 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 	d.options.Logger.WarnContext(r.Context(), "force-unlocked", "lock", f.name, "holder", h.Owner, "token", h.Token, "count", h.Holds,
 		"reason", f.reason, "user", d.user(r), "address", address(r))
 	d.table.Report(admin.Entry{Type: admin.EntryForced, At: time.Now(), Name: f.name, Owner: h.Owner, Token: h.Token, Reason: why})
-	_, _ = d.detail(r.Context(), f.name) // so that the next page shows it
-	// Not http.Redirect, which makes it absolute: a proxy may have mapped the base to
-	// another path.
+	_, _ = d.detail(r.Context(), f.name) // so that the next page shows the change
+	// Not http.Redirect, which makes the address absolute: a proxy may have mapped the base
+	// to another path.
 	w.Header().Set("Location", lockLink(f.name))
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// why returns the reason that the holder gets.
+// why returns the reason for the holder: the text of the operator, and who the operator is.
 func (d *Dashboard) why(r *http.Request, f force) string {
 	if user := d.user(r); user != "" {
 		return f.reason + " (" + user + ", on the dashboard)"
@@ -165,7 +167,8 @@ func (d *Dashboard) why(r *http.Request, f force) string {
 	return f.reason + " (on the dashboard)"
 }
 
-// refuse answers an attempt that was not carried out, and logs it.
+// refuse answers a request that was not carried out. If the request was an attempt to force a
+// lock, refuse also logs the attempt.
 func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, status int, message, name string) {
 	if r.Method == http.MethodPost {
 		d.refused(r, name, message)
@@ -173,7 +176,7 @@ func (d *Dashboard) refuse(w http.ResponseWriter, r *http.Request, status int, m
 	d.fail(w, r, status, message)
 }
 
-// refused logs an attempt that was not carried out.
+// refused logs an attempt to force a lock that was not carried out.
 func (d *Dashboard) refused(r *http.Request, name, why string) {
 	d.options.Logger.WarnContext(r.Context(), "force-unlock refused", "lock", name, "reason", why, "user", d.user(r), "address", address(r))
 }

@@ -20,7 +20,7 @@ type views struct {
 	mu      sync.Mutex
 	byQuery map[query]*view
 	streams int
-	number  int64 // of the last frame; begins above those of a process before this one
+	number  int64 // the number of the last frame; it begins with the time, so that a new process has larger numbers
 }
 
 // view is one page that is kept up to date.
@@ -32,11 +32,11 @@ type view struct {
 	// Under views.mu:
 	readers int       // browsers that are notified of changes
 	asked   time.Time // when a browser last asked for it
-	names   []string  // of its rows
+	names   []string  // the names in its rows
 	detail  detail    // what the page of a lock shows
 	pieces  map[string]piece
 	first   int64         // the number of its first frame
-	last    frame         // without HTML
+	last    frame         // the last frame, without HTML
 	changed chan struct{} // closed with the next frame
 }
 
@@ -53,8 +53,8 @@ type detail struct {
 	seen time.Time
 }
 
-// frame is an update of a page. HTML has elements by their identifiers; Order has
-// the rows of the table, if it has one.
+// frame is an update of a page. HTML has the HTML of elements by their identifiers. If the
+// page has a table, Order has the identifiers of all rows, in their order.
 type frame struct {
 	ID    int64             `json:"id"`
 	Now   int64             `json:"now"`  // the server's time, in ms since 1970
@@ -64,8 +64,8 @@ type frame struct {
 	HTML  map[string]string `json:"html,omitempty"`
 }
 
-// open returns the view of q. If streaming is true, it counts a reader. It returns nil if
-// there are too many readers or views.
+// open returns the view of q. If `streaming` is true, it counts a reader; the caller must
+// call leave. It returns nil if there are too many readers or views.
 func (v *views) open(q query, viewer string, streaming bool) *view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -88,9 +88,10 @@ func (v *views) open(q query, viewer string, streaming bool) *view {
 	return w
 }
 
-// makeRoom drops a view so that viewer can have another one, and reports whether it could.
-// It drops a view that no browser watches, else one of the viewer with the most views, if
-// viewer has less than half as many. The caller holds mu.
+// makeRoom drops a view so that the user `viewer` can have another one. It reports whether it
+// dropped one. It prefers a view that no browser watches: the one that was last asked for the
+// longest time ago. If browsers watch all views, it drops a view of the user with the most
+// views, but only if `viewer` has less than half as many. The caller holds v.mu.
 func (v *views) makeRoom(viewer string) bool {
 	counts := map[string]int{}
 	var idle, most *view
@@ -116,7 +117,7 @@ func (v *views) makeRoom(viewer string) bool {
 	return true
 }
 
-// leave subtracts the reader that open counted.
+// leave ends the use of w by one reader, which open counted.
 func (v *views) leave(w *view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -125,8 +126,9 @@ func (v *views) leave(w *view) {
 	w.asked = time.Now()
 }
 
-// wanted returns the names on the pages with several locks, and the views of one lock. It
-// drops the views that no browser watches, and that none has asked for within idleTime.
+// wanted returns the names to poll, which are on pages with several locks, and the views of
+// pages with one lock. It drops a view that no browser watches, if no browser has asked for
+// it within idleTime.
 func (v *views) wanted(now time.Time) (names []string, details []*view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -144,8 +146,8 @@ func (v *views) wanted(now time.Time) (names []string, details []*view) {
 	return names, details
 }
 
-// refreshDetail returns what w shows of its lock. If that is older than age, it first asks the
-// store again, as far as the budget allows.
+// refreshDetail returns the detail that w shows of its lock. If that detail is older than
+// `age`, refreshDetail first asks the store again, as far as the budget allows.
 func (d *Dashboard) refreshDetail(ctx context.Context, w *view, age time.Duration) detail {
 	shown := d.views.detailOf(w)
 	if time.Since(shown.seen) <= age || d.budget.take(time.Now(), pollsPerDetail, pollsPerDetail) == 0 {
@@ -171,7 +173,8 @@ func (v *views) detailOf(w *view) detail {
 	return w.detail
 }
 
-// read returns the pages that browsers watch, and increments the number of the last frame.
+// read returns the views that browsers watch. It also increments v.number, which their next
+// frames get.
 func (v *views) read() []*view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -185,7 +188,7 @@ func (v *views) read() []*view {
 	return list
 }
 
-// publish sends all browsers what has changed on their pages.
+// publish sends each browser the changes of its page.
 func (d *Dashboard) publish() {
 	for _, w := range d.views.read() {
 		c := d.content(w.query, extras{detail: d.views.detailOf(w)})
@@ -197,7 +200,8 @@ func (d *Dashboard) publish() {
 	}
 }
 
-// put makes the next frame of w. Its page has the content c, and the pieces html.
+// put makes the next frame of w. The page has the content c now, and `html` has its elements
+// by their identifiers. The parameter `asOf` is when the store last answered, or zero.
 func (v *views) put(w *view, c content, html map[string]string, asOf time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -222,9 +226,9 @@ func (v *views) put(w *view, c content, html map[string]string, asOf time.Time) 
 	w.changed = make(chan struct{})
 }
 
-// since returns the changes after frame id, and a channel that is closed with the next
-// frame. If w had no frame id, the result is the whole page. It is the zero frame if nothing
-// has changed, or if w has no frame yet.
+// since returns the changes after the frame with the number id, and a channel that is closed
+// when the next frame is there. If w never had a frame with that number, since returns the
+// whole page. If nothing has changed, or if w has no frame yet, it returns the zero frame.
 func (v *views) since(w *view, id int64) (frame, <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -16,7 +16,7 @@ const (
 	scanEvery = time.Second
 	scanRetry = 2 * time.Second
 
-	missingPolls = 16 // names polled each time, of those that an incomplete scan has not found
+	missingPolls = 16 // how many of the names that an incomplete scan has not found are polled after it
 
 	// probeName is polled while no page shows a lock, to know whether the store answers.
 	// It need not exist.
@@ -54,8 +54,8 @@ func (d *Dashboard) Close() {
 	d.running.Wait()
 }
 
-// join counts a viewer until leave is called. It starts the watcher if there is none. It
-// returns false after Close.
+// join counts a viewer until the caller calls the function `leave`. It starts the watcher if
+// none runs. It returns false after Close.
 func (d *Dashboard) join() (leave func(), ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,7 +138,7 @@ func (d *Dashboard) scan(ctx context.Context) {
 	for pause := time.Duration(0); retry.Sleep(ctx, pause); {
 		began, found := time.Now(), 0
 		missed, err := d.table.Scan(ctx, filter, func(string) bool {
-			if found++; found > pageRows { // a page was polled
+			if found++; found > pageRows { // the table has enough names for a page
 				d.table.open()
 			}
 			return true
@@ -157,8 +157,9 @@ func (d *Dashboard) scan(ctx context.Context) {
 	}
 }
 
-// refreshNames polls those of names that are known and were not polled within the last
-// second, as far as the budget allows. It reports whether there were such names.
+// refreshNames polls the given names, as far as the budget allows. It leaves out names that
+// are not known, or were polled within the last second. It reports whether other names were
+// left.
 func (d *Dashboard) refreshNames(ctx context.Context, names []string) bool {
 	old := d.table.due(names, time.Now().Add(-time.Second))
 	if granted := d.budget.take(time.Now(), 0, len(old)); granted > 0 {

@@ -1,5 +1,5 @@
-// Keeps a page up to date: the server sends elements that have changed, and times
-// are counted here. Everything works without it; then the page is loaded anew.
+// Keeps a page up to date. The server sends the elements that have changed, and this script
+// counts the times. Pages work also without the script: the browser then loads them again.
 "use strict";
 (() => {
   const feed = document.body.dataset.feed;
@@ -8,9 +8,9 @@
   const rows = byId("rows");
   let last = 0; // number of the last frame
   let ahead = 0; // by how many ms the server's clock is ahead of ours
-  let heard = Date.now();
+  let heard = Date.now(); // when the server last sent something
   let paused = false;
-  let waiting = null; // what came while paused: everything comes anew afterwards
+  let waiting = null; // the last frame that came during a pause; the whole page is loaded after it
   let source = null;
   let failures = 0;
   let retry = null; // the timer of the next attempt
@@ -31,7 +31,7 @@
     if (element.textContent !== text) element.textContent = text;
   };
 
-  // count shows all times that pass, within root.
+  // count writes the present values of all times that pass, within the element root.
   const count = (root) => {
     const now = Date.now() + ahead;
     for (const e of root.querySelectorAll("[data-since]")) {
@@ -60,8 +60,8 @@
     return t.content.firstElementChild;
   };
 
-  // replace puts one element in the place of another; what has the focus keeps it,
-  // and what was unfolded stays so.
+  // replace puts the element next in the place of the element old. A link or button with the
+  // focus keeps it, and details that were open stay open.
   const replace = (old, next) => {
     const focused = old.contains(document.activeElement) ? document.activeElement : null;
     const place = focused ? [...old.querySelectorAll("a, button, summary, [tabindex]")].indexOf(focused) : -1;
@@ -127,8 +127,8 @@
     note.hidden = false;
   };
 
-  // connect listens to the stream. A browser comes back by itself after a stream
-  // that breaks, with the number of the last frame; not after an error status.
+  // connect opens the stream. If the stream breaks, the browser connects again by itself, and
+  // sends the number of the last frame. After an error status this script connects again.
   const connect = () => {
     clearTimeout(retry);
     if (source) source.close();
@@ -145,11 +145,11 @@
   const reconnect = () => { if (!document.hidden) connect(); };
   const restart = () => {
     last = 0;
-    if (source) connect(); // without one, poll asks for everything next
+    if (source) connect(); // without a stream, the next poll asks for the whole page
   };
 
-  // A browser keeps six connections to a server, for all its tabs together: those
-  // that nobody looks at give theirs back.
+  // turn closes the stream of a hidden tab, and opens the stream of a shown one. All tabs of a
+  // browser together have only six connections to a server.
   const turn = () => {
     if (!source) return;
     source.close();
@@ -160,7 +160,7 @@
     }
   };
 
-  // poll asks again and again, where a stream does not get through.
+  // poll asks for frames again and again. It is used if the browser gets no stream.
   const poll = async () => {
     source = null;
     if (document.hidden) {
