@@ -92,8 +92,9 @@ func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 // Open reports whether users are not authenticated at all.
 func (g *Authenticator) Open() bool { return g.users == nil && g.tokens == nil && g.Header == "" }
 
-// guard calls next for users that may read the pages. For others it closes the connection
-// after the answer, so that a stranger needs a connection for each request.
+// guard returns a handler that calls `next` for users that may read the pages. For other
+// users it closes the connection after the answer, so that a stranger needs a connection for
+// each request.
 func (g *Authenticator) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.accepts(r.Host) {
@@ -132,10 +133,11 @@ func (g *Authenticator) unknown() string {
 		"If there is a token for you, it is the password. A program sends it in the header \"Authorization: Bearer TOKEN\"."
 }
 
-// accepts reports whether a request may name this server by host: with onlyHosts by
-// localhost, a loopback address, or a name in --host. Another site can give its own name the
-// address of this machine, but it cannot have these names. If users are authenticated, every
-// IP address is also accepted, because no other site can have it as its name.
+// accepts reports whether a request may name this server `host`. Without onlyHosts, every
+// name is accepted. With onlyHosts, these are accepted: localhost, a loopback address, and
+// the names in --host. Another site can give its own name the address of this machine, but
+// its name is none of these. If users are authenticated, accepts also accepts every IP
+// address, because no site has an IP address as its name.
 func (g *Authenticator) accepts(host string) bool {
 	host = hostOf(host)
 	if !g.onlyHosts || host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(g.hosts, host) {
@@ -183,7 +185,7 @@ func (g *Authenticator) proxy(ip netip.Addr) bool {
 	return slices.ContainsFunc(g.trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// mostConns is how many connections an address may have.
+// mostConns returns how many connections an address may have.
 func (g *Authenticator) mostConns(peer netip.Addr) int {
 	if g.proxy(peer) {
 		return mostOfProxy
@@ -192,7 +194,7 @@ func (g *Authenticator) mostConns(peer netip.Addr) int {
 }
 
 func (g *Authenticator) bearer(token string) (name string, ok bool) {
-	for user, digest := range g.tokens { // all, so that the time does not show the match
+	for user, digest := range g.tokens { // compares all, so that the time does not show which one is equal
 		if same(digest, token) {
 			name, ok = user, true
 		}
@@ -219,9 +221,9 @@ func (g *Authenticator) role(r *http.Request) dash.Role {
 	return dash.Viewer
 }
 
-// readSecrets reads a file with a user on each line. The function read returns the name and
-// the secret of a line. Empty lines and comments are ignored. Errors do not show the line,
-// because it has a secret.
+// readSecrets reads a file with a user on each line. The function `read` returns the name and
+// the secret of a line. readSecrets ignores empty lines and comments. Its errors do not show
+// the line, because the line has a secret.
 func readSecrets[T any](file string, read func(line string) (name string, secret T, err error)) (map[string]T, error) {
 	text, err := config.ReadFile(file)
 	if err != nil {
@@ -287,8 +289,8 @@ func Loopback(ctx context.Context, address string) (bool, error) {
 	return err == nil && !slices.ContainsFunc(addresses, func(ip netip.Addr) bool { return !ip.Unmap().IsLoopback() }), err
 }
 
-// WarnOfHeader warns if every user of this machine can send the header that names the user,
-// and if --host is missing.
+// WarnOfHeader warns if every user of this machine can send the header that names the user.
+// It also warns if --host is missing.
 func (g *Authenticator) WarnOfHeader(report *output.Reporter) {
 	if g.Header == "" {
 		return

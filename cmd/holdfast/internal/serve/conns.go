@@ -12,7 +12,7 @@ import (
 
 const (
 	mostOfAddress = 128  // the most connections of one address
-	mostOfProxy   = 1024 // of a trusted proxy, which has the connections of many users
+	mostOfProxy   = 1024 // the most connections of a trusted proxy, which has those of many users
 )
 
 // fairListener bounds the connections of each address, so that one address cannot use all
@@ -82,7 +82,8 @@ func (c *fairConn) Read(p []byte) (int, error) { return c.heard(c.Conn.Read(p)) 
 // Write writes as the connection does, and remembers the time.
 func (c *fairConn) Write(p []byte) (int, error) { return c.heard(c.Conn.Write(p)) }
 
-// heard remembers the time, if n bytes were read or written, and returns its parameters.
+// heard remembers the present time if n is not 0, because the connection is then not silent.
+// It returns its parameters.
 func (c *fairConn) heard(n int, err error) (int, error) {
 	if n > 0 {
 		c.last.Store(time.Now().UnixNano())
@@ -96,8 +97,9 @@ func (c *fairConn) Close() error {
 	return c.Conn.Close()
 }
 
-// peerOf returns the address of a client for the bounds. For an IPv6 address it is the
-// network of 64 bits, because one client has all addresses of that network.
+// peerOf returns the address under which the bounds count a client. For an IPv6 client it is
+// the network of 64 bits, because one client has all addresses of that network. The parameter
+// `remote` is "host:port".
 func peerOf(remote string) netip.Addr {
 	peer, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -21,14 +21,15 @@ const (
 	mostProof = 1000
 
 	guessEvery  = time.Second // an address may send one wrong password in this time
-	guessBurst  = 10          // and this many at once
+	guessBurst  = 10          // and this many at once, after a time without wrong passwords
 	mostGuesser = 10000       // the most addresses that are remembered
 	logEvery    = 10 * time.Second
 )
 
 // login returns the user and the status 200 if the secret was right a short while ago, or if
-// check accepts it. A user with a recent proof can log in even if others at the same address
-// have sent too many wrong passwords.
+// the function `check` accepts it. For other secrets it returns the status 401. If too many
+// wrong passwords came from the address, it returns the status 429 without a call of `check`.
+// A user with a recent proof can log in even then.
 func (g *Authenticator) login(r *http.Request, name, secret string, check func() (user string, ok bool)) (user string, status int) {
 	if user, ok := g.proved.of(name, secret); ok {
 		return user, http.StatusOK
@@ -69,7 +70,7 @@ func (g *Authenticator) right(ctx context.Context, name, password string) bool {
 	return ok && known
 }
 
-// decoy returns a hash of that cost that no password has.
+// decoy returns a hash with the given cost. It is the hash of no password.
 func decoy(cost int) []byte { return fmt.Appendf(nil, "$2y$%02d$%s", cost, strings.Repeat("a", 53)) }
 
 // logFailure logs a failed login, but not more often than once in logEvery. It does not log a
@@ -131,8 +132,9 @@ func (p *proofs) add(name, secret, user string) {
 	p.list[key] = proof{user, time.Now().Add(provedFor)}
 }
 
-// failures count the wrong passwords of each address. Each costs the address the time
-// guessEvery: until is when an address has no more of this time to wait.
+// failures counts the wrong passwords of each address. Each wrong password moves the time in
+// `until` by guessEvery into the future. The farther that time is in the future, the fewer
+// passwords may the address send now.
 type failures struct {
 	mu     sync.Mutex
 	until  map[netip.Addr]time.Time
@@ -140,7 +142,8 @@ type failures struct {
 	more   int       // how many failures were not logged since
 }
 
-// take counts a try as wrong, and reports whether peer may try.
+// take reports whether the address `peer` may send a password now. If so, take counts the
+// password as wrong. If the password is right, the caller then calls putBack.
 func (f *failures) take(peer netip.Addr) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -152,7 +155,7 @@ func (f *failures) take(peer netip.Addr) bool {
 	if until.Sub(now) > (guessBurst-1)*guessEvery {
 		return false
 	}
-	if len(f.until) >= mostGuesser { // forget those that need not wait any more, or if that is not enough, all
+	if len(f.until) >= mostGuesser { // forget the addresses that need not wait any more; if that is not enough, forget all
 		maps.DeleteFunc(f.until, func(_ netip.Addr, until time.Time) bool { return until.Before(now) })
 	}
 	if len(f.until) >= mostGuesser {
@@ -162,7 +165,7 @@ func (f *failures) take(peer netip.Addr) bool {
 	return true
 }
 
-// putBack undoes take, because the password was right.
+// putBack undoes a call of take, because the password was right.
 func (f *failures) putBack(peer netip.Addr) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

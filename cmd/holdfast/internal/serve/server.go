@@ -27,7 +27,7 @@ import (
 
 const (
 	stopLimit  = 5 * time.Second  // for running requests after a signal
-	writeLimit = 30 * time.Second // for an answer; a stream has one for each piece
+	writeLimit = 30 * time.Second // for an answer; streams set a limit for each piece themselves
 )
 
 // Options say what to serve, at which addresses, and to which users.
@@ -47,7 +47,7 @@ type Options struct {
 
 	AllowUnlock bool
 	Operators   []string
-	Names       string // only names that begin with this
+	Names       string // show only names that begin with this text; "" for all
 	Counters    bool
 	OnlyViewed  bool // the store is polled only while a page is open
 }
@@ -77,7 +77,7 @@ func Serve(ctx context.Context, g *Authenticator, s Store) error {
 	defer stop()
 	all := &servers{most: g.mostConns, failed: make(chan error, 2), stop: stop}
 	defer all.shutdown()
-	defer dashboard.Close() // before the servers: it ends the requests that never end by themselves
+	defer dashboard.Close() // before the servers end: it ends streams, which never end by themselves
 	address, err := all.start(running, g.Listen, pages, g.TLSCert, g.TLSKey)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 
 // servers are the servers of all addresses.
 type servers struct {
-	most    func(peer netip.Addr) int // connections of an address
+	most    func(peer netip.Addr) int // the most connections of an address
 	failed  chan error                // with room for the error of each server
 	stop    func()                    // called when a server has failed
 	list    []*http.Server
@@ -203,7 +203,7 @@ func (s *servers) shutdown() {
 }
 
 // newServer returns a server for handler. Its timeouts end the connection of a client that
-// does not read its answer, which could otherwise keep it forever.
+// does not read its answer. Without them, such a client could keep the connection forever.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: writeLimit,
@@ -211,9 +211,9 @@ func newServer(handler http.Handler) *http.Server {
 	}
 }
 
-// cannotListen returns an error of Listen with its status. An invalid address is an error of
-// the command line. If the system refuses the address, for example because another program
-// listens on it, that may be over soon.
+// cannotListen returns err, an error of Listen, with an exit status. An invalid address is an
+// error of the command line. If the system refuses the address, for example because another
+// program listens on it, the status is ExitFailure, because a later attempt may succeed.
 func cannotListen(address string, err error) error {
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("listen on %s: %w", address, err)}
