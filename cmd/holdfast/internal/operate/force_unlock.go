@@ -24,10 +24,10 @@ const answerLimit = 10 * time.Second
 // ForceOptions say which hold to end, and why.
 type ForceOptions struct {
 	Name   string
-	Holder string // its owner; "" for any
-	Token  uint64 // 0 for any
+	Holder string // the owner of the hold; "" for any
+	Token  uint64 // the fencing token of the hold; 0 for any
 	Reason string // the holder gets it, with the name of the user and the host
-	Ask    bool   // the user must confirm it on standard input
+	Ask    bool   // the user must type the name of the lock on standard input
 
 	Forced func(name string, h admin.Holder, reason string) // records the forced unlock; may be nil
 }
@@ -57,7 +57,8 @@ func (s Session) ForceUnlock(ctx context.Context, o *ForceOptions) error {
 	return c.print(record.Holds[0])
 }
 
-// end ends the hold of h. The time that a person took to confirm it does not count for the limit.
+// end ends the hold of h, which was read at the time `seen`. The time in which the user
+// confirmed it does not count for answerLimit.
 func (c *unlocker) end(ctx context.Context, h admin.Holder, seen time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -75,7 +76,7 @@ func (c *unlocker) end(ctx context.Context, h admin.Holder, seen time.Time) erro
 	return err
 }
 
-// signature returns the user and the host for the reason.
+// signature returns the text with the user and the host that follows the reason.
 func (c *unlocker) signature() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {

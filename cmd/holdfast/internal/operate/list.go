@@ -19,7 +19,7 @@ import (
 
 // ListOptions say which locks to list, and in which form.
 type ListOptions struct {
-	Pattern  string // of names; "" means all
+	Pattern  string // matches the names to list, see Matches; "" means all
 	Held     bool   // only locks with holders
 	Waiting  bool   // only locks with waiters
 	Counters bool   // also bare numbers
@@ -32,7 +32,7 @@ type ListOptions struct {
 	Watch    time.Duration // the pause after a list, before the next; 0 prints one
 }
 
-// Sorts reports whether ListOptions.Sort can have a value.
+// Sorts reports whether ListOptions.Sort can have the value `by`.
 func Sorts(by string) bool { return orders()[by] != nil }
 
 // orders returns the ways to sort a list.
@@ -41,7 +41,7 @@ func orders() map[string]func(a, b admin.Record) int {
 		"name":    func(admin.Record, admin.Record) int { return 0 },
 		"kind":    func(a, b admin.Record) int { return cmp.Compare(a.Kind, b.Kind) },
 		"holder":  func(a, b admin.Record) int { return cmp.Compare(output.People(a), output.People(b)) },
-		"lease":   func(a, b admin.Record) int { return cmp.Compare(uint64(output.Lease(a)), uint64(output.Lease(b))) }, // negative is forever
+		"lease":   func(a, b admin.Record) int { return cmp.Compare(uint64(output.Lease(a)), uint64(output.Lease(b))) }, // a lease without an end is negative, and comes last
 		"waiters": func(a, b admin.Record) int { return cmp.Compare(output.Waiters(b), output.Waiters(a)) },
 	}
 }
@@ -73,12 +73,13 @@ type lister struct {
 	Session
 	out    io.Writer
 	shown  int
-	kept   []admin.Record // to be sorted
+	kept   []admin.Record // the records that are sorted before they are printed
 	failed error
 }
 
-// List prints the locks. With Watch it prints them again and again until ctx ends. If the
-// store does not answer then, it prints the error in place of the list.
+// List prints the locks. With Watch it prints them again and again until ctx ends. An error
+// of the store does not end such a List: it prints the error below the locks that it could
+// read.
 func (s Session) List(ctx context.Context, o *ListOptions) error {
 	if o.Watch == 0 {
 		return (&lister{ListOptions: o, Session: s, out: s.Env.Stdout}).run(ctx)
@@ -116,7 +117,7 @@ func (l *lister) run(ctx context.Context) error {
 	}) {
 		switch {
 		case err != nil:
-			l.failed = err // of the last pair
+			l.failed = err // only the last pair has an error
 		case !l.wanted(record):
 		case l.Sort != "":
 			l.kept = append(l.kept, record)
@@ -142,8 +143,8 @@ func (l *lister) wanted(r admin.Record) bool {
 	return Matches(l.Pattern, r.Name) && (!l.Held || r.Holders > 0) && (!l.Waiting || output.Waiters(r) > 0)
 }
 
-// incomplete returns the error for a list that may lack locks, with its exit status. It
-// returns nil if the list is complete.
+// incomplete returns nil if the list is complete. If the list may lack locks, it returns the
+// error with its exit status.
 func (l *lister) incomplete(ctx context.Context) error {
 	err := l.failed
 	switch {
@@ -198,8 +199,8 @@ func (l *lister) printSorted() error {
 	return err
 }
 
-// printNothing says that no lock was found: in the list if it is printed again and again,
-// else in a message.
+// printNothing reports that no lock was found. With Watch the text takes the place of the
+// list. Without Watch it is a message.
 func (l *lister) printNothing() error {
 	text := "nothing is locked"
 	if l.Pattern != "" {

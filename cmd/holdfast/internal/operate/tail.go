@@ -14,13 +14,13 @@ import (
 
 // TailOptions say which events to print, and how to find them.
 type TailOptions struct {
-	Pattern string        // of names; "" means all
+	Pattern string        // matches the names to print, see Matches; "" means all
 	Since   time.Duration // begin with the events of the event log that are at most this old
 	Every   time.Duration // how often the known locks are polled
 	Scan    time.Duration // the pause between two scans for new locks
 	Period  time.Duration // the tail ends after this; 0 means no limit
-	Count   int           // it ends after so many lines; 0 means no limit
-	Pace    int           // commands a second for polls, and again for scans; 0 is as fast as the store answers
+	Count   int           // the tail ends after this number of lines; 0 means no limit
+	Pace    int           // commands a second for polls, and as many for scans; 0 is as fast as the store answers
 }
 
 // pollLimit bounds a poll, unless TailOptions.Every is longer.
@@ -36,7 +36,7 @@ type tailer struct {
 	Session
 	observer *observe.Observer
 	began    time.Time
-	held     map[admin.Ended]time.Time // the holds that were printed as held: when they were found
+	held     map[admin.Ended]time.Time // by hold that was printed as "held": when a poll found it
 	lines    int
 	failing  bool // the store does not answer, and that was printed
 }
@@ -45,7 +45,8 @@ func newTailer(o *TailOptions, s Session) *tailer {
 	return &tailer{TailOptions: o, Session: s, observer: observe.New(s.Console, nil), began: time.Now(), held: map[admin.Ended]time.Time{}}
 }
 
-// Tail prints events of locks until ctx or the tail ends.
+// Tail prints events of locks until ctx ends, or until it has run for Period or printed Count
+// lines.
 func (s Session) Tail(ctx context.Context, o *TailOptions) error {
 	if o.Period > 0 {
 		var done context.CancelFunc
@@ -76,8 +77,8 @@ func (t *tailer) run(ctx context.Context) error {
 	return err
 }
 
-// recall prints the events of the last Since from the event log, if Since is set. If the
-// store does not answer, follow reads them later.
+// recall prints the events of the event log that are at most Since old. It prints nothing if
+// Since is not set. If the store does not answer, follow reads these events later.
 func (t *tailer) recall(ctx context.Context) error {
 	if t.Since == 0 {
 		return nil
@@ -104,7 +105,8 @@ func (t *tailer) scanAgain(ctx context.Context, scans chan<- error) {
 	}
 }
 
-// follow prints changes until it ends.
+// follow prints changes. It ends with an error of ctx, of the output, or of the store, or
+// with errEnough.
 func (t *tailer) follow(ctx context.Context, scans <-chan error) error {
 	tick := time.NewTicker(t.Every)
 	defer tick.Stop()
@@ -118,7 +120,7 @@ func (t *tailer) follow(ctx context.Context, scans <-chan error) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if failed := t.readLog(ctx); failed != nil { // first, so that no event is printed from both sources
+		if failed := t.readLog(ctx); failed != nil { // before printChanges, so that no event is printed from both sources
 			t.Report.Detail("the event log is not shown for now: %v", failed)
 		}
 		if err == nil {
@@ -155,8 +157,8 @@ func (t *tailer) readLog(ctx context.Context) (err error) {
 // pollCost is about how many commands the store runs to poll one name.
 const pollCost = 4
 
-// turn returns the names to poll now, the name with the oldest poll first: as many as the pace
-// allows.
+// turn returns the names to poll now, the name with the oldest poll first. It returns as many
+// names as the pace allows.
 func (t *tailer) turn() []string {
 	names := t.observer.PolledBefore(time.Now())
 	if t.Pace > 0 {
@@ -166,9 +168,9 @@ func (t *tailer) turn() []string {
 	return names
 }
 
-// note prints that the store does not answer, when a call fails for the first time, and that
-// the store answers again. If the error is one that repeated calls do not fix, it returns it.
-// It ignores errors after the end of ctx.
+// note gets the error of each call to the store, or nil. It prints a line when calls begin to
+// fail, and a line when they succeed again. If repeated calls do not fix the error, note
+// returns it. After the end of ctx it ignores errors.
 func (t *tailer) note(ctx context.Context, failed error) error {
 	switch {
 	case failed == nil && t.failing:
@@ -184,7 +186,7 @@ func (t *tailer) note(ctx context.Context, failed error) error {
 	return t.print(change{Event: "unreachable", Error: failed.Error(), details: failed.Error()})
 }
 
-// printChanges prints the changes that are due at a time.
+// printChanges prints the changes that Take returns for the time `due`.
 func (t *tailer) printChanges(due time.Time) error {
 	for _, c := range t.observer.Take(due) {
 		if !t.shows(c) {
@@ -200,7 +202,7 @@ func (t *tailer) printChanges(due time.Time) error {
 // shows reports whether c is printed. A change that counts missing entries is printed for
 // every pattern.
 func (t *tailer) shows(c observe.Change) bool {
-	const clockError = 500 * time.Millisecond // of the time of an entry
+	const clockError = 500 * time.Millisecond // how much the time of an entry may be wrong
 	if c.Type == observe.Held {
 		t.held[c.Hold()] = c.At
 	}

@@ -26,7 +26,7 @@ type change struct {
 	Count    int       `json:"count,omitempty"`
 	Waiting  *int      `json:"waiting,omitempty"`
 	WaitMS   int64     `json:"waited_ms,omitempty"`    // acquired, gave-up: if it was reported
-	HeldMS   int64     `json:"held_ms,omitempty"`      // released, expired, forced, lost: how long it was held or seen
+	HeldMS   int64     `json:"held_ms,omitempty"`      // released, expired, forced, lost: how long the hold lasted, or how long polls have seen it
 	Reason   string    `json:"reason,omitempty"`       // forced: why, and who did it; lost, released: why
 	LeaseMS  int64     `json:"remaining_ms,omitempty"` // renewed-late: the rest of the lease
 	Error    string    `json:"error,omitempty"`
@@ -78,7 +78,7 @@ func (c change) String() string {
 	return text
 }
 
-// timeText formats at. It has the date only if that is not the date of now.
+// timeText formats the time `at`. The text has a date only if it is not the date of `now`.
 func timeText(at, now time.Time) string {
 	const today = "15:04:05.0"
 	at, now = at.Local(), now.Local()
