@@ -9,7 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Environment has the parts of the process that commands use. They use no others.
+// Environment has the parts of the process that commands use. Commands use no other parts of
+// the process.
 type Environment struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -59,8 +60,9 @@ func WidthOf(w io.Writer) int {
 	return UsualWidth
 }
 
-// Typed returns what read reads from a terminal, or the error of ctx if ctx ends before. A
-// read of a terminal cannot be ended: it goes on until a line is typed, or the program ends.
+// Typed calls the function `read`, which reads a line from a terminal, and returns its
+// results. If ctx ends first, Typed returns the error of ctx. Nothing can end the call of
+// `read` then: it goes on until a line is typed, or the program ends.
 func Typed(ctx context.Context, read func() (string, error)) (string, error) {
 	var text string
 	var err error

@@ -11,15 +11,16 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Exit statuses of the program. A command that runs under a lock has its own. They follow
-// sysexits(3), timeout(1) and the shells, so that wrappers already know them.
+// Exit statuses of the program. They follow sysexits(3), timeout(1) and the shells, so that
+// wrappers already know them. If a command runs under a lock, the program can also end with
+// the status of that command.
 const (
 	ExitOK          = 0   // the command did what it was asked to
 	ExitFailure     = 1   // the command failed, or its answer is no
 	ExitUsage       = 64  // the command line makes no sense
 	ExitUnreachable = 69  // the store cannot be reached
 	ExitBusy        = 75  // another client holds the lock: try again later
-	ExitRefused     = 77  // the store refused: a password or a permission
+	ExitRefused     = 77  // the store refused the password, or the user lacks a permission
 	ExitLost        = 79  // the lock was lost while the command ran
 	ExitOwnFailure  = 125 // this program failed, or the store lacks a feature
 )
@@ -57,8 +58,8 @@ func UsageError(format string, args ...any) error {
 	return &ExitError{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
 }
 
-// StoreError returns err with the status for an error of the store. An err that has a status
-// keeps it.
+// StoreError returns err with the exit status for an error of the store. If err has a status
+// already, StoreError returns err as it is.
 func StoreError(err error) error {
 	if _, own := errors.AsType[*ExitError](err); own {
 		return err
@@ -66,9 +67,9 @@ func StoreError(err error) error {
 	return &ExitError{Code: StatusOf(err), Err: err}
 }
 
-// StatusOf returns the status for an error of the store. One error may have several causes,
-// such as a refusal while a call waited. First come the causes that a repeated call does not
-// fix, then a lock that another client holds, then all others.
+// StatusOf returns the exit status for an error of the store. One error may have several
+// causes, such as a refusal while a call waited. A cause that a repeated call does not fix
+// decides first. Next decides a lock that another client holds, and then all other causes.
 func StatusOf(err error) int {
 	switch {
 	case errors.Is(err, holdfast.ErrMismatch):

@@ -9,8 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// ReportText returns a report for people: the findings, the worst first, and how many there
-// are of each severity. If everything is false, it omits checks without a problem.
+// ReportText returns a report for people. It has the findings, the worst first, and the
+// number of findings of each severity. If `everything` is false, it omits checks that found
+// no problem.
 func ReportText(r *doctor.Report, everything bool) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, judged for a lease of %s\n\n", describeServers(r), r.TTL)
@@ -41,7 +42,8 @@ func printFinding(text *strings.Builder, r *doctor.Report, f doctor.Finding) {
 	text.WriteByte('\n')
 }
 
-// whereFound returns the servers of a finding, or "" if these are all servers.
+// whereFound returns the servers of a finding, in parentheses. It returns "" if the finding
+// is about all servers.
 func whereFound(r *doctor.Report, f doctor.Finding) string {
 	const shown = 3
 	data := 0

@@ -17,11 +17,11 @@ func JSONTo(w io.Writer) *json.Encoder {
 
 // PrintableJSON escapes the unprintable characters of JSON that is written to it. Names come
 // from other programs, and control characters change what a terminal shows, or the direction
-// of its text. encoding/json escapes only those of ASCII, without DEL. A write must have
-// whole characters.
+// of its text. encoding/json escapes only the control characters of ASCII, and not DEL. Each
+// call of Write must have whole characters.
 type PrintableJSON struct{ w io.Writer }
 
-// Write writes text, escaped.
+// Write writes the text with its unprintable characters escaped.
 func (p PrintableJSON) Write(text []byte) (int, error) {
 	var out []byte
 	for _, r := range string(text) {

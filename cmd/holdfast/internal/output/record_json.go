@@ -11,9 +11,9 @@ import (
 // field is added.
 const JSONVersion = 1
 
-// Record is the JSON of an admin.Record. Times are in milliseconds; a lease that does not end
-// is -1. The lease of a name is that of the hold that ends first. If the name has no holds,
-// it is how long the store keeps the name.
+// Record is the JSON of an admin.Record. Times are in milliseconds. A lease without an end,
+// or with an unknown end, is -1. LeaseMS is the lease of the hold that ends first. If the
+// name has no holds, LeaseMS is how long the store keeps the name.
 type Record struct {
 	Version   int          `json:"version"`
 	Name      string       `json:"name"`
@@ -21,8 +21,8 @@ type Record struct {
 	Kind      string       `json:"kind"`                  // "" for a name that is free
 	Holders   int          `json:"holders"`
 	Holds     []Hold       `json:"holds"`
-	Waiting   int          `json:"waiting"` // how many wait, as far as the store shows
-	Waiters   []waiterJSON `json:"waiters"` // those in the queue; inspect and status add others
+	Waiting   int          `json:"waiting"` // the number of waiters, as far as the store shows them
+	Waiters   []waiterJSON `json:"waiters"` // the waiters in the queue; in inspect and status also waiters without a place
 	Permits   *int         `json:"permits,omitempty"`
 	Free      *int         `json:"free,omitempty"`
 	Count     *int64       `json:"count,omitempty"`
@@ -32,25 +32,25 @@ type Record struct {
 // Hold is the JSON of an admin.Hold.
 type Hold struct {
 	Owner   string     `json:"owner"`
-	Holder  string     `json:"holder"` // its name, for people
+	Holder  string     `json:"holder"` // the name of the holder, for people
 	Note    string     `json:"note,omitempty"`
 	Mode    string     `json:"mode"`
 	Count   int        `json:"count"`
 	Token   uint64     `json:"token,omitempty"`
 	LeaseMS int64      `json:"remaining_ms"`
 	HeldMS  int64      `json:"held_ms,omitempty"`
-	Kept    bool       `json:"kept,omitempty"` // nobody holds: the name is taken for remaining_ms
+	Kept    bool       `json:"kept,omitempty"` // nobody holds the lock: its name stays taken for remaining_ms
 	Client  clientJSON `json:"client"`
 }
 
-// waiterJSON is a waiter: with a place in the queue, which is 1 for the next one, or
-// without one.
+// waiterJSON is a waiter. A waiter in the queue has a place, which is 1 for the next one.
+// Other waiters have none.
 type waiterJSON struct {
-	Waiter   string     `json:"waiter"` // its name, for people
+	Waiter   string     `json:"waiter"` // the name of the waiter, for people
 	Place    int        `json:"place,omitempty"`
 	Owner    string     `json:"owner,omitempty"` // of a waiter in the queue
 	Mode     string     `json:"mode"`
-	LeaseMS  *int64     `json:"remaining_ms,omitempty"` // until it loses its place without a renewal
+	LeaseMS  *int64     `json:"remaining_ms,omitempty"` // the waiter loses its place after this time, unless it renews the place
 	WaitedMS int64      `json:"waited_ms,omitempty"`
 	Count    int        `json:"count,omitempty"` // how many goroutines of the client wait
 	Client   clientJSON `json:"client"`
@@ -67,7 +67,8 @@ type clientJSON struct {
 	Started time.Time `json:"started,omitzero"`
 }
 
-// RecordOf returns the JSON of r, with waiters that have no place in its queue.
+// RecordOf returns the JSON of r. The parameter `waits` has the waiters without a place in
+// the queue of r.
 func RecordOf(r admin.Record, waits ...admin.ClientWait) Record {
 	j := Record{
 		Version: JSONVersion, Name: r.Name, Kind: string(r.Kind), Holders: r.Holders,
@@ -103,7 +104,7 @@ func RecordOf(r admin.Record, waits ...admin.ClientWait) Record {
 }
 
 // Lease returns the time until the first hold of r ends. It is negative if no hold ends, or
-// if that is unknown. If r has no holds, Lease returns how long the store keeps the name.
+// if no end is known. If r has no holds, Lease returns how long the store keeps the name.
 func Lease(r admin.Record) time.Duration {
 	if len(r.Holds) == 0 {
 		return r.Remaining

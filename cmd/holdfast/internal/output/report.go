@@ -47,15 +47,15 @@ func (r *Reporter) Warn(format string, args ...any) {
 	r.Line(slog.LevelWarn, fmt.Sprintf(format, args...))
 }
 
-// Once reports a message the first time, and ignores it after that.
+// Once reports a message. It ignores further calls with the same message.
 func (r *Reporter) Once(level slog.Level, message string) {
 	if _, said := r.said.LoadOrStore(message, true); !said {
 		r.Line(level, message)
 	}
 }
 
-// Exposed reports a warning about a file that other users can read or write, unless trouble
-// is "".
+// Exposed reports a warning about a file that other users can read or write. If `trouble` is
+// "", it reports nothing.
 func (r *Reporter) Exposed(trouble string) {
 	if trouble != "" {
 		r.Once(slog.LevelWarn, trouble)
@@ -89,7 +89,8 @@ func (r *Reporter) Write(lines []byte) (int, error) {
 	return r.w.Write(lines)
 }
 
-// Draw shows text on the terminal's last line, in place of the text that it showed before.
+// Draw shows a text on the terminal's last line. It replaces the text that the last Draw has
+// shown.
 func (r *Reporter) Draw(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,8 +101,8 @@ func (r *Reporter) Draw(text string) {
 // Erase erases the line that Draw has written.
 func (r *Reporter) Erase() { _, _ = r.Write(nil) }
 
-// LibraryLogger returns the logger of the library. It is nil, which means no log, unless the
-// user asked for a log. Errors that end a command are reported without it.
+// LibraryLogger returns the logger of the library. If the user did not ask for a log, the
+// logger is nil, which means no log. Errors that end a command are reported in any case.
 func (r *Reporter) LibraryLogger(env Environment) (*slog.Logger, error) {
 	level := slog.LevelInfo
 	text, set := env.Lookup("HOLDFAST_LOG_LEVEL")

@@ -22,8 +22,8 @@ func IsHeld(r admin.Record) bool {
 	}
 }
 
-// StateText returns a text with the holder. For a semaphore with free permits, their number
-// comes first.
+// StateText returns a text about the state of a name, with its holders. For a semaphore with
+// free permits, the text begins with their number.
 func StateText(r admin.Record) string {
 	held := "held by " + People(r)
 	if lasted := heldText(r.Holds); r.Holders == 1 && lasted != "-" {

@@ -14,8 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Table returns records as lines for a terminal with the given width, or with any width if it
-// is 0. With details each holder has a line with its token and its id.
+// Table returns the records as lines for a terminal with the given width. If width is 0,
+// lines may have any width. If details is true, each holder has a line with its token and its
+// owner.
 func Table(records []admin.Record, details bool, width int) string {
 	header := []string{"NAME", "KIND", "HOLDER", "COUNT", "HELD", "LEASE", "WAITERS"}
 	if details {
@@ -45,9 +46,9 @@ const (
 	least                    = 12 // the least characters of a name or a holder on a narrow terminal
 )
 
-// columns aligns rows for a terminal with the given width, or with any width if it is 0. A
-// name that is too long stands on a separate line, so that the other rows need no room for
-// it. A holder that is too long is cut.
+// columns aligns rows for a terminal with the given width. If width is 0, lines may have any
+// width. A name that is too long stands on a separate line, so that the other rows need no
+// room for it. A holder that is too long is cut.
 func columns(rows [][]string, width int) string {
 	widths := make([]int, len(rows[0]))
 	for i := range widths {
@@ -91,7 +92,7 @@ func widest(rows [][]string, column, most int) (width int) {
 	return width
 }
 
-// heldText returns how long the first of holds has lasted, or "-" if that is not known.
+// heldText returns how long the first hold has lasted, or "-" if that is not known.
 func heldText(holds []admin.Hold) string {
 	if len(holds) == 0 || holds[0].HeldFor < time.Second {
 		return "-"
@@ -138,8 +139,10 @@ func LeaseText(d time.Duration) string {
 	return Coarse(d).String()
 }
 
-// waitersOf returns the number of waiters. Only waiters in a queue are counted exactly.
-// Otherwise it is the number of clients that listen, after a "~", or "?" if that is unknown.
+// waitersOf returns the number of waiters as text. If there are waiters in a queue, their
+// number is exact. If there are none, the number is that of the clients that listen for a
+// release, with a "~" before it. If no client listens, the text is "0". If the store does not
+// know that, it is "?".
 func waitersOf(r admin.Record) string {
 	switch {
 	case r.Waiting > 0:

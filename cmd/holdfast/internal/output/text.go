@@ -43,7 +43,8 @@ func Wrap(text string, width int) string {
 	return out.String()
 }
 
-// Plural returns n and the noun one, with an s unless n is 1.
+// Plural returns the number n and a noun, as in "2 locks". The parameter `one` is the noun
+// for one thing. It gets an "s" unless n is 1.
 func Plural[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
@@ -54,7 +55,7 @@ func Plural[N int | int64](n N, one string) string {
 // OneLine returns the text of an error on one line.
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// Cut shortens text to at most `most` characters.
+// Cut shortens a text to at most `most` characters.
 func Cut(text string, most int) string {
 	if utf8.RuneCountInString(text) <= most {
 		return text
@@ -89,8 +90,8 @@ func People(r admin.Record) string {
 	return who
 }
 
-// holderOf returns the name of the holder. If nobody holds the name, it returns until when it
-// stays taken.
+// holderOf returns a text that names the holder. If nobody holds the lock, but its name stays
+// taken, the text says until when.
 func holderOf(h admin.Hold) string {
 	who := Person(h.Owner, h.Note, h.Client)
 	if h.Kept() {
