@@ -2,10 +2,10 @@
 // shop without a lock sells more items than it has. With a lock it does not. Then a process
 // that has lost its lock tries to write nevertheless.
 //
-// The buyers and holders are processes of their own, started from the same
-// program, because that is what a distributed lock is about. Run runs the demo
-// and judges it; Serve serves the dashboard with a page of scenes, for people who
-// want to try it themselves; Work is the part of such a process.
+// A distributed lock is for several processes. The buyers and holders of the demo are
+// therefore separate processes of the same program. Run runs the demo and checks its results.
+// Serve serves the dashboard with a page of scenes, for people who want to try it themselves.
+// Work runs in each of the processes.
 package demo
 
 import (
@@ -21,13 +21,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// Run runs the demo, with valid options, and returns nil if everything that it claims
-// happened. It returns an error if something did not, or if the demo could not run or ctx
-// ended. It leaves no process and no key behind.
+// Run runs the demo, with valid options. It returns nil if everything that the demo claims
+// happened. It returns an error if something did not happen, if the demo could not run, or if
+// ctx ended. It leaves no process and no key behind.
 func Run(ctx context.Context, o Options) (err error) {
 	k, lease := keys{"holdfast-demo:" + strings.ToLower(rand.Text()[:6]) + ":", lockName}, defaultLease
 	if o.Locks.URL != "" {
-		k, lease = keys{"", sharedName}, leaseElsewhere // the shop is alone in a stand-in
+		k, lease = keys{"", sharedName}, leaseElsewhere // the shop is in a stand-in that has no other keys
 	}
 	o.lease = cmp.Or(o.lease, lease)
 	whole := o.Timeout + o.Look
@@ -51,7 +51,7 @@ type demo struct {
 	server    *server
 	shop      *shop
 	log       bool       // set by the pages: the locks have an event log
-	used      sync.Map   // the keys that the processes use
+	used      sync.Map   // the keys that the processes have reported
 	processes []*process // of the round
 	dirty     bool       // the last line of the terminal is a status line, which must be erased
 }
@@ -65,7 +65,7 @@ func (d *demo) run(ctx context.Context) error {
 		if err != nil {
 			d.wipe()
 			if retry.Over(ctx) {
-				err = context.Cause(ctx) // the end of ctx is the cause of every error
+				err = context.Cause(ctx) // after the end of ctx, other errors only follow from it
 			}
 			return fmt.Errorf("round %d: %w", n+1, err)
 		}
@@ -125,7 +125,8 @@ func (r *result) miss(format string, args ...any) {
 	r.missed = append(r.missed, fmt.Sprintf(format, args...))
 }
 
-// table renders the results, one line each. paint decorates the verdicts.
+// table renders the results, one line each. The function `paint` adds the colors to a
+// verdict.
 func table(rows []result, paint func(style, string) string) string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "%-17s  %6s  %5s  %5s  %8s  %7s  %s\n", "round", "buyers", "items", "sold", "oversold", "time", "verdict")

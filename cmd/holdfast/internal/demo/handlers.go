@@ -70,15 +70,17 @@ func (s *site) scenes() http.HandlerFunc {
 	}
 }
 
-// Result returns the last result of an action that the page has started, "" if there is none.
+// Result returns the last result of an action that the page has started, or "" if there is no
+// result.
 func (s *site) Result(action string) string {
 	value, _ := s.results.Load(action)
 	text, _ := value.(string)
 	return text
 }
 
-// guarded refuses requests with the name of another machine, if the pages are on loopback:
-// another site can give its name the address of this machine.
+// guarded returns a handler that refuses requests for another host name than those of this
+// machine, if the pages are on loopback. Another site can give its own name the address of
+// this machine.
 func (s *site) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		webpage.Protect(w.Header())
@@ -107,7 +109,7 @@ func acts(next http.HandlerFunc) http.HandlerFunc {
 	protection := http.NewCrossOriginProtection()
 	return func(w http.ResponseWriter, r *http.Request) {
 		asked := *r
-		asked.Method = http.MethodPost // a GET that acts is a write like any other
+		asked.Method = http.MethodPost // a GET that changes something is checked like a POST
 		switch {
 		case r.Method != http.MethodGet && r.Method != http.MethodPost:
 			w.Header().Set("Allow", "GET, POST")
@@ -154,9 +156,10 @@ func (s *site) oversell(w http.ResponseWriter, r *http.Request) {
 	s.perform(w, r, "sale"+locked, true, func(ctx context.Context) reply { return s.sell(ctx, locked == "1", buyers, items) })
 }
 
-// perform runs an action while the client waits. Of an action that is alone, one runs at a
-// time. For a form of the page, the action runs in the background, because the page shows the
-// result: it must not end when the browser opens the page of the lock.
+// perform runs an action while the client waits. If `alone` is true, it refuses a second run
+// of the action until the first has ended. If a form of the page asks for the action, the
+// action runs in the background, and the page shows its result. It then goes on when the
+// browser opens another page.
 func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, alone bool, run func(context.Context) reply) {
 	whole := run
 	if alone {
@@ -178,8 +181,9 @@ func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, al
 	http.Redirect(w, r, "demo", http.StatusSeeOther)
 }
 
-// fault does one of the known actions to one of several instances or servers, and shows the
-// page.
+// fault returns a handler that calls `do` for one instance or server, and shows the page. The
+// parameter `several` is the number of instances or servers, and `known` has the actions that
+// a request may ask for.
 func fault(several int, known []string, do func(n int, what string) error) http.HandlerFunc {
 	return acts(func(w http.ResponseWriter, r *http.Request) {
 		n, err := parameter(r, "n", 0, 1, several, strconv.Atoi)
@@ -198,7 +202,7 @@ func fault(several int, known []string, do func(n int, what string) error) http.
 	})
 }
 
-// reply is an answer: a status of HTTP, and a value that is sent as JSON or as text.
+// reply is an answer: an HTTP status, and a value that is sent as JSON or as text.
 type reply struct {
 	code int
 	fmt.Stringer
@@ -233,8 +237,9 @@ func answer(w http.ResponseWriter, r *http.Request, a reply) {
 	fmt.Fprintln(w, a)
 }
 
-// parameter reads a parameter, or returns otherwise if the request has none. It returns an
-// error if the value is not from least to most.
+// parameter returns the value of a parameter of the request, or `otherwise` if the request
+// does not have it. It returns an error if the value is not in the range from `least` to
+// `most`.
 func parameter[T cmp.Ordered](r *http.Request, name string, otherwise, least, most T, parse func(string) (T, error)) (value T, err error) {
 	text := strings.TrimSpace(r.FormValue(name))
 	if value = otherwise; text != "" {

@@ -18,8 +18,8 @@ const pageLock = "lock"
 // mostProcesses bounds the requests of each instance that wait for the lock or hold it.
 const mostProcesses = 8
 
-// instance is one of the two programs that take the lock. It has a process for each request
-// that waits for or holds the lock.
+// instance is one of the two programs that take the lock. For each request that waits for the
+// lock or holds it, the instance has a process.
 type instance struct {
 	site   *site
 	number int
@@ -28,7 +28,8 @@ type instance struct {
 	processes []*process
 }
 
-// lock starts a process that takes the lock, and returns its result when it has ended.
+// lock starts a process that takes the lock. When the process has ended, lock returns its
+// result.
 func (i *instance) lock(ctx context.Context, work time.Duration) reply {
 	r := &claimResult{Instance: fmt.Sprintf("instance %d", i.number), Outcome: outcomeKilled, Error: "the process is gone; its lock ends with the lease"}
 	began := time.Now()
@@ -77,7 +78,8 @@ func (i *instance) start(ctx context.Context, work time.Duration, r *claimResult
 	return p, err
 }
 
-// do pauses, resumes or kills all processes, or cuts or restores their network.
+// do changes all processes of the instance: it pauses, resumes or kills them, or cuts or
+// restores their network.
 func (i *instance) do(what string) (err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -93,7 +95,7 @@ func (i *instance) do(what string) (err error) {
 			err = p.cmd.Process.Kill()
 		case wordCut, wordMend:
 			p.Cut.Store(what == wordCut)
-			p.send(what) // the pipe keeps it if the process is paused
+			p.send(what) // if the process is paused, the pipe keeps the word
 		}
 		if errors.Is(err, os.ErrProcessDone) {
 			err = nil
@@ -113,8 +115,8 @@ func (i *instance) Now() []*process {
 const (
 	outcomeDone   = "done"   // the lock was held for the whole work
 	outcomeLost   = "lost"   // the lock was lost meanwhile
-	outcomeKilled = "killed" // the process is gone; what it did is unknown; also the outcome until it reports another
-	outcomeFailed = "failed"
+	outcomeKilled = "killed" // the process ended without a result, so what it did is unknown; also the value until there is a result
+	outcomeFailed = "failed" // an error ended the request
 )
 
 // claimResult is the result of a request for the lock. Times are in ms.
@@ -138,7 +140,7 @@ func (r *claimResult) hear(_ context.Context, m message) {
 	case wrote, refused:
 		r.Write = m.Kind
 	case lost:
-		r.Write = "" // that of the write that follows
+		r.Write = "" // the write that follows sets it
 	case unlocked:
 		r.Outcome, r.Held, r.Error = outcomeDone, inMS(m.Took), m.Text
 		if m.Text != "" {

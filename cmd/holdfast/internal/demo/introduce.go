@@ -37,7 +37,7 @@ func (d *demo) commands() []string {
 	case open.Redis:
 		cli := "  " + redisCLI(d.server.access)
 		lines := []string{cli + " HGETALL " + name, cli + " PTTL " + name, cli + " SUBSCRIBE 'redisson_lock__channel:{" + name + "}'"}
-		if d.server.StandIn == nil { // which does not know it
+		if d.server.StandIn == nil { // a stand-in does not know MONITOR
 			lines = append(lines, cli+" MONITOR      (not on a busy server)")
 		}
 		return lines

@@ -1,12 +1,12 @@
--- Records one sale, unless a holder with a larger fencing token was here before.
+-- Records one sale, unless a holder with a larger fencing token has written before.
 --
--- KEYS[1]  the ledger, a hash: token (the largest one seen), rows, last (who wrote)
+-- KEYS[1]  the ledger, a hash: token (the largest one seen), rows, last (the last writer)
 -- ARGV[1]  the writer's fencing token, decimal
--- ARGV[2]  who writes
+-- ARGV[2]  the name of the writer
 -- ARGV[3]  how many seconds to keep the ledger
 --
--- Reply: {'1', token} the row was written; {'0', token seen} it was refused
-local function smaller(a, b) -- of decimals that a Lua number may not hold exactly
+-- Reply: {'1', token} the row was written; {'0', the largest token seen} it was refused
+local function smaller(a, b) -- compares decimals that a Lua number may not hold exactly
   return #a < #b or (#a == #b and a < b)
 end
 

@@ -10,9 +10,9 @@ import (
 // password is not in the process list. Then it gets one word per line. It answers with one
 // message per line. It ends when its input ends, so no process outlives the demo.
 const (
-	wordGo   = "go"   // begins the job; to a holder that works it means that the work is done
+	wordGo   = "go"   // begins the job; a holder that works ends its work
 	wordCut  = "cut"  // cuts the network
-	wordMend = "mend" // ends "cut"
+	wordMend = "mend" // restores the network
 )
 
 // job is what a process has to do: it simulates buyers, or takes the lock once and works.
@@ -25,7 +25,7 @@ type job struct {
 	Name   string        // for people: "alice"
 
 	Buyers int  // how many buyers to simulate
-	Locked bool // they take the lock first
+	Locked bool // each buyer first takes the lock
 
 	Work time.Duration // for how long a holder works at most; 0 for buyers
 	Late bool          // the holder writes to the ledger only after it has lost the lock
@@ -36,7 +36,7 @@ type message struct {
 	Kind  kind
 	Stock int64         `json:",omitempty"` // sold, soldOut: the stock that the buyer read
 	Token uint64        `json:",omitempty"` // held, wrote: the fencing token; refused: the largest that the ledger has seen
-	Took  time.Duration `json:",omitempty"` // held: since the request; unlocked: since then
+	Took  time.Duration `json:",omitempty"` // held: the time since the request; unlocked: the time since the grant
 	Text  string        `json:",omitempty"` // lost, unlocked, failed, died: the error; touched: the key
 }
 
@@ -49,8 +49,8 @@ const (
 	held     kind = "held"     // a holder has the lock
 	lost     kind = "lost"     // a holder has noticed that it lost the lock
 	wrote    kind = "accepted" // the ledger accepted a holder's write
-	refused  kind = "refused"  // the ledger refused it
-	unlocked kind = "unlocked" // a holder called Unlock; with an error, which is then ErrLost
+	refused  kind = "refused"  // the ledger refused a holder's write
+	unlocked kind = "unlocked" // a holder called Unlock; if Text is set, Unlock returned ErrLost
 	touched  kind = "touched"  // the process is going to use a key
 	done     kind = "done"     // the last message, after success
 	failed   kind = "failed"   // the last message, after an error that the demo does not show on purpose

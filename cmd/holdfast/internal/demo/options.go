@@ -16,22 +16,22 @@ import (
 
 // Options say how to run the demo. Out, Worker and the numbers must be set.
 type Options struct {
-	Access access.Access // the Redis to use, one server; without a URL a stand-in is started inside this process
-	Locks  access.Access // where the locks are kept instead, if it has a URL: a store that is no Redis; the shop is in a stand-in then
+	Access access.Access // the Redis to use, one server; without a URL the demo starts a stand-in inside this process
+	Locks  access.Access // if it has a URL, the store of the locks, which is not Redis; the shop is then in a stand-in
 
-	Buyers    int // how many want to buy, more than Items
-	Items     int // how many there are
+	Buyers    int // how many buyers there are; more than Items
+	Items     int // how many items the shop has
 	Processes int // how many processes the buyers are spread over
 
-	Timeout time.Duration // bounds the whole run, Look excepted
+	Timeout time.Duration // bounds the whole run, without the time of Look
 	Look    time.Duration // for how long a held lock is shown
 
 	Out      io.Writer
 	Terminal bool // Out is a terminal that can rewrite its line
 	Color    bool
 
-	// Worker is the command line of a process that calls Work with its standard
-	// input and output, and Env its environment as in os/exec.
+	// Worker is the command line of a process that calls Work with its standard input and
+	// output. Env is the environment of that process, as in os/exec.
 	Worker []string
 	Env    []string
 
@@ -68,8 +68,8 @@ func (o *Options) Check() error {
 	return nil
 }
 
-// CheckURL returns an error if raw is not the URL of a single Redis server. The demo has keys
-// of its own, which would be in several slots of a cluster.
+// CheckURL returns an error if `raw` is not the URL of a single Redis server. In a cluster
+// the keys of the demo would be in several slots.
 func CheckURL(raw string) error {
 	u, hosts, err := redisurl.Parse(raw)
 	if err == nil && (strings.ContainsAny(u.Scheme, "+-") || strings.Contains(hosts, ",") || u.Query().Has("addr")) {
@@ -90,7 +90,7 @@ func Try(ctx context.Context, t *open.Target) error {
 	locker := holdfast.New(s.Backend, nil)
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	defer func() { _ = locker.Drain(ctx) }() // the lease ends what is left
+	defer func() { _ = locker.Drain(ctx) }() // a lock that is still held ends with its lease
 	lock, err := locker.TryLock(ctx, sharedName)
 	switch {
 	case errors.Is(err, holdfast.ErrBusy):

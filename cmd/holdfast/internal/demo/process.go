@@ -22,14 +22,15 @@ type process struct {
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
 	stdin  io.WriteCloser
-	heard  chan message  // for expect; only start of a demo sets it
+	heard  chan message  // the messages for expect; nil for a process of an instance
 	gone   chan struct{} // closed when the process has ended and all of its messages were heard
 
 	Paused, Cut atomic.Bool // the faults that an instance has now, for the page
 }
 
-// start starts a process of the rounds, as startProcess does. All its messages, except those
-// for the demo itself, go to the channel heard.
+// start starts a process of the rounds, as startProcess does. It sends all messages of the
+// process to the channel `heard`, except the keys that the process reports, which the demo
+// records.
 func (d *demo) start(ctx context.Context, j job, heard chan message) (*process, error) {
 	j.Access, j.Locks, j.Keys, j.Log = d.server.access, d.Locks, d.shop.keys, d.log
 	p, err := startProcess(ctx, d.Worker, d.Env, j, func(ctx context.Context, m message) {
@@ -64,10 +65,10 @@ func (d *demo) endProcesses() {
 	d.processes = nil
 }
 
-// startProcess starts a process and sends it its job. It calls hear for each message, one
-// after the other, with a context that ends when the process shall end. The process ends with
-// ctx or after its last message, and is killed if that takes longer than goodbye. The caller
-// must wait for gone.
+// startProcess starts a process and sends it its job. It calls the function `hear` for each
+// message, one after the other. When ctx ends, the process is asked to end, and is killed if
+// that takes longer than goodbye. The context of `hear` ends at the same time as ctx. The
+// process also ends after its last message. The caller must wait for `gone`.
 func startProcess(ctx context.Context, command, env []string, j job, hear func(context.Context, message)) (*process, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &process{name: j.Name, cancel: cancel, gone: make(chan struct{})}
@@ -93,7 +94,7 @@ func startProcess(ctx context.Context, command, env []string, j job, hear func(c
 			hear(ctx, message{Kind: died, Text: fmt.Sprintf("ended early with %s: %s", p.cmd.ProcessState, bytes.TrimSpace(complaints.Bytes()))})
 		}
 	}()
-	_ = json.NewEncoder(p.stdin).Encode(j) // an error is ignored, as in send
+	_ = json.NewEncoder(p.stdin).Encode(j) // send says why the error is ignored
 	return p, nil
 }
 
@@ -107,8 +108,9 @@ func (p *process) launch() (stdout io.Reader, err error) {
 	return stdout, p.cmd.Start()
 }
 
-// listen calls hear for the messages of the process until its output ends. It reports whether
-// the last message was among them: after it the process has nothing more to do.
+// listen calls `hear` for the messages of the process until its output ends. It reports
+// whether the last message was among them. After its last message the process has nothing
+// more to do.
 func (p *process) listen(stdout io.Reader, hear func(message)) (complete bool) {
 	messages := json.NewDecoder(stdout)
 	for {
@@ -136,7 +138,7 @@ func (p *process) askToEnd() error {
 }
 
 // expect returns the next message of p. It returns an error if the process has failed, or if
-// the message is not of one of the kinds.
+// `want` does not have the kind of the message.
 func (d *demo) expect(ctx context.Context, p *process, want ...kind) (m message, err error) {
 	asked := time.Now()
 	for tick := time.Tick(100 * time.Millisecond); m.Kind == ""; {

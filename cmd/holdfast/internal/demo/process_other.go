@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// canPause says whether this system can stop a process and let it continue.
+// canPause is whether this system can stop a process and let it continue.
 const canPause = false
 
 func ownGroup() *syscall.SysProcAttr { return nil }

@@ -54,7 +54,7 @@ func (d *demo) withLock(ctx context.Context) (result, error) {
 	return r, nil
 }
 
-// checkLocked records what must not happen in a race with a lock.
+// checkLocked records the results that a race with a lock must not have.
 func (r *result) checkLocked() {
 	if r.Sold != r.Items {
 		r.miss("with a lock %d of %d items were sold", r.Sold, r.Items)
@@ -100,8 +100,8 @@ func (d *demo) race(ctx context.Context, locked bool) (o outcome, err error) {
 	return o, err
 }
 
-// follow starts the race when all processes are ready, and counts the messages in o until
-// every process is done.
+// follow starts the race when all processes are ready. It counts their messages in the
+// outcome o until every process is done.
 func (d *demo) follow(ctx context.Context, heard <-chan message, o *outcome) error {
 	var started time.Time
 	for starting, running := d.Processes, d.Processes; running > 0; {

@@ -29,8 +29,8 @@ const (
 type race struct {
 	Round    int         `json:"round"`
 	Running  bool        `json:"running"`  // always false: the answer is sent at the end
-	Workers  []raceEntry `json:"workers"`  // in the order in which they got the lock, those without it last
-	Overlaps int         `json:"overlaps"` // how often two of them held it at once
+	Workers  []raceEntry `json:"workers"`  // in the order in which they got the lock; workers without the lock are last
+	Overlaps int         `json:"overlaps"` // how often two workers held the lock at once
 	Took     ms          `json:"took_ms"`
 
 	places, inside, overlaps atomic.Int64
@@ -45,7 +45,7 @@ type raceEntry struct {
 	Error  string   `json:"error,omitempty"`
 }
 
-// voter is the backend of one server that remembers the result of its last Try.
+// voter is the backend of one server. It remembers the result of its last Try.
 type voter struct {
 	driver.Backend
 	server *server
@@ -68,13 +68,13 @@ func (v *voter) Try(ctx context.Context, c driver.Claim) (out driver.Outcome, er
 	return out, err
 }
 
-// race runs a race and returns its result. There is one race at a time.
+// race runs a race and returns its result. The caller lets only one race run at a time.
 func (all servers) race(ctx context.Context, round int) *race {
 	ctx, cancel := context.WithTimeoutCause(ctx, raceLimit, fmt.Errorf("no majority within %s", raceLimit))
 	defer cancel()
 	r := &race{Round: round, Workers: make([]raceEntry, racers)}
 	began := time.Now()
-	log := audit.New(all[0].backend, nil) // in the server that the dashboard shows
+	log := audit.New(all[0].backend, nil) // writes to the server that the dashboard shows
 	var workers sync.WaitGroup
 	for i := range r.Workers {
 		r.Workers[i].Name = fmt.Sprintf("worker %d", i+1)

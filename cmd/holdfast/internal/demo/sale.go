@@ -19,7 +19,7 @@ type sale struct {
 	outcome
 	Locked  bool   `json:"locked"`
 	Running bool   `json:"running"` // always false: the answer is sent at the end
-	Over    bool   `json:"over"`    // it ended without an error
+	Over    bool   `json:"over"`    // the sale ended without an error
 	Error   string `json:"error,omitempty"`
 }
 

@@ -57,7 +57,7 @@ func (d *demo) paint(how style, text string) string {
 	return "\x1b[" + string(how) + "m" + text + "\x1b[0m"
 }
 
-// bar draws the fraction part/whole.
+// bar draws a bar that shows `part` as a fraction of `whole`.
 func bar(part, whole float64) string {
 	const width = 24
 	n := min(max(int(part/whole*width+0.5), 0), width)

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/dash"
 )
 
-// pageLease is short, so that a person need not wait long until the lease of a holder that
-// was killed is over.
+// pageLease is short. If a holder is killed, a person then need not wait long until its lease
+// is over.
 const pageLease = 5 * time.Second
 
 var errEnding = errors.New("the demo is being ended")
@@ -78,8 +78,8 @@ type site struct {
 	end  context.CancelCauseFunc
 	all  sync.WaitGroup // the goroutines that the site has started
 
-	busy    sync.Map // the actions that run and of which one runs at a time
-	results sync.Map // of the page's actions: the text of the last result, by the name of the action
+	busy    sync.Map // the running actions, of those that run only once at a time
+	results sync.Map // by name of an action of the page: the text of its last result
 }
 
 func openSite(ctx context.Context, o PageOptions, addr net.Addr) (*site, error) {
@@ -113,7 +113,7 @@ func (s *site) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog:    slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // broken connections
-		BaseContext: func(net.Listener) context.Context { return s.life },    // its end ends waiting requests
+		BaseContext: func(net.Listener) context.Context { return s.life },    // the end of s.life ends waiting requests
 	}
 	s.all.Go(func() {
 		<-s.life.Done()

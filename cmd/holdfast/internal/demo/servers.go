@@ -12,22 +12,23 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// prefix begins the names of all keys of the page. Its hash tag keeps them in one slot of a
-// cluster, which then has one counter of tokens for them.
+// prefix begins the names of all keys of the page. Its hash tag keeps these keys in one slot
+// of a cluster, where they share one counter of tokens.
 const prefix = "{holdfast-demo}:"
 
 // server is one Redis of the demo.
 type server struct {
 	access  access.Access
 	conn    *rueidisconn.Conn
-	backend *redishold.Backend // of the locks; only for the page
+	backend *redishold.Backend // of the locks; only the page uses it
 	shop    *shop
 	Name    string          // its URL without the password
-	StandIn *standin.Server // nil for a server that was given
+	StandIn *standin.Server // nil if the user gave the server
 	Cut     atomic.Bool     // the workers of Redlock are cut off from it
 }
 
-// openServer connects to a Redis. If a has no URL, that is a stand-in, which it starts.
+// openServer connects to a Redis. If a has no URL, openServer starts a stand-in and connects
+// to it.
 func openServer(ctx context.Context, a access.Access, k keys) (s *server, err error) {
 	s = &server{access: a}
 	if a.URL == "" {
@@ -45,7 +46,8 @@ func openServer(ctx context.Context, a access.Access, k keys) (s *server, err er
 	return s, nil
 }
 
-// String returns what the server is, and where, for people.
+// String returns the address of the server, for people. It also says whether the server is a
+// stand-in.
 func (s *server) String() string {
 	if s.StandIn != nil {
 		return s.Name + " (" + standin.Banner + ")"
@@ -62,10 +64,11 @@ func (s *server) close() {
 	}
 }
 
-// servers are those of the page; the first has the locks that the dashboard shows.
+// servers are the servers of the page. The first one has the locks that the dashboard shows.
 type servers []*server
 
-// openServers connects to the servers that were given, and to stand-ins that make them three.
+// openServers connects to the given servers. If there are fewer than three, it also starts
+// stand-ins, until there are three.
 func openServers(ctx context.Context, given []access.Access) (all servers, err error) {
 	for len(given) < 3 {
 		given = append(given, access.Access{})
@@ -88,7 +91,7 @@ func (all servers) close() {
 	}
 }
 
-// NoMajority reports whether too many servers are cut off for any grant.
+// NoMajority reports whether so many servers are cut off that no worker can get a majority.
 func (all servers) NoMajority() bool {
 	cut := 0
 	for _, s := range all {

@@ -21,15 +21,16 @@ var ledgerSource string
 // delete them.
 const keep = "300"
 
-// lockName is what the demo locks. A database keeps a row for each name that was ever locked,
-// so in stores that are not Redis all demos lock sharedName.
+// lockName is the name of the demo's lock, and sharedName is its name in stores that are not
+// Redis. A database keeps a row for each name that was ever locked, so all demos share one
+// name there.
 const (
 	lockName   = "stock:42"
 	sharedName = "holdfast-demo:" + lockName
 )
 
-// keys are the names of the keys that the demo stores, for a lock with that name. They all
-// begin with Prefix, and so do the keys of the library. On the terminal each run has its own
+// keys has the names of the keys that the demo stores. Name is the name of the lock. All keys
+// begin with Prefix, also the keys of the library. On the terminal each run has its own
 // Prefix. All pages share one Prefix, and each sale has its own Name.
 type keys struct {
 	Prefix, Name string
@@ -41,7 +42,8 @@ func (k keys) sales() string  { return k.lock() + ":sales" }
 func (k keys) ledger() string { return k.lock() + ":ledger" }
 
 // counter is the key of the fencing tokens, see docs/redis.md. A program in production keeps
-// it forever. Here it expires, and begins again at the clock of the server.
+// it forever. Here the key expires. The next tokens then begin at the time of the server's
+// clock.
 func (k keys) counter() string { return k.Prefix + "holdfast:token" }
 
 // shop is the data of the demo. It runs single Redis commands, one after the other, as an
@@ -57,7 +59,7 @@ func newShop(conn redishold.Conn, k keys) *shop {
 	return &shop{conn: conn, keys: k, command: redishold.NewScript("command", commandSource), ledger: redishold.NewScript("ledger", ledgerSource)}
 }
 
-// do runs one command on a key. It returns the values of the reply: one, or those of a list.
+// do runs one command on a key. It returns the value of the reply, or the values of a list.
 func (s *shop) do(ctx context.Context, command, key string, args ...string) ([]string, error) {
 	return s.run(ctx, s.command, key, append([]string{command}, args...)...)
 }
@@ -86,7 +88,7 @@ func (s *shop) number(ctx context.Context, command, key string, args ...string) 
 	return n, nil
 }
 
-// keepFor lets a key expire if no client deletes it.
+// keepFor lets a key expire after `keep`, unless a client deletes it before.
 func (s *shop) keepFor(ctx context.Context, key string) error {
 	_, err := s.do(ctx, "EXPIRE", key, keep)
 	return err
@@ -101,7 +103,8 @@ func (s *shop) setStock(ctx context.Context, n int64) error {
 	return err
 }
 
-// recordSale appends a sale, made under that fencing token (0 without a lock).
+// recordSale appends a sale with the fencing token of the buyer's lock. Without a lock the
+// token is 0.
 func (s *shop) recordSale(ctx context.Context, token uint64) error {
 	if _, err := s.do(ctx, "RPUSH", s.keys.sales(), strconv.FormatUint(token, 10)); err != nil {
 		return err
@@ -124,8 +127,8 @@ func (s *shop) sales(ctx context.Context) ([]uint64, error) {
 	return tokens, nil
 }
 
-// write writes to the ledger under a fencing token. It returns whether the ledger accepted
-// the write, and the largest token that the ledger has seen.
+// write writes to the ledger with a fencing token. It returns whether the ledger accepted the
+// write, and the largest token that the ledger has seen.
 func (s *shop) write(ctx context.Context, who string, token uint64) (accepted bool, seen uint64, err error) {
 	reply, err := s.run(ctx, s.ledger, s.keys.ledger(), strconv.FormatUint(token, 10), who, keep)
 	if err != nil {
@@ -141,8 +144,8 @@ func (s *shop) leaseLeft(ctx context.Context) (time.Duration, error) {
 	return time.Duration(left) * time.Millisecond, err
 }
 
-// sweep deletes everything that a round stored, and the keys in more. It knows all keys, so
-// it need not search a database that belongs to somebody.
+// sweep deletes all keys that a round stored, and the keys in the parameter `more`. It knows
+// their names, so it need not search a database that other programs use.
 func (s *shop) sweep(ctx context.Context, more ...string) error {
 	for _, key := range append(more, s.keys.lock(), s.keys.stock(), s.keys.sales(), s.keys.ledger()) {
 		if _, err := s.do(ctx, "DEL", key); err != nil {

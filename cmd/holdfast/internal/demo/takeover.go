@@ -20,9 +20,9 @@ type takeover struct {
 	aliceToken uint64
 }
 
-// pausedHolder shows what a lock cannot prevent, and what helps: a holder that
-// is paused for longer than its lease wakes up and writes, and the ledger
-// refuses the write because of its fencing token.
+// pausedHolder shows what a lock cannot prevent, and what helps. A holder that is paused for
+// longer than its lease continues and writes. The ledger refuses the write because of the
+// fencing token.
 func (d *demo) pausedHolder(ctx context.Context) (result, error) {
 	d.heading("Round 3: a holder that is paused")
 	r := result{round: "3  paused holder", verdict: "stale write refused", outcome: outcome{Buyers: 2, Items: 1}}
@@ -70,8 +70,8 @@ func (t *takeover) aliceLocks(ctx context.Context) (err error) {
 	return nil
 }
 
-// look shows alice's lock unchanged in Redis, and how its lease is renewed. It does not read
-// the lock in another store.
+// look shows alice's lock unchanged in Redis, and how its lease is renewed. If the lock is in
+// another store, look does not read it.
 func (t *takeover) look(ctx context.Context) error {
 	if t.Locks.URL != "" {
 		t.printf("She keeps it for %s, and renews it meanwhile.", t.Look)
@@ -109,9 +109,9 @@ func (t *takeover) look(ctx context.Context) error {
 	return nil
 }
 
-// watchLease lets alice keep the lock for the time Look. Meanwhile it reads the lease in Redis
-// again and again, and returns what it read. On a terminal it returns only the renewals,
-// because the status line shows all of it.
+// watchLease lets alice keep the lock for the time Look. Meanwhile it reads the lease in
+// Redis again and again, and returns what it read. On a terminal it returns only the
+// renewals, because the status line shows each value.
 func (t *takeover) watchLease(ctx context.Context) (seen []string, err error) {
 	every := t.Look / samples
 	if t.Terminal {

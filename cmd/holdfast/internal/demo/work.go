@@ -27,7 +27,7 @@ func (w *worker) buyAll(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// buy does what one buyer does. With Locked it takes the lock before.
+// buy does what one buyer does. With Locked it first takes the lock.
 func (w *worker) buy(ctx context.Context) (err error) {
 	var token uint64
 	if w.Locked {
@@ -83,10 +83,10 @@ func (w *worker) hold(ctx context.Context) error {
 	return nil
 }
 
-// useLock writes to the ledger, and works until Work has passed or the demo sends "go". The
-// write shows the token to the ledger, which then refuses smaller tokens. A holder that has
-// lost the lock makes the mistake that fencing is for: it writes nevertheless, as soon as the
-// network works.
+// useLock writes to the ledger, and works until Work has passed or the demo sends "go". After
+// the write the ledger knows the token, and refuses smaller ones. With Late it does not write
+// at first. If it loses the lock, it makes the mistake that fencing is for: it writes
+// nevertheless, as soon as the network works.
 func (w *worker) useLock(ctx context.Context, lock *holdfast.Lock) (err error) {
 	whileHeld := lock.Context(ctx)
 	if !w.Late {
@@ -100,15 +100,15 @@ func (w *worker) useLock(ctx context.Context, lock *holdfast.Lock) (err error) {
 		case <-time.After(w.Work):
 		}
 	}
-	if lockErr := lock.Err(); ctx.Err() == nil && errors.Is(lockErr, holdfast.ErrLost) { // a paused process may notice both at once
+	if lockErr := lock.Err(); ctx.Err() == nil && errors.Is(lockErr, holdfast.ErrLost) { // a paused process may notice the loss and the end of Work at once
 		w.report(message{Kind: lost, Text: lockErr.Error()})
 		return w.write(ctx, lock.Token())
 	}
 	return err
 }
 
-// write writes to the ledger, and reports its answer. While the network is cut, it tries again
-// until ctx ends.
+// write writes to the ledger, and reports the answer of the ledger. While the network is cut,
+// it tries again until ctx ends.
 func (w *worker) write(ctx context.Context, token uint64) error {
 	accepted, seen, err := w.shop.write(ctx, w.Name, token)
 	for errors.Is(err, errCut) && retry.Sleep(ctx, 200*time.Millisecond) {
@@ -118,7 +118,7 @@ func (w *worker) write(ctx context.Context, token uint64) error {
 	case err != nil:
 		return err
 	case accepted:
-		_ = w.shop.keepFor(ctx, w.Keys.counter()) // if this fails, the next write does it
+		_ = w.shop.keepFor(ctx, w.Keys.counter()) // if this fails, the next write calls it again
 		w.report(message{Kind: wrote, Token: seen})
 	default:
 		w.report(message{Kind: refused, Token: seen})

@@ -24,16 +24,17 @@ type worker struct {
 	job
 	out    io.Writer
 	steps  chan struct{} // gets a value for each "go"
-	cut    atomic.Bool   // the network
-	known  sync.Map      // the keys that were reported
+	cut    atomic.Bool   // whether the network is cut
+	known  sync.Map      // the keys that this process has reported
 	shop   *shop
 	locker *holdfast.Locker
 }
 
-// Work does the work of one process of the demo. It reads its job and the words of the demo
-// from the reader in, and writes its messages to out. It returns when the job is done and the
-// reader in has ended, or when the reader ends early. Several goroutines may write to out at
-// the same time, so out must keep each write together, as an *os.File does.
+// Work does the work of one process of the demo. It reads its job and then the words of the
+// demo from the reader `in`, and writes its messages to the writer `out`. Work returns when
+// the job is done and `in` has ended. If `in` ends before the job is done, Work ends the job
+// early. Several goroutines may write to `out` at the same time, so `out` must not mix the
+// bytes of two writes. An *os.File does not.
 func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -76,7 +77,7 @@ func (w *worker) obey(ctx context.Context, word string) {
 	}
 }
 
-// work connects, waits for the word of the demo, and does the job.
+// work connects, waits until the demo sends "go", and does the job.
 func (w *worker) work(ctx context.Context) error {
 	conn, err := w.Access.Open(ctx)
 	if err != nil {
@@ -99,7 +100,7 @@ func (w *worker) work(ctx context.Context) error {
 	defer func() {
 		last, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 		defer stop()
-		_ = w.locker.Drain(last) // the lease ends what is left
+		_ = w.locker.Drain(last) // a lock that is still held ends with its lease
 		if log != nil {
 			_ = log.Flush(last) // entries that cannot be written are missing
 		}
@@ -138,15 +139,15 @@ func (w *worker) report(m message) { _ = json.NewEncoder(w.out).Encode(m) }
 
 var errCut = errors.New("the network is cut")
 
-// wire is the connection of a process. While the network is cut, each new command fails; a
-// command that was sent before still gets its answer. Each key is reported before it is used
-// for the first time, so that the demo can delete it afterwards.
+// wire is the connection of a process. While the network is cut, each new command fails. A
+// command that was sent before still gets its answer. The process reports each key before it
+// first uses the key, so that the demo can delete the key afterwards.
 type wire struct {
 	redishold.Conn
 	w *worker
 }
 
-// Do runs calls. While the network is cut, each result has errCut.
+// Do runs calls. While the network is cut, each result has the error errCut.
 func (c wire) Do(ctx context.Context, calls ...redishold.Call) []redishold.Result {
 	if c.w.cut.Load() {
 		return slices.Repeat([]redishold.Result{{Err: errCut}}, len(calls))

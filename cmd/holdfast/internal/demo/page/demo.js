@@ -32,7 +32,7 @@
   });
 
   const again = async () => {
-    if (!document.hidden) await refresh().catch(() => {}); // likewise
+    if (!document.hidden) await refresh().catch(() => {}); // dash.js shows that there is no connection
     setTimeout(again, 500);
   };
   again();
