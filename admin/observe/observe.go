@@ -36,7 +36,7 @@ const (
 	reasonTimeout  = 800 * time.Millisecond
 	logTimeout     = 2 * time.Second // of one call of ReadLog
 	mostReasons    = 64              // the most ended holds of one Poll for which the store is asked whether they were forced
-	mostRemembered = 10_000          // entries of each of the maps reporters, over, forced and reported
+	mostRemembered = 10_000          // the most entries of each of the maps reporters, over, forced and reported
 	logPage        = 1000
 	logRetry       = 15 * time.Second // the pause after an error: the store may have no log, or not let this user read it
 )
@@ -128,7 +128,7 @@ func (o *Observer) reasons(ctx context.Context, ended []admin.Ended) map[admin.E
 	}
 	ctx, cancel := context.WithTimeout(ctx, reasonTimeout)
 	defer cancel()
-	texts, _ := o.console.ForceReasons(ctx, ended) // a reason that cannot be read is left out
+	texts, _ := o.console.ForceReasons(ctx, ended) // after an error some reasons are missing, and their holds count as released
 	why := make(map[admin.Ended]string, len(ended))
 	for i, e := range ended {
 		why[e] = texts[i]

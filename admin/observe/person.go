@@ -63,7 +63,7 @@ func named(text string) Person {
 		}
 	}
 	if first, _, _ := strings.Cut(p.Labels, " "); p.Labels != "" && !strings.Contains(first, "=") {
-		return Person{Name: text} // a note that the program chose
+		return Person{Name: text} // the note is a text of the program itself
 	}
 	return p
 }

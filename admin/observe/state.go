@@ -15,7 +15,7 @@ const jitter = 400 * time.Millisecond
 // State is the known state of one name. The Observer replaces a State, and never changes it.
 type State struct {
 	admin.Record
-	Holds []Hold               // those of the Record, with what earlier polls have shown
+	Holds []Hold               // the holds of the Record, with what earlier polls have shown
 	Waits map[string]time.Time // by owner: when each waiter of the queue was first found
 	Seen  time.Time            // when the store last answered with a record of the name
 	Asked time.Time            // when the name was last polled, also if it could not be read
