@@ -18,10 +18,10 @@ const (
 // content is a page without the frame that all pages have.
 type content struct {
 	title string
-	page  string // the template
+	page  string // the name of its template
 	data  any
-	parts []part   // the pieces of it that may change
-	rows  []part   // the rows of its table
+	parts []part   // the elements of the page that may change
+	rows  []part   // the rows of its table, if it has one
 	names []string // the names that the page shows, so that they are polled
 }
 
@@ -50,7 +50,7 @@ type frameData struct {
 	Feed    string
 	Refresh int // seconds after which a browser without JavaScript loads the page again; 0 if never
 	Status  statusData
-	Home    string // on the page of an error: the address of the first page
+	Home    string // on the page of an error: the address of the page Locks
 	Frozen  string // for a browser without JavaScript: the address of the page that does not reload
 }
 

@@ -43,7 +43,7 @@ func (s *event) ends() bool {
 type eventLog struct {
 	mu       sync.Mutex
 	ring     []event
-	number   uint64                 // of the last event
+	number   uint64                 // the number of the last event
 	renewals map[admin.Ended]uint64 // by hold: the number of the event that has its renewals
 	clients  map[string]bool        // by client: whether its Locker reports to Observe
 	minutes  [chartMinutes]minute
@@ -51,7 +51,7 @@ type eventLog struct {
 
 // minute has the largest number of waiters in one minute.
 type minute struct {
-	number  int64 // minutes since 1970
+	number  int64 // the minute, counted from 1970
 	waiting int
 }
 

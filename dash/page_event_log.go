@@ -17,9 +17,9 @@ const eventLogRows = 200
 // eventLogData is the page Event log.
 type eventLogData struct {
 	Find    string
-	What    string // the only kind of event that is shown; "" for all
+	What    string // the only kind of event that the page shows; "" for all
 	Filters []filterData
-	ShowAll string // the address without the search
+	ShowAll string // the address of the page without the search
 	NoLog   bool   // the store has no event log that programs could report to
 	Charts  []chart
 	Busy    []busyData

@@ -15,7 +15,7 @@ import (
 // locksData is the page Locks.
 type locksData struct {
 	Find    string
-	Sort    string // "" for the default
+	Sort    string // the column, as in query.sort; "" for the default
 	Columns []column
 	Summary summaryData
 	Rows    []rowData
@@ -30,7 +30,7 @@ type column struct {
 }
 
 type summaryData struct {
-	totals  // of the names that the search finds
+	totals  // the numbers of the names that the search finds
 	All     int
 	Find    string
 	Looking string // the state of the scan
@@ -203,7 +203,7 @@ func heads(q query) []column {
 
 // rowOf describes e in one row.
 func rowOf(e observe.State) rowData {
-	const few = 2 // holders that a row shows
+	const few = 2 // how many holders a row shows
 	row := rowData{
 		linkData: linkTo(e.Name, longName), ID: identity("r-", e.Name), Kind: string(e.Kind), Count: countOf(e.Record),
 		Waiting: waiting(e.Record), Line: e.Waiting > 0, Hidden: waitersHidden(e.Record),

@@ -13,7 +13,7 @@ type person struct {
 	Owner string // as the store has it
 }
 
-const longPurpose = 200 // characters of a reason, or of labels, that are shown
+const longPurpose = 200 // the most characters that are shown of a reason, or of labels
 
 // people describes the holder of h.
 func people(h admin.Hold) person { return describe(h.Client, h.Owner, h.Note) }

@@ -10,7 +10,7 @@ import (
 
 const (
 	pageRows = 25
-	longFind = 256 // bytes of a search
+	longFind = 256 // the most bytes of a search
 )
 
 // query says what a page shows.

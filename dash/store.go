@@ -12,7 +12,7 @@ import (
 
 const (
 	pollTimeout = 800 * time.Millisecond
-	keptTimes   = 120 // answers whose times are kept
+	keptTimes   = 120 // of how many answers the times are kept
 )
 
 // store records whether the store answers, and how long its answers take.

@@ -13,7 +13,7 @@ import (
 
 const (
 	commentEvery = 15 * time.Second // so that proxies do not close the stream
-	streamLife   = 10 * time.Minute // then the browser connects again, and Options.Authorize is called again
+	streamLife   = 10 * time.Minute // the browser then connects again, so that Options.Authorize is called again
 	writeTimeout = 10 * time.Second
 )
 

@@ -26,7 +26,7 @@ type table struct {
 
 // scan is the state of the scans of all names.
 type scan struct {
-	lasted  time.Duration // of the last complete scan
+	lasted  time.Duration // how long the last complete scan took
 	ended   time.Time     // when the last complete scan ended; zero before the first one
 	partial error         // why the last scan was not complete; nil if it was
 }

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	longName         = 96   // characters of a name that a table shows
-	longConfirmation = 40   // characters of a name that has to be typed
-	longPlace        = 4096 // bytes of a name that a link can hold
+	longName         = 96   // the most characters of a name that a table shows
+	longConfirmation = 40   // the most characters of a name that an operator has to type
+	longPlace        = 4096 // the most bytes of a name that a link can hold
 )
 
 // printable returns s as text for a page. If s has control characters, bytes that are not

@@ -50,9 +50,9 @@ type ago struct {
 type lease struct {
 	Forever bool
 	Unknown bool  // the store does not report when it ends
-	Ends    int64 // in ms since 1970
+	Ends    int64 // when it ends, in ms since 1970
 	Span    int64 // the longest rest of the lease that a poll found, in ms
-	Late    int64 // in ms since 1970: from then on a renewal is late; 0 if no renewal was found
+	Late    int64 // from this time on a renewal is late, in ms since 1970; 0 if no renewal was found
 	Left    int64 // the rest of the lease, in ms; not set for browsers that count it themselves
 	IsLate  bool
 	Text    string

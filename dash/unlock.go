@@ -33,7 +33,7 @@ type forceData struct {
 	holdData
 	Owner64 string
 	Soon    bool
-	Typed   string // the reason of a form that was not complete
+	Typed   string // the reason that the user typed in a form that was not complete
 }
 
 // unlock shows the page on which a lock is forced, and forces it.

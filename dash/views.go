@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	mostViews   = 64  // different pages that are kept up to date at once
-	mostStreams = 256 // browsers that are notified of changes at once
+	mostViews   = 64  // the most pages that are kept up to date at once
+	mostStreams = 256 // the most browsers that are notified of changes at once
 )
 
 // views are the pages that are open in browsers. Browsers with the same page share a view.
@@ -29,7 +29,7 @@ type view struct {
 	viewer string        // the user who asked for it first
 	ended  chan struct{} // closed when another view replaces it
 
-	// Under views.mu:
+	// The mutex views.mu guards the fields below.
 	readers int       // browsers that are notified of changes
 	asked   time.Time // when a browser last asked for it
 	names   []string  // the names in its rows
@@ -58,7 +58,7 @@ type detail struct {
 type frame struct {
 	ID    int64             `json:"id"`
 	Now   int64             `json:"now"`  // the server's time, in ms since 1970
-	AsOf  int64             `json:"asOf"` // when the store last answered
+	AsOf  int64             `json:"asOf"` // when the store last answered, in ms since 1970
 	Full  bool              `json:"full,omitempty"`
 	Order []string          `json:"order,omitempty"`
 	HTML  map[string]string `json:"html,omitempty"`
