@@ -50,9 +50,9 @@ type demo struct {
 	Options
 	server    *server
 	shop      *shop
-	log       bool       // set by the pages: the locks have an event log
+	log       bool       // the locks have an event log; only the page sets it
 	used      sync.Map   // the keys that the processes have reported
-	processes []*process // of the round
+	processes []*process // the processes of the present round
 	dirty     bool       // the last line of the terminal is a status line, which must be erased
 }
 
@@ -105,7 +105,7 @@ type outcome struct {
 	Stock   int64 `json:"stock"` // at the end, as Redis has it
 	Took    ms    `json:"took_ms"`
 
-	tokens []uint64 // of the sales, in their order
+	tokens []uint64 // the fencing tokens of the sales, in the order of the sales
 	least  int64    // the smallest stock that a buyer saw
 }
 

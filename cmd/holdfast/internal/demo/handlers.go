@@ -57,7 +57,7 @@ func (s *site) handler() http.Handler {
 type sceneData struct {
 	*site
 	CanPause      bool
-	Buyers, Items int // the usual numbers
+	Buyers, Items int // the numbers that the forms show at first
 }
 
 // scenes returns the handler of the page of scenes.

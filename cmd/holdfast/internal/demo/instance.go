@@ -114,7 +114,7 @@ func (i *instance) Now() []*process {
 // Outcomes of a claim.
 const (
 	outcomeDone   = "done"   // the lock was held for the whole work
-	outcomeLost   = "lost"   // the lock was lost meanwhile
+	outcomeLost   = "lost"   // the lock was lost during the work
 	outcomeKilled = "killed" // the process ended without a result, so what it did is unknown; also the value until there is a result
 	outcomeFailed = "failed" // an error ended the request
 )

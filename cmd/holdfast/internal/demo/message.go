@@ -18,8 +18,8 @@ const (
 // job is what a process has to do: it simulates buyers, or takes the lock once and works.
 type job struct {
 	Access access.Access
-	Locks  access.Access // the store of the locks; without a URL it is Access
-	Keys   keys          // also the name of the lock
+	Locks  access.Access // the store of the locks; if it has no URL, the locks are in the Redis of Access
+	Keys   keys          // the names of the keys and of the lock
 	Lease  time.Duration // TTL of the lock
 	Log    bool          // record the events of the lock in the event log
 	Name   string        // for people: "alice"
@@ -35,7 +35,7 @@ type job struct {
 type message struct {
 	Kind  kind
 	Stock int64         `json:",omitempty"` // sold, soldOut: the stock that the buyer read
-	Token uint64        `json:",omitempty"` // held, wrote: the fencing token; refused: the largest that the ledger has seen
+	Token uint64        `json:",omitempty"` // held, wrote: the fencing token; refused: the largest token that the ledger has seen
 	Took  time.Duration `json:",omitempty"` // held: the time since the request; unlocked: the time since the grant
 	Text  string        `json:",omitempty"` // lost, unlocked, failed, died: the error; touched: the key
 }
@@ -53,6 +53,6 @@ const (
 	unlocked kind = "unlocked" // a holder called Unlock; if Text is set, Unlock returned ErrLost
 	touched  kind = "touched"  // the process is going to use a key
 	done     kind = "done"     // the last message, after success
-	failed   kind = "failed"   // the last message, after an error that the demo does not show on purpose
+	failed   kind = "failed"   // the last message, after an error that is no part of the demo
 	died     kind = "died"     // the process has ended without a last message
 )

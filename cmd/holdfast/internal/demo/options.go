@@ -21,10 +21,10 @@ type Options struct {
 
 	Buyers    int // how many buyers there are; more than Items
 	Items     int // how many items the shop has
-	Processes int // how many processes the buyers are spread over
+	Processes int // over how many processes the buyers are spread
 
 	Timeout time.Duration // bounds the whole run, without the time of Look
-	Look    time.Duration // for how long a held lock is shown
+	Look    time.Duration // how long the demo shows a held lock
 
 	Out      io.Writer
 	Terminal bool // Out is a terminal that can rewrite its line
@@ -35,7 +35,7 @@ type Options struct {
 	Worker []string
 	Env    []string
 
-	lease    time.Duration // of the lock whose holder is paused
+	lease    time.Duration // the TTL of the lock whose holder is paused
 	unlocked bool          // for tests: round 2 does not lock
 }
 
@@ -43,8 +43,8 @@ const (
 	maxBuyers    = 10_000
 	maxProcesses = 64
 
-	// defaultLease and leaseElsewhere are the lease of the lock whose holder is paused, in
-	// Redis and in other stores. Some of these keep only whole seconds, and at least two.
+	// defaultLease is the TTL of the lock whose holder is paused, in Redis. leaseElsewhere is
+	// its TTL in other stores: some of them keep only whole seconds, and at least two.
 	defaultLease   = 1500 * time.Millisecond
 	leaseElsewhere = 2 * time.Second
 )

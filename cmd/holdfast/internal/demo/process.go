@@ -57,7 +57,7 @@ func (d *demo) start(ctx context.Context, j job, heard chan message) (*process, 
 // endProcesses ends all processes of a round.
 func (d *demo) endProcesses() {
 	for _, p := range d.processes {
-		p.cancel() // all of them at once, then wait for each
+		p.cancel() // ask all processes to end, and only then wait
 	}
 	for _, p := range d.processes {
 		<-p.gone

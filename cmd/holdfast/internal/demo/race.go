@@ -82,7 +82,7 @@ func (d *demo) race(ctx context.Context, locked bool) (o outcome, err error) {
 	defer d.endProcesses()
 	heard := make(chan message)
 	for i := range d.Processes {
-		buyers := (d.Buyers + i) / d.Processes // these add up to d.Buyers
+		buyers := (d.Buyers + i) / d.Processes // the sum over all processes is d.Buyers
 		j := job{Name: fmt.Sprintf("shop process %d", i+1), Buyers: buyers, Locked: locked, Lease: raceLease}
 		if _, err := d.start(ctx, j, heard); err != nil {
 			return o, err

@@ -39,9 +39,9 @@ type race struct {
 // raceEntry is the result of one worker.
 type raceEntry struct {
 	Name   string   `json:"name"`
-	Place  int      `json:"place,omitempty"` // 1 for the first
+	Place  int      `json:"place,omitempty"` // 1 for the first worker that got the lock; 0 without the lock
 	Waited ms       `json:"waited_ms"`
-	Votes  []string `json:"votes"` // of each server: granted, refused or failed
+	Votes  []string `json:"votes"` // what each server answered: granted, refused or failed
 	Error  string   `json:"error,omitempty"`
 }
 

@@ -24,18 +24,18 @@ var errEnding = errors.New("the demo is being ended")
 
 // PageOptions say what to serve, and where. Out and Worker must be set.
 type PageOptions struct {
-	// Access are the servers: none, one or an odd number of independent ones. The first has
-	// the locks that the dashboard shows. All are the servers of Redlock. If there are fewer
-	// than three, stand-ins in this process make them three.
+	// Access has the servers: none, one or an odd number of independent servers. The dashboard
+	// shows the locks of the first one. Redlock uses all of them. If there are fewer than three,
+	// stand-ins are started inside this process until there are three.
 	Access []access.Access
 
-	Listen string    // host:port; port 0 for any
+	Listen string    // host:port; with port 0 the system chooses a port
 	Out    io.Writer // gets the address
 
 	Worker []string // as in Options
 	Env    []string
 
-	lease time.Duration // of the lock that the instances take
+	lease time.Duration // the TTL of the lock that the instances take; 0 for pageLease
 }
 
 // Check returns an error if the number of servers is not valid.
@@ -67,12 +67,12 @@ func Serve(ctx context.Context, o PageOptions) error {
 // site is the dashboard and the scenes.
 type site struct {
 	PageOptions
-	Self      string // host:port
+	Self      string // host:port of the page
 	loopback  bool
 	Servers   servers
 	dashboard *dash.Dashboard
 	Instances [2]*instance
-	round     int // of Redlock
+	round     int // the number of the last race of Redlock
 
 	life context.Context // ends with the site; its cause is errEnding
 	end  context.CancelCauseFunc
@@ -93,7 +93,7 @@ func openSite(ctx context.Context, o PageOptions, addr net.Addr) (*site, error) 
 	}
 	s.dashboard = dash.Handler(admin.New(all[0].backend), &dash.Options{Store: all[0].Name, Link: dash.Link{Title: "Demo", Address: "demo"}})
 	s.life, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	s.all.Go(func() { _ = s.dashboard.Watch(s.life) }) // also while no browser is open
+	s.all.Go(func() { _ = s.dashboard.Watch(s.life) }) // so that it polls also while no browser is open
 	for n := range s.Instances {
 		s.Instances[n] = &instance{site: s, number: n + 1}
 	}
@@ -112,7 +112,7 @@ func (s *site) close() {
 func (s *site) serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog:    slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // broken connections
+		ErrorLog:    slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // drops messages about broken connections
 		BaseContext: func(net.Listener) context.Context { return s.life },    // the end of s.life ends waiting requests
 	}
 	s.all.Go(func() {

@@ -47,7 +47,7 @@ func (w *worker) buy(ctx context.Context) (err error) {
 		return nil
 	}
 	answer := 3*time.Millisecond + rand.N(5*time.Millisecond) //nolint:gosec // stands for a distant server, protects nothing
-	if !retry.Sleep(ctx, answer) {                            // the payment provider answers after that time
+	if !retry.Sleep(ctx, answer) {                            // the time until the payment provider answers
 		return context.Cause(ctx)
 	}
 	if err := w.shop.setStock(ctx, stock-1); err != nil {
