@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/dash"
 )
 
-const minToken = 16 // characters
+const minToken = 16 // the fewest characters of a token
 
 // Authenticator identifies users, and says who may read the pages and who may end holds.
 type Authenticator struct {
@@ -32,11 +32,11 @@ type Authenticator struct {
 	trusted []netip.Prefix
 
 	onlyHosts bool     // a request must name this machine, or one of hosts
-	hosts     []string // in lower case
+	hosts     []string // the names in --host, in lower case
 
 	compare func(hash, password []byte) error // bcrypt.CompareHashAndPassword
-	cost    int                               // of the most expensive hash
-	turns   chan struct{}                     // limits the calls of compare at once: bcrypt is slow on purpose
+	cost    int                               // the cost of the most expensive hash in users
+	turns   chan struct{}                     // limits how many calls of compare run at once: bcrypt is slow on purpose
 	proved  proofs
 	failed  failures
 	log     *slog.Logger // for actions of users
@@ -62,7 +62,7 @@ func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 			return nil, output.UsageError("--basic-file: %w", err)
 		}
 		for _, hash := range g.users {
-			cost, _ := bcrypt.Cost(hash) // checked when it was read
+			cost, _ := bcrypt.Cost(hash) // never fails: userOf has checked the hash
 			g.cost = max(g.cost, cost)
 		}
 	}

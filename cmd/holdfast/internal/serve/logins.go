@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	mostCost = 14 // the highest cost of a hash: a login then takes a second
+	mostCost = 14 // the highest cost of a hash; a login with it takes a second
 
 	provedFor = 5 * time.Minute // how long a proof is valid after its last use
 	mostProof = 1000
 
-	guessEvery  = time.Second // an address may send one wrong password in this time
+	guessEvery  = time.Second // each address may send one wrong password in this time
 	guessBurst  = 10          // and this many at once, after a time without wrong passwords
 	mostGuesser = 10000       // the most addresses that are remembered
 	logEvery    = 10 * time.Second
@@ -63,7 +63,8 @@ func (g *Authenticator) right(ctx context.Context, name, password string) bool {
 		hash = decoy(g.cost)
 	}
 	ok := g.compare(hash, []byte(password)) == nil
-	// Each cost takes twice as long as the cost below it.
+	// A hash takes twice as long as a hash of the cost below. The calls together take as long
+	// as one hash of g.cost.
 	for cost, _ := bcrypt.Cost(hash); cost < g.cost; cost++ {
 		_ = g.compare(decoy(cost), []byte(password))
 	}
@@ -138,8 +139,8 @@ func (p *proofs) add(name, secret, user string) {
 type failures struct {
 	mu     sync.Mutex
 	until  map[netip.Addr]time.Time
-	logged time.Time // when the last line was written
-	more   int       // how many failures were not logged since
+	logged time.Time // when the last failed login was logged
+	more   int       // how many failed logins were not logged since then
 }
 
 // take reports whether the address `peer` may send a password now. If so, take counts the

@@ -26,14 +26,14 @@ import (
 )
 
 const (
-	stopLimit  = 5 * time.Second  // for running requests after a signal
+	stopLimit  = 5 * time.Second  // for requests that still run after a signal
 	writeLimit = 30 * time.Second // for an answer; streams set a limit for each piece themselves
 )
 
 // Options say what to serve, at which addresses, and to which users.
 type Options struct {
 	Listen        string
-	MetricsListen string // another address for numbers, without authentication; "" for none
+	MetricsListen string // a second address, for /metrics without authentication; "" for none
 	BasePath      string
 	TLSCert       string
 	TLSKey        string
