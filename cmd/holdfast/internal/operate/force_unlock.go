@@ -26,7 +26,7 @@ type ForceOptions struct {
 	Name   string
 	Holder string // the owner of the hold; "" for any
 	Token  uint64 // the fencing token of the hold; 0 for any
-	Reason string // the holder gets it, with the name of the user and the host
+	Reason string // the holder gets this text, followed by the name of the user and the host
 	Ask    bool   // the user must type the name of the lock on standard input
 
 	Forced func(name string, h admin.Holder, reason string) // records the forced unlock; may be nil
@@ -158,7 +158,7 @@ func (c *unlocker) confirm(ctx context.Context, r admin.Record) error {
 // forcedJSON is what force-unlock --json prints.
 type forcedJSON struct {
 	Version int         `json:"version"`
-	Event   string      `json:"event"` // forced
+	Event   string      `json:"event"` // always "forced"
 	Name    string      `json:"name"`
 	Reason  string      `json:"reason"`
 	At      time.Time   `json:"at"`

@@ -22,14 +22,14 @@ type ListOptions struct {
 	Pattern  string // matches the names to list, see Matches; "" means all
 	Held     bool   // only locks with holders
 	Waiting  bool   // only locks with waiters
-	Counters bool   // also bare numbers
+	Counters bool   // also bare numbers, see admin.Filter.Counters
 	Wide     bool   // each holder on a separate line
-	Sort     string // see Sorts; "" means no order, and is for JSON
+	Sort     string // the order, see Sorts; "" prints each lock when it is found, as JSON
 	Limit    int    // the most locks to print; 0 prints all
 	Keys     int    // the most keys to read; 0 reads all
 	Pace     int    // commands a second; 0 is as fast as the store answers
 	Timeout  time.Duration
-	Watch    time.Duration // the pause after a list, before the next; 0 prints one
+	Watch    time.Duration // the pause between two lists; 0 prints one list
 }
 
 // Sorts reports whether ListOptions.Sort can have the value `by`.
@@ -62,7 +62,7 @@ func Matches(pattern, name string) bool {
 	if !strings.ContainsAny(pattern, `*?[\`) {
 		return strings.HasPrefix(name, pattern)
 	}
-	const slash = "\x00" // in path.Match a star matches all characters but slashes
+	const slash = "\x00" // takes the place of "/": in path.Match a star matches all characters but slashes
 	ok, err := path.Match(strings.ReplaceAll(pattern, "/", slash), strings.ReplaceAll(name, "/", slash))
 	return ok && err == nil
 }

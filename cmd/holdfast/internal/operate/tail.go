@@ -38,7 +38,7 @@ type tailer struct {
 	began    time.Time
 	held     map[admin.Ended]time.Time // by hold that was printed as "held": when a poll found it
 	lines    int
-	failing  bool // the store does not answer, and that was printed
+	failing  bool // the store does not answer, and a line has said so
 }
 
 func newTailer(o *TailOptions, s Session) *tailer {

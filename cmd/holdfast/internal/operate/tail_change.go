@@ -14,7 +14,7 @@ import (
 type change struct {
 	Version  int       `json:"version"`
 	At       time.Time `json:"at"`
-	Event    string    `json:"event"`              // observe.Change.Type, unreachable or back
+	Event    string    `json:"event"`              // the type of the observe.Change, or "unreachable" or "back" for the store
 	Reported bool      `json:"reported,omitempty"` // a program reported it; else polling found it
 	ID       string    `json:"id,omitempty"`       // the ID of the entry in the event log
 	Name     string    `json:"name,omitempty"`
@@ -22,10 +22,10 @@ type change struct {
 	Who      string    `json:"holder,omitempty"`
 	Owner    string    `json:"owner,omitempty"`
 	Mode     string    `json:"mode,omitempty"`
-	Token    uint64    `json:"token,omitempty"` // if it is known
+	Token    uint64    `json:"token,omitempty"` // 0 if it is not known
 	Count    int       `json:"count,omitempty"`
 	Waiting  *int      `json:"waiting,omitempty"`
-	WaitMS   int64     `json:"waited_ms,omitempty"`    // acquired, gave-up: if it was reported
+	WaitMS   int64     `json:"waited_ms,omitempty"`    // acquired, gave-up: how long the client waited, if a program reported it
 	HeldMS   int64     `json:"held_ms,omitempty"`      // released, expired, forced, lost: how long the hold lasted, or how long polls have seen it
 	Reason   string    `json:"reason,omitempty"`       // forced: why, and who did it; lost, released: why
 	LeaseMS  int64     `json:"remaining_ms,omitempty"` // renewed-late: the rest of the lease
