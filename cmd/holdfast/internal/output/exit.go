@@ -17,7 +17,7 @@ import (
 const (
 	ExitOK          = 0   // the command did what it was asked to
 	ExitFailure     = 1   // the command failed, or its answer is no
-	ExitUsage       = 64  // the command line makes no sense
+	ExitUsage       = 64  // the command line is not valid
 	ExitUnreachable = 69  // the store cannot be reached
 	ExitBusy        = 75  // another client holds the lock: try again later
 	ExitRefused     = 77  // the store refused the password, or the user lacks a permission
@@ -73,13 +73,13 @@ func StoreError(err error) error {
 func StatusOf(err error) int {
 	switch {
 	case errors.Is(err, holdfast.ErrMismatch):
-		return ExitUsage // the name is another kind of lock, or data
+		return ExitUsage // the store has another kind of lock, or data, under the name
 	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, holdfast.ErrDeadlock):
 		return ExitOwnFailure
 	case refused(err):
 		return ExitRefused
 	case errors.Is(err, driver.ErrRefused):
-		return ExitUsage // before anything was sent: a name that the store cannot keep
+		return ExitUsage // the library refused a name that the store cannot keep, and sent nothing
 	case errors.Is(err, holdfast.ErrBusy):
 		return ExitBusy
 	}

@@ -72,7 +72,7 @@ func describeServers(r *doctor.Report) string {
 	}
 	parts := []string{r.Deployment}
 	for _, role := range slices.Sorted(maps.Keys(roles)) {
-		if role != "" && role != "standalone" { // a single ZooKeeper reports this role
+		if role != "" && role != "standalone" { // "standalone" is the role of a single ZooKeeper
 			parts = append(parts, Plural(roles[role], role))
 		}
 	}

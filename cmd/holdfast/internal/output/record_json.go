@@ -17,7 +17,7 @@ const JSONVersion = 1
 type Record struct {
 	Version   int          `json:"version"`
 	Name      string       `json:"name"`
-	NameBytes []byte       `json:"name_base64,omitempty"` // if the name is not UTF-8
+	NameBytes []byte       `json:"name_base64,omitempty"` // set if the name is not UTF-8
 	Kind      string       `json:"kind"`                  // "" for a name that is free
 	Holders   int          `json:"holders"`
 	Holds     []Hold       `json:"holds"`
@@ -48,7 +48,7 @@ type Hold struct {
 type waiterJSON struct {
 	Waiter   string     `json:"waiter"` // the name of the waiter, for people
 	Place    int        `json:"place,omitempty"`
-	Owner    string     `json:"owner,omitempty"` // of a waiter in the queue
+	Owner    string     `json:"owner,omitempty"` // set for a waiter in the queue
 	Mode     string     `json:"mode"`
 	LeaseMS  *int64     `json:"remaining_ms,omitempty"` // the waiter loses its place after this time, unless it renews the place
 	WaitedMS int64      `json:"waited_ms,omitempty"`

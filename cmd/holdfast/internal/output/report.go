@@ -12,9 +12,9 @@ import (
 // are on standard output. With HOLDFAST_LOG_FORMAT=json each message is a line of JSON.
 type Reporter struct {
 	w       io.Writer
-	json    *slog.Logger // nil: plain text
+	json    *slog.Logger // nil if messages are plain text
 	verbose bool
-	said    sync.Map // the messages of Once
+	said    sync.Map // the messages that Once has reported
 
 	mu    sync.Mutex // for w
 	drawn bool       // Draw has written the terminal's last line, which must be erased

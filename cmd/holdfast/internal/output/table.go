@@ -43,7 +43,7 @@ func Table(records []admin.Record, details bool, width int) string {
 
 const (
 	nameColumn, holderColumn = 0, 2
-	least                    = 12 // the least characters of a name or a holder on a narrow terminal
+	least                    = 12 // a narrow terminal shows at least so many characters of a name or a holder
 )
 
 // columns aligns rows for a terminal with the given width. If width is 0, lines may have any
@@ -160,7 +160,7 @@ func waitersOf(r admin.Record) string {
 type Setting struct {
 	Name   string `json:"name"`
 	Value  string `json:"value"`
-	Source string `json:"source,omitempty"` // a flag, a variable, a line of a file, or default
+	Source string `json:"source,omitempty"` // a flag, a variable, a line of a file, or "default"
 }
 
 // PrintSettings prints settings for people, or as JSON.
