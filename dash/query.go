@@ -95,8 +95,8 @@ func (q query) feed() string {
 	return v.Encode()
 }
 
-// sorted returns the query for the same page, sorted by the column `by`. If q has that order
-// already, sorted reverses it.
+// sorted returns the query for the same page, sorted by the column `by`. If q is already
+// sorted by that column, sorted reverses the order.
 func (q query) sorted(by string) query {
 	if q.sort == by {
 		by = "-" + by

@@ -20,7 +20,7 @@ type views struct {
 	mu      sync.Mutex
 	byQuery map[query]*view
 	streams int
-	number  int64 // the number of the last frame; it begins with the time, so that a new process has larger numbers
+	number  int64 // the number of the last frame; it begins with the present time, above the numbers of an earlier process
 }
 
 // view is one page that is kept up to date.

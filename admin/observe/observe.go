@@ -29,8 +29,9 @@ const (
 	// same event can arrive. If the store has no event log, Take keeps back nothing.
 	Delay = 2 * time.Second
 
-	// Past is how long a client counts as a client that writes to the event log, after its
-	// last entry. Pass it to ReadLog, so that the first call reads the entries of that period.
+	// Past is a period: a client counts as one that writes to the event log for so long after
+	// its last entry. Pass it to ReadLog, so that the first call reads the entries of that
+	// period.
 	Past = time.Hour
 
 	reasonTimeout  = 800 * time.Millisecond

@@ -94,8 +94,7 @@ func (o Hold) next(now time.Time, h admin.Hold, had bool) Hold {
 	return n
 }
 
-// expired reports whether the lease is over at the time `now`, unless it was renewed after
-// the last poll.
+// expired reports whether the lease, as the last poll showed it, has ended at the time `now`.
 func (o Hold) expired(now time.Time) bool {
 	return !o.Ends.IsZero() && !now.Before(o.Ends.Add(-jitter))
 }

@@ -27,8 +27,8 @@ type server struct {
 	Cut     atomic.Bool     // the workers of Redlock are cut off from it
 }
 
-// openServer connects to a Redis. If a has no URL, openServer starts a stand-in and connects
-// to it.
+// openServer connects to the Redis of the parameter `a`. If `a` has no URL, openServer starts
+// a stand-in and connects to it.
 func openServer(ctx context.Context, a access.Access, k keys) (s *server, err error) {
 	s = &server{access: a}
 	if a.URL == "" {

@@ -100,7 +100,8 @@ func (w *worker) useLock(ctx context.Context, lock *holdfast.Lock) (err error) {
 		case <-time.After(w.Work):
 		}
 	}
-	if lockErr := lock.Err(); ctx.Err() == nil && errors.Is(lockErr, holdfast.ErrLost) { // a paused process may notice the loss and the end of Work at once
+	// A paused process may notice the loss and the end of Work at once.
+	if lockErr := lock.Err(); ctx.Err() == nil && errors.Is(lockErr, holdfast.ErrLost) {
 		w.report(message{Kind: lost, Text: lockErr.Error()})
 		return w.write(ctx, lock.Token())
 	}
