@@ -18,9 +18,9 @@ import (
 // pageMost is how many rows one statement of a List reads.
 const pageMost = 500
 
-// List yields the names that are taken, in the order of their bytes. It reads one page of
-// rows at a time. It also reads rows of free names, and f.Keys counts them. f.Counters has no
-// effect.
+// List yields the names that are taken, in the order of their bytes. It reads one page of rows
+// at a time. These rows include those of free names, so f.Keys limits how many rows List reads,
+// not how many names it yields. f.Counters has no effect.
 func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
 		b, from, after := budget.New(f), Escape(wholeRunes(f.NamePrefix)), ""
@@ -50,8 +50,8 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 	}
 }
 
-// page reads one page of rows, as Table.Page does. more is true if there may be rows behind
-// them.
+// page returns the rows that Table.Page returns, at most pageMost of them. The result `more` is
+// true if there may be further rows after them.
 func (e *Engine) page(ctx context.Context, b *budget.Budget, from, after string) (page []KeyedRow, more bool, err error) {
 	most, err := b.Page(ctx, pageMost)
 	if err != nil {
@@ -64,9 +64,9 @@ func (e *Engine) page(ctx context.Context, b *budget.Budget, from, after string)
 	return page, len(page) == most, nil
 }
 
-// wholeRunes returns prefix without an incomplete rune at its end. Escape would change the
-// bytes of the incomplete rune, but keys contain the complete rune, which Escape does not
-// change.
+// wholeRunes returns prefix, without the rune at its end if that rune is incomplete. Escape
+// replaces the bytes of an incomplete rune. But the keys of names with this prefix contain the
+// complete rune, which Escape does not replace.
 func wholeRunes(prefix string) string {
 	for i := max(0, len(prefix)-utf8.UTFMax+1); i < len(prefix); i++ {
 		if utf8.RuneStart(prefix[i]) && !utf8.FullRuneInString(prefix[i:]) {
@@ -76,9 +76,9 @@ func wholeRunes(prefix string) string {
 	return prefix
 }
 
-// Get returns one Record for each of names, from its row. The waiters are those in the row: a
-// waiter that has died stays in the queue while the lock is held. Record.Listeners is -1,
-// because the number of listening clients is not known.
+// Get returns one Record for each name, made from the row of the name. A waiter in the Record
+// may have died: it stays in the queue while the lock is held. Record.Listeners is -1, because
+// the number of listening clients is not known.
 func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error
@@ -98,7 +98,7 @@ func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, erro
 	return records, failed
 }
 
-// readRows reads the rows of names.
+// readRows returns the rows of the given names, in the same order.
 func (e *Engine) readRows(ctx context.Context, names []string) ([]Row, error) {
 	rows, err := call(ctx, e, nil, func() ([]Row, error) { return e.table.Read(ctx, names) })
 	if err != nil {
@@ -121,8 +121,9 @@ func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err
 	return d, nil
 }
 
-// ForceUnlock ends the lease of h.Owner, if the row has it, and wakes waiters. The next
-// renewal of the holder returns the reason.
+// ForceUnlock ends the lease of h.Owner, and wakes waiters. If h.Owner does not hold the name,
+// it returns a *driver.GoneError. After a ForceUnlock, the next renewal by h.Owner returns an
+// error with the reason.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	rows, err := e.readRows(ctx, []string{name})
 	if err != nil {
@@ -141,8 +142,8 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	return nil
 }
 
-// ForceReasons returns the reasons with which ForceUnlock ended holds. A row keeps only the
-// last one.
+// ForceReasons returns for each ended hold the reason that ForceUnlock has stored, or "" if
+// there is none. A row keeps only the reason of its last ForceUnlock.
 func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	reasons := make([]string, 0, len(ended))
 	for chunk := range slices.Chunk(ended, chunkMost) {

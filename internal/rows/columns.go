@@ -31,8 +31,8 @@ func (c *Columns) Row() Row {
 // Micros returns d in microseconds, rounded up.
 func Micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
-// Duration returns `us` microseconds. A number that a time.Duration cannot represent becomes
-// the nearest one that it can.
+// Duration returns `us` microseconds. If they are too many for a time.Duration, it returns the
+// longest time.Duration of whole microseconds, with the same sign.
 func Duration(us int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Microsecond)
 	return time.Duration(min(max(us, -most), most)) * time.Microsecond

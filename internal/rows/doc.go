@@ -5,10 +5,10 @@
 // answers of a Backend, conflicts of transactions, batches, and waiting. A Table has what
 // differs between databases: statements and errors.
 //
-// The row also has the owners that wait, in the order of their arrival. A name that becomes
-// free is reserved for the first waiter for a Turn, then for the second, and so on. So
-// waiters get the lock in the order of their arrival, and a waiter that has died delays the
-// others by one Turn.
+// The row also has the owners that wait, in the order of their arrival. When a name becomes
+// free, it is reserved for the first waiter. After one Turn the second waiter may take it, too,
+// after another Turn the third, and so on. So waiters get the lock in the order of their
+// arrival, and a waiter that has died delays the others by one Turn.
 //
 // The layout has exclusive locks, with tokens and Claim.AtLeast. It has no read-write lock,
 // no semaphore and no latch, because a row has room for one owner. It has no fair lock
@@ -30,52 +30,54 @@ import (
 // committed when it returns without an error. All names, owners and notes may contain bytes
 // that are not text; names are no longer than 512 bytes.
 //
-// A method returns an error of package driver only if it is certain that this error applies.
-// The error is also ErrConflict if the database has undone the transaction because of another
-// one.
+// A method returns an error of package driver only if it is certain that this error applies. If
+// the database has undone a transaction because of another transaction, the error is also
+// ErrConflict.
 type Table interface {
 	// Check returns an error if the table does not exist, or has not the required columns.
 	Check(ctx context.Context) error
 
-	// Try makes one attempt for each of cs, which have different names, and the same TTL,
-	// Tokens and NoQueue. Row.FreeIn says whether a row is free for a claim. A free row is
-	// granted, with the next tokens. A row that the owner holds is extended, and keeps its
-	// tokens. Try never shortens a lease. A grant removes its owner, and the waiters before
-	// it, from the queue. A claim that is refused goes to the end of the queue, unless the
-	// claim is in the queue already or has NoQueue set. The result has one Row per claim, in
-	// the same order.
+	// Try makes one attempt for each claim in cs. The claims have different names, and the same
+	// TTL, Tokens and NoQueue. If a name is free for the claim, see Row.FreeIn, Try grants it
+	// with the next tokens. If the owner of the claim is the holder already, Try extends the
+	// lease and keeps its tokens. Try never shortens a lease. A grant removes the owner and all
+	// waiters before it from the queue. A claim that is refused goes to the end of the queue,
+	// unless it is in the queue already, the queue is full, or NoQueue is set. The result has
+	// one Row for each claim, in the same order.
 	Try(ctx context.Context, cs []driver.Claim) ([]Row, error)
 
-	// Renew extends the leases of those of cs whose owner is the holder, and never shortens
-	// them. held reports for each claim whether its owner is the holder.
+	// Renew extends the lease of each claim whose owner is the holder. It never shortens a
+	// lease. The result `held` has one value for each claim: true if its owner is the holder.
 	Renew(ctx context.Context, cs []driver.Claim) (held []bool, err error)
 
-	// Release ends the leases of those of cs whose owner is the holder, and removes the
-	// other owners from the queues. released reports for each claim whether its owner was
-	// the holder or a waiter. A name that was held stays taken for Claim.AtLeast: until then
-	// the owner in its row is the old owner followed by driver.KeptOwner.
+	// Release ends the lease of each claim whose owner is the holder. It removes the owners of
+	// the other claims from the queues. The result `released` has one value for each claim:
+	// true if its owner was the holder or a waiter. A name that was held stays taken for the
+	// time Claim.AtLeast. During that time, the owner in its row is the old owner followed by
+	// driver.KeptOwner.
 	Release(ctx context.Context, cs []driver.Claim) (released []bool, err error)
 
-	// Read returns the rows of names, in the same order.
+	// Read returns one Row for each name, in the order of the names.
 	Read(ctx context.Context, names []string) ([]Row, error)
 
-	// Page returns rows in the order of the bytes of their keys, at most as many as the
-	// parameter most. It returns the first rows whose keys are not smaller than the
-	// parameter from, and larger than after. Rows of free names, and rows whose keys TxName
-	// made, are among them.
+	// Page returns rows whose keys are larger than `after` and not smaller than `from`. It
+	// returns the first such rows, in the order of the bytes of their keys, and not more than
+	// the number `most`. They include rows of free names, and rows whose keys TxName made.
 	Page(ctx context.Context, from, after string, most int) ([]KeyedRow, error)
 
-	// Force ends the lease of owner if its last token is token, stores owner and reason in
-	// the row, and wakes waiters. It reports whether owner had that lease.
+	// Force ends the lease of `owner` if the last token of that lease is `token`. Then it
+	// stores `owner` and `reason` in the row, and wakes waiters. It reports whether it has
+	// ended the lease.
 	Force(ctx context.Context, name, owner string, token uint64, reason string) (bool, error)
 }
 
 // Listener is a Table whose database has notifications.
 type Listener interface {
-	// Listen calls `heard` for each release of a name for which a listening client waits,
-	// with the name and the first waiter in its row. It calls live once, as soon as it misses
-	// no release any more. It returns when the connection is lost or ctx has ended. It returns
-	// errors.ErrUnsupported if it can never listen.
+	// Listen waits for notifications. For each release of a name for which a listening client
+	// waits, it calls the function `heard` with the name and the first waiter in the row. It
+	// calls the function `live` once, as soon as it receives every later release. It returns
+	// when the connection is lost or ctx has ended. It returns errors.ErrUnsupported if it can
+	// never listen.
 	Listen(ctx context.Context, live func(), heard func(name, next string)) error
 }
 
@@ -86,38 +88,40 @@ var ErrNoTable = errors.New("there is no table")
 // Row is what a call of a Table returns about the row of one name.
 type Row struct {
 	Known     bool          // false: there is no row, or a Try has to be repeated
-	Granted   bool          // to the claim, by Try
+	Granted   bool          // Try has granted the name to the claim; Read never sets it
 	First     uint64        // the first token of the holder, or of the last holder
-	Last      uint64        // the last token of that holder; Try may leave it out
-	Owner     string        // "" if nobody holds; ends with driver.KeptOwner for Claim.AtLeast
-	Note      string        // of the holder, or of the last holder
-	HeldFor   time.Duration // since the grant
-	Remaining time.Duration // of the lease; 0 or negative if it has ended
+	Last      uint64        // the last token of the same holder; Try may leave it 0
+	Owner     string        // "" if there is no holder; see Table.Release about driver.KeptOwner
+	Note      string        // the note of the holder, or of the last holder
+	HeldFor   time.Duration // how long ago the grant was
+	Remaining time.Duration // the time that is left of the lease; 0 or negative if it has ended
 	Waiters   []string      // the owners that wait, in their order
-	Peer      bool          // the owner is not a claim, but a hold of another program
+	Peer      bool          // another program holds the name; Owner is not the owner of a claim
 
-	// The lease that Force ended last; Try may leave it out.
-	Forced string // its owner; "" if there was none
+	// About the lease that Force ended last. Try may leave both fields empty.
+	Forced string // the owner of that lease; "" if Force has ended none
 	Reason string // the reason that the operator gave
 }
 
-// Turn is for how long a name that became free is reserved for the first waiter, then for
-// the second, and so on. It is longer than the pause between two polls of a row, so that
-// only a waiter that has died or hangs misses its turn.
+// Turn is the time for which a free name is reserved for its first waiter alone. Then the
+// second waiter may take the name, too, one Turn later the third, and so on. A Turn is longer
+// than the pause between two polls of a row, so that only a waiter that has died or hangs
+// misses its turn.
 const Turn = 300 * time.Millisecond
 
 const (
-	// Waiting is how many waiters the queue of a row has at most. A waiter that finds the
-	// queue full is not in it.
+	// Waiting is how many waiters the queue of a row has at most. A waiter that finds the queue
+	// full does not enter it.
 	Waiting = 100
-	// Turns is for how many waiters a name is reserved, one after the other. When all these
-	// turns have passed, any waiter may get the lock, because the first waiters may have died.
+	// Turns is how many turns there are after a name has become free. When they have passed,
+	// any claim may get the name, because the first waiters may have died.
 	Turns = 8
 )
 
-// FreeIn returns how long it takes until owner can get the row: the remaining time of the
-// lease, and a Turn for each waiter before owner, for Turns of them at most. All waiters are
-// before an owner that is not in the queue.
+// FreeIn returns the time until the row is free for an owner: the remaining time of the lease,
+// and one Turn for each waiter before the owner. It counts at most Turns waiters. If the owner
+// is not in the queue, all waiters are before it. The result is 0 or negative if the row is
+// free for the owner now.
 func (r *Row) FreeIn(owner string) time.Duration {
 	return r.Remaining + time.Duration(min(r.position(owner), Turns))*Turn
 }
@@ -145,15 +149,15 @@ type KeyedRow struct {
 	Row
 }
 
-// ErrConflict says that the database has undone a transaction because of another one. The
-// caller may repeat the call without a pause.
+// ErrConflict says that the database has undone a transaction because of another transaction.
+// The caller may repeat the call without a pause.
 var ErrConflict = errors.New("conflict with another transaction")
 
 // Limits describe what a Table can do.
 type Limits struct {
 	Name    string // driver.Info.Name
-	Batch   int    // how many claims a Try or a Release takes in one transaction; 0 means 500
-	Listens bool   // the Table is a Listener, and is to listen
+	Batch   int    // the most claims of one call of Table.Try or Table.Release; 0 means 500
+	Listens bool   // the Table is a Listener, and the Engine calls its Listen
 	NoQueue bool   // rows have no queue
 
 	NoTokens bool          // Row.First is 0: there are no fencing tokens
@@ -162,14 +166,14 @@ type Limits struct {
 	TTLStep  time.Duration // TTLs are rounded up to a multiple of it; 0 means a microsecond
 }
 
-// maxName is the longest name in bytes, unless Limits has another one. Escape makes a key from
-// it that may be four times as long, and an index accepts a key of that length.
+// maxName is the length of the longest name in bytes, if Limits.MaxName is 0. Escape may make a
+// key of three times that length from it, which an index accepts.
 const maxName = 512
 
 // info returns what an Engine over a table with these limits can do.
 func (l Limits) info() driver.Info {
-	// If rows are polled, the time can be long: the polls of the hub also find the end of a lease,
-	// and waiters that have lost their positions in the queue.
+	// If rows are polled, the core need not check a lock often: the polls of the hub also find
+	// the end of a lease, and waiters that have lost their positions in the queue.
 	recheck := 5 * time.Second
 	if l.Listens {
 		recheck = 0 // the default of the core

@@ -20,29 +20,30 @@ const (
 	// chunkMost bounds the claims of one transaction.
 	chunkMost = 500
 
-	// conflictsMost is how often a call is repeated that was in conflict with another
-	// transaction. conflictDelay is the longest pause before such a repetition.
+	// conflictsMost is how often the Engine repeats a call at most, if that call was in
+	// conflict with another transaction, or if its row may be locked. conflictDelay is the
+	// longest pause before such a repetition.
 	conflictsMost = 50
 	conflictDelay = 20 * time.Millisecond
 
-	// lockedFirst is the first pause before the Engine tries a row again that may be locked.
-	// Each later pause is twice as long, up to conflictDelay.
+	// lockedFirst is the first pause before the Engine repeats the Try of a row that another
+	// transaction may have locked. Each later pause is twice as long, up to conflictDelay.
 	lockedFirst = 200 * time.Microsecond
 )
 
-// Engine is a driver.Backend over a Table. It has goroutines only while there are waiters, for
-// two seconds after the last waiter, and for at least one second after the Release of an
-// indeterminate claim.
+// Engine is a driver.Backend over a Table. It has goroutines only in these times: while there
+// are waiters, for two seconds after the last waiter was closed, and for at least one second
+// after the Release of an indeterminate claim.
 type Engine struct {
 	info  driver.Info
 	table Table
-	batch int // how many claims a Try or a Release takes
+	batch int // the most claims of one call of Table.Try or Table.Release
 
 	tries, releases, renewals limiter
 	releaseLocks              nameLocks // one release at a time changes a row
 
 	checked atomic.Bool
-	taken   Recent[bool] // names that a Try has just found taken; true if the queue is full
+	taken   Recent[bool] // names that a Try has just found taken; true: with a full queue
 	group   background.Group
 	sweeper sweeper
 	hub     hub
@@ -72,16 +73,16 @@ func (e *Engine) Info() driver.Info { return e.info }
 // once more. It returns the error of ctx if ctx ends before that.
 func (e *Engine) Drain(ctx context.Context) error { return e.hub.drain(ctx) }
 
-// Try makes one attempt. It is granted if the row is free, or if c.Owner is the holder
-// already. A repeated grant never shortens the lease, and has the same tokens.
+// Try makes one attempt. The name is granted if its row is free for c.Owner, or if c.Owner is
+// the holder already. A repeated grant never shortens the lease, and has the same tokens.
 func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	a := e.tryAll(ctx, []driver.Claim{c})[0]
 	return a.Outcome, a.Err
 }
 
-// TryAll makes one attempt for each of cs. Claims with the same TTL and number of tokens,
-// as those of one Locker, share a transaction, as many as the table takes. None of them
-// waits in a queue.
+// TryAll makes one attempt for each claim in cs. No claim enters a queue. Claims with the same
+// TTL and the same number of tokens, such as those of one Locker, share transactions. A
+// transaction has at most Limits.Batch claims.
 func (e *Engine) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	passing := slices.Clone(cs)
 	for i := range passing {
@@ -108,17 +109,18 @@ func (e *Engine) tryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt
 	return answers
 }
 
-// tryAlike fills in answers[i] for each i in pending. A claim without an answer, because its
-// row may be locked or was made while the statement ran, is tried again in another
-// transaction. The grants of earlier transactions stay.
+// tryAlike fills in answers[i] for each index i in `pending`, by a Try of the claim cs[i]. A
+// Try has no answer for a claim if its row may be locked, or was created while the statement
+// ran. Then tryAlike tries that claim again, in another transaction. The grants of earlier
+// transactions stay.
 func (e *Engine) tryAlike(ctx context.Context, cs []driver.Claim, pending []int, answers []driver.Attempt) {
-	versions := make([]uint64, len(cs)) // before the call
+	versions := make([]uint64, len(cs)) // of the topics, before the first statement
 	for _, i := range pending {
 		versions[i] = e.hub.versionOf(cs[i].Name, cs[i].Owner)
 	}
 	pending = e.readFirst(ctx, cs, pending, versions, answers)
 	for tries := 0; len(pending) > 0; tries++ {
-		if tries > 1 { // the row is locked, or another client makes it
+		if tries > 1 { // the row is locked, or another client is creating it
 			retry.Sleep(ctx, lockedDelay(tries-2))
 		}
 		asked := make([]driver.Claim, len(pending))
@@ -141,12 +143,12 @@ func (e *Engine) tryAlike(ctx context.Context, cs []driver.Claim, pending []int,
 	}
 }
 
-// lockedDelay returns the pause before the Engine tries a row again that may be locked. n is
-// the number of earlier pauses.
+// lockedDelay returns the pause before a Try of a row that may be locked is repeated. n is the
+// number of earlier pauses.
 func lockedDelay(n int) time.Duration { return min(lockedFirst<<min(n, 10), conflictDelay) }
 
-// answer returns the Outcome of a Try of c that returned this row. version is the version of
-// the name before that Try.
+// answer returns the Outcome for the claim c, whose Try has returned the row r. The parameter
+// `version` is the version of the topic before that Try.
 func (r *Row) answer(c driver.Claim, version uint64) driver.Outcome {
 	if r.Granted {
 		return driver.Outcome{Granted: true, Token: r.First, ValidFor: c.TTL}
@@ -185,7 +187,7 @@ func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, nil
 }
 
-// held reports which of cs are held, and changes nothing.
+// held reports for each claim in cs whether its owner is the holder. It changes nothing.
 func (e *Engine) held(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	names, held := make([]string, len(cs)), make([]bool, len(cs))
 	for i, c := range cs {
@@ -207,7 +209,7 @@ func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	return e.ReleaseAll(ctx, []driver.Claim{c})[0]
 }
 
-// ReleaseAll releases each of cs, as many in one transaction as the table takes.
+// ReleaseAll releases each claim in cs. A transaction has at most Limits.Batch claims.
 func (e *Engine) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	errs := make([]error, len(cs))
 	for _, c := range cs {
@@ -224,8 +226,9 @@ func (e *Engine) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return errs
 }
 
-// release makes a Release within the limits. A single claim also waits for the lock of its
-// name. Several claims do not: they lock their rows in order, and such calls are few.
+// release calls Table.Release, and respects the limit of concurrent releases. With a single
+// claim it also waits for the lock of that name in releaseLocks. With several claims it does
+// not: the database locks their rows in order, and such calls are few.
 func (e *Engine) release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	if len(cs) == 1 {
 		leave, err := e.releaseLocks.acquire(ctx, cs[0].Name)
@@ -241,9 +244,9 @@ func (e *Engine) release(ctx context.Context, cs []driver.Claim) ([]bool, error)
 	return e.table.Release(ctx, cs)
 }
 
-// each calls `do` with parts of cs that have at most as many claims as the parameter most.
-// It calls answer with the index and the error of each claim that failed: a claim that `do`
-// did not find is gone.
+// each calls the function `do` with parts of cs. A part has at most as many claims as the
+// number `most`. For each claim that failed, `each` calls the function `answer` with the index
+// of the claim in cs and with its error. A claim that `do` did not find is gone.
 func (e *Engine) each(ctx context.Context, what string, in limiter, cs []driver.Claim, most int, do func(context.Context, []driver.Claim) ([]bool, error), answer func(i int, err error)) {
 	var gone []int
 	for at := 0; at < len(cs); at += most {
@@ -265,8 +268,8 @@ func (e *Engine) each(ctx context.Context, what string, in limiter, cs []driver.
 	}
 }
 
-// reasons returns one error for each i in gone, in the same order: why the claim cs[i] is gone,
-// as far as the rows show it.
+// reasons returns the errors of the claims that are gone: one for each index in the parameter
+// `gone`, in the same order. An error says why the claim is gone, as far as its row shows that.
 func (e *Engine) reasons(ctx context.Context, in limiter, cs []driver.Claim, gone []int) []error {
 	names, errs := make([]string, len(gone)), make([]error, len(gone))
 	for n, i := range gone {
@@ -289,9 +292,10 @@ func (e *Engine) reasons(ctx context.Context, in limiter, cs []driver.Claim, gon
 	return errs
 }
 
-// call makes one of the calls that the limiter `in` counts, and checks the table before the
-// first one. It repeats a call that was in conflict with another transaction: the database
-// has undone that call, so nothing takes effect twice.
+// call calls the function `do`, and returns its results. The limiter `in` limits how many such
+// calls run at once. Before the first call, the table is checked. If `do` was in conflict with
+// another transaction, it is repeated: the database has undone its transaction, so nothing
+// takes effect twice.
 func call[T any](ctx context.Context, e *Engine, in limiter, do func() (T, error)) (answer T, err error) {
 	if err := ctx.Err(); err != nil {
 		return answer, unsent.Error(err)

@@ -16,17 +16,17 @@ import (
 const (
 	// pollLimit bounds the time of one poll.
 	pollLimit = 2 * time.Second
-	// linger is for how long the hub keeps a name, and listens, after the last waiter of the
-	// name. Under contention the next waiter comes soon, and a new connection costs more than
-	// a lock.
+	// linger is how long the hub keeps the topic of a name, and listens, after the last waiter
+	// of the name has left. Under contention the next waiter comes soon, and a new connection
+	// costs more than a lock.
 	linger = 2 * time.Second
 	// listenDelay bounds the pause between two attempts to listen.
 	listenDelay = 5 * time.Second
 )
 
-// hub wakes waiters when a name becomes free. It listens if the table can, and polls the
-// rows for all waiters in one statement while it does not listen. It runs while there are
-// waiters, and for linger after the last one if it listens.
+// hub wakes waiters when a name becomes free. It listens if Limits.Listens is set. While it
+// does not listen, it polls: one statement reads the rows for all waiters. The hub runs while
+// there are waiters. If it listens, it runs for the time `linger` longer.
 type hub struct {
 	table   Table
 	group   *background.Group
@@ -34,22 +34,23 @@ type hub struct {
 	noQueue bool // rows have no queue
 
 	mu      sync.Mutex
-	last    uint64            // the latest version given out; never given out twice
+	last    uint64            // the latest version; no version is used twice
 	polls   uint64            // how many polls have begun
-	topics  map[string]*topic // by name: each has waiters, or had some less than linger ago
+	topics  map[string]*topic // by name; a topic without waiters is kept for the time `linger`
 	current *hubRun           // nil if there are no topics
 	drains  int               // calls of drain under way
 }
 
-// hubRun is one run of the hub. The mutex of the hub guards live.
+// hubRun is one run of the hub. The mutex of the hub guards the field `live`.
 type hubRun struct {
 	stop     context.CancelFunc
 	done     <-chan struct{}    // closed by stop
-	pollSoon chan time.Duration // capacity 1: how soon to poll, sent by a new waiter
+	pollSoon chan time.Duration // capacity 1; hub.wait sends how soon to poll
 	live     bool               // it listens, and misses no release
 }
 
-// versionOf returns the version of name for an owner; 0 if it has no topic.
+// versionOf returns the version for the waiter with this name and owner. If there is no such
+// waiter, it returns the version of the topic, or 0 if the name has no topic.
 func (h *hub) versionOf(name, owner string) uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,8 +73,9 @@ func (h *hub) tryRefused(name, owner string) {
 	}
 }
 
-// shouldWait reports whether owner waits for name, and neither a poll nor a notification has
-// shown since the last Try of owner that another Try may be granted.
+// shouldWait reports whether there is a waiter with this name and owner for which another Try
+// would be too early: since its last Try, neither a poll nor a notification has shown that a
+// Try may be granted.
 func (h *hub) shouldWait(name, owner string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -81,8 +83,9 @@ func (h *hub) shouldWait(name, owner string) bool {
 	return s != nil && !s.shouldTry
 }
 
-// join adds a waiter for name. The first waiter begins a run. A new topic of a run that is
-// live begins with a new version, because the name may have been released before.
+// join adds a waiter for name. The first waiter begins a run of the hub. If the run is live
+// already, a new topic gets a new version, because the name may have been released before the
+// topic existed.
 func (h *hub) join(name, owner string) (*topic, *sleeper) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -111,8 +114,8 @@ func (h *hub) join(name, owner string) (*topic, *sleeper) {
 	return t, s
 }
 
-// leave removes a waiter. If the hub listens, it keeps a topic for linger after its last
-// waiter: if the process waits for that name again, it has missed no release, and needs no
+// leave removes a waiter. If the hub listens, a topic without waiters stays for the time
+// `linger`. During that time it still receives each release. So a waiter that joins it needs no
 // second Try.
 func (h *hub) leave(name string, t *topic, s *sleeper) {
 	h.mu.Lock()
@@ -133,8 +136,8 @@ func (h *hub) leave(name string, t *topic, s *sleeper) {
 	}
 }
 
-// forget removes a topic without waiters, and ends the run with the last topic. The mutex
-// is held.
+// forget removes a topic if it has no waiters. It ends the run if there is no other topic. The
+// mutex is held.
 func (h *hub) forget(name string, t *topic) {
 	if h.topics[name] != t || len(t.sleepers) > 0 {
 		return
@@ -146,15 +149,16 @@ func (h *hub) forget(name string, t *topic) {
 	}
 }
 
-// drain ends the run when there are no waiters, and waits for the end of everything that
-// runs, as Group.Wait does.
+// drain lets the run end as soon as there are no waiters, without the time `linger`. It waits
+// until all goroutines of the Engine have ended, or until ctx ends, as Group.Wait does.
 func (h *hub) drain(ctx context.Context) error {
 	h.addDrains(1)
 	defer h.addDrains(-1)
 	return h.group.Wait(ctx)
 }
 
-// addDrains changes the number of calls of drain, and removes topics without waiters.
+// addDrains adds a number to drains. While calls of drain are under way, it removes topics
+// without waiters.
 func (h *hub) addDrains(drains int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -166,8 +170,8 @@ func (h *hub) addDrains(drains int) {
 	}
 }
 
-// wait returns nil when the version of s is not that of the parameter last, or the error of
-// ctx when ctx ends.
+// wait returns nil as soon as the version of s differs from last.version. If ctx ends before
+// that, it returns the error of ctx.
 func (h *hub) wait(ctx context.Context, s *sleeper, last ahead) error {
 	h.mu.Lock()
 	s.waiting, s.position, s.noQueue, s.pollsBefore = true, last.position, last.noQueue, h.polls
@@ -196,8 +200,8 @@ func (h *hub) wait(ctx context.Context, s *sleeper, last ahead) error {
 	}
 }
 
-// released records that name was released, and that it is the turn of next. If next is "",
-// any waiter may get the name.
+// released records that a name was released, and that it is now the turn of the owner `next`.
+// If `next` is "", any waiter may get the name.
 func (h *hub) released(name, next string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -207,7 +211,7 @@ func (h *hub) released(name, next string) {
 	case s != nil:
 		h.wake(t, s)
 		s.shouldTry = true
-		if len(t.sleepers) > 1 { // a grant out of turn may have removed them from the queue
+		if len(t.sleepers) > 1 { // a grant out of turn may have removed the others from the queue
 			h.wakeAfterTurn(name, t)
 		}
 	case next == "":
@@ -218,8 +222,8 @@ func (h *hub) released(name, next string) {
 	}
 }
 
-// wakeAfterTurn wakes the waiters when the turn of another process has passed, because that
-// process may have died. The mutex is held.
+// wakeAfterTurn wakes all waiters of a topic when one Turn has passed, because the waiter whose
+// turn it was may have died. The mutex is held.
 func (h *hub) wakeAfterTurn(name string, t *topic) {
 	if t.wakePending {
 		return
@@ -242,8 +246,8 @@ func (h *hub) wakeAfterTurn(name string, t *topic) {
 	})
 }
 
-// setLive records whether the run misses no release from now on. It wakes all waiters,
-// because any name may have been released before.
+// setLive records whether the run receives all releases from now on. It wakes all waiters,
+// because their names may have been released before this call.
 func (h *hub) setLive(s *hubRun, live bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -270,8 +274,8 @@ func (h *hub) wakeAll(t *topic) {
 	}
 }
 
-// run listens and polls until ctx ends. It does not listen at once, because most names
-// become free within the first pause.
+// run listens and polls until ctx ends. It begins to listen after a first pause, because most
+// names become free during that pause.
 func (h *hub) run(ctx context.Context, s *hubRun) {
 	h.group.Go(func() { h.poll(ctx, s.pollSoon) })
 	for failures := 0; ctx.Err() == nil; {
@@ -295,7 +299,8 @@ func (h *hub) listen(ctx context.Context, live func()) {
 	}
 }
 
-// poll polls rows until ctx ends, while there is a waiter that notifications do not reach.
+// poll polls rows while there is a waiter that notifications do not reach. It returns when ctx
+// ends.
 func (h *hub) poll(ctx context.Context, pollSoon <-chan time.Duration) {
 	pause, timer := pollLeast, time.NewTimer(pollLeast)
 	defer timer.Stop()
@@ -309,7 +314,7 @@ func (h *hub) poll(ctx context.Context, pollSoon <-chan time.Duration) {
 			}
 			pause = cmp.Or(soon, min(2*pause, pollMost))
 			due = time.Now().Add(pause - rand.N(pause/4)) //nolint:gosec // spreads load, protects nothing
-		case soon := <-pollSoon: // never later than it was due, however many begin to wait
+		case soon := <-pollSoon: // a new waiter does not delay the next poll
 			pause = min(pause, soon)
 			if at := time.Now().Add(soon); at.Before(due) {
 				due = at
@@ -335,8 +340,8 @@ func (h *hub) polledNames() (names []string) {
 }
 
 // pollOnce reads the rows of polledNames once, and wakes waiters whose row is free for them.
-// It returns how soon to poll again, or 0 if that need not be soon: see recordPoll. polled is
-// false if there was no row to poll.
+// The result `soon` is how soon to poll again, or 0 if that need not be soon: see recordPoll.
+// The result `polled` is false if there was no row to poll.
 func (h *hub) pollOnce(ctx context.Context) (soon time.Duration, polled bool) {
 	h.mu.Lock()
 	h.polls++
@@ -357,8 +362,9 @@ func (h *hub) pollOnce(ctx context.Context) (soon time.Duration, polled bool) {
 	return soon, true
 }
 
-// recordPoll handles the row of name that a poll has read. It returns how soon to poll the
-// row again, or 0 if that need not be soon.
+// recordPoll handles the row of name, which the poll with the number `poll` has read. It wakes
+// waiters for which a Try may be granted. It returns how soon to poll the row again, or 0 if
+// that need not be soon.
 func (h *hub) recordPoll(name string, r *Row, poll uint64) (soon time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

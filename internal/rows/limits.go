@@ -9,9 +9,9 @@ import (
 )
 
 // How many calls of each kind an Engine makes at once. Each call uses one connection. The hub
-// uses one more for its polls, and in some databases another one that listens. So four
-// processes need fewer than the hundred connections that PostgreSQL allows by default.
-// Renewals and releases have limits of their own, so that they never wait for tries.
+// uses another connection for its polls, and one more if it listens. So four processes need
+// fewer than the hundred connections that PostgreSQL allows by default. Renewals and releases
+// have limits of their own, so that they never wait for tries.
 const (
 	triesMost    = 8
 	releasesMost = 8
@@ -21,8 +21,8 @@ const (
 // limiter bounds how many calls of one kind are under way. A nil limiter bounds nothing.
 type limiter chan struct{}
 
-// acquire waits until another call may be made. It returns an error if ctx ends before that,
-// or the context of the caller: see deadline.Caller. The error says that nothing was sent.
+// acquire waits until one more call may begin. It returns an error if ctx ends before that, or
+// if the context of the caller does, see deadline.Caller. The error says that nothing was sent.
 func (l limiter) acquire(ctx context.Context) error {
 	if l == nil {
 		return nil
@@ -49,8 +49,9 @@ func (l limiter) release() {
 	}
 }
 
-// nameLocks lets one release at a time change the row of a name. Otherwise hundreds of waiters
-// that give up would queue in the server for the row, before the renewal of its holder.
+// nameLocks lets one release at a time change the row of a name. Without it, hundreds of
+// waiters that give up would wait in the server for the row, and the renewal by the holder
+// would wait behind them.
 type nameLocks struct {
 	mu    sync.Mutex
 	locks map[string]*nameLock
@@ -61,8 +62,9 @@ type nameLock struct {
 	users int // calls that have it, or wait for it
 }
 
-// acquire takes the lock of name, and waits for it while another call has it. The caller calls
-// leave to release it. The error says that nothing was sent.
+// acquire takes the lock of name. While another call has this lock, acquire waits. The caller
+// releases the lock with the function `leave`. If ctx ends first, acquire returns an error
+// which says that nothing was sent.
 func (n *nameLocks) acquire(ctx context.Context, name string) (leave func(), err error) {
 	n.mu.Lock()
 	l := n.locks[name]

@@ -36,7 +36,7 @@ func (r *Recent[T]) Drop(name string) {
 	delete(r.values, name)
 }
 
-// Get returns the value of a name. ok is false if it is not remembered.
+// Get returns the value of a name. The result `ok` is false if the name is not remembered.
 func (r *Recent[T]) Get(name string) (value T, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

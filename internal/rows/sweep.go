@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// sweepAfter is the pause before the Engine repeats the Release of a claim whose Try may
-	// still be executed: the server executes a statement whose connection was cut within that
-	// time, or never.
+	// sweepAfter is the pause before the Engine releases an indeterminate claim once more. If
+	// the connection of its Try was cut, the server executes the statement within this time, or
+	// never.
 	sweepAfter = time.Second
 	sweepLimit = 5 * time.Second
 )
@@ -30,8 +30,8 @@ type lateClaim struct {
 	due   time.Time
 }
 
-// sweep releases cs once more after sweepAfter, because a Try of them may be executed after
-// the first Release.
+// sweep starts a second release of each claim in cs, after a pause of sweepAfter, because the
+// Try of such a claim may be executed after its first Release.
 func (e *Engine) sweep(cs []driver.Claim) {
 	s := &e.sweeper
 	s.mu.Lock()
@@ -45,7 +45,7 @@ func (e *Engine) sweep(cs []driver.Claim) {
 	}
 }
 
-// sweepAll sweeps until there is nothing left to sweep.
+// sweepAll releases each claim when it is due, until no claim is left.
 func (e *Engine) sweepAll() {
 	for {
 		e.sweeper.mu.Lock()
@@ -73,8 +73,8 @@ func (e *Engine) sweepDue() {
 	}
 }
 
-// oncePerName returns the number of the first claims of cs that have different names, because
-// a call of a Table may have each name only once.
+// oncePerName returns how many claims at the beginning of cs have different names, because a
+// call of a Table may have each name only once.
 func oncePerName(cs []driver.Claim) int {
 	names := make(map[string]bool, len(cs))
 	for n, c := range cs {

@@ -23,10 +23,11 @@ func (e *Engine) expectsRefusal(c *driver.Claim) bool {
 	return taken && (c.NoQueue || full || e.hub.noQueue)
 }
 
-// readFirst reads the rows of the claims cs[i], i in pending, for which expectsRefusal reports
-// true. It fills in answers[i] for those that are refused. It returns the indexes of all other
-// claims, which need a Try. That saves tries: a Try locks the row for a moment, and uses up a
-// transaction number, even if it is refused.
+// readFirst reads rows in place of a Try that would probably be refused. It does this for the
+// claims cs[i], for each index i in `pending`, for which expectsRefusal reports true. It fills
+// in answers[i] if the row shows that the claim is refused. It returns the indexes of all other
+// claims, which need a Try. A refused Try costs more than a read: it also locks the row for a
+// moment, and uses up a transaction number.
 func (e *Engine) readFirst(ctx context.Context, cs []driver.Claim, pending []int, versions []uint64, answers []driver.Attempt) (left []int) {
 	var read []int
 	var names []string
@@ -62,8 +63,8 @@ func (e *Engine) refuses(r *Row, c *driver.Claim) bool {
 	return c.NoQueue || e.hub.queueRoom(r) <= 0 || slices.Contains(r.Waiters, c.Owner)
 }
 
-// recordAnswer returns the Outcome of a Try of c that returned the row r, and remembers whether
-// the name is taken.
+// recordAnswer returns the Outcome for the claim c, for which a Try or a read has returned the
+// row r. It also remembers whether the name is taken.
 func (e *Engine) recordAnswer(r *Row, c *driver.Claim, version uint64) driver.Outcome {
 	if r.Granted {
 		e.taken.Drop(c.Name)

@@ -7,13 +7,13 @@ import (
 
 // topic is what the hub knows about one name. The mutex of the hub guards it.
 type topic struct {
-	sleepers    []*sleeper  // one for each Waiter of the name that was not closed
-	idle        *time.Timer // removes the topic after its last waiter; nil before the first time
+	sleepers    []*sleeper  // one for each Waiter of the name that has waited and was not closed
+	idle        *time.Timer // removes the topic; set when its last waiter leaves, nil until then
 	last        uint64      // Row.Last at the last poll
-	foremost    int         // position of the foremost of sleepers at the last poll
+	foremost    int         // the smallest position of a sleeper in the queue, at the last poll
 	polledAt    time.Time   // when the last poll was
-	wakePending bool        // all sleepers are woken when the turn of another process has passed
-	missed      string      // the owner in the last notification whose owner was none of sleepers
+	wakePending bool        // all sleepers will be woken when the current Turn has passed
+	missed      string      // the owner in the last notification for an owner without a sleeper
 	version     uint64      // changes with each event that may be a release for any waiter
 }
 
@@ -24,9 +24,9 @@ type sleeper struct {
 	changed     chan struct{} // closed when version changes, and replaced
 	waiting     bool          // Wait is under way
 	position    int           // how many waiters were before it when Wait began; Waiting if it is not in the queue
-	noQueue     bool          // another Try would not enter the queue either
+	noQueue     bool          // the waiter does not enter the queue
 	pollsBefore uint64        // hub.polls when Wait began
-	shouldTry   bool          // a poll or a notification has said that a Try may be granted
+	shouldTry   bool          // a poll or a notification has shown that another Try may be granted
 }
 
 // find returns the sleeper of an owner; nil if there is none. t may be nil.

@@ -27,15 +27,16 @@ type waiter struct {
 	sleeper     *sleeper
 }
 
-// Wait returns nil as the error when the name may have been released since the refused Try. The
-// parameter last is the Outcome of that Try. Wait returns the error of ctx when ctx ends.
+// Wait waits until the name may have been released since the refused Try, whose Outcome is the
+// parameter `last`. Then it returns nil as the error. If ctx ends first, Wait returns the error
+// of ctx.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err
 	}
 	before, ok := last.Ahead.(ahead)
 	if !ok {
-		return driver.Outcome{}, nil // last is not an Outcome of this Engine: another Try must find out
+		return driver.Outcome{}, nil // not an Outcome of this Engine: the caller must try again
 	}
 	if w.topic == nil {
 		w.topic, w.sleeper = w.hub.join(w.name, w.owner)

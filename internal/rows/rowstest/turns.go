@@ -56,8 +56,8 @@ func order(s *turns) {
 	s.MustGrant(s.Passing(), "of a name without waiters")
 }
 
-// gone checks that a waiter that never tries again delays the next waiter by one turn, and no
-// later claim.
+// gone checks that a waiter that never tries again delays the next waiter by one turn, and does
+// not delay later claims.
 func gone(s *turns) {
 	holder, dead, alive := s.Claim(), s.Claim(), s.Claim()
 	s.MustGrant(holder, "of a free name")
