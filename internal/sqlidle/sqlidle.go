@@ -29,9 +29,9 @@ type Pool struct {
 // New returns the Pool of db. It does no I/O.
 func New(db *sql.DB) *Pool { return &Pool{db: db} }
 
-// Noted tests the idle connections if err says that a call has timed out. It does so once a
-// second at most. It pings all idle connections at the same time, in the background, and
-// database/sql closes those that do not answer.
+// Noted gets the error of a call. If err says that the call has timed out, Noted tests the idle
+// connections, but once a second at most. It pings all of them at the same time, in the
+// background, and database/sql closes those that do not answer.
 func (p *Pool) Noted(err error) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return
@@ -57,9 +57,10 @@ func (p *Pool) try() {
 	_ = conn.PingContext(ctx)
 }
 
-// NoneFree returns the error of unsent.NoneFree if err says that the context of a call has ended,
-// and all connections of the pool are in use. Else it returns err. began is when the call began
-// to wait for a connection.
+// NoneFree returns the error of a call that has got no connection and failed with err. The call
+// began to wait for a connection at the time `began`. If err says that the context of the call
+// has ended, and all connections of the pool are in use, NoneFree returns the error of
+// unsent.NoneFree. Otherwise it returns err.
 func (p *Pool) NoneFree(began time.Time, err error) error {
 	s := p.db.Stats()
 	late := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
