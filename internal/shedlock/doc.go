@@ -31,8 +31,8 @@ import (
 const DefaultTable = "shedlock"
 
 const (
-	// maxName is how many characters the column name has room for. Limits uses it as a
-	// number of bytes: a name of so many bytes fits in every character set.
+	// maxName is how many characters the column `name` has room for. Limits uses it as a number
+	// of bytes: a name of so many bytes fits in every character set.
 	maxName = 64
 	// maxBy is how many characters the column locked_by has room for.
 	maxBy = 255

@@ -8,17 +8,17 @@ import (
 // Dialect has the expressions that differ between databases. A word in braces is replaced by an
 // expression.
 //
-// Unlocked is a JOIN of {table} with its row of the name ?. The JOIN finds no row while another
-// transaction has locked that row. Unlocked is "" for a database in which a refused try does
-// not wait for a lock.
+// Unlocked is a JOIN with the row of {table} whose name is the parameter ?. The JOIN finds no
+// row while another transaction has locked that row. Unlocked is "" for a database in which a
+// refused try does not wait for a lock.
 type Dialect struct {
 	Table    string // the name of the table, quoted
 	Unlocked string // a JOIN, or ""
 	Now      string // the time of the server in UTC, without a zone
 	Later    string // the time that is ? microseconds after {from}
 	Micros   string // the microseconds from {from} to {to}
-	Bytes    string // a text {column}, compared and sorted by its bytes
-	Insert   string // INSERT {row}, which does nothing if the row exists
+	Bytes    string // an expression for the text {column} that is compared and sorted by bytes
+	Insert   string // a statement with INSERT {row} that does nothing if the row exists
 	Ordinal  bool   // parameters are $1, $2, … in place of ?
 }
 
@@ -29,10 +29,11 @@ type Dialect struct {
 // locked_at, because a table of MySQL may change that column in each update that does not
 // assign it.
 const (
-	// tryStatement has these parameters, from its second line on: `by`; `by`, `us`, `us`; `by`;
-	// `name`, `name`, `by`. With Dialect.Unlocked the first name comes before all others. Then
-	// the statement must name the row only once, in that JOIN: a server that can find the row
-	// in two ways may wait for its lock in the second way.
+	// tryStatement has these parameters, from its second line on, with a semicolon after each
+	// line: `by`; `by`, `us`, `us`; `by`; `name`, `name`, `by`. If Dialect.Unlocked is set, its
+	// JOIN has the first `name`, which comes before all other parameters. Then {named} is left
+	// out, so that only the JOIN finds the row: a server that can find a row in two ways may
+	// wait for its lock in the second way.
 	tryStatement = `UPDATE {table} {unlocked} SET
 	locked_at = CASE WHEN {ours} AND lock_until > {now} THEN locked_at ELSE {now} END,
 	lock_until = CASE WHEN {ours} AND lock_until > {now} THEN GREATEST(lock_until, {later}) ELSE {later} END,
@@ -63,8 +64,8 @@ VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'ho
 
 const epoch = "TIMESTAMP '1970-01-01 00:00:00'"
 
-// write replaces the words in braces in a statement. The parameter n is the number of names in
-// a list of names.
+// write replaces the words in braces in a statement. The parameter n is the number of
+// parameters in the list {names}.
 func (d *Dialect) write(statement string, n int) string {
 	fill := func(text, what, with string) string { return strings.ReplaceAll(text, what, with) }
 	later := "(" + fill(d.Later, "{from}", "{now}") + ")"

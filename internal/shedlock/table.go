@@ -25,7 +25,7 @@ func New(db Database, d Dialect) *Table {
 }
 
 // keyOf returns the text that the column `name` of the table has for the name of a lock. It
-// returns an error if that value is too long.
+// returns an error if this text is too long.
 func keyOf(name string) (string, error) {
 	key := rows.Escape(name)
 	if n := utf8.RuneCountInString(key); n > maxName {
@@ -68,8 +68,8 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	return nil, fmt.Errorf("shedlock: the row of %q is not found after it was made: the column cannot keep that name: %w, %w", key, driver.ErrRefused, driver.ErrNotExecuted)
 }
 
-// one reads the row of a key. It returns an error if the column treats another name, which has
-// a row, as equal to the key, because two names would be one lock.
+// one returns the row of a key. If the key has no row, but the column treats the name of
+// another row as equal to the key, it returns an error: two names would be one lock.
 func (t *Table) one(ctx context.Context, key string) (rows.Row, error) {
 	var found rows.Row
 	other := ""
@@ -93,7 +93,7 @@ func (t *Table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	for i, c := range cs {
 		key, began := rows.Escape(c.Name), time.Now()
 		changed, err := t.Exec(ctx, t.statements.renew, []any{us(c.TTL), key, by(holds, c.Owner, c.Note)})
-		if err == nil && changed == 0 { // the lease may have that length already
+		if err == nil && changed == 0 { // the lease may have had its new length already
 			var r []rows.Row
 			if r, err = t.Read(ctx, []string{c.Name}); err == nil {
 				held[i] = r[0].Owner == c.Owner && r[0].Remaining >= c.TTL-time.Since(began)
@@ -144,7 +144,8 @@ func (t *Table) Page(ctx context.Context, from, after string, most int) (page []
 	return page, err
 }
 
-// Force reads the row, and ends the hold that it found, if the row still has the same hold.
+// Force reads the row. If `owner` holds the lock, Force ends this hold, but only if the row
+// still has the same hold.
 func (t *Table) Force(ctx context.Context, name, owner string, _ uint64, reason string) (bool, error) {
 	key, found := rows.Escape(name), stored{}
 	err := t.scan(ctx, t.dialect.write(readStatement, 1), []any{key}, func(s *stored) {
