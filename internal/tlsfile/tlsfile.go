@@ -10,9 +10,9 @@ import (
 )
 
 // Config returns a configuration that trusts the authorities in the file `ca`, or the
-// authorities of the system if ca is "". It has the client certificate in the files `cert`
-// and `key`, if cert is not "". Config reads files with the function `read`. An error names
-// the file.
+// authorities of the system if `ca` is "". If `cert` is not "", the configuration has a client
+// certificate: the files `cert` and `key` contain it and its key. Config reads files with the
+// function `read`. An error names the file.
 func Config(read func(name string) ([]byte, error), ca, cert, key string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {
@@ -40,9 +40,9 @@ func Config(read func(name string) ([]byte, error), ca, cert, key string) (*tls.
 	return config, nil
 }
 
-// AnyName makes a configuration verify who signed the certificate of a server, but not the
-// name in it. crypto/tls has no such mode: it verifies nothing then, and the function that
-// AnyName sets verifies the rest.
+// AnyName changes a configuration so that it verifies who signed the certificate of a server,
+// but not the name in the certificate. crypto/tls has no such mode. So AnyName switches off all
+// that crypto/tls verifies, and sets a function that verifies the signatures.
 func AnyName(config *tls.Config) {
 	config.InsecureSkipVerify = true
 	config.VerifyConnection = func(state tls.ConnectionState) error {
