@@ -12,7 +12,8 @@ const (
 	pageStatement = `SELECT ` + columns + `
 FROM {table} WHERE name >= $1 AND name > $2 ORDER BY name LIMIT $3`
 
-	// forceStatement: $1 name, $2 owner, $3 its last token, $4 reason, $5 the channel.
+	// forceStatement: $1 name, $2 owner, $3 the last token of the lease, $4 reason, $5 the
+	// channel.
 	forceStatement = `WITH r AS (
 	UPDATE {table} SET owner = NULL, expires = CASE WHEN waiters = '{}' THEN 'epoch' ELSE clock_timestamp() END, forced_owner = $2, forced_reason = $4
 	WHERE name = $1 AND owner = $2 AND token = $3 AND expires > clock_timestamp()
@@ -21,7 +22,7 @@ FROM {table} WHERE name >= $1 AND name > $2 ORDER BY name LIMIT $3`
 SELECT CASE WHEN wanted THEN pg_notify($5, next || chr(10) || name)::text END FROM r`
 )
 
-// Page reads rows in the order of their keys, which is that of the index.
+// Page reads rows in the order of their keys, which is also the order of the index.
 func (t *table) Page(ctx context.Context, from, after string, most int) (page []rows.KeyedRow, err error) {
 	err = t.scan(ctx, t.statements.page, []any{from, after, int64(most)}, func(key string, r rows.Row) {
 		page = append(page, rows.KeyedRow{Key: key, Row: r})

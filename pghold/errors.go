@@ -15,7 +15,7 @@ import (
 // undefinedTable is the SQLSTATE of a table that does not exist.
 const undefinedTable = "42P01"
 
-// serverError returns the error that the server sent, or nil.
+// serverError returns the error of the server in err, or nil if err has none.
 func serverError(err error) *pgconn.PgError {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -26,15 +26,16 @@ func serverError(err error) *pgconn.PgError {
 
 // notPrepared reports whether err says that a prepared statement does not exist, exists
 // already, or does not fit its table any more. That happens behind a pooler that leadsToServer
-// took for a server, and after another program has discarded prepared statements. The server
-// has not executed such a statement.
+// took for a server, and after another program has discarded prepared statements or changed the
+// table. The server has not executed the statement then.
 func notPrepared(err error) bool {
 	code := codeOf(err)
 	return code == "26000" || code == "42P05" || code == "0A000"
 }
 
-// classify returns the error of a statement that is a transaction of its own as one of package
-// driver, if the error shows the outcome of the statement.
+// classify gets the error of a statement that is a transaction of its own. If the error shows
+// the outcome of the statement, classify returns an error of package driver for it. Otherwise
+// it returns the error unchanged.
 //
 // An error of severity ERROR undoes the transaction, so nothing was executed. An error of
 // severity FATAL ends the session, and may come after the commit, while the server waits for a

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 )
 
-// CheckFence is fence.PostgreSQL.Check for pgx. It records token for name in tx, and returns
-// fence.ErrStale if a larger one was recorded before. Call it before the protected write, in the
-// same transaction, and roll back on any error:
+// CheckFence is fence.PostgreSQL.Check for pgx. It records the token for the name, as a part of
+// the transaction tx. It returns fence.ErrStale if a larger token was recorded before. Call it
+// before the protected write, in the same transaction, and roll back on any error:
 //
 //	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 //		if err := pghold.CheckFence(ctx, tx, lock.Name(), lock.Token()); err != nil {
@@ -20,8 +20,8 @@ import (
 //		return err
 //	})
 //
-// The token may be of a lock in any store. The table is that of fence.PostgreSQLTable, which a
-// migration can create.
+// The token may come from a lock in any store. The table is that of fence.PostgreSQLTable,
+// which a migration can create.
 func CheckFence(ctx context.Context, tx pgx.Tx, name string, token uint64) error {
 	return fence.CheckPostgreSQL(ctx, func(ctx context.Context, statement string, args ...any) (int64, error) {
 		tag, err := tx.Exec(ctx, statement, args...)

@@ -75,9 +75,9 @@ func (t *table) subscribe(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// closeConn closes conn, although ctx may have ended.
+// closeConn closes conn, also if ctx has ended.
 func closeConn(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // nothing is lost with it
+	_ = conn.Close(ctx) // the connection has no state that an error could lose
 }

@@ -5,14 +5,13 @@
 //	...
 //	locker := holdfast.New(pghold.New(pool, nil), nil)
 //
-// Backend.CreateTable or an administrator creates the table. Without it every Lock fails
-// with an error that contains the statement. Names are case-sensitive and have up to 512
-// bytes. The row of a name stays after its release, because it keeps the token. Rows of
-// free names may be deleted: a new token is never below the server's clock in
-// microseconds.
+// Backend.CreateTable or an administrator creates the table. Until the table exists, every Lock
+// fails with an error that contains the statement for it. Names are case-sensitive and have up
+// to 512 bytes. The row of a name stays after its release, because it keeps the token. Rows of
+// free names may be deleted: a new token is never below the server's clock in microseconds.
 //
-// With Options.Layout set to ShedLock the table is that of ShedLock, and programs with
-// ShedLock are excluded, too. The constant ShedLock lists what that layout lacks.
+// With Options.Layout set to ShedLock the table is that of ShedLock. Then a lock also excludes
+// programs that use ShedLock. The constant ShedLock lists what that layout lacks.
 //
 // Locks are exclusive. Read-write locks, semaphores, fair locks and latches return
 // errors.ErrUnsupported.
@@ -22,10 +21,10 @@
 // pgx does by default, and if the pool leads to the server itself. Waiters poll their rows
 // every 1 to 100 ms; with Options.Listen they get notifications (NOTIFY) instead.
 //
-// A lease is as durable as the data. After the promotion of a standby that had not
-// received the last commits, a lock may have two holders. With synchronous_commit and a
-// synchronous standby this cannot happen. If the lock protects rows of the same database,
-// Backend.LockTx is safe even then.
+// A lease is as durable as the data. After the promotion of a standby that had not received the
+// last commits, a lock may have two holders. With synchronous_commit and a synchronous standby
+// this cannot happen. If the lock protects rows of the same database, Backend.LockTx is safe
+// even after such a promotion.
 package pghold
 
 import (
@@ -48,8 +47,8 @@ import (
 // DefaultTable is the name of the table if Options.Table is "".
 const DefaultTable = "holdfast_locks"
 
-// longestChannel is the longest name of a channel in bytes, and of a table. The server shortens
-// longer names.
+// longestChannel is the length in bytes of the longest name that a channel or a table can have.
+// The server shortens longer names.
 const longestChannel = 63
 
 // Options are the settings of New and NewDB. The zero value has the defaults.
@@ -62,13 +61,13 @@ type Options struct {
 	// ShedLock.
 	Table string
 
-	// Listen is the configuration of a connection to the server itself, not to a pooler,
-	// for notifications of releases (NOTIFY). The Backend has this connection while a
-	// goroutine waits, and for two seconds after that. If the pool leads to the server, use
-	// pool.Config().ConnConfig, which does not include a BeforeConnect of the pool. While
-	// the connection has failed, or if it leads to a pooler, waiters poll. Programs with and
-	// without Listen may share a table: programs without it notify, too. The Layout ShedLock
-	// has no notifications, and ignores Listen. Default: nil, waiters poll.
+	// Listen is the configuration of a connection to the server itself, not to a pooler, for
+	// notifications of releases (NOTIFY). The Backend has this connection while a goroutine
+	// waits, and for two seconds after that. If the pool leads to the server, use
+	// pool.Config().ConnConfig, which does not include a BeforeConnect of the pool. If the
+	// connection fails, or leads to a pooler, waiters poll. Programs with and without Listen
+	// may share a table: programs without it notify, too. The Layout ShedLock has no
+	// notifications, and ignores Listen. Default: nil, waiters poll.
 	Listen *pgx.ConnConfig
 
 	// Logger gets a warning if Listen leads to a pooler. Default: no log.
@@ -95,8 +94,9 @@ var (
 // Backend. New does no I/O. opts may be nil.
 //
 // If a renewal gets no connection from pool in half of the time that it may take, because all
-// connections are in use or dead, the Backend makes a connection for this call alone, with the
-// settings and functions of pool. A Backend has one such connection at a time.
+// connections are in use or dead, the Backend makes a connection for this renewal alone. It
+// uses the settings of pool, and its functions such as BeforeConnect. A Backend has one such
+// connection at a time.
 func New(pool *pgxpool.Pool, opts *Options) *Backend {
 	return open(opts, newPool(pool).lend)
 }
@@ -137,8 +137,8 @@ func open(opts *Options, lend source) *Backend {
 // Schema returns the statement that creates the table. It does no I/O.
 func (b *Backend) Schema() string { return b.table.create() }
 
-// CreateTable creates the table if it does not exist. The user needs the permission to
-// create tables in its schema. Locks only need SELECT, INSERT and UPDATE on the table.
+// CreateTable creates the table if it does not exist. The user needs the permission to create
+// tables in the schema of the table. Locks only need SELECT, INSERT and UPDATE on the table.
 func (b *Backend) CreateTable(ctx context.Context) error {
 	err := b.table.lend(ctx, func(conn *pgx.Conn) error {
 		// One of two clients that create the table at the same time may get an error: then the
@@ -160,16 +160,16 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 	return b.table.Check(ctx)
 }
 
-// LockTx takes the lock name for the rest of the transaction tx and returns nil. Until
-// the commit or rollback of tx, no other LockTx or LockSQLTx of name succeeds, in any
-// process. It waits until ctx ends. If ctx ends while it waits, pgx closes the
+// LockTx takes the lock name for the rest of the transaction tx and returns nil. Until the
+// commit or rollback of tx, no other LockTx or LockSQLTx of name succeeds, in any process.
+// LockTx waits for the lock until ctx ends. If ctx ends during this wait, pgx closes the
 // connection, and the transaction ends.
 //
 // The lock needs no lease and no token: if the connection is lost, the transaction is lost,
 // too. The lock protects the reads and writes that tx makes after LockTx. At the isolation
-// levels repeatable read and serializable LockTx should be the first statement of tx. If it
-// waited for another transaction at these levels, it fails with SQLSTATE 40001, like an
-// update, and the program must begin the transaction again.
+// levels repeatable read and serializable LockTx should be the first statement of tx. At these
+// levels, a LockTx that waited for another transaction fails with SQLSTATE 40001, as an UPDATE
+// does. Then the program must begin the transaction again.
 //
 // LockTx does not exclude holders of name that have a lease. Lock a name either with LockTx or
 // with a lease, never with both.

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// source calls use with a connection of a pool, and returns the error of use. If it gets no
-// connection, its error says that nothing was executed.
+// source calls the function `use` with a connection of a pool, and returns the error of `use`.
+// If the pool has no connection, source returns an error which says that nothing was executed.
 type source func(ctx context.Context, use func(*pgx.Conn) error) error
 
 // renewing is the key of a context value that marks a renewal.
@@ -30,7 +30,7 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 }
 
 // pool lends the connections of a pgxpool.Pool. A dead connection takes room in the Pool until
-// it is closed, for up to 15 seconds. A renewal does not wait for that: it gets an extra
+// it is closed, for up to 15 seconds. A renewal does not wait for so long: it gets an extra
 // connection.
 type pool struct {
 	*pgxpool.Pool
@@ -72,8 +72,8 @@ func half(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(until)/2)
 }
 
-// lendExtra calls use with a connection that it makes for this call. There is one such
-// connection at a time. The error none says why the pool has no connection.
+// lendExtra makes a connection for this call alone, and calls the function `use` with it. There
+// is one such connection at a time. The error `none` says why the pool has no connection.
 func (p *pool) lendExtra(ctx context.Context, none error, use func(*pgx.Conn) error) error {
 	select {
 	case p.extraConn <- struct{}{}:
@@ -120,7 +120,7 @@ func (p *pool) connect(ctx context.Context) (*pgx.Conn, error) {
 }
 
 // lendOf returns the source of a pool of database/sql. It needs no extra connections, because
-// such a pool does not count a connection any more as soon as it is known to be dead.
+// such a pool stops counting a connection as soon as that connection is known to be dead.
 func lendOf(db *sql.DB) source {
 	idle := sqlidle.New(db)
 	return func(ctx context.Context, use func(*pgx.Conn) error) (err error) {

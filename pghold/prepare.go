@@ -9,9 +9,9 @@ import (
 // modeKey is the key of the pgx.QueryExecMode in the custom data of a connection.
 const modeKey = "holdfast: mode"
 
-// send calls `do`, which sends a statement. It uses a prepared statement if that works: the
-// server needs a third of the time for it, because planning a statement takes longer than
-// executing it.
+// send calls the function `do`, which sends a statement. The statement is prepared if that
+// works: the server needs a third of the time for a prepared statement, because planning takes
+// longer than executing it.
 func send(ctx context.Context, conn *pgx.Conn, do func(pgx.QueryExecMode) error) error {
 	mode, err := modeOf(ctx, conn)
 	if err != nil {

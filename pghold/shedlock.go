@@ -18,10 +18,10 @@ const (
 	// the lock in the order of their arrival, unless a process misses its turn.
 	LeaseRows Layout = iota
 
-	// ShedLock is the table of ShedLock, a library for Java. Its programs and those with
-	// this Layout exclude each other. ShedLock must use the time of the database
-	// (JdbcTemplateLockProvider with "usingDbTime"), because the clocks of Java programs
-	// differ from that time.
+	// ShedLock is the table of ShedLock, a library for Java. Programs that use the library and
+	// programs with this Layout exclude each other. ShedLock must use the time of the database
+	// (JdbcTemplateLockProvider with "usingDbTime"), because the clocks of Java programs differ
+	// from that time.
 	//
 	// The table has no columns for fencing tokens and for waiters. So there are no
 	// tokens, waiters poll the row, and their order is random. LockTx returns
@@ -45,8 +45,8 @@ func newShedTable(t *table) *shedlock.Table {
 	})
 }
 
-// finite returns an expression for a time that can be subtracted from another one. A row that a
-// person has made may have the time infinity.
+// finite returns an expression for a time that is not infinite. Only such a time can be
+// subtracted from another one, but a row that a person has made may have the time infinity.
 func finite(time string) string {
 	return "greatest(least(" + time + ", timestamp '9999-12-31'), timestamp '0001-01-01')"
 }

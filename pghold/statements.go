@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-// statements are the statements of one table. Each is a transaction of its own, and locks
-// only the rows of its names, in the order of the names: statements may wait for each
-// other, but do not deadlock. There are separate statements for one name, because the server
-// plans them in a third of the time.
+// statements are the statements of one table. Each is a transaction of its own, and locks only
+// the rows of its names, in the order of the names. So statements may wait for each other, but
+// do not deadlock. There are separate statements for one name, because the server plans them in
+// a third of the time.
 //
 // The statements use clock_timestamp(), because now() is the time at which the transaction
 // began, and the statement may have waited for a row since then.
@@ -61,18 +61,18 @@ func (t *table) create() string {
 
 const (
 	// A try: $1 names, $2 owners, $3 notes, $4 TTL in microseconds, $5 how many tokens, $6
-	// whether a release must notify, $7 whether to wait in the queue. It returns the rows
-	// that it changed. The values to insert contain the time before the statement waited
-	// for a row. If a lease ends during that wait, the try is refused, and the next one finds
-	// the name free. A lease that the try grants ends later than one that is counted from the
-	// beginning of the call.
+	// whether a release must notify, $7 whether to wait in the queue. The statement returns the
+	// rows that it changed. It reads the time excluded.since before it waits for a locked row.
+	// If a lease ends during that wait, the try is refused, and the next one finds the name
+	// free. A new lease is counted from excluded.since, which is after the beginning of the
+	// call. So it does not end before the time that the caller expects.
 	//
 	// The column token has the last token of a grant, so that a repeated grant has the same
-	// tokens. A new token is never smaller than the time in microseconds. tokens is the number
-	// of tokens. waiters has the owners that wait, in their order. A grant removes its owner
-	// from waiters, and the owners before it, whose turns have passed. wanted says that one of
-	// the waiters listens. If it is false, a release does not notify, because a notification
-	// costs more than the rest of the release.
+	// tokens. A new token is never smaller than the time in microseconds. The column tokens has
+	// the number of tokens of the grant. The column waiters has the owners that wait, in their
+	// order. A grant removes from it the owner, and the owners before it, whose turns have
+	// passed. The column wanted is true if one of the waiters listens. If it is false, a
+	// release does not notify, because a notification costs more than the rest of the release.
 	tryBegin = `INSERT INTO {table} AS l (name, owner, note, token, tokens, since, expires)
 `
 	tryOne = `VALUES ($1, $2, $3, ` + tryTimes + `)`
@@ -96,12 +96,12 @@ RETURNING ` + columns
 	// tryChanges is true if the try changes the row.
 	tryChanges = `{taken} OR {held} OR {queues} OR $6 AND NOT l.wanted`
 
-	// A refused try does not wait for the disk, or for a standby, because it has changed only
-	// the queue, or nothing. If it waited, the row would be locked for the next client
-	// meanwhile, even if nothing was changed. A crash may lose the position in the queue; then
-	// the waiter tries again within a second. In the statement for one name, tryQuick is the
-	// end, and tryElse is the condition of the update. Both call noWait only if nothing is
-	// granted.
+	// A refused try has changed only the queue, or nothing. So it does not wait until the disk
+	// or a standby has its changes. During such a wait the row would be locked for the next
+	// client, even if nothing was changed. A crash may lose the position in the queue; then the
+	// waiter tries again within a second. In the statement for one name, tryQuick is the end,
+	// and tryElse is the condition of the update. Both use noWait, which prevents the wait,
+	// only if nothing is granted.
 	tryQuick = `, CASE WHEN owner IS DISTINCT FROM $2 THEN ` + noWait + ` END`
 	tryElse  = `CASE WHEN ` + tryChanges + ` THEN true ELSE ` + noWait + ` IS NULL END`
 	noWait   = `set_config('synchronous_commit', 'off', true)`
@@ -120,8 +120,8 @@ RETURNING ` + columns
 	(extract(epoch FROM clock_timestamp() - since) * 1000000)::bigint, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint,
 	coalesce(forced_owner, ''), coalesce(forced_reason, ''), array_to_string(waiters, ',')`
 
-	// lockAll locks the rows of held names. $1 names, $2 owners, $3 a time for each of them,
-	// which the rest of the statement uses.
+	// lockAll locks the rows of held names. $1 names, $2 owners, $3 a time for each of the
+	// names, which the rest of the statement uses.
 	lockAll = `WITH u AS (
 	SELECT l.name, l.owner, c.us
 	FROM {table} AS l JOIN unnest($1::text[], $2::text[], $3::bigint[]) AS c(name, owner, us) ON l.name = c.name AND l.owner = c.owner
@@ -143,8 +143,9 @@ RETURNING l.name, l.owner`
 )`
 
 	// A release: $3 the time for which a name stays taken, in microseconds, $4 the channel.
-	// After that time, the name is reserved for its waiters, one after the other. A name
-	// without waiters is free for every claim then. The notification names the first waiter.
+	// After that time, the name is reserved for its waiters, one after the other. If it has no
+	// waiters, it is free for every claim. The notification contains the first waiter and the
+	// name.
 	releaseOne = `WITH u AS (
 	SELECT name, $2::text AS owner, $3::bigint AS us, owner IS NOT DISTINCT FROM $2 AND expires > clock_timestamp() AS held FROM {table}
 	WHERE name = $1 AND (owner = $2 AND expires > clock_timestamp() OR $2 = ANY (waiters)) FOR UPDATE
@@ -169,8 +170,8 @@ FROM {table} WHERE name = ANY($1)`
 	lockTxStatement = `INSERT INTO {table} AS l (name, token, since, expires) VALUES ($1, 1, clock_timestamp(), 'epoch')
 ON CONFLICT (name) DO UPDATE SET token = l.token + 1, since = clock_timestamp()`
 
-	// columnsStatement: $1 table. It removes quotes from the names of types, which the setting
-	// quote_all_identifiers adds.
+	// columnsStatement: $1 table. The setting quote_all_identifiers adds quotes to the names of
+	// types. The statement removes them.
 	columnsStatement = `SELECT a.attname, replace(format_type(a.atttypid, NULL), '"', ''), coalesce(c.collisdeterministic, true)
 FROM pg_attribute AS a LEFT JOIN pg_collation AS c ON c.oid = a.attcollation
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`

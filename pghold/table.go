@@ -26,7 +26,8 @@ type table struct {
 	warned     atomic.Bool // the log has the warning that listen leads to a pooler
 }
 
-// Query runs a statement as a transaction of its own and calls scan for each row.
+// Query runs a statement as a transaction of its own. For each row, it stores the columns in
+// the elements of `into` and calls the function `scan`.
 func (t *table) Query(ctx context.Context, statement string, args, into []any, scan func()) error {
 	err := t.lend(ctx, func(conn *pgx.Conn) error {
 		return send(ctx, conn, func(mode pgx.QueryExecMode) error {
@@ -112,9 +113,10 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	return answers, nil
 }
 
-// describe fills in the rows of names that the statement of a Try did not change. If it cannot
-// read them, it fills in rows without a holder, because the names are certainly not granted. A
-// row that is free by now stays unknown, so that the Engine tries it again.
+// describe handles the names that the statement of a Try did not change, which are in
+// `missing`. It reads their rows, and fills in answers[i] for names[i]. If it cannot read the
+// rows, it fills in rows without a holder, because the names are certainly not granted. If a
+// row is free by now, its answer stays unknown, so that the Engine tries again.
 func (t *table) describe(ctx context.Context, missing []string, cs []driver.Claim, names []string, answers []rows.Row) {
 	seen := make([]rows.Row, len(names))
 	err := t.read(ctx, t.statements.readRows, []any{missing}, names, seen)
@@ -141,8 +143,8 @@ func (t *table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) 
 	return t.found(ctx, cs, a, t.statements.release, t.statements.releaseAll, t.channel)
 }
 
-// found runs the statement `one` for a single claim, and `all` for several. It returns for each
-// claim whether the answer has its name and owner.
+// found runs the statement `one` for a single claim, and the statement `all` for several
+// claims. It returns for each claim whether the statement has returned its name and owner.
 func (t *table) found(ctx context.Context, cs []driver.Claim, a arguments, one, all string, more ...any) ([]bool, error) {
 	statement, args := all, []any{a.names, a.owners, a.times}
 	if len(cs) == 1 {
@@ -172,8 +174,8 @@ func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	return answers, t.read(ctx, t.statements.readRows, []any{keys}, keys, answers)
 }
 
-// read runs a statement, and fills in answers with the rows that it returns, in the order of
-// names. A name without a row gets the zero Row.
+// read runs a statement, and stores its rows in `answers`: answers[i] is the row of names[i],
+// or the zero Row if the statement has returned none.
 func (t *table) read(ctx context.Context, statement string, args []any, names []string, answers []rows.Row) error {
 	found := make(map[string]rows.Row, len(names))
 	err := t.scan(ctx, statement, args, func(key string, r rows.Row) { found[key] = r })
@@ -183,7 +185,8 @@ func (t *table) read(ctx context.Context, statement string, args []any, names []
 	return err
 }
 
-// scan calls row for each row that a statement returns, in the order of columns.
+// scan calls the function `row` for each row that a statement returns. The statement must
+// select what the constant `columns` lists.
 func (t *table) scan(ctx context.Context, statement string, args []any, row func(key string, r rows.Row)) error {
 	var c rows.Columns
 	into := c.Into()
