@@ -26,8 +26,9 @@ func numberOf(err error) int {
 	return 0
 }
 
-// classify returns the error of a statement that is a transaction of its own as one of package
-// driver, if the error shows that the statement was not executed.
+// classify gets the error of a statement that is a transaction of its own. If the error shows
+// that the statement was not executed, classify returns an error of package driver for it.
+// Otherwise it returns the error unchanged.
 func classify(err error) error {
 	if err == nil || errors.Is(err, driver.ErrNotExecuted) {
 		return err

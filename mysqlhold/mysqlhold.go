@@ -8,26 +8,25 @@
 // The package contains no driver. With "interpolateParams=true" in the DSN each call takes
 // one round trip instead of two.
 //
-// Backend.CreateTable or an administrator creates the table. Without it every Lock fails
-// with an error that contains the statement. Names are case-sensitive and have up to 512
-// bytes. The row of a name stays after its release, because it keeps the token. Rows of
-// free names may be deleted: a new token is never below the server's clock in
-// microseconds.
+// Backend.CreateTable or an administrator creates the table. Until the table exists, every Lock
+// fails with an error that contains the statement for it. Names are case-sensitive and have up
+// to 512 bytes. The row of a name stays after its release, because it keeps the token. Rows of
+// free names may be deleted: a new token is never below the server's clock in microseconds.
 //
-// With Options.Layout set to ShedLock the table is that of ShedLock, and programs with
-// ShedLock are excluded, too. The constant ShedLock lists what that layout lacks.
+// With Options.Layout set to ShedLock the table is that of ShedLock. Then a lock also excludes
+// programs that use ShedLock. The constant ShedLock lists what that layout lacks.
 //
 // Locks are exclusive. Read-write locks, semaphores, fair locks and latches return
 // errors.ErrUnsupported. There are no notifications: waiters poll their rows every 1 to
 // 100 ms.
 //
 // The statements work at any isolation level, in any SQL mode except EMPTY_STRING_IS_NULL of
-// MariaDB, and in any time zone. A session with that mode, or with autocommit=0, is refused. In
-// a read-only session a lock waits, as it does on a read-only server.
+// MariaDB, and in any time zone. The Backend refuses a session with that mode, or with
+// autocommit=0. In a read-only session, and on a read-only server, Lock waits.
 //
-// A lease is as durable as the data: after the promotion of a replica that had not
-// received the last commits, a lock may have two holders. If the lock protects rows of
-// the same database, Backend.LockTx is safe even then.
+// A lease is as durable as the data: after the promotion of a replica that had not received the
+// last commits, a lock may have two holders. If the lock protects rows of the same database,
+// Backend.LockTx is safe even after such a promotion.
 package mysqlhold
 
 import (

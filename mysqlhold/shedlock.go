@@ -17,10 +17,10 @@ const (
 	// the lock in the order of their arrival, unless a process misses its turn.
 	LeaseRows Layout = iota
 
-	// ShedLock is the table of ShedLock, a library for Java. Its programs and those with
-	// this Layout exclude each other. ShedLock must use the time of the database
-	// (JdbcTemplateLockProvider with "usingDbTime"), because the clocks of Java programs
-	// differ from that time.
+	// ShedLock is the table of ShedLock, a library for Java. Programs that use the library and
+	// programs with this Layout exclude each other. ShedLock must use the time of the database
+	// (JdbcTemplateLockProvider with "usingDbTime"), because the clocks of Java programs differ
+	// from that time.
 	//
 	// The table has no columns for fencing tokens and for waiters. So there are no
 	// tokens, waiters poll the row, and their order is random. LockTx returns
@@ -28,9 +28,9 @@ const (
 	// bytes that are not text, is encoded, so ShedLock cannot use the same lock. A renewal
 	// changes lock_until. A lease without renewals ends at lock_until, as in ShedLock.
 	//
-	// The column name in ShedLock's documentation treats some names as equal, such as Job
-	// and job. The name that has a row can be locked, and the names that are equal to it are
-	// refused. The table of CreateTable does not have this problem.
+	// In the table of ShedLock's documentation, the column "name" treats some names as equal,
+	// such as Job and job. If one of these names has a row, it can be locked, and the other
+	// ones are refused. The table that CreateTable makes does not have this problem.
 	//
 	// ShedLock's times have the type TIMESTAMP, which depends on the time zone of the
 	// session. All sessions need the same time zone. So Holdfast refuses a session whose
@@ -49,14 +49,14 @@ func newShedTable(t *table) *shedlock.Table {
 		Now:      "UTC_TIMESTAMP(3)",
 		Later:    "{from} + INTERVAL ? MICROSECOND",
 		Micros:   "TIMESTAMPDIFF(MICROSECOND, {from}, {to})",
-		// The bytes that a client reads, for every charset of the column. Bytes that are not
-		// text are not changed.
+		// The bytes of the text as a client reads them, for every charset of the column. Bytes
+		// that are not text stay unchanged.
 		Bytes: "COALESCE(CAST(CONVERT({column} USING utf8mb4) AS BINARY), CAST({column} AS BINARY))", Insert: "INSERT IGNORE {row}",
 	})
 }
 
-// createShedLock returns the statement that the documentation of ShedLock has, except that
-// its column name distinguishes all names.
+// createShedLock returns the statement that the documentation of ShedLock has, with one
+// difference: its column `name` distinguishes all names.
 func (t *table) createShedLock() string {
 	return `CREATE TABLE IF NOT EXISTS ` + t.name + ` (
 	name VARBINARY(64) NOT NULL,
@@ -75,9 +75,9 @@ const shedColumnsStatement = `SELECT LOWER(c.column_name), LOWER(c.column_type),
 FROM information_schema.columns AS c JOIN information_schema.tables AS t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
 WHERE c.table_schema = COALESCE(?, DATABASE()) AND c.table_name = ?` + allRows
 
-// Check compares the columns and the engine, and the settings of the session on which commits
-// and times depend. It accepts columns that may be NULL, because the tables of many projects
-// have them.
+// Check checks the columns, the engine of the table, and those settings of the session that
+// affect commits and times. It accepts columns that may be NULL, because the tables of many
+// projects have them.
 func (t shedTable) Check(ctx context.Context) error {
 	var found []shedlock.Column
 	var c shedlock.Column

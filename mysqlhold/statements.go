@@ -8,14 +8,14 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-// statements are the statements of one table. Each is a transaction of its own; those that
-// change rows lock them in the order of the index.
+// statements are the statements of one table. Each is a transaction of its own. Statements that
+// change several rows lock these rows in the order of the index.
 //
-// UTC_TIMESTAMP is the time at which the statement began. If a lease ends while the statement
-// waits for the row, the statement is refused, and the next try finds the name free. A lease
-// that the statement grants ends later than one that is counted from the beginning of the
-// call. UTC_TIMESTAMP and DATETIME have no time zone; NOW and TIMESTAMP would depend on the
-// time zone of the session.
+// UTC_TIMESTAMP is the time at which the statement began. If a lease ends while a try waits for
+// the row, the try is refused, and the next one finds the name free. A new lease is counted
+// from UTC_TIMESTAMP, which is after the beginning of the call. So it does not end before the
+// time that the caller expects. UTC_TIMESTAMP and DATETIME have no time zone; NOW and TIMESTAMP
+// would depend on the time zone of the session.
 type statements struct {
 	try, tryTaken, enqueue, insert, readRows, renew, held, release, lockTx string
 	page, force                                                            string // for operators
@@ -35,11 +35,13 @@ func (t *table) write() statements {
 	}
 }
 
-// unlocked returns a JOIN of a table with one of its rows, unless another transaction has
-// locked that row. The parameter table is the quoted name of the table. The first parameter of
-// the statement is the name in the row. Because of LIMIT, the server first makes a temporary
-// table with the row. Without LIMIT, MySQL merges the subquery into the statement, and waits
-// for the locked row. MySQL and MariaDB also wait if the rest of the statement names the row.
+// unlocked returns the text of a JOIN for a statement. The JOIN finds a row of the table by its
+// name, but finds nothing while another transaction has locked this row. The statement gets the
+// name as its first parameter. The parameter `table` is the quoted name of the table.
+//
+// With LIMIT, the server first copies the row to a temporary table. Without LIMIT, MySQL merges
+// the subquery into the statement, and waits for a locked row. MySQL and MariaDB also wait if
+// the statement has a second condition on the column `name`.
 func unlocked(table string) string {
 	return "JOIN (SELECT name FROM " + table + " WHERE name = ? LIMIT 1 FOR UPDATE SKIP LOCKED) AS unlocked USING (name)"
 }
@@ -65,17 +67,18 @@ func (t *table) create() string {
 }
 
 const (
-	// The server executes assignments from left to right, or in one SQL mode all at the same
-	// time. So no assignment reads a column that was changed before it: expires, which the
-	// others read, is changed after them. The column token has the last token of a grant, so
-	// that a repeated grant has the same tokens. A new token is never smaller than the time in
-	// microseconds. tokens is the number of tokens.
+	// The server executes assignments from left to right, but in one SQL mode all at the same
+	// time. So no assignment reads a column that was changed before it. For example, the column
+	// `expires` is changed after the assignments that read it. The column `token` has the last
+	// token of a grant, so that a repeated grant has the same tokens. A new token is never
+	// smaller than the time in microseconds. The column `tokens` has the number of tokens of
+	// the grant.
 	//
-	// A try of a name in table.taken does not wait for a locked row, and neither does a
-	// statement that puts a claim into the queue: otherwise hundreds of clients would wait in
-	// the server. The Engine tries a row again that was skipped because it was locked. In the
-	// statements that skip a locked row, the name is the first parameter. In the others it
-	// comes after the note.
+	// If a name is in table.taken, its try does not wait for a locked row. A statement that
+	// puts a claim into the queue does not wait either. Otherwise hundreds of clients would
+	// wait in the server. If a row was skipped because it was locked, the Engine tries it
+	// again. In the statements that skip a locked row, the name is the first parameter. In the
+	// others it comes after the note.
 	tryStatement = `UPDATE {table} {unlocked} SET
 	token = LAST_INSERT_ID(IF(expires <= {now}, GREATEST(token + ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {now}) + ? - 1), token)),
 	tokens = IF(expires <= {now}, ?, tokens),

@@ -25,7 +25,7 @@ type table struct {
 	db         *sql.DB
 	idle       *sqlidle.Pool
 	layout     Layout
-	path       []string // quoted
+	path       []string // the parts of name: the database, if one is given, and the table; quoted
 	name       string   // quoted
 	statements statements
 
@@ -35,8 +35,8 @@ type table struct {
 	taken rows.Recent[struct{}]
 }
 
-// withConn calls use with a connection of the pool. If it gets no connection, its error says
-// that nothing was executed.
+// withConn calls the function `use` with a connection of the pool. If the pool has no
+// connection, withConn returns an error which says that nothing was executed.
 func (t *table) withConn(ctx context.Context, use func(*sql.Conn) error) (err error) {
 	defer func() { t.idle.Noted(err) }()
 	began := time.Now()
@@ -58,9 +58,9 @@ func (t *table) absent() error {
 		rows.ErrNoTable, t.name, t.create(), driver.ErrRefused, driver.ErrNotExecuted)
 }
 
-// Check compares the columns, their types and the engine, and the settings of the session. If a
-// time had the type TIMESTAMP, a session in another time zone would grant a name that is held.
-// A session without autocommit would never commit its grants.
+// Check checks the columns, their types, the engine, and the settings of the session. If a time
+// had the type TIMESTAMP, a session in another time zone would grant a name that is held. A
+// session without autocommit would never commit its grants.
 func (t *table) Check(ctx context.Context) error {
 	want := map[string]string{
 		"name": "varbinary(2060)", "owner": "varbinary(100)", "note": "varbinary(1000)", "token": "bigint", "tokens": "int",
@@ -115,7 +115,7 @@ func (t *table) Exec(ctx context.Context, statement string, args []any) (changed
 	return changed, err
 }
 
-// exec does what Exec does, and also returns the last LAST_INSERT_ID.
+// exec does what Exec does, and also returns the LAST_INSERT_ID of the statement.
 func (t *table) exec(ctx context.Context, statement string, args []any) (changed, last int64, err error) {
 	err = t.withConn(ctx, func(conn *sql.Conn) error {
 		done, err := conn.ExecContext(ctx, statement, args...)
@@ -131,7 +131,8 @@ func (t *table) exec(ctx context.Context, statement string, args []any) (changed
 	return changed, last, err
 }
 
-// Query runs a statement and calls scan for each row.
+// Query runs a statement. For each row, it stores the columns in the elements of `into` and
+// calls the function `scan`.
 func (t *table) Query(ctx context.Context, statement string, args, into []any, scan func()) error {
 	return t.withConn(ctx, func(conn *sql.Conn) error {
 		found, err := conn.QueryContext(ctx, statement, args...)
@@ -149,10 +150,10 @@ func (t *table) Query(ctx context.Context, statement string, args, into []any, s
 	})
 }
 
-// Try makes one attempt for the only claim in cs. If the first statement changed nothing, Try
-// reads the row: c.Owner may hold it already, with nothing to change, another owner may hold
-// it, or it was locked for a moment. If the row does not exist, Try makes it, and the Engine
-// tries again.
+// Try makes one attempt for the only claim in cs. If the first statement has changed nothing,
+// Try reads the row. There are three possible causes: c.Owner holds the name already and the
+// row needs no change, another owner holds the name, or the row was locked for a moment. If
+// there is no row, Try makes it, and the Engine tries again.
 func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
 	c := cs[0]
 	name, owner, note := []byte(rows.Escape(c.Name)), []byte(c.Owner), []byte(rows.Text(c.Note))
@@ -195,8 +196,9 @@ func (t *table) try(c driver.Claim, name, owner, note []byte) (statement string,
 	return t.statements.try, slices.Concat(before, []any{name}, after)
 }
 
-// enqueue puts an owner at the end of the queue of a row, unless the owner is in the queue or
-// the row is locked. seen is the row as it was read: enqueue adds the owner to its waiters, too.
+// enqueue puts an owner at the end of the queue of a row, unless the owner is in the queue, the
+// queue is full, or the row is locked. The parameter `seen` is the row as it was read. If
+// enqueue has changed the row, it adds the owner to seen.Waiters.
 func (t *table) enqueue(ctx context.Context, name, owner []byte, seen *rows.Row) error {
 	if slices.Contains(seen.Waiters, string(owner)) {
 		return nil
@@ -215,7 +217,8 @@ func (t *table) readRows(ctx context.Context, keys []any) (map[string]rows.Row, 
 	return found, err
 }
 
-// scan calls row for each row that a statement returns, in the order of columns.
+// scan calls the function `row` for each row that a statement returns. The statement must
+// select what the constant `columns` lists.
 func (t *table) scan(ctx context.Context, statement string, args []any, row func(key string, r rows.Row)) error {
 	var c rows.Columns
 	return t.Query(ctx, statement, args, c.Into(), func() { row(c.Key, c.Row()) })
@@ -236,8 +239,9 @@ func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	return answers, err
 }
 
-// Renew sends one statement for each TTL, and most programs have only one TTL. It then reads
-// which owners hold. A lease that had ended was not extended, so its owner does not hold.
+// Renew sends one statement for each TTL. Most programs have only one TTL. After each
+// statement, Renew reads which owners are holders now. If a lease had ended, the statement has
+// not extended it, so its owner is no holder.
 func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	names, owners := map[time.Duration][]any{}, map[time.Duration][]any{}
 	for _, c := range cs {
@@ -272,7 +276,7 @@ func (t *table) Release(ctx context.Context, cs []driver.Claim) (released []bool
 	return []bool{changed > 0}, err
 }
 
-// list replaces {names} in a statement by n parameters.
+// list replaces {names} in a statement by a list of n parameters.
 func list(statement string, n int) string {
 	return strings.ReplaceAll(statement, "{names}", strings.Repeat("?, ", n-1)+"?")
 }

@@ -67,11 +67,11 @@ const (
 	// free. A new lease is counted from excluded.since, which is after the beginning of the
 	// call. So it does not end before the time that the caller expects.
 	//
-	// The column token has the last token of a grant, so that a repeated grant has the same
-	// tokens. A new token is never smaller than the time in microseconds. The column tokens has
-	// the number of tokens of the grant. The column waiters has the owners that wait, in their
-	// order. A grant removes from it the owner, and the owners before it, whose turns have
-	// passed. The column wanted is true if one of the waiters listens. If it is false, a
+	// The column `token` has the last token of a grant, so that a repeated grant has the same
+	// tokens. A new token is never smaller than the time in microseconds. The column `tokens`
+	// has the number of tokens of the grant. The column `waiters` has the owners that wait, in
+	// their order. A grant removes from it the owner, and the owners before it, whose turns
+	// have passed. The column `wanted` is true if one of the waiters listens. If it is false, a
 	// release does not notify, because a notification costs more than the rest of the release.
 	tryBegin = `INSERT INTO {table} AS l (name, owner, note, token, tokens, since, expires)
 `
