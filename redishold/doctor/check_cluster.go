@@ -40,9 +40,10 @@ func checkClusterState(_ *exam, s *server) Finding {
 	}
 }
 
-// failoverTime returns a Finding about the longest time of a failover: a multiple of the given
-// setting, and a second for the election. The value of the setting is millis, and `times` is
-// the factor.
+// failoverTime returns a Finding about the longest time of a failover. This time is a multiple
+// of a setting, plus a second for the election. The parameter `setting` is the name of the
+// setting, `millis` its value, and `times` the factor. The parameter `known` is false if the
+// server does not report the value.
 func failoverTime(e *exam, setting string, millis int64, known bool, times int64) Finding {
 	takes := time.Duration(times*millis)*time.Millisecond + time.Second // for the election
 	return saw(judge(known, takes > e.options.spare(), Note), "a failover may take %s (%s %d), a lease of %s lasts %s without renewal",

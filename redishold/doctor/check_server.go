@@ -38,9 +38,9 @@ func serverChecks() []check[*server] {
 	}
 }
 
-// fixedReleases returns the first releases of each branch without the vulnerabilities of
+// fixedReleases returns for each branch the first release without the vulnerabilities of
 // October 2025 in Lua. With the worst of them, CVE-2025-49844, a user who may run a script can
-// take over the server. Branches between these were never fixed.
+// take over the server. There is no such release for the branches between these.
 func fixedReleases(valkey bool) []release {
 	if valkey {
 		return []release{{7, 2, 11}, {8, 0, 6}, {8, 1, 4}}

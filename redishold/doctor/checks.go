@@ -10,14 +10,15 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// check is one check of a T: a server, or the Sentinels. docs/doctor.md lists the ids.
+// check is one check. T is what it examines: a server, or the Sentinels. docs/doctor.md lists
+// the ids.
 type check[T any] struct {
 	id  string
 	run func(e *exam, about T) Finding
 }
 
-// found returns the findings of checks. A Finding without Saw means that the check does not
-// apply.
+// found runs checks and returns their findings. If a check returns a Finding without Saw, the
+// check does not apply.
 func found[T any](e *exam, about T, checks []check[T]) []Finding {
 	var all []Finding
 	for _, c := range checks {
@@ -31,10 +32,10 @@ func found[T any](e *exam, about T, checks []check[T]) []Finding {
 
 const setUser = "ACL SETUSER <user> "
 
-// findingTexts has a block of default texts for each id, and for its special cases. For
-// Unknown, the text lacks names the information that the server does not report, and right the
-// permission for it. For OK, the text fine is what the check found. For other severities, the
-// text why is the reason why the finding matters, and remedy is what to do.
+// findingTexts has a block of default texts for each id, and for its special cases. A block may
+// have these texts. For Unknown: `lacks` is the information that the server does not report,
+// and `right` the permission for it. For OK: `fine` is what the check found. For other
+// severities: `why` is the reason why the finding matters, and `remedy` is what to do.
 //
 //go:embed findings.txt
 var findingTexts string
@@ -48,8 +49,9 @@ func parseTexts() map[string]map[string]string {
 	return all
 }
 
-// complete returns f with the missing texts from the block of its special case or its id.
-// absent has the commands that the server does not have, in lower case.
+// complete returns f with all its texts. A missing text is taken from the block of the special
+// case, or else from that of the id. The parameter `absent` has the commands that the server
+// does not have, in lower case.
 func (f Finding) complete(texts map[string]map[string]string, absent map[string]bool) Finding {
 	text := func(name string) string { return cmp.Or(texts[f.ID+"/"+f.special][name], texts[f.ID][name]) }
 	switch {
@@ -67,7 +69,8 @@ func (f Finding) complete(texts map[string]map[string]string, absent map[string]
 	return f
 }
 
-// commandsOf returns the commands in ACL rules that are absent.
+// commandsOf returns the commands that ACL rules name and the server does not have. The
+// parameter `absent` has all commands that it does not have.
 func commandsOf(rules string, absent map[string]bool) string {
 	var names []string
 	for rule := range strings.FieldsSeq(rules) {
@@ -92,8 +95,8 @@ func saw(s Severity, format string, args ...any) Finding {
 // unknown returns the Finding of a check without the information that it needs.
 func unknown() Finding { return saw(Unknown, "nothing") }
 
-// judge returns Unknown if the information is not known, otherwise s if `bad` is
-// true, otherwise OK.
+// judge returns Unknown if the parameter `known` is false. Otherwise it returns s if the
+// parameter `bad` is true, and OK if it is false.
 func judge(known, bad bool, s Severity) Severity {
 	switch {
 	case !known:

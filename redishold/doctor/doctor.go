@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Ask sends one command to one server, at most once, and returns the reply. Its Value may
-// also be a map.
+// Ask sends one command to one server, at most once, and returns the reply. The Value of the
+// Result may also be a map.
 type Ask = func(ctx context.Context, command ...string) redishold.Result
 
 // Asker is a redishold.Conn that can ask each server separately. The Conns of rueidisconn
@@ -42,10 +42,10 @@ type Options struct {
 	// test locks have the name Name + "holdfast-doctor".
 	Name string
 
-	Sentinels Asker  // the Sentinels, if there are any
+	Sentinels Asker  // the Sentinels; nil if there are none
 	Master    string // the name of the master at the Sentinels
 
-	Keys  int // how many keys are read in search of locks without an end; default 20000, negative for none
+	Keys  int // how many keys are read in search of locks without an end; default 20000; negative: none
 	Trips int // how many round trips are measured, for 3 s at most; default 50
 }
 
@@ -57,16 +57,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// spare returns by how much a renewal may be late at most. A renewal is due after a third of
-// the lease, and must be complete Margin before the end of the lease.
+// spare returns the longest delay of a renewal that is harmless. A renewal is due after a third
+// of the lease. It must be complete when the rest of the lease is as short as Margin.
 func (o Options) spare() time.Duration { return max(0, o.TTL-o.TTL/3-o.Margin) }
 
 // Examine asks all servers and returns the findings. It takes a few seconds, and longer
 // if a server does not answer. If a server does not report a value, for example because a
 // permission is missing, the finding is Unknown. That is not an error.
 //
-// It returns an error if ctx has ended, or if the server cannot be reached or refuses the
-// client.
+// It returns an error if ctx has ended, or if no server can be reached or accepts the client.
 func Examine(ctx context.Context, conn redishold.Conn, opts *Options) (*Report, error) {
 	var o Options
 	if opts != nil {

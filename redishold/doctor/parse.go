@@ -51,7 +51,8 @@ func number(fields map[string]string, name string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// numberIn returns the number at an index of a list, which may be a string; 0 if there is none.
+// numberIn returns the number at the index `at` of a list. In the list, the number may be a
+// string. The result is 0 if there is no number.
 func numberIn(list []any, at int) int64 {
 	if at >= len(list) {
 		return 0

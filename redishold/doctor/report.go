@@ -62,7 +62,7 @@ type Finding struct {
 	Why    string `json:"why,omitempty"`    // why it matters for locks
 	Remedy string `json:"remedy,omitempty"` // what to do, with a command if there is one
 
-	special string // see the method as
+	special string // a special case of the check: see Finding.as
 }
 
 // Server is a server that was checked.
@@ -99,9 +99,9 @@ func (e *exam) report() *Report {
 	return NewReport(e.deployment(), e.options.TTL, servers, e.findings)
 }
 
-// NewReport returns the report of an examination that ends now, also of another store
-// than Redis. It joins findings that differ only in their servers, and sorts them, the
-// worst first.
+// NewReport returns the report of an examination that ends now. The store may be another one
+// than Redis. NewReport joins findings that differ only in their servers, and sorts the
+// findings, the worst first.
 func NewReport(deployment string, ttl time.Duration, servers []Server, findings []Finding) *Report {
 	r := &Report{
 		Version: ReportVersion, At: time.Now().UTC().Truncate(time.Second),

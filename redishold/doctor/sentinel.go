@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// sentinel is the replies of one Sentinel.
+// sentinel has the replies of one Sentinel.
 type sentinel struct {
 	addr   string
 	err    error             // of SENTINEL MASTER

@@ -23,7 +23,7 @@ const (
 type server struct {
 	addr string
 	ask  Ask
-	err  error // it could not be asked, or stopped responding
+	err  error // the error of the first command without a reply; no more commands are sent after it
 
 	absent  map[string]bool   // the commands that it does not have, in lower case
 	info    map[string]string // the reply to INFO; nil if it has not reported that
@@ -35,7 +35,7 @@ type server struct {
 
 	sentinels int             // number of Sentinels that are subscribed at it; 0 if unknown
 	clock     *clock          // nil if it has not reported its time
-	trips     []time.Duration // sorted
+	trips     []time.Duration // the measured round trips, the shortest first
 }
 
 // readServers asks all servers, at the same time. It fails if no server replies. A refusal
@@ -142,8 +142,8 @@ func (s *server) question(ctx context.Context, command ...string) any {
 	return nil
 }
 
-// settings returns the names for CONFIG GET. Each is one command, because older servers do not
-// take lists, and the reply to a pattern could have a password.
+// settings returns the names for CONFIG GET. Each name is sent in a command of its own: older
+// servers do not accept lists, and the reply to a pattern could have a password.
 func settings() []string {
 	return []string{
 		"appendfsync", "save", "stop-writes-on-bgsave-error",
@@ -170,8 +170,9 @@ func (s *server) readConfig(ctx context.Context) {
 // most `bound`.
 type clock struct{ ahead, bound time.Duration }
 
-// readClock compares the clock of the server with the local one, with the shortest of a few
-// round trips: the server has read its clock at some time during the round trip.
+// readClock compares the clock of the server with the local clock. The server reads its clock
+// at an unknown time during a round trip. So readClock makes a few round trips, and uses the
+// shortest.
 func (s *server) readClock(ctx context.Context) {
 	for range 5 {
 		start := time.Now()

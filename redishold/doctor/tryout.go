@@ -26,7 +26,8 @@ const (
 	maxTries   = 5
 )
 
-// tryOut uses locks as programs do, and returns findings about what is not possible.
+// tryOut uses locks as programs do, and returns findings about what is possible and what is
+// not.
 func (e *exam) tryOut(ctx context.Context) []Finding {
 	b := redishold.New(e.conn, &e.options.Redis)
 	scratch := e.options.Name + "holdfast-doctor"
@@ -78,7 +79,7 @@ func (e *exam) tryKinds(ctx context.Context, b *redishold.Backend, name string) 
 	return found
 }
 
-// certain reports whether nothing was sent because no connection could be made.
+// certain reports whether err says that no connection could be made and nothing was sent.
 func certain(err error) bool {
 	return errors.Is(err, driver.ErrNotExecuted) && !errors.Is(err, driver.ErrRefused) && !errors.As(err, new(*redishold.ReplyError))
 }
@@ -101,7 +102,8 @@ func tryLock(ctx context.Context, b *redishold.Backend, c driver.Claim) error {
 	return err
 }
 
-// missing returns the missing ACL rules in an error of redishold, or "" if it has none.
+// missing returns the ACL rules that an error of redishold names as missing, or "" if the error
+// names none.
 func missing(err error) string {
 	for _, prefix := range []string{"grant it with: " + setUser, "grant the user "} {
 		_, rules, ok := strings.Cut(err.Error(), prefix)
