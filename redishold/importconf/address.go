@@ -21,8 +21,8 @@ var errFullWidth = errors.New("there is a full-width character, as of a Chinese 
 // fullWidth reports whether c is the full-width form of a character of ASCII.
 func fullWidth(c rune) bool { return c >= 0xff01 && c <= 0xff5e }
 
-// parseAddress returns the parts of an address. The address may name a database only if it is
-// the given one. Errors do not contain the address.
+// parseAddress returns the parts of an address. An address may name a database, but only the
+// one that the parameter `database` names. Errors do not contain the address.
 func parseAddress(text, database string) (a address, err error) {
 	if strings.HasPrefix(text, "//") { // of Redisson 2
 		text = "redis:" + text
@@ -56,8 +56,8 @@ func parseAddress(text, database string) (a address, err error) {
 	var err2 error
 	a.user, err = url.PathUnescape(user)
 	a.password, err2 = url.PathUnescape(password)
-	// Redisson 3.17 takes a password unchanged, 3.45 decodes it as in a form,
-	// where + is a space.
+	// Redisson 3.17 takes a password unchanged. Redisson 3.45 decodes it like a form of a web
+	// page, where + is a space.
 	if err != nil || err2 != nil || strings.Contains(p.Login, "+") {
 		return a, errors.New("a % or + in a user name or password must be written as %25 or %2B; a key of its own takes it as it is")
 	}
@@ -71,9 +71,10 @@ func parseAddress(text, database string) (a address, err error) {
 	return a, err
 }
 
-// servers sets the servers, the user and the password from the addresses in p. An error for a
-// missing key names section. If an address has a database, it must be the given one. For
-// replicated servers, Settings.Nodes gets a URL for each address.
+// servers sets the servers, the user and the password from the addresses in p. If an address
+// names a database, this must be the parameter `database`. If a key is missing, the error names
+// the key of the parameter `section`. For replicated servers, Settings.Nodes gets a URL for
+// each address.
 func (r *reader) servers(kind Deployment, p, section property, database string) {
 	s, texts := &r.s, r.list(p)
 	switch {

@@ -3,7 +3,7 @@
 // and the timeouts. It makes no connection. Settings.Ignored lists the unused keys with
 // their lines and the reasons.
 //
-// If a key cannot be used, and the connection would be less safe or lead to another
-// server, the functions return an error with the key and the line. An error may
+// The functions return an error for a key that they cannot use if, without it, the connection
+// would be less safe or lead to another server. The error has the key and the line. It may
 // contain the name of a placeholder, but no value of the file, which could be a password.
 package importconf

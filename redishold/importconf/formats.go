@@ -68,7 +68,8 @@ func (r *reader) pairs(n *yaml.Node, in property) (found []property) {
 	return found
 }
 
-// flatten returns the properties of a mapping and of the mappings in it, with dotted keys.
+// flatten returns the properties of a mapping, and of the mappings in it. Their keys are joined
+// by dots. The parameter `in` is the same as that of pairs.
 func (r *reader) flatten(n *yaml.Node, in property) (found []property) {
 	for _, p := range r.pairs(n, in) {
 		if p.name = canonical(p.name); p.node.Kind == yaml.AliasNode && strings.HasPrefix(p.name, "spring") {
@@ -90,8 +91,8 @@ func (r *reader) flatten(n *yaml.Node, in property) (found []property) {
 	return found
 }
 
-// properties returns the properties of an application.properties. The library parses each of
-// them. This function finds the lines of each, because the library has no line numbers.
+// properties returns the properties of an application.properties. The library parses a single
+// property, but has no line numbers. So this function finds the lines of each property first.
 func (r *reader) properties(file []byte) (found []property) {
 	file = regexp.MustCompile(`\r\n?`).ReplaceAll(file, []byte("\n"))
 	loader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}

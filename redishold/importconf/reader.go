@@ -22,7 +22,7 @@ type property struct {
 	line   int
 	node   *yaml.Node // the value in YAML
 	class  string     // the Java class that the value names
-	values []string   // the value, or the values of a list; empty if it is set to nothing
+	values []string   // the value, or the values of a list; empty if the key has no value
 	nested bool       // the value is neither one value nor a list of values
 	later  bool       // it is in a document after the first one
 }
@@ -61,14 +61,16 @@ func (r *reader) fault(p property, format string, args ...any) {
 }
 
 // ignoredKeys has blocks of keys that Holdfast does not use. The first line of a block has the
-// sections of the keys and the keys, the second one the reason. If only one value, or one Java
-// class, can be ignored, a third line has that value, and a fourth one what to do about others.
+// sections of the keys, and the keys. The second line has the reason why they are ignored. Some
+// keys can be ignored without harm only if they have a certain value, or name a certain Java
+// class. Then a third line has that value or class, and a fourth line says what to do about
+// other ones.
 //
 //go:embed ignored.txt
 var ignoredKeys string
 
-// ignoreKnown adds p to the ignored keys if ignored.txt has its name in the section, and
-// reports whether it has.
+// ignoreKnown adds p to the ignored keys if ignored.txt has a block for this section with this
+// name. It reports whether there is such a block.
 func (r *reader) ignoreKnown(p property, section, name string) bool {
 	for block := range strings.SplitSeq(strings.TrimSpace(ignoredKeys), "\n\n") {
 		lines := strings.Split(block, "\n")
@@ -91,8 +93,8 @@ func (r *reader) ignore(p property, why string, serious bool) {
 	r.s.Ignored = append(r.s.Ignored, Ignored{Key: p.key, Line: p.line, Why: why, Serious: serious})
 }
 
-// reportUnused adds p, which was not read, to the ignored keys, or records an error if it must
-// not be ignored. name is its name in the section.
+// reportUnused adds p, which was not read, to the ignored keys. If p must not be ignored, it
+// records an error. The parameter `name` is the name of p without its section.
 func (r *reader) reportUnused(p property, section, name string) {
 	switch {
 	case !r.s.TLS.Enabled && r.ignoreKnown(p, "unencrypted", name), r.ignoreKnown(p, section, name):
@@ -105,7 +107,8 @@ func (r *reader) reportUnused(p property, section, name string) {
 	}
 }
 
-// result returns the Settings, with the ignored keys in the order of the file.
+// result returns the Settings, with the ignored keys in the order of the file. If there was an
+// error, it returns that error, with the name of the program in the parameter `of`.
 func (r *reader) result(of string) (*Settings, error) {
 	if r.err != nil {
 		return nil, fmt.Errorf("configuration of %s: %w", of, r.err)
@@ -116,8 +119,8 @@ func (r *reader) result(of string) (*Settings, error) {
 	return &r.s, nil
 }
 
-// index fills the maps of keys. A key that is given twice is an error, because it depends on
-// the library of the Java program which one counts.
+// index fills the maps of keys. A key that is given twice is an error: the library of the Java
+// program decides which of the two values is used.
 func (r *reader) index(properties []property) {
 	for _, p := range properties {
 		if before, twice := r.keys[p.name]; twice {
@@ -128,9 +131,9 @@ func (r *reader) index(properties []property) {
 	r.unread = maps.Clone(r.keys)
 }
 
-// get returns the first of several keys that is given, and records the others as read. A name
-// that begins with a dot is in the section of the servers. If two keys of that section are
-// given, that is an error. A key at the top of the file is ignored if another one was found.
+// get returns the first of several keys that the file has. All of these keys count as read. A
+// name that begins with a dot is in the section of the servers. After a key was found, a
+// further key of that section is an error, and a further key at the top of the file is ignored.
 func (r *reader) get(names ...string) (p property) {
 	for _, name := range names {
 		name, inSection := strings.CutPrefix(name, ".")
@@ -208,7 +211,7 @@ func (r *reader) text(p property) string {
 	return values[0]
 }
 
-// word returns the only value of p in lower case; ok is false if p has none.
+// word returns the only value of p in lower case. The result `ok` is false if p has no value.
 func (r *reader) word(p property) (word string, ok bool) {
 	return strings.ToLower(strings.TrimSpace(r.text(p))), len(p.values) > 0
 }

@@ -95,9 +95,9 @@ func (s Settings) GoString() string { return s.String() }
 // LogValue returns the text of String, so that log/slog shows no password.
 func (s Settings) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// TLSConfig returns the settings for rueidisconn.Options.TLS or for your own client, or
-// nil if the connections are not encrypted. It reads the files with read, which may be
-// os.ReadFile. An error contains the name of the file.
+// TLSConfig returns the settings for rueidisconn.Options.TLS or for your own client, or nil if
+// the connections are not encrypted. The function `read` reads a file; it may be os.ReadFile.
+// An error contains the name of the file.
 func (s *Settings) TLSConfig(read func(name string) ([]byte, error)) (*tls.Config, error) {
 	t := s.TLS
 	if !t.Enabled {

@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// Spring reads the keys spring.data.redis.* and spring.redis.* of the first document of
-// an application.properties or application.yaml of Spring Boot 2 to 4: the server, the
-// login, the pool, TLS and the timeouts. Other keys are not listed in Ignored. The ending
-// of name decides the format.
+// Spring reads the keys spring.data.redis.* and spring.redis.* of the first document of an
+// application.properties or application.yaml of Spring Boot 2 to 4: the server, the login, the
+// pool, TLS and the timeouts. Other keys are not listed in Ignored. The parameter `name` is the
+// name of the file: its ending decides the format.
 //
-// Placeholders, ${NAME} and ${NAME:default}, are replaced with the result of env, also in
-// the spelling of environment variables, or with a key of the file. env may be nil.
-// Variables that override a key of the file, and other files, are not read.
+// Spring replaces the placeholders ${NAME} and ${NAME:default} with the result of env. It also
+// calls env with the spelling of environment variables. If env has no value, it uses a key of
+// the file. env may be nil. Spring reads no other files, and no variables that override a key
+// of the file.
 func Spring(file []byte, name string, env func(name string) (string, bool)) (*Settings, error) {
 	r := newReader(env, springTime)
 	outside := r.lookUp
@@ -70,9 +71,9 @@ func Spring(file []byte, name string, env func(name string) (string, bool)) (*Se
 	return r.result("Spring")
 }
 
-// checkRedisson finds keys for Redisson. If the keys of its starter are set, the Java program
-// does not use those of Spring, which is an error. Another key of Redisson is an error
-// only if no key of Spring for Redis is set; otherwise it is added to the ignored keys.
+// checkRedisson finds keys for Redisson. A key of Redisson's starter is an error, because the
+// Java program does not use the keys of Spring then. Another key of Redisson is an error if no
+// key of Spring for Redis is set. Otherwise it is added to the ignored keys.
 func (r *reader) checkRedisson() {
 	const remedy = "if it names a file, read that as one of Redisson; if it has the settings, save them in a file, and read that"
 	spring := slices.ContainsFunc(r.rest(), ofRedis)
@@ -106,7 +107,8 @@ func canonical(key string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key))
 }
 
-// springSection indexes the keys of the first document, and finds the prefix of those for Redis.
+// springSection indexes the keys of the first document, and finds the prefix of its keys for
+// Redis.
 func (r *reader) springSection(properties []property) {
 	r.section = strings.TrimSuffix(boot2, ".")
 	for _, p := range properties {
