@@ -29,9 +29,9 @@ type Options struct {
 	// a cluster.
 	KeyPrefix string
 
-	// FairWait is the "fairLockWaitTimeout" of Java programs that wait for the same
-	// fair locks. If their value is longer, they may take the place of a waiter of
-	// Holdfast in the queue. Default: 5 minutes, as in Redisson.
+	// FairWait is the "fairLockWaitTimeout" of Java programs that wait for the same fair locks.
+	// If their value is longer than FairWait, they may take the place of a waiter of Holdfast
+	// in the queue. Default: 5 minutes, as in Redisson.
 	FairWait time.Duration
 
 	// Layout is the layout of the locks in Redis, shared with the programs that
@@ -51,12 +51,11 @@ type Options struct {
 	// renewal (WAIT). AllReplicas means all connected replicas, and at least one.
 	// Default: none.
 	//
-	// If fewer acknowledge in time, a grant is released again and its Try fails; Lock
-	// tries again. A failed renewal ends the hold at once, because after a failover to
-	// another replica the server would grant the lock again. "In time" means within the
-	// attempt, and a second at most, so replicas must be faster than a tenth of the TTL.
-	// Calls in one pipeline wait together and fail together. AllReplicas takes a second
-	// round trip.
+	// If fewer acknowledge in time, a grant is released again and its Try fails; Lock tries
+	// again. A failed renewal ends the hold at once: after a failover to a replica without this
+	// renewal, the server would grant the lock again. "In time" means within the attempt, and a
+	// second at most, so replicas must be faster than a tenth of the TTL. Calls in one pipeline
+	// wait together and fail together. AllReplicas takes a second round trip.
 	//
 	// With a number smaller than that of all replicas, a grant is lost if the
 	// acknowledging replicas die or are not elected. So use AllReplicas. But even that
@@ -64,11 +63,10 @@ type Options struct {
 	// still grants locks. Latches and PlainSemaphore do not wait for replicas.
 	Replicas int
 
-	// Poll, if not 0, makes waiters poll instead of subscribing to a channel: after 1 ms
-	// at first, then after twice as long each time up to Poll, with jitter, as in
-	// Redisson's spin lock with 128 ms. Use it for servers and proxies without pub/sub.
-	// If only the user lacks the permission to subscribe, waiters poll without this
-	// option.
+	// Poll, if not 0, makes waiters poll instead of subscribing to a channel. The first pause
+	// is 1 ms, and each later pause is twice as long, up to Poll, with jitter. Redisson's spin
+	// lock does the same, up to 128 ms. Use Poll for servers and proxies without pub/sub. If
+	// only the user lacks the permission to subscribe, waiters poll without this option.
 	Poll time.Duration
 
 	// LogLength is the approximate number of entries of the event log, see package audit. An
@@ -94,8 +92,8 @@ type Backend struct {
 	counts
 
 	conn     Conn
-	single   Single   // conn; nil if it is not a Single
-	beginner Beginner // conn; nil if it is not a Beginner
+	single   Single   // conn as a Single; nil if conn is none
+	beginner Beginner // conn as a Beginner; nil if conn is none
 	log      *slog.Logger
 	options  Options
 	invalid  error // the error of invalid options, with which every claim fails; nil if they are valid
@@ -112,7 +110,7 @@ type Backend struct {
 
 	callBufs, releases sync.Pool // of *callBuf and *release
 
-	cannotListen, cannotPublish atomic.Bool // the warning was logged
+	cannotListen, cannotPublish atomic.Bool // true after the warning about it was logged
 }
 
 var (
