@@ -34,7 +34,7 @@ import (
 // the database has undone a transaction because of another transaction, the error is also
 // ErrConflict.
 type Table interface {
-	// Check returns an error if the table does not exist, or has not the required columns.
+	// Check returns an error if the table does not exist, or lacks a required column.
 	Check(ctx context.Context) error
 
 	// Try makes one attempt for each claim in cs. The claims have different names, and the same

@@ -64,7 +64,7 @@ func (h *hub) versionOf(name, owner string) uint64 {
 	return t.version
 }
 
-// tryRefused records that a Try of owner was refused.
+// tryRefused records that a Try of the waiter with this name and owner was refused.
 func (h *hub) tryRefused(name, owner string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -157,8 +157,8 @@ func (h *hub) drain(ctx context.Context) error {
 	return h.group.Wait(ctx)
 }
 
-// addDrains adds a number to drains. While calls of drain are under way, it removes topics
-// without waiters.
+// addDrains adds a number to the field `drains`. While calls of drain are under way, it removes
+// topics without waiters.
 func (h *hub) addDrains(drains int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -309,7 +309,7 @@ func (h *hub) poll(ctx context.Context, pollSoon <-chan time.Duration) {
 		case <-timer.C:
 			soon, polled := h.pollOnce(ctx)
 			if !polled {
-				due = time.Now().Add(pollIdle) // or when a waiter begins to wait
+				due = time.Now().Add(pollIdle) // or sooner, if a waiter begins to wait
 				break
 			}
 			pause = cmp.Or(soon, min(2*pause, pollMost))

@@ -59,7 +59,7 @@ type nameLocks struct {
 
 type nameLock struct {
 	limiter
-	users int // calls that have it, or wait for it
+	users int // the number of calls that have the lock, or wait for it
 }
 
 // acquire takes the lock of name. While another call has this lock, acquire waits. The caller

@@ -21,7 +21,7 @@ const (
 // all.
 type sweeper struct {
 	mu      sync.Mutex
-	late    []lateClaim // sorted by due
+	late    []lateClaim // sorted by the time in the field `due`
 	running bool
 }
 

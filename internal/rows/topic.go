@@ -21,9 +21,9 @@ type topic struct {
 type sleeper struct {
 	owner       string
 	version     uint64        // changes with each event that may be a release for this waiter
-	changed     chan struct{} // closed when version changes, and replaced
+	changed     chan struct{} // closed when version changes, then replaced by an open one
 	waiting     bool          // Wait is under way
-	position    int           // how many waiters were before it when Wait began; Waiting if it is not in the queue
+	position    int           // waiters before this one when Wait began; or the constant Waiting: not in the queue
 	noQueue     bool          // the waiter does not enter the queue
 	pollsBefore uint64        // hub.polls when Wait began
 	shouldTry   bool          // a poll or a notification has shown that another Try may be granted

@@ -16,7 +16,7 @@ func (e *Engine) Waiter(c driver.Claim) driver.Waiter {
 // ahead is the value of Outcome.Ahead.
 type ahead struct {
 	version  uint64 // of the topic, before the Try
-	position int    // how many waiters are before the claim; Waiting if it is not in the queue
+	position int    // how many waiters are before the claim; or the constant Waiting: not in the queue
 	noQueue  bool   // the claim does not enter the queue
 }
 
