@@ -86,9 +86,9 @@ func (t shedTable) Check(ctx context.Context) error {
 	return shedlock.Unfit(t.name, found, wrongType, nil, t.create())
 }
 
-// wrongType returns a text that says what is wrong with the type of a column of ShedLock, or
-// "". ShedLock writes times in UTC, without a zone: a column with a zone would interpret them
-// in the zone of the session.
+// wrongType returns a text that says what is wrong with the type of a column of ShedLock, or ""
+// if nothing is wrong. ShedLock writes times in UTC, without a zone: a column with a zone would
+// interpret them in the zone of the session.
 func wrongType(column, is string) string {
 	fits := func(types string) bool { return regexp.MustCompile(`^(` + types + `)$`).MatchString(is) }
 	switch {

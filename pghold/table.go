@@ -23,7 +23,7 @@ type table struct {
 	channel    string
 	listen     *pgx.ConnConfig // nil: rows are polled
 	statements statements
-	warned     atomic.Bool // the log has the warning that listen leads to a pooler
+	warned     atomic.Bool // true after the warning was logged that `listen` leads to a pooler
 }
 
 // Query runs a statement as a transaction of its own. For each row, it stores the columns in
