@@ -105,8 +105,8 @@ func (t shedTable) Check(ctx context.Context) error {
 	return shedlock.Unfit(t.name, found, wrongType, more, t.create())
 }
 
-// wrongType returns a text that says what is wrong with the type of a column of ShedLock, or
-// "".
+// wrongType returns a text that says what is wrong with the type of a column of ShedLock, or ""
+// if nothing is wrong.
 func wrongType(column, is string) string {
 	fits := func(types string) bool { return regexp.MustCompile(`^(` + types + `)$`).MatchString(is) }
 	switch {
