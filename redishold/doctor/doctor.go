@@ -92,7 +92,7 @@ type exam struct {
 	servers   []*server
 	sentinels []*sentinel
 	findings  []Finding
-	texts     map[string]map[string]string // of findings, by id
+	texts     map[string]map[string]string // the blocks of findings.txt, by their first lines
 }
 
 // add records findings about s, or about all servers if s has no address.

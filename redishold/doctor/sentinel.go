@@ -15,9 +15,9 @@ import (
 // sentinel has the replies of one Sentinel.
 type sentinel struct {
 	addr   string
-	err    error             // of SENTINEL MASTER
+	err    error             // the error of SENTINEL MASTER, or nil
 	master map[string]string // the reply to SENTINEL MASTER
-	quorum error             // of SENTINEL CKQUORUM
+	quorum error             // the error of SENTINEL CKQUORUM, or nil
 }
 
 func (e *exam) readSentinels(ctx context.Context) []*sentinel {

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	tryLimit   = 5 * time.Second // for all test locks of a kind
+	tryLimit   = 5 * time.Second // for all tries of a test lock of one kind
 	scratchTTL = 5 * time.Second // TTL of a test lock, after which it is free even if its release fails
 	listLimit  = 3 * time.Second
 	listShown  = 5
@@ -93,8 +93,8 @@ func tryLock(ctx context.Context, b *redishold.Backend, c driver.Claim) error {
 		return nil
 	}
 	if err == nil || !errors.Is(err, driver.ErrNotExecuted) {
-		// Also without a grant, because the claim may be in a queue. ctx may have ended, but the
-		// claim must be released.
+		// A claim without a grant is released, too, because it may be in a queue. The release
+		// is sent even if ctx has ended.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askLimit)
 		defer cancel()
 		err = errors.Join(err, b.Release(ctx, c))
