@@ -37,8 +37,8 @@ type stored struct {
 }
 
 // row returns the Row for a stored row. The owner in a hold of another program contains the
-// time of its grant, because ShedLock writes only the host name, and two holds of one host
-// would have the same owner.
+// time of the grant. ShedLock writes only the host name: without the time, two holds of one
+// host would have the same owner.
 func (s *stored) row() rows.Row {
 	r := rows.Row{Known: true, HeldFor: rows.Duration(s.held), Remaining: rows.Duration(s.rest)}
 	state, rest, _ := strings.Cut(s.by, " ")
