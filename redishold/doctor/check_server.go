@@ -107,7 +107,7 @@ func checkFsync(s *server) Finding {
 	}
 }
 
-// checkWrites finds why a server would refuse any lock just now.
+// checkWrites finds a reason why the server refuses all locks at the moment.
 func checkWrites(_ *exam, s *server) Finding {
 	switch {
 	case s.info["loading"] == "1":

@@ -62,7 +62,8 @@ func numberIn(list []any, at int) int64 {
 }
 
 // parseMigrating returns how many slots migrate from a node and to it, from its reply to
-// CLUSTER NODES. They are in the line of the node itself, as [93->-target] and [77-<-source].
+// CLUSTER NODES. These slots are in the line of the node itself, as [93->-target] and
+// [77-<-source].
 func parseMigrating(nodes string) (leaving, arriving int) {
 	for line := range strings.Lines(nodes) {
 		if words := strings.Fields(line); len(words) > 8 && strings.Contains(words[2], "myself") {

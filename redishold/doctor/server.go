@@ -27,7 +27,7 @@ type server struct {
 
 	absent  map[string]bool   // the commands that it does not have, in lower case
 	info    map[string]string // the reply to INFO; nil if it has not reported that
-	config  map[string]string // the replies to CONFIG GET, for the names in settings
+	config  map[string]string // the replies to CONFIG GET, for the names that settings returns
 	cluster map[string]string // the reply to CLUSTER INFO
 	slow    slowest
 
@@ -59,7 +59,7 @@ func (e *exam) readServers(ctx context.Context) error {
 		return s
 	}) {
 		err = cmp.Or(err, s.err)
-		if id := s.info["run_id"]; id == "" || !seen[id] { // otherwise it is the same server at another address
+		if id := s.info["run_id"]; id == "" || !seen[id] { // a known run_id is the same server at another address
 			seen[id] = true
 			e.servers = append(e.servers, s)
 		}
@@ -158,7 +158,7 @@ func (s *server) readConfig(ctx context.Context) {
 	for _, name := range settings() {
 		answer := s.question(ctx, "CONFIG", "GET", name)
 		if answer == nil {
-			return // the server would refuse the others, too
+			return // the server would refuse the other names, too
 		}
 		if value, ok := pairs(answer)[name]; ok {
 			s.config[name] = value
