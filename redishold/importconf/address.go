@@ -24,7 +24,7 @@ func fullWidth(c rune) bool { return c >= 0xff01 && c <= 0xff5e }
 // parseAddress returns the parts of an address. An address may name a database, but only the
 // one that the parameter `database` names. Errors do not contain the address.
 func parseAddress(text, database string) (a address, err error) {
-	if strings.HasPrefix(text, "//") { // of Redisson 2
+	if strings.HasPrefix(text, "//") { // Redisson 2 has such addresses
 		text = "redis:" + text
 	}
 	p, _ := redisurl.Cut(text)

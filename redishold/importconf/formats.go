@@ -69,7 +69,7 @@ func (r *reader) pairs(n *yaml.Node, in property) (found []property) {
 }
 
 // flatten returns the properties of a mapping, and of the mappings in it. Their keys are joined
-// by dots. The parameter `in` is the same as that of pairs.
+// by dots. The parameter `in` has the same meaning as in pairs.
 func (r *reader) flatten(n *yaml.Node, in property) (found []property) {
 	for _, p := range r.pairs(n, in) {
 		if p.name = canonical(p.name); p.node.Kind == yaml.AliasNode && strings.HasPrefix(p.name, "spring") {

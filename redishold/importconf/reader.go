@@ -17,8 +17,8 @@ import (
 
 // property is one key of a file, with its value.
 type property struct {
-	key    string // for messages, with its parent keys
-	name   string // in the spelling by which the reader finds it, with its parent keys
+	key    string // the key for messages, with its parent keys
+	name   string // the key in the spelling by which the reader finds it, with its parent keys
 	line   int
 	node   *yaml.Node // the value in YAML
 	class  string     // the Java class that the value names

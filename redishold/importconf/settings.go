@@ -39,7 +39,7 @@ type Settings struct {
 	TLS        TLS
 	ClientName string
 
-	DialTimeout time.Duration // for a new connection
+	DialTimeout time.Duration // the timeout for a new connection
 	Timeout     time.Duration // for an answer: ReadTimeout and WriteTimeout of go-redis; a call of rueidisconn ends with its context
 
 	Pool         Pool
@@ -67,7 +67,7 @@ type TLS struct {
 	Cert, Key  string // PEM files of the client certificate; both or none
 	AnyName    bool   // verify only the issuer of a certificate, not the name: CA_ONLY of Redisson
 	Insecure   bool   // verify nothing: an attacker in the network can read passwords and change locks
-	MinVersion uint16 // of crypto/tls
+	MinVersion uint16 // a version of TLS, as in crypto/tls; 0 for the default
 }
 
 // Ignored is a key that was not used.

@@ -178,7 +178,7 @@ func (r *reader) springServers() {
 	r.servers(kind, p, p, database)
 }
 
-// springTime parses a time of Spring: 3000, which is in milliseconds, 3s or PT3S.
+// springTime parses a time of Spring: 3s, PT3S, or 3000 for 3000 milliseconds.
 func springTime(text string) (time.Duration, bool) {
 	text = strings.ToLower(text)
 	if d, ok := milliseconds(text); ok {
