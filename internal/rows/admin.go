@@ -184,7 +184,7 @@ const shownWaiters = 50
 // clientOf returns the ID of the client in an owner: the part before the last colon.
 func clientOf(owner string) string { return owner[:max(strings.LastIndexByte(owner, ':'), 0)] }
 
-// record returns the row as a Record of name.
+// record returns the row as the Record of a name.
 func (r *Row) record(name string) admin.Record {
 	record := admin.Record{Name: name, Listeners: -1}
 	if r.Remaining <= 0 {

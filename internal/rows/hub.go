@@ -83,7 +83,7 @@ func (h *hub) shouldWait(name, owner string) bool {
 	return s != nil && !s.shouldTry
 }
 
-// join adds a waiter for name. The first waiter begins a run of the hub. If the run is live
+// join adds a waiter for a name. The first waiter begins a run of the hub. If the run is live
 // already, a new topic gets a new version, because the name may have been released before the
 // topic existed.
 func (h *hub) join(name, owner string) (*topic, *sleeper) {
@@ -362,9 +362,9 @@ func (h *hub) pollOnce(ctx context.Context) (soon time.Duration, polled bool) {
 	return soon, true
 }
 
-// recordPoll handles the row of name, which the poll with the number `poll` has read. It wakes
-// waiters for which a Try may be granted. It returns how soon to poll the row again, or 0 if
-// that need not be soon.
+// recordPoll handles the row of a name, which the poll with the number `poll` has read. It
+// wakes waiters for which a Try may be granted. It returns how soon to poll the row again, or 0
+// if that need not be soon.
 func (h *hub) recordPoll(name string, r *Row, poll uint64) (soon time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

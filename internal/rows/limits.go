@@ -62,7 +62,7 @@ type nameLock struct {
 	users int // the number of calls that have the lock, or wait for it
 }
 
-// acquire takes the lock of name. While another call has this lock, acquire waits. The caller
+// acquire takes the lock of a name. While another call has this lock, acquire waits. The caller
 // releases the lock with the function `leave`. If ctx ends first, acquire returns an error
 // which says that nothing was sent.
 func (n *nameLocks) acquire(ctx context.Context, name string) (leave func(), err error) {

@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns the key that name has in a table: name itself, if it is text without a
-// backslash. A text in a database cannot contain the byte 0, or bytes that are not UTF-8.
-// Escape replaces each of these bytes, and each backslash, by a backslash and two
+// Escape returns the key of a name in a table. The key is the name itself if that is text
+// without a backslash. A text in a database cannot contain the byte 0, or bytes that are not
+// UTF-8. Escape replaces each of these bytes, and each backslash, by a backslash and two
 // hexadecimal digits.
 func Escape(name string) string {
 	if utf8.ValidString(name) && !strings.ContainsAny(name, "\\\x00") {
@@ -43,7 +43,7 @@ func Unescape(key string) string {
 	}
 }
 
-// TxName returns the key of the row that locks name for the rest of a transaction. Escape
+// TxName returns the key of the row that locks a name for the rest of a transaction. Escape
 // returns no such key.
 func TxName(name string) string { return txPrefix + Escape(name) }
 
