@@ -160,10 +160,10 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 	return b.table.Check(ctx)
 }
 
-// LockTx takes the lock name for the rest of the transaction tx and returns nil. Until the
-// commit or rollback of tx, no other LockTx or LockSQLTx of name succeeds, in any process.
-// LockTx waits for the lock until ctx ends. If ctx ends during this wait, pgx closes the
-// connection, and the transaction ends.
+// LockTx takes the lock with this name for the rest of the transaction tx and returns nil.
+// Until the commit or rollback of tx, no other LockTx or LockSQLTx of the name succeeds, in any
+// process. LockTx waits for the lock until ctx ends. If ctx ends during this wait, pgx closes
+// the connection, and the transaction ends.
 //
 // The lock needs no lease and no token: if the connection is lost, the transaction is lost,
 // too. The lock protects the reads and writes that tx makes after LockTx. At the isolation
@@ -171,8 +171,8 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 // levels, a LockTx that waited for another transaction fails with SQLSTATE 40001, as an UPDATE
 // does. Then the program must begin the transaction again.
 //
-// LockTx does not exclude holders of name that have a lease. Lock a name either with LockTx or
-// with a lease, never with both.
+// LockTx does not exclude holders of the name that have a lease. Lock a name either with LockTx
+// or with a lease, never with both.
 func (b *Backend) LockTx(ctx context.Context, tx pgx.Tx, name string) error {
 	return b.lockTx(ctx, name, func(statement string, args ...any) error {
 		_, err := tx.Exec(ctx, statement, append([]any{pgx.QueryExecModeExec}, args...)...)

@@ -19,7 +19,7 @@ type table struct {
 	lend       source
 	log        *slog.Logger
 	layout     Layout
-	name       string // quoted
+	name       string // the quoted name of the table
 	channel    string
 	listen     *pgx.ConnConfig // nil: rows are polled
 	statements statements
@@ -196,8 +196,8 @@ func (t *table) scan(ctx context.Context, statement string, args []any, row func
 	return t.Query(ctx, statement, args, into, func() { row(c.Key, c.Row()) })
 }
 
-// arguments are the parameters of statements for several claims. times has the time that the
-// caller of newArguments chooses for each claim, in microseconds.
+// arguments are the parameters of statements for several claims. The field `times` has the time
+// that the caller of newArguments chooses for each claim, in microseconds.
 type arguments struct {
 	names, owners, notes []string
 	times                []int64
