@@ -111,17 +111,17 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 	return b.table.Check(ctx)
 }
 
-// LockTx takes the lock name for the rest of the transaction tx and returns nil. Until
-// the commit or rollback of tx, no other LockTx of name succeeds, in any process. LockTx
-// waits until ctx ends, and at most innodb_lock_wait_timeout, 50 s by default. If ctx
-// ends while it waits, the connection is closed, and the transaction ends.
+// LockTx takes the lock with this name for the rest of the transaction tx and returns nil.
+// Until the commit or rollback of tx, no other LockTx of the name succeeds, in any process.
+// LockTx waits for the lock until ctx ends, but for at most innodb_lock_wait_timeout, 50 s by
+// default. If ctx ends during this wait, the connection is closed, and the transaction ends.
 //
 // The lock needs no lease and no token: if the connection is lost, the transaction is lost,
 // too. The lock protects the reads and writes that tx makes after LockTx. So call LockTx
 // before the first SELECT of tx: after that SELECT, tx may read older data.
 //
-// LockTx does not exclude holders of name that have a lease. Lock a name either with LockTx or
-// with a lease, never with both.
+// LockTx does not exclude holders of the name that have a lease. Lock a name either with LockTx
+// or with a lease, never with both.
 func (b *Backend) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 	if b.table.layout == ShedLock {
 		return fmt.Errorf("mysqlhold: the table of ShedLock has no locks for a transaction: %w", errors.ErrUnsupported)

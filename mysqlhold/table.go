@@ -26,7 +26,7 @@ type table struct {
 	idle       *sqlidle.Pool
 	layout     Layout
 	path       []string // the parts of name: the database, if one is given, and the table; quoted
-	name       string   // quoted
+	name       string   // the quoted name of the table
 	statements statements
 
 	// taken has names that a Try has just found taken. A try of such a name skips a locked row.
