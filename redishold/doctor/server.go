@@ -59,7 +59,7 @@ func (e *exam) readServers(ctx context.Context) error {
 		return s
 	}) {
 		err = cmp.Or(err, s.err)
-		if id := s.info["run_id"]; id == "" || !seen[id] { // a known run_id is the same server at another address
+		if id := s.info["run_id"]; id == "" || !seen[id] { // a server may have two addresses
 			seen[id] = true
 			e.servers = append(e.servers, s)
 		}
