@@ -12,27 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-const checkLong = `Check shows what the command line, the environment and the configuration file mean for a
-command that takes a lock: the store, the layout, the times, and where each value comes
-from. It connects to nothing. It shows no password, only where one comes from.
-
-Exit status: 0 if the settings can be used, else 64 with a message that names the line.`
-
-const importLong = `Import writes a holdfast.yaml with the settings of FILE, the configuration of a Java
-program: a file of Redisson (YAML), or application.yaml or application.properties of
-Spring Boot. After that, holdfast does not need FILE.
-
-In a password, a placeholder such as ${SECRET} stays a placeholder; then name the new file
-with --config or HOLDFAST_CONFIG. In other values the import replaces it with the value in
-the environment. A warning names each setting that the new file cannot have. Only you can
-read the new file. Import does not overwrite an existing file. "holdfast config check"
-shows what a file means.
-
-Exit status: 0 if the file was written, 1 if it cannot be, 64 if FILE cannot be used.`
-
-const importExample = `  holdfast config import redisson.yaml
-  holdfast config import application.properties --to -`
-
 // newConfigCommand returns the command config with its subcommands.
 func newConfigCommand(env output.Environment) *cobra.Command {
 	cmd := &cobra.Command{
@@ -58,7 +37,6 @@ func newCheckCommand(env output.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Show what the settings mean, and where each comes from",
-		Long:  checkLong,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.complete(all, env); err != nil {
@@ -89,8 +67,6 @@ func newImportCommand(env output.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                   "import [flags] FILE",
 		Short:                 "Write a holdfast.yaml with the settings of a Java program's configuration file",
-		Long:                  importLong,
-		Example:               importExample,
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {

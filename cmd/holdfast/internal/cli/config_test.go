@@ -338,7 +338,7 @@ func unset(t *testing.T, name, file string) (flags []*pflag.Flag) {
 
 // The example in help configuration is one, and serve takes it.
 func TestExampleOfTheConfiguration(t *testing.T) {
-	_, example, _ := strings.Cut(configurationLong, "\n\n  url:")
+	_, example, _ := strings.Cut(helpText(t, "configuration"), "\n\n  url:")
 	example, _, _ = strings.Cut(example, "\n\n")
 	example = strings.ReplaceAll("  url:"+example, "\n  ", "\n")[2:]
 	dir := t.TempDir()
@@ -353,8 +353,9 @@ func TestExampleOfTheConfiguration(t *testing.T) {
 
 // What a configuration can say is in help configuration, by its last word.
 func TestEveryKeyIsExplained(t *testing.T) {
+	text := helpText(t, "configuration")
 	for _, key := range config.Keys() {
-		if !strings.Contains(configurationLong, key[strings.LastIndexByte(key, '.')+1:]) {
+		if !strings.Contains(text, key[strings.LastIndexByte(key, '.')+1:]) {
 			t.Errorf("%s is not in: holdfast help configuration", key)
 		}
 	}

@@ -22,29 +22,7 @@ func newDemoCommand(env output.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "See what a distributed lock does, in a few seconds",
-		Long: `Demo runs many buyers who race for few items, in several processes: first without a
-lock, then with one. Then it pauses a process that holds the lock. Another process gets
-the lock, and a fencing token stops the late write of the first one.
-
-Without --url the demo starts an in-process Redis stand-in, so it needs no
-installation. With --url it uses that Redis, one server: all its keys begin with
-"holdfast-demo:" and are deleted at the end. With another URL it takes its
-locks in that etcd, ZooKeeper, PostgreSQL or MySQL; in a database one row stays.
-HOLDFAST_URL and REDIS_URL are ignored.
-
-With --serve it serves the dashboard of its locks and a page of scenes until Ctrl-C: two
-instances that take the same lock, and can be paused, killed and cut off; a sale with a
-lock and without one; workers that race for a majority of several Redis servers. Then
---url may be any deployment of Redis, and may be given several times, for the race. The
-keys begin with "{holdfast-demo}:".
-
-The exit status is 0 if all results are as the demo says, else 1.`,
-		Example: `  holdfast demo
-  holdfast demo --buyers 500 --items 20 --processes 8
-  holdfast demo --url redis://localhost:6379 --look 30s
-  holdfast demo --serve
-  holdfast demo --serve --listen 127.0.0.1:7072 --url redis://localhost:6379`,
-		Args: noArguments,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(c.URLs) == 0 && !c.OnlyURL() {
 				return output.UsageError("the stand-in needs no password and no certificates: give --url with them")

@@ -74,9 +74,6 @@ func describe(text *strings.Builder, cmd *cobra.Command) {
 		fmt.Fprintf(text, "```\n%s\n```\n\n", cmd.UseLine())
 	}
 	long := cmd.Long
-	if long == "" {
-		long = cmd.Short + "."
-	}
 	if cmd.Name() == "completion" { // its own words are not ours, and say it for each shell
 		long = cmd.Short + ": bash, fish, powershell or zsh. See `holdfast completion bash --help`."
 	}

@@ -32,19 +32,8 @@ func newDoctorCommand(env output.Environment) *cobra.Command {
 	o := &doctorOptions{}
 	o.goesOn = true // doctor reports the trouble of a store as a finding
 	cmd := &cobra.Command{
-		Use:   "doctor",
-		Short: "Report what endangers the locks of a store",
-		Long: `Doctor checks the servers and reports what endangers their locks: settings that let a
-server forget or remove locks, a deployment without failover, missing permissions,
-connections that are too slow for the lease. Each finding has a remedy. Doctor changes
-no setting. It takes test locks with the name holdfast-doctor, and releases them. --keys
-is for Redis only.
-
-Exit status: 1 if a finding has the severity of --fail-on or a higher one, else 0; 69 if
-the servers cannot be reached, 77 if they refuse the user.`,
-		Example: `  holdfast doctor --url redis://localhost:6379
-  holdfast doctor --ttl 10s --json |
-    jq -r '.findings[] | select(.severity == "danger") | .remedy'`,
+		Use:     "doctor",
+		Short:   "Report what endangers the locks of a store",
 		Args:    noArguments,
 		PreRunE: func(cmd *cobra.Command, _ []string) error { return o.complete(cmd.Flags(), env) },
 		RunE:    o.reads(env, o.examine),

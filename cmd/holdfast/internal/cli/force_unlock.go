@@ -13,23 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 )
 
-const forceLong = `Force-unlock ends a hold of the lock NAME that its holder has not released, and wakes
-waiters.
-
-It does not stop the holder. The holder learns of the forced unlock at its next renewal,
-and goes on until then; only fencing tokens protect the data meanwhile. If the holder is
-dead, its lease ends by itself: waiting for that is safer.
-
-On a terminal it shows the holder and asks for the name of the lock. Without a terminal,
-or with --yes, give --holder (the owner id from inspect) or --token (the fencing token,
-which inspect shows for Holdfast clients after a few seconds).
-
-It ends only the hold that it has shown. If that hold is over or has changed, nothing
-happens, and the exit status is 1; also if the name is free, or if the answer is another
-name. The holder gets the reason and your user name, if --prefix is that of its program.
-
-Exit status: 0 if the hold was ended; 1 if not; 64, 69, 77 as run.`
-
 // forceOptions is the command line of force-unlock.
 type forceOptions struct {
 	readOptions
@@ -40,13 +23,8 @@ type forceOptions struct {
 func newForceUnlockCommand(env output.Environment) *cobra.Command {
 	o := &forceOptions{}
 	cmd := &cobra.Command{
-		Use:   "force-unlock [flags] NAME",
-		Short: "End a hold that its holder has not released",
-		Long:  forceLong,
-		Example: `  holdfast force-unlock deploy/prod --reason "runner 7 is gone, INC-1234"
-  # in a script
-  holdfast force-unlock deploy/prod --reason INC-1234 \
-    --holder 71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11:42`,
+		Use:               "force-unlock [flags] NAME",
+		Short:             "End a hold that its holder has not released",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              oneName(&o.name),
 		PreRunE:           o.complete,

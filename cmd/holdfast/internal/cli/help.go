@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"cmp"
+	"embed"
 	"fmt"
 	"io"
 	"strings"
@@ -12,6 +12,28 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
+
+// helpFiles has a file for each command and each topic. Its last section has the examples.
+//
+//go:embed help/*.txt
+var helpFiles embed.FS
+
+// addTexts sets the descriptions and the examples of cmd and of the commands below it. It
+// changes no command without a file: a hidden one, or one of cobra.
+func addTexts(cmd *cobra.Command) {
+	if text, err := helpFiles.ReadFile("help/" + fileOf(cmd)); err == nil {
+		long, examples, _ := strings.Cut(string(text), "\nExamples:\n")
+		cmd.Long, cmd.Example = strings.TrimSpace(long), strings.TrimRight(examples, "\n")
+	}
+	for _, below := range cmd.Commands() {
+		addTexts(below)
+	}
+}
+
+// fileOf returns the name of the file for cmd, such as config-check.txt.
+func fileOf(cmd *cobra.Command) string {
+	return strings.ReplaceAll(strings.TrimPrefix(cmd.CommandPath(), "holdfast "), " ", "-") + ".txt"
+}
 
 // addGroup adds commands to root, under a heading of its list of commands.
 func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
@@ -36,7 +58,7 @@ func setHelp(root *cobra.Command) {
 }
 
 func writeHelp(w io.Writer, cmd *cobra.Command, width int) {
-	long := output.Wrap(cmp.Or(cmd.Long, cmd.Short+"."), width)
+	long := output.Wrap(cmd.Long, width)
 	if !cmd.Runnable() { // a topic
 		fmt.Fprintln(w, long)
 		return

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -40,6 +41,44 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Each command and each topic has a file, and each file its command. A file has at most one
+// section of examples.
+func TestHelpFiles(t *testing.T) {
+	root := newRootCommand(output.Environment{})
+	want := []string{fileOf(root)}
+	for _, cmd := range documentedBelow(root) {
+		if cmd.Name() == "completion" {
+			continue
+		}
+		want = append(want, fileOf(cmd))
+		if cmd.Long == "" || strings.Contains(cmd.Long+cmd.Example, "Examples:") {
+			t.Errorf("%s: the help is empty, or has two sections of examples", cmd.CommandPath())
+		}
+	}
+	files, err := helpFiles.ReadDir("help")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, file := range files {
+		names = append(names, file.Name())
+	}
+	slices.Sort(want)
+	if !slices.Equal(names, want) {
+		t.Errorf("got the files %v, want %v", names, want)
+	}
+}
+
+// helpText returns the file of a command or a topic.
+func helpText(t *testing.T, name string) string {
+	t.Helper()
+	text, err := helpFiles.ReadFile("help/" + name + ".txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func helpOf(cmd *cobra.Command, width int) string {

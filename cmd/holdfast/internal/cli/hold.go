@@ -9,18 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
 )
 
-const holdLong = `Hold takes the lock NAME, prints a line on standard output, and keeps the lock until
-Ctrl-C or another signal, until --for is over, or, if standard input is a pipe, until the
-pipe is closed. Then it releases the lock. It reads nothing from a terminal, so it may
-run in the background.
-
-Hold is for maintenance by hand, and for programs without a library: start it, wait for
-the line on its standard output, work, and close its standard input. If it ends earlier,
-the lock is lost.
-
-Exit status: 0 if the lock was held to the end; 79 if it was lost; 75 if another client
-holds the lock and the wait is over; 128+n if signal n ended the wait; else as run.`
-
 // holdOptions is the command line of hold.
 type holdOptions struct {
 	lockOptions
@@ -30,15 +18,8 @@ type holdOptions struct {
 func newHoldCommand(env output.Environment) *cobra.Command {
 	o := &holdOptions{}
 	cmd := &cobra.Command{
-		Use:   "hold [flags] NAME",
-		Short: "Hold a lock by hand",
-		Long:  holdLong,
-		Example: `  # nobody deploys for the next two hours
-  holdfast hold deploy/prod --for 2h --reason "database maintenance"
-
-  # in a script of bash
-  coproc holdfast hold stock -w 1m; read -r line <&"${COPROC[0]}" || exit
-  ./work.sh; exec {COPROC[1]}>&-`,
+		Use:               "hold [flags] NAME",
+		Short:             "Hold a lock by hand",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              oneName(&o.Name),
 		PreRunE:           func(cmd *cobra.Command, _ []string) error { return o.complete(cmd.Flags(), env) },

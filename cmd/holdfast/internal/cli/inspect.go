@@ -15,15 +15,8 @@ const lookLimit = 10 * time.Second
 func newInspectCommand(env output.Environment) *cobra.Command {
 	o := &readOptions{}
 	cmd := &cobra.Command{
-		Use:   "inspect [flags] NAME",
-		Short: "Show everything about a lock",
-		Long: `Inspect shows all that the store keeps of the lock NAME: its kind, its holder with the
-reentry count and the hold time, its waiters, and its keys.
-
-Clients of Holdfast publish their fencing token, hold time and waits after a few
-seconds; other clients do not.
-
-Exit status: 0, also if the name is free; 64, 69, 77 as run.`,
+		Use:               "inspect [flags] NAME",
+		Short:             "Show everything about a lock",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              oneName(&o.name),
 		RunE: o.reads(env, func(ctx context.Context, l *reader) error {

@@ -11,27 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-const listLong = `Ls lists locked names of all programs: Redisson's locks of all kinds too, held by Java or
-by Go. It scans the keys with SCAN in small steps, and reads those that can be locks. It
-changes nothing.
-
-PATTERN is a prefix of names, or a pattern with *, ? and [...]. Ls reads only names that
-begin with the part before the first of these.
-
-Without --prefix, locks of programs that use a key prefix have that prefix in their
-names; ls guesses the prefix from the first three separators (: / .) to find their
-holders, and shows unknown holders as Redisson clients.
-
-In a store with much other data, --keys limits how many keys are read, --pace how many
-commands per second the store runs, and --timeout the time. If one of them ends the list
-early, a message says so and the exit status is 1: the printed locks are correct, but
-others may be missing.
-
-Latches and plain semaphores are bare numbers in the store: --counters lists every bare
-number.
-
-Exit status: 0 if the list is complete, locks or none; 1 if not; 64, 69, 77 as run.`
-
 const listTimeout = 30 * time.Second
 
 // listOptions is the command line of ls.
@@ -43,15 +22,9 @@ type listOptions struct {
 func newListCommand(env output.Environment) *cobra.Command {
 	o := &listOptions{}
 	cmd := &cobra.Command{
-		Use:     "ls [flags] [PATTERN]",
-		Aliases: []string{"list"},
-		Short:   "List the locks",
-		Long:    listLong,
-		Example: `  holdfast ls
-  holdfast ls 'deploy/*' --waiting
-  holdfast ls --sort lease --limit 20 --watch 2s
-  holdfast ls --json |
-    jq -r 'select(.remaining_ms >= 0 and .remaining_ms < 5000) | .name'`,
+		Use:               "ls [flags] [PATTERN]",
+		Aliases:           []string{"list"},
+		Short:             "List the locks",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              onePattern(&o.Pattern),
 		PreRunE:           o.complete,

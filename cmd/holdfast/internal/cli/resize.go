@@ -18,20 +18,8 @@ func newResizeCommand(env output.Environment) *cobra.Command {
 	o := &readOptions{need: needSizes}
 	var permits int
 	cmd := &cobra.Command{
-		Use:   "resize [flags] NAME PERMITS",
-		Short: "Change the number of permits of a semaphore",
-		Long: `Resize sets the number of permits of the semaphore NAME to PERMITS, held ones included,
-and wakes waiters. Repeating it changes nothing.
-
-A semaphore keeps the number of its first "run --permits" or "hold --permits"; later
-commands with another number print a warning and use the number of the semaphore. If more
-permits are held than there are now, their holders go on, and no client gets a permit
-until enough are released.
-
-Resize does not create a semaphore. Exit status: 0 if the semaphore has that many permits
-now; 1 if there is no semaphore of that name; 64, 69, 77 and 125 as run, 64 also for a
-name that is another kind of lock.`,
-		Example:           `  holdfast resize backups 3`,
+		Use:               "resize [flags] NAME PERMITS",
+		Short:             "Change the number of permits of a semaphore",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 || args[0] == "" {

@@ -38,15 +38,8 @@ func run(ctx context.Context, args []string, env output.Environment) int {
 
 func newRootCommand(env output.Environment) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "holdfast",
-		Short: "Run commands under a distributed lock",
-		Long: `Holdfast runs commands under a lock that all machines share in Redis, etcd, ZooKeeper,
-PostgreSQL or MySQL. In Redis it has the layout of Redisson, so that Go and
-Java programs exclude each other; in etcd that of "etcdctl lock"; in ZooKeeper that of
-Curator.
-
-Name the store with --url, HOLDFAST_URL, REDIS_URL or a configuration file; see
-"holdfast help urls".`,
+		Use:           "holdfast",
+		Short:         "Run commands under a distributed lock",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noSuchCommand,
@@ -69,9 +62,10 @@ Name the store with --url, HOLDFAST_URL, REDIS_URL or a configuration file; see
 	addGroup(root, "Serve and learn:", newServeCommand(env), newDemoCommand(env))
 	root.AddCommand(newConfigCommand(env), newVersionCommand(env))
 	root.AddCommand( // topics of "holdfast help"
-		&cobra.Command{Use: "configuration", Short: "The configuration file and the environment", Long: configurationLong},
-		&cobra.Command{Use: "urls", Short: "The URLs of stores, and passwords", Long: urlsLong},
+		&cobra.Command{Use: "configuration", Short: "The configuration file and the environment"},
+		&cobra.Command{Use: "urls", Short: "The URLs of stores, and passwords"},
 	)
+	addTexts(root)
 	setHelp(root)
 	refuseOtherShells(root)
 	completeValues(root)

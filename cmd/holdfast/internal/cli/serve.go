@@ -17,38 +17,6 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-const serveLong = `Serve shows in a browser the locked names with their holders, leases and waiters, a page
-for each lock with its events, and the findings of doctor.
-
-It listens on this machine only, and changes nothing, unless flags allow more. To listen
-for other machines it needs users:
-  --basic-file    users and passwords, as htpasswd -B writes them: name:$2y$...
-  --token-file    lines of a name and a token, for "Authorization: Bearer" of
-                  programs; a browser gives both as user and password
-  --auth-header   a header in which a proxy names the user, such as
-                  X-Forwarded-User; accepted only from --trusted, and only if
-                  the request names a --host, an IP address or localhost:
-                  another site can point its own name to this server and
-                  send the header
-Several may be given. Without TLS a network can read passwords: give a certificate with
---tls-cert and --tls-key, or put a proxy with TLS in front.
-
-With --allow-unlock the users of --operator may force-unlock: they type the name of the
-lock and a reason, and a lock that has changed since then stays as it is. Every
-attempt is a line on standard error.
-
-It reads the event log of the last hour at the start. It polls continuously, with less
-than 200 commands per second, to cover clients without --event-log; with
---only-while-viewed it polls only while a page is open. /healthz answers "ok" to
-everybody. /metrics has numbers for Prometheus, with the same authentication as the
-pages, or without at --metrics-listen.
-
-All flags but --insecure-no-auth can be in the configuration, below "serve"; see
-"holdfast help configuration".
-
-SIGTERM and SIGINT end it, with status 0. The status is 1 if the system does not let it
-listen; 64, 69, 77 as run.`
-
 // serveOptions is the command line of serve.
 type serveOptions struct {
 	readOptions
@@ -61,15 +29,8 @@ func newServeCommand(env output.Environment) *cobra.Command {
 	o := &serveOptions{}
 	o.goesOn = true
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Show the locks in a browser",
-		Long:  serveLong,
-		Example: `  holdfast serve --url redis://localhost:6379
-  holdfast serve --listen :7070 --basic-file users \
-    --tls-cert cert.pem --tls-key key.pem
-  holdfast serve --listen :7070 \
-    --auth-header X-Forwarded-User --trusted 10.0.0.0/8 --host locks.example \
-    --base-path /locks/ --allow-unlock --operator ada --operator grace`,
+		Use:     "serve",
+		Short:   "Show the locks in a browser",
 		Args:    noArguments,
 		PreRunE: func(cmd *cobra.Command, _ []string) error { return o.complete(cmd.Context(), cmd.Flags(), env) },
 		RunE:    o.reads(env, o.serve),

@@ -18,20 +18,8 @@ func newStatusCommand(env output.Environment) *cobra.Command {
 	o := &readOptions{}
 	var quiet bool
 	cmd := &cobra.Command{
-		Use:   "status [flags] [NAME]",
-		Short: "Show the server, or whether a lock is held",
-		Long: `Status without NAME shows the server of the locks, its latency, and the layout of the
-locks there. The exit status is 69 if no lock can be taken there, because the server is
-read-only or no majority of the servers works, and 77 if the store refuses. "holdfast
-doctor" shows what endangers locks.
-
-Status NAME reports whether the lock is held. The exit status is 0 if the lock is free, or
-if a semaphore has a free permit; 75 if a client holds it; 1 if the name is in use for
-something that is not a lock. With --quiet it prints nothing.
-
-Otherwise the exit status is 0; 64, 69 and 77 as run.`,
-		Example: `  holdfast status
-  holdfast status deploy/prod --quiet || echo "somebody deploys"`,
+		Use:               "status [flags] [NAME]",
+		Short:             "Show the server, or whether a lock is held",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -97,7 +97,7 @@ func TestConfigurationOfOtherStores(t *testing.T) {
 		if !slices.Contains(config.Keys(), string(kind)+".password_file") {
 			t.Errorf("%s has no section in the configuration", kind)
 		}
-		if !strings.Contains(configurationLong, "\n  "+string(kind)+":") {
+		if !strings.Contains(helpText(t, "configuration"), "\n  "+string(kind)+":") {
 			t.Errorf("the section %s is not in: holdfast help configuration", kind)
 		}
 	}
@@ -105,9 +105,10 @@ func TestConfigurationOfOtherStores(t *testing.T) {
 
 // The help names every scheme.
 func TestEverySchemeIsInTheHelp(t *testing.T) {
+	urls := helpText(t, "urls")
 	for _, scheme := range open.Schemes() {
 		base, form, _ := strings.Cut(strings.ReplaceAll(scheme, "-", "+"), "+")
-		if !strings.Contains(urlsLong, base) || form != "" && !strings.Contains(urlsLong, "redis+"+form+"://") {
+		if !strings.Contains(urls, base) || form != "" && !strings.Contains(urls, "redis+"+form+"://") {
 			t.Errorf("%s:// is not in the help of run", scheme)
 		}
 	}
