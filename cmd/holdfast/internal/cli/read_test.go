@@ -490,7 +490,7 @@ func TestLookStatuses(t *testing.T) {
 	if err := s.server.Set("data", "some text that is no lock"); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.run("status", "data"); got.code != 1 || !strings.Contains(got.stdout, "no lock") {
+	if got := s.run("status", "data"); got.code != 1 || !strings.Contains(got.stdout, "not a lock") {
 		t.Errorf("got %+v", got)
 	}
 	s.run("inspect").want(t, 64, "one name")

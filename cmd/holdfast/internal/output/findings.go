@@ -14,7 +14,7 @@ import (
 // no problem.
 func ReportText(r *doctor.Report, everything bool) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, judged for a lease of %s\n\n", describeServers(r), r.TTL)
+	fmt.Fprintf(&text, "%s, checked for a lease of %s\n\n", describeServers(r), r.TTL)
 	counts := map[doctor.Severity]int{}
 	for _, f := range r.Findings {
 		counts[f.Severity]++
@@ -86,9 +86,9 @@ func summary(counts map[doctor.Severity]int) string {
 		text := Plural(n, s.String())
 		switch s {
 		case doctor.Unknown:
-			text = fmt.Sprintf("%d not known", n)
+			text = fmt.Sprintf("%d unknown", n)
 		case doctor.OK:
-			text = fmt.Sprintf("%d in order", n)
+			text = fmt.Sprintf("%d ok", n)
 		}
 		if n > 0 {
 			parts = append(parts, text)

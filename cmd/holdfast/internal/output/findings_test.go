@@ -24,7 +24,7 @@ func TestReportText(t *testing.T) {
 			{ID: "clock", Severity: doctor.OK, Servers: []string{"a:1", "b:1", "c:1", "d:1", "e:1"}, Saw: "right"},
 		},
 	}
-	const want = `cluster, 2 masters, 2 replicas, Redis 7.0.15, Redis 7.2.4, judged for a lease of 30s
+	const want = `cluster, 2 masters, 2 replicas, Redis 7.0.15, Redis 7.2.4, checked for a lease of 30s
 
 danger   eviction  (a:1)
          saw
@@ -35,7 +35,7 @@ warning  lag  (a:1, b:1, c:1 and 1 more)
          late
 
 ok       clock: right
-1 danger, 1 warning, 1 in order
+1 danger, 1 warning, 1 ok
 `
 	if text := ReportText(r, true); text != want {
 		t.Errorf("got\n%s\nwant\n%s", text, want)

@@ -26,7 +26,7 @@ func DetailText(d admin.Detail) string {
 	case "":
 		p.Line("state", "free")
 	case admin.KindOther:
-		p.Line("state", "in use for something that is no lock")
+		p.Line("state", "in use for something that is not a lock")
 	default:
 		p.Line("kind", "%s", d.Kind)
 		p.state(d)
@@ -58,7 +58,7 @@ func (p *Page) state(d admin.Detail) {
 		p.Line("count", "%d", d.Count)
 	}
 	if d.Token > 0 {
-		p.Line("token", "%d, the last one that was drawn", d.Token)
+		p.Line("token", "%d, the latest token of the lock", d.Token)
 	}
 	if d.Holders != 1 || len(d.Holds) != 1 {
 		p.Line("holders", "%d", d.Holders)
@@ -94,17 +94,17 @@ func (p *Page) Holds(r admin.Record) {
 		p.Line("  lease", "%s", LeaseText(h.Remaining))
 	}
 	if more := r.Holders - len(r.Holds); more > 0 && len(r.Holds) > 0 {
-		p.Line("", "and %d more", more)
+		p.Line("", "and %s", Plural(more, "more holder"))
 	}
 }
 
 // Waiters adds the waiters of r with a place in the queue.
 func (p *Page) Waiters(r admin.Record) {
 	for i, w := range r.Waiters {
-		p.Line("waiter "+strconv.Itoa(i+1), "%s, %s left in its place", Person(w.Owner, w.Note, w.Client), LeaseText(w.Remaining))
+		p.Line("waiter "+strconv.Itoa(i+1), "%s, lease of its place: %s", Person(w.Owner, w.Note, w.Client), LeaseText(w.Remaining))
 	}
 	if more := r.Waiting - len(r.Waiters); more > 0 {
-		p.Line("", "and %d more", more)
+		p.Line("", "and %s", Plural(more, "more waiter"))
 	}
 }
 

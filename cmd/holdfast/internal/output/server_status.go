@@ -33,7 +33,7 @@ func StateText(r admin.Record) string {
 	permits := Plural(r.Free, "permit") + " free"
 	switch free := r.Kind == admin.KindSemaphore && r.Free > 0; {
 	case r.Kind == admin.KindOther:
-		return "in use for something that is no lock"
+		return "in use for something that is not a lock"
 	case free && r.Holders > 0:
 		return fmt.Sprintf("%s, %d %s", permits, r.Holders, held)
 	case free:
@@ -93,9 +93,9 @@ func (s ServerStatus) Text() string {
 	if s.Eviction != "" {
 		warning := ""
 		if s.Eviction != "noeviction" {
-			warning = ": held locks may be dropped to free memory"
+			warning = ": the server can remove held locks to free memory"
 		}
-		p.Line("eviction", "%s, %s so far%s", s.Eviction, Plural(s.Evicted, "key"), warning)
+		p.Line("eviction", "%s, %s evicted so far%s", s.Eviction, Plural(s.Evicted, "key"), warning)
 	}
 	p.Line("latency", "%.2f ms", s.LatencyMS)
 	if s.Layout != "" {
