@@ -16,7 +16,7 @@ import (
 func newConfigCommand(env output.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check the configuration, or make one from that of a Java program",
+		Short: "Check the configuration, or make one from the file of a Java program",
 		Args:  noSuchCommand,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 

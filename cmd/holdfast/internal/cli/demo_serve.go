@@ -27,8 +27,8 @@ type webOptions struct {
 
 func (o *webOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.serve, "serve", false, "serve the dashboard and a page of scenes instead")
-	f.StringVar(&o.listen, "listen", "127.0.0.1:7071", "address of the pages; port 0 for any")
-	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody use the pages who reaches --listen")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:7071", "address of the pages; port 0 means any free port")
+	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "no authentication: everybody who can reach the address of --listen can use the pages")
 }
 
 // serveDemo serves the pages until a signal arrives, and returns nil then.

@@ -46,11 +46,11 @@ func (o *doctorOptions) addTo(f *pflag.FlagSet) {
 	o.readOptions.addTo(f, doctorLimit)
 	f.Lookup("json").Usage = "print the report as JSON"
 	f.Lookup("verbose").Usage = "also show checks without a problem"
-	f.StringVar(&o.name, "name", "", "the prefix of lock names, if the user has permissions only for these")
-	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "the lease of the programs; default also $HOLDFAST_TTL")
+	f.StringVar(&o.name, "name", "", "if the user has permissions only for some lock names: their prefix")
+	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "the lease time of the programs; overrides $HOLDFAST_TTL")
 	f.DurationVar(&o.margin, "margin", 0, "how long before the end of its lease a lock counts as lost (default a tenth of --ttl)")
 	f.IntVar(&o.keys, "keys", 20000, "how many keys to read in search of locks without an end; 0 for none")
-	f.StringVar(&o.failOn, "fail-on", "warning", "the lowest severity with status 1: note, warning, danger or never")
+	f.StringVar(&o.failOn, "fail-on", "warning", "the lowest severity with exit status 1: note, warning, danger or never")
 }
 
 // complete sets the options that come from the environment, the configuration or a default,

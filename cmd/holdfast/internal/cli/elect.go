@@ -26,8 +26,8 @@ func newElectCommand(env output.Environment) *cobra.Command {
 	f := cmd.Flags() // those of run, without those that make no sense for a leader
 	o.lockOptions.addTo(f)
 	o.addCommandTo(f)
-	f.IntVar(&o.LostCode, "lost-exit-code", output.ExitLost, "with --once: status if leadership was lost, or reached --max-hold")
+	f.IntVar(&o.LostCode, "lost-exit-code", output.ExitLost, "with --once: exit status if leadership was lost, or the time of --max-hold is over")
 	f.BoolVar(&o.campaign.Once, "once", false, "end after the first term")
-	f.DurationVar(&o.campaign.Backoff, "backoff", time.Second, "the first pause after a term; it doubles after each short term")
+	f.DurationVar(&o.campaign.Backoff, "backoff", time.Second, "the pause after the first term; each term shorter than a minute doubles the pause")
 	return cmd
 }

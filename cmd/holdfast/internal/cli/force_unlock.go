@@ -39,11 +39,11 @@ func newForceUnlockCommand(env output.Environment) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(f, 0)
-	f.StringVar(&o.Reason, "reason", "", "why: the holder gets it; required")
-	f.StringVar(&o.Holder, "holder", "", "the id of the holder whose hold to end, as inspect shows it")
-	f.Uint64Var(&o.Token, "token", 0, "the fencing token of the hold to end")
+	f.StringVar(&o.Reason, "reason", "", "why you end the hold: the holder gets this text; required")
+	f.StringVar(&o.Holder, "holder", "", "end the hold of the holder with this id, which inspect shows")
+	f.Uint64Var(&o.Token, "token", 0, "end the hold with this fencing token")
 	o.AddEventLogTo(f)
-	f.Lookup("event-log").Usage = "record in Redis that the hold was ended, and why, for tail --since and the dashboard"
+	f.Lookup("event-log").Usage = "record the forced unlock, with the reason, in the event log of Redis, for tail --since and the dashboard"
 	f.BoolVarP(&o.yes, "yes", "y", false, "do not ask on a terminal; only with --holder or --token")
 	return cmd
 }

@@ -40,12 +40,12 @@ func (o *listOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVar(&o.Watch, "watch", 0, "print the list again after this pause")
 	f.BoolVar(&o.Held, "held", false, "only locks with holders")
 	f.BoolVar(&o.Waiting, "waiting", false, "only locks with waiters")
-	f.BoolVar(&o.Counters, "counters", false, "also bare numbers, which may be latches and plain semaphores")
+	f.BoolVar(&o.Counters, "counters", false, "also list keys that are only a number, such as latches and plain semaphores")
 	f.BoolVar(&o.Wide, "wide", false, "each holder on a separate line, with its id")
-	f.StringVar(&o.Sort, "sort", "", "by name, kind, holder, lease or waiters; with --json no order is the default")
+	f.StringVar(&o.Sort, "sort", "", "the order: name, kind, holder, lease or waiters (default name; with --json no order)")
 	f.IntVar(&o.Limit, "limit", 0, "the largest number of locks to print; 0 prints all")
-	f.IntVar(&o.Keys, "keys", 0, "the most keys to read; 0 means no limit")
-	f.IntVar(&o.Pace, "pace", 0, "commands per second for the store at most; 0 is as fast as it answers")
+	f.IntVar(&o.Keys, "keys", 0, "the largest number of keys to read; 0 means no limit")
+	f.IntVar(&o.Pace, "pace", 0, "the most commands per second for the store; 0 means no limit")
 }
 
 func (o *listOptions) complete(cmd *cobra.Command, _ []string) error {

@@ -32,11 +32,11 @@ type lockOptions struct {
 // labels.
 func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	o.AddStoreTo(f)
-	o.AllowSeveral(f, "independent servers, of which a majority must agree")
-	f.DurationVarP(&o.TTL, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; default also $HOLDFAST_TTL")
-	f.StringVar(&o.Reason, "reason", "", "shown to waiters for the lock")
+	o.AllowSeveral(f, "independent servers, and a majority must agree")
+	f.DurationVarP(&o.TTL, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; overrides $HOLDFAST_TTL")
+	f.StringVar(&o.Reason, "reason", "", "why you hold the lock; waiters see it")
 	o.AddEventLogTo(f)
-	f.StringArrayVar(&o.Labels, "label", nil, "key=value, shown beside the reason; may be repeated")
+	f.StringArrayVar(&o.Labels, "label", nil, "key=value, shown beside the reason; can be given several times")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 }
 
@@ -55,12 +55,12 @@ func lockSettings() []store.Setting {
 // name must use the same kind.
 func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.Nonblock, "nonblock", "n", false, "do not wait if the lock is held")
-	f.DurationVarP(&o.Wait, "wait", "w", 0, "wait no longer than this; 0 waits forever")
-	f.IntVarP(&o.ConflictCode, "conflict-exit-code", "E", output.ExitBusy, "status if the lock is held by another")
-	f.BoolVar(&o.Fair, "fair", false, "first come, first served; every client of the lock must use it")
+	f.DurationVarP(&o.Wait, "wait", "w", 0, "the longest time to wait for the lock; 0 means no limit")
+	f.IntVarP(&o.ConflictCode, "conflict-exit-code", "E", output.ExitBusy, "exit status if another client holds the lock")
+	f.BoolVar(&o.Fair, "fair", false, "grant the lock in the order of requests; all clients of the lock must use --fair")
 	f.BoolVar(&o.Shared, "shared", false, "the read side of a read-write lock: many clients can hold it at once")
-	f.BoolVar(&o.Exclusive, "exclusive", false, "the write side of a read-write lock, which excludes --shared")
-	f.IntVar(&o.Permits, "permits", 0, "a semaphore: this many clients can hold the lock at once; the number is stored when the semaphore is new")
+	f.BoolVar(&o.Exclusive, "exclusive", false, "the write side of a read-write lock: one client can hold it, and no client with --shared")
+	f.IntVar(&o.Permits, "permits", 0, "a semaphore that this many clients can hold at once; the first client stores the number")
 }
 
 // complete sets the options that come from the environment, the configuration or a default,

@@ -63,6 +63,7 @@ func newRootCommand(env output.Environment) *cobra.Command {
 	root.AddCommand(newConfigCommand(env), newVersionCommand(env))
 	root.AddCommand( // topics of "holdfast help"
 		&cobra.Command{Use: "configuration", Short: "The configuration file and the environment"},
+		&cobra.Command{Use: "exit-status", Short: "The exit statuses of all commands"},
 		&cobra.Command{Use: "urls", Short: "The URLs of stores, and passwords"},
 	)
 	addTexts(root)

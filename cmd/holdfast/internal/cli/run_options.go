@@ -25,10 +25,10 @@ type runOptions struct {
 func (o *runOptions) addTo(f *pflag.FlagSet) {
 	o.lockOptions.addTo(f)
 	o.addKindTo(f)
-	f.BoolVar(&o.NoRenew, "no-renew", false, "hold the lock for --ttl at most, and stop the command then")
-	f.DurationVar(&o.AtLeast, "at-least", 0, "keep the name taken for at least this time, even if the command ends sooner; if the store cannot do that, run waits")
-	f.IntVar(&o.LostCode, "lost-exit-code", output.ExitLost, "status if the lock was lost, or reached --max-hold")
-	f.BoolVar(&o.SkipOK, "skip-ok", false, "if the lock is held: status 0 and no message")
+	f.BoolVar(&o.NoRenew, "no-renew", false, "do not renew the lock; stop the command before the lease of --ttl ends")
+	f.DurationVar(&o.AtLeast, "at-least", 0, "keep the name taken for at least this time, even if the command ends earlier; if the store cannot keep the name, run waits")
+	f.IntVar(&o.LostCode, "lost-exit-code", output.ExitLost, "exit status if the lock was lost, or the time of --max-hold is over")
+	f.BoolVar(&o.SkipOK, "skip-ok", false, "if another client holds the lock: exit status 0 and no message")
 	o.addCommandTo(f)
 }
 
@@ -36,8 +36,8 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.SetInterspersed(false) // flags after the command belong to the command
 	f.SortFlags = false
-	f.DurationVar(&o.MaxHold, "max-hold", 0, "the longest time to hold the lock; the command is stopped --kill-after before its end; 0 means no limit")
-	f.DurationVar(&o.KillAfter, "kill-after", defaultKillAfter, "time for the command to end between --signal and SIGKILL; by default at most a third of --ttl")
+	f.DurationVar(&o.MaxHold, "max-hold", 0, "the longest time to hold the lock; the command gets --signal early enough to have the time of --kill-after; 0 means no limit")
+	f.DurationVar(&o.KillAfter, "kill-after", defaultKillAfter, "time between --signal and SIGKILL, in which the command can end; the default is never more than a third of --ttl")
 	f.StringVar(&o.signal, "signal", "TERM", "the signal that asks the command to end")
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
 }

@@ -49,16 +49,16 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.BasicFile, "basic-file", "", "file of users and their passwords")
 	f.StringVar(&o.TokenFile, "token-file", "", "file of names and tokens")
 	f.StringVar(&o.Header, "auth-header", "", "header in which a proxy names the user")
-	f.StringSliceVar(&o.Trusted, "trusted", nil, "addresses of trusted proxies for --auth-header, as 10.0.0.0/8")
-	f.StringSliceVar(&o.Hosts, "host", nil, "name by which browsers reach the pages, behind a proxy with --auth-header")
-	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody who can reach --listen read the pages")
+	f.StringSliceVar(&o.Trusted, "trusted", nil, "addresses of trusted proxies for --auth-header, such as 10.0.0.0/8")
+	f.StringSliceVar(&o.Hosts, "host", nil, "with --auth-header: name by which browsers reach the pages")
+	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "no authentication: everybody who can reach the address of --listen can read the pages")
 	f.BoolVar(&o.AllowUnlock, "allow-unlock", false, "let operators end holds by force")
 	o.AddEventLogTo(f)
-	f.Lookup("event-log").Usage = "record in Redis which holds operators end here, for tail --since and other dashboards"
+	f.Lookup("event-log").Usage = "record forced unlocks of operators in the event log of Redis, for tail --since and other dashboards"
 	f.StringSliceVar(&o.Operators, "operator", nil, "user who is an operator")
 	f.StringVar(&o.Names, "names", "", "show only names that begin with this")
-	f.BoolVar(&o.Counters, "counters", false, "also show bare numbers, which may be latches")
-	f.BoolVar(&o.OnlyViewed, "only-while-viewed", false, "poll only while a page is open: fewer events")
+	f.BoolVar(&o.Counters, "counters", false, "also show keys that are only a number, such as latches")
+	f.BoolVar(&o.OnlyViewed, "only-while-viewed", false, "poll only while a page is open; some events are missing then")
 	f.StringVar(&o.MetricsListen, "metrics-listen", "", "another address for /metrics and /healthz, without authentication")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 }

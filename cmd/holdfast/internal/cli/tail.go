@@ -34,9 +34,9 @@ func newTailCommand(env output.Environment) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(f, 0)
-	f.DurationVar(&o.Since, "since", 0, "begin with events that are at most this old, from the event log of Redis")
-	f.DurationVar(&o.Every, "every", time.Second, "how often to poll the known locks")
-	f.DurationVar(&o.Scan, "scan", 2*time.Second, "how long to wait between two scans for new locks")
+	f.DurationVar(&o.Since, "since", 0, "first print the events in the event log of Redis that are at most this old")
+	f.DurationVar(&o.Every, "every", time.Second, "the time between two polls of the known locks")
+	f.DurationVar(&o.Scan, "scan", 2*time.Second, "the pause between two scans for new locks")
 	f.DurationVar(&o.Period, "for", 0, "end after this time; 0 means no limit")
 	f.IntVar(&o.Count, "count", 0, "end after this many lines; 0 means no limit")
 	f.IntVar(&o.Pace, "pace", 200, "the most commands per second for polls, and the same number for scans; 0 means no limit")

@@ -41,13 +41,13 @@ type Connection struct {
 
 // AddTo adds the flags. The parameter without says what is used if there is no URL.
 func (o *Connection) AddTo(f *pflag.FlagSet, without string) {
-	f.StringArrayVarP(&o.URLs, "url", "u", nil, "the `URL` of the store: redis://, etcd://, zk://, postgres:// or mysql://, as redis://host:6379/0 ("+without+")")
-	f.StringVar(&o.access.Username, "user", "", "the user of the store; overrides that of the URL")
+	f.StringArrayVarP(&o.URLs, "url", "u", nil, "the `URL` of the store: redis://, etcd://, zk://, postgres:// or mysql://, such as redis://host:6379/0 ("+without+")")
+	f.StringVar(&o.access.Username, "user", "", "the user in the store; overrides the user in the URL")
 	f.BoolVar(&o.askpass, "askpass", false, "ask for the password on the terminal")
 	f.StringVar(&o.access.CACert, "cacert", "", "PEM file of the trusted authorities for certificates of the store (default: the system's)")
 	f.StringVar(&o.access.Cert, "cert", "", "PEM file of the client certificate")
 	f.StringVar(&o.access.Key, "key", "", "PEM file of the key of --cert")
-	f.StringVar(&o.access.ServerName, "sni", "", "the name in certificates of the store (default: the host)")
+	f.StringVar(&o.access.ServerName, "sni", "", "the name that the certificate of the store must have (default: the host)")
 	f.BoolVar(&o.access.Insecure, "insecure", false, "do not verify certificates")
 }
 
@@ -56,15 +56,15 @@ func (o *Connection) AddTo(f *pflag.FlagSet, without string) {
 func (o *Connection) AddStoreTo(f *pflag.FlagSet) {
 	o.AddTo(f, "default $HOLDFAST_URL, then $REDIS_URL, then the configuration")
 	f.StringVar(&o.layout, "layout", "redisson", "the layout of the locks in Redis: redisson, plain or timestamp")
-	f.StringVar(&o.Replicas, "replicas", "0", "number of replicas of a Redis that must confirm each lock and each renewal, or all")
-	f.StringVar(&o.configName, "config", "", "configuration file (default $HOLDFAST_CONFIG, then holdfast.yaml here, in ~/.config/holdfast or in /etc/holdfast)")
-	f.StringVar(&o.Prefix, "prefix", "", "put before the keys in the store, and left out of the names (default $HOLDFAST_PREFIX)")
+	f.StringVar(&o.Replicas, "replicas", "0", "how many replicas of a Redis must confirm each lock and each renewal: a number, or all")
+	f.StringVar(&o.configName, "config", "", "configuration file (default $HOLDFAST_CONFIG, then holdfast.yaml in this folder, in ~/.config/holdfast or in /etc/holdfast)")
+	f.StringVar(&o.Prefix, "prefix", "", "the beginning of all keys in the store; names of locks are without it (default $HOLDFAST_PREFIX)")
 }
 
 // AllowSeveral allows several --url. The parameter usage says what they are.
 func (o *Connection) AllowSeveral(f *pflag.FlagSet, usage string) {
 	o.several = true
-	f.Lookup("url").Usage += "; given several times: " + usage
+	f.Lookup("url").Usage += "; if given several times: " + usage
 }
 
 // IsFlag reports whether a flag of that name says where the store is, or how to reach it. The
@@ -79,7 +79,7 @@ func (o *Connection) OnlyURL() bool { return o.access == access.Access{} && !o.a
 
 // AddEventLogTo adds the flag of commands that take locks, or end them.
 func (o *Connection) AddEventLogTo(f *pflag.FlagSet) {
-	f.BoolVar(&o.EventLog, "event-log", false, "record in Redis what happens to the lock, for tail --since and the dashboard")
+	f.BoolVar(&o.EventLog, "event-log", false, "record events of the lock in the event log of Redis, for tail --since and the dashboard")
 }
 
 // warn warns about dangerous flags: a password on the command line, which is used although
