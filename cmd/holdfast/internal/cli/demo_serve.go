@@ -28,7 +28,7 @@ type webOptions struct {
 func (o *webOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.serve, "serve", false, "serve the dashboard and a page of scenes instead")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:7071", "address of the pages; port 0 means any free port")
-	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "no authentication: everybody who can reach the address of --listen can use the pages")
+	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody use the pages, without authentication")
 }
 
 // serveDemo serves the pages until a signal arrives, and returns nil then.

@@ -36,7 +36,7 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVarP(&o.TTL, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; overrides $HOLDFAST_TTL")
 	f.StringVar(&o.Reason, "reason", "", "why you hold the lock; waiters see it")
 	o.AddEventLogTo(f)
-	f.StringArrayVar(&o.Labels, "label", nil, "key=value, shown beside the reason; can be given several times")
+	f.StringArrayVar(&o.Labels, "label", nil, "key=value, shown beside the reason; may be repeated")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 }
 
@@ -59,7 +59,7 @@ func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 	f.IntVarP(&o.ConflictCode, "conflict-exit-code", "E", output.ExitBusy, "exit status if another client holds the lock")
 	f.BoolVar(&o.Fair, "fair", false, "grant the lock in the order of requests; all clients of the lock must use --fair")
 	f.BoolVar(&o.Shared, "shared", false, "the read side of a read-write lock: many clients can hold it at once")
-	f.BoolVar(&o.Exclusive, "exclusive", false, "the write side of a read-write lock: one client can hold it, and no client with --shared")
+	f.BoolVar(&o.Exclusive, "exclusive", false, "the write side of a read-write lock, which only one client can hold")
 	f.IntVar(&o.Permits, "permits", 0, "a semaphore that this many clients can hold at once; the first client stores the number")
 }
 

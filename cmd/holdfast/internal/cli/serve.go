@@ -51,7 +51,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.Header, "auth-header", "", "header in which a proxy names the user")
 	f.StringSliceVar(&o.Trusted, "trusted", nil, "addresses of trusted proxies for --auth-header, such as 10.0.0.0/8")
 	f.StringSliceVar(&o.Hosts, "host", nil, "with --auth-header: name by which browsers reach the pages")
-	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "no authentication: everybody who can reach the address of --listen can read the pages")
+	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody read the pages, without authentication")
 	f.BoolVar(&o.AllowUnlock, "allow-unlock", false, "let operators end holds by force")
 	o.AddEventLogTo(f)
 	f.Lookup("event-log").Usage = "record forced unlocks of operators in the event log of Redis, for tail --since and other dashboards"
