@@ -22,8 +22,8 @@ const (
 	parallelCalls = 8  // calls that one view makes at the same time
 )
 
-// List yields the names that this package or another program has locked, or waits for. The
-// names have no order.
+// List yields the Records of names that have holders or waiters, of this package and of other
+// programs. The names have no order.
 func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
 		b := budget.New(f)
@@ -46,7 +46,7 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 	}
 }
 
-// Get returns the Records of names.
+// Get returns the Record of each given name, in the order of the names.
 func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	l, err := e.view(ctx, names)
 	return l.records, err
@@ -81,12 +81,13 @@ func errNoLog() error { return fmt.Errorf("the store has no event log: %w", erro
 type view struct {
 	records   []admin.Record
 	queues    []parted
-	remaining map[int64]time.Duration // of sessions
+	remaining map[int64]time.Duration // by session
 	calls     int
 }
 
-// view reads the queues of names, and the remaining times of the sessions in them. The error
-// is that of a name whose Record has KindUnknown.
+// view reads the queue of each name, and the remaining times of the sessions of shown entries.
+// If a Record has KindUnknown, view returns the error that caused it: the first, if there are
+// several.
 func (e *Engine) view(ctx context.Context, names []string) (l view, err error) {
 	l.records, l.queues = make([]admin.Record, len(names)), make([]parted, len(names))
 	l.remaining = make(map[int64]time.Duration)
@@ -113,8 +114,9 @@ func (e *Engine) view(ctx context.Context, names []string) (l view, err error) {
 	return l, err
 }
 
-// ask fills in l.remaining for sessions. It returns the error of each session whose remaining
-// time could not be read.
+// ask reads the remaining times of sessions into l.remaining. The map that it returns has an
+// error for each session whose remaining time could not be read. If the store does not support
+// such reads, that is no error.
 func (l *view) ask(ctx context.Context, store Store, sessions []int64) map[int64]error {
 	rests, errs := make([]time.Duration, len(sessions)), make([]error, len(sessions))
 	each(len(sessions), func(i int) { rests[i], errs[i] = store.Remaining(ctx, sessions[i]) })

@@ -19,7 +19,7 @@ import (
 type Engine struct {
 	store        Store
 	clock        *clock.Clock
-	sessionMutex chan struct{} // full while a Try opens or extends the session; a context can end the wait for it
+	sessionMutex chan struct{} // full while a Try opens or extends the session; a channel, so that a context can end the wait
 	extendMutex  chan struct{} // full while a call extends the session
 
 	mu        sync.Mutex
@@ -46,8 +46,8 @@ type attempt struct {
 	claim   *claim
 }
 
-// Try makes an entry for c, unless it has one, and grants c if the queue says so. A claim
-// with NoQueue gets an entry only if it would probably be granted.
+// Try makes an entry for c, unless it has one, and grants c if it waits for no entry in the
+// queue. A claim with NoQueue gets an entry only if it would probably be granted.
 func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, unsent.Error(err)
@@ -87,8 +87,8 @@ func (e *Engine) beginTry(t *attempt) *claim {
 	return k
 }
 
-// endTry records the end of a Try. It forgets a claim that certainly has no entry, because
-// no Release follows.
+// endTry records the end of a Try. If the claim certainly has no entry, endTry forgets the
+// claim, because the core does not release it.
 func (e *Engine) endTry(k *claim, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,8 +99,8 @@ func (e *Engine) endTry(k *claim, err error) {
 	}
 }
 
-// ask reads the queue, makes an entry for the claim where that is possible, and returns the
-// answer.
+// ask reads the queue and returns the Outcome of the claim. It makes an entry if the claim has
+// none, but not for a claim with NoQueue that would have to wait.
 func (e *Engine) ask(ctx context.Context, t *attempt) (driver.Outcome, error) {
 	queue, i, err := e.queueOf(ctx, t)
 	if errors.Is(err, driver.ErrMismatch) { // the claim may have an entry by now
@@ -130,8 +130,9 @@ func (e *Engine) ask(ctx context.Context, t *attempt) (driver.Outcome, error) {
 	return e.answer(ctx, t, queue, i)
 }
 
-// queueOf returns the queue, and the index i of the entry of the claim in it. Without an error,
-// i is -1 only for a claim with NoQueue. queueOf makes an entry if the claim has none.
+// queueOf returns the queue, and the index `i` of the claim's entry in it. If there is no
+// error, `i` is -1 only for a claim with NoQueue. queueOf makes an entry if the claim has none.
+// For a claim with NoQueue it does so only if the queue is empty.
 func (e *Engine) queueOf(ctx context.Context, t *attempt) (queue []Entry, i int, err error) {
 	e.mu.Lock()
 	order := t.claim.order
@@ -140,7 +141,7 @@ func (e *Engine) queueOf(ctx context.Context, t *attempt) (queue []Entry, i int,
 		if queue, err = e.store.Queue(ctx, t.Name, order, true); err != nil {
 			return nil, -1, err
 		}
-		if i = Find(queue, t.label.ID); i >= 0 && queue[i].Order > 0 { // else the reply to its creation was lost
+		if i = Find(queue, t.label.ID); i >= 0 && queue[i].Order > 0 { // else the reply to the entry's creation was lost
 			return queue, i, nil
 		}
 	}
@@ -167,7 +168,7 @@ func (e *Engine) answer(ctx context.Context, t *attempt, queue []Entry, i int) (
 	s := e.recordEntry(t.claim, mine, len(ahead) == 0)
 	switch {
 	case s.id != t.session.id:
-		return driver.Outcome{}, none() // its session has ended meanwhile
+		return driver.Outcome{}, none() // the claim's session has ended meanwhile
 	case len(ahead) > 0:
 		out := refusal(t, queue, ahead, &mine)
 		out.Ahead.(*blockers).mutexes(before)
@@ -200,9 +201,9 @@ func (e *Engine) withdraw(ctx context.Context, t *attempt) error {
 	return err
 }
 
-// grantOf returns the grant of a claim if it holds in this queue. t is the Try that refused the
-// claim. grantOf returns the zero Outcome if the queue does not show a grant: then another Try
-// must find out.
+// grantOf returns the grant of a claim that the Try t has refused, if the claim holds according
+// to this later queue. If the queue does not show that the claim holds, grantOf returns the
+// zero Outcome: then another Try must find out.
 func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
 	i := Find(queue, t.label.ID)
 	if i < 0 || queue[i].Order == 0 || !e.knows(t.claim) {
@@ -216,14 +217,14 @@ func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
 		return driver.Outcome{}
 	}
 	s := e.recordEntry(t.claim, mine, true)
-	if s.id != t.session.id { // it has ended meanwhile
+	if s.id != t.session.id { // the claim's session has ended meanwhile
 		return driver.Outcome{}
 	}
 	return grant(t, before, mine, s)
 }
 
-// knows reports whether a claim was neither released, nor found to be removed by another
-// program.
+// knows reports whether the Engine still knows a claim, and no release of the claim has begun.
+// The Engine forgets a claim after its release, or when another program has removed its entry.
 func (e *Engine) knows(k *claim) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -243,8 +244,8 @@ func (e *Engine) recordEntry(k *claim, mine Entry, granted bool) session {
 // the remaining time of the session s, and not longer than the TTL of the claim.
 func validFor(t *attempt, s session) time.Duration { return min(s.remaining(t.began), t.TTL) }
 
-// refusal returns the Outcome of a claim that was refused because of the entries in ahead. mine
-// is the entry of the claim, or nil if it has none.
+// refusal returns the Outcome of a claim that was refused because of the entries in `ahead`.
+// `mine` is the entry of the claim, or nil if the claim has none.
 func refusal(t *attempt, queue, ahead []Entry, mine *Entry) driver.Outcome {
 	found := &blockers{by: t, ahead: slices.Clone(ahead)} // a part of the slice would keep the whole queue in memory
 	out := driver.Outcome{Ahead: found}
@@ -262,8 +263,9 @@ func refusal(t *attempt, queue, ahead []Entry, mine *Entry) driver.Outcome {
 	return out
 }
 
-// keptFor returns `out`. If out.Kept is set, because the last holder has released the name and
-// it stays taken for Claim.AtLeast, keptFor also sets RetryAfter to the rest of that time.
+// keptFor returns `out`. If out.Kept is true, the last holder has released the name, but the
+// name stays taken until Claim.AtLeast has passed. Then keptFor also sets RetryAfter to the
+// rest of that time.
 func (e *Engine) keptFor(ctx context.Context, out driver.Outcome) driver.Outcome {
 	if out.Kept {
 		out.RetryAfter, _ = e.store.Remaining(ctx, out.Ahead.(*blockers).kept)

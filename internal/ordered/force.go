@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// listenDelay bounds the pause before the Engine listens again.
+// listenDelay is the longest pause before the Engine calls Store.Forced again.
 const listenDelay = 5 * time.Second
 
-// ForceUnlock removes the entry of h, which wakes waiters. If readers share that entry, they
-// all lose their holds.
+// ForceUnlock removes the entry of the holder h. The removal wakes waiters. If readers share
+// that entry, they all lose their holds.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	p, _, err := readQueue(ctx, e.store, name, math.MaxInt)
 	if err != nil {
@@ -41,9 +41,9 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	return nil
 }
 
-// ForceReasons returns the reasons with which ForceUnlock ended holds, in the order of the
-// parameter ended: "" for a hold that it did not end, or whose reason the store does not keep
-// any more.
+// ForceReasons returns a reason for each element of `ended`, in the same order: the reason with
+// which ForceUnlock ended the hold. The reason is "" if ForceUnlock did not end the hold, or if
+// the store does not keep the reason any more.
 func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	reasons, errs := make([]string, len(ended)), make([]error, len(ended))
 	each(len(ended), func(i int) {
@@ -54,8 +54,8 @@ func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]strin
 }
 
 // forced returns a *driver.GoneError with the reason if ForceUnlock removed the entry of the
-// claim with that key. It returns nil if ForceUnlock did not remove it, or if the store does
-// not know.
+// claim with that key. It returns nil if ForceUnlock did not remove the entry, or if the store
+// does not return a reason.
 func (e *Engine) forced(ctx context.Context, key claimKey) error {
 	reason, found, err := e.store.Reason(ctx, key.name, key.id)
 	if err != nil || !found {

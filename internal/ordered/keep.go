@@ -16,15 +16,15 @@ const sweepsPerTTL = 3
 // under way share its result. So at most one such call is under way, however many claims are
 // renewed, and however long the store does not answer.
 type extension struct {
-	number int     // of calls so far
+	number int     // how many calls there were so far
 	s      session // the session after the call
 	err    error
 }
 
-// extend extends s, or waits for the call of another caller that extends it. It returns s as
-// the call extended it. A call of another caller counts only if s then lives for the time
-// `least` or longer. The error is driver.ErrGone if the session has ended, and all of its
-// claims with it.
+// extend extends the session s, or waits for the call of another caller that extends it. It
+// returns the extended session. The call of another caller counts only if the session then
+// lives for the time `least` or longer, counted from the beginning of extend. The error is
+// driver.ErrGone if the session has ended, and all of its claims with it.
 func (e *Engine) extend(ctx context.Context, s session, least time.Duration) (session, error) {
 	start, before := e.clock.Read(), e.lastExtension()
 	select {
@@ -41,8 +41,9 @@ func (e *Engine) extend(ctx context.Context, s session, least time.Duration) (se
 	case last.err != nil && !retry.Ended(last.err) && !retry.Gone(last.err):
 		return session{}, last.err
 	}
-	// No call has ended meanwhile, or it was for another session, or it began too early, or its
-	// context ended first.
+	// No other call has ended meanwhile, or the result of that call does not count: the call
+	// was for another session, it began too early, its context ended first, or the session had
+	// ended.
 	sent := e.clock.Read()
 	ttl, err := e.store.Extend(ctx, s.id)
 	switch {
@@ -66,10 +67,10 @@ func (e *Engine) lastExtension() extension {
 	return e.extended
 }
 
-// sweep removes entries that no claim needs: an entry of a Try that arrived after its Release,
-// or an entry whose Release failed and is not repeated. It lists all entries of the session,
-// so it runs at most once in each third of the session's TTL. A later sweep retries the
-// removals that failed.
+// sweep removes entries that no claim needs: an entry of a Try that the store executed after
+// the Release of the claim, or an entry whose Release failed and is not repeated. It lists all
+// entries of the session, so it runs at most once in each third of the session's TTL. A later
+// sweep retries the removals that failed.
 func (e *Engine) sweep(ctx context.Context, s session) {
 	if !e.sweepDue(s) {
 		return
@@ -93,8 +94,8 @@ func (e *Engine) sweep(ctx context.Context, s session) {
 	}
 }
 
-// sweepDue reports whether the caller has to sweep: nobody has swept s in the current third of
-// its TTL.
+// sweepDue reports whether the caller has to sweep: no caller has swept the session s in the
+// current third of its TTL.
 func (e *Engine) sweepDue(s session) bool {
 	third := e.clock.Now() / clock.Instant(max(s.ttl/sweepsPerTTL, 1))
 	e.mu.Lock()

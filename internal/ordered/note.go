@@ -6,8 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The last line of the note of an entry is for programs: it has the client and the rest of the
-// owner, with a blank between them. Entries of other programs have no such line.
+// The last line of the note of an entry is for programs. It has the client and the owner, with
+// a blank between them. If the owner begins with the client, the line has only the rest of the
+// owner. Entries of other programs have no such line.
 
 // noteOf returns the note of an entry for c.
 func noteOf(c *driver.Claim) string {
@@ -27,10 +28,10 @@ func ClaimOf(note string) string {
 	return ""
 }
 
-// parseNote splits Entry.Note into the note of the claim, its client and its owner. It returns
-// the whole text as the note, without an owner, if the text names no owner or if Label.ID does
-// not begin with the ID of that owner. In an entry of another session, Label.ID is longer than
-// the ID of its owner.
+// parseNote splits Entry.Note into the note of the claim, its client and its owner. If
+// Entry.Note names no owner, or if Label.ID does not begin with the ID of that owner, parseNote
+// returns the whole text as the note, and "" as client and owner. In an entry of another
+// session, Label.ID is longer than the ID of the owner.
 func (e *Entry) parseNote() (note, client, owner string) {
 	note, client, rest, ok := cutNote(e.Note)
 	if !ok || !strings.HasPrefix(e.Label.ID, idOf(client+rest)) {
@@ -39,8 +40,8 @@ func (e *Entry) parseNote() (note, client, owner string) {
 	return note, client, client + rest
 }
 
-// cutNote returns the parts of the note `all`. ok is false if the note has no last line for
-// programs.
+// cutNote returns the parts of the note `all`. `rest` is what the last line has after the
+// client. `ok` is false if the note has no last line for programs.
 func cutNote(all string) (note, client, rest string, ok bool) {
 	end := strings.LastIndexByte(all, '\n')
 	client, rest, ok = strings.Cut(all[end+1:], " ")

@@ -13,8 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// besideOwner is the suffix of the owner of an entry whose writer was released while readers
-// still share it.
+// besideOwner is the end of the owner that operators see for a shared entry: see Entry.Shared.
 const besideOwner = ".readers"
 
 // parted is a queue, split into its holders and its waiters.
@@ -35,9 +34,9 @@ func part(queue []Entry) parted {
 	return parted{queue[:n], queue[n:]}
 }
 
-// readQueue returns the queue of a name, and the number of calls that it made. It completes the
-// first holders, as many as the parameter holders allows, and the first shownMost waiters. It
-// leaves out entries that were removed meanwhile.
+// readQueue returns the queue of a name, and how many calls of the store it made. It completes
+// the first entries with Store.Complete: at most `holders` holders, and at most shownMost
+// waiters. It leaves out entries that were removed meanwhile.
 func readQueue(ctx context.Context, store Store, name string, holders int) (p parted, calls int, err error) {
 	if err := ctx.Err(); err != nil {
 		return p, 0, err
@@ -65,8 +64,8 @@ func readQueue(ctx context.Context, store Store, name string, holders int) (p pa
 	return p, calls, err
 }
 
-// entries returns the first holders and the first waiters, at most as many of each as the
-// parameters allow.
+// entries returns the first entries of the queue: at most `holders` holders, and at most
+// `waiters` waiters.
 func (p *parted) entries(holders, waiters int) (first []*Entry) {
 	for i := range p.holders[:min(holders, len(p.holders))] {
 		first = append(first, &p.holders[i])
@@ -77,8 +76,8 @@ func (p *parted) entries(holders, waiters int) (first []*Entry) {
 	return first
 }
 
-// failed returns the error of the first session in the parameter sessions whose entry is shown,
-// or nil if no such session failed.
+// failed returns the error of the first shown entry whose session has an error in the map
+// `sessions`. It returns nil if no shown entry has such a session.
 func (p *parted) failed(sessions map[int64]error) error {
 	for _, entry := range p.entries(shownMost, shownMost) {
 		if err := sessions[entry.Session]; err != nil {
@@ -88,8 +87,8 @@ func (p *parted) failed(sessions map[int64]error) error {
 	return nil
 }
 
-// record returns the queue as a Record of name. rests has the remaining times of sessions. If
-// the parameter failed is not nil, it says why the queue or a session could not be read.
+// record returns the queue as the Record of a name. The map `rests` has the remaining times of
+// sessions. `failed` is the error of reading the queue or a session, or nil.
 func (p *parted) record(name string, rests map[int64]time.Duration, failed error) admin.Record {
 	r := admin.Record{Name: name, Listeners: -1}
 	switch {
@@ -128,8 +127,9 @@ func (p *parted) record(name string, rests map[int64]time.Duration, failed error
 	return r
 }
 
-// kind returns what the name is used for. Entries of other programs have the kind Mutex,
-// and fit every kind. A mutex and a fair mutex look the same, because both have a queue.
+// kind returns what the name is used for. Entries of other programs have the kind Mutex in
+// every queue, so they do not decide. A mutex and a fair mutex look the same, because both have
+// a queue.
 func (p *parted) kind() admin.Kind {
 	for _, entry := range p.entries(shownMost, shownMost) {
 		switch {
@@ -142,7 +142,8 @@ func (p *parted) kind() admin.Kind {
 	return admin.KindMutex
 }
 
-// hold returns an entry as operators see it. rest is the remaining time of its session.
+// hold returns an entry as operators see it. `rest` is the remaining time of the entry's
+// session.
 func (e *Entry) hold(rest time.Duration) admin.Hold {
 	note, client, _ := e.parseNote()
 	h := admin.Hold{Holder: admin.Holder{Owner: e.owner(), Note: note, Holds: 1, Remaining: rest}, Mode: e.mode()}

@@ -42,7 +42,7 @@ func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 			answers[i].Err = e.confirmMissing(ctx, k)
 		}
 		if answers[i].Err == nil {
-			answers[i].ValidFor = min(s.remaining(start), s.ttl) // it may have been extended before start
+			answers[i].ValidFor = min(s.remaining(start), s.ttl) // less than the TTL if the session was extended before start
 		}
 	}
 	if err == nil {
@@ -51,8 +51,8 @@ func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, nil
 }
 
-// entriesOf returns the entries of claims, in the same order: for a reader beside its writer
-// the entry of the writer, and for a nil claim the zero Entry.
+// entriesOf returns an entry for each of `claims`, in the same order. For a reader beside its
+// writer it is the entry of the writer, and for nil it is the zero Entry.
 func (e *Engine) entriesOf(claims []*claim) []Entry {
 	entries := make([]Entry, len(claims))
 	e.mu.Lock()
@@ -66,9 +66,9 @@ func (e *Engine) entriesOf(claims []*claim) []Entry {
 	return entries
 }
 
-// known returns what the Engine knows about each of cs. It returns nil for a claim that it does
-// not know, that is being released, or that had an earlier session. some is true if at least
-// one of claims is not nil.
+// known returns what the Engine knows about each of `cs`. An element of the result is nil if
+// the Engine does not know the claim, if a release of the claim has begun, or if the claim had
+// an earlier session. `some` is true if at least one element is not nil.
 func (e *Engine) known(cs []driver.Claim) (claims []*claim, some bool) {
 	claims = make([]*claim, len(cs))
 	e.mu.Lock()
@@ -82,8 +82,8 @@ func (e *Engine) known(cs []driver.Claim) (claims []*claim, some bool) {
 	return claims, some
 }
 
-// entryKey returns the key of the claim that made the entry of k: for a reader beside its
-// writer the key of the writer, else that of k.
+// entryKey returns the key of the claim that made the entry of k: the key of the writer if k is
+// a reader beside its writer, else the key of k.
 func (k *claim) entryKey() claimKey {
 	if k.writer != nil {
 		return k.writer.claimKey
@@ -92,7 +92,8 @@ func (k *claim) entryKey() claimKey {
 }
 
 // confirmMissing reads the queue of k after Store.Has did not find the entry of k. It returns
-// nil if the entry exists, and an error with the reason if it is gone.
+// nil if the entry exists. If the entry does not exist, the error is a *driver.GoneError with
+// the reason.
 func (e *Engine) confirmMissing(ctx context.Context, k *claim) error {
 	queue, err := e.store.Queue(ctx, k.name, 0, true)
 	switch {
@@ -116,9 +117,10 @@ func (e *Engine) confirmMissing(ctx context.Context, k *claim) error {
 	return gone(driver.ReasonDeleted, "the entry was removed by somebody else")
 }
 
-// Release removes the entry of c. If c.AtLeast is set, the entry stays for that time. If
-// readers share the entry, it stays until they are released. If the store does not answer, a
-// later renewal of another claim removes the entry, but not before c.AtLeast has passed.
+// Release removes the entry of c. If c.AtLeast is set, and the Store is a Keeper, the entry
+// stays for that time. If readers share the entry, the entry stays until they are released. If
+// the store does not answer, a later renewal of another claim removes the entry, but not before
+// c.AtLeast has passed.
 func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	if err := ctx.Err(); err != nil {
 		return unsent.Error(err)
@@ -144,8 +146,8 @@ func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 }
 
 // releaseUnknown returns the error for the release of a claim that the Engine does not know. A
-// renewal may have found that the entry is missing, after the caller decided to release the
-// claim: then the store still has the reason.
+// renewal may have found that the entry is missing, and forgotten the claim, just before the
+// release. Then the store may still have the reason.
 func (e *Engine) releaseUnknown(ctx context.Context, key claimKey) error {
 	if e.current().id == 0 { // the claim has ended with its session
 		return none()
@@ -154,9 +156,10 @@ func (e *Engine) releaseUnknown(ctx context.Context, key claimKey) error {
 }
 
 // beginRelease records that c is being released. It returns the claim that has the entry, and
-// the method of the Store that releases it. The method is nil if the Store has nothing to do:
-// other claims still need the entry, or the claim is not known and none of its tries was
-// interrupted.
+// the function that releases this claim in the Store. The function is nil if the Store has
+// nothing to do: other claims still need the entry, or the Engine does not know the claim, and
+// no Try of the claim was interrupted. The claim is nil if the Engine does not know it, or if
+// it was released before.
 func (e *Engine) beginRelease(c *driver.Claim) (*claim, func(context.Context, int64, string, Label) (bool, error)) {
 	m := labelOf(c)
 	key := claimKey{c.Name, m.ID}

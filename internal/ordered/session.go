@@ -63,8 +63,8 @@ func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) 
 	return e.open(ctx)
 }
 
-// need returns how long the session must live for a claim with that TTL. It is two thirds of
-// the TTL of the session, because the core renews a claim after a third. A claim with a TTL
+// need returns how long the session must live for a claim with the TTL `ttl`. It is two thirds
+// of the session's TTL, because the core renews a claim after a third. A claim with a TTL
 // shorter than that of the session is not renewed, so it needs at least its own TTL.
 func (s session) need(ttl time.Duration) time.Duration {
 	least := s.ttl - s.ttl/3
@@ -90,8 +90,8 @@ func (e *Engine) open(ctx context.Context) (s session, err error) {
 	return s, nil
 }
 
-// lose forgets a session that has ended, and its claims. It calls each function that Notify
-// has registered with 0, if the session was the current one.
+// lose forgets a session that has ended, and its claims. If the session was the current one,
+// lose calls each function that Notify has registered, with 0 as the argument.
 func (e *Engine) lose(id int64) {
 	e.mu.Lock()
 	var listeners []func(uint64)

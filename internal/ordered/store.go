@@ -27,66 +27,72 @@ import (
 // Store is what the Engine needs of a store. Its errors are those of package driver. A method
 // returns promptly when its context ends; the store may still execute the call later.
 type Store interface {
-	// Open makes a session, which lives for ttl from now, and longer if it is extended.
+	// Open makes a session. The session lives for `ttl` at least, counted from the beginning of
+	// the call, and longer if Extend extends it.
 	Open(ctx context.Context) (session int64, ttl time.Duration, err error)
-	// Extend makes the session live for ttl from now. An error that is driver.ErrGone says
-	// that the session has ended, and all of its entries with it.
+	// Extend extends the session: it lives for `ttl` at least, counted from the beginning of
+	// the call. An error that is driver.ErrGone says that the session has ended, and all of its
+	// entries with it.
 	Extend(ctx context.Context, session int64) (ttl time.Duration, err error)
-	// Has reports for each of these entries of the session whether it certainly exists. It
-	// finds an entry by Name, Label and Order. An entry for which it reports false may
-	// exist all the same. For the zero Entry it reports false.
+	// Has reports for each given entry of the session whether the entry certainly exists. It
+	// finds an entry by Name, Label and Order. An entry for which it reports false may exist
+	// all the same. For the zero Entry it reports false.
 	Has(ctx context.Context, session int64, entries []Entry) ([]bool, error)
 	// Own returns the entries that the session has, or may have, each with Name and
 	// Label.ID. The list may be incomplete.
 	Own(ctx context.Context, session int64) ([]Entry, error)
 
-	// Enqueue makes an entry for m in the queue of name, behind all others, unless m has an
-	// entry already. If the parameter alone is true, it makes the entry only if the queue is
-	// empty. It returns the queue after that, in its order. Unless alone is true, the first
-	// entry may lack the fields that name the holder: then its Order is 0, and the Engine
-	// calls Queue with named set if the wait is long. An error that is driver.ErrGone says
-	// that the session has ended, and that there is no entry.
+	// Enqueue makes an entry for the claim with Label m, unless the claim has one already. The
+	// new entry is behind all others in the queue of the name. If `alone` is true, Enqueue
+	// makes the entry only if the queue is empty. It returns the queue after that, in the order
+	// of the entries. If `alone` is false, the first entry may lack the fields that name the
+	// holder. The Order of such an entry is 0. If the claim then waits long, the Engine calls
+	// Queue with `named` set. An error that is driver.ErrGone says that the session has ended,
+	// and that the claim has no entry.
 	Enqueue(ctx context.Context, session int64, name string, m Label, note string, alone bool) ([]Entry, error)
-	// Queue returns the queue of name in its order, as it is at the time of the call or
-	// later. Unless the parameter last is 0, entries with a higher Order than last may be
-	// missing. Unless the parameter named is true, the first entry may lack the fields that
-	// name the holder. An error that is driver.ErrGone says that the session has ended.
+	// Queue returns the entries of a name in their order, as they are at the time of the call
+	// or later. If `last` is not 0, entries with an Order above `last` may be missing. If
+	// `named` is false, the first entry may lack the fields that name the holder. An error that
+	// is driver.ErrGone says that the session has ended.
 	Queue(ctx context.Context, name string, last uint64, named bool) ([]Entry, error)
-	// Remove removes the entry of m from the queue of name. It reports whether there was
-	// one.
+	// Remove removes the entry of m from the queue of the name. It reports whether the entry
+	// existed.
 	Remove(ctx context.Context, session int64, name string, m Label) (bool, error)
-	// Share turns the entry of a Writer into one that does not exclude readers, in its old
-	// position in the queue: see Entry.Shared. It reports whether there is such an entry.
+	// Share makes the entry of a Writer a shared entry, which does not exclude readers: see
+	// Entry.Shared. The position of the entry in the queue stays. Share reports whether the
+	// entry exists.
 	Share(ctx context.Context, session int64, name string, m Label) (bool, error)
 
-	// Watch returns when one of these entries in the queue of name is removed or changed. It
-	// returns at once if that has happened already, and also if it cannot be sure that
-	// nothing has happened. An error other than that of ctx says that the Store cannot watch.
+	// Watch returns when one of the given entries in the queue of the name is removed or
+	// changed. It returns at once if an entry was removed or changed before the call, and also
+	// if Watch cannot exclude that. An error other than that of ctx says that the Store cannot
+	// watch.
 	//
-	// gone is true if entries has one element, and if this entry was certainly removed, or
-	// was that of a Writer and became a shared one. After that, a waiter for a mutex whose
-	// entry is directly behind that of the holder reads neither the queue nor its own entry
-	// again. So only a Store that notifies a session when another program removes the
-	// entries of the session may return true.
+	// Watch may return `gone` as true only if there is one given entry, and if this entry was
+	// certainly removed, or belonged to a Writer and became a shared entry. Then a waiter for a
+	// mutex whose entry is directly behind the removed one reads neither the queue nor its own
+	// entry again. So `gone` is always false in a Store that does not notify a session when
+	// another program removes an entry of the session.
 	//
-	// The parameter before is the entry before the only one of entries, or nil. If the Store
-	// can watch that entry without another request, it calls `early` when that entry is
-	// removed while Watch still waits.
+	// `before` is the entry directly before the only given entry, or nil. If the Store can
+	// watch that entry without another request, Watch calls `early` when the entry may have
+	// been removed while Watch still waits.
 	Watch(ctx context.Context, name string, entries []Entry, before *Entry, early func()) (gone bool, err error)
 
-	// The other methods serve operators. One that the store does not support returns an error
-	// that is errors.ErrUnsupported.
+	// The other methods serve operators. A method that the store does not support returns an
+	// error that is errors.ErrUnsupported.
 
-	// Names yields pages of the names in the store that begin with prefix, each name once,
-	// within the budget b. Some of the names may be free. It ends with an error if it did not
-	// read all names.
+	// Names yields pages of the names in the store that begin with the prefix, each name once,
+	// within the budget b. Some of the names may be free. If Names did not read all names, it
+	// yields an error at the end.
 	Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error]
-	// FullQueue returns the queue of name as Queue does, and behind it the claims that wait
-	// to enter it. Entries may lack what Complete fills in.
+	// FullQueue returns the queue of a name as Queue does, and behind it the claims that wait
+	// to enter the queue. Entries may lack what Complete fills in.
 	FullQueue(ctx context.Context, name string) ([]Entry, error)
-	// Complete fills in Order, Note and Session of e. It calls the store only if Order is 0.
-	// It sets Label.ID to the ID of the claim, also if another session has the claim, and to
-	// "" if the entry is one of another program. It reports whether the entry still exists.
+	// Complete fills in Order, Note and Session of an entry. It makes a request only if Order
+	// is 0. It sets Label.ID to the ID of the claim, also for a claim of another session. If
+	// the entry is one of another program, it sets Label.ID to "". It returns false if the
+	// entry does not exist any more.
 	Complete(ctx context.Context, e *Entry) (bool, error)
 	// Remaining returns for how long a session lives unless it is extended. An error that is
 	// driver.ErrGone says that the session has ended.
@@ -95,22 +101,23 @@ type Store interface {
 	// it in.
 	Show(e Entry) admin.Key
 
-	// Force removes e if e has not changed since it was read. The store keeps reason for a
-	// limited time, with id, which is the ID of the claim. It reports whether it removed e.
+	// Force removes an entry if the entry has not changed since it was read, and reports
+	// whether it has removed the entry. The store keeps `reason` for a limited time, for the
+	// name and for `id`, which is the ID of the claim.
 	Force(ctx context.Context, e Entry, id, reason string) (bool, error)
-	// Reason returns the reason with which Force removed the entry of a claim. found is
-	// false if Force did not remove it, or if the store does not keep that reason any more.
+	// Reason returns the reason with which Force removed the entry of a claim. `found` is false
+	// if Force did not remove the entry, or if the store does not keep the reason any more.
 	Reason(ctx context.Context, name, id string) (reason string, found bool, err error)
-	// Forced calls hint for each entry that Force removes from now on. It returns when ctx
-	// ends, or when the Store cannot continue.
+	// Forced calls `hint` for each entry that Force removes from now on, in any process. It
+	// returns when ctx ends, or when the Store cannot continue.
 	Forced(ctx context.Context, hint func(name, id string)) error
 }
 
 // Keeper is a Store that supports Claim.AtLeast.
 type Keeper interface {
-	// Keep gives the entry of m another note and detaches it from the session: the entry
-	// stays in its position in the queue, and ends when the time rest has passed. It
-	// reports whether the session had the entry.
+	// Keep gives the entry of m another note and detaches the entry from the session. The entry
+	// keeps its position in the queue. The store removes it when the time `rest` has passed.
+	// Keep reports whether the session had the entry.
 	Keep(ctx context.Context, session int64, name string, m Label, note string, rest time.Duration) (bool, error)
 }
 
@@ -122,7 +129,7 @@ const (
 	Mutex Kind = "x"
 	// Writer is the exclusive side of a read-write lock.
 	Writer Kind = "w"
-	// Reader is its shared side.
+	// Reader is the shared side of a read-write lock.
 	Reader Kind = "r"
 	// Permit is one of several permits of a semaphore.
 	Permit Kind = "p"
@@ -131,7 +138,7 @@ const (
 // Label is the part of a claim that the key of its entry contains.
 type Label struct {
 	Kind    Kind
-	Permits int    // Kind Permit: how many permits the name has, as far as the claim knows
+	Permits int    // how many permits the name has according to the claim; 0 if the claim has no such number
 	ID      string // distinguishes claims: 16 hexadecimal digits, or more for a claim of another session; "" for one of another program
 }
 
@@ -143,8 +150,8 @@ type Entry struct {
 	Label   Label
 	Note    string // the note given to Enqueue, or the data of another program
 	Session int64  // the store removes the entry when this session ends
-	// Shared is true for the entry of a Writer that was released while readers beside it
-	// still hold. Such an entry excludes the claims that an entry of a reader excludes.
+	// Shared is true for the entry of a Writer that was released while readers still share the
+	// entry. A shared entry excludes other claims as the entry of a reader does.
 	Shared bool
 }
 
@@ -167,11 +174,11 @@ type claim struct {
 	pendingTries    int           // calls of Try under way
 	pendingReleases int           // calls of Release under way
 
-	// A reader beside the writer of the same caller has no entry of its own. It shares that
-	// of the writer, which is before those of all waiters.
+	// A reader beside the writer of the same caller has no entry of its own. It shares the
+	// entry of the writer, which is before the entries of all waiters.
 	writer       *claim
 	readers      []*claim
-	readersSoFar uint64 // how many readers there were so far
+	readersSoFar uint64 // how many readers have shared the entry so far
 }
 
 // activeReaders returns how many readers share the entry of k and were not released.

@@ -9,8 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// longWait is how long a claim waits before the waiter watches the claim's own entry, and
-// before it asks the store for an unknown holder. Most waits end earlier, and save both calls.
+// longWait is how long a waiter waits before it also watches its claim's own entry. If the
+// holder is unknown, Wait returns after that time, so that another Try asks the store for the
+// holder. Most waits end earlier, and save both calls.
 const longWait = 250 * time.Millisecond
 
 // blockers is the value of Outcome.Ahead: the entries that a refused claim has to wait for, and
@@ -18,15 +19,15 @@ const longWait = 250 * time.Millisecond
 type blockers struct {
 	by            *attempt
 	ahead         []Entry
-	sole          bool   // only one entry is before the claim's, and both are mutexes
-	before        *Entry // the entry before the one in ahead; nil unless mutexes set it
-	own           *Entry // of the claim; nil if it has none
-	holderUnknown bool
-	kept          int64 // the session of the first entry, if that keeps a released name taken
+	sole          bool   // only one entry is before the claim's own entry, and both are mutexes
+	before        *Entry // the entry before the one in ahead; nil unless the method mutexes has set it
+	own           *Entry // the entry of the claim; nil if the claim has none
+	holderUnknown bool   // the first entry lacks the fields that name the holder
+	kept          int64  // the session of the first entry if Outcome.Kept is true, else 0
 }
 
-// mutexes sets m.sole or m.before, if the claim and the last entry in the parameter before are
-// mutexes. That parameter has all entries before that of the claim.
+// mutexes sets m.sole or m.before if the claim is a mutex, and the last entry in `before` is
+// one, too. `before` has all entries that are before the claim's own entry.
 func (m *blockers) mutexes(before []Entry) {
 	n := len(before)
 	switch {
@@ -44,7 +45,7 @@ type watch struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when err and queue are set
 	err    error         // of the call
-	queue  []Entry       // as it was after the call; nil if that is not known
+	queue  []Entry       // as it was after the call; nil if the call could not read it
 }
 
 // waiter waits for one claim.
@@ -58,22 +59,22 @@ type waiter struct {
 	askedHolder bool   // Wait has returned once so that another Try learns the holder
 }
 
-// Waiter returns a Waiter that waits until an entry ahead of the claim is removed, or the own
-// entry of the claim.
+// Waiter returns a Waiter that waits until an entry ahead of the claim, or the claim's own
+// entry, is removed.
 func (e *Engine) Waiter(driver.Claim) driver.Waiter { return &waiter{engine: e} }
 
-// Wait returns when one of the entries ahead has changed. The parameter last is the Outcome of
-// the refused Try, which has these entries. Wait returns the grant if no entry is ahead any
-// more. If that Outcome does not name the holder, a long wait returns early once, so that
-// another Try learns the holder. The watches continue when ctx ends: the next Wait for the same
-// entries misses nothing.
+// Wait returns when one of the entries ahead of the claim was removed or changed. `last` is the
+// Outcome of the refused Try, and has these entries. If no entry is ahead any more, Wait
+// returns the grant. If `last` does not name the holder, a long wait returns early once, so
+// that another Try learns the holder. When ctx ends, the watches continue: the next Wait for
+// the same entries misses nothing.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err
 	}
 	m, ok := last.Ahead.(*blockers)
 	if !ok {
-		return driver.Outcome{}, nil // last is not an Outcome of this Engine: another Try must find out
+		return driver.Outcome{}, nil // `last` is not an Outcome of this Engine: another Try must find out
 	}
 	w.prepare(m)
 	later := time.NewTimer(w.untilLongWait(ctx, m))
@@ -127,7 +128,8 @@ func (w *waiter) prepare(m *blockers) {
 	if w.watch != nil {
 		w.watch.cancel()
 	}
-	if w.ownWatch != nil && !m.sameOwn(w.blockers) { // the same entry stays watched: another program may remove it
+	// If the claim still has the same own entry, its watch continues: another program may remove it.
+	if w.ownWatch != nil && !m.sameOwn(w.blockers) {
 		w.ownWatch.cancel()
 		w.ownWatch = nil
 	}
@@ -141,8 +143,8 @@ func (m *blockers) same(other *blockers) bool {
 	return m.sameOwn(other) && slices.EqualFunc(m.ahead, other.ahead, func(a, b Entry) bool { return a.Key == b.Key })
 }
 
-// sameOwn reports whether the claim had the same own entry in m and in the parameter other, or
-// none in both.
+// sameOwn reports whether the claim had the same own entry in m and in `other`, or none in
+// both.
 func (m *blockers) sameOwn(other *blockers) bool {
 	if m.own == nil || other.own == nil {
 		return m.own == other.own
@@ -150,9 +152,9 @@ func (m *blockers) sameOwn(other *blockers) bool {
 	return m.own.Order == other.own.Order && m.own.Key == other.own.Key
 }
 
-// untilLongWait returns the time until the wait counts as long: when longWait has passed. While
-// the holder is unknown, the wait also counts as long when half of the time until the deadline
-// of ctx has passed.
+// untilLongWait returns the time until the wait counts as long. A wait is long when it has
+// lasted for longWait. A wait that does not know the holder, and has not yet returned for that,
+// is also long when half of the time until the deadline of ctx has passed.
 func (w *waiter) untilLongWait(ctx context.Context, m *blockers) time.Duration {
 	left := longWait - time.Since(w.since)
 	if end, ok := ctx.Deadline(); ok && m.holderUnknown && !w.askedHolder {
@@ -171,7 +173,7 @@ func (w *waiter) Close() {
 	w.watch, w.ownWatch = nil, nil
 }
 
-// watch runs call in the background and returns it as a watch.
+// watch runs the function `call` in the background. The watch that it returns gets the result.
 func (e *Engine) watch(call func(context.Context) ([]Entry, error)) *watch {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{cancel: cancel, done: make(chan struct{})}
@@ -203,8 +205,8 @@ func (e *Engine) isSole(ctx context.Context, m *blockers) bool {
 	return i == 0 || i == 1 && queue[0].Key == m.ahead[0].Key
 }
 
-// readUpTo returns the queue, at least up to the entry of the claim. It returns nil if it cannot
-// read the queue: then another Try finds out.
+// readUpTo returns the queue, at least up to the entry of the claim. If it cannot read the
+// queue, it returns nil, and the claim must be tried again.
 func (e *Engine) readUpTo(ctx context.Context, m *blockers) []Entry {
 	ctx, cancel := context.WithTimeout(ctx, retry.Timeout(m.by.TTL, 0))
 	defer cancel()
