@@ -17,20 +17,20 @@ import (
 
 const (
 	scanPage    = 200 // keys that one request of a list reads
-	readsAtOnce = 100 // keys whose leases one request asks for: a server takes 128
+	readsAtOnce = 100 // keys whose leases one request asks for: a server accepts up to 128
 )
 
-// Names reads the keys in their order. It does not read their values, which may be large. Only
-// keys that begin with a name and a slash may be between two keys of that name. So Names has
-// yielded the name of a key before only if the previous key begins with that name and a slash,
-// too.
+// Names reads the keys in their order, at first without their values, which may be large. All
+// keys between two keys of one name begin with that name and a slash. So Names has to remember
+// only the names with which the last key begins: if it has yielded the name of the next key
+// before, the name is one of them.
 func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 		if prefix == "" {
 			from = "\x00"
 		}
-		var open []string // the names that the last key is below, each a prefix of the next
+		var open []string // the names with which the last key begins; each is a prefix of the next
 		for more := true; more; {
 			page, err := s.page(ctx, from, end, b)
 			if err != nil {
@@ -63,8 +63,8 @@ func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter
 	}
 }
 
-// page reads the next keys that are not smaller than the parameter from, and smaller than
-// end.
+// page reads the next keys of the range that begins with the key `from`, and ends before the
+// key `end`.
 func (s *store) page(ctx context.Context, from, end string, b *budget.Budget) (*clientv3.GetResponse, error) {
 	size, err := b.Page(ctx, scanPage)
 	if err != nil {
@@ -77,9 +77,9 @@ func (s *store) page(ctx context.Context, from, end string, b *budget.Budget) (*
 // candidate is a name that may be in use, with one of its keys.
 type candidate struct{ name, key string }
 
-// leased returns the names in found whose key has a lease, or was deleted meanwhile. A key
-// without a lease is data that only looks like a lock. leased reads the keys with their values,
-// because etcd 3.7 returns no leases for a read of keys alone.
+// leased returns the names of the candidates in `found` whose key has a lease, or was deleted
+// meanwhile. A key without a lease is data that only looks like a lock. leased reads the keys
+// with their values, because etcd 3.7 returns no leases for a read of keys alone.
 func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget) (names []string, err error) {
 	for chunk := range slices.Chunk(found, readsAtOnce) {
 		gets := make([]clientv3.Op, len(chunk))

@@ -1,4 +1,4 @@
-// Package etcdhold keeps locks in etcd, in the layout of its package concurrency.
+// Package etcdhold keeps locks in etcd, in the layout of the package concurrency of etcd.
 //
 // Programs with this package, programs with concurrency.Mutex, etcdctl lock and jetcd
 // exclude each other on one name, and get the lock in the order of their arrival.
@@ -13,21 +13,23 @@
 // that follow each other have the same key. That matters because etcd keeps deleted keys until
 // the next compaction, and reads them again for each read of a queue.
 //
-// The kind is x for a mutex, r and w for the sides of a read-write lock, and p3 for one
-// of three permits. Keys of other programs end with their lease: they are exclusive, for
-// every kind. The number of permits is that of the oldest claim.
+// The kind is x for a mutex, r and w for the sides of a read-write lock, and p3 for one of
+// three permits. A key of another program ends with the ID of its lease. Such a key is
+// exclusive, for a lock of every kind. The number of permits of a semaphore is the one in its
+// oldest claim.
 //
 // The create revisions of the keys decide which claims hold. Shifted by ten bits, they are the
-// fencing tokens. Tokens of other programs are unshifted revisions, so do not compare
-// them with those of this package.
+// fencing tokens. Tokens of other programs are unshifted revisions, so do not compare them with
+// tokens of this package.
 //
 // # Names
 //
-// For programs with this package, a name with a slash is an ordinary name. Other programs
-// treat every key below "job/" as a claim of "job", so for them "job" waits for the
-// holder of "job/1". Do not use a slash in names that you share with them. Do not use the
-// name of an election: its programs would read the leader from the key of a lock. Names must
-// not begin with "holdfast.forced/", which is for the reasons of forced unlocks.
+// For programs with this package, a name with a slash is an ordinary name. Other programs treat
+// every key below "job/" as a claim of "job", so for them "job" waits for the holder of
+// "job/1". Do not use a slash in names that you share with them. Do not use the name of an
+// election: the programs of the election would take the key of a lock for the key of their
+// leader. Names must not begin with "holdfast.forced/", which is for the reasons of forced
+// unlocks.
 //
 // # Leases
 //
@@ -36,31 +38,31 @@
 // the next lock extends it. The Backend does not revoke the lease: it ends when nothing
 // extends it any more.
 //
-// The key of a name that stays taken after its release, see driver.Caps.AtLeast, gets a
-// lease of its own, in whole seconds. With its default settings, the server grants two
-// seconds at least: 0.3 s become 2 s. The create revision stays, so that the key is before
-// those of all waiters.
+// If a name stays taken after its release, see driver.Caps.AtLeast, its key gets a lease of its
+// own. The TTL of that lease is rounded up to whole seconds. A server with its default settings
+// grants two seconds at least: 0.3 s become 2 s. The create revision of the key stays, so the
+// key is before those of all waiters.
 //
-// The server must be 3.5.23 or newer, of 3.6 at least 3.6.5. Older servers may report
-// that they extended a lease although it was revoked.
+// The server must be 3.5.23 or newer. If it is a 3.6, it must be 3.6.5 or newer. Older servers
+// may report that they extended a lease although it was revoked.
 //
 // # For operators
 //
 // A list contains the locks of this package and of other programs. It reads the keys that begin
-// with admin.Filter.NamePrefix, and a value only if its key looks like that of a lock.
-// admin.Filter.Counters has no effect. Get makes one request for each name and one for each
-// lease. Keys of other programs are holders and waiters, too; their owners consist of the lease
-// and the create revision. Hold.Remaining is rounded up to seconds. Hold.HeldFor is 0, because
-// it is unknown. Readers with the same caller as the writer are missing until the writer has
-// left; then they are one hold, whose owner is that of the writer with ".readers".
-// Record.Listeners is -1. Describe also returns the keys of the lock; Detail.Token is 0, but the
-// holds have tokens.
+// with admin.Filter.NamePrefix, and the value of a key only if the key looks like that of a
+// lock. admin.Filter.Counters has no effect. Get makes one request for each name and one for
+// each lease. Keys of other programs are holders and waiters, too. The owner of such a key
+// consists of its lease and its create revision. Hold.Remaining is rounded up to seconds.
+// Hold.HeldFor is 0, because etcd does not report it. Readers with the same caller as the
+// writer are not shown until the writer was released. After that they are shown as one hold,
+// whose owner is the owner of the writer with ".readers" at the end. Record.Listeners is -1.
+// Describe also returns the keys of the lock. Detail.Token is 0, but the holds have tokens.
 //
 // ForceUnlock deletes the key of exactly one hold. It writes the reason to a key below
-// "holdfast.forced/", for which the user needs the permission to write. That key stays for a
-// minute, or for the TTL of the holder's lease if that is longer; after that ForceReasons
-// returns "" for the hold. The holder is notified at once if it listens, otherwise at its next
-// renewal. Programs without this package only see that the key was deleted.
+// "holdfast.forced/". The user needs the permission to write there. The key with the reason
+// stays for a minute, or for the TTL of the holder's lease if that is longer. After that,
+// ForceReasons returns "" for the hold. The holder is notified at once if it listens, and else
+// at its next renewal. Programs without this package only see that the key was deleted.
 package etcdhold
 
 import (
@@ -106,14 +108,14 @@ type engine = ordered.Engine
 // that time, with a lease of its own. Release returns a *driver.GoneError if there was no key.
 //
 // A Waiter watches the keys that its claim waits for and, in a long wait, the key of the claim.
-// When a key that the claim waits for is deleted, it reads the queue, and returns the grant if
-// the claim holds. All watches of a client share one stream, which ends with the last watch.
-// Drain waits until the watches of closed Waiters have ended.
+// When a key that the claim waits for is deleted, the Waiter reads the queue, and returns the
+// grant if the claim holds. All watches of one clientv3.Client share one stream, which ends
+// with the last watch. Drain waits until the watches of closed Waiters have ended.
 //
-// Notify calls hint with 0 when a renewal or a try has found that the lease has ended. It calls
-// hint with Claim.Seq of each claim of the client that a ForceUnlock of any program has ended:
-// it watches the keys below "holdfast.forced/". Without the permission to read these keys it
-// reports only the end of the lease.
+// Notify calls hint with 0 when a renewal or a try has found that the lease has ended. If a
+// ForceUnlock of any program ends a claim of the client, Notify calls hint with the Claim.Seq
+// of that claim. To find out, it watches the keys below "holdfast.forced/". Without the
+// permission to read these keys, Notify reports only the end of the lease.
 //
 // The package comment describes List, Get, Describe and ForceUnlock. There is no event log:
 // AppendLog and ReadLog return errors.ErrUnsupported.
@@ -132,9 +134,9 @@ var (
 // New returns a Backend over client. The caller closes client after the last use of the
 // Backend. New does no I/O. opts may be nil.
 //
-// If client has no answer to a renewal after two thirds of the time that the renewal may
-// take, the Backend also makes the renewal over a new connection with the settings of client.
-// It closes that connection afterwards.
+// If the client has no answer to a renewal after two thirds of the time that the renewal may
+// take, the Backend also makes the renewal over a new connection with the settings of the
+// client. It closes that connection afterwards.
 func New(client *clientv3.Client, opts *Options) *Backend {
 	ttl := defaultTTL
 	if opts != nil && opts.TTL > 0 {

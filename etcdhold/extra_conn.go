@@ -11,11 +11,11 @@ import (
 
 const (
 	// assumeSilentFor is for how long a client counts as silent after an extra connection
-	// answered and the client did not. Meanwhile a renewal uses an extra connection from its
-	// beginning.
+	// answered and the client did not. During that time the first attempt of a renewal uses an
+	// extra connection, too.
 	assumeSilentFor = 30 * time.Second
-	// shareFor is for how long further calls begin to use an extra connection. The member
-	// behind an older one may have stopped responding, too.
+	// shareFor is the age up to which an extra connection is used for further calls. If the
+	// connection is older, its member may have stopped responding, too.
 	shareFor = 100 * time.Millisecond
 )
 
@@ -37,7 +37,7 @@ type extraConns struct {
 	made        int
 }
 
-// extraConn is one of these connections. Calls that begin within shareFor share it.
+// extraConn is an extra connection. Calls that begin within shareFor share it.
 type extraConn struct {
 	requests
 	since time.Time

@@ -27,9 +27,9 @@ func keyOf(lease int64, name string, m ordered.Label, suffix string) string {
 	return fmt.Sprintf("%s/%x-%s-%s", name, lease, kind, suffix)
 }
 
-// parseKey returns the name and the label in a key. ok reports whether it is the key of a
-// claim, of this package or another program: such a key has the ID of a lease after its last
-// slash. So a key of "job/1" is not one of "job". Label.ID is the suffix of the key.
+// parseKey returns the name and the label in a key. `ok` reports whether the key is that of a
+// claim, of this package or another program. The key of a claim has the ID of a lease after its
+// last slash. So a key of "job/1" is not one of "job". Label.ID is the suffix of the key.
 func parseKey(key string) (name string, m ordered.Label, ok bool) {
 	slash := strings.LastIndexByte(key, '/')
 	if slash < 0 {
@@ -61,21 +61,21 @@ func parseKey(key string) (name string, m ordered.Label, ok bool) {
 	return name, m, true
 }
 
-// hexadecimal reports whether s consists of the digits of %x.
+// hexadecimal reports whether s consists of hexadecimal digits in lower case.
 func hexadecimal(s string) bool {
 	return strings.Trim(s, "0123456789abcdef") == ""
 }
 
-// shared is appended to ordered.Entry.Key when an entry becomes shared, because its key in
-// etcd stays the same.
+// shared is appended to the ordered.Entry.Key of a shared entry. So Entry.Key changes when the
+// entry becomes shared, although its key in etcd does not.
 const shared = " shared"
 
-// claimKey returns the key of an entry in etcd.
+// claimKey returns the key that an entry has in etcd.
 func claimKey(e ordered.Entry) string { return strings.TrimSuffix(e.Key, shared) }
 
-// parseEntry returns the entry of a key below name. ok is false if the key is not that of a
-// claim of name. The error is driver.ErrMismatch if the key has no lease, so that it is not
-// the key of a lock.
+// parseEntry returns the entry of a key below the name. `ok` is false if the key is not that of
+// a claim of the name. If the key has no lease, it is not the key of a lock, and the error is
+// driver.ErrMismatch.
 func parseEntry(kv *mvccpb.KeyValue, name string) (e ordered.Entry, ok bool, err error) {
 	of, m, ok := parseKey(string(kv.Key))
 	if !ok || of != name {

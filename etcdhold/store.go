@@ -56,11 +56,11 @@ func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error
 // Has compares the leases of the keys with the session, readsAtOnce keys in each transaction.
 // The answer of etcd is short if all keys exist. A list of all keys of the lease would be long
 // even if there are few claims to check. A key with the lease of the session belongs to the
-// claim that has its suffix.
+// claim that has the suffix of the key.
 func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry) ([]bool, error) {
 	there := make([]bool, len(entries))
 	var keys []string
-	var at []int // for each of keys, its index in entries
+	var at []int // at[i] is the index of the entry with the key keys[i]
 	for i, e := range entries {
 		if suffix, ok := s.keys.textFor(session, e.Name, e.Label.ID); ok {
 			keys, at = append(keys, keyOf(session, e.Name, e.Label, suffix)), append(at, i)
@@ -131,14 +131,14 @@ func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error)
 // Enqueue puts the key, unless it exists, and reads the queue in the same transaction.
 func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	entries, taken, err := s.enqueue(ctx, session, name, m, note, alone, 0)
-	if taken && !alone { // by a released claim of this process, for Claim.AtLeast; there is at most one
+	if taken && !alone { // a released claim of this process keeps the key for Claim.AtLeast; at most one does
 		entries, _, err = s.enqueue(ctx, session, name, m, note, alone, 1)
 	}
 	return entries, err
 }
 
-// enqueue does what Enqueue does, with a key whose suffix is not lower than the number from.
-// taken reports whether another claim has that key.
+// enqueue does what Enqueue does, with a key whose suffix is not lower than the number `from`.
+// `taken` reports whether another claim has that key.
 func (s *store) enqueue(ctx context.Context, session int64, name string, m ordered.Label, note string, alone bool, from int) (entries []ordered.Entry, taken bool, err error) {
 	use := s.keys.begin(session, name, m.ID, from)
 	key := keyOf(session, name, m, use.text)
@@ -174,8 +174,8 @@ func (s *store) Queue(ctx context.Context, name string, last uint64, _ bool) ([]
 	return parseQueue(r.Kvs, name)
 }
 
-// parseQueue returns the entries of the keys of a name, in their order. It leaves out the
-// keys of longer names.
+// parseQueue returns the entries of the keys of a name, in the order of their create revisions.
+// It leaves out the keys of longer names.
 func parseQueue(kvs []*mvccpb.KeyValue, name string) ([]ordered.Entry, error) {
 	entries := make([]ordered.Entry, 0, len(kvs))
 	for _, kv := range kvs {
@@ -203,9 +203,9 @@ func (s *store) Remove(ctx context.Context, session int64, name string, m ordere
 	return r.Deleted > 0, nil
 }
 
-// Keep puts the key with a lease that is not renewed, unless the key has another lease
-// already. The suffix is free at once: a claim that finds the key in use takes the next
-// suffix.
+// Keep puts the key with a new lease that is not renewed, if the key has the lease of the
+// session. The suffix of the key is free at once: a claim that finds the key in use takes the
+// next suffix.
 func (s *store) Keep(ctx context.Context, session int64, name string, m ordered.Label, note string, rest time.Duration) (bool, error) {
 	kept, err := s.client.Grant(ctx, int64((rest+time.Second-1)/time.Second))
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// suffixes assigns the last parts of the keys of one lease. Each claim that has a key, or
-// may have one, has the lowest suffix that no other claim of its name had when it got its own.
-// So later claims reuse the keys of earlier ones. That saves time: when etcd reads a queue, it
-// also reads the keys that were deleted since the last compaction.
+// suffixes assigns the suffixes, the last parts of keys, for one lease. A claim that has a key,
+// or may have one, has a suffix. It got the lowest suffix that was free for its name. So later
+// claims reuse the keys of earlier ones. That saves time: when etcd reads a queue, it also
+// reads the keys that were deleted since the last compaction.
 //
 // A suffix is not reused while a call for its key is under way, nor after a call without an
 // answer: etcd might execute that call when the key belongs to another claim.
@@ -33,7 +33,8 @@ type suffix struct {
 	indeterminate bool   // a call had no answer
 }
 
-// use identifies the key of a claim from the beginning of a call for the key to its end.
+// use identifies the key of a claim from the beginning of a call for the key to the end of that
+// call.
 type use struct {
 	lease int64
 	name  string
@@ -49,9 +50,9 @@ func (s *suffixes) reset(lease int64) {
 }
 
 // begin records the beginning of a call for the key of a claim, and returns the suffix of the
-// claim. A claim without a suffix gets the lowest free one that is not lower than the parameter
-// from. If that parameter is negative, or the lease has ended, the claim gets none: then
-// use.text is the ID of the claim, a suffix that no key has.
+// claim. A claim without a suffix gets the lowest free one that is not lower than `from`. If
+// `from` is negative, or the lease has ended, the claim gets none: then use.text is the ID of
+// the claim, a suffix that no key has.
 func (s *suffixes) begin(lease int64, name, id string, from int) use {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,9 +116,10 @@ func (s *suffixes) endRemove(u use, err error) {
 // endShare records the end of a call that changes the key only if it exists.
 func (s *suffixes) endShare(u use, err error) { s.end(u, err, func(*suffix) {}) }
 
-// end records the end of a call. If the call was answered, the function answer changes the
-// state of the suffix. After the last call for a removed key its suffix is free. If one of the
-// calls had no answer, the suffix is never used again for this lease.
+// end records the end of a call. If the call was answered, the function `answer` changes the
+// state of the suffix. When the key was removed, and no call for it is under way any more, its
+// suffix is free. But if one of the calls had no answer, the suffix is never used again for
+// this lease.
 func (s *suffixes) end(u use, err error, answer func(*suffix)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
