@@ -37,8 +37,8 @@ func adminCall[T any](ctx context.Context, s *store, call func(l *link) (T, erro
 }
 
 // Names scans the tree below the root. It leaves out parts of the tree that cannot contain a
-// name with the prefix. It skips nodes that it has no permission to read, and then ends with
-// that error.
+// name with the prefix. It skips nodes that it has no permission to read. If there was such a
+// node, Names yields an error for it after all names.
 func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		var hidden error
@@ -77,7 +77,7 @@ func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter
 type scannedNode struct {
 	path      string
 	role      string // leasesFolder or locksFolder, if the node is that folder of a semaphore
-	semaphore string // its name, for leasesFolder; "" if the scan has yielded it
+	semaphore string // for leasesFolder: the name of the semaphore; "" if the scan has yielded that name
 	nodes     []string
 	err       error
 }
@@ -159,9 +159,9 @@ func (s *store) FullQueue(ctx context.Context, name string) ([]ordered.Entry, er
 	})
 }
 
-// unique returns the part of the name of a node that identifies its claim. The nodes that a
-// claim of this package has in both folders have the same part. Curator gives each node another
-// one.
+// unique returns the part of the name of a node that identifies its claim. A claim of this
+// package may have a node in both folders: they have the same part. Curator gives each of its
+// nodes another part.
 func unique(key string) string {
 	node := path.Base(key)
 	return node[:min(len(node), protectionLength)]

@@ -41,12 +41,12 @@
 //
 // # Names
 //
-// A name is the unchanged path. Characters that ZooKeeper does not allow in a path are
-// written as bytes in hexadecimal digits, each after a percent sign: control characters,
-// characters beyond U+D7FF except U+F900 to U+FFEF, bytes that are not UTF-8, and the
-// elements "." and "..". So are the percent sign itself, the last digit of an element
-// that looks like the node of a claim, and the first letter of /zookeeper, which belongs
-// to the server. An empty element is a single percent sign.
+// A path contains the name of its lock unchanged, with these exceptions. Characters that
+// ZooKeeper does not allow in a path are written as bytes in hexadecimal digits, each after a
+// percent sign: control characters, characters beyond U+D7FF except U+F900 to U+FFEF, bytes
+// that are not UTF-8, and the elements "." and "..". So are the percent sign itself, the last
+// digit of an element that looks like the node of a claim, and the first letter of /zookeeper,
+// which belongs to the server. An empty element is a single percent sign.
 //
 // # For operators
 //
@@ -58,18 +58,17 @@
 // ZooKeeper does not report the remaining time of a session, so Holder.Remaining is
 // admin.RemainingUnknown. It does not report the time of a grant, so Hold.HeldFor is 0. The
 // owner of a node of another program consists of the session and czxid, and its note is the
-// data of the node.
-// The number of permits of a semaphore is known only from claims of this package. Without
-// one, Record.Permits is 0, and every claim with a node in leases is shown as a holder,
-// also one that may still wait there. A reader of Curator that has the write side, too,
-// is shown as a waiter while the writer holds. Readers of this package with the same
-// caller as the writer are missing until the writer has left; then they are one hold,
-// with the owner of the writer.
+// data of the node. The number of permits of a semaphore is known only from claims of this
+// package. If there is no such claim, Record.Permits is 0, and every claim with a node in
+// leases is shown as a holder, also one that may still wait there. A reader of Curator whose
+// process also has the write side is shown as a waiter while the writer holds. Readers of this
+// package with the same caller as the writer are not shown until the writer was released. After
+// that they are shown as one hold, with the owner of the writer.
 //
-// ForceUnlock deletes the node of a hold. In the same transaction it writes the reason to
-// the node holdfast.forced below Options.Root, which stays and has the last reasons as
-// JSON. The holder is notified at once or, in the first quarter of a second of its hold,
-// at the end of that time. It reads the reason from that node if it has the same root. A
+// ForceUnlock deletes the node of a hold. In the same transaction it writes the reason to the
+// node holdfast.forced below Options.Root, which stays and has the last reasons as JSON. The
+// holder is notified at once or, in the first quarter of a second of its hold, at the end of
+// that time. It reads the reason from holdfast.forced if it has the same Options.Root. A
 // program without this package only sees that its node was deleted.
 //
 // # Sessions
@@ -86,12 +85,12 @@
 //
 // # The client
 //
-// The package uses github.com/go-zookeeper/zk 1.0.4, and none of its recipes. That client
-// takes no contexts, so each call needs a goroutine. If the server does not answer, the
-// package closes the connection: after half of the session timeout, or after a ninth of the
-// timeout (at least a second) without an answer to a renewal. Then the client tries another
-// server. Calls for one claim run one after the other, so the request of a creation that the
-// caller does not wait for any more cannot arrive after the deletion that follows it.
+// The package uses github.com/go-zookeeper/zk 1.0.4, and none of its recipes. That client takes
+// no contexts, so each call needs a goroutine. If the server does not answer, the package
+// closes the connection: after half of the session timeout, or after a ninth of the timeout (at
+// least a second) without an answer to a renewal. Then the client tries another server. Calls
+// for one claim run one after the other. So if a caller stops waiting for a creation, the
+// request of the creation still arrives before the request of the deletion that follows it.
 //
 // A waiter for a mutex reads the queue when only the holder is left before it, and not again
 // when the holder releases. If another program deleted the waiter's own node shortly before,
@@ -130,7 +129,7 @@ type Options struct {
 	// locks after two thirds of the TTL. 0 means 30 s.
 	TTL time.Duration
 
-	// Root is the path above all names, such as "/locks". "" means the root.
+	// Root is the path above all names, such as "/locks". "" means the root of ZooKeeper.
 	Root string
 
 	// Auth has the credentials of the session.
@@ -155,11 +154,11 @@ type engine = ordered.Engine
 // driver.Notifier, driver.Drainer and admin.Source. Several goroutines may call its
 // methods at once.
 //
-// Renew confirms the session at the leader, with one call for all claims. If the context
-// of a Release ends, the release continues, also after the connection was broken. Notify
-// calls hint with 0 when a renewal or a try has found that the session has expired, and
-// with each claim whose node another program has deleted: at once or, in the first
-// quarter of a second of a claim, at the end of that time.
+// Renew confirms the session at the leader, with one call for all claims. If the context of a
+// Release ends, the release continues, also after the connection was broken. Notify calls hint
+// with 0 when a renewal or a try has found that the session has expired. If another program
+// deletes the node of a claim, Notify calls hint with Claim.Seq: at once or, in the first
+// quarter of a second of the claim, at the end of that time.
 //
 // The package comment describes List, Get, Describe and ForceUnlock. There is no event
 // log: AppendLog and ReadLog return errors.ErrUnsupported.
@@ -210,11 +209,11 @@ func (b *Backend) Info() driver.Info {
 	}
 }
 
-// Try creates a node for c, unless it has one, and grants c if no earlier node excludes
-// it. A claim that is not granted keeps its node, unless NoQueue is set. The Outcome
-// names the holder, except in the Try that creates the node of c: the next Try names it. A
-// claim with a TTL below that of the session is not renewed. Such a claim is refused if its TTL
-// is more than two thirds of the session timeout.
+// Try creates a node for c, unless it has one, and grants c if no earlier node excludes it. A
+// claim that is not granted keeps its node, unless NoQueue is set. The Outcome names the
+// holder, except in the Try that creates the node of c: the next Try names it. A claim with a
+// TTL below Options.TTL is not renewed. Such a claim is refused if its TTL is more than two
+// thirds of Options.TTL.
 //
 // If the first node of the queue is not ephemeral, a Try that reads the holder returns
 // driver.ErrMismatch, because ZooKeeper never removes such a node.
@@ -225,8 +224,8 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 	return b.engine.Try(ctx, c)
 }
 
-// Drain waits until the watches of closed Waiters have ended, and the calls whose contexts ended
-// before them. It returns the error of ctx if ctx ends first.
+// Drain waits until the watches of closed Waiters have ended. It also waits for calls that
+// continue although their contexts have ended. It returns the error of ctx if ctx ends first.
 func (b *Backend) Drain(ctx context.Context) error {
 	if err := b.engine.Drain(ctx); err != nil {
 		return err
@@ -234,8 +233,9 @@ func (b *Backend) Drain(ctx context.Context) error {
 	return b.store.tasks.Wait(ctx)
 }
 
-// Close ends the session, so all locks that are still held become free at once. Later
-// calls return driver.ErrClosed. Close waits until the connection is closed, for a few
-// seconds at most. It may be called again. Without Close, the session ends when it has
-// not been used for the TTL, and with the program.
+// Close ends the session, so all locks that are still held become free at once. Later calls
+// return driver.ErrClosed. Close waits until the connection is closed, for a few seconds at
+// most. It may be called again. Without Close, the session ends when the Backend has not used
+// it for as long as its timeout. If the program ends, the session ends when its timeout has
+// passed.
 func (b *Backend) Close() { b.store.close() }

@@ -6,10 +6,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// withNode runs the function call when no other call for the node is under way. If ctx ends,
-// the function continues in the background. After it, withNode deletes the node if a deletion
-// is pending. Without a connection withNode does not wait for another call, because that call
-// may wait until there is a connection.
+// withNode runs the function `call` when no other call for the node is under way. If ctx ends,
+// the function continues in the background. After the function has succeeded, withNode deletes
+// the node if its deletion is pending. Without a connection withNode does not wait for another
+// call, because that call may wait until there is a connection.
 func withNode[T any](ctx context.Context, l *link, key nodeKey, call func(n *node) (T, error)) (none T, err error) {
 	n := l.retain(key)
 	if err = l.lockNode(ctx, n); err != nil {

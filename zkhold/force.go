@@ -15,13 +15,13 @@ const (
 	// forcedNode is the node with the reasons of forced unlocks. It is not a lock, because
 	// it has no children.
 	forcedNode = "/holdfast.forced"
-	// forcedMost is the largest size of the data of that node in bytes. Force removes the
+	// forcedMost is the largest size in bytes of the data of forcedNode. Force removes the
 	// oldest reasons if the data would be larger.
 	forcedMost = 64 << 10
 )
 
-// forced is the reason of a forced unlock: an element of the list in forcedNode, which has
-// the latest first.
+// forced is the reason of a forced unlock: an element of the list in forcedNode. The first
+// element of that list is the latest.
 type forced struct {
 	Path   string `json:"path"`
 	Claim  string `json:"claim"`
@@ -84,7 +84,7 @@ func (l *link) reasons() (all []forced, version int32, err error) {
 	return all, stat.Version, nil
 }
 
-// makeReasons makes the node with the reasons. It stays.
+// makeReasons makes the node with the reasons. The node is persistent.
 func (l *link) makeReasons() error {
 	if err := l.makeContainers(l.opts.Root); err != nil {
 		return err

@@ -6,9 +6,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// dialPause is the pause after all servers were tried. The pause of the client would be a
-// second. That is about the time in which servers elect a leader, and a holder may lose its
-// locks in it.
+// dialPause is the pause after all servers were tried. The client itself would pause for a
+// second. In a second, servers may have elected a leader, and a holder may lose its locks.
 const dialPause = 250 * time.Millisecond
 
 // hosts is a zk.HostProvider. It makes the client try all servers repeatedly, without the pause
@@ -18,8 +17,8 @@ type hosts struct {
 	link *link
 }
 
-// Next returns the server to try next. If pause is true, the client pauses and checks whether it
-// was closed. That is so only after the session has ended.
+// Next returns the server to try next. If `pause` is true, the client pauses and checks whether
+// it was closed. `pause` is true only after the session has ended.
 func (h *hosts) Next() (server string, pause bool) {
 	server, all := h.DNSHostProvider.Next()
 	if all {

@@ -52,7 +52,8 @@ func (s *store) connect() *link {
 	}
 	l.tasks = workers{calls: &s.tasks, goroutines: &s.clients, next: make(chan func()), quit: l.quit}
 	s.clients.Go(func() {
-		// Each server twice, because the client pauses when it has tried all.
+		// The list has each server twice, because the client pauses when it has tried the whole
+		// list.
 		conn, events, err := zk.Connect(append(slices.Clone(s.servers), s.servers...), s.opts.TTL,
 			zk.WithHostProvider(&hosts{link: l}), zk.WithDialer(l.dial), zk.WithEventCallback(l.event), zk.WithLogger(noLogger{}), zk.WithLogInfo(false))
 		if err != nil {
@@ -199,7 +200,7 @@ func (l *link) restored() {
 	}
 }
 
-// end ends the session for this process: why is the reason. The caller holds the mutex.
+// end ends the session for this process. `why` is the reason. The caller holds the mutex.
 func (l *link) end(why error) {
 	if l.ended != nil {
 		return
@@ -216,7 +217,7 @@ func (l *link) end(why error) {
 	}
 }
 
-// close ends the session.
+// close does what end does, for a caller that does not hold the mutex.
 func (l *link) close(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -252,8 +253,8 @@ func (l *link) state() error {
 	return l.ended
 }
 
-// call runs send if the link is usable. If the error of send says that the session has expired,
-// it ends the session.
+// call runs the function `send` if the link is usable. If the error of that function says that
+// the session has expired, call ends the session.
 func (l *link) call(send func() error) error {
 	if err := l.usable(); err != nil {
 		return err
@@ -282,8 +283,9 @@ func (l *link) sync(ctx context.Context) (time.Duration, error) {
 	})
 }
 
-// touch restarts idleTimer, which ends a session that was unused for as long as its timeout. The
-// pings of the client show only that the process lives, not that it holds a lock.
+// touch restarts idleTimer, which ends a session that was unused for as long as its timeout.
+// The pings of the client show only that the process lives. They do not show that it holds a
+// lock.
 func (l *link) touch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -296,8 +298,8 @@ func (l *link) touch() {
 	}
 }
 
-// touchUnclaimed does what touch does, but not for a session with claims. It is for calls of
-// operators, which do not show that a claim is still needed.
+// touchUnclaimed does what touch does, but it does not restart the timer of a session with
+// claims. It is for calls of operators, which do not show that a claim is still needed.
 func (l *link) touchUnclaimed() {
 	l.mu.Lock()
 	none := l.idleTimer == nil || len(l.nodes) == 0
@@ -307,8 +309,9 @@ func (l *link) touchUnclaimed() {
 	}
 }
 
-// expireIdle ends a session that was not used for its timeout. A session without claims
-// stays while a call for operators is under way, which may take longer.
+// expireIdle ends a session that was not used for as long as its timeout. A session without
+// claims stays while a call for operators is under way, because the call may take longer than
+// the timeout.
 func (l *link) expireIdle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -323,8 +326,8 @@ func (l *link) expireIdle() {
 // the leader: see the package comment.
 func valid(timeout time.Duration) time.Duration { return timeout * 2 / 3 }
 
-// do runs the function call, which takes no context, and returns its result. If ctx ends first,
-// do returns the error of ctx, and the function continues in the background.
+// do runs the function `call`, which takes no context, and returns its result. If ctx ends
+// first, do returns the error of ctx, and the function continues in the background.
 func do[T any](ctx context.Context, tasks *workers, call func() (T, error)) (none T, _ error) {
 	var value T
 	var err error

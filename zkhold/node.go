@@ -18,14 +18,14 @@ import (
 // a folder that ends with a slash.
 type nodeKey struct{ name, folder, id string }
 
-// node is what the link knows about the node of a claim. Calls for it run one after the
-// other, as ZooKeeper executes the requests of a session in their order.
+// node is what the link knows about the node of a claim. Calls for one node run one after the
+// other, so that ZooKeeper executes their requests in this order.
 type node struct {
 	mutex chan struct{} // full while a call is under way, which may change the other fields
 
 	// A change of these fields needs the mutex of the link, too.
 	users             int    // calls that have the mutex, or wait for it
-	name              string // with the folder; "" if there is none, or its sequence number is not known
+	name              string // with the folder; "" if there is no node, or if its sequence number is not known
 	note              string
 	order             uint64 // czxid; 0 if it is not known
 	created           time.Time
@@ -35,11 +35,11 @@ type node struct {
 	deletedUnreported bool   // the node was deleted, and no call has reported that
 }
 
-// watchDelay is the age at which a node is watched, because another client may delete it.
-// Most locks are released earlier, and save the request.
+// watchDelay is the age at which the link begins to watch a node, because another client may
+// delete it. Most locks are released earlier, and save the request.
 const watchDelay = 250 * time.Millisecond
 
-// set runs change with the mutex of the link.
+// set runs the function `change` with the mutex of the link.
 func (l *link) set(change func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,8 +71,8 @@ func (l *link) mayHave(name, id string) bool {
 // forget records that there is no node.
 func (n *node) forget() { n.name, n.order, n.watch, n.indeterminate = "", 0, nil, false }
 
-// enqueue makes a node, unless the claim has one, and returns the queue. If the parameter alone
-// is true, it makes a node only if the queue is empty, and the first entry has its note.
+// enqueue makes a node, unless the claim has one, and returns the queue. If `alone` is true, it
+// makes a node only if the queue is empty, and the first entry that it returns has its note.
 func (l *link) enqueue(ctx context.Context, key nodeKey, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	return withNode(ctx, l, key, func(n *node) ([]ordered.Entry, error) {
 		if alone {
@@ -91,7 +91,8 @@ func (l *link) enqueue(ctx context.Context, key nodeKey, m ordered.Label, note s
 // listFunc returns the nodes of a folder, which may have the node of the claim.
 type listFunc func() ([]ordered.Entry, error)
 
-// enterQueue makes a node, unless the claim has one, and returns what list returns after that.
+// enterQueue makes a node, unless the claim has one. It returns what the function `list`
+// returns after that.
 func (l *link) enterQueue(ctx context.Context, key nodeKey, n *node, m ordered.Label, note string, list listFunc) ([]ordered.Entry, error) {
 	queue, err := l.ensureNode(ctx, key, n, m, note, list)
 	if err == nil && ordered.Find(queue, key.id) < 0 { // not listed yet, or it was deleted
@@ -120,8 +121,8 @@ func (l *link) enterQueue(ctx context.Context, key nodeKey, n *node, m ordered.L
 	return queue, nil
 }
 
-// ensureNode makes a node, unless the claim has one. If it makes one, it returns what list
-// returns, else nil.
+// ensureNode makes a node, unless the claim has one. If it makes one, it returns what the
+// function `list` returns, else nil.
 func (l *link) ensureNode(ctx context.Context, key nodeKey, n *node, m ordered.Label, note string, list listFunc) ([]ordered.Entry, error) {
 	l.set(func() { n.deletePending, n.deletedUnreported, n.note = false, false, note })
 	if err := l.resolve(key, n); err != nil || n.name != "" {
@@ -133,9 +134,9 @@ func (l *link) ensureNode(ctx context.Context, key nodeKey, n *node, m ordered.L
 	return l.create(key, n, m, list)
 }
 
-// create makes the node of a claim, and the containers above it, and calls list. It calls
-// list as soon as the request is sent, because ZooKeeper executes the requests of a session
-// in their order.
+// create makes the node of a claim, and the containers above it, and calls the function `list`.
+// It does so as soon as the request is sent, because ZooKeeper executes the requests of a
+// session in their order.
 func (l *link) create(key nodeKey, n *node, m ordered.Label, list listFunc) ([]ordered.Entry, error) {
 	dir := strings.TrimSuffix(l.path(key.name)+"/"+key.folder, "/")
 	for {
@@ -249,8 +250,9 @@ func (l *link) remove(key nodeKey, n *node) (there bool, err error) {
 	return there, nil
 }
 
-// resolve finds out whether the node exists, if a call for it was not answered. If all calls
-// were answered, that is known, because only this link makes nodes in its session.
+// resolve finds out whether the node exists, if a call for the node was not answered. If all
+// calls were answered, the link knows it already, because only this link makes nodes in its
+// session.
 func (l *link) resolve(key nodeKey, n *node) error {
 	if !n.indeterminate {
 		return nil
@@ -330,8 +332,8 @@ func (l *link) watchNodes() {
 }
 
 // share replaces the node of a writer with a node of a reader that has the same sequence
-// number. Curator does so, too, for a reader beside its writer. there reports whether the node
-// existed.
+// number. Curator does so, too, for a reader beside its writer. `there` reports whether the
+// node existed.
 func (l *link) share(key nodeKey, n *node) (there bool, err error) {
 	if err := l.resolve(key, n); err != nil {
 		return false, err

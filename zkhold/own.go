@@ -13,7 +13,7 @@ func (n *node) watchConfirms() bool {
 	return n.deletePending || n.deletedUnreported || n.name != "" && !n.indeterminate && n.watch != nil && !n.watch.fired
 }
 
-// has reports which entries are known to exist. unconfirmed has the nodes of the entries that
+// has reports which entries are known to exist. `unconfirmed` has the keys of the nodes that
 // may exist, and for which Has must make requests.
 func (l *link) has(entries []ordered.Entry) (there []bool, unconfirmed []nodeKey) {
 	there = make([]bool, len(entries))

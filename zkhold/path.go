@@ -26,7 +26,7 @@ func pathOf(root, name string) string {
 	return root + "/" + first + "/" + strings.Join(elements, "/")
 }
 
-// nameOf returns the name of the lock with a path. ok is false if no lock has that path.
+// nameOf returns the name of the lock with a path. `ok` is false if no lock has that path.
 func nameOf(root, path string) (name string, ok bool) {
 	elements := strings.Split(strings.TrimPrefix(path, root+"/"), "/")
 	for i, e := range elements {
@@ -40,8 +40,9 @@ func nameOf(root, path string) (name string, ok bool) {
 	return name, pathOf(root, name) == path
 }
 
-// unescape returns the part of a name from which escape made an element. It does not accept an
-// element that is a single percent sign. ok is false if escape makes no such element.
+// unescape returns the part of a name from which escape made an element. `ok` is false if a
+// percent sign in the element is not followed by two hexadecimal digits. The caller handles the
+// element "%", and checks that escape really makes this element.
 func unescape(element string) (part string, ok bool) {
 	var b strings.Builder
 	for {
@@ -110,13 +111,13 @@ type baseName struct {
 	kind ordered.Kind
 }
 
-// parse returns the label and the sequence number in the name of a node. ok reports whether
-// it is the node of a claim, of this package or another program. Label.Permits is not 0 only
-// for a name of this package, which contains the number of permits.
+// parse returns the label and the sequence number in the name of a node. `ok` reports whether
+// the node is that of a claim, of this package or another program. Label.Permits is 0 unless
+// the name of the node contains the number of permits. Only this package writes such names.
 func parse(node string) (m ordered.Label, seq int32, ok bool) {
 	before := strings.TrimRight(node, "0123456789")
 	m.Kind = kindOf(before)
-	if m.Kind == "" && strings.HasSuffix(before, "-") { // beyond the end of the counter
+	if m.Kind == "" && strings.HasSuffix(before, "-") { // a negative number, from beyond the end of the counter
 		before = before[:len(before)-1]
 		m.Kind = kindOf(before)
 	}
@@ -145,8 +146,8 @@ func kindOf(before string) ordered.Kind {
 	return ""
 }
 
-// sessionPrefix returns how the names of the nodes of a session begin. It is the first half of
-// the UUID that Curator's protection has there.
+// sessionPrefix returns how the names of the nodes of a session begin: with "_c_" and the first
+// half of a UUID. Curator's protection has a UUID there, too.
 func sessionPrefix(session int64) string {
 	s := fmt.Sprintf("%016x", uint64(session))
 	return "_c_" + s[:8] + "-" + s[8:12] + "-" + s[12:] + "-"

@@ -39,7 +39,8 @@ func (l *link) list(name string) ([]ordered.Entry, error) {
 // complete fills in the first entry of a queue, because its note names the holder. It returns
 // driver.ErrMismatch if the node of that entry is not ephemeral.
 func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, error) {
-	if len(queue) == 0 || !strings.HasSuffix(queue[0].Key, queue[0].Label.ID) { // of this session, whose claims are known
+	// The link knows the notes of its own session's nodes, so it reads only a node of another session.
+	if len(queue) == 0 || !strings.HasSuffix(queue[0].Key, queue[0].Label.ID) {
 		return queue, nil
 	}
 	data, stat, err := l.get(l.path(name) + "/" + queue[0].Key)
@@ -59,8 +60,8 @@ func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, er
 	return queue, nil
 }
 
-// read does what list does, with a context. Unless the parameter named is true, it does not read
-// the note of the first entry.
+// read does what list does, with a context. It reads the note of the first entry only if
+// `named` is true.
 func (l *link) read(ctx context.Context, name string, named bool) ([]ordered.Entry, error) {
 	return do(ctx, &l.tasks, func() ([]ordered.Entry, error) {
 		list := l.children

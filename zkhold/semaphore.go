@@ -40,7 +40,7 @@ func (l *link) enqueuePermit(ctx context.Context, name string, m ordered.Label, 
 			return append(queue, foreignEntries(waiting, m)...), nil
 		}
 	}
-	if i < 0 || queue[i].Order == 0 { // no node in leases, or its creation was not answered
+	if i < 0 || queue[i].Order == 0 { // there is no node in leases, or its creation was not answered
 		if _, err = l.joinFolder(ctx, lease, m, note, false); err != nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (l *link) enqueuePermit(ctx context.Context, name string, m ordered.Label, 
 	if i = ordered.Find(queue, m.ID); i < 0 {
 		return queue, nil
 	}
-	if err := l.counted(lease, queue[i].Key); err != nil { // a Try that was given up may have made it
+	if err := l.counted(lease, queue[i].Key); err != nil { // a Try that was given up may have made the node
 		return nil, err
 	}
 	if i < ordered.PermitsOf(queue[:i], m) {
@@ -62,8 +62,8 @@ func (l *link) enqueuePermit(ctx context.Context, name string, m ordered.Label, 
 	return queue, err
 }
 
-// readPermits returns the queue of a name with the nodes of other kinds before the permits. So
-// the Engine refuses a permit with driver.ErrMismatch if the name is used for another kind of
+// readPermits returns the queue of a name, with nodes of other kinds before the permits. These
+// make the Engine refuse a permit with driver.ErrMismatch: the name is used for another kind of
 // lock.
 func (l *link) readPermits(ctx context.Context, name string) ([]ordered.Entry, error) {
 	queue, err := l.read(ctx, name, true)
@@ -75,7 +75,7 @@ func (l *link) readPermits(ctx context.Context, name string) ([]ordered.Entry, e
 }
 
 // joinFolder makes a node in a folder, unless the claim has one there, and returns the nodes of
-// the folder. If the parameter alone is true, it makes no node.
+// the folder. If `alone` is true, it makes no node.
 func (l *link) joinFolder(ctx context.Context, key nodeKey, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	return withNode(ctx, l, key, func(n *node) ([]ordered.Entry, error) {
 		list := func() ([]ordered.Entry, error) {
@@ -89,8 +89,8 @@ func (l *link) joinFolder(ctx context.Context, key nodeKey, m ordered.Label, not
 	})
 }
 
-// foreignEntries changes the entries in waiting, except that of m, so that they look like
-// entries of other programs.
+// foreignEntries changes the entries in `waiting` so that they look like entries of other
+// programs. Only the entry of m keeps its ID: it gets the Label m, and Order 0.
 func foreignEntries(waiting []ordered.Entry, m ordered.Label) []ordered.Entry {
 	for i := range waiting {
 		if e := &waiting[i]; e.Label.ID == m.ID {

@@ -25,7 +25,7 @@ type store struct {
 	link   *link // the last link; nil before the first
 	closed bool
 
-	listenersMu sync.Mutex // locked after the mutex of a link
+	listenersMu sync.Mutex // if both are locked, the mutex of a link is locked first
 	listeners   []chan nodeKey
 }
 
@@ -54,7 +54,8 @@ func (s *store) ready(ctx context.Context) (*link, error) {
 	}
 }
 
-// linkOrNew returns the last link, or a new one if that has ended.
+// linkOrNew returns the last link. If there is none, or it has ended, linkOrNew makes a new
+// one.
 func (s *store) linkOrNew() (*link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +155,7 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 	if err == nil || !isCertain(err) || errors.Is(err, driver.ErrGone) || !l.mayHave(name, m.ID) {
 		return queue, err
 	}
-	// A node may have been made: the error is certain only about the last request.
+	// A node may have been made: the error shows only the outcome of the last request.
 	if errors.Is(err, driver.ErrMismatch) || errors.Is(err, driver.ErrRefused) {
 		if _, failed := s.Remove(ctx, session, name, m); failed == nil {
 			return nil, err

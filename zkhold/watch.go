@@ -4,9 +4,9 @@ import "slices"
 
 // watch is a watch of a node. The mutex of the link guards it.
 type watch struct {
-	claim nodeKey // if this session has the node: its key, until remove deletes the node
+	claim nodeKey // the key of a node of this session, until remove deletes the node; zero for other nodes
 
-	fired   bool
+	fired   bool         // the watch has ended
 	deleted bool         // the node was certainly deleted
 	wakes   []chan error // target.wake of each waiter
 }
@@ -24,7 +24,7 @@ func (l *link) addWatches(targets []target) []*watch {
 	l.mu.Lock()
 	watches := make([]*watch, len(targets))
 	var made []*watch
-	var paths []string // of made
+	var paths []string // paths[i] is the path of made[i]
 	for i, t := range targets {
 		w := l.watches[t.path]
 		if w == nil {
@@ -37,7 +37,7 @@ func (l *link) addWatches(targets []target) []*watch {
 		}
 		watches[i] = w
 	}
-	wire, err := l.wire, l.state() // both at once: the next wire must not be used before its handshake
+	wire, err := l.wire, l.state() // both with one locking: the next wire must not be used before its handshake
 	l.mu.Unlock()
 	if err == nil {
 		err = wire.watch(paths)
@@ -46,7 +46,7 @@ func (l *link) addWatches(targets []target) []*watch {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.ended != nil {
-			err = nil // the next Try finds out
+			err = nil // the next Try reports that
 		}
 		for i, path := range paths {
 			if l.watches[path] == made[i] { // else it is a later watch, on another connection

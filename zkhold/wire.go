@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// wire is a connection to a server. It reads some data from the packets that the client does not
-// return: the session that the server has made, its timeout, and the czxid of a new node. It
-// also has shorter deadlines than the client, so that a connection to a server that does not
-// respond is closed sooner.
+// wire is a connection to a server. The client does not return some data of the packets, so
+// wire reads them: the session that the server has made, its timeout, and the czxid of a new
+// node. It also has shorter deadlines than the client, so that a connection to a server that
+// does not respond is closed sooner.
 type wire struct {
 	net.Conn
-	in   *bufio.Reader // the client reads each packet in two parts
+	in   *bufio.Reader // a buffer, because the client reads each packet in two parts
 	link *link
 
 	handshakeDone bool // the first packet from the server has arrived, which names the session
 
 	// The packet that is being read.
-	reply  []byte // its length and its first bytes
+	reply  []byte // the length of the packet and its first bytes
 	unread int    // how many bytes of the packet have not arrived
 
-	writing sync.Mutex // for the client, and for watch
+	writing sync.Mutex // locked while the client or the method watch writes
 	logins  int        // how many of Options.Auth were sent
 
 	mu        sync.Mutex
@@ -35,29 +35,30 @@ type wire struct {
 // creation is a request that creates a node.
 type creation struct {
 	path  string
-	sent  chan bool // receives true just before the request is sent, else false
+	sent  chan bool // receives true just before the request is sent, or false if it was not sent
 	czxid uint64    // of the new node; 0 if it is not known
 }
 
 // The numbers of requests.
 const (
 	opCreate     = 1
-	opCreate2    = 15 // create, whose reply has the node's stat, too
+	opCreate2    = 15 // creates a node as opCreate does; the reply has the node's stat, too
 	opAuth       = 100
 	opSetWatches = 101
 
-	// numberSetWatches is -8, the number that clients of ZooKeeper give each such request.
+	// numberSetWatches is -8, the number that clients of ZooKeeper give each opSetWatches.
 	numberSetWatches = 0xfffffff8
 	// mostWatches is how many watches of the longest names fit into a packet of 1 MB.
 	mostWatches = 64
 )
 
 const (
-	// connectResponseLength is how many bytes of the first packet are used: its length, the
-	// version of the protocol, the timeout of the session in milliseconds and its number.
+	// connectResponseLength is how many bytes of the first packet are used: the length of the
+	// packet, the version of the protocol, the session's timeout in milliseconds, and the
+	// number of the session.
 	connectResponseLength = 4 + 4 + 4 + 8
-	// replyLength is the length of a reply before its data: its length, the number of the
-	// request, the last transaction and an error.
+	// replyLength is how many bytes of a reply are before its data: the length of the packet,
+	// the number of the request, the last transaction and an error.
 	replyLength = 4 + 4 + 8 + 4
 	// mostReply is how many bytes of a reply are kept: enough for the longest path of a lock.
 	mostReply = 16 << 10
@@ -105,22 +106,23 @@ func (w *wire) readConnectResponse() {
 	w.link.connectResponse(int64(binary.BigEndian.Uint64(w.reply[12:])), time.Duration(ms)*time.Millisecond)
 }
 
-// readReply records the czxid if the packet is the reply to a creation; the path of the
-// node comes before it. If the server refused watches, readReply closes the connection.
+// readReply records the czxid if the packet is the reply to a creation. In the packet, the path
+// of the node is before the czxid. If the server refused watches, readReply closes the
+// connection.
 func (w *wire) readReply() {
 	if len(w.reply) < replyLength {
 		return
 	}
 	xid := binary.BigEndian.Uint32(w.reply[4:])
 	if failed := binary.BigEndian.Uint32(w.reply[16:]); xid == numberSetWatches && failed != 0 {
-		_ = w.Conn.Close() // the next connection ends the watches in the link
+		_ = w.Conn.Close() // with the next connection, the link ends all watches
 	}
 	w.mu.Lock()
 	c := w.creations[xid]
 	delete(w.creations, xid)
 	w.mu.Unlock()
 	stat := w.reply[replyLength:]
-	if c == nil || len(stat) < 4 { // a creation that failed has nothing here
+	if c == nil || len(stat) < 4 { // the reply to a creation that failed has no data
 		return
 	}
 	path := int(binary.BigEndian.Uint32(stat))
@@ -161,12 +163,12 @@ func (w *wire) send(packets []byte) (int, error) {
 // its reply, which has no data. For a node that does not exist ZooKeeper sends the event of
 // its deletion at once.
 //
-// So the client has no watches of its own, and restores none on a new connection. That matters
-// because, when a client restores watches, it reads the number of the last transaction without
-// a lock, while each reply writes that number.
+// So the client has no watches of its own, and restores none on a new connection. That avoids a
+// data race in the client: when it restores watches, it reads the number of the last
+// transaction without a mutex, while each reply writes that number.
 //
-// ZooKeeper sends no event of a node that a client has no permission to read. So watch returns
-// errDisconnected until the client has sent all credentials.
+// ZooKeeper sends no event of a node that a client has no permission to read. So the method
+// watch returns errDisconnected until the client has sent all credentials.
 func (w *wire) watch(paths []string) error {
 	w.writing.Lock()
 	defer w.writing.Unlock()
@@ -192,9 +194,10 @@ func (w *wire) watch(paths []string) error {
 	return nil
 }
 
-// create changes the operation of a request that creates a node to create2, whose reply has
-// the czxid. The client does not request the czxid, and ignores the rest of the reply. create
-// also sends true to creation.sent: later requests of the link come after this one.
+// create changes a request that creates the node of a claim: its operation becomes create2,
+// whose reply has the czxid. The client does not request the czxid, and ignores the rest of the
+// reply. create also sends true to creation.sent: requests that the link makes after that are
+// sent after this one.
 func (w *wire) create(b []byte) []byte {
 	if len(b) < 16 {
 		return b
@@ -213,7 +216,7 @@ func (w *wire) create(b []byte) []byte {
 	w.mu.Unlock()
 	select {
 	case c.sent <- true:
-	default: // endCreation was first
+	default: // endCreation has sent false
 	}
 	b = slices.Clone(b)
 	binary.BigEndian.PutUint32(b[8:], opCreate2)
@@ -234,12 +237,12 @@ func (l *link) creationOf(path string) *creation {
 	return l.creations[path]
 }
 
-// endCreation ends a creation.
+// endCreation ends a creation. If the request was not sent, it sends false to creation.sent.
 func (l *link) endCreation(c *creation) {
 	l.set(func() { delete(l.creations, c.path) })
 	select {
 	case c.sent <- false:
-	default: // it was sent
+	default: // the request was sent
 	}
 }
 

@@ -6,13 +6,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/background"
 )
 
-// mostIdle is how many goroutines of a link wait for the next call. A lock needs up to
-// three at a time.
+// mostIdle is how many goroutines of a link wait for the next call, at most. The calls of one
+// lock need up to three goroutines at a time.
 const mostIdle = 4
 
-// workers run the calls of a link, which take no contexts, in goroutines that stay for
-// the next calls until the session has ended. The stack of a new goroutine would have to grow
-// during each call, which took a seventh of the processor time of a lock.
+// workers run the calls of a link, which take no contexts, in goroutines. These stay for the
+// next calls until the session has ended. The stack of a new goroutine would have to grow
+// during each call. That took a seventh of the processor time of a lock.
 type workers struct {
 	calls      *background.Group // calls under way
 	goroutines *background.Group // goroutines that run calls, or wait for the next call
@@ -21,7 +21,7 @@ type workers struct {
 	quit       <-chan struct{}
 }
 
-// Go runs call in a goroutine.
+// Go runs the function `call` in a goroutine.
 func (w *workers) Go(call func()) {
 	w.calls.Begin()
 	select {
@@ -31,7 +31,7 @@ func (w *workers) Go(call func()) {
 	}
 }
 
-// run runs the function call, and then further calls. It ends when the session has ended, or
+// run runs the function `call`, and then further calls. It ends when the session has ended, or
 // when mostIdle other goroutines wait for a call.
 func (w *workers) run(call func()) {
 	for {
