@@ -16,10 +16,10 @@ func (p *probe) keeping() driver.Claim {
 	return c
 }
 
-// mustKeep requires that the name of c stays taken until c.AtLeast has passed since the release,
-// and then becomes free. c was released between the times before and after. looked reports
-// whether all answers came in time. If not, mustKeep has changed the name of the check, and the
-// caller begins again.
+// mustKeep requires that the name of c stays taken until c.AtLeast has passed since the
+// release, and then becomes free. c was released between the instants `before` and `after`.
+// `looked` reports whether all answers came in time. If not, mustKeep has changed the name of
+// the check, and the caller begins again.
 func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) {
 	p.Helper()
 	next := p.Claim()
@@ -37,8 +37,9 @@ func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) 
 	return true
 }
 
-// mustStayTaken requires that the name of c is taken, while the claim next waits for it. It
-// reports whether all answers came before the name might become free.
+// mustStayTaken requires that the name of c stays taken, while the claim `next` waits for the
+// name. `before` and `after` mean the same as for mustKeep. mustStayTaken reports whether all
+// answers came before the name might become free.
 func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) bool {
 	p.Helper()
 	until, most := before.Add(c.AtLeast), time.Until(after.Add(c.AtLeast))+prompt
@@ -50,13 +51,13 @@ func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) boo
 		p.Errorf("Try of a name that stays taken: got Kept %v, RetryAfter %v, want true, and what is left, at most %v", o.Kept, o.RetryAfter, most)
 	}
 	owner := c
-	owner.NoQueue = true // a position in the queue would be renewed
+	owner.NoQueue = true // else c would enter the queue, and the renewal below would succeed
 	if _, early = p.mustRefuseUntil(owner, until, "of a name that stays taken, by the owner who released it"); !early {
 		return false
 	}
 	p.MustNotRenew(c, "of a claim that was released, and whose name stays taken")
 	again := c
-	again.AtLeast += p.TTL // lengthens nothing
+	again.AtLeast += p.TTL // a repeated Release must not lengthen the time
 	if err := p.b.Release(p.Ctx, again); err != nil && !errors.Is(err, driver.ErrGone) {
 		p.Errorf("Release repeated while the name stays taken: got error %v, want nil or ErrGone", err)
 	}
@@ -69,7 +70,7 @@ func releaseLeavesTheNameTaken(p *probe) {
 		c := p.keeping()
 		p.MustGrant(c, "of a free name")
 		p.MustRenew(c, "of a held claim")
-		pause(p.Ctx, p.short/5) // the time counts from the release
+		pause(p.Ctx, p.short/5) // AtLeast counts from the release, not from the grant
 		before := time.Now()
 		p.MustRelease(c, "of a name that stays taken")
 		if p.mustKeep(c, before, time.Now()) {
@@ -112,7 +113,7 @@ func atLeastOutlastsTheLease(p *probe) {
 			looked = p.mustKeep(c, before, time.Now())
 		case p.lasting(granted):
 			p.Fatalf("Release of a held claim: got error %v, want nil", err)
-		default: // its lease had ended
+		default: // the lease of c had ended
 			p.Name += " again"
 		}
 	}
@@ -140,8 +141,8 @@ func releaseWithoutAtLeastFrees(p *probe) {
 	p.MustGrant(next, "after the Release")
 }
 
-// atLeastReleaseWakes lets a claim wait that was refused because of a long lease. The release
-// must wake it, and the next Try must return a RetryAfter that is not longer than AtLeast.
+// atLeastReleaseWakes lets a claim wait, which was refused because of a long lease. The release
+// must wake the waiter. The next Try must return a RetryAfter that is not longer than AtLeast.
 func atLeastReleaseWakes(p *probe) {
 	c, next := p.keeping(), p.Claim()
 	p.MustGrant(c, "of a free name")

@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// tryAllAnswersAsTry tries claims in one batch for which Try would return different answers.
+// tryAllAnswersAsTry tries a batch of claims. For these claims Try would return different
+// answers.
 func tryAllAnswersAsTry(p *probe) {
 	if got := p.b.(driver.Batcher).TryAll(p.Ctx, nil); len(got) != 0 {
 		p.Errorf("TryAll of no claims: got %v, want nothing", got)
@@ -109,7 +110,7 @@ func (p *probe) mustAnswer(c driver.Claim, a driver.Attempt, granted bool) {
 	}
 }
 
-// releaseAllAnswersAsRelease releases claims in one batch for which Release would return
+// releaseAllAnswersAsRelease releases a batch of claims. For these claims Release would return
 // different answers.
 func releaseAllAnswersAsRelease(p *probe) {
 	if got := p.b.(driver.Batcher).ReleaseAll(p.Ctx, nil); len(got) != 0 {
@@ -191,8 +192,8 @@ func releaseAllHonoursContext(p *probe) {
 	}
 }
 
-// batchesOfManyNames has more names than a store may take at once, and some of them are
-// held by others.
+// batchesOfManyNames makes batches with more names than a store may take at once. Some of the
+// names are held by other claims.
 func batchesOfManyNames(p *probe) {
 	batch := p.several(250)
 	busy := func(i int) bool { return i%49 == 0 }
@@ -256,7 +257,8 @@ func (p *probe) releaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return got
 }
 
-// mustReleaseAll releases cs in one batch. All of them must be held, or all of them gone.
+// mustReleaseAll releases the claims in `cs` in one batch. If `gone` is false, all of them must
+// be held. If it is true, none of them may be held.
 func (p *probe) mustReleaseAll(cs []driver.Claim, gone bool) {
 	p.Helper()
 	for i, err := range p.releaseAll(p.Ctx, cs) {
@@ -264,8 +266,8 @@ func (p *probe) mustReleaseAll(cs []driver.Claim, gone bool) {
 	}
 }
 
-// mustEnd checks err, which is the answer to the release of c. If gone is true, the claim did
-// not hold before, and err must be driver.ErrGone.
+// mustEnd checks the error of the release of c. If `gone` is true, c was not held before, and
+// the error must be driver.ErrGone. Else there must be no error.
 func (p *probe) mustEnd(c driver.Claim, err error, gone bool) {
 	p.Helper()
 	if errors.Is(err, driver.ErrGone) != gone || !gone && err != nil {

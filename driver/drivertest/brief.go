@@ -13,21 +13,22 @@ import (
 // brief returns a new claim that expires soon, unless the check renews it.
 func (p *probe) brief() driver.Claim { return p.unrenewed(p.Claim()) }
 
-// lasting reports whether a brief claim has certainly not expired yet. start is a time before
-// the call that last granted or renewed the claim.
+// lasting reports whether a brief claim has certainly not expired yet. The instant `start` is
+// before the call that last granted or renewed the claim.
 func (p *probe) lasting(start time.Time) bool { return time.Since(start) < p.Rounded(p.short) }
 
-// mustRefuseBeside tries c, which must not be granted while another, brief claim lasts. start is
-// a time before the call that last granted or renewed that claim. mustRefuseBeside reports
-// whether the answer came before the claim might expire.
+// mustRefuseBeside tries c while a brief claim holds the name. It requires that c is not
+// granted before the brief claim might expire. The instant `start` is before the call that last
+// granted or renewed the brief claim. mustRefuseBeside reports whether the answer came before
+// the brief claim might expire.
 func (p *probe) mustRefuseBeside(c driver.Claim, start time.Time, when string) bool {
 	p.Helper()
 	_, refused := p.mustRefuseUntil(c, start.Add(p.Rounded(p.short)), when)
 	return refused
 }
 
-// mustRefuseUntil tries c, which must not be granted before end. early reports whether the
-// answer came before end.
+// mustRefuseUntil tries c, which must not be granted before the instant `end`. `early` reports
+// whether the answer came before that instant.
 func (p *probe) mustRefuseUntil(c driver.Claim, end time.Time, when string) (o driver.Outcome, early bool) {
 	p.Helper()
 	o = p.Try(c)
@@ -37,9 +38,10 @@ func (p *probe) mustRefuseUntil(c driver.Claim, end time.Time, when string) (o d
 	return o, early
 }
 
-// mustRenewBrief renews the brief claim c. *start is a time before the call that last granted or
-// renewed c: the renewal must succeed if c cannot have expired since then. `held` reports
-// whether it succeeded. If so, mustRenewBrief sets *start to the time before the renewal.
+// mustRenewBrief renews the brief claim c. The instant *start is before the call that last
+// granted or renewed c. The renewal must succeed if c cannot have expired since then. `held`
+// reports whether the renewal succeeded. If so, mustRenewBrief sets *start to an instant just
+// before the renewal.
 func (p *probe) mustRenewBrief(c driver.Claim, start *time.Time, when string) (r driver.Renewal, held bool) {
 	p.Helper()
 	began := time.Now()

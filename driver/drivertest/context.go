@@ -7,8 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// callCancelled makes calls with a context that has ended. An error of call must be that of the
-// context; call may also return nil, because it need not look at the context.
+// callCancelled calls the function `call` with a context that has ended. That function calls
+// the store, and returns the errors. Each of them must be the error of the context, or nil,
+// because a store need not check the context.
 func (p *probe) callCancelled(what string, call func(context.Context) []error) {
 	p.Helper()
 	what += " with a cancelled context"

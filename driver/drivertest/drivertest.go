@@ -6,14 +6,14 @@
 //		drivertest.Run(t, func(t *testing.T) driver.Backend { return openStore(t) })
 //	}
 //
-// The names of the subtests are the specification. If a store does not declare a feature,
-// its subtests are skipped with the reason.
+// The names of the subtests are the specification. If a store does not declare a feature, the
+// subtests of that feature are skipped with the reason.
 //
-// The suite tests a Backend in one process, without faults. Lost replies, cut
-// connections, killed processes and failovers need tests of the store.
+// The suite tests a Backend in one process, without faults. The store must have its own tests
+// for lost replies, cut connections, killed processes and failovers.
 //
-// A store must allow several runs of the suite at once: every subtest uses its own names,
-// and all except a one-byte name have random letters.
+// A store must allow several runs of the suite at once. The runs use different names: every
+// subtest uses its own names, and all of them have random letters, except names of one byte.
 package drivertest
 
 import (
@@ -27,9 +27,9 @@ import (
 
 // Suite is the conformance suite with its settings. Only Open is required.
 type Suite struct {
-	// Open returns the store to test. It is called once per subtest, with that subtest's
-	// T, whose Cleanup may close what Open opened. For a store with Info.SessionTTL it is
-	// called again for each client whose session must end. It then returns a store with
+	// Open returns the store to test. It is called once per subtest, with that subtest's T,
+	// whose Cleanup may close what Open opened. For a store with Info.SessionTTL, Open is
+	// called again for each client whose session must end. Then it must return a store with
 	// another session and the same locks.
 	Open func(t *testing.T) driver.Backend
 
@@ -48,7 +48,7 @@ type Suite struct {
 	Synctest bool
 }
 
-// Run runs the suite with its default settings on the stores that open returns.
+// Run runs the suite with its default settings on the stores that the function `open` returns.
 func Run(t *testing.T, open func(t *testing.T) driver.Backend) {
 	t.Helper()
 	Suite{Open: open}.Run(t)
@@ -121,8 +121,8 @@ func mutexChecks() []check {
 	}
 }
 
-// mutexLikeChecks returns the checks of a mutex for the other kinds of lock that exclude
-// each other.
+// mutexLikeChecks returns the checks of a mutex once more for each other kind of lock that only
+// one claim can hold.
 func mutexLikeChecks() []check {
 	kinds := []struct {
 		name  string
@@ -250,8 +250,8 @@ func (c check) missing(b driver.Backend) string {
 	return ""
 }
 
-// The capabilities are features that not every store has. A reader of a skipped test sees their
-// names.
+// The capabilities are features that not every store has. If a test is skipped, its message has
+// the name of the missing capability.
 const (
 	atLeast      = "Caps.AtLeast"
 	batcher      = "driver.Batcher"

@@ -58,8 +58,8 @@ func excludesOthers(p *probe) {
 		if o.RetryAfter < 0 || o.RetryAfter > limit {
 			p.Errorf("refused Try: got RetryAfter %v, want 0 to %v, the holder's lease", o.RetryAfter, limit)
 		}
-		// HeldFor is for operators, and may be unknown. It may be too long by prompt, because
-		// the clock of a server may count in steps.
+		// HeldFor is for operators, and may be unknown. It may be too long by the duration
+		// `prompt`, because the clock of a server may count in steps.
 		if most := time.Since(began) + prompt; o.HeldFor < 0 || o.HeldFor > most {
 			p.Errorf("refused Try: got that it has been held for %v, want 0, not known, to %v", o.HeldFor, most)
 		}
@@ -100,7 +100,7 @@ type section struct {
 	token  atomic.Uint64
 }
 
-// pass acquires the check's name, enters s and releases.
+// pass acquires the check's name, enters the section s and releases the name.
 func (p *probe) pass(s *section) error {
 	c := p.Claim()
 	c.Tokens = p.tokens(3)
@@ -173,7 +173,7 @@ func validForIsALowerBound(p *probe) {
 	granted := time.Now()
 	p.mustRefuseBeside(b, start, "while the lease lasts")
 
-	// Once after the grant and once, with other claims, after a renewal.
+	// This happens once after a grant and once, with other claims, after a renewal.
 	p.MustGrantBy(b, granted.Add(p.lapse()), "after the lease")
 	p.notBefore(start.Add(o.ValidFor), "granted")
 	p.MustRelease(b, "of a held claim")
@@ -190,8 +190,8 @@ func validForIsALowerBound(p *probe) {
 	p.notBefore(start.Add(r.ValidFor), "renewed")
 }
 
-// notBefore reports an error if it is called before the time valid, because until then the last
-// holder may consider itself the holder.
+// notBefore reports an error if it is called before the instant `valid`. Until then the last
+// holder may still consider itself the holder.
 func (p *probe) notBefore(valid time.Time, how string) {
 	p.Helper()
 	if early := time.Until(valid); early > 0 {

@@ -67,7 +67,7 @@ func fairRefusesToOvertake(p *probe) {
 }
 
 // fairQueuesWhoWaits tries claims with NoQueue between other claims. The claims with NoQueue
-// must not be granted before the others, and the others must not wait for them.
+// must not be granted before the others. The others must not wait for claims with NoQueue.
 func fairQueuesWhoWaits(p *probe) {
 	holder, passing, next := p.fairClaim(), p.fairClaim(), p.fairClaim()
 	passing.NoQueue = true
@@ -169,7 +169,7 @@ func fairWakesTheFirst(p *probe) {
 	holder, queue := p.queued(3)
 	p.wakes("release of the holder", func() { p.MustRelease(holder, "of the holder") }, queue[0])
 
-	// The first gives up instead of taking the lock for which it was woken.
+	// The first claim of the queue gives up instead of taking the lock for which it was woken.
 	p.wakes("first of the queue to give up", func() { p.MustRelease(queue[0], "of the first of the queue") }, queue[1])
 	p.MustGrant(queue[1], "by the first of the queue, after one that gave up")
 	p.wakes("release of the holder", func() { p.MustRelease(queue[1], "of the holder") }, queue[2])

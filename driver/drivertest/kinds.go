@@ -7,7 +7,7 @@ import (
 )
 
 // kindsDoNotMix uses one name for two kinds of lock. It does not use one name for a semaphore
-// and a latch: in some stores, and in Redisson, both are only a number, so that the store cannot
+// and a latch. In some stores, and in Redisson, both are only a number, and the store cannot
 // distinguish them.
 func kindsDoNotMix(p *probe) {
 	kinds := map[string]func() driver.Claim{"mutex": p.Claim}

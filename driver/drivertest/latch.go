@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// call returns an ID for a call on a latch: the same one for the same parameter what.
+// call returns the ID of a call on a latch. Calls with the same text `what` have the same ID.
 func (p *probe) call(what string) string { return p.Client + ":" + what }
 
 func (p *probe) mustSet(call string, n int64, want bool, when string) {
@@ -127,8 +127,8 @@ func latchWakesWhenItOpens(p *probe) {
 	}
 }
 
-// latchWaiterMissesNothing opens the latch between a Count and the next Wait. That Wait is the
-// first, the second or the third one of the Waiter.
+// latchWaiterMissesNothing opens the latch after a call of Count and before the next Wait. That
+// is the first, the second or the third Wait of the Waiter.
 func latchWaiterMissesNothing(p *probe) {
 	for waits := range 3 {
 		p.mustSet(fmt.Sprint("set:", waits), 1, true, "of an open latch")
@@ -176,7 +176,7 @@ func latchHonoursContext(p *probe) {
 		ctx, cancel := context.WithTimeout(p.Ctx, 50*time.Millisecond)
 		defer cancel()
 		for n := 0; n < 100 && woken(ctx, w); n++ {
-			continue // it may return early
+			continue // Wait may return early
 		}
 	})
 	p.openLatch(1)

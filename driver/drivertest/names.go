@@ -54,8 +54,8 @@ func (p *probe) lookalikes(base string) []string {
 	return fit
 }
 
-// holdName takes name, which no other claim can hold, and does not release it. If mayRefuse is
-// true, the store may return an error instead.
+// holdName takes a name that no other claim can hold, and does not release it. If `mayRefuse`
+// is true, the store may return an error instead.
 func (p *probe) holdName(name string, mayRefuse bool) {
 	p.Helper()
 	c := p.Claim()
@@ -88,7 +88,7 @@ func (p *probe) holdOneByte() {
 	p.Errorf("Try of a name of one byte: all letters refused, the last held by %q", last.Holder)
 }
 
-// shown returns name for a message, shortened.
+// shown returns a name for a message: quoted, and shortened if it is long.
 func shown(name string) string {
 	if len(name) > 60 {
 		name = name[:40] + "..." + name[len(name)-10:]

@@ -24,7 +24,7 @@ func notifiesOfForce(p *probe) {
 	})
 	defer stop()
 	for range rounds {
-		pause(p.Ctx, 10*time.Millisecond) // the store listens then; and a renewal now would find the forced unlock first
+		pause(p.Ctx, 10*time.Millisecond) // after that the store usually listens
 		c := p.Claim()
 		p.MustGrant(c, "of a free name")
 		p.force(c)
@@ -57,8 +57,9 @@ func (p *probe) force(c driver.Claim) {
 	}
 }
 
-// listen makes the store notify the client of the check, until stop is called. deaf is closed if
-// Notify returns errors.ErrUnsupported, because the store cannot notify clients.
+// listen makes the store notify the client of the check, until the caller calls `stop`. The
+// channel `deaf` is closed if Notify returns errors.ErrUnsupported: then the store cannot
+// notify clients.
 func (p *probe) listen(hint func(seq uint64)) (stop func(), deaf <-chan struct{}) {
 	ctx, cancel := context.WithCancel(p.Ctx)
 	var wg sync.WaitGroup

@@ -69,7 +69,8 @@ func permitComesBackOnce(p *probe) {
 	p.mustTurnAway(p.Permit(2), "of a permit after another's Release was repeated")
 }
 
-// permitsOfANameAreSetOnce tries with another number of permits than the first claim.
+// permitsOfANameAreSetOnce tries claims with another number of permits than the first claim of
+// the name. The number of the first claim counts.
 func permitsOfANameAreSetOnce(p *probe) {
 	held := p.permits(2)
 	p.mustTurnAway(p.Permit(5), "of a third permit of 2 that asks for 5")

@@ -27,12 +27,13 @@ type probe struct {
 	short    time.Duration // the TTL of claims that must expire
 	presence time.Duration // see Suite.Presence
 
-	open        func() driver.Backend // another client of the store
+	open        func() driver.Backend // opens the store once more, for another client
 	mu          sync.Mutex
-	ownSessions map[string]driver.Backend // by Claim.Client: clients with another session
+	ownSessions map[string]driver.Backend // by Claim.Client: the stores of clients with another session
 }
 
-// check runs c on b, with the settings of s. open opens the same store once more.
+// check runs the check c on the store b, with the settings of the Suite s. The function `open`
+// opens the same store once more.
 func (s Suite) check(c check, t testing.TB, b driver.Backend, open func() driver.Backend) {
 	t.Helper()
 	info := b.Info()
@@ -75,8 +76,8 @@ func (p *probe) several(n int) []driver.Claim {
 	return cs
 }
 
-// contend starts as many workers as the parameter workers says. Each of them calls round, as
-// many times as the parameter rounds says, until a call of any worker fails.
+// contend starts several workers: `workers` says how many. Each of them calls the function
+// `round` as many times as `rounds` says. All workers stop when a call of one of them fails.
 func (p *probe) contend(workers, rounds int, round func() error) {
 	p.Helper()
 	var failed atomic.Bool
@@ -105,16 +106,17 @@ func (p *probe) tokens(n int) int {
 // has reports whether the store has a capability.
 func (p *probe) has(capability string) bool { return p.capabilities[capability] }
 
-// mustTurnAway tries c, which must not be granted, and then releases it: if claims queue in the
-// store, others would wait for it.
+// mustTurnAway tries c, which must not be granted, and then releases c. Without the release,
+// other claims would wait for c in a store with a queue.
 func (p *probe) mustTurnAway(c driver.Claim, when string) {
 	p.Helper()
 	p.MustRefuse(c, when)
 	p.Withdraw(c)
 }
 
-// mustNotBeHeld renews c, which was refused with o. It is not held, but a store with
-// sessions may renew its position in the queue.
+// mustNotBeHeld requires that a refused claim is not held: a renewal of c must fail. `o` is the
+// Outcome of the refused Try. If c is queued in a store with sessions, there is no check,
+// because such a store may renew the position in the queue.
 func (p *probe) mustNotBeHeld(c driver.Claim, o driver.Outcome, when string) {
 	p.Helper()
 	if !o.Queued || !p.has(sessions) {
@@ -122,7 +124,7 @@ func (p *probe) mustNotBeHeld(c driver.Claim, o driver.Outcome, when string) {
 	}
 }
 
-// promptly runs f and reports an error if it takes long.
+// promptly runs f and reports an error if f takes longer than the duration `prompt`.
 func (p *probe) promptly(what string, f func()) {
 	p.Helper()
 	start := time.Now()
@@ -133,8 +135,8 @@ func (p *probe) promptly(what string, f func()) {
 }
 
 // acquire tries and waits until c is granted, as the core does. Several goroutines may call it.
-// If the store wakes its waiters, a wait that is longer than prompt is an error: callers ensure
-// that no claim holds for so long.
+// If the store wakes its waiters, a wait that is longer than the duration `prompt` is an error:
+// callers ensure that no claim holds for so long.
 func (p *probe) acquire(c driver.Claim) (driver.Outcome, error) {
 	var w driver.Waiter
 	for {
@@ -161,7 +163,7 @@ func (p *probe) wait(w driver.Waiter, last driver.Outcome) error {
 	return err
 }
 
-// waitPromptly calls Wait with prompt as its timeout.
+// waitPromptly calls Wait with a timeout of the duration `prompt`.
 func (p *probe) waitPromptly(w driver.Waiter, last driver.Outcome) (o driver.Outcome, err error) {
 	ctx, cancel := context.WithCancel(p.Ctx)
 	defer cancel()
@@ -179,7 +181,8 @@ func (p *probe) waitPromptly(w driver.Waiter, last driver.Outcome) (o driver.Out
 	return o, err
 }
 
-// within reports whether done is closed within prompt, counted as retryWithin does.
+// within reports whether a channel is closed before the duration `prompt` has passed. It
+// measures that duration as retryWithin does.
 func within(done <-chan struct{}) bool {
 	return retryWithin(prompt, func() bool {
 		select {
@@ -191,8 +194,9 @@ func within(done <-chan struct{}) bool {
 	})
 }
 
-// retryWithin calls round until it returns true, or until the time d has passed. It returns the
-// last result of round. The time in which this process had no processor does not count.
+// retryWithin calls the function `round` until it returns true, or until the duration d has
+// passed. It returns the last result of that function. The time in which this process had no
+// processor does not count.
 func retryWithin(d time.Duration, round func() (done bool)) (done bool) {
 	for d > 0 && !done {
 		start := time.Now()

@@ -56,8 +56,8 @@ func indeterminate(c driver.Claim) driver.Claim {
 	return c
 }
 
-// mustNotArrive tries c after it was given up. The Try may be refused or end in an error,
-// and must leave nothing in the store.
+// mustNotArrive tries c after c was given up. The Try may be refused or end in an error, and
+// must leave nothing in the store.
 func (p *probe) mustNotArrive(c driver.Claim) {
 	p.Helper()
 	if o, err := p.b.Try(p.Ctx, c); err == nil && o.Granted {

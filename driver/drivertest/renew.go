@@ -12,7 +12,7 @@ func renewExtendsBeyondTTL(p *probe) {
 	for {
 		a, b := p.brief(), p.Claim()
 		if lasted := p.renewBeyondTTL(a, b); lasted {
-			a.TTL = p.TTL // as it was renewed
+			a.TTL = p.TTL // the TTL of its last renewal
 			p.MustRelease(a, "of a renewed claim")
 			p.MustGrant(b, "after a renewed claim was released")
 			return
@@ -45,9 +45,9 @@ func (p *probe) renewBeyondTTL(a, b driver.Claim) (lasted bool) {
 	return held
 }
 
-// renewLastsForItsOwnTTL renews a claim near the end of its lease, with a shorter TTL than that
-// of its grant, in one call with a claim that has a long TTL. The first claim must expire after
-// its new TTL.
+// renewLastsForItsOwnTTL renews two claims in one call. The first claim is near the end of its
+// lease, and its renewal has a shorter TTL than its grant had. The second claim has a long TTL.
+// The first claim must expire after its new TTL.
 func renewLastsForItsOwnTTL(p *probe) {
 	if p.has(sessions) {
 		return // all claims last for as long as the session

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
-// keepAlive renews the claims that the check has tried, until the caller calls stop. It does so
-// only for a store with sessions, because there the core would renew them. It does not renew
-// claims of clients with another session, which must expire.
+// keepAlive renews the claims that the check has tried, until the caller calls `stop`. It does
+// so only for a store with sessions, where the core would renew these claims, too. keepAlive
+// does not renew the claims of clients with another session: these claims must expire.
 func (p *probe) keepAlive() (stop func()) {
 	if !p.has(sessions) {
 		return func() {}

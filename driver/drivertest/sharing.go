@@ -95,8 +95,8 @@ func readersExpireOneByOne(p *probe) {
 	p.MustGrantBy(w, time.Now().Add(p.lapse()), "after the lease of the last reader")
 }
 
-// afterLapse returns when a lease of p.short that begins now has ended. Meanwhile it calls keep
-// so often that keep can renew another lease of p.short in time.
+// afterLapse returns when a lease of p.short that begins now has ended. Meanwhile it calls the
+// function `keep` so often that this function can renew another lease of p.short in time.
 func (p *probe) afterLapse(keep func()) {
 	p.Helper()
 	for end := time.Now().Add(p.lapse()); time.Now().Before(end); {
@@ -172,8 +172,8 @@ func lastReaderWakesWriter(p *probe) {
 	p.MustGrant(w, "by the woken writer")
 }
 
-// wakes reports an error if the function change does not wake the Waiters of all of cs. It first
-// tries cs, which must be refused.
+// wakes reports an error if the function `change` does not wake the Waiters of all claims in
+// `cs`. It first tries these claims, which must be refused.
 func (p *probe) wakes(what string, change func(), cs ...driver.Claim) {
 	p.Helper()
 	var wg sync.WaitGroup
@@ -188,7 +188,7 @@ func (p *probe) wakes(what string, change func(), cs ...driver.Claim) {
 			}
 		})
 	}
-	pause(p.Ctx, 50*time.Millisecond) // they usually wait by then
+	pause(p.Ctx, 50*time.Millisecond) // after that, the Waiters usually wait
 	change()
 	wg.Wait()
 }
@@ -219,7 +219,7 @@ func readersAndWritersUnderContention(p *probe) {
 	wg.Wait()
 }
 
-// within acquires c, calls inside with its grant, and releases.
+// within acquires c, calls the function `inside` with the grant, and releases c.
 func (p *probe) within(c driver.Claim, inside func(driver.Outcome) error) error {
 	o, err := p.acquire(c)
 	if err != nil {

@@ -49,7 +49,7 @@ func waitMissesNothing(p *probe) {
 }
 
 // releasedBeforeWait releases the name between a refused Try and the first Wait. Wait must
-// return all the same. If retaken is true, another claim tries the name before Wait.
+// return all the same. If `retaken` is true, another claim tries the name before Wait.
 func (p *probe) releasedBeforeWait(retaken bool) {
 	p.Helper()
 	a, b, next := p.Claim(), p.Claim(), p.Claim()
@@ -85,8 +85,9 @@ func waitDoesNotSpin(p *probe) {
 	p.mustNotSpin(p.b.Waiter(b), func() driver.Outcome { return p.MustRefuse(b, "of a held name") })
 }
 
-// mustNotSpin waits with w while nothing changes, and calls again before each Wait, as the core
-// does. Wait may return early, but not so often that the caller polls the store.
+// mustNotSpin calls w.Wait repeatedly while nothing changes. Before each Wait it calls the
+// function `again`, where the core would call Try. Wait may return early, but not so often that
+// the caller polls the store.
 func (p *probe) mustNotSpin(w driver.Waiter, again func() driver.Outcome) {
 	p.Helper()
 	defer w.Close()
@@ -115,7 +116,7 @@ func waitGrantsWhatIsHeld(p *probe) {
 	last := p.MustRefuse(b, "of a held name")
 	for range 3 {
 		ctx, cancel := context.WithTimeout(p.Ctx, 20*time.Millisecond)
-		out, _ := w.Wait(ctx, last) // the first may only begin to listen
+		out, _ := w.Wait(ctx, last) // the first Wait may only begin to listen
 		cancel()
 		if out.Granted {
 			p.Fatalf("Wait while another holds: got a grant with token %d, want none", out.Token)
@@ -136,7 +137,7 @@ func waitGrantsWhatIsHeld(p *probe) {
 }
 
 // waitIsWokenAfterLong waits for Info.Recheck, at most three seconds, before it releases the
-// name. A store with Info.Recheck promises that its Waiters return at a release for so long.
+// name. A store with Info.Recheck promises that a waiter misses no release in that time.
 func waitIsWokenAfterLong(p *probe) {
 	const most = 3 * time.Second
 	a, b := p.Claim(), p.Claim()
@@ -174,7 +175,7 @@ func waitHonoursContext(p *probe) {
 	p.MustGrant(p.Claim(), "after a cancelled wait")
 }
 
-// waitCancelled waits for c with a context that is cancelled after delay.
+// waitCancelled waits for c with a context that is cancelled after the time `delay`.
 func (p *probe) waitCancelled(c driver.Claim, last driver.Outcome, delay time.Duration) {
 	p.Helper()
 	ctx, cancel := context.WithCancel(p.Ctx)
@@ -198,8 +199,8 @@ func (p *probe) waitCancelled(c driver.Claim, last driver.Outcome, delay time.Du
 	}
 }
 
-// waitUntilError calls Wait and Try in turn, because Wait may return early, until one of them
-// returns an error, and returns that error. After 100 rounds without an error it returns nil.
+// waitUntilError calls Wait and Try in turn, because Wait may return early. It returns the
+// first error of these calls. After 100 rounds without an error it returns nil.
 func (p *probe) waitUntilError(ctx context.Context, c driver.Claim, last driver.Outcome) error {
 	w := p.b.Waiter(c)
 	defer w.Close()
