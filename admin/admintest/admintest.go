@@ -6,9 +6,9 @@
 //		admintest.Suite{Open: func(t *testing.T) admintest.Store { return openStore(t) }}.Run(t)
 //	}
 //
-// The names of the subtests are the specification. If a store lacks a feature, its
-// subtests are skipped with the reason: if driver.Caps does not declare it, or a method
-// returns errors.ErrUnsupported.
+// The names of the subtests are the specification. If a store lacks a feature, the subtests of
+// that feature are skipped with the reason. A store lacks a feature if driver.Caps does not
+// declare the feature, or if its method returns errors.ErrUnsupported.
 //
 // Every subtest uses its own names with random letters, so several runs of the suite at
 // once are possible.
@@ -93,8 +93,8 @@ func checks() []check {
 	}
 }
 
-// capability is a feature that not every store has. It returns the name of what the store
-// lacks, or "".
+// capability is a feature that not every store has. The function returns "" if the store has
+// the feature, else the name of what the store lacks.
 type capability func(context.Context, Store) string
 
 func (c check) missing(s Store) string {
@@ -116,7 +116,8 @@ func declared(name string, has func(driver.Caps) bool) capability {
 	}
 }
 
-// supported returns name if err is errors.ErrUnsupported, and "" otherwise.
+// supported returns "" if err is not errors.ErrUnsupported. Else it returns `name`, the name of
+// what the store lacks.
 func supported(err error, name string) string {
 	if errors.Is(err, errors.ErrUnsupported) {
 		return name

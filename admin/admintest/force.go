@@ -48,7 +48,8 @@ func forceUnlockEndsTheHold(p *probe) {
 	p.MustRenew(b, "of the claim that followed")
 }
 
-// forced requires that a renewal of c returns that its hold was forced, with the reason.
+// forced requires that a renewal of c fails, because its hold was forced. The error must have
+// the text of the constant `reason`.
 func (p *probe) forced(c driver.Claim) {
 	p.Helper()
 	err := p.Renew(c).Err

@@ -21,8 +21,8 @@ type probe struct {
 	brief   bool // Suite.BriefReasons
 }
 
-// check runs c on store, with the settings of s. Each claim belongs to a client of its own,
-// because a store may keep one note for all claims of a client.
+// check runs the check c on a store, with the settings of the Suite s. Each claim belongs to a
+// client of its own, because a store may keep one note for all claims of a client.
 func (s Suite) check(c check, t testing.TB, store Store) {
 	t.Helper()
 	info := store.Info()
@@ -55,8 +55,8 @@ func (p *probe) free(when string) {
 	}
 }
 
-// holds returns the holds of the check's name. It requires n holds of different owners, and
-// the given kind.
+// holds returns the holds of the check's name. It requires that there are n holds, that they
+// have different owners, and that the Record has the given kind.
 func (p *probe) holds(n int, kind admin.Kind, when string) []admin.Hold {
 	p.Helper()
 	r := p.record()
