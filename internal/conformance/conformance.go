@@ -7,8 +7,10 @@ import (
 	"testing/synctest"
 )
 
-// Run runs a check of the store that open returns as a parallel subtest of t, in a bubble if
-// bubble is set. It skips the check if missing returns what the store lacks for it, and not "".
+// Run runs a check as a parallel subtest of t. The function `open` returns the store to check.
+// If `bubble` is true, the subtest runs in a bubble of testing/synctest. The function `missing`
+// returns what the check needs and the store lacks, or "". If it does not return "", Run skips
+// the check.
 func Run[S any](t *testing.T, name string, bubble bool, open func(*testing.T) S, missing func(S) string, check func(*testing.T, S)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {

@@ -28,29 +28,29 @@ const (
 )
 
 // Probe has what a check needs: a store, a name and owners that no other check uses, and short
-// methods that require an outcome. In their messages, the parameter when describes the
-// situation.
+// methods that require an outcome. Their parameter `when` describes the situation in messages.
 type Probe struct {
 	testing.TB
 	Ctx  context.Context
 	Info driver.Info
 
-	TTL    time.Duration       // of the claims, which must not expire
+	TTL    time.Duration       // of new claims, which must not expire
 	Shape  func(*driver.Claim) // changes new claims; nil changes nothing
 	Name   string              // of the lock of new claims
 	Client string              // of new claims
 
-	// StoreOf returns the store of the client that makes a claim.
+	// StoreOf returns the store that the client of a claim uses.
 	StoreOf func(driver.Claim) driver.Backend
 
 	suite  string
 	owners atomic.Uint64
 	mu     sync.Mutex
-	tried  map[string]driver.Claim // by owner; released at the end
+	tried  map[string]driver.Claim // by owner: the claims that CleanUp releases
 }
 
-// NewProbe returns a Probe for a check of b. The parameter suite is in names and notes. The
-// caller calls end after the check: it releases the claims that the check tried.
+// NewProbe returns a Probe for a check of the store b. The text `suite` is in the names and
+// notes of its claims. The caller calls the function `end` after the check. That function
+// releases the claims that the check tried.
 func NewProbe(t testing.TB, suite string, b driver.Backend, ttl time.Duration) (p *Probe, end func()) {
 	ctx, cancel := context.WithTimeout(context.Background(), Overall)
 	p = &Probe{
@@ -65,7 +65,7 @@ func NewProbe(t testing.TB, suite string, b driver.Backend, ttl time.Duration) (
 	}
 }
 
-// CleanUp releases everything that the check tried.
+// CleanUp releases all claims that the check tried.
 func (p *Probe) CleanUp() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.Ctx), 5*time.Second)
 	defer cancel()
@@ -198,7 +198,7 @@ func (p *Probe) MustRefuse(c driver.Claim, when string) driver.Outcome {
 	return o
 }
 
-// MustRelease ends c, which must be held.
+// MustRelease releases c, which must be held.
 func (p *Probe) MustRelease(c driver.Claim, when string) {
 	p.Helper()
 	if err := p.StoreOf(c).Release(p.Ctx, c); err != nil {
@@ -221,7 +221,7 @@ func (p *Probe) Withdraw(c driver.Claim) {
 	}
 }
 
-// Renew renews c alone and returns its answer.
+// Renew renews c alone and returns the answer.
 func (p *Probe) Renew(c driver.Claim) driver.Renewal {
 	p.Helper()
 	answers, err := p.StoreOf(c).Renew(p.Ctx, []driver.Claim{c})
@@ -250,8 +250,8 @@ func (p *Probe) MustNotRenew(c driver.Claim, when string) {
 	p.MustBeGone(p.Renew(c).Err, "Renew "+when)
 }
 
-// MustBeGone requires that err, the error of the call that the parameter what describes, is
-// driver.ErrGone.
+// MustBeGone requires that err is driver.ErrGone. The text `what` describes the call that
+// returned err.
 func (p *Probe) MustBeGone(err error, what string) {
 	p.Helper()
 	if !errors.Is(err, driver.ErrGone) {
@@ -266,7 +266,8 @@ func (p *Probe) Cancelled() context.Context {
 	return ctx
 }
 
-// MustBeCancelled requires that err, the error of a call with a context that has ended, says so.
+// MustBeCancelled requires that err, the error of a call with a context that has ended, is
+// context.Canceled. The text `what` describes that call.
 func (p *Probe) MustBeCancelled(err error, what string) {
 	p.Helper()
 	if !errors.Is(err, context.Canceled) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Recorder is used in place of a testing.T and keeps the errors of a check. A check may call
-// its methods only.
+// only the methods that Recorder itself has.
 type Recorder struct {
 	testing.TB
 	mu         sync.Mutex
