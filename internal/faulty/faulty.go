@@ -10,11 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// Store is a store whose answers a test can replace. A nil function means that the call
-// goes to Backend. While the store is in use, Change changes the functions.
+// Store is a store whose answers a test can replace: by a function for each method. If the
+// function is nil, the call goes to Backend. While the store is in use, a test must use Change
+// to change the functions.
 type Store struct {
 	*memhold.Backend
-	Tries, Renews atomic.Int64 // calls
+	Tries, Renews atomic.Int64 // how many calls of Try and of Renew there were
 
 	mu        sync.Mutex
 	OnTry     func(ctx context.Context, c driver.Claim) (driver.Outcome, error)
@@ -25,7 +26,7 @@ type Store struct {
 // New returns a store without a fault.
 func New() *Store { return &Store{Backend: memhold.New()} }
 
-// Change runs fn, which may change the functions.
+// Change runs fn, which may change the functions of the store.
 func (s *Store) Change(fn func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,12 +56,14 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	return s.Backend.Release(ctx, c)
 }
 
-// StartRelease returns a function that releases c. It does not know how many others wait.
+// StartRelease returns a function that releases c. That function returns -1 in place of the
+// number of other claims that wait, which it does not know.
 func (s *Store) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	return func() (int, error) { return -1, s.Release(ctx, c) }
 }
 
-// chosen returns the function that on points to, or sound if that is nil.
+// chosen returns the function to which the pointer `on` points. If that function is nil, it
+// returns the function `sound`.
 func chosen[A, R any](s *Store, on *func(context.Context, A) (R, error), sound func(context.Context, A) (R, error)) func(context.Context, A) (R, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
