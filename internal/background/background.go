@@ -46,8 +46,8 @@ func (g *Group) End() {
 	}
 }
 
-// Wait returns nil when no task runs. If ctx ends first, it returns ctx's error with the
-// number of tasks.
+// Wait returns nil as soon as no task runs. If ctx ends first, Wait returns an error with the
+// error of ctx and the number of tasks.
 func (g *Group) Wait(ctx context.Context) error {
 	for {
 		g.mu.Lock()

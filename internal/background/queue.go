@@ -2,8 +2,8 @@ package background
 
 import "sync"
 
-// Queue runs functions as tasks of a Group, at most Most at once. Further functions wait
-// without a goroutine, and run in the order in which they came.
+// Queue runs functions as tasks of a Group. At most Most of them run at once. Further functions
+// wait without a goroutine, and run in the order in which they came.
 type Queue struct {
 	Group *Group
 	Most  int
