@@ -9,7 +9,7 @@ const (
 	// maxGroups bounds the values of the label lock_group. Each value adds one series for every
 	// kind of lock and every outcome.
 	maxGroups = 100
-	// maxGroup bounds the length of a value, in bytes.
+	// maxGroup bounds the length of such a value, in bytes.
 	maxGroup = 128
 	// otherGroup is the value for all groups after the first maxGroups.
 	otherGroup = "other"
@@ -24,10 +24,10 @@ func Prefix(name string) string {
 	return name
 }
 
-// Groups returns for each name of a lock the value of the label lock_group. It bounds the
+// Groups returns the value of the label lock_group for each name of a lock. It bounds the
 // number of values, whatever the user's function returns. The first maxGroups groups keep their
-// values, and all other groups share one value, so that a gauge goes up and down under the same
-// label. Several goroutines may call its methods at once.
+// values, and all other groups share one value. A group never changes its value, so a gauge
+// goes up and down under the same label.
 type Groups struct {
 	of func(name string) string // nil if there are no groups
 
@@ -35,14 +35,14 @@ type Groups struct {
 	seen map[string]bool
 }
 
-// NewGroups returns Groups that call the function `of` for the group of a name. If `of` is
-// nil, no name has a group.
+// NewGroups returns Groups. The function `of` returns the group of a name. If `of` is nil, no
+// name has a group.
 func NewGroups(of func(name string) string) *Groups {
 	return &Groups{of: of, seen: make(map[string]bool)}
 }
 
-// Label returns the group of a lock: valid UTF-8 of about 128 bytes at most, "" if the lock
-// has none, "other" if there are too many groups.
+// Label returns the group of a lock: valid UTF-8 of about 128 bytes at most. It returns "" if
+// the lock has no group, and "other" if there are too many groups.
 func (g *Groups) Label(name string) string {
 	if g.of == nil {
 		return ""

@@ -33,7 +33,7 @@ type Instrument struct {
 	Kind   Kind
 	Name   string    // words with dots between them
 	Unit   string    // in OpenTelemetry; "" if only Prometheus has the metric
-	Labels []string  // their names
+	Labels []string  // the names of the labels
 	Bounds []float64 // of the buckets of a Histogram
 	Help   string
 }
@@ -44,7 +44,7 @@ func Instruments() []Instrument {
 		Acquires: {
 			Kind: Histogram, Name: "acquire.duration", Unit: "s", Labels: []string{"kind", "backend", "outcome", "lock_group", "election"},
 			Help: "Time from the call of Lock or TryLock to its end.",
-			// From a round trip to the longest waits.
+			// The bounds begin with a round trip, and end with the longest waits.
 			Bounds: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		},
 		Holds: {
@@ -55,13 +55,14 @@ func Instruments() []Instrument {
 		Margins: {
 			Kind: Histogram, Name: "renew.margin", Unit: "s", Labels: []string{"kind"},
 			Help: "Time that was left, when a renewal was answered or failed, until the lock would have counted as lost.",
-			// From 0 to two thirds of a TTL. The default TTL is 30 s.
+			// A margin is between 0 and two thirds of a TTL. The default TTL is 30 s.
 			Bounds: []float64{.01, .05, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 12.5, 15, 17.5, 20, 30, 60},
 		},
 		Calls: {
 			Kind: Histogram, Name: "backend.operation.duration", Labels: []string{"op", "outcome"},
 			Help: "Time of one call to the store, until the reply or the timeout.",
-			// From a store in this process to one that does not answer.
+			// The bounds begin with a store in this process, and end with one that does not
+			// answer.
 			Bounds: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		},
 		Held:          {Gauge, "held", "{lock}", []string{"kind", "lock_group"}, nil, "Locks that this process holds."},

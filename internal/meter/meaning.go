@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// AcquireOutcome returns how an acquire ended. The error of a context counts as the
-// caller's only if the caller's context has ended, because clients of a store return
-// context errors for their own timeouts.
+// AcquireOutcome returns how an acquire ended. An error of a context counts as "timeout" or
+// "canceled" only if the caller's context has ended, because clients of a store return such
+// errors for their own timeouts, too.
 func AcquireOutcome(ctx context.Context, err error) string {
 	switch over := ctx.Err(); {
 	case err == nil:
@@ -41,7 +41,7 @@ func RenewOutcome(e holdfast.Event) string {
 	}
 }
 
-// HoldEnd returns how a hold ended. The parameter e is an EventRelease or an EventLoss.
+// HoldEnd returns how a hold ended: e must be an EventRelease or an EventLoss.
 func HoldEnd(e holdfast.Event) string {
 	switch {
 	case e.Type == holdfast.EventRelease:
@@ -55,14 +55,14 @@ func HoldEnd(e holdfast.Event) string {
 	}
 }
 
-// FoundLost reports whether an EventRelease counts as no release, because the lock was lost
-// before. An EventLoss follows, which counts.
+// FoundLost reports whether e is the EventRelease of a lock that was lost before the release.
+// Such an event does not count as a release. An EventLoss follows, which counts.
 func FoundLost(e holdfast.Event) bool {
 	return e.Type == holdfast.EventRelease && errors.Is(e.Err, holdfast.ErrLost)
 }
 
-// Loss returns why a lock was lost. The result `ok` is false if e is no loss. The end that
-// Lease or AtMost has set is no loss either, because the user wanted it.
+// Loss returns why a lock was lost. `ok` is false if e is no loss. If a lock ends when its
+// Lease or AtMost has passed, that is no loss either, because the user wanted it.
 func Loss(e holdfast.Event) (reason string, ok bool) {
 	if e.Type != holdfast.EventLoss || HoldEnd(e) == "fixed_lease" {
 		return "", false
@@ -70,8 +70,8 @@ func Loss(e holdfast.Event) (reason string, ok bool) {
 	return known(string(e.Reason), reasons()), true // other stores may have reasons of their own
 }
 
-// CallOutcome returns "ok" if the store answered a call, and otherwise "error". The answer that
-// a claim is gone is "ok", too.
+// CallOutcome returns "ok" if the store answered a call, else "error". The answer that a claim
+// is gone is "ok", too.
 func CallOutcome(err error) string {
 	if err == nil || errors.Is(err, driver.ErrGone) {
 		return "ok"
@@ -92,7 +92,7 @@ func operations() []string {
 	return []string{holdfast.OpTry, holdfast.OpRenew, holdfast.OpRelease}
 }
 
-// either returns yes or no.
+// either returns `yes` if `is` is true, else `no`.
 func either(is bool, yes, no string) string {
 	if is {
 		return yes
@@ -100,8 +100,8 @@ func either(is bool, yes, no string) string {
 	return no
 }
 
-// known returns s if it is one of the given values, and otherwise "other". A later version, or
-// a store, may have values that are not known here, and the number of labels must stay bounded.
+// known returns s if it is one of the given values, else "other". A later version, or a store,
+// may have values that are not known here, and the number of labels must stay bounded.
 func known(s string, values []string) string {
 	if slices.Contains(values, s) {
 		return s

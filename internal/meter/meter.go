@@ -9,15 +9,16 @@ import (
 // Meter turns events into values of metrics. Several goroutines may call its methods at once.
 type Meter struct {
 	groups    *Groups
-	elections map[string]bool // by name of the lock
+	elections map[string]bool // true for the names of the locks of elections
 }
 
-// Record receives a value of a metric: a time in seconds for a Histogram, otherwise the change
-// of a number. labels has the values of Instrument.Labels, "" for a label that does not apply.
+// Record receives a value of a metric: a time in seconds for a Histogram, and the change of a
+// number for other kinds. `labels` has the values of the labels in Instrument.Labels, and ""
+// for a label that does not apply.
 type Record = func(m Metric, value float64, labels ...string)
 
-// New returns a Meter. The function group returns the group of a lock; nil means that no lock
-// has a group. elections has the names of the locks of elections.
+// New returns a Meter. The function `group` returns the group of a lock; if it is nil, no lock
+// has a group. `elections` has the names of the locks of elections.
 func New(group func(name string) string, elections []string) *Meter {
 	m := &Meter{groups: NewGroups(group), elections: make(map[string]bool)}
 	for _, name := range elections {
@@ -26,7 +27,8 @@ func New(group func(name string) string, elections []string) *Meter {
 	return m
 }
 
-// Election returns the label for a lock: "" if it is not the lock of an election.
+// Election returns the value of the label election for a lock. It returns "" if the lock is not
+// that of an election.
 func (m *Meter) Election(name string) string {
 	if m.elections[name] {
 		return Text(name)
@@ -34,7 +36,7 @@ func (m *Meter) Election(name string) string {
 	return ""
 }
 
-// Start calls record with the value 0 of each series that exists from the start, because an
+// Start calls `record` with the value 0 for each series that exists from the start, because an
 // alert on an increase would miss a series that begins with 1.
 func (m *Meter) Start(record Record) {
 	for _, outcome := range []string{"ok", "late", "error", "not_owner"} {
@@ -48,7 +50,7 @@ func (m *Meter) Start(record Record) {
 	for _, op := range operations() {
 		record(Calls, 0, op, "ok")
 		record(Calls, 0, op, "error")
-		if op != holdfast.OpRenew { // a renewal is repeated until the result is known
+		if op != holdfast.OpRenew { // a renewal has no EventIndeterminate: it is only repeated
 			record(Indeterminate, 0, op, "yes")
 			record(Indeterminate, 0, op, "no")
 		}
@@ -58,7 +60,7 @@ func (m *Meter) Start(record Record) {
 	}
 }
 
-// Observe calls record with each value of an event. It ignores unknown types of events.
+// Observe calls `record` with each value of an event. It ignores unknown types of events.
 func (m *Meter) Observe(ctx context.Context, e holdfast.Event, record Record) {
 	switch e.Type {
 	case holdfast.EventWait:
@@ -69,7 +71,7 @@ func (m *Meter) Observe(ctx context.Context, e holdfast.Event, record Record) {
 		m.acquired(ctx, e, record)
 	case holdfast.EventRenew:
 		record(Renewals, 1, RenewOutcome(e))
-		if !e.Leased { // otherwise its end is fixed, and the renewal extended nothing
+		if !e.Leased { // the end of a leased lock is fixed: its renewal extends nothing
 			record(Margins, e.Margin.Seconds(), e.Kind)
 		}
 	case holdfast.EventRelease, holdfast.EventLoss:
@@ -99,9 +101,9 @@ func (m *Meter) acquired(ctx context.Context, e holdfast.Event, record Record) {
 	}
 }
 
-// hold records that a hold has begun (by is 1) or ended (by is -1). The end of a hold may be
-// reported after the next acquire, and a loss even before its own acquire. The sums are right
-// when all events were reported.
+// hold records that a hold has begun (`by` is 1) or ended (`by` is -1). The end of a hold may
+// be reported after the next acquire. A loss may be reported even before the acquire of its own
+// hold. The sums are right when all events were reported.
 func (m *Meter) hold(e holdfast.Event, by float64, record Record) {
 	record(Held, by, e.Kind, m.groups.Label(e.Name))
 	if election := m.Election(e.Name); election != "" {
