@@ -15,17 +15,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
-// spans makes spans of events. Each span is created when it has ended.
+// spans makes spans of events. Each span is created when the acquire or the hold has ended.
 type spans struct {
 	tracer trace.Tracer
 	holds  bool
 
 	mu       sync.Mutex
-	acquired map[holdKey]trace.SpanContext // the span of the acquire of each held lock, with Options.HoldSpans
+	acquired map[holdKey]trace.SpanContext // with Options.HoldSpans: the span of the acquire of each held lock
 }
 
-// holdKey identifies a hold: the fields that all events of the hold share. Stores without
-// tokens have no token.
+// holdKey identifies a hold: the fields that all events of the hold share. The token is 0 if
+// the store has no tokens.
 type holdKey struct {
 	backend, kind, name string
 	token               uint64
@@ -37,8 +37,8 @@ func newSpans(tracer trace.Tracer, holds bool) *spans {
 	return &spans{tracer: tracer, holds: holds, acquired: make(map[holdKey]trace.SpanContext)}
 }
 
-// observe creates the span that ends with an event, and returns its context. Without a span it
-// returns ctx.
+// observe creates the span that ends with an event, and returns the context of the span. If no
+// span ends with the event, it returns ctx.
 func (s *spans) observe(ctx context.Context, e holdfast.Event, now time.Time) context.Context {
 	switch {
 	case e.Type == holdfast.EventAcquire:
@@ -50,7 +50,8 @@ func (s *spans) observe(ctx context.Context, e holdfast.Event, now time.Time) co
 	return ctx
 }
 
-// acquire creates the span of an acquire that has just ended, and returns its context.
+// acquire creates the span of an acquire that has just ended, and returns the context of the
+// span.
 func (s *spans) acquire(ctx context.Context, e holdfast.Event, now time.Time) context.Context {
 	outcome := meter.AcquireOutcome(ctx, e.Err)
 	ctx, span := s.tracer.Start(ctx, "holdfast.acquire", trace.WithTimestamp(now.Add(-e.Waited)), trace.WithAttributes(
@@ -68,8 +69,9 @@ func (s *spans) acquire(ctx context.Context, e holdfast.Event, now time.Time) co
 	return ctx
 }
 
-// hold creates the span of a hold that has just ended, and returns its context. Spans of
-// the work under the lock are not below it: they belong to the trace of the caller.
+// hold creates the span of a hold that has just ended, and returns the context of the span.
+// Spans of the work under the lock are not below this span: they belong to the trace of the
+// caller.
 func (s *spans) hold(ctx context.Context, e holdfast.Event, now time.Time) context.Context {
 	s.mu.Lock()
 	acquired, known := s.acquired[grantOf(e)]
@@ -98,8 +100,8 @@ func about(e holdfast.Event) []attribute.KeyValue {
 	}
 }
 
-// fail sets the error of a span. The parameter class is the attribute error.type; "" means
-// that there is no error.
+// fail sets the error of a span. `class` is the attribute error.type. If it is "", there is no
+// error.
 func fail(span trace.Span, class string, err error) {
 	if class == "" {
 		return

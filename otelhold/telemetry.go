@@ -52,8 +52,8 @@ type Telemetry struct {
 	metrics []instrument // by meter.Metric
 }
 
-// instrument is a metric. add adds a value; it is nil if the instrumentation of the store's
-// client has the metric.
+// instrument is a metric. The function `add` adds a value to it. `add` is nil for a metric that
+// otelhold leaves to the instrumentation of the store's client.
 type instrument struct {
 	labels []string
 	add    func(ctx context.Context, value float64, labels metric.MeasurementOption)
@@ -88,7 +88,7 @@ func New(opts *Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// newInstrument returns the metric that i describes.
+// newInstrument returns the metric that the Instrument i describes.
 func newInstrument(m metric.Meter, i meter.Instrument) (made instrument, err error) {
 	made.labels = i.Labels
 	name, unit, help := "holdfast."+i.Name, metric.WithUnit(i.Unit), metric.WithDescription(i.Help)
@@ -110,8 +110,8 @@ func newInstrument(m metric.Meter, i meter.Instrument) (made instrument, err err
 	return made, err
 }
 
-// recorder returns a function that adds a value to a metric. Labels without a value are no
-// attributes.
+// recorder returns a function that adds a value to a metric. A label without a value does not
+// become an attribute.
 func (t *Telemetry) recorder(ctx context.Context) meter.Record {
 	return func(id meter.Metric, value float64, labels ...string) {
 		to := t.metrics[id]
