@@ -16,22 +16,22 @@ type ages struct {
 
 	mu     sync.Mutex
 	holds  map[holdKey]*age
-	series map[ageLabels]struct{} // all that were ever used, because a series must not vanish
+	series map[ageLabels]struct{} // all labels that were ever used, because a series must not vanish
 }
 
-// holdKey identifies a hold. It stays the same if the hold is passed on to another
+// holdKey identifies a hold. The key stays the same if the hold is passed on to another
 // goroutine.
 type holdKey struct{ name, owner string }
 
 type ageLabels struct{ kind, group string }
 
-// age counts the reports of a hold: begun minus ended. The beginning of the next hold may
-// be reported before the end of the one before. A loss may be reported before its acquire,
-// and then the number is negative.
+// age counts the reported events of a hold: how often it has begun, minus how often it has
+// ended. The beginning of the next hold may be reported before the end of the one before. A
+// loss may be reported before its acquire: then the number is negative.
 type age struct {
 	ageLabels
 	holds int
-	began time.Time // of the last beginning
+	began time.Time // when the last beginning was reported
 }
 
 func newAges() *ages {
@@ -42,7 +42,7 @@ func newAges() *ages {
 	}
 }
 
-// add records that a hold has begun (by is 1) or ended (by is -1).
+// add records that a hold has begun (`by` is 1) or ended (`by` is -1).
 func (a *ages) add(e holdfast.Event, group string, by int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
-// Options define which names of locks may become labels. The zero value means none.
+// Options define which names of locks may become labels. With the zero value, no names do.
 type Options struct {
 	// Group maps the name of a lock to the value of the label lock_group, such as
 	// GroupByPrefix. It must always return the same value for a name. Several goroutines
@@ -35,7 +35,7 @@ func GroupByPrefix(name string) string { return meter.Prefix(name) }
 // register it once. Several goroutines may call its methods at once.
 type Metrics struct {
 	meter   *meter.Meter
-	metrics []prometheus.Collector // by meter.Metric, and two more
+	metrics []prometheus.Collector // by meter.Metric; then the version of the build, and ages
 	ages    *ages
 }
 
@@ -61,7 +61,7 @@ func New(opts *Options) *Metrics {
 	return m
 }
 
-// collector returns the metric that i describes.
+// collector returns the metric that the Instrument i describes.
 func collector(i meter.Instrument) prometheus.Collector {
 	name := "holdfast_" + strings.ReplaceAll(i.Name, ".", "_")
 	switch i.Kind {
