@@ -23,7 +23,7 @@ func (e *Engine) tryBeside(ctx context.Context, t *attempt) (out driver.Outcome,
 	}
 	queue, err := e.store.Queue(ctx, t.Name, 0, false)
 	if errors.Is(err, driver.ErrGone) {
-		e.lose(t.session.id) // the writer has ended with it: the reader queues in the next session
+		e.lose(t.session.id) // the claim of the writer has ended, too: the reader queues in the next session
 		return out, false, nil
 	}
 	if err != nil {
@@ -36,7 +36,7 @@ func (e *Engine) tryBeside(ctx context.Context, t *attempt) (out driver.Outcome,
 		return out, false, nil
 	}
 	key := claimKey{t.Name, t.label.ID}
-	if Find(queue, w.id) != 0 { // another program removed the entry of the writer
+	if Find(queue, w.id) != 0 { // another program removed it
 		delete(e.claims, key)
 		return out, false, nil
 	}

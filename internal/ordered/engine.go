@@ -46,8 +46,8 @@ type attempt struct {
 	claim   *claim
 }
 
-// Try makes an entry for c, unless it has one, and grants c if it waits for no entry in the
-// queue. A claim with NoQueue gets an entry only if it would probably be granted.
+// Try makes an entry for c, unless c has one, and grants c if no earlier entry excludes c. A
+// claim with NoQueue gets an entry only if it would probably be granted.
 func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, unsent.Error(err)
@@ -217,7 +217,7 @@ func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
 		return driver.Outcome{}
 	}
 	s := e.recordEntry(t.claim, mine, true)
-	if s.id != t.session.id { // the claim's session has ended meanwhile
+	if s.id != t.session.id { // it has ended meanwhile
 		return driver.Outcome{}
 	}
 	return grant(t, before, mine, s)

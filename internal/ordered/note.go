@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The last line of the note of an entry is for programs. It has the client and the owner, with
-// a blank between them. If the owner begins with the client, the line has only the rest of the
+// The last line of the note of an entry is for programs. If the owner begins with the client,
+// the line has the client, a blank and the rest of the owner. Else it has a blank and the
 // owner. Entries of other programs have no such line.
 
 // noteOf returns the note of an entry for c.

@@ -88,7 +88,7 @@ func (p *parted) failed(sessions map[int64]error) error {
 }
 
 // record returns the queue as the Record of a name. The map `rests` has the remaining times of
-// sessions. `failed` is the error of reading the queue or a session, or nil.
+// sessions. `failed` is the error of a read of the queue or of a session, or nil.
 func (p *parted) record(name string, rests map[int64]time.Duration, failed error) admin.Record {
 	r := admin.Record{Name: name, Listeners: -1}
 	switch {
@@ -128,8 +128,8 @@ func (p *parted) record(name string, rests map[int64]time.Duration, failed error
 }
 
 // kind returns what the name is used for. Entries of other programs have the kind Mutex in
-// every queue, so they do not decide. A mutex and a fair mutex look the same, because both have
-// a queue.
+// every queue, so they do not show it. A mutex and a fair mutex look the same, because both
+// have a queue.
 func (p *parted) kind() admin.Kind {
 	for _, entry := range p.entries(shownMost, shownMost) {
 		switch {

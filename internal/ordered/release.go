@@ -157,9 +157,9 @@ func (e *Engine) releaseUnknown(ctx context.Context, key claimKey) error {
 
 // beginRelease records that c is being released. It returns the claim that has the entry, and
 // the function that releases this claim in the Store. The function is nil if the Store has
-// nothing to do: other claims still need the entry, or the Engine does not know the claim, and
-// no Try of the claim was interrupted. The claim is nil if the Engine does not know it, or if
-// it was released before.
+// nothing to do. That is so if other claims still need the entry. It is also so if the Engine
+// does not know c, and no Try of c was interrupted. Then, and if c was released before, the
+// returned claim is nil, too.
 func (e *Engine) beginRelease(c *driver.Claim) (*claim, func(context.Context, int64, string, Label) (bool, error)) {
 	m := labelOf(c)
 	key := claimKey{c.Name, m.ID}

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// session is the session of an Engine; id is 0 while there is none.
+// session is the session of an Engine. Its id is 0 while there is no session.
 type session struct {
 	id   int64
 	ttl  time.Duration
@@ -33,10 +33,10 @@ func (e *Engine) current() session {
 	return e.session
 }
 
-// ready returns a session that lives long enough for a new claim, see need. It extends a
-// session whose remaining time is too short, and opens a new one if the session has ended. A
-// claim in a session with less time would be valid only for a short time, because the safety
-// margin of the core may take half of that time.
+// ready returns a session that lives long enough for a new claim: see the method need. It
+// extends a session whose remaining time is too short, and opens a new one if the session has
+// ended. A claim in a session with less time would be valid only for a short time, because the
+// safety margin of the core may take half of that time.
 func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) {
 	if s := e.current(); e.enough(s, ttl) {
 		return s, nil
@@ -112,8 +112,9 @@ func (e *Engine) lose(id int64) {
 	}
 }
 
-// Notify calls hint with 0 when the session has ended, and with the sequence number of each
-// claim of client that ForceUnlock has ended. It returns the error of ctx when ctx ends.
+// Notify calls `hint` with 0 when the session has ended. When ForceUnlock ends a claim of the
+// client, Notify calls `hint` with the sequence number of the claim. It returns the error of
+// ctx when ctx ends.
 func (e *Engine) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if err := ctx.Err(); err != nil {
 		return err

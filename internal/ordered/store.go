@@ -68,14 +68,14 @@ type Store interface {
 	// if Watch cannot exclude that. An error other than that of ctx says that the Store cannot
 	// watch.
 	//
-	// Watch may return `gone` as true only if there is one given entry, and if this entry was
+	// Watch may return `gone` as true only if `entries` has one element, and if this entry was
 	// certainly removed, or belonged to a Writer and became a shared entry. Then a waiter for a
 	// mutex whose entry is directly behind the removed one reads neither the queue nor its own
-	// entry again. So `gone` is always false in a Store that does not notify a session when
+	// entry again. So `gone` must be false in a Store that does not notify a session when
 	// another program removes an entry of the session.
 	//
-	// `before` is the entry directly before the only given entry, or nil. If the Store can
-	// watch that entry without another request, Watch calls `early` when the entry may have
+	// `before` is the entry directly before the only element of `entries`, or nil. If the Store
+	// can watch that entry without another request, Watch calls `early` when the entry may have
 	// been removed while Watch still waits.
 	Watch(ctx context.Context, name string, entries []Entry, before *Entry, early func()) (gone bool, err error)
 
@@ -165,7 +165,7 @@ type claim struct {
 	session         int64
 	client          string        // Claim.Client
 	seq             uint64        // Claim.Seq
-	order           uint64        // of its entry; 0 until a queue with the entry was read
+	order           uint64        // Order of its entry; 0 until a queue with the entry was read
 	held            bool          // a Try was granted
 	indeterminate   bool          // a Try had no answer
 	releasing       bool          // a Release has begun

@@ -45,7 +45,7 @@ type watch struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when err and queue are set
 	err    error         // of the call
-	queue  []Entry       // as it was after the call; nil if the call could not read it
+	queue  []Entry       // as it was after the call; nil if it was not read
 }
 
 // waiter waits for one claim.
@@ -128,7 +128,8 @@ func (w *waiter) prepare(m *blockers) {
 	if w.watch != nil {
 		w.watch.cancel()
 	}
-	// If the claim still has the same own entry, its watch continues: another program may remove it.
+	// The watch of an own entry that is still the same continues, because another program may
+	// remove the entry.
 	if w.ownWatch != nil && !m.sameOwn(w.blockers) {
 		w.ownWatch.cancel()
 		w.ownWatch = nil
