@@ -1,11 +1,12 @@
-// Package etcdhold keeps locks in etcd, in the layout of the package concurrency of etcd.
+// Package etcdhold keeps locks in etcd, in the layout of etcd's package concurrency.
 //
 // Programs with this package, programs with concurrency.Mutex, etcdctl lock and jetcd
 // exclude each other on one name, and get the lock in the order of their arrival.
 //
 // # Keys
 //
-// A claim is a key below its name, and ends with the lease of its process:
+// A claim is a key below the name of its lock. etcd removes the key when the lease of the
+// claim's process ends:
 //
 //	<name>/<lease, hexadecimal>-<kind>-<number, 16 hexadecimal digits>    the note, and a line with the owner
 //
@@ -14,9 +15,9 @@
 // the next compaction, and reads them again for each read of a queue.
 //
 // The kind is x for a mutex, r and w for the sides of a read-write lock, and p3 for one of
-// three permits. A key of another program ends with the ID of its lease. Such a key is
-// exclusive, for a lock of every kind. The number of permits of a semaphore is the one in its
-// oldest claim.
+// three permits. In a key of another program, only the ID of its lease is after the last slash.
+// Such a key is exclusive, for a lock of every kind. The number of permits of a semaphore is
+// the one in its oldest claim.
 //
 // The create revisions of the keys decide which claims hold. Shifted by ten bits, they are the
 // fencing tokens. Tokens of other programs are unshifted revisions, so do not compare them with
@@ -43,8 +44,8 @@
 // grants two seconds at least: 0.3 s become 2 s. The create revision of the key stays, so the
 // key is before those of all waiters.
 //
-// The server must be 3.5.23 or newer. If it is a 3.6, it must be 3.6.5 or newer. Older servers
-// may report that they extended a lease although it was revoked.
+// The server must be 3.5.23 or newer. A server of version 3.6 must be 3.6.5 or newer. Older
+// servers may report that they extended a lease although it was revoked.
 //
 // # For operators
 //

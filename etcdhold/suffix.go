@@ -26,7 +26,7 @@ type suffixes struct {
 
 // suffix is the state of a suffix. The zero value is free.
 type suffix struct {
-	id            string // of the claim; "" if the claim has no key any more
+	id            string // the ID of the claim; "" if the claim has no key any more
 	calls         int    // how many calls for the key are under way
 	exists        bool   // etcd has answered that there is a key
 	removed       bool   // the key was removed
@@ -73,7 +73,7 @@ func (s *suffixes) begin(lease int64, name, id string, from int) use {
 	return use{lease, name, i, textOf(i)}
 }
 
-// textFor returns the suffix of a claim, for a call that changes no key. ok is false if the
+// textFor returns the suffix of a claim, for a call that changes no key. `ok` is false if the
 // claim has no suffix.
 func (s *suffixes) textFor(lease int64, name, id string) (text string, ok bool) {
 	s.mu.Lock()
@@ -86,7 +86,7 @@ func (s *suffixes) textFor(lease int64, name, id string) (text string, ok bool) 
 func textOf(i int) string { return fmt.Sprintf("%0*x", idLength, i) }
 
 // claimOf returns the ID of the claim with a suffix. If the suffix is not free, but no claim
-// has its key any more, claimOf returns the suffix itself. ok is false if the suffix is free:
+// has its key any more, claimOf returns the suffix itself. `ok` is false if the suffix is free:
 // another claim may get it at any time.
 func (s *suffixes) claimOf(lease int64, name, text string) (id string, ok bool) {
 	s.mu.Lock()

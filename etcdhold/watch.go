@@ -79,7 +79,7 @@ func watchFailure(ctx context.Context, r clientv3.WatchResponse) error {
 	return errWatchEnded
 }
 
-// concerns reports whether an event in r changed or removed the key of one of entries.
+// concerns reports whether an event in r changed or removed the key of one of the entries.
 func concerns(r clientv3.WatchResponse, entries []ordered.Entry) bool {
 	return slices.ContainsFunc(r.Events, func(event *clientv3.Event) bool {
 		return slices.ContainsFunc(entries, func(e ordered.Entry) bool { return claimKey(e) == string(event.Kv.Key) })
