@@ -26,11 +26,12 @@
 // the transaction that created the node, shifted by ten bits. Sequence numbers begin again
 // with a new container, czxid does not.
 //
-// The server counts the children of a node up to 2147483647, and then gives the same number
-// to all further children. So a claim with one of the last million numbers is refused, with
-// driver.ErrRefused and the path of the node that somebody has to delete. Locks that are
-// held then are renewed and released as before. This happens only to a name that always has
-// claims, because otherwise ZooKeeper removes the container.
+// The server counts the children of a node up to 2147483647, and then gives the same number to
+// all further children. So a claim with one of the last million numbers is refused, with
+// driver.ErrRefused and the path of the node that somebody has to delete. Locks that are held
+// then are renewed and released as before. This happens only to a name that always has claims.
+// If a name has no claims for some time, ZooKeeper removes its container, and the count begins
+// again.
 //
 // The number of permits is that in the oldest claim that contains such a number. Claims of
 // Curator contain none.
@@ -46,7 +47,7 @@
 // percent sign: control characters, characters beyond U+D7FF except U+F900 to U+FFEF, bytes
 // that are not UTF-8, and the elements "." and "..". So are the percent sign itself, the last
 // digit of an element that looks like the node of a claim, and the first letter of /zookeeper,
-// which belongs to the server. An empty element is a single percent sign.
+// which belongs to the server. An empty element is written as "%".
 //
 // # For operators
 //
@@ -61,7 +62,7 @@
 // data of the node. The number of permits of a semaphore is known only from claims of this
 // package. If there is no such claim, Record.Permits is 0, and every claim with a node in
 // leases is shown as a holder, also one that may still wait there. A reader of Curator whose
-// process also has the write side is shown as a waiter while the writer holds. Readers of this
+// thread also has the write side is shown as a waiter while the writer holds. Readers of this
 // package with the same caller as the writer are not shown until the writer was released. After
 // that they are shown as one hold, with the owner of the writer.
 //
@@ -236,6 +237,6 @@ func (b *Backend) Drain(ctx context.Context) error {
 // Close ends the session, so all locks that are still held become free at once. Later calls
 // return driver.ErrClosed. Close waits until the connection is closed, for a few seconds at
 // most. It may be called again. Without Close, the session ends when the Backend has not used
-// it for as long as its timeout. If the program ends, the session ends when its timeout has
-// passed.
+// it for as long as its timeout. After the end of the program, the session ends when its
+// timeout has passed.
 func (b *Backend) Close() { b.store.close() }

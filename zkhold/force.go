@@ -63,7 +63,7 @@ func (s *store) Force(ctx context.Context, e ordered.Entry, id, reason string) (
 // encode returns the first reasons as JSON, as many as fit into forcedMost, and at least one.
 func encode(all []forced) []byte {
 	for {
-		data, _ := json.Marshal(all) // strings cannot fail
+		data, _ := json.Marshal(all) // Marshal does not fail for strings
 		if len(data) <= forcedMost || len(all) == 1 {
 			return data
 		}

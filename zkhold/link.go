@@ -195,7 +195,7 @@ func (l *link) restored() {
 	}
 	for key, n := range l.nodes {
 		if n.deletePending {
-			l.tasks.Go(func() { _, _ = withNode(context.Background(), l, key, func(*node) (any, error) { return nil, nil }) }) // removes it
+			l.tasks.Go(func() { _, _ = withNode(context.Background(), l, key, func(*node) (any, error) { return nil, nil }) }) // deletes the node
 		}
 	}
 }

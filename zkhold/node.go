@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// nodeKey identifies a node of a claim. folder is where the node is below the name: "", or
-// a folder that ends with a slash.
+// nodeKey identifies a node of a claim. The field folder says where the node is below the path
+// of the name. It is "", or a folder that ends with a slash.
 type nodeKey struct{ name, folder, id string }
 
 // node is what the link knows about the node of a claim. Calls for one node run one after the
@@ -109,7 +109,7 @@ func (l *link) enterQueue(ctx context.Context, key nodeKey, n *node, m ordered.L
 	if err := l.counted(key, queue[i].Key); err != nil {
 		return nil, err
 	}
-	if n.order == 0 { // its creation was not answered
+	if n.order == 0 { // the creation of the node was not answered
 		if err := l.confirm(key, n); err != nil {
 			return nil, err
 		}
@@ -135,8 +135,8 @@ func (l *link) ensureNode(ctx context.Context, key nodeKey, n *node, m ordered.L
 }
 
 // create makes the node of a claim, and the containers above it, and calls the function `list`.
-// It does so as soon as the request is sent, because ZooKeeper executes the requests of a
-// session in their order.
+// It calls that function as soon as the request is sent, because ZooKeeper executes the
+// requests of a session in their order.
 func (l *link) create(key nodeKey, n *node, m ordered.Label, list listFunc) ([]ordered.Entry, error) {
 	dir := strings.TrimSuffix(l.path(key.name)+"/"+key.folder, "/")
 	for {

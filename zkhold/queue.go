@@ -39,7 +39,8 @@ func (l *link) list(name string) ([]ordered.Entry, error) {
 // complete fills in the first entry of a queue, because its note names the holder. It returns
 // driver.ErrMismatch if the node of that entry is not ephemeral.
 func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, error) {
-	// The link knows the notes of its own session's nodes, so it reads only a node of another session.
+	// The link knows the notes of the nodes of its own session. So it reads only a node of
+	// another session.
 	if len(queue) == 0 || !strings.HasSuffix(queue[0].Key, queue[0].Label.ID) {
 		return queue, nil
 	}
@@ -135,8 +136,8 @@ func (l *link) folder(name, folder string) (queue []ordered.Entry, others []stri
 const lastNumber = math.MaxInt32 - 1_000_000 - 1
 
 // counted returns an error for a claim whose node has a sequence number near the end of the
-// server's counter. The counter does not wrap but stays at its end, so several nodes get
-// the same number. With several creations under way it is even negative for a moment.
+// server's counter. The counter does not wrap but stays at its end, so several nodes get the
+// same number. With several creations under way, the counter is even negative for a moment.
 func (l *link) counted(key nodeKey, node string) error {
 	_, seq, _ := parse(path.Base(node))
 	if seq >= 0 && seq <= lastNumber {
