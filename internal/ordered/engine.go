@@ -168,7 +168,7 @@ func (e *Engine) answer(ctx context.Context, t *attempt, queue []Entry, i int) (
 	s := e.recordEntry(t.claim, mine, len(ahead) == 0)
 	switch {
 	case s.id != t.session.id:
-		return driver.Outcome{}, none() // the claim's session has ended meanwhile
+		return driver.Outcome{}, none() // its session has ended meanwhile
 	case len(ahead) > 0:
 		out := refusal(t, queue, ahead, &mine)
 		out.Ahead.(*blockers).mutexes(before)
@@ -224,7 +224,8 @@ func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
 }
 
 // knows reports whether the Engine still knows a claim, and no release of the claim has begun.
-// The Engine forgets a claim after its release, or when another program has removed its entry.
+// The Engine forgets a claim after its release, when another program has removed its entry, or
+// when its session has ended.
 func (e *Engine) knows(k *claim) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
