@@ -11,8 +11,9 @@ type watch struct {
 	wakes   []chan error // target.wake of each waiter
 }
 
-// target is a node to watch. wake receives a value when the watch ends: nil if the node may have
-// been changed or removed, else the error of the watch. wake is nil if there is no waiter.
+// target is a node to watch. When the watch ends, the channel wake receives nil if the node may
+// have been changed or removed, else the error of the watch. The channel is nil if there is no
+// waiter.
 type target struct {
 	path string
 	wake chan error
@@ -37,7 +38,7 @@ func (l *link) addWatches(targets []target) []*watch {
 		}
 		watches[i] = w
 	}
-	wire, err := l.wire, l.state() // both with one locking: the next wire must not be used before its handshake
+	wire, err := l.wire, l.state() // read together: the next wire must not be used before its handshake
 	l.mu.Unlock()
 	if err == nil {
 		err = wire.watch(paths)

@@ -149,7 +149,7 @@ func (w *wire) Write(b []byte) (int, error) {
 }
 
 // send writes complete packets. If it fails, a part of a packet may have been written, so it
-// closes the connection. The caller holds the mutex writing.
+// closes the connection. The caller holds w.writing.
 func (w *wire) send(packets []byte) (int, error) {
 	n, err := w.Conn.Write(packets)
 	if err != nil {
