@@ -257,8 +257,8 @@ func (p *probe) releaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return got
 }
 
-// mustReleaseAll releases the claims in `cs` in one batch. If `gone` is false, all of them must
-// be held. If it is true, none of them may be held.
+// mustReleaseAll makes one batch of releases, for all claims of `cs`. If `gone` is false, all
+// of them must be held. If it is true, none of them may be held.
 func (p *probe) mustReleaseAll(cs []driver.Claim, gone bool) {
 	p.Helper()
 	for i, err := range p.releaseAll(p.Ctx, cs) {

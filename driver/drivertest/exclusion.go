@@ -173,7 +173,7 @@ func validForIsALowerBound(p *probe) {
 	granted := time.Now()
 	p.mustRefuseBeside(b, start, "while the lease lasts")
 
-	// This happens once after a grant and once, with other claims, after a renewal.
+	// The check is made twice: after a grant and, with other claims, after a renewal.
 	p.MustGrantBy(b, granted.Add(p.lapse()), "after the lease")
 	p.notBefore(start.Add(o.ValidFor), "granted")
 	p.MustRelease(b, "of a held claim")
