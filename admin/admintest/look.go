@@ -12,7 +12,7 @@ func getShowsTheHolder(p *probe) {
 		p.Errorf("Get of a free name: got kind %q, want none", r.Kind)
 	}
 	p.free("of a free name")
-	a, b := p.Claim(), p.Passing() // in a queue, b might hold the lock after a
+	a, b := p.Claim(), p.Passing() // in a queue, claim b might get the lock after claim a
 	p.MustGrant(a, "of a free name")
 	p.MustRefuse(b, "of a held name")
 	h := p.hold(a, "of a held name")
