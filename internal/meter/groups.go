@@ -27,7 +27,7 @@ func Prefix(name string) string {
 // Groups returns the value of the label lock_group for each name of a lock. It bounds the
 // number of values, whatever the user's function returns. The first maxGroups groups keep their
 // values, and all other groups share one value. A group never changes its value, so a gauge
-// goes up and down under the same label.
+// goes up and down under the same label. Several goroutines may call its methods at once.
 type Groups struct {
 	of func(name string) string // nil if there are no groups
 
