@@ -19,7 +19,7 @@ import (
 
 const (
 	shownMost     = 32 // the most holders, and the most waiters, that a Record lists
-	parallelCalls = 8  // calls that one view makes at the same time
+	parallelCalls = 8  // how many calls Engine.view makes at the same time, at most
 )
 
 // List yields the Records of names that have holders or waiters, of this package and of other
@@ -81,7 +81,7 @@ func errNoLog() error { return fmt.Errorf("the store has no event log: %w", erro
 type view struct {
 	records   []admin.Record
 	queues    []parted
-	remaining map[int64]time.Duration // by session
+	remaining map[int64]time.Duration // the remaining time of each session
 	calls     int
 }
 

@@ -217,7 +217,7 @@ func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
 		return driver.Outcome{}
 	}
 	s := e.recordEntry(t.claim, mine, true)
-	if s.id != t.session.id { // it has ended meanwhile
+	if s.id != t.session.id { // the claim's session has ended meanwhile
 		return driver.Outcome{}
 	}
 	return grant(t, before, mine, s)

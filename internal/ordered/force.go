@@ -87,8 +87,8 @@ func (e *Engine) listen(ctx context.Context, client string, hint func(seq uint64
 	}
 }
 
-// seqsOf returns the sequence numbers of claims of the client: that of the claim with that key,
-// and those of the readers that share its entry.
+// seqsOf returns the sequence numbers of claims of the client. These are the claim with that
+// key, and the readers that share its entry.
 func (e *Engine) seqsOf(key claimKey, client string) (seqs []uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

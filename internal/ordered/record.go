@@ -128,8 +128,8 @@ func (p *parted) record(name string, rests map[int64]time.Duration, failed error
 }
 
 // kind returns what the name is used for. Entries of other programs have the kind Mutex in
-// every queue, so they do not show it. A mutex and a fair mutex look the same, because both
-// have a queue.
+// every queue, so kind ignores them. A mutex and a fair mutex look the same, because both have
+// a queue.
 func (p *parted) kind() admin.Kind {
 	for _, entry := range p.entries(shownMost, shownMost) {
 		switch {

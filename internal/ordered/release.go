@@ -168,7 +168,7 @@ func (e *Engine) beginRelease(c *driver.Claim) (*claim, func(context.Context, in
 	k := e.claims[key]
 	switch {
 	case k == nil && c.Indeterminate && e.session.id != 0:
-		k = &claim{claimKey: key, label: m, session: e.session.id} // a Try may have been interrupted
+		k = &claim{claimKey: key, label: m, session: e.session.id} // an interrupted Try may have made an entry
 	case k == nil:
 		return nil, nil
 	case k.writer != nil && !k.leave():

@@ -146,7 +146,7 @@ type Label struct {
 type Entry struct {
 	Name    string
 	Key     string // distinguishes the entries of a queue
-	Order   uint64 // larger than that of earlier entries; 0 if it was not read, see Store.Enqueue
+	Order   uint64 // larger than the Order of earlier entries; 0 if it was not read, see Store.Enqueue
 	Label   Label
 	Note    string // the note given to Enqueue, or the data of another program
 	Session int64  // the store removes the entry when this session ends
@@ -170,7 +170,7 @@ type claim struct {
 	indeterminate   bool          // a Try had no answer
 	releasing       bool          // a Release has begun
 	keepUntil       clock.Instant // the name stays taken until then: Claim.AtLeast
-	leftToReaders   bool          // it was released, and its entry belongs to its readers
+	leftToReaders   bool          // the claim was released, and its entry belongs to its readers
 	pendingTries    int           // calls of Try under way
 	pendingReleases int           // calls of Release under way
 

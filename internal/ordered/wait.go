@@ -44,8 +44,8 @@ func (m *blockers) mutexes(before []Entry) {
 type watch struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when err and queue are set
-	err    error         // of the call
-	queue  []Entry       // as it was after the call; nil if it was not read
+	err    error         // the error of the call
+	queue  []Entry       // the queue after the call; nil if it was not read
 }
 
 // waiter waits for one claim.
@@ -53,10 +53,10 @@ type waiter struct {
 	engine *Engine
 
 	blockers    *blockers
-	since       time.Time
-	watch       *watch // of the entries ahead; nil while they are not watched
-	ownWatch    *watch // of the claim's own entry; nil at first
-	askedHolder bool   // Wait has returned once so that another Try learns the holder
+	since       time.Time // when the wait for the entries ahead began
+	watch       *watch    // watches the entries ahead; nil while they are not watched
+	ownWatch    *watch    // watches the claim's own entry; nil until the wait is long
+	askedHolder bool      // Wait has returned once so that another Try learns the holder
 }
 
 // Waiter returns a Waiter that waits until an entry ahead of the claim, or the claim's own
