@@ -42,7 +42,7 @@
 // If a name stays taken after its release, see driver.Caps.AtLeast, its key gets a lease of its
 // own. The TTL of that lease is rounded up to whole seconds. A server with its default settings
 // grants two seconds at least: 0.3 s become 2 s. The create revision of the key stays, so the
-// key is before those of all waiters.
+// key is before the keys of all waiters.
 //
 // The server must be 3.5.23 or newer. A server of version 3.6 must be 3.6.5 or newer. Older
 // servers may report that they extended a lease although it was revoked.
