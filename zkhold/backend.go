@@ -33,8 +33,8 @@
 // If a name has no claims for some time, ZooKeeper removes its container, and the count begins
 // again.
 //
-// The number of permits is that in the oldest claim that contains such a number. Claims of
-// Curator contain none.
+// The number of permits of a semaphore is the one in the oldest claim that contains such a
+// number. Claims of Curator contain none.
 //
 // A path belongs to one kind of lock. A mutex of Curator does not wait for the nodes of a
 // read-write lock. If a claim of this package finds an earlier node of another kind, it

@@ -30,16 +30,16 @@ type link struct {
 
 	mu           sync.Mutex
 	session      int64
-	timeout      time.Duration // of the session
-	connected    bool          // to a server
+	timeout      time.Duration // the timeout of the session
+	connected    bool          // there is a connection to a server
 	disconnected chan struct{} // closed when the last connection has broken; nil at first
 	ended        error         // why the session has ended; nil if it has not
 	wire         *wire         // the last connection
 	idleTimer    *time.Timer   // ends the session if it is not used
-	adminCalls   int           // calls for operators under way
+	adminCalls   int           // how many calls for operators are under way
 	nodes        map[nodeKey]*node
 	watches      map[string]*watch
-	creations    map[string]*creation // by path
+	creations    map[string]*creation // the creations under way, by path
 	watchTimer   *time.Timer          // watches nodes that have existed for watchDelay; nil if all are watched
 }
 

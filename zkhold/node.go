@@ -25,11 +25,11 @@ type node struct {
 
 	// A change of these fields needs the mutex of the link, too.
 	users             int    // calls that have the mutex, or wait for it
-	name              string // with the folder; "" if there is no node, or if its sequence number is not known
+	name              string // the name of the node, with the folder; "" if there is no node, or if its sequence number is not known
 	note              string
 	order             uint64 // czxid; 0 if it is not known
 	created           time.Time
-	watch             *watch // of the node itself; nil at first
+	watch             *watch // the watch of the node; nil while there is none
 	indeterminate     bool   // a creation was not answered: a list must show whether the node exists
 	deletePending     bool   // the node must be deleted
 	deletedUnreported bool   // the node was deleted, and no call has reported that
@@ -217,7 +217,7 @@ func (l *link) confirm(key nodeKey, n *node) error {
 		return zk.ErrSessionExpired
 	}
 	l.set(func() {
-		if n.order, n.watch, w.claim = uint64(stat.Czxid), w, key; w.fired { // its event came before the watch had a claim
+		if n.order, n.watch, w.claim = uint64(stat.Czxid), w, key; w.fired { // the event came before w.claim was set
 			l.onRemoved(key)
 		}
 	})

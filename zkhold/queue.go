@@ -56,7 +56,7 @@ func (l *link) complete(name string, queue []ordered.Entry) ([]ordered.Entry, er
 	queue[0].Order, queue[0].Session, queue[0].Note = uint64(stat.Czxid), stat.EphemeralOwner, string(data)
 	node := path.Base(queue[0].Key)
 	if id := idOf(sessionPrefix(stat.EphemeralOwner), node); id != node {
-		queue[0].Label.ID = id + "@" // not the ID of a claim of this session
+		queue[0].Label.ID = id + "@" // with the "@" it differs from all IDs of claims of this session
 	}
 	return queue, nil
 }

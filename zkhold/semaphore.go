@@ -57,7 +57,7 @@ func (l *link) enqueuePermit(ctx context.Context, name string, m ordered.Label, 
 	if i < ordered.PermitsOf(queue[:i], m) {
 		_, err = withNode(ctx, l, mutex, func(n *node) (bool, error) { return l.remove(mutex, n) })
 	} else {
-		queue[i].Order = 0 // so that the next Try comes here again, and does not only read the queue
+		queue[i].Order = 0 // so that the next Try calls enqueuePermit again, and does not only read the queue
 	}
 	return queue, err
 }

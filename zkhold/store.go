@@ -164,7 +164,7 @@ func (s *store) Enqueue(ctx context.Context, session int64, name string, m order
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return nil, errors.New("a node may have been made: " + err.Error()) // not wrapped: err says that none was made
+	return nil, errors.New("a node may have been made: " + err.Error()) // not wrapped: err says that no node was made
 }
 
 // Queue lists the queue. The queue has all earlier changes by this client, because the server

@@ -36,7 +36,7 @@ type wire struct {
 type creation struct {
 	path  string
 	sent  chan bool // receives true just before the request is sent, or false if it was not sent
-	czxid uint64    // of the new node; 0 if it is not known
+	czxid uint64    // the czxid of the new node; 0 if it is not known
 }
 
 // The numbers of requests.
