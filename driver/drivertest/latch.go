@@ -139,7 +139,7 @@ func latchWaiterMissesNothing(p *probe) {
 				p.Fatalf("first Wait, which returns early: %v", err)
 			}
 		}
-		if waits > 1 { // a Wait that only the end of its context ends
+		if waits > 1 { // this Wait ends only when its context ends
 			ctx, cancel := context.WithTimeout(p.Ctx, 20*time.Millisecond)
 			woken(ctx, w)
 			cancel()

@@ -22,7 +22,7 @@ const prompt = conformance.Prompt
 type probe struct {
 	*conformance.Probe
 	b            driver.Backend
-	capabilities map[string]bool // of b
+	capabilities map[string]bool // the capabilities of b
 
 	short    time.Duration // the TTL of claims that must expire
 	presence time.Duration // see Suite.Presence
