@@ -34,10 +34,10 @@ type Probe struct {
 	Ctx  context.Context
 	Info driver.Info
 
-	TTL    time.Duration       // of new claims, which must not expire
+	TTL    time.Duration       // the TTL of new claims, which must not expire
 	Shape  func(*driver.Claim) // changes new claims; nil changes nothing
-	Name   string              // of the lock of new claims
-	Client string              // of new claims
+	Name   string              // the name of the lock of new claims
+	Client string              // the client of new claims
 
 	// StoreOf returns the store that the client of a claim uses.
 	StoreOf func(driver.Claim) driver.Backend
