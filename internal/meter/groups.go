@@ -29,7 +29,7 @@ func Prefix(name string) string {
 // values, and all other groups share one value. A group never changes its value, so a gauge
 // goes up and down under the same label. Several goroutines may call its methods at once.
 type Groups struct {
-	of func(name string) string // nil if there are no groups
+	of func(name string) string // returns the group of a name; nil if there are no groups
 
 	mu   sync.Mutex
 	seen map[string]bool

@@ -32,9 +32,9 @@ const (
 type Instrument struct {
 	Kind   Kind
 	Name   string    // words with dots between them
-	Unit   string    // in OpenTelemetry; "" if only Prometheus has the metric
+	Unit   string    // the unit in OpenTelemetry; "" if only Prometheus has the metric
 	Labels []string  // the names of the labels
-	Bounds []float64 // of the buckets of a Histogram
+	Bounds []float64 // the bounds of the buckets of a Histogram
 	Help   string
 }
 
