@@ -49,7 +49,7 @@ func GroupByPrefix(name string) string { return meter.Prefix(name) }
 type Telemetry struct {
 	meter   *meter.Meter
 	spans   *spans
-	metrics []instrument // by meter.Metric
+	metrics []instrument // the index is a meter.Metric
 }
 
 // instrument is a metric. The function `add` adds a value to it. `add` is nil for a metric that
