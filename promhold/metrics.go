@@ -35,7 +35,7 @@ func GroupByPrefix(name string) string { return meter.Prefix(name) }
 // register it once. Several goroutines may call its methods at once.
 type Metrics struct {
 	meter   *meter.Meter
-	metrics []prometheus.Collector // by meter.Metric; then the version of the build, and ages
+	metrics []prometheus.Collector // the index is a meter.Metric; behind these are the version of the build, and ages
 	ages    *ages
 }
 
