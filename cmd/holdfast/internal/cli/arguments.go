@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
-// ownArguments returns a copy of the arguments of the program. Where the system shows the
-// arguments to every user of the machine, it overwrites the passwords in URLs there: only the
-// copy has them.
+// ownArguments returns a copy of the arguments of the program. On a system that shows the
+// arguments to every user of the machine, ownArguments overwrites the passwords in the URLs of
+// the original arguments. Only the copy then has the passwords.
 func ownArguments() []string {
 	args := make([]string, 0, len(os.Args))
 	for _, arg := range os.Args[min(1, len(os.Args)):] {

@@ -18,19 +18,22 @@ const (
 	completeMost  = 200
 )
 
-// completeNames gives shells the names of the locks in a store, for the first argument. It
-// gives up after completeLimit, without a message. The shell completes the arguments after
-// the name as rest says.
+// completeNames returns the function that completes the first argument of a command with the
+// names of the locks in a store. The function gives up after completeLimit, without a message.
+// The parameter `rest` is the directive by which the shell completes the arguments after the
+// name.
 func completeNames(env output.Environment, c *store.Connection, rest cobra.ShellCompDirective) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begin string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, rest
 		}
-		env.Stderr = io.Discard // the person is typing
+		env.Stderr = io.Discard // a message would appear inside the line that the user is typing
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeLimit)
 		defer cancel()
 		c.Completing = true
-		_ = c.Configure(cmd.Flags(), env, output.NewReporter(env, false)) // the flags set c, and not its copy; read reports the error
+		// The flags set fields of c, so this call must come before o gets a copy of c. It ignores
+		// the error, because o.read returns the same error.
+		_ = c.Configure(cmd.Flags(), env, output.NewReporter(env, false))
 		o := &readOptions{Connection: *c}
 		_ = o.read(ctx, cmd.Flags(), env, func(ctx context.Context, l *reader) error {
 			for r, err := range l.Console.List(ctx, admin.Filter{NamePrefix: begin, Keys: completeKeys}) {
@@ -47,8 +50,8 @@ func completeNames(env output.Environment, c *store.Connection, rest cobra.Shell
 	}
 }
 
-// completeValues gives shells the values of those flags, of the commands below root, that
-// take one of a few words.
+// completeValues makes shells complete the values of flags that accept only a few words. It
+// does so for the flags of all commands below `root`.
 func completeValues(root *cobra.Command) {
 	values := map[string][]cobra.Completion{
 		"fail-on": {"note", "warning", "danger", "never"},
@@ -66,10 +69,10 @@ func completeValues(root *cobra.Command) {
 	}
 }
 
-// refuseOtherShells makes "completion" with an unknown shell an error. Without it cobra would
-// print the help, with status 0.
+// refuseOtherShells makes "completion" with an unknown shell an error. Without
+// refuseOtherShells, cobra would print the help, with status 0.
 func refuseOtherShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
-	completion, _, _ := root.Find([]string{"completion"}) // which was just added
+	completion, _, _ := root.Find([]string{"completion"}) // no error: InitDefaultCompletionCmd has just added this command
 	completion.Args, completion.RunE = noSuchCommand, root.RunE
 }

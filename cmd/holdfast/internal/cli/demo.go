@@ -72,7 +72,7 @@ func runDemo(ctx context.Context, env output.Environment, c store.Connection, o 
 	}
 	o.Worker = []string{self, "demo", "worker"}
 	o.Terminal = env.LiveTerminal(env.Stdout)
-	_, plain := env.Lookup("NO_COLOR") // it is about colours only (no-color.org)
+	_, plain := env.Lookup("NO_COLOR") // NO_COLOR switches off only the colours (no-color.org)
 	o.Color = o.Terminal && !plain
 	if err := o.Check(); err != nil {
 		return output.UsageError("%w", err)
@@ -92,8 +92,9 @@ func runDemo(ctx context.Context, env output.Environment, c store.Connection, o 
 	return err
 }
 
-// reachDemo connects once to the store that the flags name, and sets in o how to reach it. If
-// the store is not Redis, it takes a lock there.
+// reachDemo checks that the demo can use the store that the flags name, and sets in o how to
+// reach the store. To check Redis, reachDemo connects once. To check another store, it takes
+// and releases a lock there.
 func reachDemo(ctx context.Context, c store.Connection, env output.Environment, o *demo.Options) error {
 	l, err := c.Locate(ctx, env, output.NewReporter(env, false))
 	if err != nil {

@@ -31,7 +31,7 @@ func (o *webOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody use the pages, without authentication")
 }
 
-// serveDemo serves the pages until a signal arrives, and returns nil then.
+// serveDemo serves the pages until a signal arrives. Then it returns nil.
 func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, web webOptions) error {
 	for _, name := range []string{"buyers", "items", "processes", "timeout", "look"} {
 		if cmd.Flags().Changed(name) {
@@ -70,8 +70,8 @@ func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, w
 	return store.OpenError(ctx, open.Redis, "--url", err)
 }
 
-// demoStores returns how to reach the servers that the flags name. It returns none if the
-// flags name no server: the demo then uses stand-ins.
+// demoStores returns how to reach the servers that the flags name. If the flags name no server,
+// it returns nil, and the demo uses stand-ins.
 func demoStores(ctx context.Context, c store.Connection, env output.Environment) ([]access.Access, error) {
 	if len(c.URLs) == 0 {
 		return nil, nil

@@ -30,7 +30,7 @@ type doctorOptions struct {
 
 func newDoctorCommand(env output.Environment) *cobra.Command {
 	o := &doctorOptions{}
-	o.goesOn = true // doctor reports the trouble of a store as a finding
+	o.goesOn = true // doctor reports a problem of the store as a finding, and goes on
 	cmd := &cobra.Command{
 		Use:     "doctor",
 		Short:   "Report what endangers the locks of a store",

@@ -16,14 +16,14 @@ func newElectCommand(env output.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "elect [flags] NAME [flags] [--] CMD [ARG...]",
 		Short:             "Run a command as the leader, and campaign again",
-		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveDefault), // CMD is a file
+		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveDefault), // CMD is the name of a file
 		Args:              o.parse,
 		PreRunE:           func(cmd *cobra.Command, _ []string) error { return o.complete(cmd.Flags(), env) },
 		RunE: o.takes(env, func(ctx context.Context, p supervise.Program) error {
 			return supervise.Elect(ctx, p, &o.Lock, &o.Command, o.campaign)
 		}),
 	}
-	f := cmd.Flags() // those of run, without those that make no sense for a leader
+	f := cmd.Flags() // the flags of the command run, without the flags that make no sense for a leader
 	o.lockOptions.addTo(f)
 	o.addCommandTo(f)
 	f.IntVar(&o.LostCode, "lost-exit-code", output.ExitLost, "with --once: exit status if leadership was lost, or the time of --max-hold is over")

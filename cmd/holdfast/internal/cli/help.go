@@ -13,13 +13,14 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// helpFiles has a file for each command and each topic. Its last section has the examples.
+// helpFiles has a file for each command and each topic. If a file has examples, they are its
+// last section.
 //
 //go:embed help/*.txt
 var helpFiles embed.FS
 
-// addTexts sets the descriptions and the examples of cmd and of the commands below it. It
-// changes no command without a file: a hidden one, or one of cobra.
+// addTexts sets the descriptions and the examples of cmd and of the commands below it. It does
+// not change a command without a file: a hidden command, or a command that cobra adds.
 func addTexts(cmd *cobra.Command) {
 	if text, err := helpFiles.ReadFile("help/" + fileOf(cmd)); err == nil {
 		long, examples, _ := strings.Cut(string(text), "\nExamples:\n")
@@ -35,7 +36,7 @@ func fileOf(cmd *cobra.Command) string {
 	return strings.ReplaceAll(strings.TrimPrefix(cmd.CommandPath(), "holdfast "), " ", "-") + ".txt"
 }
 
-// addGroup adds commands to root, under a heading of its list of commands.
+// addGroup adds commands to `root`. The help of `root` lists them under the heading `title`.
 func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
 	root.AddGroup(&cobra.Group{ID: title, Title: title})
 	for _, cmd := range cmds {
@@ -44,8 +45,8 @@ func addGroup(root *cobra.Command, title string, cmds ...*cobra.Command) {
 	root.AddCommand(cmds...)
 }
 
-// setHelp sets the help of the commands below root. It begins with what most readers want:
-// what the command does, its usage, examples, and its own flags.
+// setHelp sets the help of the commands below root. The help of a command begins with what most
+// readers want: what the command does, its usage, examples, and its own flags.
 func setHelp(root *cobra.Command) {
 	usual := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -78,8 +79,9 @@ func writeHelp(w io.Writer, cmd *cobra.Command, width int) {
 	}
 }
 
-// flagUsages returns the help for the flags of a command, with lines of at most width
-// characters: its own flags, and those of the connection to the store.
+// flagUsages returns two texts with the help for the flags of a command: `own` for the flags of
+// the command itself, and `connection` for the flags of the connection to the store. The lines
+// have at most `width` characters.
 func flagUsages(cmd *cobra.Command, width int) (own, connection string) {
 	mine, others := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
 	mine.SortFlags, others.SortFlags = false, false

@@ -16,9 +16,9 @@ import (
 
 const (
 	defaultTTL = 30 * time.Second
-	minTTL     = 100 * time.Millisecond // in less time a command cannot be started and stopped
+	minTTL     = 100 * time.Millisecond // a shorter lease would end before a command can be started and stopped
 	maxTTL     = 100 * 365 * 24 * time.Hour
-	maxPermits = 1<<31 - 1 // the most permits of a semaphore in Java
+	maxPermits = 1<<31 - 1 // the largest number of permits that a semaphore can have in Java
 )
 
 // lockOptions are the flags of commands that take a lock.
@@ -28,8 +28,8 @@ type lockOptions struct {
 	verbose bool
 }
 
-// addTo adds the flags of the store and of the lease, and those for a hold's reason and
-// labels.
+// addTo adds the flags that all commands with a lock have, such as the flags for the store, for
+// the lease, and for the reason and the labels of a hold.
 func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	o.AddStoreTo(f)
 	o.AllowSeveral(f, "independent servers, and a majority must agree")
@@ -51,8 +51,8 @@ func lockSettings() []store.Setting {
 	}
 }
 
-// addKindTo adds the flags for the kind of lock, and how to wait for it. All clients of a
-// name must use the same kind.
+// addKindTo adds the flags for the kind of lock, and for how the command waits for the lock. All
+// clients of one name must use the same kind of lock.
 func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.Nonblock, "nonblock", "n", false, "do not wait if the lock is held")
 	f.DurationVarP(&o.Wait, "wait", "w", 0, "the longest time to wait for the lock; 0 means no limit")
@@ -84,7 +84,7 @@ func (o *lockOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 		return output.UsageError("--nonblock does not wait and --wait does; give one of them")
 	case o.Margin < 0 || o.Margin >= o.TTL/2:
 		return output.UsageError("%s of %s does not fit a --ttl of %s: it must be less than half of it", o.Config.Where("lock.margin"), o.Margin, o.TTL)
-	case o.ConflictCode > 255: // a system keeps eight bits, so 256 would be success
+	case o.ConflictCode > 255: // a system keeps only eight bits of an exit status, so 256 would mean success
 		return output.UsageError("--conflict-exit-code %d is no exit status; use 0 to 255", o.ConflictCode)
 	}
 	for _, label := range o.Labels {
@@ -108,7 +108,7 @@ func refuseNegative(f *pflag.FlagSet) (err error) {
 
 func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
 	if (o.Shared || o.Exclusive || o.Permits != 0) && !f.Changed("fair") {
-		o.Fair = false // from the configuration, where it is for exclusive locks
+		o.Fair = false // the configuration has set it, but only for exclusive locks
 	}
 	kinds := 0
 	for _, chosen := range []bool{o.Fair, o.Shared, o.Exclusive, o.Permits != 0} {
@@ -143,8 +143,8 @@ func (o *lockOptions) needs(t *open.Target) error {
 	return nil
 }
 
-// takes returns the RunE of a command that takes a lock. It calls start with the Program,
-// which opens the store for package supervise.
+// takes returns the RunE of a command that takes a lock. The RunE calls the function `start`
+// with a Program. Package supervise opens the store by the function Open of the Program.
 func (o *lockOptions) takes(env output.Environment, start func(context.Context, supervise.Program) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		report := output.NewReporter(env, o.verbose)

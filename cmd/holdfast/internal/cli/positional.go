@@ -27,7 +27,8 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneName stores the only argument, which is the name of a lock.
+// oneName returns a function that accepts exactly one argument, the name of a lock, and stores
+// it.
 func oneName(name *string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
@@ -38,8 +39,8 @@ func oneName(name *string) cobra.PositionalArgs {
 	}
 }
 
-// onePattern stores the only argument, which is a pattern of names. Without an argument the
-// pattern stays "".
+// onePattern returns a function that accepts at most one argument, a pattern of names, and
+// stores it. Without an argument, the stored pattern stays as it is.
 func onePattern(pattern *string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {

@@ -25,7 +25,7 @@ type readOptions struct {
 	json    bool
 	verbose bool
 	timeout time.Duration
-	goesOn  bool // trouble of the store is printed, and does not end the command
+	goesOn  bool // after a problem of the store, the command prints it and goes on
 	need    store.Need
 }
 
@@ -43,7 +43,7 @@ func (o *readOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
 type reader struct {
 	operate.Session
 	store  *store.Store
-	logger *slog.Logger // of the library
+	logger *slog.Logger // for the messages of the library
 }
 
 // print prints a result: the object if the user asked for JSON, else the text.
@@ -55,13 +55,14 @@ func (l *reader) print(object any, text string) error {
 	return err
 }
 
-// reads returns the RunE of a command that calls work with its store.
+// reads returns the RunE of a command. The RunE opens the store and calls the function `work`.
 func (o *readOptions) reads(env output.Environment, work func(context.Context, *reader) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error { return o.read(cmd.Context(), cmd.Flags(), env, work) }
 }
 
-// read opens the store and calls work, whose context ends with --timeout or a signal. The
-// error has the exit status.
+// read opens the store and calls the function `work`. The context of `work` ends after the time
+// of --timeout, or when a signal arrives. The error that read returns has the exit status of the
+// command.
 func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env output.Environment, work func(context.Context, *reader) error) error {
 	report := output.NewReporter(env, o.verbose)
 	if err := o.Configure(f, env, report); err != nil {
@@ -81,7 +82,8 @@ func (o *readOptions) read(ctx context.Context, f *pflag.FlagSet, env output.Env
 	case status != 0 && errors.Is(err, context.Canceled):
 		return output.Exit(status)
 	case errors.Is(err, syscall.EPIPE):
-		return output.Exit(128 + int(syscall.SIGPIPE)) // as a command before "| head" ends
+		// The exit status of a command that the system ends by SIGPIPE, as in "command | head".
+		return output.Exit(128 + int(syscall.SIGPIPE))
 	}
 	return output.StoreError(err)
 }

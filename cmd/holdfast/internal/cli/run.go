@@ -14,7 +14,7 @@ func newRunCommand(env output.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "run [flags] NAME [flags] [--] CMD [ARG...]",
 		Short:             "Run a command while holding a lock",
-		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveDefault), // CMD is a file
+		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveDefault), // CMD is the name of a file
 		Args:              o.parse,
 		PreRunE:           func(cmd *cobra.Command, _ []string) error { return o.complete(cmd.Flags(), env) },
 		RunE: o.takes(env, func(ctx context.Context, p supervise.Program) error {

@@ -17,8 +17,8 @@ const defaultKillAfter = 10 * time.Second
 type runOptions struct {
 	lockOptions
 	supervise.Command
-	campaign supervise.Campaign // of elect
-	signal   string             // Command.Stop, before it is parsed
+	campaign supervise.Campaign // only for the command elect
+	signal   string             // the value of --signal, from which complete sets Command.Stop
 	shell    bool
 }
 
@@ -42,10 +42,10 @@ func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
 }
 
-// parse takes NAME and the command from args. Flags may stand before and after NAME. The
-// command begins after "--", or else with the first word after NAME that is not a flag. The
-// command of a script is its shell. For --help, parse returns an error that cobra answers with
-// the help.
+// parse takes NAME and the command from `args`. Flags may stand before and after NAME. The
+// command begins after "--". Without "--", it begins with the first word after NAME that is not
+// a flag. With --shell, the command is sh, which gets the script as an argument. For --help,
+// parse returns an error that cobra answers with the help.
 func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return output.UsageError("no lock named; use: %s", cmd.UseLine())
@@ -101,11 +101,12 @@ func (o *runOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 	return o.checkTimes()
 }
 
-// checkTimes refuses times that contradict the lease, or each other.
+// checkTimes returns an error if a time does not fit the lease, or if two times contradict each
+// other.
 func (o *runOptions) checkTimes() error {
 	most := o.MaxKillAfter(o.TTL)
 	longest := o.MaxHold - o.MaxHoldMargin()
-	held := o.TTL - o.MarginOf(o.TTL) // if it is not renewed
+	held := o.TTL - o.MarginOf(o.TTL) // how long the lock is held if it is not renewed
 	switch {
 	case o.MaxHold != 0 && (o.MaxHold < minTTL || o.MaxHold > maxTTL):
 		return output.UsageError("--max-hold %s: use %s to %s", o.MaxHold, minTTL, maxTTL)

@@ -84,9 +84,10 @@ func serveSettings() []store.Setting {
 	}
 }
 
-// complete sets the options that come from the configuration, and checks all options. It
-// returns an error for options with which users could read or unlock without authentication,
-// unless a flag allows that.
+// complete sets the options that come from the configuration, and checks all options. It returns
+// an error if users of other machines could read the pages without authentication, unless
+// --insecure-no-auth is given. It also returns an error if they could unlock without
+// authentication.
 func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env output.Environment) (err error) {
 	report := output.NewReporter(env, o.verbose)
 	if err := o.Configure(f, env, report, serveSettings()...); err != nil {
@@ -123,8 +124,8 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env outpu
 	return nil
 }
 
-// serve serves the pages of the store until ctx ends. Its findings do not include locks
-// without an end, because that check reads all keys.
+// serve serves the pages of the store until ctx ends. The page Health does not report locks
+// without an end, because the check for such locks reads all keys.
 func (o *serveOptions) serve(ctx context.Context, l *reader) error {
 	s := serve.Store{Console: l.Console, Where: l.store.Where, Report: l.Report}
 	s.Examine = func(ctx context.Context) (*doctor.Report, error) {

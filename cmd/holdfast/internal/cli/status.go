@@ -64,9 +64,9 @@ func (l *reader) lockStatus(ctx context.Context, name string, quiet bool) error 
 }
 
 func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
-	var waits []admin.ClientWait // of clients outside the queue
+	var waits []admin.ClientWait // of clients that wait outside the queue
 	if r.Holders > 0 {
-		if d, err := l.Console.Describe(ctx, r.Name); err == nil { // some stores and permissions do not allow it
+		if d, err := l.Console.Describe(ctx, r.Name); err == nil { // some stores cannot describe a lock, and some users may not
 			waits = d.Waits
 		}
 	}
@@ -80,8 +80,8 @@ func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
 	return l.print(output.RecordOf(r, waits...), text+"\n")
 }
 
-// serverStatus prints the status of the server. It returns an error if no lock can be taken
-// in the store, also if the store answers.
+// serverStatus prints the status of the server. It returns an error if the store does not
+// answer, or if no lock can be taken in it.
 func (o *readOptions) serverStatus(ctx context.Context, l *reader) error {
 	s := output.ServerStatus{
 		Version: output.JSONVersion, URL: l.store.Where, Config: o.Config.Name,
