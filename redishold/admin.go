@@ -23,13 +23,15 @@ var (
 // distinguishes locks from other data by their type and layout. The name of a Record is
 // without Options.KeyPrefix, and keys without that prefix are left out.
 //
-// With the layout Plain every short string counts as a lock, with Timestamp every time in
-// seconds. With Redisson's layout, a semaphore is found by its held permits, and a fair
-// lock only while it is held. Bare counters are listed only with f.Counters.
+// With the layout Plain every short string counts as a lock, with Timestamp every string that
+// is a time in seconds. With Redisson's layout, List finds a semaphore by its held permits, and
+// a fair lock only while it is held. It lists a key that is only a number, such as a latch,
+// only with f.Counters.
 //
 // The user needs the permissions for SCAN, HSCAN, GETRANGE, LLEN and, in a cluster, CLUSTER
 // SLOTS. Without PUBSUB, Record.Listeners is -1. In a cluster, Record.Listeners counts only the
-// listeners on sharded channels. Holdfast uses these, and Redisson does so from 3.28 on.
+// listeners on sharded channels. Holdfast uses sharded channels there, and Redisson uses them
+// from version 3.28 on.
 //
 // If a node does not answer, its locks are missing, and the error comes at the end.
 func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
@@ -37,8 +39,8 @@ func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Reco
 }
 
 // Get returns one Record for each of `names`, in the same order. On one server, one call to the
-// server reads 40 names at one instant, with about three commands for each name. In a cluster,
-// each name takes one call. The user needs the permissions of List, except SCAN.
+// server reads up to 40 names at one instant, with about three commands for each name. In a
+// cluster, each name takes one call. The user needs the permissions of List, except SCAN.
 func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	return listing.Get(ctx, b.clients, names...)
 }
@@ -52,10 +54,11 @@ func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, erro
 	return listing.Describe(ctx, b.clients, name)
 }
 
-// ForceReasons reads the tombstones that ForceUnlock has set for the owners of `ended`. A
-// tombstone stays as long as the lease would have, and at least 10 s. A permit without a known
-// owner has no tombstone. ForceReasons sends one command for each owner, up to 200 commands in
-// one call. In a cluster, it makes one call for each owner.
+// ForceReasons returns for each element of `ended` the reason in the tombstone that ForceUnlock
+// has set for the owner, or "" if there is no tombstone. A tombstone exists until the lease
+// would have ended, and for at least 10 s. A permit without a known owner has no tombstone.
+// ForceReasons sends one command for each owner, up to 200 commands in one call. In a cluster,
+// it makes one call for each owner.
 func (b *Backend) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	return listing.ForceReasons(ctx, b.clients, ended)
 }
@@ -82,8 +85,8 @@ func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry
 // Report stores the holds and waits of a client for operators, in one round trip.
 func (b *Backend) Report(ctx context.Context, r driver.Report) error { return b.clients.Report(ctx, r) }
 
-// Drain waits for work in the background: queries for the names of holders, which take up
-// to a quarter of a second.
+// Drain waits for work in the background: queries for the names of holders, each of which takes
+// at most a quarter of a second.
 func (b *Backend) Drain(ctx context.Context) error { return b.clients.Drain(ctx) }
 
 func (b *Backend) newClients() *clients.Clients {
@@ -116,11 +119,11 @@ func ownCalls(calls []wire.Call) []Call {
 	return own
 }
 
-// doRegistering runs calls, and writes those registrations of the clients of cs that are due.
-// On one server, the calls and the registrations share a round trip. In a cluster, a
-// registration may be on another node than the lock. So doRegistering writes the registrations
-// after the calls, for at most InfoTimeout, because a failure of that node must not delay the
-// results for long.
+// doRegistering runs `calls`. It also writes the registrations of the clients that have the
+// claims `cs`, if these registrations are due. On one server, the calls and the registrations
+// share a round trip. In a cluster, a registration may be on another node than the lock. So
+// doRegistering writes the registrations after the calls, for at most InfoTimeout, because a
+// failure of that node must not delay the results for long.
 func (b *Backend) doRegistering(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
 	due, owners := b.clients.Registrations(cs...)
 	if !info.Cluster {

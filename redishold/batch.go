@@ -23,7 +23,7 @@ const maxBatch = 50
 func (b *Backend) batchScript(c *Call) (script string, own int) {
 	switch c.Script {
 	case b.scripts.Acquire:
-		if len(c.Args) == kinds.AcquireArgs { // with more arguments, the script also publishes that the lock is taken
+		if len(c.Args) == kinds.AcquireArgs { // with more arguments, the script of c also publishes that the lock is taken
 			return "acquire_all", 1
 		}
 	case b.scripts.Renew:
@@ -34,9 +34,9 @@ func (b *Backend) batchScript(c *Call) (script string, own int) {
 	return "", 0
 }
 
-// doAll runs calls, and returns the results of the calls. It needs one round trip to each
-// server, unless the user may not access a key. The function `do` sends the calls, and also
-// registers the clients of the claims `register`.
+// doAll runs `calls`, and returns one Result for each call. It needs one round trip to each
+// server. If the user has no access to a key, some calls need a second round trip. The function
+// `do` sends the calls, and also registers the clients of the claims `register`.
 func (b *Backend) doAll(ctx context.Context, info ServerInfo, do doer, calls []Call, register ...driver.Claim) []Result {
 	keys, args := 0, 0
 	for i := range calls {

@@ -7,28 +7,30 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Conn is the interface to a Redis client. It is small, so that any client can implement
-// it; packages rueidisconn and goredisconn do.
+// Conn is the interface to a Redis client. It is small, so that an adapter for any client
+// library can implement it. Packages rueidisconn and goredisconn are such adapters.
 //
-// A Conn never repeats a call whose outcome is unknown. The scripts are safe to repeat,
-// and the Backend decides when.
+// A Conn never repeats a call whose outcome is unknown. The scripts are safe to repeat, and the
+// Backend decides when to repeat a call.
 type Conn interface {
-	// Do runs calls, each at most once, in one pipeline for each node. It returns one
-	// Result for each call, in the same order. It returns at once when ctx ends, also
-	// while the server or the client library hangs; the Results without an answer then
-	// have ctx's error.
+	// Do runs each of `calls` at most once, in one pipeline for each node. It returns one
+	// Result for each call, in the order of `calls`. When ctx ends, Do returns at once, also
+	// while the server or the client library hangs. The Results without an answer then have
+	// ctx's error.
 	//
-	// When Do has returned the server's answer to a call, a value or a *ReplyError, the
-	// caller may reuse the slices of that call. After any other error the Conn may still
-	// read Keys and Args.
+	// The server's answer to a call is a value or a *ReplyError. When Do has returned it, the
+	// caller may reuse the slices of the call. After any other error the Conn may still read
+	// the Keys and Args of the call.
 	Do(ctx context.Context, calls ...Call) []Result
 
-	// Subscribe subscribes to ch, and returns when the server has confirmed it. All
-	// subscriptions share one connection for each node. The reading goroutine of that
-	// connection calls notify, in order, so notify must not block. notify gets each message. It
-	// also gets a Notice with Subscribed for each confirmation of the subscription. The first
-	// one comes before Subscribe returns, or shortly after. Another one comes each time the
-	// Conn has restored a broken connection, which it does as long as there are subscriptions.
+	// Subscribe subscribes to ch, and returns when the server has confirmed the subscription.
+	// All subscriptions share one connection for each node. The goroutine that reads this
+	// connection calls `notify`, so `notify` must not block. The calls of `notify` have the
+	// order in which the server sent the messages. For each message, the Notice has the
+	// Payload. For each confirmation of the subscription, the Notice has Subscribed. The Notice
+	// for the first confirmation comes before Subscribe returns, or shortly after. Another one
+	// comes each time the Conn has restored a broken connection. The Conn restores the
+	// connection as long as there are subscriptions.
 	Subscribe(ctx context.Context, ch Channel, notify func(Notice)) (Subscription, error)
 
 	// Server reads the version and the settings of the server. A field that the server
@@ -38,17 +40,17 @@ type Conn interface {
 
 // Single is a Conn that runs one call without allocating slices.
 type Single interface {
-	// DoOne is Do for one call. The same rules hold for the slices of call.
+	// DoOne is Do for one call. The rules of Do for the slices of a call hold here, too.
 	DoOne(ctx context.Context, call *Call) Result
 }
 
 // Beginner is a Conn that can send a call, and wait for its answer later.
 type Beginner interface {
-	// Begin sends call, as far as it can without waiting. If the client can order calls, a call
-	// that is sent later to the same node arrives later. The function `finish` waits for the
-	// answer, as Do does; the caller must call it exactly once. When `finish` has returned an
-	// answer of the server, the caller may reuse the slices of call. After any other error the
-	// Conn may still read them.
+	// Begin sends call, as far as it can without waiting. If the client library keeps the order
+	// of calls, the calls to one node arrive there in the order in which Begin sent them. The
+	// function `finish` waits for the answer, as Do does; the caller must call it exactly once.
+	// When `finish` has returned an answer of the server, the caller may reuse the slices of
+	// call. After any other error the Conn may still read them.
 	Begin(ctx context.Context, call *Call) (finish func() Result)
 }
 
@@ -73,15 +75,15 @@ type Channel struct {
 	Sharded bool // the channel is a sharded one: SSUBSCRIBE instead of SUBSCRIBE
 
 	// Home matters only in a cluster: it asks for a subscription at the node that has the slot
-	// of Name. Every node receives the messages, but PUBLISH counts only the receivers at the
-	// node that executes it.
+	// of Name. Every node receives the messages, but the reply to PUBLISH counts only the
+	// receivers at the node that executes the PUBLISH.
 	Home bool
 }
 
 // Subscription is a running subscription.
 type Subscription interface {
-	// Close ends the subscription. It does not wait for the server. notify may still be
-	// called while Close runs, but not after Close has returned.
+	// Close ends the subscription. It does not wait for the server. The function `notify` may
+	// still be called while Close runs, but not after Close has returned.
 	Close()
 }
 
@@ -96,8 +98,9 @@ type Call struct {
 	// server does not know the script.
 	Source bool
 
-	// Replicas is the number of replicas that must acknowledge the call; 0 means none. For that
-	// the Conn sends one WAIT, on the same connection, after all calls that it sends together.
+	// Replicas is the number of replicas that must acknowledge the call; 0 means none. The Conn
+	// sends one WAIT for all calls that it sends together: after these calls, on their
+	// connection.
 	Replicas int
 }
 
@@ -106,10 +109,10 @@ type Result struct {
 	// Value is the reply of the script: nil, int64, string or []any of these.
 	Value any
 
-	// Err is nil if the script ran completely. A *ReplyError is an error reply of the
-	// server. driver.ErrNotExecuted means that the call did not reach the server. After
-	// any other error the result is unknown. If the program has closed the client, the
-	// error is driver.ErrClosed, as soon as the Conn knows it.
+	// Err is nil if the script ran completely. A *ReplyError is an error reply of the server.
+	// driver.ErrNotExecuted means that the call did not reach the server. After any other error
+	// the result is unknown. If the program has closed the client, and the Conn has noticed
+	// that, the error is driver.ErrClosed.
 	Err error
 }
 
@@ -117,14 +120,14 @@ type Result struct {
 type ServerInfo struct {
 	Version   string        // "7.0.15"; for Valkey the compatible version of Redis
 	RunID     string        // the run id, which is new after each start of the server
-	Uptime    time.Duration // since the last start, by the server's wall clock, in whole seconds
+	Uptime    time.Duration // the time since the last start of the server, by its wall clock, in whole seconds
 	Cluster   bool          // the server is a node of a Redis Cluster
 	ShardedPS bool          // the server supports SSUBSCRIBE and SPUBLISH
 	Role      string        // "master" or "slave"
 	Replicas  int           // the number of connected replicas
 
 	EvictionPolicy string // the setting maxmemory-policy
-	EvictedKeys    int64  // the number of keys evicted since the last start
+	EvictedKeys    int64  // the number of keys evicted since the last start of the server
 }
 
 // These types are also a part of the interface of a Conn.

@@ -17,8 +17,8 @@ import (
 
 // ForceUnlock ends exactly the hold h of the lock called name, which may be of any kind, and
 // notifies waiters. The owner of the hold gets the reason, `why`: at once if it listens,
-// otherwise at its next renewal or unlock. A Redisson client gets no reason, and neither does
-// the holder of a permit if it is not known.
+// otherwise at its next renewal or unlock. A Redisson client gets no reason. If the holder of a
+// permit is not known, it gets no reason either.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
 	k := b.layout.Keys(name)
 	if k.NameErr != nil {
@@ -31,7 +31,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	if err != nil {
 		return err
 	}
-	// The owner reads the tombstone at the latest when its lease ends.
+	// The owner reads the tombstone before its lease ends, or when it ends.
 	ttl, publish := wire.MS(max(h.Remaining, minTombstoneTTL)), b.publishWith(info)
 	ended, err := b.end(ctx, b.forms.oneKey.Force(k, h, why, ttl, publish))
 	if b.forms.only == nil && wire.Means(err, wire.MeansWrongType) {
@@ -49,9 +49,9 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	return nil
 }
 
-// seqOf returns the Claim.Seq in an owner, which is the text of a message to the client. The
-// owner is "<client>:<seq>". If another Backend wraps this one, a dot and more text follow. The
-// result ok is false for any other text.
+// seqOf returns the Claim.Seq that is a part of `owner`, the text of a message to the client.
+// This text is "<client>:<seq>". If another Backend wraps this one, a dot and more text follow.
+// The result `ok` is false for any other text.
 func seqOf(client, owner string) (seq uint64, ok bool) {
 	rest, ok := strings.CutPrefix(owner, client+":")
 	number, _, _ := strings.Cut(rest, ".")

@@ -28,10 +28,10 @@ func scratchKeys(kind kinds.Kind, scratch layout.Keys) []string {
 	return lock.Acquire(kinds.Buffers{}, scratch, driver.Claim{Owner: "probe", Mode: driver.Shared}, "", nil).Keys
 }
 
-// ready returns the keys of the lock called name, and the server. It returns an error if the
-// store cannot have that lock. Before the first lock of the given kind, it checks that the user
-// may run every command of every script. If ready returns an error, nothing was sent for the
-// claim.
+// ready returns the keys of the lock called name, and the properties of the server. It returns
+// an error if the store cannot have that lock. Before the first lock of the given kind, it
+// checks that the user may run every command of every script that the kind needs. If ready
+// returns an error, nothing was sent for the claim.
 func (b *Backend) ready(ctx context.Context, name string, kind kinds.Kind) (layout.Keys, ServerInfo, error) {
 	if name == "" {
 		return layout.Keys{}, ServerInfo{}, wire.Refused("a lock needs a name: it is empty")
@@ -68,8 +68,9 @@ func slotError(info ServerInfo, k layout.Keys, kind kinds.Kind) error {
 	return layout.CheckSlots(k)
 }
 
-// probed returns the server after the probe of the given kind has passed. It does not
-// remember a failure, because an operator may grant the missing permissions later.
+// probed runs the probe for the given kind, if that probe has not passed before, and returns
+// the properties of the server. It does not remember a failure, because an operator may grant
+// the missing permissions later.
 func (b *Backend) probed(ctx context.Context, k layout.Keys, kind kinds.Kind) (ServerInfo, error) {
 	if b.server.passed(kind.Family()) {
 		return b.ask(ctx)
@@ -84,7 +85,7 @@ func (b *Backend) probed(ctx context.Context, k layout.Keys, kind kinds.Kind) (S
 		return info, err
 	}
 	if tooOld(info) {
-		b.server.known.Store(nil) // to ask again: the server may be upgraded while the program runs
+		b.server.known.Store(nil) // the next call asks again, because the server may be upgraded while the program runs
 		return ServerInfo{}, wire.Refused("redis %s is too old: holdfast needs 6.2 or newer", info.Version)
 	}
 	if slotError(info, k, kind) != nil {

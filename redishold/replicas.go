@@ -130,9 +130,9 @@ func refusesWait(words string) error {
 	return wire.Ungranted(does, words, "+wait")
 }
 
-// refusesInfo returns err, the error of a call of proveReplicas. If that was a call of
-// count_replicas.lua, and the server refused INFO in it, the result also names the missing
-// permission.
+// refusesInfo returns `err`, the error of a call of proveReplicas. If `counting` is true, the
+// call ran count_replicas.lua. If the server refused the INFO in that script, the returned
+// error also names the missing permission.
 func refusesInfo(counting bool, err error) error {
 	words := wire.ReplyText(err)
 	if !counting || !wire.Means(err, wire.MeansNoRightInside) && !strings.Contains(words, "info") {
@@ -141,8 +141,9 @@ func refusesInfo(counting bool, err error) error {
 	return wire.Ungranted("redis refuses INFO, which has the number of replicas (AllReplicas)", words, "+info")
 }
 
-// undoGrant releases a claim whose grant too few replicas acknowledged, and returns the error
-// of that try. The caller may try again: the reason may be a failover that is in progress.
+// undoGrant releases a claim whose grant too few replicas acknowledged. It returns the error of
+// the try t, which is never nil. The caller may try again: the reason may be a failover that is
+// in progress.
 func (b *Backend) undoGrant(ctx context.Context, t *try, short *tooFew) error {
 	_, err := b.end(ctx, b.forms.of(t.claim).Release(kinds.Buffers{}, t.keys, t.claim, b.publishWith(t.info)))
 	if err != nil {
@@ -161,7 +162,7 @@ func unreplicated(few *tooFew) *driver.GoneError {
 
 // renewFirst renews cs on one server whose replicas must acknowledge. Every failed WAIT takes
 // until its timeout. So renewFirst first renews one claim alone: if too few replicas
-// acknowledge that one, all claims get its error, and the others are not sent.
+// acknowledge this renewal, all claims get its error, and the other renewals are not sent.
 func (b *Backend) renewFirst(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	renewals := b.renewChunk(ctx, info, cs[:1])
 	if err := renewals[0].Err; retry.Gone(err) && retry.ReasonOf(err) == driver.ReasonUnreachable {

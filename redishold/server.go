@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// server is the state of the server as far as it is known.
+// server has what the Backend knows about the server.
 type server struct {
 	gate   chan struct{} // lets one goroutine at a time call Conn.Server or probe; not a mutex, which must not be held across I/O
 	known  atomic.Pointer[ServerInfo]
-	proven atomic.Pointer[[]string] // families of scripts whose probe has passed, and "replicas" if proveReplicas has
+	proven atomic.Pointer[[]string] // families of scripts whose probe has passed, and "replicas" if proveReplicas has passed
 
 	mu        sync.Mutex
 	last      *ServerInfo       // the server at the latest update; nil before the first update
@@ -28,8 +28,8 @@ type server struct {
 // keyLossFor is how long an event that may have removed keys counts as the reason of losses,
 // from the time at which the event was found. The first lock that is found lost reveals the
 // event. Other locks that the event removed are found lost later, at their next renewal or
-// release. And the call that finds the event may end before it returns the reason, and is then
-// repeated.
+// release. And the call that finds the event may end before it returns the reason. The repeated
+// call then needs the reason, too.
 const keyLossFor = 10 * time.Second
 
 // ask returns the version and the settings of the server. It calls Conn.Server until one call
@@ -79,7 +79,8 @@ func (s *server) enter(ctx context.Context) error {
 
 func (s *server) leave() { <-s.gate }
 
-// passed reports whether the probe called `what` has passed. Every claim calls it.
+// passed reports whether the probe called `what` has passed. It must be fast, because it is
+// called for every claim.
 func (s *server) passed(what string) bool {
 	proven := s.proven.Load()
 	return proven != nil && slices.Contains(*proven, what)
@@ -143,13 +144,13 @@ func (i ServerInfo) wire() wire.Server {
 // evicts reports whether a server may evict keys to free memory.
 func evicts(i ServerInfo) bool { return i.EvictionPolicy != "" && i.EvictionPolicy != "noeviction" }
 
-// Incarnation returns the run id of the server, which is a new one after every start, and the
-// uptime of the server by its own wall clock. The uptime may be up to two seconds too short,
-// but it is never too long. Each call sends one INFO. Package quorum uses it to find out
+// Incarnation returns the run id of the server, which is new after every start, and the uptime
+// of the server by the server's wall clock. The uptime may be up to two seconds too short, but
+// it is never too long. Each call sends one INFO. Package quorum uses Incarnation to find out
 // whether a node may have forgotten locks.
 //
-// For a cluster it returns errors.ErrUnsupported. Without the permission for INFO it
-// returns driver.ErrRefused.
+// For a cluster, Incarnation returns errors.ErrUnsupported. If the user lacks the permission
+// for INFO, it returns driver.ErrRefused.
 func (b *Backend) Incarnation(ctx context.Context) (id string, uptime time.Duration, err error) {
 	info, err := b.conn.Server(ctx)
 	switch {

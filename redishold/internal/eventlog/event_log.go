@@ -25,7 +25,7 @@ const (
 	logTTL        = 7 * 24 * time.Hour // how long the log is kept after its last entry
 	defaultPage   = 1000               // default number of entries that one Read returns
 
-	// These are in bytes. A longer name or reason is cut off.
+	// These are in bytes. A longer name or reason is cut off. A longer entry is not decoded.
 	longestName   = 1000
 	longestReason = 500
 	longestEntry  = 16_000
@@ -43,7 +43,7 @@ type entryJSON struct {
 	Event  string `json:"event"`
 	Ago    int64  `json:"ago_ms"`
 	Name   string `json:"name,omitempty"`
-	Bytes  []byte `json:"bytes,omitempty"` // a name that is not UTF-8
+	Bytes  []byte `json:"bytes,omitempty"` // the name, if it is not UTF-8
 	Kind   string `json:"kind,omitempty"`
 	Mode   string `json:"mode,omitempty"`
 	Token  uint64 `json:"token,omitempty"`

@@ -54,7 +54,7 @@ func (c Counts) LatchWaiter(name string) driver.Waiter {
 	return &latchWaiter{Waiter: c.store.Topics.Waiter(layout.LatchChannel(c.store.Keys(name)))}
 }
 
-// latchWaiter is a Waiter that stores the version for its next Wait.
+// latchWaiter is a Waiter that stores the version of its channel for its next Wait.
 type latchWaiter struct {
 	*waiting.Waiter
 	version uint64
