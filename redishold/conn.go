@@ -26,9 +26,9 @@ type Conn interface {
 	// Subscribe subscribes to ch, and returns when the server has confirmed the subscription.
 	// All subscriptions share one connection for each node. The goroutine that reads this
 	// connection calls `notify`, so `notify` must not block. The calls of `notify` have the
-	// order in which the server sent the messages. For each message, the Notice has the
-	// Payload. For each confirmation of the subscription, the Notice has Subscribed. The Notice
-	// for the first confirmation comes before Subscribe returns, or shortly after. Another one
+	// order in which the server sent the messages. Each message is a Notice with a Payload.
+	// Each confirmation of the subscription is a Notice with Subscribed. The Notice for the
+	// first confirmation comes before Subscribe returns, or shortly after. Another such Notice
 	// comes each time the Conn has restored a broken connection. The Conn restores the
 	// connection as long as there are subscriptions.
 	Subscribe(ctx context.Context, ch Channel, notify func(Notice)) (Subscription, error)

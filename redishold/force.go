@@ -31,7 +31,7 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	if err != nil {
 		return err
 	}
-	// The owner reads the tombstone before its lease ends, or when it ends.
+	// The tombstone must exist until the lease ends: by that time, the owner has read it.
 	ttl, publish := wire.MS(max(h.Remaining, minTombstoneTTL)), b.publishWith(info)
 	ended, err := b.end(ctx, b.forms.oneKey.Force(k, h, why, ttl, publish))
 	if b.forms.only == nil && wire.Means(err, wire.MeansWrongType) {

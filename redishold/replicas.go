@@ -61,10 +61,10 @@ func (b *Backend) doReplicated(ctx context.Context, info ServerInfo, calls []Cal
 	return results
 }
 
-// countReplicas asks for the number of connected replicas. In a cluster it asks for each call,
-// because the calls may go to different nodes; otherwise it asks once. It uses at most half of
-// the remaining time, so that time remains for the calls to the other nodes if one node of a
-// cluster does not respond.
+// countReplicas asks for the number of connected replicas. On one server it asks once. In a
+// cluster it asks for each call, because the calls may go to different nodes. It uses at most
+// half of the remaining time, so that time remains for the calls to the other nodes if one node
+// of a cluster does not respond.
 func (b *Backend) countReplicas(ctx context.Context, info ServerInfo, calls []Call) []Result {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc

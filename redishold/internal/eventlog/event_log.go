@@ -184,9 +184,9 @@ func merge(a, b []streamEntry, most int) []streamEntry {
 }
 
 // decode returns the Entry of s. The parameter `read` is the local time at which s was read,
-// and `now` is the server time then, in ms. If s is not valid, for example because another
-// program has written it, the Entry has only its ID. The caller needs the ID to read the
-// entries after it.
+// and `now` is the server's time at that moment, in ms. If s is not valid, for example because
+// another program has written it, the Entry has only its ID. The caller needs the ID to read
+// the entries after it.
 func (s streamEntry) decode(now int64, read time.Time) admin.Entry {
 	e := admin.Entry{ID: s.id}
 	var client clientJSON
