@@ -13,8 +13,8 @@ type Span struct{ From, To int }
 
 // Secrets returns the spans of the passwords in a text that is a URL or contains one: of the
 // password before the hosts, and of the passwords in parameters. If Secrets is unsure, as with
-// a URL that cannot be taken apart, a span has more than the password, not less. The spans are
-// in order, and none overlaps another.
+// a URL that cannot be taken apart, a span has more than the password rather than less. The
+// spans are in order, and do not overlap.
 func Secrets(text string) []Span {
 	p, ok := Cut(text)
 	if !ok {
@@ -70,8 +70,8 @@ func secretName(name string) bool {
 }
 
 // Passwords returns whether a URL has a password for the store, in `store`, and whether it has
-// any password, in `any`. The difference is that Sentinels may have a password of their own.
-// For a URL that cannot be taken apart, `store` is false.
+// any password, in `any`. A password for Sentinels counts only for `any`. For a URL that cannot
+// be taken apart, `store` is false.
 func Passwords(raw string) (store, any bool) {
 	p, _ := Cut(raw)
 	_, password, _ := p.User()
@@ -86,7 +86,7 @@ func Passwords(raw string) (store, any bool) {
 func Redacted(raw string) string {
 	p, ok := Cut(raw)
 	if !ok || !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`).MatchString(p.Scheme) {
-		return "" // what stands before :// is more than a scheme
+		return "" // there is no ://, or more than a scheme before it
 	}
 	unknown := p.Scheme + "://…"
 	path, query, _ := strings.Cut(p.Tail, "?")

@@ -72,8 +72,8 @@ func Parse(raw string) (u *url.URL, hosts string, err error) {
 	return u, p.Hosts, nil
 }
 
-// HostPort checks one host of a list, and returns it with its port. If it has no port, HostPort
-// adds the parameter `port`.
+// HostPort checks one host of a list, and returns it with its port. If the host has no port,
+// HostPort adds the port `port`.
 func HostPort(entry, port string) (string, error) {
 	u, err := url.Parse("redis://" + entry)
 	if err != nil || u.Host != entry && !strings.Contains(entry, "%") || u.User != nil {

@@ -11,8 +11,8 @@ import (
 	"path"
 )
 
-// contentPolicy allows a page to use only what its own server sends, from files, and forbids
-// all sites to show the page in a frame.
+// contentPolicy allows a page to load only files of its own server. It forbids code and styles
+// inside the page, and forbids all sites to show the page in a frame.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; " +
 	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
@@ -76,5 +76,5 @@ func (f File) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_, _ = w.Write(f.body) // a browser that is gone needs no answer
+	_, _ = w.Write(f.body) // an error means that the browser has disconnected
 }
