@@ -9,7 +9,7 @@ import (
 type Role int
 
 const (
-	// None may do nothing: the status is 403.
+	// None may do nothing: its requests get the status 403.
 	None Role = iota
 	// Viewer may read the pages.
 	Viewer

@@ -67,7 +67,7 @@ func slot(now, at time.Time) int {
 // holdTimes draws the durations of the holds that ended in the last hour.
 func holdTimes(now time.Time, list []event) chart {
 	var times [chartMinutes][]time.Duration
-	polled := map[admin.Ended]bool{} // ends that holders may also report as losses
+	polled := map[admin.Ended]bool{} // holds whose end was found by polling; their holders may report a loss, too
 	for _, s := range list {
 		if (s.Type == admin.EntryForced || s.Type == observe.Expired) && s.HeldFor > 0 {
 			polled[s.Hold()] = true

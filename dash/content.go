@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	firstWait  = 600 * time.Millisecond // how long a page waits until a scan has found enough locks
+	firstWait  = 600 * time.Millisecond // the longest time that a page waits for a scan to find enough locks
 	noJSReload = 5                      // in seconds: how often a browser without JavaScript loads the page again
 )
 

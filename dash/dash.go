@@ -21,11 +21,11 @@ var staticFiles embed.FS
 //go:embed templates
 var templateFiles embed.FS
 
-// Options are the settings of a Dashboard. The zero value is read-only, and open to
-// everybody who can reach it.
+// Options are the settings of a Dashboard. With the zero value, the dashboard is read-only, and
+// everybody who can reach it can read it.
 type Options struct {
 	// BasePath is the path of the dashboard, such as "/locks/". The default is "/". Links
-	// between the pages are relative, so a proxy may serve them at another path.
+	// between the pages are relative, so a proxy may serve the pages at another path.
 	BasePath string
 
 	// Store is the name of the store on each page and in the title: "production", or an
@@ -58,12 +58,12 @@ type Options struct {
 	// NamePrefix limits the dashboard to names with this prefix.
 	NamePrefix string
 
-	// Counters also shows bare numbers, as locks of kind counter, if the store cannot
-	// distinguish a latch from another number.
+	// Counters matters for a store that cannot distinguish a latch from another number. If it
+	// is true, the dashboard shows all such numbers as locks of kind counter.
 	Counters bool
 
-	// Link is one more entry of the navigation, to a page of the program that serves the
-	// dashboard. If its Title is empty, there is no such entry.
+	// Link is one more entry of the navigation. It links to a page of the program that serves
+	// the dashboard. If its Title is empty, there is no such entry.
 	Link Link
 
 	// Logger gets a line at level WARN for each forced unlock, also for refused ones.

@@ -44,7 +44,7 @@ type eventLog struct {
 	mu       sync.Mutex
 	ring     []event
 	number   uint64                 // the number of the last event
-	renewals map[admin.Ended]uint64 // by hold: the number of the event that has its renewals
+	renewals map[admin.Ended]uint64 // by hold: the number of the event that counts the renewals of the hold
 	clients  map[string]bool        // by client: whether its Locker reports to Observe
 	minutes  [chartMinutes]minute
 }

@@ -27,7 +27,7 @@ type eventLogData struct {
 	Empty   emptyData
 }
 
-// filterData is a link to events of one kind, or of all.
+// filterData is a link to the events of one kind, or to all events.
 type filterData struct {
 	Name, Link string
 	Chosen     bool

@@ -14,7 +14,7 @@ const timelineRows = 100
 // lockData is the page of one lock.
 type lockData struct {
 	Name, Title string
-	Unlock      string // the address of the page that forces the lock; "" if the user may not, or if nobody holds it
+	Unlock      string // the address of the page that forces the lock; "" for users who may not, and for a free lock
 	State       stateData
 	Keys        []keyData
 	Events      []eventData
@@ -33,21 +33,21 @@ type stateData struct {
 	Waiters   []waiterData
 	MoreWait  int
 	Clients   []waiterData // the clients that wait without a position in a queue
-	Listeners int          // -1 if that is not known
+	Listeners int          // how many clients listen for a release; -1 if that is not known
 	CLI       []string
 }
 
 // waiterData is a waiter in the queue, or a client with waiters.
 type waiterData struct {
 	person
-	Place, Count int // the position in the queue, from 1; the number of waiters of the client, if there is no queue
+	Place, Count int // for a waiter: its position in the queue, from 1; for a client: the number of its waiters
 	Mode         string
 	Since        ago
 }
 
 type keyData struct {
 	Name, Type, Value string
-	Ends              time.Time // zero if it never ends, or if that is unknown
+	Ends              time.Time // when the key expires; zero if never, or if Unknown is true
 	Unknown           bool
 }
 

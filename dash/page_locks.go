@@ -46,7 +46,7 @@ type pagerData struct {
 // linkData is the name of a lock, with the address of its page.
 type linkData struct {
 	Name, Link string
-	Title      string // if Name is cut: the length of the name, and more of it
+	Title      string // set if Name is cut: the length of the whole name, and a longer part of it
 }
 
 func linkTo(name string, n int) linkData {
@@ -172,7 +172,7 @@ func arrange(list []observe.State, q query) {
 	})
 }
 
-// columns returns the columns of the table, by which it can be sorted.
+// columns returns the columns of the table. Users can sort the table by each of them.
 func columns() []column {
 	return []column{
 		{By: "name", Name: "Name"},
@@ -201,7 +201,7 @@ func heads(q query) []column {
 	return list
 }
 
-// rowOf describes e in one row.
+// rowOf describes the lock e in one row.
 func rowOf(e observe.State) rowData {
 	const few = 2 // how many holders a row shows
 	row := rowData{
@@ -215,7 +215,7 @@ func rowOf(e observe.State) rowData {
 	return row
 }
 
-// holdOf describes the hold h of e.
+// holdOf describes the hold h of the lock e.
 func holdOf(e observe.State, h observe.Hold) holdData {
 	data := holdData{person: people(h.Hold), Mode: modeOf(e.Kind, h.Mode), Hold: h, Since: ago{h.Since, !h.Exact}}
 	if h.Kept() {

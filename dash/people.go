@@ -10,7 +10,7 @@ import (
 // person is a holder or a waiter, as pages show it.
 type person struct {
 	observe.Person
-	Owner string // as the store has it
+	Owner string // the owner of the hold or the wait, as the store has it
 }
 
 const longPurpose = 200 // the most characters that are shown of a reason, or of labels

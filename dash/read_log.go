@@ -23,7 +23,7 @@ func (d *Dashboard) readLog(ctx context.Context) {
 	for pause := time.Duration(0); retry.Sleep(ctx, pause); {
 		pause = logEvery
 		if d.store.now().failing.IsZero() && d.budget.take(time.Now(), 1, 1) == 1 {
-			if more, _ := d.table.ReadLog(ctx, observe.Past); more { // entries that cannot be read are missing
+			if more, _ := d.table.ReadLog(ctx, observe.Past); more { // after an error, the entries that could not be read are missing
 				pause = 0
 			}
 		}

@@ -12,7 +12,7 @@ import (
 
 const (
 	pollTimeout = 800 * time.Millisecond
-	keptTimes   = 120 // of how many answers the times are kept
+	keptTimes   = 120 // the number of answers whose times are kept
 )
 
 // store records whether the store answers, and how long its answers take.
@@ -73,7 +73,7 @@ func (d *Dashboard) fetch(ctx context.Context, names []string) {
 }
 
 // reasons returns for how many of n ended holds the dashboard may ask the store whether they
-// were forced. It takes these commands from the budget.
+// were forced. It takes the commands for these questions from the budget.
 func (d *Dashboard) reasons(n int) int {
 	const commandsPerPoll = 3 // a poll costs three commands, and the question for one reason costs one
 	return min(n, commandsPerPoll*d.budget.take(time.Now(), 0, (n+commandsPerPoll-1)/commandsPerPoll))

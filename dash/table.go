@@ -48,8 +48,8 @@ func (t *table) now() scan {
 	return t.scan
 }
 
-// due returns the given names whose known state is from before the given time. They are in
-// the order of their last polls, the oldest poll first.
+// due returns those of `names` whose known state is older than the time `before`. The name
+// whose last poll is the oldest comes first.
 func (t *table) due(names []string, before time.Time) []string {
 	polled := map[string]time.Time{}
 	for _, name := range names {

@@ -49,7 +49,7 @@ func short(text string, n int) string {
 	return string([]rune(text)[:n-1]) + "…"
 }
 
-// confirmation returns the text that an operator must type to confirm name.
+// confirmation returns the text that an operator must type to force the lock called name.
 func confirmation(name string) string {
 	text := []rune(printable(name))
 	return trimmed(string(text[:min(len(text), longConfirmation)]))
@@ -79,7 +79,8 @@ func lockLink(name string) string {
 	return "lock?name=" + url.QueryEscape(name)
 }
 
-// span formats d in at most two units. The browser does the same, in dash.js.
+// span formats d in at most two units. The script dash.js formats durations in the same way in
+// the browser.
 func span(d time.Duration) string {
 	s := int64(max(d, 0).Round(time.Second) / time.Second)
 	switch {

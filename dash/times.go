@@ -49,9 +49,9 @@ type ago struct {
 // lease is the lease of a hold, as a page shows it.
 type lease struct {
 	Forever bool
-	Unknown bool  // the store does not report when it ends
-	Ends    int64 // when it ends, in ms since 1970
-	Span    int64 // the longest rest of the lease that a poll found, in ms
+	Unknown bool  // the store does not report when the lease ends
+	Ends    int64 // when the lease ends, in ms since 1970
+	Span    int64 // the longest time until the end of the lease that a poll found, in ms
 	Late    int64 // from this time on a renewal is late, in ms since 1970; 0 if no renewal was found
 	Left    int64 // the rest of the lease, in ms; not set for browsers that count it themselves
 	IsLate  bool

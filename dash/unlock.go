@@ -36,7 +36,8 @@ type forceData struct {
 	Typed   string // the reason that the user typed in a form that was not complete
 }
 
-// unlock shows the page on which a lock is forced, and forces it.
+// unlock shows the page on which operators force a lock. If the request is a POST with a
+// complete form, unlock forces the lock.
 func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
 	if !d.mayUnlock(r) {
 		d.refuse(w, r, http.StatusForbidden, "Forcing locks is not allowed here.", "")

@@ -20,7 +20,10 @@ type views struct {
 	mu      sync.Mutex
 	byQuery map[query]*view
 	streams int
-	number  int64 // the number of the last frame; it begins with the present time, above the numbers of an earlier process
+
+	// number is the number of the last frame. It starts with the time in ms, so that it is above
+	// all numbers of an earlier process.
+	number int64
 }
 
 // view is one page that is kept up to date.
@@ -64,8 +67,8 @@ type frame struct {
 	HTML  map[string]string `json:"html,omitempty"`
 }
 
-// open returns the view of q. If `streaming` is true, it counts a reader; the caller must
-// call leave. It returns nil if there are too many readers or views.
+// open returns the view of q. If `streaming` is true, open also counts a reader, and the caller
+// must call leave later. It returns nil if there are too many readers or views.
 func (v *views) open(q query, viewer string, streaming bool) *view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -89,9 +92,9 @@ func (v *views) open(q query, viewer string, streaming bool) *view {
 }
 
 // makeRoom drops a view so that the user `viewer` can have another one. It reports whether it
-// dropped one. It prefers a view that no browser watches: the one that was last asked for the
-// longest time ago. If browsers watch all views, it drops a view of the user with the most
-// views, but only if `viewer` has less than half as many. The caller holds v.mu.
+// dropped one. If there are views that no browser watches, makeRoom drops the one whose last
+// request is the oldest. If browsers watch all views, it drops a view of the user with the most
+// views, but only if `viewer` has less than half as many views. The caller holds v.mu.
 func (v *views) makeRoom(viewer string) bool {
 	counts := map[string]int{}
 	var idle, most *view
@@ -127,8 +130,8 @@ func (v *views) leave(w *view) {
 }
 
 // wanted returns the names to poll, which are on pages with several locks, and the views of
-// pages with one lock. It drops a view that no browser watches, if no browser has asked for
-// it within idleTime.
+// pages with one lock. It drops a view that no browser watches, if no browser has asked for the
+// view within idleTime.
 func (v *views) wanted(now time.Time) (names []string, details []*view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -173,8 +176,8 @@ func (v *views) detailOf(w *view) detail {
 	return w.detail
 }
 
-// read returns the views that browsers watch. It also increments v.number, which their next
-// frames get.
+// read returns the views that browsers watch. It also increments v.number, which becomes the
+// number of the next frame of these views.
 func (v *views) read() []*view {
 	v.mu.Lock()
 	defer v.mu.Unlock()

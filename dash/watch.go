@@ -16,10 +16,10 @@ const (
 	scanEvery = time.Second
 	scanRetry = 2 * time.Second
 
-	missingPolls = 16 // how many of the names that an incomplete scan has not found are polled after it
+	missingPolls = 16 // how many of the names that an incomplete scan has missed are polled after the scan
 
-	// probeName is polled while no page shows a lock, to know whether the store answers.
-	// It need not exist.
+	// probeName is polled while no page shows a lock, to know whether the store answers. There
+	// need not be a lock with this name.
 	probeName = "holdfast-dashboard"
 )
 
@@ -157,9 +157,9 @@ func (d *Dashboard) scan(ctx context.Context) {
 	}
 }
 
-// refreshNames polls the given names, as far as the budget allows. It leaves out names that
-// are not known, or were polled within the last second. It reports whether other names were
-// left.
+// refreshNames polls the given names, as far as the budget allows. It leaves out names that are
+// not known, or were polled within the last second. It returns true if names remained, also if
+// the budget did not allow it to poll them.
 func (d *Dashboard) refreshNames(ctx context.Context, names []string) bool {
 	old := d.table.due(names, time.Now().Add(-time.Second))
 	if granted := d.budget.take(time.Now(), 0, len(old)); granted > 0 {
