@@ -73,7 +73,7 @@ func Parse(raw string) (u *url.URL, hosts string, err error) {
 }
 
 // HostPort checks one host of a list, and returns it with its port. If the host has no port,
-// HostPort adds the port `port`.
+// HostPort adds the port in the parameter `port`.
 func HostPort(entry, port string) (string, error) {
 	u, err := url.Parse("redis://" + entry)
 	if err != nil || u.Host != entry && !strings.Contains(entry, "%") || u.User != nil {
