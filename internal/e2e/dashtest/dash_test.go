@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/admin/observe"
 	"github.com/holdfast-go/holdfast/dash"
 	"github.com/holdfast-go/holdfast/internal/e2e/browser"
 )
@@ -276,7 +277,7 @@ func TestForceUnlock(t *testing.T) {
 	p.Visit(s.url("unlock?name=deploy%2Fprod"))
 	try("deploy/prod")
 	p.Until(3*time.Second, "the lock free", "document.querySelector('#state') && document.querySelector('#state').innerText.includes('Free')")
-	p.Until(3*time.Second, "the timeline", "document.querySelector('#timeline').innerText.includes('host is gone')")
+	p.Until(observe.Delay+5*time.Second, "the timeline", "document.querySelector('#timeline').innerText.includes('host is gone')")
 	deadline := time.After(15 * time.Second)
 	select {
 	case <-lock.Context(t.Context()).Done():
