@@ -105,7 +105,7 @@ func reachDemo(ctx context.Context, c store.Connection, env output.Environment, 
 		if err := demo.CheckURL(a.URL); err != nil {
 			return output.UsageError("%s: %w", l.Source, err)
 		}
-		conn, err := a.Open(ctx)
+		conn, err := a.Connect(ctx)
 		if err != nil {
 			return store.OpenError(ctx, open.Redis, l.Source, err)
 		}

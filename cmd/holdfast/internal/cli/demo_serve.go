@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -72,7 +71,7 @@ func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, w
 
 // demoStores returns how to reach the servers that the flags name. If the flags name no server,
 // it returns nil, and the demo uses stand-ins.
-func demoStores(ctx context.Context, c store.Connection, env output.Environment) ([]access.Access, error) {
+func demoStores(ctx context.Context, c store.Connection, env output.Environment) ([]open.Access, error) {
 	if len(c.URLs) == 0 {
 		return nil, nil
 	}

@@ -154,7 +154,8 @@ func (o *lockOptions) takes(env output.Environment, start func(context.Context, 
 		}
 		request := store.Request{Name: o.Name, TTL: o.TTL, Need: o.needs, Logger: logger}
 		open := func(ctx context.Context, limit time.Duration) (*supervise.Store, error) {
-			s, err := o.OpenWaiting(ctx, request, limit, env, report)
+			request.Wait = limit
+			s, err := o.Open(ctx, request, env, report)
 			if err != nil {
 				return nil, err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/operate"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
@@ -42,7 +43,7 @@ func (o *readOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
 // reader is an open store, for a command that shows or repairs locks.
 type reader struct {
 	operate.Session
-	store  *store.Store
+	store  *open.Store
 	logger *slog.Logger // for the messages of the library
 }
 
@@ -105,6 +106,6 @@ func (o *readOptions) open(ctx context.Context, env output.Environment, report *
 	}
 	session := operate.Session{Console: admin.New(s.Backend), Env: env, Report: report, JSON: o.json}
 	l := &reader{session, s, logger}
-	err = s.UnlessInTrouble(ctx, report, o.goesOn, func(ctx context.Context) error { return work(ctx, l) })
+	err = store.UnlessInTrouble(ctx, s, report, o.goesOn, func(ctx context.Context) error { return work(ctx, l) })
 	return store.Failure(s.Kind, err)
 }

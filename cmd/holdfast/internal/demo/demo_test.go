@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 )
 
@@ -27,7 +27,7 @@ func small(t *testing.T, out io.Writer) (Options, *standin.Server) {
 		t.Fatal(err)
 	}
 	return Options{
-		Access: access.Access{URL: server.URL()}, Buyers: 12, Items: 3, Processes: 2,
+		Access: open.Access{URL: server.URL()}, Buyers: 12, Items: 3, Processes: 2,
 		Timeout: time.Minute, Look: 600 * time.Millisecond, Out: out,
 		Worker: []string{self}, Env: append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0"), // it would take each process a second
 		lease: time.Second,

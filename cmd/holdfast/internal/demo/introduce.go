@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
@@ -55,7 +54,7 @@ func (d *demo) commands() []string {
 
 // redisCLI returns the redis-cli command line for a Redis, without the password:
 // --askpass asks for it.
-func redisCLI(a access.Access) string {
+func redisCLI(a open.Access) string {
 	u, _, err := redisurl.Parse(a.URL)
 	if err != nil {
 		return "redis-cli"

@@ -3,7 +3,7 @@ package demo
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 )
 
 // A process of the demo gets its job as one line of JSON on its standard input, so that a
@@ -17,8 +17,8 @@ const (
 
 // job is what a process has to do: it simulates buyers, or takes the lock once and works.
 type job struct {
-	Access access.Access
-	Locks  access.Access // the store of the locks; if it has no URL, the locks are in the Redis of Access
+	Access open.Access
+	Locks  open.Access   // the store of the locks; if it has no URL, the locks are in the Redis of Access
 	Keys   keys          // the names of the keys and of the lock
 	Lease  time.Duration // TTL of the lock
 	Log    bool          // record the events of the lock in the event log

@@ -9,15 +9,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
 // Options say how to run the demo. Out, Worker and the numbers must be set.
 type Options struct {
-	Access access.Access // the Redis to use, one server; without a URL the demo starts a stand-in inside this process
-	Locks  access.Access // if it has a URL, the store of the locks, which is not Redis; the shop is then in a stand-in
+	Access open.Access // the Redis to use, one server; without a URL the demo starts a stand-in inside this process
+	Locks  open.Access // if it has a URL, the store of the locks, which is not Redis; the shop is then in a stand-in
 
 	Buyers    int // how many buyers there are; more than Items
 	Items     int // how many items the shop has

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 )
 
@@ -63,7 +63,7 @@ func TestLedgerRefusesSmallerTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	conn, err := access.Access{URL: server.URL()}.Open(t.Context())
+	conn, err := open.Access{URL: server.URL()}.Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,18 +118,18 @@ func TestCheck(t *testing.T) {
 
 func TestPasswordsAreNotShown(t *testing.T) {
 	for _, c := range []struct {
-		access access.Access
+		access open.Access
 		cli    string
 	}{
-		{access.Access{URL: "redis://127.0.0.1:1234"}, "redis-cli -u redis://127.0.0.1:1234"},
+		{open.Access{URL: "redis://127.0.0.1:1234"}, "redis-cli -u redis://127.0.0.1:1234"},
 		{
-			access.Access{URL: "redis://app:secret@db.example:6380/2"},
+			open.Access{URL: "redis://app:secret@db.example:6380/2"},
 			"redis-cli -u redis://db.example:6380/2 --user app --askpass",
 		},
-		{access.Access{URL: "rediss://:secret@db.example"}, "redis-cli -u rediss://db.example --askpass"},
-		{access.Access{URL: "unix:///run/redis.sock"}, "redis-cli -s /run/redis.sock"},
+		{open.Access{URL: "rediss://:secret@db.example"}, "redis-cli -u rediss://db.example --askpass"},
+		{open.Access{URL: "unix:///run/redis.sock"}, "redis-cli -s /run/redis.sock"},
 		{
-			access.Access{URL: "rediss://app@db.example", Username: "me", Password: "secret", CACert: "ca.pem", Cert: "c.pem", Key: "k.pem", ServerName: "n", Insecure: true},
+			open.Access{URL: "rediss://app@db.example", Username: "me", Password: "secret", CACert: "ca.pem", Cert: "c.pem", Key: "k.pem", ServerName: "n", Insecure: true},
 			"redis-cli -u rediss://db.example --user me --cacert ca.pem --cert c.pem --key k.pem --sni n --insecure --askpass",
 		},
 	} {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/dash"
 )
 
@@ -27,7 +27,7 @@ type PageOptions struct {
 	// Access has the servers: none, one or an odd number of independent servers. The dashboard
 	// shows the locks of the first one. Redlock uses all of them. If there are fewer than three,
 	// stand-ins are started inside this process until there are three.
-	Access []access.Access
+	Access []open.Access
 
 	Listen string    // host:port; with port 0 the system chooses a port
 	Out    io.Writer // gets the address

@@ -19,7 +19,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/holdfast-go/holdfast/admin"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
@@ -39,7 +39,7 @@ func visit(t *testing.T, lease time.Duration, urls ...string) *visitor {
 	t.Helper()
 	o := PageOptions{Worker: []string{os.Args[0]}, Env: append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0"), lease: lease}
 	for _, u := range urls {
-		o.Access = append(o.Access, access.Access{URL: u})
+		o.Access = append(o.Access, open.Access{URL: u})
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -507,7 +507,7 @@ func TestPasswordOfAServerIsNotShown(t *testing.T) {
 
 func TestCheckPage(t *testing.T) {
 	for n, valid := range []bool{true, true, false, true, false, true, false, true, false, true, false, false} {
-		o := PageOptions{Access: make([]access.Access, n)}
+		o := PageOptions{Access: make([]open.Access, n)}
 		if err := o.Check(); (err == nil) != valid {
 			t.Errorf("%d servers: got %v", n, err)
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -18,7 +18,7 @@ const prefix = "{holdfast-demo}:"
 
 // server is one Redis of the demo.
 type server struct {
-	access  access.Access
+	access  open.Access
 	conn    *rueidisconn.Conn
 	backend *redishold.Backend // of the locks; only the page uses it
 	shop    *shop
@@ -29,7 +29,7 @@ type server struct {
 
 // openServer connects to the Redis of the parameter `a`. If `a` has no URL, openServer starts
 // a stand-in and connects to it.
-func openServer(ctx context.Context, a access.Access, k keys) (s *server, err error) {
+func openServer(ctx context.Context, a open.Access, k keys) (s *server, err error) {
 	s = &server{access: a}
 	if a.URL == "" {
 		if s.StandIn, err = standin.Start(); err != nil {
@@ -38,7 +38,7 @@ func openServer(ctx context.Context, a access.Access, k keys) (s *server, err er
 		s.access.URL = s.StandIn.URL()
 	}
 	s.Name = redisurl.Redacted(s.access.URL)
-	if s.conn, err = s.access.Open(ctx); err != nil {
+	if s.conn, err = s.access.Connect(ctx); err != nil {
 		s.close()
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
 	}
@@ -69,9 +69,9 @@ type servers []*server
 
 // openServers connects to the given servers. If there are fewer than three, it also starts
 // stand-ins, until there are three.
-func openServers(ctx context.Context, given []access.Access) (all servers, err error) {
+func openServers(ctx context.Context, given []open.Access) (all servers, err error) {
 	for len(given) < 3 {
-		given = append(given, access.Access{})
+		given = append(given, open.Access{})
 	}
 	for _, a := range given {
 		s, err := openServer(ctx, a, keys{prefix, pageLock})

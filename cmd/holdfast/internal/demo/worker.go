@@ -79,7 +79,7 @@ func (w *worker) obey(ctx context.Context, word string) {
 
 // work connects, waits until the demo sends "go", and does the job.
 func (w *worker) work(ctx context.Context) error {
-	conn, err := w.Access.Open(ctx)
+	conn, err := w.Access.Connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -28,10 +28,10 @@ const (
 	askAgain = 30 * time.Second
 )
 
-// Answers remembers what answered at the address of a store. Not each attempt to open the
+// answers remembers what answered at the address of a store. Not each attempt to open the
 // store must ask: a MySQL counts connections without a login, and blocks a host after a
 // hundred.
-type Answers struct {
+type answers struct {
 	asked time.Time
 	meant string // the explanation that was found then
 }
@@ -78,7 +78,7 @@ func answered(err error) bool {
 // meaning returns the explanation if such a server answers, or "" if that explains nothing.
 func (t *Target) meaning(found string) string {
 	own := t.Kind.scheme().server
-	base, _, _ := strings.Cut(strings.ToLower(t.url), "://")
+	base, _, _ := strings.Cut(strings.ToLower(t.access.URL), "://")
 	rest := ""
 	if end := strings.IndexAny(base, "+-"); end >= 0 { // redis+cluster
 		base, rest = base[:end], base[end:]
@@ -195,7 +195,7 @@ func recognize(question, answer string) string {
 
 // firstAddr returns the first host of the URL with its port, or "" if the URL has no host.
 func (t *Target) firstAddr() string {
-	p, _ := redisurl.Cut(t.url)
+	p, _ := redisurl.Cut(t.access.URL)
 	host, _, _ := strings.Cut(p.Hosts, ",")
 	port := t.Kind.scheme().port
 	if strings.Contains(p.Scheme, "sentinel") {

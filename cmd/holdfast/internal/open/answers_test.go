@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/unsent"
@@ -86,7 +85,7 @@ func TestWhatAnswers(t *testing.T) {
 	} {
 		t.Run(strings.SplitN(url, "127", 2)[0]+want, func(t *testing.T) {
 			t.Parallel()
-			target, err := Parse(Request{Access: access.Access{URL: url}})
+			target, err := Parse(Request{Access: Access{URL: url}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +105,7 @@ func TestWhatAnswers(t *testing.T) {
 // A refusal is of the store itself: nothing is asked.
 func TestRefusalIsNotExplained(t *testing.T) {
 	want := errors.Join(driver.ErrRefused, errors.New("WRONGPASS"))
-	target := &Target{Kind: Redis, settings: broken{err: want}, url: "redis://" + answering(t, "", ""), answers: &Answers{}}
+	target := &Target{Kind: Redis, settings: broken{err: want}, access: Access{URL: "redis://" + answering(t, "", "")}}
 	if _, err := target.Open(t.Context()); err.Error() != want.Error() || !target.answers.asked.IsZero() {
 		t.Errorf("got %v after a question, want %v", err, want)
 	}
@@ -120,14 +119,13 @@ func TestAnswersAreKept(t *testing.T) {
 		_, _ = io.WriteString(conn, "J\x00\x00\x00\n5.5.5-10.11\x00")
 		_, _ = io.Copy(io.Discard, conn)
 	})
-	r := Request{Access: access.Access{URL: "redis://" + addr}, Answers: &Answers{}}
+	target, err := Parse(at("redis://" + addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.settings = broken{target.settings, unsent.Error(errors.New("EOF"))}
 	asked := 0
 	for range 3 {
-		target, err := Parse(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		target.settings = broken{target.settings, unsent.Error(errors.New("EOF"))}
 		if _, err = target.Open(t.Context()); !strings.Contains(err.Error(), "a MySQL or MariaDB answers there") {
 			t.Errorf("got %v, want what answers", err)
 		}

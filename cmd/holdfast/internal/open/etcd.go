@@ -40,7 +40,7 @@ func reconnecting() grpc.ConnectParams {
 type etcd struct {
 	config  clientv3.Config
 	options *etcdhold.Options
-	where   string
+	hosts   string
 }
 
 // parseEtcd reads etcd://[user:password@]host[:port],host[:port],..., or etcds with TLS. The
@@ -68,7 +68,7 @@ func parseEtcd(r Request) (*etcd, error) {
 	for _, addr := range addrs {
 		config.Endpoints = append(config.Endpoints, scheme+addr)
 	}
-	return &etcd{config: config, options: &etcdhold.Options{TTL: r.TTL}, where: strings.Join(addrs, ", ")}, a.err
+	return &etcd{config: config, options: &etcdhold.Options{TTL: r.TTL}, hosts: strings.Join(addrs, ", ")}, a.err
 }
 
 func (e *etcd) backend() driver.Backend { return etcdhold.New(nil, e.options) }
@@ -76,7 +76,7 @@ func (e *etcd) backend() driver.Backend { return etcdhold.New(nil, e.options) }
 func (e *etcd) open(ctx context.Context) (*Store, error) {
 	client, err := dialEtcd(ctx, e.config)
 	if err != nil {
-		return nil, failure(Etcd, e.where, err)
+		return nil, failure(Etcd, e.hosts, err)
 	}
 	ask := func(ctx context.Context) (state, error) {
 		return anyState(ctx, client.Endpoints(), func(ctx context.Context, server string) (state, error) {
@@ -92,7 +92,7 @@ func (e *etcd) open(ctx context.Context) (*Store, error) {
 		})
 	}
 	shut := func() { _ = client.Close() } // nothing is lost with it
-	return &Store{Kind: Etcd, Backend: etcdhold.New(client, e.options), Ask: examine.Etcd(client), where: e.where, state: ask, close: shut}, nil
+	return &Store{Kind: Etcd, Backend: etcdhold.New(client, e.options), ask: examine.Etcd(client), hosts: e.hosts, state: ask, close: shut}, nil
 }
 
 // dialEtcd connects, and returns the client when a server has answered.

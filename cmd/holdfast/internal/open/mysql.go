@@ -105,8 +105,8 @@ func (d *database) open(ctx context.Context) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, where := sql.OpenDB(connector), strings.Join(d.addrs, ", ")
+	db, hosts := sql.OpenDB(connector), strings.Join(d.addrs, ", ")
 	ask := func(ctx context.Context) (state, error) { return stateIn(db.QueryRowContext(ctx, askMySQL)) }
-	s := &Store{Kind: MySQL, Backend: mysqlhold.New(db, d.options), Layout: d.layout, Ask: examine.MySQL(db, where), where: where, state: ask, close: func() { _ = db.Close() }}
+	s := &Store{Kind: MySQL, Backend: mysqlhold.New(db, d.options), Layout: d.layout, ask: examine.MySQL(db, hosts), hosts: hosts, state: ask, close: func() { _ = db.Close() }}
 	return s.ready(ctx, d.config.Timeout*time.Duration(len(d.addrs)), d.create)
 }

@@ -5,7 +5,6 @@
 package open
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,11 +15,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
@@ -132,12 +131,10 @@ func schemeOf(address string) (scheme, error) {
 
 // Request names a store, and has the settings for its locks.
 type Request struct {
-	Access access.Access
+	Access Access
 	TTL    time.Duration      // of the locks; stores with one lease for a whole client need it
 	Redis  *redishold.Options // for a Redis; nil means the defaults
 	Logger *slog.Logger       // nil is silent
-
-	Answers *Answers // of earlier attempts to open the store; nil if there are none
 }
 
 // settings are those of one store, before anything was sent to it.
@@ -151,8 +148,8 @@ type Target struct {
 	Kind Kind
 	settings
 
-	url     string
-	answers *Answers
+	access  Access
+	answers answers
 }
 
 // Info describes the store, and does no I/O.
@@ -172,17 +169,19 @@ func Parse(r Request) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Target{Kind: s.kind, settings: settings, url: r.Access.URL, answers: cmp.Or(r.Answers, &Answers{})}, nil
+	return &Target{Kind: s.kind, settings: settings, access: r.Access}, nil
 }
 
 // Open connects, and returns when the store has answered. An error is driver.ErrNotExecuted
 // if the store could not be reached, and also driver.ErrRefused if the store refused the
-// user. For a Redis it is the error of rueidisconn.Open. It has no password in it.
+// user. For a Redis it is the error of rueidisconn.Open. It has no password in it. Open may be
+// called again after an error.
 func (t *Target) Open(ctx context.Context) (*Store, error) {
 	s, err := t.open(ctx)
 	if err != nil {
 		return nil, t.explain(ctx, err)
 	}
+	s.Where = t.access.Place()
 	return s, nil
 }
 
@@ -192,19 +191,28 @@ type Store struct {
 	Backend driver.Backend
 	Redis   *rueidisconn.Conn // nil for any other store
 	Layout  string            // of a table or a Redis; "" of any other store
+	Where   string            // the URL without passwords; "" for several servers
 
-	// Ask asks the servers what endangers locks; nil for a Redis, which doctor examines.
-	Ask examine.Ask
-
-	where string                                   // the servers, for people
+	ask   examine.Ask                              // asks the servers what endangers locks; nil for a Redis
+	redis *redis                                   // the settings of a Redis
+	hosts string                                   // the servers, for people
 	state func(ctx context.Context) (state, error) // asks the servers; nil if no single one can answer for all
 	close func()
 }
 
-// Several returns the store for a backend b of several servers. It has no Trouble and no
-// Ping, because no single server can answer for all. Its Close calls shut.
+// Several returns the store for a backend b of several servers. It has no Trouble, no Ping and
+// no Examine, because no single server can answer for all. Its Close calls shut.
 func Several(b driver.Backend, shut func()) *Store {
 	return &Store{Backend: b, close: shut}
+}
+
+// Examine returns the report about what endangers the locks. The parameter how has the TTL,
+// the Margin, the Name and the Keys.
+func (s *Store) Examine(ctx context.Context, how doctor.Options) (*doctor.Report, error) {
+	if s.Redis != nil {
+		return s.redis.examine(ctx, s.Redis, how)
+	}
+	return examine.Store(ctx, s.Backend, s.ask, &how)
 }
 
 // ready returns s when it has answered within limit, and has created its table if create is

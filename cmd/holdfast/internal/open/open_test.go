@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
@@ -19,7 +18,7 @@ import (
 )
 
 // at is a Request for a URL.
-func at(address string) Request { return Request{Access: access.Access{URL: address}} }
+func at(address string) Request { return Request{Access: Access{URL: address}} }
 
 func TestKindOf(t *testing.T) {
 	for address, want := range map[string]Kind{
@@ -72,7 +71,7 @@ func TestEverySchemeIsDescribed(t *testing.T) {
 			t.Errorf("%s does not say what is locked", s)
 		}
 	}
-	target, err := Parse(Request{Access: access.Access{URL: "etcd://h"}, TTL: 1500 * time.Millisecond})
+	target, err := Parse(Request{Access: Access{URL: "etcd://h"}, TTL: 1500 * time.Millisecond})
 	if err != nil || target.Info().SessionTTL != 2*time.Second {
 		t.Errorf("got %v, want the session to last as long as a lock, in whole seconds", err)
 	}
@@ -160,7 +159,7 @@ func TestZooKeeperOptions(t *testing.T) {
 	if z, err = parseZooKeeper(at("zks://h")); err != nil || z.tls == nil || z.tls.InsecureSkipVerify || z.options.Dial == nil || z.options.Auth != nil {
 		t.Errorf("zks: got %+v, error %v, want TLS that verifies", z, err)
 	}
-	if _, err = parseZooKeeper(Request{Access: access.Access{URL: "zk://h", Insecure: true}}); err == nil || !strings.Contains(err.Error(), "use zks") {
+	if _, err = parseZooKeeper(Request{Access: Access{URL: "zk://h", Insecure: true}}); err == nil || !strings.Contains(err.Error(), "use zks") {
 		t.Errorf("got %v, want that certificates are for zks", err)
 	}
 }
@@ -191,8 +190,8 @@ func TestEtcdConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := e.config
-	if got := strings.Join(c.Endpoints, " "); got != "http://h1:2379 http://[::1]:9" || e.where != "h1:2379, [::1]:9" {
-		t.Errorf("got %s at %s", got, e.where)
+	if got := strings.Join(c.Endpoints, " "); got != "http://h1:2379 http://[::1]:9" || e.hosts != "h1:2379, [::1]:9" {
+		t.Errorf("got %s at %s", got, e.hosts)
 	}
 	if c.Username != "app" || c.Password != "s3/cret" || c.DialTimeout != 3*time.Second || c.TLS != nil {
 		t.Errorf("got %s, a password of %d bytes, %v, TLS %v", c.Username, len(c.Password), c.DialTimeout, c.TLS != nil)
@@ -209,7 +208,7 @@ func TestEtcdConfig(t *testing.T) {
 	if e, err = parseEtcd(at("etcds://h")); err != nil || e.config.TLS == nil || e.config.TLS.InsecureSkipVerify {
 		t.Errorf("got %v, %v, want TLS that verifies", e.config.TLS, err)
 	}
-	if _, err = parseEtcd(Request{Access: access.Access{URL: "etcd://h", Insecure: true}}); err == nil || !strings.Contains(err.Error(), "use etcds") {
+	if _, err = parseEtcd(Request{Access: Access{URL: "etcd://h", Insecure: true}}); err == nil || !strings.Contains(err.Error(), "use etcds") {
 		t.Errorf("got %v, want that certificates are for etcds", err)
 	}
 }
@@ -272,7 +271,7 @@ func TestPostgresListen(t *testing.T) {
 
 func TestPostgresTLS(t *testing.T) {
 	with := func(address string) Request {
-		return Request{Access: access.Access{URL: address, Insecure: true}}
+		return Request{Access: Access{URL: address, Insecure: true}}
 	}
 	for _, address := range []string{"postgres://h,i/d", "postgres://h,i/d?sslmode=require", "postgres://h,i/d?sslmode=verify-full"} {
 		p, err := parsePostgres(with(address))
@@ -312,7 +311,7 @@ func TestMySQLConfig(t *testing.T) {
 		t.Errorf("got %v, want a socket", err)
 	}
 	with := func(address string) (*database, error) {
-		return parseMySQL(Request{Access: access.Access{URL: address, ServerName: "n"}})
+		return parseMySQL(Request{Access: Access{URL: address, ServerName: "n"}})
 	}
 	if d, err = with("mysql://h/d"); err != nil || d.config.TLS == nil || d.config.TLS.ServerName != "n" || d.config.TLS.InsecureSkipVerify || d.config.AllowFallbackToPlaintext {
 		t.Errorf("got %v, want TLS that is not left out", err)
@@ -328,7 +327,7 @@ func TestMySQLConfig(t *testing.T) {
 func TestCertificatesAreRead(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "absent.pem")
 	for _, address := range []string{"etcds://h", "zks://h", "postgres://h/d", "mysql://h/d"} {
-		if _, err := Parse(Request{Access: access.Access{URL: address, CACert: missing}}); err == nil || !strings.Contains(err.Error(), "absent.pem") {
+		if _, err := Parse(Request{Access: Access{URL: address, CACert: missing}}); err == nil || !strings.Contains(err.Error(), "absent.pem") {
 			t.Errorf("%s: got %v, want the name of the file", address, err)
 		}
 	}

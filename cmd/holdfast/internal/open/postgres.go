@@ -173,16 +173,16 @@ func postgresHosts(config *pgx.ConnConfig) string {
 func (p *postgres) backend() driver.Backend { return pghold.New(nil, p.options) }
 
 func (p *postgres) open(ctx context.Context) (*Store, error) {
-	where := postgresHosts(p.config.ConnConfig)
+	hosts := postgresHosts(p.config.ConnConfig)
 	pool, err := pgxpool.NewWithConfig(ctx, p.config)
 	if err != nil {
-		return nil, failure(Postgres, where, err)
+		return nil, failure(Postgres, hosts, err)
 	}
 	ask := func(ctx context.Context) (state, error) {
 		const query = "SELECT current_setting('server_version'), current_setting('transaction_read_only')::bool"
 		return stateIn(pool.QueryRow(ctx, query, pgx.QueryExecModeExec))
 	}
-	s := &Store{Kind: Postgres, Backend: pghold.New(pool, p.options), Layout: p.layout, Ask: examine.Postgres(pool, p.options), where: where, state: ask, close: pool.Close}
-	hosts := 1 + len(p.config.ConnConfig.Fallbacks)
-	return s.ready(ctx, time.Duration(hosts)*p.config.ConnConfig.ConnectTimeout, p.create)
+	s := &Store{Kind: Postgres, Backend: pghold.New(pool, p.options), Layout: p.layout, ask: examine.Postgres(pool, p.options), hosts: hosts, state: ask, close: pool.Close}
+	several := time.Duration(1 + len(p.config.ConnConfig.Fallbacks))
+	return s.ready(ctx, several*p.config.ConnConfig.ConnectTimeout, p.create)
 }

@@ -4,8 +4,6 @@ import (
 	"net"
 	"syscall"
 	"testing"
-
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 )
 
 // TestPostgresKeepAlive looks at what the system does with a connection that is silent.
@@ -15,7 +13,7 @@ func TestPostgresKeepAlive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ln.Close()
-	p, err := parsePostgres(Request{Access: access.Access{URL: "postgres://test@" + ln.Addr().String() + "/test"}})
+	p, err := parsePostgres(Request{Access: Access{URL: "postgres://test@" + ln.Addr().String() + "/test"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,15 +5,15 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
 // redis has the settings of a Redis. rueidisconn checks its URL when it is opened.
 type redis struct {
-	access  access.Access
+	access  Access
 	options *redishold.Options
 }
 
@@ -24,7 +24,7 @@ func parseRedis(r Request) (*redis, error) {
 func (r *redis) backend() driver.Backend { return redishold.New(nil, r.options) }
 
 func (r *redis) open(ctx context.Context) (*Store, error) {
-	conn, err := r.access.Open(ctx)
+	conn, err := r.access.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -36,5 +36,26 @@ func (r *redis) open(ctx context.Context) (*Store, error) {
 		}
 		return now, err
 	}
-	return &Store{Kind: Redis, Backend: redishold.New(conn, r.options), Redis: conn, Layout: r.options.Layout.String(), where: redisurl.Redacted(r.access.URL), state: ask, close: conn.Close}, nil
+	return &Store{Kind: Redis, Backend: redishold.New(conn, r.options), Redis: conn, Layout: r.options.Layout.String(), redis: r, hosts: r.access.Place(), state: ask, close: conn.Close}, nil
+}
+
+// examine is Store.Examine for a Redis.
+func (r *redis) examine(ctx context.Context, conn *rueidisconn.Conn, how doctor.Options) (*doctor.Report, error) {
+	how.Redis = *r.options
+	how.Redis.Logger = nil
+	if r.access.URL == "" { // several servers, one of which is the master
+		return doctor.Examine(ctx, conn, &how)
+	}
+	tls, err := r.access.TLS()
+	if err != nil {
+		return nil, err
+	}
+	sentinels, err := rueidisconn.NewSentinels(r.access.URL, &rueidisconn.Options{TLS: tls, DialTimeout: r.access.DialTimeout})
+	if err != nil {
+		return nil, err
+	}
+	if sentinels != nil {
+		how.Sentinels, how.Master = sentinels, sentinels.Master()
+	}
+	return doctor.Examine(ctx, conn, &how)
 }

@@ -29,7 +29,7 @@ var errNoMajority = errors.New("no majority of its members is up and connected, 
 func (s *Store) Ping(ctx context.Context) (version string, err error) {
 	now, err := s.state(ctx)
 	if err != nil && s.Redis == nil {
-		err = failure(s.Kind, s.where, err)
+		err = failure(s.Kind, s.hosts, err)
 	}
 	return now.version, err
 }
@@ -46,7 +46,7 @@ func (s *Store) Trouble(ctx context.Context) error {
 	if err != nil || now.trouble == nil {
 		return nil
 	}
-	return unreachable(s.Kind, s.where, now.trouble)
+	return unreachable(s.Kind, s.hosts, now.trouble)
 }
 
 // stateIn returns the state in a row of a database: the version, and whether the server is

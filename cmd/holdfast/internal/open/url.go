@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
@@ -18,7 +17,7 @@ import (
 // methods return zero values for what is wrong; err is the first error that cut or a method
 // found. Errors name the store by its Kind.
 type address struct {
-	access             access.Access
+	access             Access
 	kind               Kind
 	scheme             string
 	hosts              string // with commas between
@@ -30,7 +29,7 @@ type address struct {
 
 // cut splits the URL of a store into its parts. known has the parameters that the URL may
 // have, or is nil if it may have any. Each may be given once.
-func cut(kind Kind, a access.Access, known ...string) *address {
+func cut(kind Kind, a Access, known ...string) *address {
 	u, hosts, err := redisurl.Parse(a.URL)
 	var query url.Values
 	if err == nil {

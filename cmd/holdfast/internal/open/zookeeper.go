@@ -49,8 +49,8 @@ func (z *zooKeeper) backend() driver.Backend { return zkhold.New(z.servers, z.op
 func (z *zooKeeper) open(ctx context.Context) (*Store, error) {
 	backend := zkhold.New(z.servers, z.options)
 	s := &Store{
-		Kind: ZooKeeper, Backend: backend, Ask: examine.ZooKeeper(z.servers, z.words),
-		where: strings.Join(z.servers, ", "), state: z.state, close: backend.Close,
+		Kind: ZooKeeper, Backend: backend, ask: examine.ZooKeeper(z.servers, z.words),
+		hosts: strings.Join(z.servers, ", "), state: z.state, close: backend.Close,
 	}
 	return s.ready(ctx, z.limit, false)
 }

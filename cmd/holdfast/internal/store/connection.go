@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
@@ -19,8 +18,8 @@ import (
 // same flag, the name is the same.
 type Connection struct {
 	URLs    []string
-	several bool          // several URLs are allowed: a majority of these servers must agree on each lock
-	access  access.Access // has the user and the certificates
+	several bool        // several URLs are allowed: a majority of these servers must agree on each lock
+	access  open.Access // has the user and the certificates
 	askpass bool
 
 	configName string
@@ -34,7 +33,6 @@ type Connection struct {
 	Config     config.File          // with the settings of the file of a Java program
 	java       *importconf.Settings // of the file of a Java program, if the configuration names one
 
-	answers      open.Answers      // of the store, in earlier attempts to open it
 	sources      map[string]string // by flag that was not given: where its value comes from
 	passwordFrom string            // where the password comes from; "" if there is none
 }
@@ -75,7 +73,7 @@ func IsFlag(name string) bool {
 }
 
 // OnlyURL reports whether no flag that AddTo adds is given, except --url.
-func (o *Connection) OnlyURL() bool { return o.access == access.Access{} && !o.askpass }
+func (o *Connection) OnlyURL() bool { return o.access == open.Access{} && !o.askpass }
 
 // AddEventLogTo adds the flag of commands that take locks, or end them.
 func (o *Connection) AddEventLogTo(f *pflag.FlagSet) {

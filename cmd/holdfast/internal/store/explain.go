@@ -28,7 +28,7 @@ func (o *Connection) Explain(ctx context.Context, f *pflag.FlagSet, settings []S
 		if _, err := open.Parse(open.Request{Access: a}); err != nil {
 			return nil, output.UsageError("%s: %w", l.Source, err)
 		}
-		all = append(all, output.Setting{Name: "store", Value: placeOf(a), Source: l.Source})
+		all = append(all, output.Setting{Name: "store", Value: a.Place(), Source: l.Source})
 	}
 	add := func(flag *pflag.Flag) {
 		all = append(all, output.Setting{Name: flag.Name, Value: flag.Value.String(), Source: cmp.Or(o.sources[flag.Name], "--"+flag.Name)})

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
@@ -15,8 +14,8 @@ import (
 // Location says where the locks are kept, and how to reach the servers.
 type Location struct {
 	Kind    open.Kind
-	Servers []access.Access // of several ones, a majority must agree on each lock
-	Source  string          // where the URLs come from: --url, a variable, or a line of the configuration
+	Servers []open.Access // of several ones, a majority must agree on each lock
+	Source  string        // where the URLs come from: --url, a variable, or a line of the configuration
 
 	urls       []string
 	configured bool // the configuration names the servers

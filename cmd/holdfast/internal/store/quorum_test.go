@@ -8,7 +8,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
@@ -22,7 +22,7 @@ func TestSilentServerIsNotWaitedFor(t *testing.T) {
 	defer silent.Close()
 	var conns []*lateConn
 	for _, url := range []string{"redis://" + miniredis.RunT(t).Addr(), "redis://" + silent.Addr().String(), "redis://" + miniredis.RunT(t).Addr()} {
-		c := newLateConn(access.Access{URL: url})
+		c := newLateConn(open.Access{URL: url})
 		defer c.close()
 		conns = append(conns, c)
 	}

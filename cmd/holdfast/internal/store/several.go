@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
@@ -27,7 +26,7 @@ const (
 )
 
 // openSeveral opens a store of several servers.
-func (o *Connection) openSeveral(ctx context.Context, r Request, l *Location, locks *redishold.Options, report *output.Reporter) (*Store, error) {
+func (o *Connection) openSeveral(ctx context.Context, r Request, l *Location, locks *redishold.Options, report *output.Reporter) (*open.Store, error) {
 	if o.EventLog {
 		return nil, output.UsageError("several servers have no event log: leave out --event-log, or say --event-log=false where the configuration has it")
 	}
@@ -53,7 +52,7 @@ func (o *Connection) openSeveral(ctx context.Context, r Request, l *Location, lo
 		opened.Close()
 		return nil, err
 	}
-	return &Store{Store: opened}, nil
+	return opened, nil
 }
 
 // meet connects to all servers. It warns about a server that is unreachable, because the
@@ -77,7 +76,7 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *output.
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		where := placeOf(conns[i].access)
+		where := conns[i].access.Place()
 		var own *output.ExitError
 		if errors.As(OpenError(first, open.Redis, source, err), &own) && own.Code != output.ExitUnreachable {
 			return &output.ExitError{Code: own.Code, Err: fmt.Errorf("%s: %w", where, own.Err)}
@@ -90,19 +89,19 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *output.
 // lateConn is a Conn to one of several servers, which may be unreachable when the program
 // starts. Each call tries to connect until one has succeeded.
 type lateConn struct {
-	access access.Access
+	access open.Access
 	conn   chan *rueidisconn.Conn // capacity 1: it has the connection, or nil, unless a call connects
 }
 
 var _ redishold.Conn = (*lateConn)(nil)
 
-func newLateConn(a access.Access) *lateConn {
+func newLateConn(a open.Access) *lateConn {
 	c := &lateConn{access: a, conn: make(chan *rueidisconn.Conn, 1)}
 	c.conn <- nil
 	return c
 }
 
-// get returns the connection. Its errors are those of Access.Open, or ctx's.
+// get returns the connection. Its errors are those of Access.Connect, or ctx's.
 func (c *lateConn) get(ctx context.Context) (conn *rueidisconn.Conn, err error) {
 	select {
 	case conn = <-c.conn:
@@ -110,7 +109,7 @@ func (c *lateConn) get(ctx context.Context) (conn *rueidisconn.Conn, err error) 
 		return nil, ctx.Err()
 	}
 	if conn == nil {
-		conn, err = c.access.Open(ctx)
+		conn, err = c.access.Connect(ctx)
 	}
 	c.conn <- conn
 	return conn, err

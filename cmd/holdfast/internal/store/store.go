@@ -8,30 +8,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/access"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/internal/rows"
 	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/redishold/doctor"
-	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
 // openPatience is how long a store may take for its first answer before a message says that
 // the program waits.
 const openPatience = time.Second
-
-// Store is an open store of locks.
-type Store struct {
-	*open.Store
-	Where string // the URL without passwords; "" for several servers
-
-	access access.Access      // of a single server
-	locks  *redishold.Options // of a Redis
-}
 
 // Request has what a command needs of a store.
 type Request struct {
@@ -39,11 +25,15 @@ type Request struct {
 	TTL    time.Duration // of the locks; 0 means the default
 	Need   Need          // nil needs nothing
 	Logger *slog.Logger  // of the library; nil is silent
+
+	// Wait is how long to try again if the store cannot be reached. With 0 there is one
+	// attempt. A negative time means no limit.
+	Wait time.Duration
 }
 
 // Open opens the store that the flags, the environment or the configuration name. It may be
 // several servers, of which a majority must agree on each lock.
-func (o *Connection) Open(ctx context.Context, r Request, env output.Environment, report *output.Reporter) (*Store, error) {
+func (o *Connection) Open(ctx context.Context, r Request, env output.Environment, report *output.Reporter) (*open.Store, error) {
 	locks, err := o.redisOptions(r.Logger)
 	if err != nil {
 		return nil, err
@@ -56,7 +46,7 @@ func (o *Connection) Open(ctx context.Context, r Request, env output.Environment
 		return o.openSeveral(ctx, r, l, locks, report)
 	}
 	a := l.Servers[0]
-	target, err := open.Parse(open.Request{Access: a, TTL: r.TTL, Redis: locks, Logger: r.Logger, Answers: &o.answers})
+	target, err := open.Parse(open.Request{Access: a, TTL: r.TTL, Redis: locks, Logger: r.Logger})
 	if err != nil {
 		return nil, output.UsageError("%s: %w", l.Source, err)
 	}
@@ -68,40 +58,17 @@ func (o *Connection) Open(ctx context.Context, r Request, env output.Environment
 			return nil, err
 		}
 	}
-	slow := time.AfterFunc(openPatience, func() {
-		report.Once(output.LevelNotice, fmt.Sprintf("waiting for an answer of %s at %s", l.Kind.Title(), placeOf(a)))
+	return waitFor(ctx, r.Wait, report, func() (*open.Store, error) {
+		slow := time.AfterFunc(openPatience, func() {
+			report.Once(output.LevelNotice, fmt.Sprintf("waiting for an answer of %s at %s", l.Kind.Title(), a.Place()))
+		})
+		defer slow.Stop()
+		s, err := target.Open(ctx)
+		if err != nil {
+			return nil, OpenError(ctx, l.Kind, l.Source, err)
+		}
+		return s, nil
 	})
-	s, err := target.Open(ctx)
-	slow.Stop()
-	if err != nil {
-		return nil, OpenError(ctx, l.Kind, l.Source, err)
-	}
-	return &Store{Store: s, Where: placeOf(a), access: a, locks: locks}, nil
-}
-
-// Examine returns the report about what endangers the locks. The parameter how has the TTL,
-// the Margin, the Name and the Keys.
-func (s *Store) Examine(ctx context.Context, how doctor.Options) (*doctor.Report, error) {
-	if s.Redis == nil {
-		return examine.Store(ctx, s.Backend, s.Ask, &how)
-	}
-	how.Redis = *s.locks
-	how.Redis.Logger = nil
-	if s.access.URL == "" { // several servers, one of which is the master
-		return doctor.Examine(ctx, s.Redis, &how)
-	}
-	tls, err := s.access.TLS()
-	if err != nil {
-		return nil, err
-	}
-	sentinels, err := rueidisconn.NewSentinels(s.access.URL, &rueidisconn.Options{TLS: tls, DialTimeout: s.access.DialTimeout})
-	if err != nil {
-		return nil, err
-	}
-	if sentinels != nil {
-		how.Sentinels, how.Master = sentinels, sentinels.Master()
-	}
-	return doctor.Examine(ctx, s.Redis, &how)
 }
 
 // suits returns an error if the name, the TTL or a flag is not for a store of that kind.
@@ -158,14 +125,6 @@ func Failure(kind open.Kind, err error) error {
 		err = fmt.Errorf("%w\n  or have holdfast make it, once: add create=true to the parameters of the URL", err)
 	}
 	return &output.ExitError{Code: output.ExitRefused, Err: err}
-}
-
-// placeOf returns where a store is, without passwords.
-func placeOf(a access.Access) string {
-	if a.URL == "" && a.Imported != nil {
-		return strings.Join(a.Imported.Nodes, " or ")
-	}
-	return redisurl.Redacted(a.URL)
 }
 
 // Need returns an error if the store lacks what a command needs. It is called before anything

@@ -17,15 +17,15 @@ const (
 	reopenMost  = 2 * time.Second
 )
 
-// OpenWaiting calls Open again and again while the store cannot be reached: until limit
-// is over or ctx ends. A negative limit means no limit.
-func (o *Connection) OpenWaiting(ctx context.Context, r Request, limit time.Duration, env output.Environment, report *output.Reporter) (*Store, error) {
+// waitFor calls attempt again and again while the store cannot be reached: until limit is over
+// or ctx ends. A negative limit means no limit.
+func waitFor(ctx context.Context, limit time.Duration, report *output.Reporter, attempt func() (*open.Store, error)) (*open.Store, error) {
 	began := time.Now()
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
-		s, err := o.Open(ctx, r, env, report)
+		s, err := attempt()
 		left := limit - time.Since(began)
-		var exit *output.ExitError
-		if !errors.As(err, &exit) || exit.Code != output.ExitUnreachable || limit >= 0 && left <= 0 {
+		exit, failed := errors.AsType[*output.ExitError](err)
+		if !failed || exit.Code != output.ExitUnreachable || limit >= 0 && left <= 0 {
 			return s, err
 		}
 		if pause == reopenFirst {
@@ -50,11 +50,11 @@ const (
 // UnlessInTrouble calls work. If the servers report why they cannot answer, it ends the
 // context of work, and returns that reason. If goesOn is true, it only prints the reason.
 // While the servers report nothing at all, it waits.
-func (s *Store) UnlessInTrouble(ctx context.Context, report *output.Reporter, goesOn bool, work func(context.Context) error) error {
+func UnlessInTrouble(ctx context.Context, s *open.Store, report *output.Reporter, goesOn bool, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var asking sync.WaitGroup
 	asking.Go(func() {
-		switch err := s.lastingTrouble(ctx, report); {
+		switch err := lastingTrouble(ctx, s, report); {
 		case err == nil:
 		case goesOn:
 			report.Once(output.LevelNotice, err.Error())
@@ -74,12 +74,12 @@ func (s *Store) UnlessInTrouble(ctx context.Context, report *output.Reporter, go
 
 // lastingTrouble returns why the store does not answer. It returns nil if that is not known,
 // or if ctx ended before. If the servers do not answer at all, it prints a message.
-func (s *Store) lastingTrouble(ctx context.Context, report *output.Reporter) (err error) {
+func lastingTrouble(ctx context.Context, s *open.Store, report *output.Reporter) (err error) {
 	for _, grace := range []time.Duration{answerGrace, electionGrace} {
 		if !retry.Sleep(ctx, grace) {
 			return nil
 		}
-		if err = s.troubleNow(ctx, report); err == nil {
+		if err = troubleNow(ctx, s, report); err == nil {
 			return nil
 		}
 	}
@@ -87,7 +87,7 @@ func (s *Store) lastingTrouble(ctx context.Context, report *output.Reporter) (er
 }
 
 // troubleNow is one attempt of lastingTrouble.
-func (s *Store) troubleNow(ctx context.Context, report *output.Reporter) error {
+func troubleNow(ctx context.Context, s *open.Store, report *output.Reporter) error {
 	limited, cancel := context.WithTimeout(ctx, electionGrace/2)
 	defer cancel()
 	err := s.Trouble(limited)

@@ -1,7 +1,4 @@
-// Package access says how the program reaches a store. The processes of the demo
-// are handed an Access as JSON on their standard input, so that no password is
-// in a process list.
-package access
+package open
 
 import (
 	"cmp"
@@ -9,9 +6,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
+	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/internal/tlsfile"
 	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/redishold/importconf"
@@ -19,7 +18,8 @@ import (
 )
 
 // Access is the address of a store, with its user, password and certificates. It must not be
-// printed.
+// printed. The processes of the demo get it as JSON on their standard input, so that no password
+// is in a list of processes.
 type Access struct {
 	URL                string // as rueidisconn.Open takes it
 	Username, Password string // instead of the URL's
@@ -41,8 +41,16 @@ type Access struct {
 	Imported *importconf.Settings `json:"-"`
 }
 
-// Open connects to the store. It returns the errors of rueidisconn.Open and of TLS.
-func (a Access) Open(ctx context.Context) (*rueidisconn.Conn, error) {
+// Place returns where the store is, without passwords.
+func (a Access) Place() string {
+	if a.URL == "" && a.Imported != nil {
+		return strings.Join(a.Imported.Nodes, " or ")
+	}
+	return redisurl.Redacted(a.URL)
+}
+
+// Connect connects to a Redis. It returns the errors of rueidisconn.Open and of TLS.
+func (a Access) Connect(ctx context.Context) (*rueidisconn.Conn, error) {
 	config, err := a.TLS()
 	if err != nil {
 		return nil, err

@@ -1,16 +1,12 @@
-package access
+package open
 
 import (
 	"crypto/tls"
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestTLS(t *testing.T) {
 	for _, a := range []Access{{}, {Imported: &importconf.Settings{}}} {
