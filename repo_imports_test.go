@@ -84,11 +84,10 @@ func commandArrows() []arrow {
 	return []arrow{
 		{"internal/config", nil},
 		{"internal/supervise/console", nil},
-		{"internal/examine", nil},
 		{"internal/supervise/guard", nil},
 		{"internal/output", nil},
 		{"internal/standin", nil},
-		{"internal/open", []string{"internal/config", "internal/examine"}},
+		{"internal/open", []string{"internal/config"}},
 		{"internal/supervise/procgroup", []string{"internal/supervise/guard"}},
 		{"internal/store", []string{"internal/config", "internal/open", "internal/output"}},
 		{"internal/operate", []string{"internal/output"}},

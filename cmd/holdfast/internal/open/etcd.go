@@ -1,10 +1,13 @@
 package open
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -14,9 +17,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdhold"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
 const (
@@ -91,8 +94,11 @@ func (e *etcd) open(ctx context.Context) (*Store, error) {
 			return now, nil
 		})
 	}
-	shut := func() { _ = client.Close() } // nothing is lost with it
-	return &Store{Kind: Etcd, Backend: etcdhold.New(client, e.options), ask: examine.Etcd(client), hosts: e.hosts, state: ask, close: shut}, nil
+	return &Store{
+		Kind: Etcd, Backend: etcdhold.New(client, e.options), hosts: e.hosts, state: ask,
+		examine: func(ctx context.Context, _ time.Duration) (examined, error) { return examineEtcd(ctx, client) },
+		close:   func() { _ = client.Close() }, // nothing is lost with it
+	}, nil
 }
 
 // dialEtcd connects, and returns the client when a server has answered.
@@ -147,4 +153,194 @@ func probeEtcd(ctx context.Context, config clientv3.Config) error {
 		return state{}, err
 	})
 	return err
+}
+
+// etcdQuota is the size of the database from which on an etcd refuses writes, by default (its
+// --quota-backend-bytes).
+const etcdQuota = 2 << 30
+
+// etcdClient is a *clientv3.Client, or the client of a test.
+type etcdClient interface {
+	Endpoints() []string
+	Status(ctx context.Context, server string) (*clientv3.StatusResponse, error)
+	MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error)
+}
+
+// examineEtcd asks for the list of members, and then for the status of the servers of client,
+// and of the voting members at the URLs that they advertise to clients. Locks do not need the
+// other members, the learners.
+func examineEtcd(ctx context.Context, client etcdClient) (examined, error) {
+	servers := client.Endpoints()
+	members, unlisted := listEtcd(ctx, client)
+	voters := slices.DeleteFunc(slices.Clone(members), func(m *etcdserverpb.Member) bool { return m.IsLearner })
+	var advertised []string
+	for _, m := range voters {
+		advertised = append(advertised, m.ClientURLs...)
+	}
+	answers := askEtcd(ctx, client, slices.Concat(servers, advertised))
+	var errs []error
+	for _, server := range servers {
+		errs = append(errs, answers[server].err)
+	}
+	if !slices.Contains(errs, nil) {
+		return examined{}, errors.Join(errs...)
+	}
+	all := examined{deployment: "cluster"}
+	if len(members) == 1 {
+		all.deployment = "standalone"
+	}
+	answered := make(map[uint64]bool) // by the id of a member
+	for _, server := range slices.Concat(servers, advertised) {
+		switch a := answers[server]; {
+		case a.err == nil && !answered[a.status.Header.MemberId]:
+			answered[a.status.Header.MemberId] = true
+			all.addEtcd(withoutScheme(server), a.status)
+		case a.err != nil && !slices.Contains(advertised, server): // otherwise addUnreached adds it
+			all.add(doctor.Server{Address: withoutScheme(server)}, noAnswer(a.err))
+		}
+	}
+	unreached := 0
+	for _, m := range voters {
+		if !answered[m.ID] {
+			all.addUnreached(m, answers)
+			unreached++
+		}
+	}
+	all.findings = append(all.findings, etcdMembers(len(voters), unreached, unlisted))
+	return all, nil
+}
+
+// listEtcd returns the members, as one server has the list. This list may be old. It is used
+// because no server can confirm the newest list without a majority, and then the members that
+// are down matter most.
+func listEtcd(ctx context.Context, client etcdClient) ([]*etcdserverpb.Member, error) {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	r, err := client.MemberList(ctx, clientv3.WithSerializable())
+	if err != nil {
+		return nil, err
+	}
+	return r.Members, nil
+}
+
+// etcdAnswer is the status that a server reported, or the error why there is none.
+type etcdAnswer struct {
+	status *clientv3.StatusResponse
+	err    error
+}
+
+// askEtcd asks servers at the same time, each for askLimit at most, and returns their answers
+// by their URLs. A client with TLS does not ask URLs without TLS, because it would send its
+// login there.
+func askEtcd(ctx context.Context, client etcdClient, servers []string) map[string]*etcdAnswer {
+	ctx, cancel := context.WithTimeout(ctx, askLimit)
+	defer cancel()
+	secure := strings.HasPrefix(servers[0], "https://")
+	answers := make(map[string]*etcdAnswer)
+	var asked sync.WaitGroup
+	for _, server := range servers {
+		if answers[server] != nil {
+			continue
+		}
+		a := &etcdAnswer{}
+		answers[server] = a
+		if secure && strings.HasPrefix(server, "http://") {
+			a.err = errors.New("not asked, because this URL is without TLS")
+			continue
+		}
+		asked.Go(func() { a.status, a.err = client.Status(ctx, server) })
+	}
+	asked.Wait()
+	return answers
+}
+
+func (e *examined) addEtcd(server string, status *clientv3.StatusResponse) {
+	role := "follower"
+	switch {
+	case status.IsLearner:
+		role = "learner"
+	case status.Leader == status.Header.MemberId:
+		role = "leader"
+	}
+	e.add(doctor.Server{Address: server, Version: "etcd " + status.Version, Role: role}, etcdServer(status)...)
+}
+
+func withoutScheme(server string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(server, "http://"), "https://")
+}
+
+// addUnreached adds the finding of a member that did not answer at any of its URLs.
+func (e *examined) addUnreached(m *etcdserverpb.Member, answers map[string]*etcdAnswer) {
+	var why, silent []string
+	for _, url := range m.ClientURLs {
+		if err := answers[url].err; err != nil {
+			why, silent = append(why, fmt.Sprintf("%s: %v", url, err)), append(silent, withoutScheme(url))
+			e.servers = append(e.servers, doctor.Server{Address: withoutScheme(url)})
+		} else { // it advertises localhost, for instance
+			why = append(why, url+": another member answers")
+		}
+	}
+	if len(why) == 0 {
+		why = []string{"it advertises no URL to clients"}
+	}
+	name := cmp.Or(m.Name, fmt.Sprintf("%x", m.ID)) // it has no name if it has never been started
+	found := because(saw("answers", doctor.Warning, "member %s cannot be reached from here: %s", name, strings.Join(why, "; ")),
+		"the others may not be enough if one more fails", "start it, open the way to it, or correct its --advertise-client-urls; take a member that is gone for good out: etcdctl member remove")
+	found.Servers = silent
+	e.findings = append(e.findings, found)
+}
+
+// etcdMembers judges how many servers may fail. If err is not nil, the members are not known.
+func etcdMembers(voters, unreached int, err error) doctor.Finding {
+	if err != nil {
+		f := saw("members", doctor.Unknown, "the server does not tell its members: %v", err)
+		if errors.Is(err, rpctypes.ErrPermissionDenied) {
+			f.Remedy = "the role root may ask"
+		}
+		return f
+	}
+	f := members("members", voters)
+	if unreached > 0 {
+		f.Saw += fmt.Sprintf("; not reached from here: %d", unreached)
+	}
+	return f
+}
+
+// etcdServer judges the status of one server.
+func etcdServer(r *clientv3.StatusResponse) []doctor.Finding {
+	found := []doctor.Finding{etcdSpace(r)}
+	if r.Leader == 0 {
+		found = append(found, because(saw("quorum", doctor.Danger, "it has no leader"),
+			"no lock is granted or renewed without a majority of the members", "start the members that are down: etcdctl endpoint status --cluster"))
+	}
+	for _, alarm := range r.Errors {
+		found = append(found, because(saw("alarm", doctor.Danger, "%s", alarm),
+			"an etcd with an alarm takes no writes: no lock is granted", "etcdctl alarm list; where space is short: compact, defragment, etcdctl alarm disarm"))
+	}
+	if r.IsLearner {
+		found = append(found, because(saw("learner", doctor.Warning, "it is a learner"),
+			"a learner takes no locks", "etcdctl member promote, or take it out of the URL"))
+	}
+	return found
+}
+
+// etcdSpace judges how full the database is. Servers before 3.6 do not report their limit.
+func etcdSpace(r *clientv3.StatusResponse) doctor.Finding {
+	const mib = 1 << 20
+	quota, known := r.DbSizeQuota, "which is its limit"
+	if quota == 0 {
+		quota, known = etcdQuota, "which is the default limit; this server does not tell its own"
+	}
+	full := float64(r.DbSize) / float64(quota)
+	return because(saw("space", reached(full, 0.8, doctor.Warning, 0.95, doctor.Danger), "the database has %d MiB of %d MiB, %s", r.DbSize/mib, quota/mib, known),
+		"an etcd that is full takes no writes: no lock is granted", "compact and defragment, or raise --quota-backend-bytes")
+}
+
+// members judges how many voting servers there are.
+func members(id string, voters int) doctor.Finding {
+	f := saw(id, worse(voters%2 == 0 || voters == 1, doctor.Note), "voting members: %d; of them %d may fail", voters, max(0, (voters-1)/2))
+	if voters == 1 {
+		return because(f, "while it is down, no lock is granted, and those that are held are lost", "three servers, on three machines")
+	}
+	return because(f, "one member fewer lets as many fail, and answers sooner", "an odd number of members")
 }

@@ -1,4 +1,5 @@
-// Package open turns the URL of a store into a backend of locks.
+// Package open turns the URL of a store into a backend of locks, and asks the store what
+// endangers them.
 //
 // Only this package of the command line knows which stores there are. To add a store, add an
 // entry to schemes, and a file to this package.
@@ -15,11 +16,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/examine"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/redishold/doctor"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
@@ -193,26 +192,17 @@ type Store struct {
 	Layout  string            // of a table or a Redis; "" of any other store
 	Where   string            // the URL without passwords; "" for several servers
 
-	ask   examine.Ask                              // asks the servers what endangers locks; nil for a Redis
-	redis *redis                                   // the settings of a Redis
-	hosts string                                   // the servers, for people
-	state func(ctx context.Context) (state, error) // asks the servers; nil if no single one can answer for all
-	close func()
+	redis   *redis                                                         // the settings of a Redis
+	hosts   string                                                         // the servers, for people
+	state   func(ctx context.Context) (state, error)                       // asks the servers; nil if no single one can answer for all
+	examine func(ctx context.Context, ttl time.Duration) (examined, error) // of a store that is not Redis
+	close   func()
 }
 
 // Several returns the store for a backend b of several servers. It has no Trouble, no Ping and
 // no Examine, because no single server can answer for all. Its Close calls shut.
 func Several(b driver.Backend, shut func()) *Store {
 	return &Store{Backend: b, close: shut}
-}
-
-// Examine returns the report about what endangers the locks. The parameter how has the TTL,
-// the Margin, the Name and the Keys.
-func (s *Store) Examine(ctx context.Context, how doctor.Options) (*doctor.Report, error) {
-	if s.Redis != nil {
-		return s.redis.examine(ctx, s.Redis, how)
-	}
-	return examine.Store(ctx, s.Backend, s.ask, &how)
 }
 
 // ready returns s when it has answered within limit, and has created its table if create is

@@ -1,4 +1,4 @@
-package examine
+package open
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
 // fakeEtcd is a cluster: its members, and which of them answers at a URL.
@@ -80,28 +78,28 @@ func TestEtcdMembers(t *testing.T) {
 				f := threeMembers()
 				test.change(f)
 				began := time.Now()
-				facts, err := Etcd(f)(t.Context(), &doctor.Options{})
+				all, err := examineEtcd(t.Context(), f)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if took := time.Since(began); took > 2*askLimit {
 					t.Errorf("it took %v, want that members are asked at the same time", took)
 				}
-				if len(facts.Servers) != test.servers {
-					t.Errorf("got servers %v, want %d", facts.Servers, test.servers)
+				if len(all.servers) != test.servers {
+					t.Errorf("got servers %v, want %d", all.servers, test.servers)
 				}
 				var wanted, saw []string
 				for range test.saw {
 					wanted = append(wanted, "answers warning")
 				}
-				want(t, facts.Findings, wanted...)
-				for _, f := range facts.Findings {
+				want(t, all.findings, wanted...)
+				for _, f := range all.findings {
 					saw = append(saw, f.Saw)
 				}
-				all := strings.Join(saw, "\n")
+				texts := strings.Join(saw, "\n")
 				for _, text := range test.saw {
-					if !strings.Contains(all, text) {
-						t.Errorf("got %s\nwant %q", all, text)
+					if !strings.Contains(texts, text) {
+						t.Errorf("got %s\nwant %q", texts, text)
 					}
 				}
 			})

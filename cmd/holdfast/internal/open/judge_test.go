@@ -1,4 +1,4 @@
-package examine
+package open
 
 import (
 	"cmp"
@@ -80,12 +80,12 @@ func TestZooKeeper(t *testing.T) {
 		{fmt.Sprintf(version, 0, "leader"), "minSessionTimeout=20000\nmaxSessionTimeout=40000\n", []string{"session warning"}},
 		{fmt.Sprintf(version, 0, "leader"), "minSessionTimeout=100\nmaxSessionTimeout=4000\n", []string{"session warning"}},
 	} {
-		var f Facts
-		f.Deployment = "ensemble"
+		var f examined
+		f.deployment = "ensemble"
 		f.addZooKeeper("a:2181", test.said, test.conf, 10*time.Second)
-		want(t, f.Findings, test.want...)
-		if strings.HasPrefix(test.said, "Zoo") && f.Servers[0].Version != "ZooKeeper 3.9.4" {
-			t.Errorf("got version %q", f.Servers[0].Version)
+		want(t, f.findings, test.want...)
+		if strings.HasPrefix(test.said, "Zoo") && f.servers[0].Version != "ZooKeeper 3.9.4" {
+			t.Errorf("got version %q", f.servers[0].Version)
 		}
 	}
 }

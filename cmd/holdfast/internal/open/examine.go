@@ -1,0 +1,213 @@
+package open
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rows"
+	"github.com/holdfast-go/holdfast/internal/uuid"
+	"github.com/holdfast-go/holdfast/redishold/doctor"
+)
+
+// askLimit is how long one server may take for an answer to Examine.
+const askLimit = 3 * time.Second
+
+// examined has what the servers of a store that is not Redis reported of themselves. If a
+// server does not report something, the finding has the severity doctor.Unknown.
+type examined struct {
+	deployment string // "standalone", "ensemble" and the like
+	servers    []doctor.Server
+	findings   []doctor.Finding
+}
+
+// add records a server and the findings about it.
+func (e *examined) add(s doctor.Server, findings ...doctor.Finding) {
+	e.servers = append(e.servers, s)
+	for _, finding := range findings {
+		finding.Servers = []string{s.Address}
+		e.findings = append(e.findings, finding)
+	}
+}
+
+// Examine asks the servers, takes a test lock, and returns the report about what endangers
+// the locks. The parameter how has the TTL, the Margin, the Name and the Keys. Examine returns
+// an error if no server could be asked, or if ctx was cancelled.
+func (s *Store) Examine(ctx context.Context, how doctor.Options) (*doctor.Report, error) {
+	if s.Redis != nil {
+		return s.redis.examine(ctx, s.Redis, how)
+	}
+	all, err := s.examine(ctx, how.TTL)
+	if err != nil {
+		return nil, err
+	}
+	findings := append(all.findings, fencing(s.Backend.Info().Caps.Fencing))
+	findings = append(findings, tryOut(ctx, s.Backend, &how)...)
+	if err := ctx.Err(); errors.Is(err, context.Canceled) { // after a timeout the findings count
+		return nil, err
+	}
+	return doctor.NewReport(all.deployment, how.TTL, all.servers, findings), nil
+}
+
+// fencing judges whether locks come with tokens.
+func fencing(tokens bool) doctor.Finding {
+	const id = "fencing"
+	if tokens {
+		return saw(id, doctor.OK, "locks come with fencing tokens")
+	}
+	return because(saw(id, doctor.Note, "the table has no room for fencing tokens"),
+		"a holder that stood still may write after its lock was granted to another", "layout=lease, where no Java program shares the locks; else a check of your own at each write, such as a version column")
+}
+
+// saw returns a finding with a text of what was found. If it is not in order, because adds
+// the other fields.
+func saw(id string, s doctor.Severity, format string, args ...any) doctor.Finding {
+	return doctor.Finding{ID: id, Severity: s, Saw: fmt.Sprintf(format, args...)}
+}
+
+// because adds why a finding matters and what to do, unless the finding is in order.
+func because(f doctor.Finding, why, remedy string) doctor.Finding {
+	if f.Severity > doctor.OK {
+		f.Why, f.Remedy = why, remedy
+	}
+	return f
+}
+
+// reached returns more if value has reached the limit high, less if it has reached low, else
+// doctor.OK.
+func reached[V cmp.Ordered](value, low V, less doctor.Severity, high V, more doctor.Severity) doctor.Severity {
+	switch {
+	case value >= high:
+		return more
+	case value >= low:
+		return less
+	}
+	return doctor.OK
+}
+
+// worse returns s if bad, else doctor.OK.
+func worse(bad bool, s doctor.Severity) doctor.Severity {
+	if bad {
+		return s
+	}
+	return doctor.OK
+}
+
+// connections judges how many of the connections that a database allows are in use.
+func connections(now, most int, remedy string) doctor.Finding {
+	full := float64(now) / float64(max(most, 1))
+	return because(saw("connections", reached(full, 0.8, doctor.Warning, 0.95, doctor.Danger), "%d of %d connections are in use", now, most),
+		"who has to reconnect cannot renew", remedy)
+}
+
+// noAnswer returns the finding of a server that does not answer.
+func noAnswer(err error) doctor.Finding {
+	return because(saw("answers", doctor.Warning, "it does not answer: %v", err),
+		"the others may not be enough if one more fails", "start it, open the way to it, or take it out of the URL")
+}
+
+const (
+	clockTrips = 5           // the quickest of them counts
+	clockOff   = time.Second // from this difference on it is a warning, as in doctor for Redis
+)
+
+// clock judges by how much the clock of a server is ahead of the clock of this machine. It
+// uses the quickest of clockTrips round trips. The server read its clock at some time between
+// the request and the answer, so the error is at most half of the trip.
+func clock(ctx context.Context, read func(context.Context) (time.Time, error)) doctor.Finding {
+	const id = "clock"
+	var ahead, bound time.Duration
+	for n := range clockTrips {
+		start := time.Now()
+		theirs, err := read(ctx)
+		if err != nil {
+			return saw(id, doctor.Unknown, "the server does not tell its time: %v", err)
+		}
+		if half := time.Since(start) / 2; n == 0 || half < bound {
+			// Without Round the difference would be taken of monotonic times too.
+			ahead, bound = theirs.Sub(start.Add(half).Round(0)), half
+		}
+	}
+	direction := "ahead of ours"
+	if ahead < 0 {
+		direction = "behind ours"
+	}
+	by := ahead.Abs()
+	f := saw(id, worse(by-bound >= clockOff, doctor.Warning), "its clock is %v %s (give or take %v)",
+		by.Round(time.Millisecond), direction, bound.Round(time.Microsecond))
+	return because(f, "the server counts leases by its clock; one that is wrong may be set suddenly, and then leases end early or late",
+		"let chrony or another NTP client keep the clocks of both machines")
+}
+
+const (
+	scratchTTL = 10 * time.Second // the lease, if the scratch lock cannot be released
+	tryLimit   = 10 * time.Second // for the scratch lock, with all its renewals
+	giveBack   = 2 * time.Second  // for its release
+	renewals   = 10
+)
+
+// tryOut takes a scratch lock, renews it a few times, and releases it. If a renewal fails
+// after others have succeeded, its time counts, too.
+func tryOut(ctx context.Context, b driver.Backend, o *doctor.Options) []doctor.Finding {
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	client := uuid.New()
+	ttl := cmp.Or(b.Info().SessionTTL, max(scratchTTL, b.Info().MinTTL))
+	c := driver.Claim{
+		Name: o.Name + "holdfast-doctor", Client: client, Seq: 1, Owner: client + ":1",
+		TTL: ttl, Count: 1, Tokens: 1, NoQueue: true, Note: "holdfast doctor",
+	}
+	out, err := b.Try(ctx, c)
+	if errors.Is(err, driver.ErrNotExecuted) {
+		return []doctor.Finding{notHad(err)}
+	}
+	c.Indeterminate = err != nil
+	defer func() {
+		// The lock is released even if ctx has ended. If that fails, its lease ends it.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBack)
+		defer cancel()
+		_ = b.Release(ctx, c)
+	}()
+	switch {
+	case err != nil:
+		return []doctor.Finding{notHad(err)}
+	case !out.Granted:
+		return []doctor.Finding{saw("locks", doctor.Unknown, "somebody holds %q, maybe another doctor: nothing was tried", c.Name)}
+	}
+	var slowest time.Duration
+	for n := 0; err == nil && n < renewals; n++ {
+		began := time.Now()
+		if err = renew(ctx, b, c); err != nil && n == 0 {
+			return []doctor.Finding{notHad(err)}
+		}
+		slowest = max(slowest, time.Since(began))
+	}
+	return []doctor.Finding{saw("locks", doctor.OK, "a lock can be had"), latency(slowest, o)}
+}
+
+func renew(ctx context.Context, b driver.Backend, c driver.Claim) error {
+	answers, err := b.Renew(ctx, []driver.Claim{c})
+	if err != nil {
+		return err
+	}
+	return answers[0].Err
+}
+
+func notHad(err error) doctor.Finding {
+	f := because(saw("locks", doctor.Danger, "no lock can be had: %v", err),
+		"programs that use this store cannot lock", "the message says what is missing; what a user needs is in docs/stores.md")
+	if errors.Is(err, rows.ErrNoTable) {
+		f.Remedy = "create the table, or have holdfast make it, once: add create=true to the parameters of the URL"
+	}
+	return f
+}
+
+// latency compares the slowest renewal with the margin, as doctor does for Redis.
+func latency(slowest time.Duration, o *doctor.Options) doctor.Finding {
+	severity := reached(slowest, o.Margin/3, doctor.Note, o.Margin, doctor.Warning)
+	return because(saw("latency", severity, "the slowest of %d renewals took %v", renewals, slowest.Round(time.Microsecond)),
+		"renewals come too late, and a lock that is held counts as lost", "a longer lease, or a nearer server")
+}
