@@ -92,7 +92,7 @@ func commandArrows() []arrow {
 		{"internal/store", []string{"internal/config", "internal/open", "internal/output"}},
 		{"internal/operate", []string{"internal/output"}},
 		{"internal/serve", []string{"internal/config", "internal/output"}},
-		{"internal/supervise", []string{"internal/output", "internal/supervise/procgroup"}},
+		{"internal/supervise", []string{"internal/open", "internal/output", "internal/supervise/procgroup"}},
 		{"internal/demo", []string{"internal/open", "internal/standin"}},
 		{"internal/cli", []string{
 			"internal/config", "internal/demo", "internal/open", "internal/operate", "internal/output", "internal/supervise/procgroup",

@@ -153,15 +153,11 @@ func (o *lockOptions) takes(env output.Environment, start func(context.Context, 
 			return err
 		}
 		request := store.Request{Name: o.Name, TTL: o.TTL, Need: o.needs, Logger: logger}
-		open := func(ctx context.Context, limit time.Duration) (*supervise.Store, error) {
+		p := supervise.Program{Env: env, Report: report, Logger: logger, EventLog: o.EventLog, Failure: store.Failure}
+		p.Open = func(ctx context.Context, limit time.Duration) (*open.Store, error) {
 			request.Wait = limit
-			s, err := o.Open(ctx, request, env, report)
-			if err != nil {
-				return nil, err
-			}
-			failure := func(err error) error { return store.Failure(s.Kind, err) }
-			return &supervise.Store{Backend: s.Backend, Close: s.Close, Trouble: s.Trouble, Failure: failure}, nil
+			return o.Open(ctx, request, env, report)
 		}
-		return start(cmd.Context(), supervise.Program{Env: env, Report: report, Logger: logger, EventLog: o.EventLog, Open: open})
+		return start(cmd.Context(), p)
 	}
 }

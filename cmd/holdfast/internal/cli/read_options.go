@@ -27,7 +27,7 @@ type readOptions struct {
 	verbose bool
 	timeout time.Duration
 	goesOn  bool // after a problem of the store, the command prints it and goes on
-	need    store.Need
+	need    func(*open.Target) error
 }
 
 func (o *readOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {

@@ -92,8 +92,22 @@ func Schemes() []string {
 // KindOf returns the kind of store that a URL names. The error says which URLs are accepted.
 // It does not show a text that may be a password.
 func KindOf(address string) (Kind, error) {
-	s, err := schemeOf(address)
-	return s.kind, err
+	name, _, isURL := strings.Cut(address, "://")
+	var usages []string
+	for _, s := range schemes() {
+		if isURL && slices.Contains(s.names, strings.ToLower(name)) {
+			return s.kind, nil
+		}
+		usages = append(usages, s.usage)
+	}
+	use := "use " + strings.Join(usages, ", ")
+	switch {
+	case !isURL:
+		return "", errors.New("is neither a URL nor HOST:PORT; " + use)
+	case strings.ContainsAny(name, ":/?#@%"), len(name) > len("valkeys+sentinel"): // name may be a password
+		return "", errors.New("is a URL without a scheme; " + use)
+	}
+	return "", fmt.Errorf("is a URL with the unknown scheme %q; %s", name, use)
 }
 
 // Complete returns the URL of a Redis if address is only a host and a port, as redis-cli
@@ -107,25 +121,6 @@ func Complete(address string) string {
 		return address
 	}
 	return "redis://" + address
-}
-
-func schemeOf(address string) (scheme, error) {
-	name, _, isURL := strings.Cut(address, "://")
-	var usages []string
-	for _, s := range schemes() {
-		if isURL && slices.Contains(s.names, strings.ToLower(name)) {
-			return s, nil
-		}
-		usages = append(usages, s.usage)
-	}
-	use := "use " + strings.Join(usages, ", ")
-	switch {
-	case !isURL:
-		return scheme{}, errors.New("is neither a URL nor HOST:PORT; " + use)
-	case strings.ContainsAny(name, ":/?#@%"), len(name) > len("valkeys+sentinel"): // name may be a password
-		return scheme{}, errors.New("is a URL without a scheme; " + use)
-	}
-	return scheme{}, fmt.Errorf("is a URL with the unknown scheme %q; %s", name, use)
 }
 
 // Request names a store, and has the settings for its locks.
@@ -157,18 +152,18 @@ func (t *Target) Info() driver.Info { return t.backend().Info() }
 // Parse returns the store that r names, or an error if its URL or its certificates cannot be
 // used. It reads files, and does no other I/O. No error has a password in it.
 func Parse(r Request) (*Target, error) {
-	s, err := schemeOf(r.Access.URL)
+	kind, err := KindOf(r.Access.URL)
 	if r.Access.URL == "" && r.Access.Imported != nil {
-		s, err = Redis.scheme(), nil
+		kind, err = Redis, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	settings, err := s.parse(r)
+	settings, err := kind.scheme().parse(r)
 	if err != nil {
 		return nil, err
 	}
-	return &Target{Kind: s.kind, settings: settings, access: r.Access}, nil
+	return &Target{Kind: kind, settings: settings, access: r.Access}, nil
 }
 
 // Open connects, and returns when the store has answered. An error is driver.ErrNotExecuted

@@ -23,8 +23,11 @@ const openPatience = time.Second
 type Request struct {
 	Name   string        // of the lock; "" if the command is not about one lock
 	TTL    time.Duration // of the locks; 0 means the default
-	Need   Need          // nil needs nothing
 	Logger *slog.Logger  // of the library; nil is silent
+
+	// Need returns an error if the store lacks what the command needs. It is called before
+	// anything is sent. nil needs nothing.
+	Need func(*open.Target) error
 
 	// Wait is how long to try again if the store cannot be reached. With 0 there is one
 	// attempt. A negative time means no limit.
@@ -126,10 +129,6 @@ func Failure(kind open.Kind, err error) error {
 	}
 	return &output.ExitError{Code: output.ExitRefused, Err: err}
 }
-
-// Need returns an error if the store lacks what a command needs. It is called before anything
-// is sent.
-type Need func(*open.Target) error
 
 // Lacks returns the error of a store that lacks a feature. The parameter what says what is
 // missing.

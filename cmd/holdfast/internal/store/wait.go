@@ -79,23 +79,15 @@ func lastingTrouble(ctx context.Context, s *open.Store, report *output.Reporter)
 		if !retry.Sleep(ctx, grace) {
 			return nil
 		}
-		if err = troubleNow(ctx, s, report); err == nil {
+		limited, cancel := context.WithTimeout(ctx, electionGrace/2)
+		err = s.Trouble(limited)
+		if err == nil && limited.Err() != nil && ctx.Err() == nil {
+			report.Once(output.LevelNotice, "the store does not answer")
+		}
+		cancel()
+		if err == nil || errors.Is(err, open.ErrReadOnly) { // locks can be read
 			return nil
 		}
-	}
-	return err
-}
-
-// troubleNow is one attempt of lastingTrouble.
-func troubleNow(ctx context.Context, s *open.Store, report *output.Reporter) error {
-	limited, cancel := context.WithTimeout(ctx, electionGrace/2)
-	defer cancel()
-	err := s.Trouble(limited)
-	if errors.Is(err, open.ErrReadOnly) { // locks can be read
-		return nil
-	}
-	if err == nil && limited.Err() != nil && ctx.Err() == nil {
-		report.Once(output.LevelNotice, "the store does not answer")
 	}
 	return err
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 const (
@@ -39,15 +39,10 @@ type Program struct {
 
 	// Open opens the store. If the store cannot be reached, Open waits until limit is over or
 	// ctx ends. A negative limit means no limit.
-	Open func(ctx context.Context, limit time.Duration) (*Store, error)
-}
+	Open func(ctx context.Context, limit time.Duration) (*open.Store, error)
 
-// Store is an open store.
-type Store struct {
-	Backend driver.Backend
-	Close   func()
-	Trouble func(context.Context) error // why no lock can be taken; nil if nothing is known
-	Failure func(error) error           // adds the exit status to a refusal of the store
+	// Failure adds the exit status to a refusal of a store.
+	Failure func(open.Kind, error) error
 }
 
 // session is a command that asks for a lock in a store.
@@ -57,7 +52,7 @@ type session struct {
 	holder string // the note that other clients can read
 
 	signals     chan os.Signal
-	store       *Store         // nil before it was opened
+	store       *open.Store    // nil before it was opened
 	console     *admin.Console // of that store
 	attempts    *attempts      // to get the lock
 	leaseEnd    time.Time      // of the lock, when it was released; zero before
@@ -107,15 +102,8 @@ func (s *session) drain(locker *holdfast.Locker) bool {
 func (s *session) withStore(ctx context.Context, work func(*holdfast.Locker) error) error {
 	s.listen()
 	defer signal.Stop(s.signals)
-	opening, done := interruptible(ctx, s.signals)
-	defer done()
-	if err := s.open(opening); err != nil {
-		return s.notAcquired(opening, err)
-	}
-	done()
-	if status := InterruptStatus(opening); status != 0 {
-		s.store.Close()
-		return output.Exit(status)
+	if err := s.unlessInterrupted(ctx, s.open, func() { s.store.Close() }); err != nil {
+		return err
 	}
 	s.attempts = &attempts{busy: make(chan struct{}, 1), failed: make(chan struct{}, 1)}
 	record, flush := func(context.Context, holdfast.Event) {}, func() {}
@@ -170,30 +158,34 @@ func (s *session) warnOfPermits(e holdfast.Event) {
 func (s *session) acquire(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
 	s.Report.Detail("asking for lock %q", s.Name)
 	s.leaseEnd = time.Time{}
-	waiting, done := interruptible(ctx, s.signals)
-	defer done()
-	lock, err := s.wait(waiting, locker)
-	if err != nil {
-		return nil, s.notAcquired(waiting, err)
-	}
-	done()
-	return s.unlessInterrupted(waiting, lock)
+	var lock *holdfast.Lock
+	err := s.unlessInterrupted(ctx, func(ctx context.Context) (err error) {
+		lock, err = s.wait(ctx, locker)
+		return err
+	}, func() { _ = s.unlock(lock) })
+	return lock, err
 }
 
-// unlessInterrupted returns lock. If a signal ended ctx at the moment of the grant, it
-// releases the lock and returns an error.
-func (s *session) unlessInterrupted(ctx context.Context, lock *holdfast.Lock) (*holdfast.Lock, error) {
-	if status := InterruptStatus(ctx); status != 0 {
-		_ = s.unlock(lock)
-		return nil, output.Exit(status)
+// unlessInterrupted calls work, and ends its context when a signal arrives. If work succeeds at
+// the moment of the signal, unlessInterrupted calls undo. The error has the exit status.
+func (s *session) unlessInterrupted(ctx context.Context, work func(context.Context) error, undo func()) error {
+	ctx, done := interruptible(ctx, s.signals)
+	defer done()
+	if err := work(ctx); err != nil {
+		return s.notAcquired(ctx, err)
 	}
-	return lock, nil
+	done()
+	status := InterruptStatus(ctx)
+	if status != 0 {
+		undo()
+	}
+	return output.Exit(status)
 }
 
 // notAcquired returns the error of an acquire with its exit status.
 func (s *session) notAcquired(ctx context.Context, err error) error {
 	if s.store != nil {
-		err = s.store.Failure(err)
+		err = s.Failure(s.store.Kind, err)
 	}
 	err = s.explainMismatch(err)
 	_, own := errors.AsType[*output.ExitError](err)

@@ -97,17 +97,16 @@ func TestMismatchWithOtherData(t *testing.T) {
 
 // A signal that comes as the lock is granted ends the hold before any report.
 func TestSignalDuringTheGrant(t *testing.T) {
-	store := memhold.New()
-	locker := holdfast.New(store, nil)
-	lock, err := locker.TryLock(t.Context(), "job")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cancel(interruption{syscall.SIGTERM})
-	var s session
+	store, signals := memhold.New(), make(chan os.Signal, 1)
+	locker := holdfast.New(store, &holdfast.Options{Observe: func(ctx context.Context, e holdfast.Event) {
+		if e.Type == holdfast.EventAcquire {
+			signals <- syscall.SIGTERM
+			<-ctx.Done()
+		}
+	}})
+	s := session{Lock: &Lock{Name: "job", Nonblock: true}, Program: Program{Report: output.Silent()}, signals: signals}
 	var ended *output.ExitError
-	if _, err := s.unlessInterrupted(ctx, lock); !errors.As(err, &ended) || ended.Code != 143 || ended.Err != nil {
+	if _, err := s.acquire(t.Context(), locker); !errors.As(err, &ended) || ended.Code != 143 || ended.Err != nil {
 		t.Errorf("got %v, want status 143 and no message", err)
 	}
 	if records, err := store.Get(t.Context(), "job"); err != nil || records[0].Holders != 0 {
