@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 )
 
 func TestDemoServeInterrupted(t *testing.T) {
-	server, err := standin.Start()
+	server, err := demo.StartStandIn()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestDemoServeInterrupted(t *testing.T) {
 	if status != 0 || stderr != "" {
 		t.Errorf("got status %d and %q, want 0 and nothing", status, stderr)
 	}
-	for _, want := range []string{"open http://127.0.0.1:", "Ctrl-C ends it", "--url " + server.URL(), standin.Banner} {
+	for _, want := range []string{"open http://127.0.0.1:", "Ctrl-C ends it", "--url " + server.URL(), demo.StandInBanner} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output lacks %q\n%s", want, &stdout.Buffer)
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
 )
 
 // demoEnviron is the environment in which this test binary is the program.
@@ -30,7 +30,7 @@ func TestDemo(t *testing.T) {
 	if status != 0 {
 		t.Fatalf("got status %d, want 0\n%s\n%s", status, stderr, &stdout)
 	}
-	for _, want := range []string{standin.Banner, "redis-cli -u redis://", "Everything happened as claimed."} {
+	for _, want := range []string{demo.StandInBanner, "redis-cli -u redis://", "Everything happened as claimed."} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output lacks %q\n%s", want, &stdout)
 		}
@@ -82,7 +82,7 @@ func (w *interruptor) Write(p []byte) (int, error) {
 }
 
 func TestDemoInterrupted(t *testing.T) {
-	server, err := standin.Start()
+	server, err := demo.StartStandIn()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 )
 
 // small is a demo that is quick, and patient with a busy machine.
-func small(t *testing.T, out io.Writer) (Options, *standin.Server) {
+func small(t *testing.T, out io.Writer) (Options, *StandIn) {
 	t.Helper()
-	server, err := standin.Start()
+	server, err := StartStandIn()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +33,7 @@ func small(t *testing.T, out io.Writer) (Options, *standin.Server) {
 	}, server
 }
 
-func checkNothingLeft(t *testing.T, s *standin.Server) {
+func checkNothingLeft(t *testing.T, s *StandIn) {
 	t.Helper()
 	if keys := s.Keys(); len(keys) > 0 {
 		t.Errorf("the demo left keys behind: %q", keys)

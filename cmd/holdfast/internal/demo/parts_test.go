@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 )
 
 func plain(_ style, text string) string { return text }
@@ -58,7 +57,7 @@ func TestARaceWithALockIsJudged(t *testing.T) {
 }
 
 func TestLedgerRefusesSmallerTokens(t *testing.T) {
-	server, err := standin.Start()
+	server, err := StartStandIn()
 	if err != nil {
 		t.Fatal(err)
 	}

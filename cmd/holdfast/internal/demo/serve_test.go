@@ -20,7 +20,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
 
@@ -155,9 +154,9 @@ func ask[T any](v *visitor, path string) func() (int, T) {
 	}
 }
 
-func startStandIn(t *testing.T) *standin.Server {
+func startStandIn(t *testing.T) *StandIn {
 	t.Helper()
-	server, err := standin.Start()
+	server, err := StartStandIn()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,10 +3,13 @@ package demo
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
@@ -22,9 +25,9 @@ type server struct {
 	conn    *rueidisconn.Conn
 	backend *redishold.Backend // of the locks; only the page uses it
 	shop    *shop
-	Name    string          // its URL without the password
-	StandIn *standin.Server // nil if the user gave the server
-	Cut     atomic.Bool     // the workers of Redlock are cut off from it
+	Name    string      // its URL without the password
+	StandIn *StandIn    // nil if the user gave the server
+	Cut     atomic.Bool // the workers of Redlock are cut off from it
 }
 
 // openServer connects to the Redis of the parameter `a`. If `a` has no URL, openServer starts
@@ -32,7 +35,7 @@ type server struct {
 func openServer(ctx context.Context, a open.Access, k keys) (s *server, err error) {
 	s = &server{access: a}
 	if a.URL == "" {
-		if s.StandIn, err = standin.Start(); err != nil {
+		if s.StandIn, err = StartStandIn(); err != nil {
 			return nil, err
 		}
 		s.access.URL = s.StandIn.URL()
@@ -50,7 +53,7 @@ func openServer(ctx context.Context, a open.Access, k keys) (s *server, err erro
 // stand-in.
 func (s *server) String() string {
 	if s.StandIn != nil {
-		return s.Name + " (" + standin.Banner + ")"
+		return s.Name + " (" + StandInBanner + ")"
 	}
 	return s.Name
 }
@@ -100,4 +103,65 @@ func (all servers) NoMajority() bool {
 		}
 	}
 	return 2*cut > len(all)
+}
+
+// StandInBanner says for users what kind of server a StandIn is.
+const StandInBanner = "in-process Redis stand-in, not for production"
+
+// tick is how often the stand-in's clock advances. A key expires up to a tick late, or early
+// if it was set between two ticks. So a tick must be short compared with every lease and with
+// the few milliseconds after which waiters poll again.
+const tick = 2 * time.Millisecond
+
+// StandIn is a running Redis stand-in inside this process, so that the demo needs no server. It
+// is not for production: it keeps all data in memory, and knows only a part of Redis. Addr
+// returns its host and port, Keys the keys of database 0.
+type StandIn struct {
+	*miniredis.Miniredis
+	stop  context.CancelFunc
+	clock sync.WaitGroup
+}
+
+// StartStandIn starts a stand-in on a free port of the loopback interface. Until Close its clock
+// follows the clock of the system.
+func StartStandIn() (*StandIn, error) {
+	s := &StandIn{Miniredis: miniredis.NewMiniRedis()}
+	if err := s.StartAddr("127.0.0.1:0"); err != nil {
+		return nil, fmt.Errorf("start the Redis stand-in: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.SetTime(time.Now())
+	s.clock.Go(func() { s.runClock(ctx) })
+	return s, nil
+}
+
+// URL returns the address as a redis:// URL.
+func (s *StandIn) URL() string { return "redis://" + s.Addr() }
+
+// Close ends the stand-in and all its connections, and returns when all of its goroutines
+// have ended. It may be called twice.
+func (s *StandIn) Close() {
+	s.stop()
+	s.clock.Wait()
+	s.Miniredis.Close()
+}
+
+// runClock advances the clock of the keys, which miniredis does not do by default. With its
+// option ClockTTL miniredis reads the system's clock, but then a key may expire in the middle
+// of a script, which never happens in Redis.
+func (s *StandIn) runClock(ctx context.Context) {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	for last := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			now := time.Now()
+			s.FastForward(now.Sub(last))
+			s.SetTime(now)
+			last = now
+		}
+	}
 }

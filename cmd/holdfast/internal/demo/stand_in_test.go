@@ -1,4 +1,4 @@
-package standin_test
+package demo
 
 import (
 	"context"
@@ -6,17 +6,13 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/standin"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func start(t *testing.T) (*standin.Server, rueidis.Client) {
+func startWithClient(t *testing.T) (*StandIn, rueidis.Client) {
 	t.Helper()
-	s, err := standin.Start()
+	s, err := StartStandIn()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +31,7 @@ func start(t *testing.T) (*standin.Server, rueidis.Client) {
 }
 
 func TestKeysExpireInRealTime(t *testing.T) {
-	_, c := start(t)
+	_, c := startWithClient(t)
 	const ttl = 300 * time.Millisecond
 	var atMost, atLeast time.Duration
 	late := await.Starved(func() {
@@ -78,7 +74,7 @@ func expiry(t *testing.T, c rueidis.Client, ttl time.Duration) (atMost, atLeast 
 }
 
 func TestScriptsSeeTheClock(t *testing.T) {
-	_, c := start(t)
+	_, c := startWithClient(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 
@@ -93,7 +89,7 @@ func TestScriptsSeeTheClock(t *testing.T) {
 }
 
 func TestCloseTwice(t *testing.T) {
-	s, err := standin.Start()
+	s, err := StartStandIn()
 	if err != nil {
 		t.Fatal(err)
 	}
