@@ -54,20 +54,8 @@ func (t *Target) explain(ctx context.Context, err error) error {
 	if t.answers.meant == "" {
 		return err
 	}
-	return unreachable(t.Kind, addr, explained{t.answers.meant, err})
+	return unreachable(t.Kind, addr, errors.New(t.answers.meant))
 }
-
-// explained is an error of a client library, with a text that explains it.
-type explained struct {
-	text string
-	error
-}
-
-// Error implements error.
-func (e explained) Error() string { return e.text }
-
-// Unwrap returns the error of the client library.
-func (e explained) Unwrap() error { return e.error }
 
 // answered reports whether err is an answer of the store itself.
 func answered(err error) bool {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -225,32 +224,29 @@ func listEtcd(ctx context.Context, client etcdClient) ([]*etcdserverpb.Member, e
 
 // etcdAnswer is the status that a server reported, or the error why there is none.
 type etcdAnswer struct {
+	server string
 	status *clientv3.StatusResponse
 	err    error
 }
 
-// askEtcd asks servers at the same time, each for askLimit at most, and returns their answers
-// by their URLs. A client with TLS does not ask URLs without TLS, because it would send its
-// login there.
-func askEtcd(ctx context.Context, client etcdClient, servers []string) map[string]*etcdAnswer {
+// askEtcd asks servers at the same time, for askLimit at most, and returns their answers by
+// their URLs. A client with TLS does not ask URLs without TLS, because it would send its login
+// there.
+func askEtcd(ctx context.Context, client etcdClient, servers []string) map[string]etcdAnswer {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
 	secure := strings.HasPrefix(servers[0], "https://")
-	answers := make(map[string]*etcdAnswer)
-	var asked sync.WaitGroup
-	for _, server := range servers {
-		if answers[server] != nil {
-			continue
-		}
-		a := &etcdAnswer{}
-		answers[server] = a
+	ask := func(ctx context.Context, server string) (etcdAnswer, error) {
 		if secure && strings.HasPrefix(server, "http://") {
-			a.err = errors.New("not asked, because this URL is without TLS")
-			continue
+			return etcdAnswer{server: server, err: errors.New("not asked, because this URL is without TLS")}, nil
 		}
-		asked.Go(func() { a.status, a.err = client.Status(ctx, server) })
+		status, err := client.Status(ctx, server)
+		return etcdAnswer{server, status, err}, nil
 	}
-	asked.Wait()
+	answers := make(map[string]etcdAnswer)
+	for a := range askAll(ctx, slices.Compact(slices.Sorted(slices.Values(servers))), ask) {
+		answers[a.server] = a
+	}
 	return answers
 }
 
@@ -270,7 +266,7 @@ func withoutScheme(server string) string {
 }
 
 // addUnreached adds the finding of a member that did not answer at any of its URLs.
-func (e *examined) addUnreached(m *etcdserverpb.Member, answers map[string]*etcdAnswer) {
+func (e *examined) addUnreached(m *etcdserverpb.Member, answers map[string]etcdAnswer) {
 	var why, silent []string
 	for _, url := range m.ClientURLs {
 		if err := answers[url].err; err != nil {
