@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // interruption is the cause of a context that a signal ended.
@@ -70,12 +70,8 @@ func InterruptStatus(ctx context.Context) int {
 // pause waits for d, or until ctx ends. If a signal that ends programs arrives before, pause
 // returns the error with the exit status.
 func (s *session) pause(ctx context.Context, d time.Duration) error {
-	pausing, done := interruptible(ctx, s.signals)
-	defer done()
-	select {
-	case <-time.After(d):
-	case <-pausing.Done():
-	}
-	done()
-	return output.Exit(InterruptStatus(pausing))
+	return s.unlessInterrupted(ctx, func(ctx context.Context) error {
+		retry.Sleep(ctx, d)
+		return nil
+	}, func() {})
 }
