@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 func TestDemoServeInterrupted(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/demo"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 // demoEnviron is the environment in which this test binary is the program.

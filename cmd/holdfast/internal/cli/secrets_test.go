@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/console"
 	"github.com/holdfast-go/holdfast/internal/await"
 )
@@ -189,6 +190,20 @@ func TestAskPasswordOfSeveralServers(t *testing.T) {
 		if strings.Contains(got.stderr, trouble) {
 			t.Errorf("got %q in %s", trouble, got.stderr)
 		}
+	}
+}
+
+// A command that waits for its store asks for the password once, and not at each attempt.
+func TestAskPasswordOfAStoreThatIsDown(t *testing.T) {
+	side, tty := console.Open(t)
+	c := begin(t, t.Context(), tty, nil, "run", "--askpass", "-w", "600ms", "-u", "redis://"+freeAddress(t), "job", "true")
+	if _, err := side.WriteString("s3cret\n"); err != nil {
+		t.Fatal(err)
+	}
+	got := c.wait()
+	got.want(t, output.ExitUnreachable, "waiting for the store")
+	if n := strings.Count(got.stderr, "Password of the store: "); n != 1 {
+		t.Errorf("asked %d times, want once: %s", n, got.stderr)
 	}
 }
 
