@@ -189,15 +189,15 @@ type Store struct {
 
 	redis   *redis                                                         // the settings of a Redis
 	hosts   string                                                         // the servers, for people
-	state   func(ctx context.Context) (state, error)                       // asks the servers; nil if no single one can answer for all
+	state   func(ctx context.Context) (state, error)                       // asks the servers
 	examine func(ctx context.Context, ttl time.Duration) (examined, error) // of a store that is not Redis
 	close   func()
 }
 
-// Several returns the store for a backend b of several servers. It has no Trouble, no Ping and
-// no Examine, because no single server can answer for all. Its Close calls shut.
+// Several returns the store for a backend b of several servers. No single server can answer for
+// all, so it reports no trouble and no version, and has no Examine. Its Close calls shut.
 func Several(b driver.Backend, shut func()) *Store {
-	return &Store{Backend: b, close: shut}
+	return &Store{Backend: b, close: shut, state: func(context.Context) (state, error) { return state{}, nil }}
 }
 
 // ready returns s when it has answered within limit, and has created its table if create is

@@ -37,9 +37,6 @@ func (s *Store) Ping(ctx context.Context) (version string, err error) {
 // Trouble asks the servers whether locks can be taken. It returns why not, or nil if no
 // server reports trouble. It also returns nil if no server answers in time.
 func (s *Store) Trouble(ctx context.Context) error {
-	if s.state == nil {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, troubleLimit)
 	defer cancel()
 	now, err := s.state(ctx)

@@ -77,8 +77,7 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *output.
 			continue
 		}
 		where := conns[i].access.Place()
-		var own *output.ExitError
-		if errors.As(OpenError(first, open.Redis, source, err), &own) && own.Code != output.ExitUnreachable {
+		if own, ok := errors.AsType[*output.ExitError](OpenError(first, open.Redis, source, err)); ok && own.Code != output.ExitUnreachable {
 			return &output.ExitError{Code: own.Code, Err: fmt.Errorf("%s: %w", where, own.Err)}
 		}
 		report.Warn("%s is unreachable, the others have to agree: %v", where, err)

@@ -1,3 +1,5 @@
+// Package store finds the store of the locks in flags, variables and the configuration. It
+// gets the password, opens the store, and waits for its answer.
 package store
 
 import (
@@ -102,8 +104,7 @@ func (o *Connection) suits(kind open.Kind, info driver.Info, r Request) error {
 // of a Redis nor a failure to reach the store is about the URL. The parameter source says
 // where the URL was found.
 func OpenError(ctx context.Context, kind open.Kind, source string, err error) error {
-	var reply *redishold.ReplyError
-	isReply := errors.As(err, &reply)
+	reply, isReply := errors.AsType[*redishold.ReplyError](err)
 	switch {
 	case isReply && strings.HasPrefix(reply.Text, "NOAUTH"):
 		return &output.ExitError{Code: output.ExitRefused, Err: errors.New("the Redis asks for a password (NOAUTH): give it with --askpass, REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")}

@@ -63,8 +63,7 @@ func UnlessInTrouble(ctx context.Context, s *open.Store, report *output.Reporter
 		}
 	})
 	err := work(ctx)
-	var why *output.ExitError
-	if err != nil && errors.As(context.Cause(ctx), &why) {
+	if why, ok := errors.AsType[*output.ExitError](context.Cause(ctx)); ok && err != nil {
 		err = why
 	}
 	cancel(nil)
