@@ -13,7 +13,7 @@ func clusterChecks() []check[*server] {
 			return saw(judge(true, assigned != "16384", Danger), "only %s of 16384 slots have a node", assigned)
 		}},
 		{"cluster-migration", func(_ *exam, s *server) Finding {
-			return saw(judge(true, s.leaving+s.arriving > 0, Warning), "slots are on the move: %d leave it, %d arrive", s.leaving, s.arriving)
+			return saw(judge(true, s.leaving+s.arriving > 0, Warning), "slots are being moved: %d from this node, %d to this node", s.leaving, s.arriving)
 		}},
 		{"cluster-coverage", func(_ *exam, s *server) Finding {
 			full, ok := s.config["cluster-require-full-coverage"]
@@ -34,9 +34,9 @@ func checkClusterState(_ *exam, s *server) Finding {
 	case state != "ok":
 		return saw(Danger, "the cluster is down: cluster_state is %s", state).as("down")
 	case failed != "0":
-		return saw(Danger, "%s slots are with nodes that have failed", failed)
+		return saw(Danger, "the nodes of %s slots have failed", failed)
 	default:
-		return saw(judge(true, silent != "0", Warning), "%s slots are with nodes that do not answer this one", silent).as("silent")
+		return saw(judge(true, silent != "0", Warning), "the nodes of %s slots do not answer this node", silent).as("silent")
 	}
 }
 
@@ -46,6 +46,6 @@ func checkClusterState(_ *exam, s *server) Finding {
 // server does not report the value.
 func failoverTime(e *exam, setting string, millis int64, known bool, times int64) Finding {
 	takes := time.Duration(times*millis)*time.Millisecond + time.Second // for the election
-	return saw(judge(known, takes > e.options.spare(), Note), "a failover may take %s (%s %d), a lease of %s lasts %s without renewal",
+	return saw(judge(known, takes > e.options.spare(), Note), "a failover may take %s (%s %d), but with a lease of %s a renewal may be only %s late",
 		short(takes), setting, millis, short(e.options.TTL), short(e.options.spare()))
 }

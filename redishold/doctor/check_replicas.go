@@ -17,17 +17,17 @@ func checkReplicas(e *exam, s *server) Finding {
 	case !ok:
 		return unknown()
 	case n == 0 && e.failsOver():
-		return saw(Warning, "it has no replica").as("none")
+		return saw(Warning, "the server has no replica").as("none")
 	case n == 0 && asked != 0:
-		return saw(Danger, "it has no replica, and locks ask for some (Options.Replicas)").as("missing")
+		return saw(Danger, "the server has no replica, but Options.Replicas requires the confirmation of replicas").as("missing")
 	case n == 0:
-		return saw(OK, "a single server: locks wait for it when it is down, and nothing takes over without knowing them")
+		return saw(OK, "the server has no replica and needs none: no other server can take over and forget locks")
 	case asked == redishold.AllReplicas || int64(asked) >= n:
-		return saw(OK, "each grant waits for all of its %d replicas", n)
+		return saw(OK, "each grant waits for all replicas (%d)", n)
 	case asked > 0:
-		return saw(Note, "each grant waits for %d of its %d replicas", asked, n).as("some")
+		return saw(Note, "each grant waits for %d of %d replicas", asked, n).as("some")
 	default:
-		return saw(Note, "%d replicas, which get locks some time after they were granted", n)
+		return saw(Note, "no grant waits for the replicas (%d): a replica receives each lock only after its grant", n)
 	}
 }
 
@@ -36,7 +36,7 @@ func checkLag(_ *exam, s *server) Finding {
 	status, all := s.info["master_link_status"], s.replicas()
 	switch {
 	case s.role() == "replica" && status != "up":
-		return saw(Warning, "its link to its master is %s", status)
+		return saw(Warning, "the connection of the replica to its master is %s", status)
 	case s.role() == "replica" || all == 0:
 		return Finding{}
 	}
@@ -47,7 +47,7 @@ func checkLag(_ *exam, s *server) Finding {
 			inStep++
 		}
 	}
-	return saw(judge(true, inStep < all, Warning), "%d of %d replicas are not in step (not online, or silent for more than %d s)", all-inStep, all, tolerated)
+	return saw(judge(true, inStep < all, Warning), "%d of %d replicas are behind (not online, or without a report for more than %d s)", all-inStep, all, tolerated)
 }
 
 func checkMinReplicas(e *exam, s *server) Finding {
@@ -60,18 +60,18 @@ func checkMinReplicas(e *exam, s *server) Finding {
 	case !ok1 || !ok2:
 		return unknown()
 	case (least == 0 || lag == 0) && e.failsOver():
-		f := saw(severe(e.hasSentinels()), "it takes writes without any replica (min-replicas-to-write %d, min-replicas-max-lag %d)", least, lag)
+		f := saw(severe(e.hasSentinels()), "the master accepts writes even if no replica is connected (min-replicas-to-write %d, min-replicas-max-lag %d)", least, lag)
 		if e.cluster() {
 			return f.as("cluster")
 		}
 		return f
 	case least == 0 || lag == 0:
-		return saw(OK, "nothing fails over by itself")
+		return saw(OK, "no failover happens by itself")
 	case known && good < least:
-		return saw(Danger, "it refuses writes: %d of at least %d replicas are in step (NOREPLICAS)", good, least).as("refused")
+		return saw(Danger, "the server refuses writes (NOREPLICAS): it needs %[2]d replicas that are up to date, and has %[1]d", good, least).as("refused")
 	case time.Duration(lag)*time.Second > e.options.spare():
-		return saw(Note, "a master that is cut off goes on for %d s (min-replicas-max-lag), longer than a lease lasts without renewal", lag).as("lag")
+		return saw(Note, "a master that is cut off still accepts writes for %d s (min-replicas-max-lag): a lease without renewal can end earlier", lag).as("lag")
 	default:
-		return saw(OK, "a master that is cut off stops after about %d s", lag)
+		return saw(OK, "a master that is cut off refuses writes after about %d s", lag)
 	}
 }

@@ -23,14 +23,14 @@ func serverChecks() []check[*server] {
 				return saw(judge(known, policy != "noeviction", Note), "maxmemory-policy is %s, which has no effect as long as maxmemory is 0", policy)
 			}
 			evicted, _ := number(s.info, "evicted_keys")
-			return saw(judge(known, policy != "noeviction", Danger), "maxmemory-policy is %s with maxmemory %s; %d keys were evicted since its start", policy, size(limit), evicted)
+			return saw(judge(known, policy != "noeviction", Danger), "maxmemory-policy is %s and maxmemory is %s; the server has evicted %d keys since its start", policy, size(limit), evicted)
 		}},
 		{"persistence", checkPersistence},
 		{"writes", checkWrites},
 		{"fork", func(e *exam, s *server) Finding {
 			micros, ok := number(s.info, "latest_fork_usec")
 			took, margin := time.Duration(micros)*time.Microsecond, e.options.Margin
-			return saw(judge(ok, took >= margin/3, severe(took >= margin)), "it stood still for %s to fork, for a snapshot or a rewrite of its log", short(took))
+			return saw(judge(ok, took >= margin/3, severe(took >= margin)), "the last fork, for a snapshot or for a rewrite of the append-only log, stopped the server for %s", short(took))
 		}},
 		{"replicas", checkReplicas},
 		{"replica-lag", checkLag},
@@ -61,17 +61,17 @@ func checkHoles(_ *exam, s *server) Finding {
 	}) {
 		return Finding{}
 	}
-	return saw(Note, "%s has holes in its Lua (CVE-2025-49844 and others), unless the distribution has repaired them", s.version())
+	return saw(Note, "the Lua of %s has security holes (CVE-2025-49844 and others), unless the distribution has repaired them", s.version())
 }
 
 func checkRole(e *exam, s *server) Finding {
 	switch role := s.role(); {
 	case role == "master":
-		return saw(OK, "a master")
+		return saw(OK, "the server is a master")
 	case role != "" && (e.cluster() || slices.ContainsFunc(e.servers, func(other *server) bool { return other.role() == "master" })):
-		return saw(OK, "a replica beside its master")
+		return saw(OK, "the server is a replica, and its master was checked too")
 	default:
-		return saw(judge(role != "", true, Danger), "a replica, of %s:%s", s.info["master_host"], s.info["master_port"])
+		return saw(judge(role != "", true, Danger), "the server is a replica of %s:%s", s.info["master_host"], s.info["master_port"])
 	}
 }
 
@@ -84,9 +84,9 @@ func checkPersistence(e *exam, s *server) Finding {
 	case aof == "1":
 		return checkFsync(s)
 	case !reported || save != "":
-		return saw(Warning, "no log (appendonly no): a crash forgets every lock granted since the last snapshot")
+		return saw(Warning, "the server keeps no append-only log (appendonly no): after a crash, it has forgotten each lock that it granted after the last snapshot")
 	}
-	const saved = "neither a log nor snapshots (appendonly no, save empty): a restart forgets every lock"
+	const saved = "the server keeps no append-only log and no snapshots (appendonly no, save empty): after a restart, it has forgotten all locks"
 	if s.replicas() > 0 && e.failsOver() {
 		return saw(Danger, saved).as("replicas")
 	}
@@ -111,11 +111,11 @@ func checkFsync(s *server) Finding {
 func checkWrites(_ *exam, s *server) Finding {
 	switch {
 	case s.info["loading"] == "1":
-		return saw(Danger, "it is loading its data (LOADING)").as("loading")
+		return saw(Danger, "the server is loading its data (LOADING)").as("loading")
 	case s.info["aof_last_write_status"] == "err":
-		return saw(Danger, "it cannot write its log (MISCONF)")
+		return saw(Danger, "the server cannot write its append-only log (MISCONF)")
 	case s.info["rdb_last_bgsave_status"] == "err" && s.config["save"] != "" && s.config["stop-writes-on-bgsave-error"] != "no":
-		return saw(Danger, "its last snapshot failed (MISCONF)").as("snapshot")
+		return saw(Danger, "the last snapshot of the server failed (MISCONF)").as("snapshot")
 	}
 	return saw(OK, "it takes writes")
 }

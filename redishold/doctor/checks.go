@@ -60,7 +60,7 @@ func (f Finding) complete(texts map[string]map[string]string, absent map[string]
 	case f.Severity != Unknown:
 		f.Why, f.Remedy = cmp.Or(f.Why, text("why")), cmp.Or(f.Remedy, text("remedy"))
 	case f.Remedy == "" && text("lacks") != "":
-		f.Saw, f.Remedy = "the server does not tell "+text("lacks"), setUser+text("right")
+		f.Saw, f.Remedy = "the server does not report "+text("lacks"), setUser+text("right")
 		if none := commandsOf(text("right"), absent); none != "" {
 			f.Saw, f.Remedy = f.Saw+": it does not have the command "+none, ""
 		}
@@ -120,11 +120,11 @@ func checkServer(e *exam, s *server) []Finding {
 	checks := outerChecks()
 	switch {
 	case s.err != nil:
-		return []Finding{{ID: "answers", Severity: Warning, Saw: "it does not answer: " + s.err.Error()}}
+		return []Finding{{ID: "answers", Severity: Warning, Saw: "the server does not answer: " + s.err.Error()}}
 	case s.info == nil:
 		return append(found(e, s, checks), Finding{
 			ID: "info", Severity: Unknown,
-			Why: "Version, role, replicas and persistence stay unknown, and the library cannot tell that locks may be evicted.",
+			Why: "The version, the role, the replicas and the persistence stay unknown. The library cannot warn that the server may evict locks.",
 		})
 	case s.isCluster():
 		checks = append(checks, clusterChecks()...)

@@ -97,7 +97,7 @@ func TestFindings(t *testing.T) {
 		"empties replicas": {healthy("aof_enabled:0\r\nconnected_slaves:1\r\n", answers{
 			"CONFIG GET save": []any{"save", ""}, "PUBSUB NUMSUB __sentinel__:hello": []any{"__sentinel__:hello", int64(3)},
 		}), "persistence", Danger, ""},
-		"says not how often it syncs": {healthy("", answers{"CONFIG GET appendfsync": errNoPerm()}), "persistence", Unknown, "does not tell appendfsync"},
+		"says not how often it syncs": {healthy("", answers{"CONFIG GET appendfsync": errNoPerm()}), "persistence", Unknown, "does not report appendfsync"},
 		"cluster is down":             {cluster("fail", nil), "cluster-state", Danger, "fail"},
 		"cluster in order":            {cluster("ok", nil), "cluster-migration", OK, ""},
 		"cluster, no replicas":        {cluster("ok", nil), "replicas", Warning, ""},
@@ -109,12 +109,12 @@ func TestFindings(t *testing.T) {
 		}), "cluster-state", Warning, "5 slots"},
 		"slots on the move": {cluster("ok", answers{
 			"CLUSTER NODES": "id 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-16383 [93->-x] [77-<-y] [78-<-y]\n",
-		}), "cluster-migration", Warning, "1 leave it, 2 arrive"},
+		}), "cluster-migration", Warning, "1 from this node, 2 to this node"},
 		"cluster does not tell": {cluster("ok", answers{"CLUSTER INFO": errNoPerm()}), "cluster-state", Unknown, ""},
 		"secret in the slow log": {healthy("", answers{"SLOWLOG GET 32": []any{
 			[]any{int64(1), int64(946684790), int64(4000000), []any{"config", "set", "requirepass", "s3cret"}, "h:1", ""},
 			[]any{int64(0), int64(946600000), int64(9000000), []any{"keys", "*"}, "h:1", ""}, // yesterday
-		}}), "slow-commands", Warning, "CONFIG held it up for 4s"},
+		}}), "slow-commands", Warning, "the command CONFIG kept the server busy for 4s"},
 		"escape sequences": {healthy("maxmemory_policy:\x1b[31mall\xff\r\n", nil), "eviction", Note, "maxmemory-policy is ?[31mall?"},
 	} {
 		t.Run(name, func(t *testing.T) {

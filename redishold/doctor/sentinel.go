@@ -61,7 +61,7 @@ func checkSentinelsAnswer(e *exam) Finding {
 	f := Finding{ID: "sentinels-answer"}
 	for _, s := range e.sentinels {
 		if s.err != nil {
-			f.Severity, f.Saw = Warning, "it does not name the master: "+s.err.Error()
+			f.Severity, f.Saw = Warning, "the Sentinel does not name the master: "+s.err.Error()
 			f.Servers = append(f.Servers, s.addr)
 		}
 	}
@@ -84,7 +84,7 @@ func sentinelChecks() []check[[]*sentinel] {
 		{"sentinel-state", checkSentinelState},
 		{"sentinels", func(_ *exam, sentinels []*sentinel) Finding {
 			known := most(sentinels, "num-other-sentinels") + 1
-			return saw(judge(true, known < 3, Warning), "%d Sentinels", known)
+			return saw(judge(true, known < 3, Warning), "the master has %d Sentinels", known)
 		}},
 		{"sentinel-quorum", checkQuorum},
 		{"sentinel-replicas", func(_ *exam, sentinels []*sentinel) Finding {
@@ -117,14 +117,14 @@ func checkSentinelState(_ *exam, sentinels []*sentinel) Finding {
 		case slices.Contains(flags, "failover_in_progress"):
 			f = saw(Warning, "a failover is in progress").as("changing")
 		case slices.ContainsFunc(flags, down):
-			f = saw(Danger, "the master is down, as this Sentinel sees it: %s", s.master["flags"])
+			f = saw(Danger, "this Sentinel reports the master as down: %s", s.master["flags"])
 		default:
 			continue
 		}
 		f.Servers = []string{s.addr}
 		return f
 	}
-	return saw(OK, "up")
+	return saw(OK, "the master is up")
 }
 
 func checkQuorum(_ *exam, sentinels []*sentinel) Finding {

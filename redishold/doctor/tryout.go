@@ -119,15 +119,15 @@ func judgeTrial(id, kind string, err error) Finding {
 	f := Finding{ID: id, Severity: Note}
 	switch {
 	case err == nil:
-		return Finding{ID: id, Saw: kind + " can be had"}
+		return Finding{ID: id, Saw: kind + " works"}
 	case wire.Means(err, wire.MeansNoCommand):
-		f.Saw, f.Remedy = kind+" cannot be had: "+err.Error(), "connect to the server without a proxy, or to a server that has the command"
+		f.Saw, f.Remedy = kind+" does not work: "+err.Error(), "connect to the server without a proxy, or use a server that has the command"
 	case layout.BadCounter(err.Error()):
-		return Finding{ID: "token-counter", Severity: Danger, Saw: kind + " cannot be had: " + err.Error()}
+		return Finding{ID: "token-counter", Severity: Danger, Saw: kind + " does not work: " + err.Error()}
 	case errors.As(err, new(*redishold.ReplyError)):
-		f.Saw, f.Remedy = kind+" cannot be had: "+err.Error(), "the message names what to grant; all rights are in docs/redis.md"
+		f.Saw, f.Remedy = kind+" does not work: "+err.Error(), "grant the permission that the message names; docs/redis.md lists all permissions"
 	default:
-		f.Severity, f.Saw = Unknown, "nobody knows whether "+kind+" can be had: "+err.Error()
+		f.Severity, f.Saw = Unknown, "it is unknown whether "+kind+" works: "+err.Error()
 	}
 	if rules := missing(err); rules != "" {
 		f.Remedy = setUser + rules
@@ -160,13 +160,13 @@ func (e *exam) tryMessage(ctx context.Context, id, key, command string, channel 
 	took, err := e.echo(ctx, key, command, channel)
 	switch {
 	case wire.Means(err, wire.MeansNoCommand):
-		f.Saw = "messages cannot be had: " + err.Error() // no permission would change that
+		f.Saw = "Pub/Sub does not work: " + err.Error() // no permission would change that
 	case errors.As(err, new(*redishold.ReplyError)):
-		f.Saw, f.Remedy = "messages are refused: "+err.Error(), rights
+		f.Saw, f.Remedy = "the server refuses Pub/Sub: "+err.Error(), rights
 	case err != nil:
-		f.Saw = "a message that was sent did not arrive: " + err.Error()
+		f.Saw = "a test message did not arrive: " + err.Error()
 	case took >= time.Second:
-		f.Severity, f.Saw, f.Remedy = Note, "a message took "+short(took), "look at the link, and at the load of the server"
+		f.Severity, f.Saw, f.Remedy = Note, "a test message took "+short(took), "check the connection to the server, and the load of the server"
 	default:
 		f.Severity = OK
 	}
@@ -219,7 +219,7 @@ func (e *exam) findEndless(ctx context.Context, b *redishold.Backend) Finding {
 	for r, err := range b.List(ctx, admin.Filter{Keys: e.options.Keys}) {
 		switch {
 		case err != nil:
-			failed, partly = err, ", as far as was looked at"
+			failed, partly = err, " among the keys that were read"
 		case r.Remaining < 0 && r.Holders > 0 && r.Kind != admin.KindSemaphore:
 			if count++; len(names) < listShown {
 				names = append(names, fmt.Sprintf("%q", r.Name))
@@ -229,11 +229,11 @@ func (e *exam) findEndless(ctx context.Context, b *redishold.Backend) Finding {
 	switch {
 	case count > 0:
 		f.Severity = Warning
-		f.Saw = fmt.Sprintf("%d keys look like locks that are held and have no TTL%s: %s", count, partly, strings.Join(names, ", "))
+		f.Saw = fmt.Sprintf("%d keys%s look like locks that have a holder but no TTL: %s", count, partly, strings.Join(names, ", "))
 	case wire.Means(failed, wire.MeansNoCommand):
-		f.Severity, f.Saw = Unknown, "the keys cannot be looked at: "+failed.Error()
+		f.Severity, f.Saw = Unknown, "the doctor cannot read the keys: "+failed.Error()
 	case errors.As(failed, new(*redishold.ReplyError)):
-		f.Severity, f.Saw = Unknown, "the keys cannot be looked at: "+failed.Error()
+		f.Severity, f.Saw = Unknown, "the doctor cannot read the keys: "+failed.Error()
 		rules := strings.Fields(missing(failed))
 		for _, rule := range []string{"+scan", "+type", "+cluster|slots"} {
 			if !slices.Contains(rules, rule) {
@@ -242,9 +242,9 @@ func (e *exam) findEndless(ctx context.Context, b *redishold.Backend) Finding {
 		}
 		f.Remedy = setUser + strings.Join(rules, " ")
 	case failed != nil && !errors.Is(failed, admin.ErrIncomplete) && !errors.Is(failed, context.DeadlineExceeded):
-		f.Severity, f.Saw = Unknown, "the keys could not be looked at: "+failed.Error()
+		f.Severity, f.Saw = Unknown, "the doctor could not read the keys: "+failed.Error()
 	default:
-		f.Saw = "no lock without an end" + partly
+		f.Saw = "there is no lock without an end" + partly
 	}
 	return f
 }

@@ -298,7 +298,7 @@ func TestClock(t *testing.T) {
 	d := redistest.StartDeployment(t, redistest.Standalone, redistest.AOF(), redistest.ShiftableClock())
 	d.Servers()[0].Bind(t).ShiftClock(time.Minute)
 	f := expect(t, examine(t, dial.To("rueidis", d), doctor.Options{}), "clock", doctor.Warning)
-	if !strings.Contains(f.Saw, "1m0s ahead of ours") {
+	if !strings.Contains(f.Saw, "1m0s ahead of the clock of this machine") {
 		t.Errorf("got %q", f.Saw)
 	}
 }

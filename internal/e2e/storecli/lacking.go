@@ -42,7 +42,7 @@ func (c *Tool) scans(l Lacking) {
 	if l.NoRights {
 		doctor.Want(1, "ACL SETUSER <user> +info")
 	} else {
-		doctor.Want(1, "messages cannot be had", "it does not have the command INFO")
+		doctor.Want(1, "Pub/Sub does not work", "it does not have the command INFO")
 		doctor.Hides("ACL SETUSER")
 	}
 	site := c.serve("")

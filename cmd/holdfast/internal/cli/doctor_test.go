@@ -14,11 +14,11 @@ import (
 func TestDoctor(t *testing.T) {
 	s := newSite(t)
 	table := s.run("doctor", "-v")
-	if !strings.Contains(table.stdout, "a mutex can be had") || !strings.Contains(table.stdout, "checked for a lease of 30s") {
+	if !strings.Contains(table.stdout, "a mutex works") || !strings.Contains(table.stdout, "checked for a lease of 30s") {
 		t.Errorf("got %q, %q", table.stdout, table.stderr)
 	}
 	short := s.run("doctor")
-	if strings.Contains(short.stdout, "a mutex can be had") || !strings.Contains(short.stdout, " ok\n") {
+	if strings.Contains(short.stdout, "a mutex works") || !strings.Contains(short.stdout, " ok\n") {
 		t.Errorf("got %q", short.stdout)
 	}
 	s.server.HSet("orders", "cb8b3a68-6c50-4d9d-a6cf-8a4ad1ee2d8b:7", "1")
