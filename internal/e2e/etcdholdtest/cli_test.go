@@ -68,7 +68,7 @@ func loginOverTLS(t *testing.T, tool *storecli.Tool) {
 	as(app, "run", "-n", "job", "--", "true").Want(75, "is held by")
 	tool.Start("run", "--url", "etcd://"+app+strings.TrimPrefix(s.Addr(), "http://"), "-n", "job", "--", "true").Want(75, "is held by")
 	as(app, "ls", "--json").Want(0, `"name":"job"`)
-	as(app, "doctor", "-v", "--fail-on", "never").Want(0, "ok       locks: a lock can be had", "voting members: 1")
+	as(app, "doctor", "-v", "--fail-on", "never").Want(0, "ok       locks: a test lock works", "voting members: 1")
 	for _, args := range [][]string{{"run", "-n", "job", "--", "true"}, {"ls"}, {"doctor"}} {
 		wrong := as("app:wr0ng@", args...)
 		wrong.Want(77, "etcd at "+addr, "authentication failed, invalid user ID or password")

@@ -180,7 +180,7 @@ func TestCLIBehindAPooler(t *testing.T) {
 			}
 			waiting.Want(0, says...)
 			finds := map[string]string{
-				"named": "ok       notifications: notifications are received", "off": "note     notifications\n         notifications are off", "not named": "note     notifications\n         the connection leads to a pooler",
+				"named": "ok       notifications: waiters receive notifications", "off": "note     notifications\n         notifications are off", "not named": "note     notifications\n         the connection leads to a pooler",
 			}
 			tool.Start("doctor", "-v", "--fail-on", "never").Want(0, finds[name], "ok       clock: its clock is ")
 		})

@@ -106,9 +106,9 @@ func status(t *testing.T, c *Tool) {
 	c.Start("status", "--json").Want(0, `"server":"`, `"latency_ms":`)
 }
 
-// examined: a lock can be had, and what endangers locks here is said, if anything.
+// examined: a test lock works, and what endangers locks here is said, if anything.
 func examined(_ *testing.T, c *Tool) {
-	c.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       locks: a lock can be had", "ok       latency: ")
+	c.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       locks: a test lock works", "ok       latency: ")
 	c.Start("doctor", "--json", "--fail-on", "never").Want(0, `"deployment":"`, `"version":"`, `"id":"locks","severity":"ok"`)
 }
 

@@ -14,7 +14,7 @@ func (c *Tool) RunShedLock(t *testing.T, db *sql.DB) {
 	c.Start("run", "-n", "job", "--shell", `echo "$HOLDFAST_BACKEND $HOLDFAST_NAME $HOLDFAST_TOKEN"`).Want(0, c.store.Backend+" job 0")
 	c.Start("status").Want(0, "layout      shedlock", "server      "+c.store.Name+" version ")
 	c.Start("status", "--json").Want(0, `"layout":"shedlock"`)
-	c.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       locks: a lock can be had", "note     fencing", "no room for fencing tokens")
+	c.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       locks: a test lock works", "note     fencing", "no room for fencing tokens")
 	c.Start("demo", "--url", c.URL()).Want(125, "has no fencing tokens in that layout")
 
 	h := c.Hold("job")

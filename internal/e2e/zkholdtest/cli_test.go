@@ -58,7 +58,7 @@ func login(t *testing.T, tool *storecli.Tool) {
 	held.Await("held")
 	as(app, "run", "-n", "job", "--", "true").Want(75, "is held by")
 	as(app, "ls", "--json").Want(0, `"name":"job"`)
-	as(app, "doctor", "-v", "--fail-on", "never").Want(0, "ok       locks: a lock can be had")
+	as(app, "doctor", "-v", "--fail-on", "never").Want(0, "ok       locks: a test lock works")
 	for _, who := range []string{"app:wr0ng@", ""} {
 		for _, args := range [][]string{{"run", "-n", "other", "--", "true"}, {"ls"}} {
 			wrong := as(who, args...)

@@ -238,7 +238,7 @@ func askEtcd(ctx context.Context, client etcdClient, servers []string) map[strin
 	secure := strings.HasPrefix(servers[0], "https://")
 	ask := func(ctx context.Context, server string) (etcdAnswer, error) {
 		if secure && strings.HasPrefix(server, "http://") {
-			return etcdAnswer{server: server, err: errors.New("not asked, because this URL is without TLS")}, nil
+			return etcdAnswer{server: server, err: errors.New("not asked, because this URL has no TLS")}, nil
 		}
 		status, err := client.Status(ctx, server)
 		return etcdAnswer{server, status, err}, nil
@@ -281,7 +281,7 @@ func (e *examined) addUnreached(m *etcdserverpb.Member, answers map[string]etcdA
 	}
 	name := cmp.Or(m.Name, fmt.Sprintf("%x", m.ID)) // it has no name if it has never been started
 	found := because(saw("answers", doctor.Warning, "member %s cannot be reached from here: %s", name, strings.Join(why, "; ")),
-		"the others may not be enough if one more fails", "start it, open the way to it, or correct its --advertise-client-urls; take a member that is gone for good out: etcdctl member remove")
+		"if one more member fails, the other members may be no majority", "start the member, open the network between this machine and the member, or correct its --advertise-client-urls; if the member will never come back: etcdctl member remove")
 	found.Servers = silent
 	e.findings = append(e.findings, found)
 }
@@ -289,9 +289,9 @@ func (e *examined) addUnreached(m *etcdserverpb.Member, answers map[string]etcdA
 // etcdMembers judges how many servers may fail. If err is not nil, the members are not known.
 func etcdMembers(voters, unreached int, err error) doctor.Finding {
 	if err != nil {
-		f := saw("members", doctor.Unknown, "the server does not tell its members: %v", err)
+		f := saw("members", doctor.Unknown, "the server does not report its members: %v", err)
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
-			f.Remedy = "the role root may ask"
+			f.Remedy = "use a user with the role root"
 		}
 		return f
 	}
@@ -306,16 +306,16 @@ func etcdMembers(voters, unreached int, err error) doctor.Finding {
 func etcdServer(r *clientv3.StatusResponse) []doctor.Finding {
 	found := []doctor.Finding{etcdSpace(r)}
 	if r.Leader == 0 {
-		found = append(found, because(saw("quorum", doctor.Danger, "it has no leader"),
+		found = append(found, because(saw("quorum", doctor.Danger, "the server has no leader"),
 			"no lock is granted or renewed without a majority of the members", "start the members that are down: etcdctl endpoint status --cluster"))
 	}
 	for _, alarm := range r.Errors {
 		found = append(found, because(saw("alarm", doctor.Danger, "%s", alarm),
-			"an etcd with an alarm takes no writes: no lock is granted", "etcdctl alarm list; where space is short: compact, defragment, etcdctl alarm disarm"))
+			"an etcd with an alarm refuses writes: no lock is granted", "etcdctl alarm list; if the alarm is NOSPACE: compact, defragment, then etcdctl alarm disarm"))
 	}
 	if r.IsLearner {
-		found = append(found, because(saw("learner", doctor.Warning, "it is a learner"),
-			"a learner takes no locks", "etcdctl member promote, or take it out of the URL"))
+		found = append(found, because(saw("learner", doctor.Warning, "the server is a learner"),
+			"a learner grants no locks", "etcdctl member promote, or remove the server from the URL"))
 	}
 	return found
 }
@@ -325,18 +325,18 @@ func etcdSpace(r *clientv3.StatusResponse) doctor.Finding {
 	const mib = 1 << 20
 	quota, known := r.DbSizeQuota, "which is its limit"
 	if quota == 0 {
-		quota, known = etcdQuota, "which is the default limit; this server does not tell its own"
+		quota, known = etcdQuota, "which is the default limit; this server does not report its own limit"
 	}
 	full := float64(r.DbSize) / float64(quota)
-	return because(saw("space", reached(full, 0.8, doctor.Warning, 0.95, doctor.Danger), "the database has %d MiB of %d MiB, %s", r.DbSize/mib, quota/mib, known),
-		"an etcd that is full takes no writes: no lock is granted", "compact and defragment, or raise --quota-backend-bytes")
+	return because(saw("space", reached(full, 0.8, doctor.Warning, 0.95, doctor.Danger), "the database uses %d MiB of %d MiB, %s", r.DbSize/mib, quota/mib, known),
+		"an etcd that is full refuses writes: no lock is granted", "compact and defragment, or increase --quota-backend-bytes")
 }
 
 // members judges how many voting servers there are.
 func members(id string, voters int) doctor.Finding {
 	f := saw(id, worse(voters%2 == 0 || voters == 1, doctor.Note), "voting members: %d; of them %d may fail", voters, max(0, (voters-1)/2))
 	if voters == 1 {
-		return because(f, "while it is down, no lock is granted, and those that are held are lost", "three servers, on three machines")
+		return because(f, "while the server is down, no lock is granted, and the locks that are held are lost", "run three servers, on three machines")
 	}
-	return because(f, "one member fewer lets as many fail, and answers sooner", "an odd number of members")
+	return because(f, "with one member less, as many members may fail, and writes are faster", "use an odd number of members")
 }

@@ -56,10 +56,10 @@ func (s *Store) Examine(ctx context.Context, how doctor.Options) (*doctor.Report
 func fencing(tokens bool) doctor.Finding {
 	const id = "fencing"
 	if tokens {
-		return saw(id, doctor.OK, "locks come with fencing tokens")
+		return saw(id, doctor.OK, "each lock gets a fencing token")
 	}
-	return because(saw(id, doctor.Note, "the table has no room for fencing tokens"),
-		"a holder that stood still may write after its lock was granted to another", "layout=lease, where no Java program shares the locks; else a check of your own at each write, such as a version column")
+	return because(saw(id, doctor.Note, "locks get no fencing tokens: the table has no room for fencing tokens"),
+		"a holder that was paused may write after another client got its lock", "use layout=lease if no Java program shares the locks; otherwise check each write in another way, for example with a version column")
 }
 
 // saw returns a finding with a text of what was found. If it is not in order, because adds
@@ -100,13 +100,13 @@ func worse(bad bool, s doctor.Severity) doctor.Severity {
 func connections(now, most int, remedy string) doctor.Finding {
 	full := float64(now) / float64(max(most, 1))
 	return because(saw("connections", reached(full, 0.8, doctor.Warning, 0.95, doctor.Danger), "%d of %d connections are in use", now, most),
-		"who has to reconnect cannot renew", remedy)
+		"if no connection is free, a client that must connect again cannot renew its locks", remedy)
 }
 
 // noAnswer returns the finding of a server that does not answer.
 func noAnswer(err error) doctor.Finding {
-	return because(saw("answers", doctor.Warning, "it does not answer: %v", err),
-		"the others may not be enough if one more fails", "start it, open the way to it, or take it out of the URL")
+	return because(saw("answers", doctor.Warning, "the server does not answer: %v", err),
+		"if one more server fails, the other servers may be no majority", "start the server, open the network between this machine and the server, or remove it from the URL")
 }
 
 const (
@@ -124,22 +124,22 @@ func clock(ctx context.Context, read func(context.Context) (time.Time, error)) d
 		start := time.Now()
 		theirs, err := read(ctx)
 		if err != nil {
-			return saw(id, doctor.Unknown, "the server does not tell its time: %v", err)
+			return saw(id, doctor.Unknown, "the server does not report its time: %v", err)
 		}
 		if half := time.Since(start) / 2; n == 0 || half < bound {
 			// Without Round the difference would be taken of monotonic times too.
 			ahead, bound = theirs.Sub(start.Add(half).Round(0)), half
 		}
 	}
-	direction := "ahead of ours"
+	direction := "ahead of the clock of this machine"
 	if ahead < 0 {
-		direction = "behind ours"
+		direction = "behind the clock of this machine"
 	}
 	by := ahead.Abs()
-	f := saw(id, worse(by-bound >= clockOff, doctor.Warning), "its clock is %v %s (give or take %v)",
+	f := saw(id, worse(by-bound >= clockOff, doctor.Warning), "the clock of the server is %v %s (error at most %v)",
 		by.Round(time.Millisecond), direction, bound.Round(time.Microsecond))
-	return because(f, "the server counts leases by its clock; one that is wrong may be set suddenly, and then leases end early or late",
-		"let chrony or another NTP client keep the clocks of both machines")
+	return because(f, "the server measures leases with its own clock; if a wrong clock is suddenly corrected, leases end too early or too late",
+		"run chrony or another NTP client on the server and on this machine")
 }
 
 const (
@@ -175,7 +175,7 @@ func tryOut(ctx context.Context, b driver.Backend, o *doctor.Options) []doctor.F
 	case err != nil:
 		return []doctor.Finding{notHad(err)}
 	case !out.Granted:
-		return []doctor.Finding{saw("locks", doctor.Unknown, "somebody holds %q, maybe another doctor: nothing was tried", c.Name)}
+		return []doctor.Finding{saw("locks", doctor.Unknown, "the doctor tried no lock: another client, maybe another doctor, holds %q", c.Name)}
 	}
 	var slowest time.Duration
 	for n := 0; err == nil && n < renewals; n++ {
@@ -185,7 +185,7 @@ func tryOut(ctx context.Context, b driver.Backend, o *doctor.Options) []doctor.F
 		}
 		slowest = max(slowest, time.Since(began))
 	}
-	return []doctor.Finding{saw("locks", doctor.OK, "a lock can be had"), latency(slowest, o)}
+	return []doctor.Finding{saw("locks", doctor.OK, "a test lock works"), latency(slowest, o)}
 }
 
 func renew(ctx context.Context, b driver.Backend, c driver.Claim) error {
@@ -197,10 +197,10 @@ func renew(ctx context.Context, b driver.Backend, c driver.Claim) error {
 }
 
 func notHad(err error) doctor.Finding {
-	f := because(saw("locks", doctor.Danger, "no lock can be had: %v", err),
-		"programs that use this store cannot lock", "the message says what is missing; what a user needs is in docs/stores.md")
+	f := because(saw("locks", doctor.Danger, "the test lock does not work: %v", err),
+		"programs that use this store cannot lock", "correct what the message names; docs/stores.md lists the permissions that a user needs")
 	if errors.Is(err, rows.ErrNoTable) {
-		f.Remedy = "create the table, or have holdfast make it, once: add create=true to the parameters of the URL"
+		f.Remedy = "create the table, or let holdfast create it: add create=true to the parameters of the URL, once"
 	}
 	return f
 }
@@ -209,5 +209,5 @@ func notHad(err error) doctor.Finding {
 func latency(slowest time.Duration, o *doctor.Options) doctor.Finding {
 	severity := reached(slowest, o.Margin/3, doctor.Note, o.Margin, doctor.Warning)
 	return because(saw("latency", severity, "the slowest of %d renewals took %v", renewals, slowest.Round(time.Microsecond)),
-		"renewals come too late, and a lock that is held counts as lost", "a longer lease, or a nearer server")
+		"if a renewal is too late, a lock that is held counts as lost", "use a longer lease, or a server that is nearer")
 }

@@ -67,11 +67,11 @@ func TestEtcdMembers(t *testing.T) {
 			f.inURL = append(f.inURL, "http://m2:2379")
 			delete(f.at, "http://m2:2379")
 		}, 3, []string{"member m2 cannot be reached from here: http://m2:2379: context deadline exceeded"}},
-		"a learner is in the URL": {func(f *fakeEtcd) { f.inURL = append(f.inURL, "http://m4:2379") }, 4, []string{"it does not answer: context deadline exceeded"}},
+		"a learner is in the URL": {func(f *fakeEtcd) { f.inURL = append(f.inURL, "http://m4:2379") }, 4, []string{"the server does not answer: context deadline exceeded"}},
 		"a login over TLS": {func(f *fakeEtcd) {
 			f.inURL, f.at = []string{"https://m1:2379"}, map[string]uint64{"https://m1:2379": 1, "http://m2:2379": 2, "https://m3:2379": 3}
 			f.members[2].ClientURLs = []string{"https://m3:2379"}
-		}, 3, []string{"http://m2:2379: not asked, because this URL is without TLS"}},
+		}, 3, []string{"http://m2:2379: not asked, because this URL has no TLS"}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

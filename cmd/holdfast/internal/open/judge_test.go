@@ -178,10 +178,10 @@ func TestClock(t *testing.T) {
 				wanted = []string{test.want}
 			}
 			want(t, []doctor.Finding{f}, wanted...)
-			if text := fmt.Sprintf("its clock is %v ", test.ahead.Abs()); !strings.HasPrefix(f.Saw, text) {
+			if text := fmt.Sprintf("the clock of the server is %v ", test.ahead.Abs()); !strings.HasPrefix(f.Saw, text) {
 				t.Errorf("got %q, want %q", f.Saw, text)
 			}
-			if behind := strings.Contains(f.Saw, "behind ours"); behind != (test.ahead < 0) {
+			if behind := strings.Contains(f.Saw, "behind the clock of this machine"); behind != (test.ahead < 0) {
 				t.Errorf("got %q of a clock that is %v ahead", f.Saw, test.ahead)
 			}
 		})

@@ -179,9 +179,9 @@ func mysqlFindings(said map[string]string) []doctor.Finding {
 	most, _ := strconv.Atoi(said["max_connections"])
 	found := []doctor.Finding{
 		because(saw("writes", worse(readOnly, doctor.Danger), "read_only is %s", said["read_only"]),
-			"a replica grants no lock", "name the server that takes writes"),
+			"a server that is read-only grants no lock", "name the server that accepts writes in the URL"),
 		mysqlDurability(said),
-		connections(now, most, "raise max_connections, or use fewer connections a program"),
+		connections(now, most, "increase max_connections, or use fewer connections in each program"),
 	}
 	if said["wsrep_on"] == "ON" {
 		return append(found, galera(said))
@@ -197,12 +197,12 @@ func mysqlDurability(said map[string]string) doctor.Finding {
 	f := saw("durability", doctor.OK, "innodb_flush_log_at_trx_commit is %s, sync_binlog is %s", flush, binlog)
 	switch {
 	case flush == "":
-		return saw("durability", doctor.Unknown, "the server does not tell innodb_flush_log_at_trx_commit")
+		return saw("durability", doctor.Unknown, "the server does not report innodb_flush_log_at_trx_commit")
 	case flush != "1" || said["log_bin"] == "ON" && binlog != "1":
 		f.Severity = doctor.Warning
 	}
-	return because(f, "a server that crashes forgets the newest locks, which are granted again",
-		"innodb_flush_log_at_trx_commit = 1, and sync_binlog = 1 where there is a binary log")
+	return because(f, "a server that crashes forgets the newest locks, and grants them again to other clients",
+		"set innodb_flush_log_at_trx_commit = 1, and also sync_binlog = 1 if there is a binary log")
 }
 
 // mysqlReplication judges whether a replica that takes over knows every lock. It does not
@@ -212,13 +212,13 @@ func mysqlReplication(said map[string]string) doctor.Finding {
 	waits := said["Rpl_semi_sync_master_status"] == "ON" || said["Rpl_semi_sync_source_status"] == "ON"
 	switch {
 	case said["log_bin"] != "ON":
-		return saw(id, doctor.OK, "it has no binary log, and so no replicas")
+		return saw(id, doctor.OK, "the server has no binary log, so it has no replicas")
 	case waits:
 		return saw(id, doctor.OK, "a commit waits for a replica (semi-synchronous)")
 	}
-	return because(saw(id, doctor.Note, "it has a binary log, and commits do not wait for replicas"),
-		"a replica that takes over may lack the newest locks: they are granted twice",
-		"semi-synchronous replication, if replicas take over")
+	return because(saw(id, doctor.Note, "the server has a binary log, but commits do not wait for replicas"),
+		"a replica that takes over may lack the newest locks, and grants them again to other clients",
+		"use semi-synchronous replication if replicas take over")
 }
 
 // galera judges a server of a Galera cluster, in which every server takes writes.
@@ -226,8 +226,8 @@ func galera(said map[string]string) doctor.Finding {
 	f := saw("galera", doctor.Warning, "a Galera cluster of %s, status %s", said["wsrep_cluster_size"], said["wsrep_cluster_status"])
 	if said["wsrep_cluster_status"] != "Primary" {
 		f.Severity = doctor.Danger
-		return because(f, "this part of the cluster has no majority, and grants no lock", "connect to the part that has one")
+		return because(f, "this part of the cluster has no majority, and grants no lock", "connect to the part that has the majority")
 	}
-	return because(f, "locks in a Galera cluster were not tested: two servers that take writes may answer from different moments",
-		"lead all programs that lock to one and the same server")
+	return because(f, "locks in a Galera cluster were not tested: two servers that accept writes may see different states of the locks",
+		"connect all programs that lock to the same server")
 }

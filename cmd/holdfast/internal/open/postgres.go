@@ -260,9 +260,9 @@ func examinePostgres(ctx context.Context, pool *pgxpool.Pool, layout *pghold.Opt
 func (s *postgresSettings) findings(layout *pghold.Options) []doctor.Finding {
 	found := []doctor.Finding{
 		s.writes(), s.replication(), s.durability(),
-		connections(s.Now, s.Most, "raise max_connections, or put a pooler before the server"),
+		connections(s.Now, s.Most, "increase max_connections, or connect through a pooler"),
 		because(saw("autovacuum", worse(s.Autovacuum != "on", doctor.Warning), "autovacuum is %s", s.Autovacuum),
-			"every renewal leaves a dead row, and the table of locks grows", "ALTER SYSTEM SET autovacuum = on"),
+			"every renewal leaves a dead row, so the table of locks grows and becomes slow", "ALTER SYSTEM SET autovacuum = on"),
 	}
 	if layout.Layout == pghold.ShedLock { // it has no notifications, and no setting changes that
 		return found
@@ -277,22 +277,22 @@ func (s *postgresSettings) notifications(wanted bool) doctor.Finding {
 	f := saw(id, doctor.Note, "notifications are off in the URL (listen=off)")
 	switch {
 	case wanted && s.Pooled && s.Behind:
-		f = saw(id, doctor.Note, "the connection leads to a pooler, and a pooler passes on no notifications")
+		f = saw(id, doctor.Note, "the connection leads to a pooler, and a pooler does not pass on notifications")
 	case wanted:
-		return saw(id, doctor.OK, "notifications are received")
+		return saw(id, doctor.OK, "waiters receive notifications")
 	}
 	return because(f,
-		"those who wait ask again and again, and learn of a release later", "listen=HOST:PORT of the server itself, where the URL leads to a pooler")
+		"waiters must poll, and notice a release later", "if the URL names a pooler, add listen=HOST:PORT with the address of the server itself")
 }
 
 func (s *postgresSettings) writes() doctor.Finding {
 	switch {
 	case s.Standby:
-		return because(saw("writes", doctor.Danger, "the server is a standby"), "a standby grants no lock", "name the primary, or several hosts and target_session_attrs=read-write")
+		return because(saw("writes", doctor.Danger, "the server is a standby"), "a standby grants no lock", "name the primary in the URL, or name several hosts and add target_session_attrs=read-write")
 	case s.ReadOnly:
-		return because(saw("writes", doctor.Danger, "transactions are read-only"), "no lock can be granted", "default_transaction_read_only = off for this user and database")
+		return because(saw("writes", doctor.Danger, "transactions are read-only"), "the server cannot grant a lock", "set default_transaction_read_only = off for this user and this database")
 	}
-	return saw("writes", doctor.OK, "the server takes writes")
+	return saw("writes", doctor.OK, "the server accepts writes")
 }
 
 // replication judges whether a standby that takes over knows every lock.
@@ -301,13 +301,13 @@ func (s *postgresSettings) replication() doctor.Finding {
 	waits := s.Synchronous != "" && (s.Commit == "on" || s.Commit == "remote_apply")
 	switch {
 	case s.Replicas == 0 && s.Synchronous == "":
-		return saw(id, doctor.OK, "no standby follows it")
+		return saw(id, doctor.OK, "the server has no standby")
 	case waits:
 		return saw(id, doctor.OK, "a commit waits for %s", s.Synchronous)
 	}
 	return because(saw(id, doctor.Warning, "standbys: %d; synchronous_standby_names is %q, synchronous_commit is %s", s.Replicas, s.Synchronous, s.Commit),
-		"a standby that takes over may lack the newest locks: they are granted twice",
-		"synchronous_standby_names = 'ANY 1 (*)' and synchronous_commit = on for the user of the locks")
+		"a standby that takes over may lack the newest locks, and grants them again to other clients",
+		"set synchronous_standby_names = 'ANY 1 (*)', and synchronous_commit = on for the user of the locks")
 }
 
 // durability judges whether a crash of the server can lose locks.
@@ -320,5 +320,5 @@ func (s *postgresSettings) durability() doctor.Finding {
 		severity = doctor.Warning
 	}
 	return because(saw("durability", severity, "fsync is %s, synchronous_commit is %s", s.Fsync, s.Commit),
-		"a server that crashes forgets the newest locks, which are granted again", "fsync = on, and ALTER ROLE <user> SET synchronous_commit = on")
+		"a server that crashes forgets the newest locks, and grants them again to other clients", "set fsync = on, and ALTER ROLE <user> SET synchronous_commit = on")
 }

@@ -157,20 +157,20 @@ func zooKeeperFields(text, between string) map[string]string {
 func zooKeeperState(said string, fields map[string]string) doctor.Finding {
 	switch mode := fields["Mode"]; {
 	case mode == "" && strings.Contains(said, "not currently serving"):
-		return because(saw("state", doctor.Danger, "it does not serve: it is not part of a majority"),
-			"no lock is granted or renewed without a majority", "start the servers that are down, or open the way between them")
+		return because(saw("state", doctor.Danger, "the server does not work: it is not connected to a majority of the servers"),
+			"no lock is granted or renewed without a majority", "start the servers that are down, or open the network between the servers")
 	case mode == "":
-		return because(saw("state", doctor.Unknown, "the server does not tell its state"),
-			"", "4lw.commands.whitelist=srvr,conf in its configuration")
+		return because(saw("state", doctor.Unknown, "the server does not report its state"),
+			"", "set 4lw.commands.whitelist=srvr,conf in the configuration of the server")
 	case strings.HasPrefix(mode, "read-only"):
-		return because(saw("state", doctor.Danger, "it is read-only: it has lost the majority"),
+		return because(saw("state", doctor.Danger, "the server is read-only: it has lost the connection to the majority"),
 			"no lock is granted or renewed without a majority", "start the servers that are down")
 	case mode == "standalone":
 		return members("state", 1)
 	default:
 		waiting, _ := strconv.Atoi(fields["Outstanding"])
-		return because(saw("state", worse(waiting > maxOutstanding, doctor.Warning), "it is a %s; %d requests wait in it", mode, waiting),
-			"heartbeats wait with the other requests, and sessions end", "fewer clients, or a quicker disk for its log")
+		return because(saw("state", worse(waiting > maxOutstanding, doctor.Warning), "the server is a %s; %d requests wait in it", mode, waiting),
+			"heartbeats wait behind other requests, so sessions can end and their locks are lost", "use fewer clients, or a faster disk for the log of the server")
 	}
 }
 
@@ -182,17 +182,17 @@ func zooKeeperSession(conf map[string]string, ttl time.Duration) doctor.Finding 
 		return time.Duration(ms) * time.Millisecond
 	}
 	least, most := limit("minSessionTimeout"), limit("maxSessionTimeout")
-	f := saw("session", doctor.Warning, "sessions last from %v to %v; the lease is %v", least, most, ttl)
+	f := saw("session", doctor.Warning, "the server allows sessions from %v to %v; the lease is %v", least, most, ttl)
 	switch {
 	case most == 0:
-		return because(saw("session", doctor.Unknown, "the server does not tell how long sessions may be"),
-			"", "4lw.commands.whitelist=srvr,conf in its configuration")
+		return because(saw("session", doctor.Unknown, "the server does not report how long sessions may be"),
+			"", "set 4lw.commands.whitelist=srvr,conf in the configuration of the server")
 	case ttl < least:
 		return because(f,
-			"after a crash a lock stays taken for longer than the lease", fmt.Sprintf("a lease of %v, or a smaller minSessionTimeout", least))
+			"after a crash of its holder, a lock stays taken for longer than the lease", fmt.Sprintf("use a lease of %v, or a smaller minSessionTimeout", least))
 	case ttl > most:
 		return because(f,
-			"a lock is lost earlier than its holder asked for", fmt.Sprintf("a lease of %v, or a larger maxSessionTimeout", most))
+			"a lock is lost earlier than its holder expects", fmt.Sprintf("use a lease of %v, or a larger maxSessionTimeout", most))
 	}
 	f.Severity = doctor.OK
 	return f
