@@ -54,6 +54,6 @@ func TestCLI(t *testing.T) {
 	certified := "mysql://certified@" + server.Addr() + "/test"
 	tool.Start(over("--url", certified, "--cacert", cert, "--cert", cert, "--key", key)...).Want(0)
 	tool.Start(over("--url", certified, "--cacert", cert)...).Want(77, "Access denied")
-	tool.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       clock: its clock is ")
+	tool.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       clock: the clock of the server is ")
 	tool.Run(t)
 }

@@ -36,7 +36,7 @@ func TestCLI(t *testing.T) {
 	tool.Start(with("test@", "nobody@")...).Want(77, `role "nobody" does not exist`)
 	tool.Start(with(u.Path, "/absent")...).Want(77, `database "absent" does not exist`)
 	tool.Start(with("?", "?no_such_setting=1&")...).Want(77, "no_such_setting")
-	tool.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       clock: its clock is ", "ok       notifications: ")
+	tool.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       clock: the clock of the server is ", "ok       notifications: ")
 	t.Run("Password", func(t *testing.T) { withPassword(t, tool.In(t), admin, u) })
 	tool.Run(t)
 }
@@ -182,7 +182,7 @@ func TestCLIBehindAPooler(t *testing.T) {
 			finds := map[string]string{
 				"named": "ok       notifications: waiters receive notifications", "off": "note     notifications\n         notifications are off", "not named": "note     notifications\n         the connection leads to a pooler",
 			}
-			tool.Start("doctor", "-v", "--fail-on", "never").Want(0, finds[name], "ok       clock: its clock is ")
+			tool.Start("doctor", "-v", "--fail-on", "never").Want(0, finds[name], "ok       clock: the clock of the server is ")
 		})
 	}
 }

@@ -70,7 +70,7 @@ func newImportCommand(env output.Environment) *cobra.Command {
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return output.UsageError("one file is expected; use: %s", cmd.UseLine())
+				return output.UsageError("give one file; use: %s", cmd.UseLine())
 			}
 			report := output.NewReporter(env, verbose)
 			text, err := store.Import(args[0], to, env, report)

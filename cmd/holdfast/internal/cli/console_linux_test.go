@@ -131,7 +131,7 @@ func TestConsoleForceUnlock(t *testing.T) {
 	} {
 		c := s.onConsole(100, "force-unlock", "deploy/prod", "--reason", "INC-1")
 		shown := c.Await("Type the name of the lock to end this hold: ")
-		for _, want := range []string{"ci-runner-7@build:4121", "owner", "The holder is not stopped"} {
+		for _, want := range []string{"ci-runner-7@build:4121", "owner", "This does not stop the holder"} {
 			if !strings.Contains(shown, want) {
 				t.Errorf("got %q, want it to contain %q", shown, want)
 			}

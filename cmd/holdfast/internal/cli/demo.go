@@ -25,13 +25,13 @@ func newDemoCommand(env output.Environment) *cobra.Command {
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if len(c.URLs) == 0 && !c.OnlyURL() {
-				return output.UsageError("the stand-in needs no password and no certificates: give --url with them")
+				return output.UsageError("the stand-in needs no password and no certificates: give --url too, or leave out the flags for them")
 			}
 			if web.serve {
 				return serveDemo(cmd, env, c, web)
 			}
 			if len(c.URLs) > 1 || cmd.Flags().Changed("listen") || web.noAuth {
-				return output.UsageError("--listen, --insecure-no-auth, and more than one --url, belong to --serve")
+				return output.UsageError("--listen, --insecure-no-auth and more than one --url can only be used with --serve")
 			}
 			if !cmd.Flags().Changed("look") {
 				o.Look = defaultLook(o.Out)
@@ -118,7 +118,7 @@ func reachDemo(ctx context.Context, c store.Connection, env output.Environment, 
 		return output.UsageError("%s: %w", l.Source, err)
 	}
 	if !target.Info().Caps.Fencing {
-		return store.Lacks(target, "has no fencing tokens in that layout, and the demo is about them")
+		return store.Lacks(target, "has no fencing tokens in that layout, but the demo needs them")
 	}
 	if err := demo.Try(ctx, target); err != nil {
 		return output.StoreError(store.Failure(target.Kind, err))

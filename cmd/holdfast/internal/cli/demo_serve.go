@@ -34,15 +34,15 @@ func (o *webOptions) addTo(f *pflag.FlagSet) {
 func serveDemo(cmd *cobra.Command, env output.Environment, c store.Connection, web webOptions) error {
 	for _, name := range []string{"buyers", "items", "processes", "timeout", "look"} {
 		if cmd.Flags().Changed(name) {
-			return output.UsageError("--%s is not for --serve: the page asks for it", name)
+			return output.UsageError("--%s cannot be used with --serve: the page asks for this value", name)
 		}
 	}
 	switch private, err := serve.Loopback(cmd.Context(), web.listen); {
 	case err != nil:
 		return output.UsageError("--listen %s: %w", web.listen, err)
 	case !private && !web.noAuth:
-		return output.UsageError("--listen %s can be reached from elsewhere, and everybody could use the page, which asks for no password: "+
-			"listen on 127.0.0.1, or give --insecure-no-auth if that is meant", web.listen)
+		return output.UsageError("--listen %s can be reached from other machines, and everybody there could use the page, because it asks for no password: "+
+			"listen on 127.0.0.1, or give --insecure-no-auth if you want that", web.listen)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -80,7 +80,7 @@ func demoStores(ctx context.Context, c store.Connection, env output.Environment)
 		return nil, err
 	}
 	if l.Kind != open.Redis {
-		return nil, output.UsageError("--url: the page of --serve is about Redis, and not about %s; without --serve the demo locks there too", l.Kind.Title())
+		return nil, output.UsageError("--url: the page of --serve works with Redis only, not with %s; leave out --serve for a demo with that store", l.Kind.Title())
 	}
 	return l.Servers, nil
 }

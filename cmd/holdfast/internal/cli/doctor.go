@@ -67,7 +67,7 @@ func (o *doctorOptions) complete(f *pflag.FlagSet, env output.Environment) error
 	case o.ttl < minTTL:
 		return output.UsageError("--ttl %s is too short; use at least %s", o.ttl, minTTL)
 	case o.margin <= 0 || o.margin >= o.ttl/2:
-		return output.UsageError("--margin %s makes no sense with --ttl %s; use less than half of it", o.margin, o.ttl)
+		return output.UsageError("--margin %s is too long for --ttl %s; use less than half of the TTL", o.margin, o.ttl)
 	case o.failOn == "never":
 		o.fails = doctor.Danger + 1
 		return nil

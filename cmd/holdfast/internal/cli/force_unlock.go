@@ -54,13 +54,13 @@ func (o *forceOptions) complete(cmd *cobra.Command, _ []string) error {
 	chosen := f.Changed("holder") || f.Changed("token")
 	switch {
 	case o.Reason == "":
-		return output.UsageError("--reason is missing: the holder, and whoever asks later, will want to know")
+		return output.UsageError("--reason is missing: say why you end the hold; the holder gets this text")
 	case f.Changed("holder") && o.Holder == "", f.Changed("token") && o.Token == 0: // such as from an unset variable
-		return output.UsageError("an empty --holder, or --token 0, names nobody; give them as inspect shows them")
+		return output.UsageError("an empty --holder, or --token 0, names no hold; give the values that inspect shows")
 	case o.yes && !chosen:
-		return output.UsageError("--yes does not say whose hold to end: give --holder or --token, as inspect shows them")
+		return output.UsageError("with --yes, also give the hold to end: --holder or --token, with the value that inspect shows")
 	case !chosen && !terminal:
-		return output.UsageError("standard input is no terminal to ask on: say whose hold to end with --holder or --token, as inspect shows them")
+		return output.UsageError("standard input is not a terminal, so holdfast cannot ask which hold to end: give --holder or --token with the value that inspect shows")
 	}
 	o.Ask = !o.yes && terminal
 	return nil

@@ -77,8 +77,8 @@ func TestHoldUsage(t *testing.T) {
 	s := newSite(t)
 	s.hold("job")
 	for args, want := range map[string]string{
-		"":                          "one name",
-		"a b":                       "one name",
+		"":                          "the name of one lock",
+		"a b":                       "the name of one lock",
 		"--for -1s a":               "negative",
 		"--shared --fair a":         "different kinds",
 		"--permits -1 a":            "negative",
@@ -89,7 +89,7 @@ func TestHoldUsage(t *testing.T) {
 		"--replicas many a":         "a number, or all",
 		"--config /no/such/file a":  "/no/such/file",
 		"--exclusive --permits 2 a": "different kinds",
-		"-n -w 1s a":                "give one of them",
+		"-n -w 1s a":                "give only one of them",
 		"--label x a":               "key=value",
 		"--layout plain --fair a":   "",
 		"--layout plain --unknown":  "--unknown",

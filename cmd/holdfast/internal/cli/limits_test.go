@@ -21,7 +21,7 @@ func TestLimits(t *testing.T) {
 		"run -w 2540400h job true":                                               "",
 		"run -w -1ns job true":                                                   "--wait -1ns is negative",
 		"run -n --permits 2147483647 most true":                                  "",
-		"run -n --permits 2147483648 more true":                                  "--permits 2147483648 are too many; use at most 2147483647",
+		"run -n --permits 2147483648 more true":                                  "--permits 2147483648 is too large; use at most 2147483647",
 		"run -n --permits 9007199254740993 more true":                            "use at most 2147483647",
 		"hold -n --permits 9223372036854775807 more":                             "use at most 2147483647",
 		"run -n --permits 0 none true":                                           "use 1 or more",

@@ -55,7 +55,7 @@ func (o *listOptions) complete(cmd *cobra.Command, _ []string) error {
 	}
 	switch {
 	case cmd.Flags().Changed("watch") && (o.Watch < 100*time.Millisecond || o.json):
-		return output.UsageError("--watch is at least 100ms, and not for --json: use tail, which prints what changes")
+		return output.UsageError("--watch must be at least 100ms, and cannot be used with --json: for JSON, use tail, which prints each change")
 	case o.Sort != "" && !operate.Sorts(o.Sort):
 		return output.UsageError("--sort %q: use name, kind, holder, lease or waiters", o.Sort)
 	}

@@ -81,11 +81,11 @@ func (o *lockOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 	case o.TTL > maxTTL:
 		return output.UsageError("--ttl %s is too long; use at most %s", o.TTL, maxTTL)
 	case o.Nonblock && f.Changed("wait"):
-		return output.UsageError("--nonblock does not wait and --wait does; give one of them")
+		return output.UsageError("--nonblock and --wait contradict each other; give only one of them")
 	case o.Margin < 0 || o.Margin >= o.TTL/2:
-		return output.UsageError("%s of %s does not fit a --ttl of %s: it must be less than half of it", o.Config.Where("lock.margin"), o.Margin, o.TTL)
+		return output.UsageError("%s of %s is too long for a --ttl of %s: use less than half of the TTL", o.Config.Where("lock.margin"), o.Margin, o.TTL)
 	case o.ConflictCode > 255: // a system keeps only eight bits of an exit status, so 256 would mean success
-		return output.UsageError("--conflict-exit-code %d is no exit status; use 0 to 255", o.ConflictCode)
+		return output.UsageError("--conflict-exit-code %d is not an exit status; use 0 to 255", o.ConflictCode)
 	}
 	for _, label := range o.Labels {
 		if key, _, ok := strings.Cut(label, "="); !ok || key == "" {
@@ -118,11 +118,11 @@ func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
 	}
 	switch {
 	case kinds > 1:
-		return output.UsageError("--fair, --shared, --exclusive and --permits are different kinds of lock; give one of them")
+		return output.UsageError("--fair, --shared, --exclusive and --permits are for different kinds of lock; give only one of them")
 	case f.Changed("permits") && o.Permits == 0:
-		return output.UsageError("--permits 0 makes no semaphore; use 1 or more")
+		return output.UsageError("--permits 0: a semaphore needs a permit; use 1 or more")
 	case o.Permits > maxPermits:
-		return output.UsageError("--permits %d are too many; use at most %d", o.Permits, maxPermits)
+		return output.UsageError("--permits %d is too large; use at most %d", o.Permits, maxPermits)
 	}
 	return nil
 }

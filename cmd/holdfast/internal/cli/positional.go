@@ -13,7 +13,7 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	message := "no command %q; see %q"
+	message := "there is no command %q; see %q"
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		return output.UsageError(message+"; did you mean %q?", args[0], cmd.CommandPath()+" --help", near[0])
 	}
@@ -32,7 +32,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 func oneName(name *string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
-			return output.UsageError("one name of a lock is expected; use: %s", cmd.UseLine())
+			return output.UsageError("give the name of one lock; use: %s", cmd.UseLine())
 		}
 		*name = args[0]
 		return nil
@@ -44,13 +44,13 @@ func oneName(name *string) cobra.PositionalArgs {
 func onePattern(pattern *string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return output.UsageError("one pattern at most; put it in quotes, else the shell replaces it by names of files; use: %s", cmd.UseLine())
+			return output.UsageError("give at most one pattern, and put it in quotes, because otherwise the shell replaces the pattern with names of files; use: %s", cmd.UseLine())
 		}
 		if len(args) == 1 {
 			*pattern = args[0]
 		}
 		if _, err := path.Match(*pattern, ""); err != nil {
-			return output.UsageError("the pattern %q is not complete: [ without ], or \\ at the end", *pattern)
+			return output.UsageError("the pattern %q is not complete: it has a [ without a ], or a \\ at the end", *pattern)
 		}
 		return nil
 	}

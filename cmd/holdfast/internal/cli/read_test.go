@@ -367,15 +367,15 @@ func TestStatus(t *testing.T) {
 func TestForceUnlock(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		s.run("force-unlock", "job").want(t, 64, "--reason")
-		s.run("force-unlock", "job", "--reason", "x").want(t, 64, "no terminal", "--holder or --token")
+		s.run("force-unlock", "job", "--reason", "x").want(t, 64, "not a terminal", "--holder or --token")
 		s.run("force-unlock", "job", "--reason", "x", "--yes").want(t, 64, "--holder")
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, "nobody holds")
 		lock := s.take(func() (*holdfast.Lock, error) { return s.locker("x").TryLock(t.Context(), "job") })
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, "no hold of")
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--token", "7").want(t, 64, "--holder")
 		for _, nobody := range []string{"--holder=", "--token=0"} { // as of a variable that is not set
-			s.run("force-unlock", "job", "--reason", "x", "--yes", nobody).want(t, 64, "names nobody")
-			s.run("force-unlock", "job", "--reason", "x", "--yes", nobody, "--holder=").want(t, 64, "names nobody")
+			s.run("force-unlock", "job", "--reason", "x", "--yes", nobody).want(t, 64, "names no hold")
+			s.run("force-unlock", "job", "--reason", "x", "--yes", nobody, "--holder=").want(t, 64, "names no hold")
 			if err := lock.Err(); err != nil {
 				t.Fatalf("%s: the holder got %v", nobody, err)
 			}
@@ -402,7 +402,7 @@ func TestForceUnlockWithoutATerminal(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		locker := s.locker("x")
 		lock := s.take(func() (*holdfast.Lock, error) { return locker.TryLock(t.Context(), "job") })
-		s.run("force-unlock", "job", "--reason", "x", "--yes").want(t, 64, "whose hold", "--holder")
+		s.run("force-unlock", "job", "--reason", "x", "--yes").want(t, 64, "the hold to end", "--holder")
 		s.run("force-unlock", "job", "--reason", "x", "--holder", "a:1").want(t, 1, "nothing was done")
 		owner := objects(t, s.run("inspect", "--json", "job"))[0]["holds"].([]any)[0].(map[string]any)["owner"].(string)
 		s.run("force-unlock", "job", "--reason", "INC-1", "--holder", owner).want(t, 0)
@@ -493,7 +493,7 @@ func TestLookStatuses(t *testing.T) {
 	if got := s.run("status", "data"); got.code != 1 || !strings.Contains(got.stdout, "not a lock") {
 		t.Errorf("got %+v", got)
 	}
-	s.run("inspect").want(t, 64, "one name")
+	s.run("inspect").want(t, 64, "the name of one lock")
 	s.run("ls", "a", "b").want(t, 64, "one pattern")
 	s.run("ls", "[").want(t, 64, "pattern")
 	s.run("ls", "--sort", "age").want(t, 64, "age")

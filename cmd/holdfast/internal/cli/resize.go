@@ -23,12 +23,12 @@ func newResizeCommand(env output.Environment) *cobra.Command {
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 || args[0] == "" {
-				return output.UsageError("the name of a semaphore and a number are expected; use: %s", cmd.UseLine())
+				return output.UsageError("give the name of a semaphore and a number; use: %s", cmd.UseLine())
 			}
 			var err error
 			o.name = args[0]
 			if permits, err = strconv.Atoi(args[1]); err != nil || permits < 1 || permits > maxPermits {
-				return output.UsageError("%q is no number of permits; use 1 to %d", args[1], maxPermits)
+				return output.UsageError("%q is not a number of permits; use 1 to %d", args[1], maxPermits)
 			}
 			return nil
 		},
@@ -64,7 +64,7 @@ func (l *reader) resize(ctx context.Context, name string, permits int) error {
 		return err
 	}
 	if before == 0 && free == 0 {
-		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("there is no semaphore %q: the first to use it says how many permits it has, as with: holdfast hold --permits %d %s", name, permits, name)}
+		return &output.ExitError{Code: output.ExitFailure, Err: fmt.Errorf("there is no semaphore %q: the first client that uses a semaphore creates it, for example: holdfast hold --permits %d %s", name, permits, name)}
 	}
 	if err := s.Resize(ctx, permits); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (l *reader) resize(ctx context.Context, name string, permits int) error {
 	}
 	text := fmt.Sprintf("semaphore %s: %s, %d before, %d free", output.Clean(name), output.Plural(now, "permit"), before, max(0, free))
 	if free < 0 {
-		text += fmt.Sprintf("; %d more are held, until they come back", -free)
+		text += fmt.Sprintf("; clients hold %d permits too many, until they release them", -free)
 	}
 	return l.print(resized{name, before, now, free}, text+"\n")
 }

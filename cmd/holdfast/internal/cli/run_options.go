@@ -92,9 +92,9 @@ func (o *runOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 	}
 	switch {
 	case o.LostCode < 1 || o.LostCode > 255:
-		return output.UsageError("--lost-exit-code %d is no exit status of a failure; use 1 to 255", o.LostCode)
+		return output.UsageError("--lost-exit-code %d is not the exit status of a failure; use 1 to 255", o.LostCode)
 	case o.SkipOK && f.Changed("conflict-exit-code"):
-		return output.UsageError("--skip-ok means a conflict exit code of 0; give one of --skip-ok and --conflict-exit-code")
+		return output.UsageError("--skip-ok sets the conflict exit code to 0; give only one of --skip-ok and --conflict-exit-code")
 	case o.campaign.Backoff > supervise.MaxBackoff:
 		return output.UsageError("--backoff %s: use 0s to %s", o.campaign.Backoff, supervise.MaxBackoff)
 	}
@@ -111,14 +111,14 @@ func (o *runOptions) checkTimes() error {
 	case o.MaxHold != 0 && (o.MaxHold < minTTL || o.MaxHold > maxTTL):
 		return output.UsageError("--max-hold %s: use %s to %s", o.MaxHold, minTTL, maxTTL)
 	case o.MaxHold > 0 && o.AtLeast > longest:
-		return output.UsageError("--max-hold %s holds the lock for %s, less than --at-least %s", o.MaxHold, longest, o.AtLeast)
+		return output.UsageError("with --max-hold %s, the lock is held for %s, which is less than --at-least %s; use a longer --max-hold", o.MaxHold, longest, o.AtLeast)
 	case o.KillAfter >= most:
 		return output.UsageError("--kill-after %s is too long for --ttl %s: the command would be stopped before the lock "+
 			"is due to be renewed; use less than %s, or a longer --ttl", o.KillAfter, o.TTL, most)
 	case o.NoRenew && o.AtLeast > held:
-		return output.UsageError("--no-renew holds the lock for %s, less than --at-least %s; use a longer --ttl", held, o.AtLeast)
+		return output.UsageError("with --no-renew, the lock is held for %s, which is less than --at-least %s; use a longer --ttl", held, o.AtLeast)
 	case o.NoRenew && o.MaxHold > held:
-		return output.UsageError("--no-renew holds the lock for %s, less than --max-hold %s; use a longer --ttl", held, o.MaxHold)
+		return output.UsageError("with --no-renew, the lock is held for %s, which is less than --max-hold %s; use a longer --ttl", held, o.MaxHold)
 	}
 	return nil
 }

@@ -101,25 +101,25 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env outpu
 	}
 	switch everybody := o.users.Open(); {
 	case (o.TLSCert == "") != (o.TLSKey == ""):
-		return output.UsageError("--tls-cert and --tls-key belong together")
+		return output.UsageError("give --tls-cert and --tls-key together")
 	case strings.ContainsAny(o.BasePath, "?#\\") || strings.Contains(o.BasePath, ".."):
-		return output.UsageError("--base-path %q is no path", o.BasePath)
+		return output.UsageError("--base-path %q is not a path such as /locks: it must not have ?, # or \\, and no ..", o.BasePath)
 	case everybody && !o.Private && !o.noAuth:
-		return output.UsageError("--listen %s can be reached from elsewhere, and everybody could look: "+
-			"give --basic-file, --token-file or --auth-header, or --insecure-no-auth if that is meant", o.Listen)
+		return output.UsageError("--listen %s can be reached from other machines, and everybody there could see the locks: "+
+			"give --basic-file, --token-file or --auth-header; if you want pages without authentication, give --insecure-no-auth", o.Listen)
 	case o.AllowUnlock && !everybody && len(o.Operators) == 0:
-		return output.UsageError("--allow-unlock: name those who may with --operator, or operators below \"serve\" in the configuration")
+		return output.UsageError("--allow-unlock needs the names of the users who may end holds: give --operator, or the key operators below \"serve\" in the configuration")
 	case o.AllowUnlock && everybody && !o.Private:
-		return output.UsageError("--allow-unlock without authentication would let everybody end locks: listen on 127.0.0.1, or authenticate")
+		return output.UsageError("--allow-unlock without authentication would let everybody end locks: listen on 127.0.0.1, or give --basic-file, --token-file or --auth-header")
 	case !o.AllowUnlock && (f.Changed("operator") || len(o.Operators) > 0 && !f.Changed("allow-unlock")):
-		return output.UsageError("--operator means nothing without --allow-unlock")
+		return output.UsageError("--operator has no effect without --allow-unlock: give both")
 	}
 	o.users.WarnOfHeader(report)
 	for _, file := range []string{o.BasicFile, o.TokenFile} {
 		report.Exposed(config.Exposed(file, true))
 	}
 	if !o.Private && o.TLSCert == "" && (o.BasicFile != "" || o.TokenFile != "") {
-		report.Warn("--listen %s without --tls-cert: passwords can be read on the way, unless a proxy with TLS stands in front", o.Listen)
+		report.Warn("--listen %s without --tls-cert: others in the network can read the passwords; give --tls-cert, or use a proxy with TLS in front of this server", o.Listen)
 	}
 	return nil
 }

@@ -180,9 +180,9 @@ func TestServeRefusesToBeOpen(t *testing.T) {
 	s := newSite(t)
 	users := configure(t, "users", "ada:"+hash(t, "lovelace")+"\n")
 	for _, test := range []struct{ args, want string }{
-		{"--listen :7070", "can be reached from elsewhere"},
-		{"--listen 0.0.0.0:7070", "can be reached from elsewhere"},
-		{"--listen [::]:7070", "can be reached from elsewhere"},
+		{"--listen :7070", "can be reached from other machines"},
+		{"--listen 0.0.0.0:7070", "can be reached from other machines"},
+		{"--listen [::]:7070", "can be reached from other machines"},
 		{"--listen 0.0.0.0:7070 --insecure-no-auth --allow-unlock", "would let everybody end locks"},
 		{"--listen here", "missing port"},
 		{"--auth-header X-User", "belong together"},
@@ -195,8 +195,8 @@ func TestServeRefusesToBeOpen(t *testing.T) {
 		{"--basic-file " + configure(t, "none", "# nobody\n"), "there is nobody"},
 		{"--basic-file " + configure(t, "slow", "ada:"+strings.Replace(hash(t, "lovelace"), "$04$", "$20$", 1)+"\n"), "cost 20"},
 		{"--token-file " + configure(t, "tokens", "ci short\n"), "line 1: the token is short"},
-		{"--tls-cert cert.pem", "belong together"},
-		{"--base-path /a/../b", "is no path"},
+		{"--tls-cert cert.pem", "give --tls-cert and --tls-key together"},
+		{"--base-path /a/../b", "is not a path"},
 	} {
 		r := call(t, bare("HOLDFAST_URL="+s.url), append([]string{"serve"}, strings.Fields(test.args)...)...)
 		if r.code != output.ExitUsage || !strings.Contains(r.stderr, test.want) {

@@ -61,7 +61,7 @@ func TestWhatAStoreDoesNotHave(t *testing.T) {
 		{mysql, "demo --url " + mysql + "?nonsense=1", 64, "--url"},
 		{mysql, "demo --url " + mysql + "?layout=shedlock", 125, "MySQL has no fencing tokens in that layout"},
 		{postgres, "status -u postgres://u@h/d?layout=redisson", 64, "neither lease nor shedlock"},
-		{mysql, "demo --serve --url " + mysql, 64, "--serve is about Redis, and not about MySQL"},
+		{mysql, "demo --serve --url " + mysql, 64, "--serve works with Redis only, not with MySQL"},
 		{zk, "run --layout plain job true", 64, "--layout is for Redis, and not for ZooKeeper"},
 		{zk, "status --insecure", 64, "use zks instead of zk"},
 		{"zoo://" + addr, "status", 64, `HOLDFAST_URL is a URL with the unknown scheme "zoo"; use redis://`},

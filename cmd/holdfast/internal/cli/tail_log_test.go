@@ -28,7 +28,7 @@ func events(t *testing.T, r result) string {
 
 func TestTailSince(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
-		s.run("tail", "--since", "1m", "--for", "100ms").want(t, 0, "the event log has nothing of that time")
+		s.run("tail", "--since", "1m", "--for", "100ms").want(t, 0, "the event log has no events of that time")
 		s.run("run", "job", "--event-log", "--reason", "nightly", "--", "true").want(t, 0)
 		s.run("run", "job", "--", "true").want(t, 0)
 		s.run("run", "other", "--event-log", "--", "true").want(t, 0)

@@ -100,7 +100,7 @@ func (c *unlocker) choose(ctx context.Context) (admin.Record, error) {
 		return r, nothingDone("nobody holds %q", c.Name)
 	}
 	if c.Token != 0 && !slices.ContainsFunc(r.Holds, func(h admin.Hold) bool { return h.Token != 0 }) {
-		return r, output.UsageError("the token of that hold is not known (or not yet: clients say it after a few seconds): give --holder, as inspect shows it")
+		return r, output.UsageError("the store does not know the token of a hold (a client reports its token after a few seconds): give --holder with the value that inspect shows")
 	}
 	named := r
 	named.Holds, named.Holders = nil, 1
@@ -113,9 +113,9 @@ func (c *unlocker) choose(ctx context.Context) (admin.Record, error) {
 	case 1:
 		return named, nil
 	case 0:
-		return r, nothingDone("that holder has no hold of %q any more; now: %s", c.Name, output.People(r))
+		return r, nothingDone("no hold of %q matches --holder or --token any more; the holder is now: %s", c.Name, output.People(r))
 	default:
-		return r, output.UsageError("%q has %d holders: give the --holder that is meant, as inspect shows it", c.Name, r.Holders)
+		return r, output.UsageError("%q has %d holders: give --holder with the value that inspect shows for one of them", c.Name, r.Holders)
 	}
 }
 
@@ -135,10 +135,10 @@ func (c *unlocker) confirm(ctx context.Context, r admin.Record) error {
 	p.Waiters(r)
 	p.Line("", "")
 	if !h.Kept() {
-		fmt.Fprintln(&p, "The holder is not stopped by this. Only fencing tokens protect the data until it notices.")
+		fmt.Fprintln(&p, "This does not stop the holder. Until the holder notices, only fencing tokens protect the data.")
 	}
 	if !h.Kept() && h.Remaining >= 0 && h.Remaining < 10*time.Second {
-		fmt.Fprintf(&p, "Its lease ends in %s unless it is renewed: if the holder is dead, waiting is safer.\n", output.Coarse(h.Remaining))
+		fmt.Fprintf(&p, "The lease ends in %s if the holder does not renew it. If the holder is dead, waiting is safer.\n", output.Coarse(h.Remaining))
 	}
 	fmt.Fprint(&p, "Type the name of the lock to end this hold: ")
 	if _, err := io.WriteString(c.Env.Stderr, p.String()); err != nil {
@@ -150,7 +150,7 @@ func (c *unlocker) confirm(ctx context.Context, r admin.Record) error {
 		return err
 	}
 	if answer = strings.TrimRight(answer, "\r\n"); answer != c.Name && answer != output.Clean(c.Name) {
-		return nothingDone("that is not %q", c.Name)
+		return nothingDone("the typed name is not %q", c.Name)
 	}
 	return nil
 }

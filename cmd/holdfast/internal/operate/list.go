@@ -151,9 +151,9 @@ func (l *lister) incomplete(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, admin.ErrIncomplete):
-		err = fmt.Errorf("incomplete: %d keys were looked at, and there are more (--keys)", l.Keys)
+		err = fmt.Errorf("the list is incomplete: holdfast read %d keys, and there are more; use a larger --keys", l.Keys)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		err = fmt.Errorf("incomplete: it took longer than --timeout %s", l.Timeout)
+		err = fmt.Errorf("the list is incomplete: the scan took longer than --timeout %s", l.Timeout)
 	case l.shown+len(l.kept) == 0, ctx.Err() != nil:
 		return err
 	default:

@@ -88,7 +88,7 @@ func (t *tailer) recall(ctx context.Context) error {
 	}
 	err := t.printChanges(time.Now().Add(observe.Delay))
 	if err == nil && t.lines == 0 {
-		t.Report.Line(output.LevelNotice, "the event log has nothing of that time: programs write it with --event-log, or package audit")
+		t.Report.Line(output.LevelNotice, "the event log has no events of that time: a program records events only with --event-log, or with the package audit")
 	}
 	return err
 }
@@ -121,7 +121,7 @@ func (t *tailer) follow(ctx context.Context, scans <-chan error) error {
 			return ctx.Err()
 		}
 		if failed := t.readLog(ctx); failed != nil { // before printChanges, so that no event is printed from both sources
-			t.Report.Detail("the event log is not shown for now: %v", failed)
+			t.Report.Detail("holdfast cannot read the event log at the moment: %v", failed)
 		}
 		if err == nil {
 			err = t.printChanges(time.Now())
