@@ -64,10 +64,10 @@ func TestCLIOnSeveralServers(t *testing.T) {
 	}
 
 	servers[2].Pause() // silent, and then gone
-	call(0, "is unreachable, the others have to agree", "run", "-w", "10s", "job", "--", "true")
+	call(0, "is unreachable, so a majority must come from the other servers", "run", "-w", "10s", "job", "--", "true")
 	servers[2].Resume()
 	servers[2].Kill()
-	call(0, urls[5]+" is unreachable, the others have to agree", "run", "-w", "10s", "job", "--", "true")
+	call(0, urls[5]+" is unreachable, so a majority must come from the other servers", "run", "-w", "10s", "job", "--", "true")
 	// The command says that it runs: a key of an earlier try would be set again.
 	runs, deleted := filepath.Join(t.TempDir(), "runs"), make(chan bool)
 	go func() {

@@ -66,7 +66,7 @@ func TestConfigCheck(t *testing.T) {
 		"url: redis://h\nlock: {ttl: 3s, kill_after: 2s}\n": "--kill-after 2s is too long",
 		"url: zoo://h\n":   "line 1: url",
 		"lok: {ttl: 3s}\n": `unknown key "lok"`,
-		"":                 "no store named",
+		"":                 "no store is named",
 	} {
 		call(t, bare("HOLDFAST_CONFIG="+configure(t, "holdfast.yaml", text)), "config", "check").want(t, output.ExitUsage, want)
 	}

@@ -77,16 +77,16 @@ func TestFoundConfigurationIsNoAuthority(t *testing.T) {
 	environ := bare("HOME="+home, "AWS_KEY=s3cret", "REDISCLI_AUTH=s3cret", "HOLDFAST_PASSWORD_FILE="+filepath.Join(home, "key"))
 	url := "url: redis://" + v.addr + "\n"
 	for content, want := range map[string]string{
-		"url: redis://u:${AWS_KEY}@" + v.addr:                                     "line 1: url: there is a ${...}; that is for a configuration that --config or HOLDFAST_CONFIG names",
-		"url: redis://${AWS_KEY:-x}@" + v.addr:                                    "line 1: url: there is a ${...}",
-		"redlock: ['redis://${AWS_KEY}@" + v.addr + "', redis://h, redis://i]":    "line 1: redlock: there is a ${...}",
-		url + "redis: {password_file: " + filepath.Join(home, "key") + "}":        "line 2: redis.password_file: it is not in this folder",
-		url + "redis: {password_file: ../" + filepath.Base(home) + "/key}":        "line 2: redis.password_file: it is not in this folder",
-		url + "redis: {password_file: link}":                                      "line 2: redis.password_file: it is not in this folder",
-		url + "redis: {password_file: links/key}":                                 "line 2: redis.password_file: it is not in this folder",
-		url + "redis: {tls: {ca: ca.pem, cert: link, key: link}}":                 "line 2: redis.tls.cert: it is not in this folder",
-		"redisson: " + filepath.Join(home, "redisson.yaml"):                       "line 1: redisson: it is not in this folder",
-		"redisson: redisson.yaml":                                                 "has no variables",
+		"url: redis://u:${AWS_KEY}@" + v.addr:                                     "line 1: url: the value has a ${...}; that works only in a configuration that --config or HOLDFAST_CONFIG names",
+		"url: redis://${AWS_KEY:-x}@" + v.addr:                                    "line 1: url: the value has a ${...}",
+		"redlock: ['redis://${AWS_KEY}@" + v.addr + "', redis://h, redis://i]":    "line 1: redlock: the value has a ${...}",
+		url + "redis: {password_file: " + filepath.Join(home, "key") + "}":        "line 2: redis.password_file: the file is not in this folder",
+		url + "redis: {password_file: ../" + filepath.Base(home) + "/key}":        "line 2: redis.password_file: the file is not in this folder",
+		url + "redis: {password_file: link}":                                      "line 2: redis.password_file: the file is not in this folder",
+		url + "redis: {password_file: links/key}":                                 "line 2: redis.password_file: the file is not in this folder",
+		url + "redis: {tls: {ca: ca.pem, cert: link, key: link}}":                 "line 2: redis.tls.cert: the file is not in this folder",
+		"redisson: " + filepath.Join(home, "redisson.yaml"):                       "line 1: redisson: the file is not in this folder",
+		"redisson: redisson.yaml":                                                 "sets no variables",
 		"spring: application.yaml":                                                "escapes",
 		"url: postgres://" + v.addr + "/d?passfile=" + filepath.Join(home, "key"): "passfile",
 	} {
@@ -111,7 +111,7 @@ func TestFoundConfigurationIsNoAuthority(t *testing.T) {
 	// The server that it names is asked, and gets no password of the environment.
 	found(t, url)
 	got := call(t, environ, "status", "--timeout", "2s")
-	if !strings.Contains(got.stderr, "settings are those of ./holdfast.yaml in this folder") || !strings.Contains(got.stderr, "REDISCLI_AUTH is not used") {
+	if !strings.Contains(got.stderr, "the settings come from ./holdfast.yaml in this folder") || !strings.Contains(got.stderr, "REDISCLI_AUTH is not used") {
 		t.Errorf("got %s, want lines that say which file was used, and what was not", got.stderr)
 	}
 	loot := v.loot()
@@ -173,7 +173,7 @@ func TestFoundConfigurationOfServe(t *testing.T) {
 	for _, serve := range []string{"listen: '0.0.0.0:0'", "auth: {token_file: tokens}", "auth: {header: X, trusted: [0.0.0.0/0]}", "allow_unlock: true", "hosts: [evil.example]"} {
 		found(t, "serve: {"+serve+"}\n")
 		write(t, "tokens", "evil 0123456789abcdef\n")
-		s.run("serve").want(t, output.ExitUsage, "name it with --config")
+		s.run("serve").want(t, output.ExitUsage, "name the file with --config")
 	}
 	if got := s.run("ls"); got.code != 0 {
 		t.Errorf("got %+v, want that other commands do not mind", got)

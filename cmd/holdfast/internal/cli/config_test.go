@@ -152,8 +152,8 @@ func TestConfigPasswords(t *testing.T) {
 
 func TestConfigMistakes(t *testing.T) {
 	for content, want := range map[string]string{
-		"url: x\nlokc: {ttl: 3s}":                   `line 2: unknown key "lokc"; there are etcd, event_log, lock, mysql, postgres, prefix, redis`,
-		"lock:\n  tll: 3s":                          `line 2: unknown key "lock.tll"; there are fair, kill_after, margin, max_hold, ttl, wait`,
+		"url: x\nlokc: {ttl: 3s}":                   `line 2: unknown key "lokc"; the known keys are etcd, event_log, lock, mysql, postgres, prefix, redis`,
+		"lock:\n  tll: 3s":                          `line 2: unknown key "lock.tll"; the known keys are fair, kill_after, margin, max_hold, ttl, wait`,
 		"lock:\n  ttl: s3cret":                      "line 2: lock.ttl: a time is expected",
 		"lock:\n  ttl: 3":                           "line 2: lock.ttl: a time is expected",
 		"lock:\n  fair: s3cret":                     "line 2: lock.fair: true or false",
@@ -161,8 +161,8 @@ func TestConfigMistakes(t *testing.T) {
 		"prefix: [s3cret]":                          "line 1: prefix: one value",
 		"prefix: a\nprefix: b":                      "already",
 		"redis:\n  password: ${NOT_SET}":            "line 2: redis.password: the variable NOT_SET is not set",
-		"redis:\n  password: ${s3cret":              "line 2: redis.password: there is a ${ without its }",
-		"redis:\n  password: ${1s3cret}":            "line 2: redis.password: there is a ${ without its }, or a ${...} that names no variable",
+		"redis:\n  password: ${s3cret":              "line 2: redis.password: the value has a ${ without a }",
+		"redis:\n  password: ${1s3cret}":            "line 2: redis.password: the value has a ${ without a }, or a ${...} that names no variable",
 		"url: redis://h\nredisson: a.yaml":          "line 2: url and redisson",
 		"redisson: a.yaml\nredis: {password: 12}":   "line 2: redis.password",
 		"redlock: redis://s3cret":                   "line 1: redlock: a list",
@@ -170,10 +170,10 @@ func TestConfigMistakes(t *testing.T) {
 		"redlock: [s3cret, a, b]":                   "line 1: redlock is neither a URL nor HOST:PORT",
 		"redlock: [redis://h, redis://i]":           "line 1: redlock: quorum",
 		"url: redis://h\nredlock: [redis://s3cret]": "line 2: url and redlock",
-		"\turl: s3cret":                             "this is no YAML",
+		"\turl: s3cret":                             "this is not YAML",
 		"s3cret$: 1":                                "line 1: unknown key (not a name)",
 		"redisson: /no/such/file":                   "/no/such/file",
-		"url: redis://h\n---\nurl: redis://i":       "more than one document",
+		"url: redis://h\n---\nurl: redis://i":       "more than one YAML document",
 		"url: redis://h\nredis: {layout: simple}":   "layout",
 		"url: redis://h\nlock: {margin: 20s}":       "lock.margin",
 	} {

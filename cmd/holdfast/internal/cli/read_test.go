@@ -479,7 +479,7 @@ func TestLookStatuses(t *testing.T) {
 	for _, args := range []string{"ls", "inspect job", "status", "status job", "tail", "force-unlock job --reason x --yes --holder a:1"} {
 		words := strings.Fields(args)
 		call(t, []string{path, "HOLDFAST_URL=redis://127.0.0.1:1"}, words...).want(t, 69, "127.0.0.1:1")
-		call(t, []string{path}, words...).want(t, 64, "no store named")
+		call(t, []string{path}, words...).want(t, 64, "no store is named")
 		s.run(append(words, "--no-such-flag")...).want(t, 64, "--no-such-flag")
 	}
 	s.server.RequireAuth("right")

@@ -165,7 +165,7 @@ func TestAskPassword(t *testing.T) {
 			t.Errorf("%q was printed: %s", password, got.stderr)
 		}
 	}
-	s.run("run", "--askpass", "job", "true").want(t, 64, "--askpass: standard input is no terminal")
+	s.run("run", "--askpass", "job", "true").want(t, 64, "--askpass: standard input is not a terminal")
 }
 
 // A password that was typed once is for all servers. The stand-ins do not tell their

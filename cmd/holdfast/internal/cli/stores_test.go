@@ -49,12 +49,12 @@ func TestWhatAStoreDoesNotHave(t *testing.T) {
 		{etcd, "run --layout plain job true", 64, "--layout is for Redis, and not for etcd"},
 		{postgres, "run --replicas 1 job true", 64, "--replicas is for Redis, and not for PostgreSQL"},
 		{mysql, "ls --layout redisson", 64, "--layout is for Redis, and not for MySQL"},
-		{etcd, "run --prefix p: job true", 64, `--prefix, which may be from HOLDFAST_PREFIX or the configuration, is for Redis`},
+		{etcd, "run --prefix p: job true", 64, `--prefix (or HOLDFAST_PREFIX, or prefix in the configuration) is only for Redis`},
 		{etcd, "run --event-log job true", 64, "etcd has no event log"},
 		{etcd, "run --ttl 1500ms --kill-after 100ms job true", 64, "etcd keeps leases of whole seconds; use 2s"},
 		{etcd, "hold --ttl 400ms job", 64, "use 1s"},
-		{etcd, "run -u " + etcd + " -u " + etcd + " job true", 64, "all members of a cluster in one URL"},
-		{mysql, "run -u redis://h -u redis://i -u " + mysql + " job true", 64, "only servers of Redis can be several stores"},
+		{etcd, "run -u " + etcd + " -u " + etcd + " job true", 64, "may name all members of a cluster"},
+		{mysql, "run -u redis://h -u redis://i -u " + mysql + " job true", 64, "a lock on several independent stores needs servers of Redis"},
 		{etcd, "status --cacert /no/such.pem", 64, "/no/such.pem"},
 		{etcd, "status --insecure", 64, "use etcds instead of etcd"},
 		{postgres, "status -u postgres://h/d?sslmode=disable --insecure", 64, "sslmode=disable"},
@@ -72,7 +72,7 @@ func TestWhatAStoreDoesNotHave(t *testing.T) {
 			t.Fatalf("%s with %s", test.args, test.url)
 		}
 	}
-	call(t, bare("HOLDFAST_URL="+etcd, "HOLDFAST_PREFIX=p:"), "run", "job", "true").want(t, 64, "begin that with \"p:\"")
+	call(t, bare("HOLDFAST_URL="+etcd, "HOLDFAST_PREFIX=p:"), "run", "job", "true").want(t, 64, "begin the name of the lock with \"p:\"")
 }
 
 // No error of a store shows its password.

@@ -93,7 +93,7 @@ func TestEventLogOfTheConfiguration(t *testing.T) {
 		t.Errorf("got %s, want %s", events(t, got), want)
 	}
 	call(t, s.environ, "run", "job", "--event-log", "--url", s.url, "--url", "redis://127.0.0.1:1", "--url", "redis://127.0.0.1:2", "--", "true").
-		want(t, 64, "several servers have no event log")
+		want(t, 64, "a lock on several servers has no event log")
 }
 
 func TestListOutput(t *testing.T) {

@@ -44,9 +44,9 @@ func (r *reader) variable(match []string) (string, error) {
 	case match[0] == "$$":
 		return "$", nil
 	case r.file.Found:
-		return "", errors.New("there is a ${...}; " + nameIt + ", and $$ is a dollar")
+		return "", errors.New("the value has a ${...}; " + nameIt + "; write $$ for a dollar")
 	case name == "":
-		return "", errors.New("there is a ${ without its }, or a ${...} that names no variable; write $$ for a dollar")
+		return "", errors.New("the value has a ${ without a }, or a ${...} that names no variable; write $$ for a dollar")
 	}
 	if value, ok := r.env(name); ok && value != "" {
 		return value, nil

@@ -38,7 +38,7 @@ func parse(name string, content []byte, env func(string) (string, bool)) (File, 
 	case err != nil:
 		return File{}, r.badYAML(err)
 	case !errors.Is(decoder.Decode(&second), io.EOF):
-		return File{}, fmt.Errorf("%s: there is more than one document in it", name)
+		return File{}, fmt.Errorf("%s: the file has more than one YAML document; keep one of them", name)
 	case len(document.Content) != 1:
 		return r.file, nil
 	}
@@ -55,7 +55,7 @@ func (r *reader) badYAML(err error) error {
 	if line := regexp.MustCompile(`line (\d+)`).FindStringSubmatch(err.Error()); line != nil {
 		where = ", at or near line " + line[1]
 	}
-	return fmt.Errorf("%s%s: this is no YAML: look at the indentation, and put values with special characters in quotes", r.file.Name, where)
+	return fmt.Errorf("%s%s: this is not YAML: check the indentation, and put values with special characters in quotes", r.file.Name, where)
 }
 
 func (r *reader) fault(line int, format string, args ...any) error {
@@ -83,10 +83,10 @@ func (r *reader) mapping(in string, n *yaml.Node) error {
 		kind, known := r.known[name]
 		if !known {
 			section := name[:strings.LastIndexByte(name, '.')+1]
-			return r.fault(key.Line, "unknown key %s; there are %s", shown(name), strings.Join(r.within(section), ", "))
+			return r.fault(key.Line, "unknown key %s; the known keys are %s", shown(name), strings.Join(r.within(section), ", "))
 		}
 		if before, twice := r.file.values[name]; twice {
-			return r.fault(key.Line, "%s is given in line %d already", name, before.line)
+			return r.fault(key.Line, "%s is already in line %d; keep one of them", name, before.line)
 		}
 		if err := r.value(name, kind, content); err != nil {
 			return err
@@ -178,7 +178,7 @@ func (r *reader) text(name string, kind sort, n *yaml.Node) (string, error) {
 			text = filepath.Join(filepath.Dir(r.file.Name), text)
 		}
 		if r.file.Found && !inFolder(text) {
-			return "", errors.New("it is not in this folder; " + nameIt)
+			return "", errors.New("the file is not in this folder; " + nameIt)
 		}
 	case duration:
 		if _, err := time.ParseDuration(text); err != nil {
@@ -198,7 +198,7 @@ func (r *reader) text(name string, kind sort, n *yaml.Node) (string, error) {
 
 // nameIt is the remedy in errors about a file that was found, and that the user has not
 // named.
-const nameIt = "that is for a configuration that --config or HOLDFAST_CONFIG names"
+const nameIt = "that works only in a configuration that --config or HOLDFAST_CONFIG names"
 
 // inFolder reports whether a file is in the current folder or below it, also after links are
 // followed.
@@ -219,12 +219,12 @@ func (r *reader) contradiction() error {
 		return !ok
 	})
 	if len(sources) > 1 {
-		return r.fault(r.file.values[sources[1]].line, "%s and %s both say where the locks are kept; keep one of them", sources[0], sources[1])
+		return r.fault(r.file.values[sources[1]].line, "%s and %s both name the store of the locks; keep one of them", sources[0], sources[1])
 	}
 	if len(sources) == 1 && (sources[0] == "redisson" || sources[0] == "spring") {
 		for _, key := range []string{"redis.user", "redis.password", "redis.password_file", "redis.tls.ca", "redis.tls.cert", "redis.tls.key", "redis.tls.server_name"} {
 			if v, ok := r.file.values[key]; ok {
-				return r.fault(v.line, "%s: the file that %s names says it; keep one of them", key, sources[0])
+				return r.fault(v.line, "%s: the file that %s names sets this too; keep one of them", key, sources[0])
 			}
 		}
 	}

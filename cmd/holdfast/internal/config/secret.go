@@ -32,12 +32,12 @@ func readFile(open func(string) (*os.File, error), name string, onlyTrusted bool
 	defer file.Close()
 	if onlyTrusted {
 		if info, err := file.Stat(); err != nil || !trusted(info) {
-			return nil, fmt.Errorf("%s in this folder is somebody else's, or others may write to it; name it with --config to use it all the same", name)
+			return nil, fmt.Errorf("%s in this folder belongs to another user, or other users may write to it; if you trust the file, name it with --config", name)
 		}
 	}
 	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
 	if err == nil && len(content) > maxFile {
-		err = fmt.Errorf("%s: this is too long; at most %d bytes are read", name, maxFile)
+		err = fmt.Errorf("%s: the file is too long; it may have at most %d bytes", name, maxFile)
 	}
 	return content, err
 }

@@ -72,7 +72,7 @@ func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 		}
 	}
 	if (o.Header == "") != (len(o.Trusted) == 0) {
-		return nil, output.UsageError("--auth-header and --trusted belong together: anybody can send a header")
+		return nil, output.UsageError("give --auth-header and --trusted together: without --trusted, anybody could send the header")
 	}
 	for _, text := range o.Trusted {
 		text = strings.TrimSpace(text)
@@ -81,7 +81,7 @@ func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 			prefix, err = ip.Prefix(ip.BitLen())
 		}
 		if err != nil {
-			return nil, output.UsageError("--trusted %q is no address, as 10.0.0.1 or 10.0.0.0/8", text)
+			return nil, output.UsageError("--trusted %q is not an address such as 10.0.0.1 or 10.0.0.0/8", text)
 		}
 		g.trusted = append(g.trusted, prefix)
 	}
@@ -99,7 +99,7 @@ func (g *Authenticator) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.accepts(r.Host) {
 			w.Header().Set("Connection", "close")
-			http.Error(w, "This server does not go by that name: use its address, or start it with --host and the name.", http.StatusForbidden)
+			http.Error(w, "This server does not know this name: use the address of the server, or start the server with --host and the name.", http.StatusForbidden)
 			return
 		}
 		if g.Open() {
@@ -114,7 +114,7 @@ func (g *Authenticator) guard(next http.Handler) http.Handler {
 		w.Header().Set("Connection", "close")
 		if status == http.StatusTooManyRequests {
 			w.Header().Set("Retry-After", "10")
-			http.Error(w, "Too many wrong passwords came from your address: wait for ten seconds.", status)
+			http.Error(w, "Too many wrong passwords came from your address: wait ten seconds.", status)
 			return
 		}
 		w.Header().Set("WWW-Authenticate", `Basic realm="holdfast", charset="UTF-8"`)
@@ -126,7 +126,7 @@ func (g *Authenticator) guard(next http.Handler) http.Handler {
 // unknown returns the message for a user that is not known: it says what the user can do.
 func (g *Authenticator) unknown() string {
 	if g.users == nil && g.tokens == nil {
-		return "Only a proxy names users here: open the address of the proxy, and sign in there."
+		return "Users sign in at a proxy: open the address of the proxy, and sign in there."
 	}
 	return "The user name or the password is missing or wrong.\n\n" +
 		"Load this page again, and type the user name and the password that the operator of this dashboard has given you.\n" +
@@ -244,7 +244,7 @@ func readSecrets[T any](file string, read func(line string) (name string, secret
 		secrets[name] = secret
 	}
 	if len(secrets) == 0 {
-		return nil, fmt.Errorf("there is nobody in %s", file)
+		return nil, fmt.Errorf("the file %s has no users", file)
 	}
 	return secrets, nil
 }
@@ -253,13 +253,13 @@ func readSecrets[T any](file string, read func(line string) (name string, secret
 func userOf(line string) (name string, hash []byte, err error) {
 	name, text, ok := strings.Cut(line, ":")
 	if !ok || name == "" {
-		return "", nil, errors.New("want name:hash")
+		return "", nil, errors.New("write name:hash in each line")
 	}
 	switch cost, err := bcrypt.Cost([]byte(text)); {
 	case err != nil:
-		return "", nil, errors.New("the password is not hashed with bcrypt; htpasswd -B does that")
+		return "", nil, errors.New("the password is not hashed with bcrypt; use htpasswd -B")
 	case cost > mostCost:
-		return "", nil, fmt.Errorf("the hash has cost %d, so that each login takes many seconds; use %d at most: htpasswd -B -C 12", cost, mostCost)
+		return "", nil, fmt.Errorf("the hash has cost %d, so each login would take many seconds; use at most %d: htpasswd -B -C 12", cost, mostCost)
 	}
 	return name, []byte(text), nil
 }
@@ -269,9 +269,9 @@ func tokenOf(line string) (name string, digest [32]byte, err error) {
 	words := strings.Fields(line)
 	switch {
 	case len(words) != 2:
-		return "", digest, errors.New("want a name and a token")
+		return "", digest, errors.New("write a name and a token in each line")
 	case len(words[1]) < minToken:
-		return "", digest, fmt.Errorf("the token is short; use %d characters at least", minToken)
+		return "", digest, fmt.Errorf("the token is too short; use at least %d characters", minToken)
 	}
 	return words[0], sha256.Sum256([]byte(words[1])), nil
 }
@@ -296,9 +296,9 @@ func (g *Authenticator) WarnOfHeader(report *output.Reporter) {
 		return
 	}
 	if g.proxy(netip.AddrFrom4([4]byte{127, 0, 0, 1})) || g.proxy(netip.IPv6Loopback()) {
-		report.Warn("--trusted has this machine: every program and every user on it can send %s, and be anybody", g.Header)
+		report.Warn("--trusted includes this machine: every program and every user on this machine can send the header %s with any name", g.Header)
 	}
 	if len(g.hosts) == 0 {
-		report.Warn("--auth-header without --host: requests must name this server by its address or as localhost; give the name that browsers use with --host")
+		report.Warn("--auth-header without --host: browsers must open this server by its address or as localhost; if they use another name, give it with --host")
 	}
 }

@@ -112,10 +112,10 @@ func (g *Authenticator) announce(address net.Addr, s Store) {
 	}
 	what := "read-only"
 	if g.AllowUnlock {
-		what = "operators may end locks"
+		what = "operators may end holds"
 	}
 	if g.Open() && !g.Private {
-		what += ", open to everybody"
+		what += ", without authentication"
 	}
 	path := strings.Trim(g.BasePath, "/")
 	if path != "" {
@@ -134,17 +134,17 @@ func metricsHandler(d *dash.Dashboard) http.Handler {
 			return value(d.Stats())
 		}))
 	}
-	gauge("store_up", "Whether the store answered last.", func(s dash.Stats) float64 {
+	gauge("store_up", "1 if the store answered the last request, otherwise 0.", func(s dash.Stats) float64 {
 		if s.Answered.IsZero() || !s.Failing.IsZero() {
 			return 0
 		}
 		return 1
 	})
-	gauge("store_answer_seconds", "Median time of an answer of the store.", func(s dash.Stats) float64 { return s.Answer.Seconds() })
-	gauge("names", "Names in use, as seen.", func(s dash.Stats) float64 { return float64(s.Names) })
-	gauge("held", "Holds of all programs, as seen.", func(s dash.Stats) float64 { return float64(s.Held) })
-	gauge("waiting", "Those who wait, of all programs, as seen.", func(s dash.Stats) float64 { return float64(s.Waiting) })
-	gauge("viewers", "Browsers that look now.", func(s dash.Stats) float64 { return float64(s.Viewers) })
+	gauge("store_answer_seconds", "Median time until the store answers.", func(s dash.Stats) float64 { return s.Answer.Seconds() })
+	gauge("names", "Names in use, as the dashboard last read them.", func(s dash.Stats) float64 { return float64(s.Names) })
+	gauge("held", "Holds of all programs, as the dashboard last read them.", func(s dash.Stats) float64 { return float64(s.Held) })
+	gauge("waiting", "Waiters of all programs, as the dashboard last read them.", func(s dash.Stats) float64 { return float64(s.Waiting) })
+	gauge("viewers", "Browsers that show the dashboard now.", func(s dash.Stats) float64 { return float64(s.Viewers) })
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }
 

@@ -79,7 +79,7 @@ func (o *Connection) fillIn(flag *pflag.Flag, s Setting, env output.Environment)
 			return nil
 		}
 		if o.Config.Found && strings.HasPrefix(s.Key, "serve.") {
-			return output.UsageError("%s: a configuration that was found in this folder does not decide who may look, and where; name it with --config", o.Config.Where(s.Key))
+			return output.UsageError("%s: holdfast found this configuration in the current folder by itself, and so does not use it for the settings of serve; name the file with --config", o.Config.Where(s.Key))
 		}
 		source = o.Config.Where(s.Key)
 		if several, can := flag.Value.(pflag.SliceValue); can {
@@ -112,9 +112,9 @@ func (o *Connection) prepare(env output.Environment, report *output.Reporter) er
 	o.Config, o.loaded = file, true
 	switch {
 	case file.Found:
-		report.Warn("settings are those of ./%s in this folder", file.Name)
+		report.Warn("the settings come from ./%s in this folder", file.Name)
 	case file.Name != "":
-		report.Detail("settings are those of %s", file.Name)
+		report.Detail("the settings come from %s", file.Name)
 	}
 	report.Exposed(config.Exposed(file.Name, file.Secret))
 	if len(o.URLs) > 0 || variableOfURL(env) != "" {

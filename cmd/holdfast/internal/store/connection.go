@@ -89,6 +89,6 @@ func (o *Connection) warn(report *output.Reporter) {
 		}
 	}
 	if o.access.Insecure {
-		report.Once(slog.LevelWarn, "--insecure: certificates are not verified; anybody between here and the store can read the password and change the locks")
+		report.Once(slog.LevelWarn, "--insecure: certificates are not verified; an attacker in the network can read the password and change the locks")
 	}
 }

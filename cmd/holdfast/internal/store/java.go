@@ -32,7 +32,7 @@ func (o *Connection) addJava(env output.Environment, report *output.Reporter) er
 		lookUp, remedy := env.Lookup, ""
 		if o.Config.Found {
 			lookUp = func(string) (string, bool) { return "", false }
-			remedy = " (it has no variables, because nobody has named " + o.Config.Name + ": do so with --config)"
+			remedy = " (holdfast sets no variables in it, because it found " + o.Config.Name + " by itself: name that file with --config)"
 		}
 		text, err := config.ReadFile(name)
 		if err != nil {
@@ -77,8 +77,8 @@ func Import(name, to string, env output.Environment, report *output.Reporter) ([
 		}
 	}
 	if s.Deployment == importconf.Replicated {
-		return nil, output.UsageError("%s names several servers, of which one is the master: no URL says that; "+
-			"say \"redisson: %[1]s\", or \"spring: %[1]s\", in holdfast.yaml", name)
+		return nil, output.UsageError("%s names several servers, one of which is the master, and a URL cannot express that; "+
+			"write \"redisson: %[1]s\", or \"spring: %[1]s\", in holdfast.yaml", name)
 	}
 	reportIgnored(s, name, report, false)
 	warnOfLost(s, name, report)
@@ -137,12 +137,12 @@ func written(text string) string {
 func warnOfLost(s *importconf.Settings, name string, report *output.Reporter) {
 	switch {
 	case s.TLS.Insecure:
-		report.Warn("%s verifies no certificates, and the configuration cannot say that: use --insecure if it is meant", name)
+		report.Warn("%s verifies no certificates, and the configuration cannot express that: use --insecure if you want it", name)
 	case s.TLS.AnyName:
-		report.Warn("%s verifies no names in certificates, and the configuration cannot say that: redis.tls.server_name names the one to expect", name)
+		report.Warn("%s does not verify the names in certificates, and the configuration cannot express that: set redis.tls.server_name to the name in the certificate", name)
 	}
 	if s.TLS.MinVersion > tls.VersionTLS12 {
-		report.Warn("%s wants TLS 1.3, and the configuration cannot say that", name)
+		report.Warn("%s requires TLS 1.3, and the configuration cannot express that", name)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestLocateJava(t *testing.T) {
 
 func TestImportRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"replicatedServersConfig:\n  nodeAddresses: [redis://a:1, redis://b:1]\n": "no URL says that",
+		"replicatedServersConfig:\n  nodeAddresses: [redis://a:1, redis://b:1]\n": "a URL cannot express that",
 		"singleServerConfig:\n  address: redis://${NOWHERE}:1\n":                  "NOWHERE",
 		"singleServerConfig: [\n": "no YAML",
 	} {

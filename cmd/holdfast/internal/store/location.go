@@ -72,7 +72,7 @@ func (o *Connection) find(env output.Environment) (*Location, error) {
 	case len(configured) > 0:
 		l.urls, l.Source, l.configured = configured, o.Config.Where("url"), true
 	default:
-		return nil, output.UsageError("no store named; use --url redis://host:6379/0, or set HOLDFAST_URL")
+		return nil, output.UsageError("no store is named; use --url redis://host:6379/0, or set HOLDFAST_URL")
 	}
 	for i, address := range l.urls {
 		if address == "" && o.java != nil {
@@ -99,13 +99,13 @@ func variableOfURL(env output.Environment) string {
 // check returns an error if address is not the URL of a store, and sets the kind of the store.
 func (l *Location) check(address string) (err error) {
 	if end := strings.TrimRight(address, " \t\r\n"); end != address {
-		return output.UsageError("%s ends with a space or the end of a line: remove it (echo adds one where printf does not)", l.Source)
+		return output.UsageError("%s ends with a space or the end of a line: remove it (echo adds the end of a line, printf does not)", l.Source)
 	}
 	if l.Kind, err = open.KindOf(address); err != nil {
 		return output.UsageError("%s %w", l.Source, err)
 	}
 	if len(l.urls) > 1 && l.Kind != open.Redis {
-		return output.UsageError("%s: only servers of Redis can be several stores that have to agree; of %s name one, or all members of a cluster in one URL", l.Source, l.Kind.Title())
+		return output.UsageError("%s: a lock on several independent stores needs servers of Redis; for %s, give one URL, which may name all members of a cluster", l.Source, l.Kind.Title())
 	}
 	if u, _, err := redisurl.Parse(address); err == nil { // otherwise Open reports what is wrong
 		if password, _ := u.User.Password(); endsLine(password) {

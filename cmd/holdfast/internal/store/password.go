@@ -47,12 +47,12 @@ func (o *Connection) password(ctx context.Context, l *Location, env output.Envir
 			return readPassword(p.source, p.text, report)
 		}
 		if endsLine(p.text) {
-			return "", output.UsageError("the password ends with the end of a line, and nobody types one: remove it (echo adds one where printf does not)")
+			return "", output.UsageError("the password ends with the end of a line, which is probably a mistake: remove it (echo adds the end of a line, printf does not)")
 		}
 		return p.text, nil
 	}
 	if unused != "" {
-		report.Once(slog.LevelWarn, fmt.Sprintf("%s is not used: nobody has named %s, which names the store; do so with --config", unused, o.Config.Name))
+		report.Once(slog.LevelWarn, fmt.Sprintf("%s is not used, because holdfast found %s, which names the store, by itself: name that file with --config", unused, o.Config.Name))
 	}
 	return "", nil
 }
@@ -76,7 +76,7 @@ func readPassword(source, file string, report *output.Reporter) (string, error) 
 func askPassword(ctx context.Context, env output.Environment) (string, error) {
 	file, ok := env.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return "", output.UsageError("--askpass: standard input is no terminal; use REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")
+		return "", output.UsageError("--askpass: standard input is not a terminal; use REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")
 	}
 	fd := int(file.Fd())
 	before, err := term.GetState(fd)

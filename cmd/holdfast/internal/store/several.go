@@ -28,7 +28,7 @@ const (
 // openSeveral opens a store of several servers.
 func (o *Connection) openSeveral(ctx context.Context, r Request, l *Location, locks *redishold.Options, report *output.Reporter) (*open.Store, error) {
 	if o.EventLog {
-		return nil, output.UsageError("several servers have no event log: leave out --event-log, or say --event-log=false where the configuration has it")
+		return nil, output.UsageError("a lock on several servers has no event log: leave out --event-log, or give --event-log=false if the configuration turns it on")
 	}
 	conns := make([]*lateConn, len(l.Servers))
 	members := make([]driver.Backend, len(l.Servers))
@@ -80,7 +80,7 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *output.
 		if own, ok := errors.AsType[*output.ExitError](OpenError(first, open.Redis, source, err)); ok && own.Code != output.ExitUnreachable {
 			return &output.ExitError{Code: own.Code, Err: fmt.Errorf("%s: %w", where, own.Err)}
 		}
-		report.Warn("%s is unreachable, the others have to agree: %v", where, err)
+		report.Warn("%s is unreachable, so a majority must come from the other servers: %v", where, err)
 	}
 	return nil
 }

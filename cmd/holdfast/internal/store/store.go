@@ -89,9 +89,9 @@ func (o *Connection) suits(kind open.Kind, info driver.Info, r Request) error {
 	case o.redisFlag != "":
 		return output.UsageError("--%s is for Redis, and not for %s", o.redisFlag, title)
 	case o.Prefix != "":
-		return output.UsageError("--prefix, which may be from HOLDFAST_PREFIX or the configuration, is for Redis: %s keeps a lock under its own name; begin that with %q", title, o.Prefix)
+		return output.UsageError("--prefix (or HOLDFAST_PREFIX, or prefix in the configuration) is only for Redis: %s keeps a lock under its own name, so begin the name of the lock with %q", title, o.Prefix)
 	case o.EventLog:
-		return output.UsageError("%s has no event log: leave out --event-log, or say --event-log=false where the configuration has it", title)
+		return output.UsageError("%s has no event log: leave out --event-log, or give --event-log=false if the configuration turns it on", title)
 	case r.TTL > 0 && info.SessionTTL > 0 && r.TTL != info.SessionTTL:
 		return output.UsageError("--ttl %s: %s keeps leases of whole seconds; use %s", r.TTL, title, info.SessionTTL)
 	case r.TTL > 0 && r.TTL < info.MinTTL:
@@ -107,7 +107,7 @@ func OpenError(ctx context.Context, kind open.Kind, source string, err error) er
 	reply, isReply := errors.AsType[*redishold.ReplyError](err)
 	switch {
 	case isReply && strings.HasPrefix(reply.Text, "NOAUTH"):
-		return &output.ExitError{Code: output.ExitRefused, Err: errors.New("the Redis asks for a password (NOAUTH): give it with --askpass, REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")}
+		return &output.ExitError{Code: output.ExitRefused, Err: errors.New("Redis asks for a password (NOAUTH): give it with --askpass, REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")}
 	case isReply && (strings.Contains(reply.Text, "DB index is out of range") || strings.Contains(reply.Text, "SELECT is not allowed")),
 		!isReply && ctx.Err() == nil && !errors.Is(err, driver.ErrNotExecuted):
 		return output.UsageError("%s: %w", source, err)
@@ -126,7 +126,7 @@ func Failure(kind open.Kind, err error) error {
 	case errors.As(err, new(*rows.UnfitError)): // this program refuses it, not the server
 		return &output.ExitError{Code: output.ExitUsage, Err: err}
 	case errors.Is(err, rows.ErrNoTable):
-		err = fmt.Errorf("%w\n  or have holdfast make it, once: add create=true to the parameters of the URL", err)
+		err = fmt.Errorf("%w\n  or let holdfast create it: add create=true to the parameters of the URL, once", err)
 	}
 	return &output.ExitError{Code: output.ExitRefused, Err: err}
 }
