@@ -94,7 +94,7 @@ func holdTimes(now time.Time, list []event) chart {
 		if n == 1 {
 			count = "1 hold"
 		}
-		summary = fmt.Sprintf("%s ended in the last hour: half within %s, the longest %s.", count, span(all[n/2]), span(all[n-1]))
+		summary = fmt.Sprintf("%s ended in the last hour. Half of them lasted at most %s, the longest lasted %s.", count, span(all[n/2]), span(all[n-1]))
 	}
 	return draw("chart-held", "Hold times", now, values, summary, func(v float64) string {
 		return span(time.Duration(v * float64(time.Second)))
@@ -113,7 +113,7 @@ func waits(now time.Time, values [chartMinutes]value, hidden bool) chart {
 	case most == 0 && hidden:
 		summary = "Unknown: the store does not show whether clients wait."
 	case most > 0:
-		summary = fmt.Sprintf("At most %d waited at once in the last hour.", most)
+		summary = fmt.Sprintf("At most %d clients waited at the same time in the last hour.", most)
 	}
 	return draw("chart-waiting", "Waiters", now, values, summary, func(v float64) string {
 		return fmt.Sprintf("%d waiting", int(v))

@@ -151,9 +151,9 @@ func (d *Dashboard) status() statusData {
 	case errors.Is(c.err, errors.ErrUnsupported):
 		s.Trouble, s.Bad = "This store cannot list its locks.", true
 	case !c.failing.IsZero() && c.answered.IsZero():
-		s.Trouble, s.Bad = "No answer since "+clock(c.failing)+": "+errorText(c.err), true
+		s.Trouble, s.Bad = "The store has not answered since "+clock(c.failing)+": "+errorText(c.err), true
 	case !c.failing.IsZero():
-		s.Trouble, s.Bad = "As of "+clock(c.answered)+", no answer since "+clock(c.failing)+": "+errorText(c.err), true
+		s.Trouble, s.Bad = "As of "+clock(c.answered)+". The store has not answered since "+clock(c.failing)+": "+errorText(c.err), true
 	case c.err != nil:
 		s.Trouble = "Some locks could not be read: " + errorText(c.err)
 	}

@@ -252,7 +252,7 @@ func TestStoreThatFails(t *testing.T) {
 				defer st.close()
 				st.until(2*time.Second, "held")
 				fail(s.store, true)
-				f, took := st.until(5*time.Second, "no answer since")
+				f, took := st.until(5*time.Second, "has not answered since")
 				if took > 2*time.Second {
 					t.Errorf("shown after %v, want within 2s", took)
 				}

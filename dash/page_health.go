@@ -94,18 +94,18 @@ func (d *Dashboard) facts() []factData {
 		answer = "yes"
 	}
 	if !c.failing.IsZero() {
-		answer = "not since " + clock(c.failing)
+		answer = "no answer since " + clock(c.failing)
 	}
 	facts := []factData{{"Store", short(printable(d.console.Info().Name), 100)}, {"Answers", answer}}
 	if c.median > 0 {
 		facts = append(facts, factData{"Time for an answer", fmt.Sprintf("%s, at most %s, over the last two minutes", fine(c.median), fine(c.worst))})
 	}
-	walk := "the first one is running"
+	walk := "no scan is complete yet"
 	if !p.ended.IsZero() {
-		walk = "the last one took " + fine(p.lasted)
+		walk = "the last complete scan took " + fine(p.lasted)
 	}
 	if p.partial != nil {
-		walk += "; the one before this did not see everything: " + errorText(p.partial)
+		walk += "; the last scan did not see everything: " + errorText(p.partial)
 	}
 	return append(facts,
 		factData{"Names in use", fmt.Sprint(sum(d.table.All).Names)},

@@ -63,7 +63,7 @@ func (d *Dashboard) lockContent(q query, e extras) content {
 	case known:
 		data.State = stateOf(s, e.detail)
 	case e.detail.Kind == admin.KindOther:
-		data.State.Kind = "no lock: something else has this name"
+		data.State.Kind = "no lock: the store has other data under this name"
 	}
 	if e.detail.err != nil {
 		data.State.Trouble = errorText(e.detail.err)

@@ -117,7 +117,7 @@ func (d *Dashboard) locksContent(q query, _ extras) content {
 func (p scan) progress() string {
 	switch {
 	case p.ended.IsZero() && p.partial == nil:
-		return "the scan goes on"
+		return "the scan is still running"
 	case p.partial != nil:
 		return "the last scan was not complete"
 	case p.lasted > 10*time.Second:

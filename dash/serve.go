@@ -12,7 +12,7 @@ import (
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	webpage.Protect(w.Header())
 	if d.options.Authorize(r) < Viewer {
-		http.Error(w, "You may not look at this.", http.StatusForbidden)
+		http.Error(w, "You may not see this page.", http.StatusForbidden)
 		return
 	}
 	if r.URL.Path+"/" == d.base {
@@ -27,7 +27,7 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && (r.Method != http.MethodPost || path != "unlock") {
 		w.Header().Set("Allow", "GET, HEAD")
-		d.fail(w, r, http.StatusMethodNotAllowed, "This page can only be read.")
+		d.fail(w, r, http.StatusMethodNotAllowed, "This page accepts no data: it can only be read.")
 		return
 	}
 	d.protect.Handler(serve).ServeHTTP(w, r)

@@ -105,13 +105,13 @@ func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request) *view {
 	values := r.URL.Query()
 	q := parseQuery(values.Get("view"), values)
 	if d.contentOf(q.page) == nil || q.page == "lock" && !d.shown(q.name) {
-		http.Error(w, "no such view", http.StatusNotFound)
+		http.Error(w, "there is no such view", http.StatusNotFound)
 		return nil
 	}
 	v := d.views.open(q, d.viewer(r), true)
 	if v == nil {
 		w.Header().Set("Retry-After", "30")
-		http.Error(w, "too many browsers look at once", http.StatusServiceUnavailable)
+		http.Error(w, "too many browsers show the dashboard at the same time; try again later", http.StatusServiceUnavailable)
 	}
 	return v
 }

@@ -40,7 +40,7 @@ type forceData struct {
 // complete form, unlock forces the lock.
 func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
 	if !d.mayUnlock(r) {
-		d.refuse(w, r, http.StatusForbidden, "Forcing locks is not allowed here.", "")
+		d.refuse(w, r, http.StatusForbidden, "You may not end holds by force on this dashboard.", "")
 		return
 	}
 	f := force{name: r.URL.Query().Get("name")}
@@ -60,7 +60,7 @@ func (d *Dashboard) unlock(w http.ResponseWriter, r *http.Request) {
 	case f.typed != confirmation(f.name):
 		d.askUnlock(w, r, f, "The typed name is not the name of the lock. Nothing was changed.")
 	case f.reason == "":
-		d.askUnlock(w, r, f, "A reason is needed. Nothing was changed.")
+		d.askUnlock(w, r, f, "The reason is missing. Nothing was changed.")
 	default:
 		d.force(w, r, f)
 	}
@@ -75,14 +75,14 @@ type force struct {
 
 func parseForce(r *http.Request) (f force, err error) {
 	if err := r.ParseForm(); err != nil {
-		return f, errors.New("the form is too large or broken")
+		return f, errors.New("the form is too large or cannot be read; load the page again")
 	}
 	name, nameErr := base64.RawURLEncoding.DecodeString(r.PostForm.Get("name"))
 	owner, ownerErr := base64.RawURLEncoding.DecodeString(r.PostForm.Get("owner"))
 	holds, holdsErr := strconv.Atoi(r.PostForm.Get("holds"))
 	token, tokenErr := strconv.ParseUint(r.PostForm.Get("token"), 10, 64)
 	if err := errors.Join(nameErr, ownerErr, holdsErr, tokenErr); err != nil {
-		return f, errors.New("the form is broken")
+		return f, errors.New("the form cannot be read; load the page again")
 	}
 	reason := printable(strings.TrimSpace(r.PostForm.Get("reason")))
 	return force{
@@ -140,7 +140,7 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 	}
 	switch {
 	case errors.Is(err, driver.ErrGone):
-		d.refuse(w, r, http.StatusConflict, "The lock has changed since the page was loaded. Nothing was done. Check again.", f.name)
+		d.refuse(w, r, http.StatusConflict, "The lock has changed since the page was loaded. Nothing was done. Load the page again, and check the hold.", f.name)
 		return
 	case err != nil:
 		d.refuse(w, r, http.StatusBadGateway, "The result is unknown: "+errorText(err), f.name)

@@ -224,7 +224,7 @@ func (s *site) force(shown Shown) {
 	page := s.get("unlock?name=served")
 	s.hold(page, shown)
 	s.has(page, "unknown: the store does not show renewals", !shown.Rest)
-	s.has(page, "Its lease ends within", shown.Rest) // it lasts for 5 s
+	s.has(page, "The lease ends within", shown.Rest) // it lasts for 5 s
 	form := url.Values{"confirm": {"served"}, "reason": {"it is stuck"}}
 	for _, field := range regexp.MustCompile(`<input type="hidden" name="(\w+)" value="([^"]*)">`).FindAllStringSubmatch(page, -1) {
 		form.Set(field[1], field[2])
