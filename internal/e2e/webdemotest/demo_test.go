@@ -248,7 +248,7 @@ func oneLock(p *browser.Tab, d *demo) {
 	p.Until(5*time.Second, "1 holds", strings.ReplaceAll(holds, "%s", "1"))
 	press(p, "start2")
 	p.Until(5*time.Second, "2 waits", `document.querySelector("#rows .waits")`)
-	p.Until(15*time.Second, "1 is done", `document.getElementById("result-lock1").innerText.includes("gave it back")`)
+	p.Until(15*time.Second, "1 is done", `document.getElementById("result-lock1").innerText.includes("released the lock")`)
 	p.Until(5*time.Second, "2 holds", strings.ReplaceAll(holds, "%s", "2"))
 	press(p, "pause2")
 	p.Until(2*time.Second, "2 is paused", `document.querySelector("#instance2 .badge.warning")`)

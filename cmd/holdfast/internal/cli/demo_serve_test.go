@@ -16,7 +16,7 @@ func TestDemoServeInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Close()
-	stdout := &interruptor{text: "A second server"}
+	stdout := &interruptor{text: "To start a second demo"}
 	status, stderr := runDemoWith(t.Context(), stdout, "--serve", "--listen", "127.0.0.1:0", "--url", server.URL())
 	if status != 0 || stderr != "" {
 		t.Errorf("got status %d and %q, want 0 and nothing", status, stderr)

@@ -31,7 +31,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	o.lease = cmp.Or(o.lease, lease)
 	whole := o.Timeout + o.Look
-	ctx, cancel := context.WithTimeoutCause(ctx, whole, fmt.Errorf("the demo took longer than %s; a longer timeout gives it more", whole))
+	ctx, cancel := context.WithTimeoutCause(ctx, whole, fmt.Errorf("the demo took longer than %s; give it more time with a longer --timeout", whole))
 	defer cancel()
 
 	s, err := openServer(ctx, o.Access, k)

@@ -85,7 +85,7 @@ func (s *site) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		webpage.Protect(w.Header())
 		if s.loopback && !local(r.Host) {
-			fail(w, r, http.StatusMisdirectedRequest, errors.New("this name is not that of the demo; use the address that it printed"))
+			fail(w, r, http.StatusMisdirectedRequest, errors.New("the demo does not know this name; use the address that the demo printed"))
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, mostBody)
@@ -164,7 +164,7 @@ func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, al
 	whole := run
 	if alone {
 		if _, busy := s.busy.LoadOrStore(action, true); busy {
-			fail(w, r, http.StatusConflict, errors.New("another one is under way already"))
+			fail(w, r, http.StatusConflict, errors.New("the same action is already running; wait for its end"))
 			return
 		}
 		whole = func(ctx context.Context) reply {

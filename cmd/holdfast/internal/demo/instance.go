@@ -31,7 +31,7 @@ type instance struct {
 // lock starts a process that takes the lock. When the process has ended, lock returns its
 // result.
 func (i *instance) lock(ctx context.Context, work time.Duration) reply {
-	r := &claimResult{Instance: fmt.Sprintf("instance %d", i.number), Outcome: outcomeKilled, Error: "the process is gone; its lock ends with the lease"}
+	r := &claimResult{Instance: fmt.Sprintf("instance %d", i.number), Outcome: outcomeKilled, Error: "the process is dead, and its lock ends with the lease"}
 	began := time.Now()
 	p, err := i.start(ctx, work, r)
 	if err != nil {
@@ -64,7 +64,7 @@ func (i *instance) start(ctx context.Context, work time.Duration, r *claimResult
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if len(i.processes) >= mostProcesses {
-		return nil, fmt.Errorf("%d requests wait for this instance already", mostProcesses)
+		return nil, fmt.Errorf("%d requests already wait for this instance; try again later", mostProcesses)
 	}
 	j := job{
 		Name: fmt.Sprintf("%s of %s", r.Instance, i.site.Self), Access: i.site.Servers[0].access, Keys: keys{prefix, pageLock},
@@ -155,17 +155,17 @@ func (r *claimResult) hear(_ context.Context, m message) {
 func (r *claimResult) String() string {
 	switch {
 	case r.Outcome == outcomeDone:
-		return fmt.Sprintf("%s waited %s for the lock, worked for %s (token %d), and gave it back.", r.Instance, r.Waited, r.Held, r.Token)
+		return fmt.Sprintf("%s waited %s for the lock, worked for %s (token %d), and released the lock.", r.Instance, r.Waited, r.Held, r.Token)
 	case r.Outcome == outcomeLost:
-		text := fmt.Sprintf("%s waited %s for the lock (token %d) and lost it within %s.", r.Instance, r.Waited, r.Token, r.Held)
+		text := fmt.Sprintf("%s waited %s for the lock (token %d) and lost the lock after %s.", r.Instance, r.Waited, r.Token, r.Held)
 		if r.Write != "" {
 			text += fmt.Sprintf(" It wrote nevertheless: %s.", r.Write)
 		}
 		return text
 	case r.Outcome == outcomeKilled:
-		return fmt.Sprintf("%s was killed %s after it was asked for the lock: %s.", r.Instance, r.Waited, r.Error)
+		return fmt.Sprintf("%s was killed %s after the request: %s.", r.Instance, r.Waited, r.Error)
 	case r.Token != 0:
-		return fmt.Sprintf("%s had the lock (token %d) for %s: %s.", r.Instance, r.Token, r.Held, r.Error)
+		return fmt.Sprintf("%s held the lock (token %d) for %s, and then failed: %s.", r.Instance, r.Token, r.Held, r.Error)
 	default:
 		return fmt.Sprintf("%s did not get the lock within %s: %s.", r.Instance, r.Waited, r.Error)
 	}

@@ -13,14 +13,14 @@ import (
 // introduce says what is going to happen, and how to watch it.
 func (d *demo) introduce() {
 	d.print(d.paint(bold, "Holdfast demo") + "\n")
-	d.printf("A shop has %d items. %d buyers in %d processes want one each, all at the same time.", d.Items, d.Buyers, d.Processes)
+	d.printf("A shop has %d items. %d buyers in %d processes want one item each, all at the same time.", d.Items, d.Buyers, d.Processes)
 	if d.Locks.URL == "" {
 		d.printf("Redis: %s", d.server)
 	} else {
 		d.printf("Locks: %s. The shop keeps its stock in this process.", redisurl.Redacted(d.Locks.URL))
 	}
 	d.print("\n")
-	d.printf("Look yourself, in another terminal (the lock is held still for %s in round 3):", d.Look)
+	d.printf("To see the lock yourself, use another terminal (in round 3 a process holds the lock for %s):", d.Look)
 	for _, line := range d.commands() {
 		d.printf("%s", line)
 	}
@@ -48,7 +48,7 @@ func (d *demo) commands() []string {
 	values, _ := url.ParseQuery(query)
 	return []string{
 		fmt.Sprintf("  SELECT * FROM %s WHERE name = '%s';", cmp.Or(values.Get("table"), "holdfast_locks"), name),
-		fmt.Sprintf("That row stays, as %s counts its tokens in it.", kind.Title()),
+		fmt.Sprintf("That row stays after the demo, because %s counts the tokens in it.", kind.Title()),
 	}
 }
 

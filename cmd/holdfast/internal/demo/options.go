@@ -54,11 +54,11 @@ func (o *Options) Check() error {
 	case o.Items < 1:
 		return errors.New("there must be at least one item")
 	case o.Buyers <= o.Items:
-		return fmt.Errorf("%d buyers for %d items: there must be more buyers than items, or nobody competes", o.Buyers, o.Items)
+		return fmt.Errorf("%d buyers for %d items: there must be more buyers than items, because otherwise nobody competes", o.Buyers, o.Items)
 	case o.Buyers > maxBuyers:
-		return fmt.Errorf("%d buyers: at most %d", o.Buyers, maxBuyers)
+		return fmt.Errorf("%d buyers are too many: use at most %d", o.Buyers, maxBuyers)
 	case o.Processes < 1 || o.Processes > maxProcesses:
-		return fmt.Errorf("%d processes: between 1 and %d", o.Processes, maxProcesses)
+		return fmt.Errorf("%d processes: use 1 to %d", o.Processes, maxProcesses)
 	case o.Timeout <= 0:
 		return fmt.Errorf("timeout of %s: it must be positive", o.Timeout)
 	case o.Look < 0:
@@ -72,7 +72,7 @@ func (o *Options) Check() error {
 func CheckURL(raw string) error {
 	u, hosts, err := redisurl.Parse(raw)
 	if err == nil && (strings.ContainsAny(u.Scheme, "+-") || strings.Contains(hosts, ",") || u.Query().Has("addr")) {
-		err = errors.New("the demo wants one server: use redis://host:6379")
+		err = errors.New("the demo needs a single server: use redis://host:6379")
 	}
 	return err
 }

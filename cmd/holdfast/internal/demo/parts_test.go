@@ -143,7 +143,7 @@ func TestPasswordsAreNotShown(t *testing.T) {
 
 func TestDemoWantsOneServer(t *testing.T) {
 	for _, url := range []string{"redis+cluster://h", "redis-sentinel://h/m", "redis://h?addr=i", "redis://h,i"} {
-		if err := CheckURL(url); err == nil || !strings.Contains(err.Error(), "one server") {
+		if err := CheckURL(url); err == nil || !strings.Contains(err.Error(), "a single server") {
 			t.Errorf("%s: got error %v", url, err)
 		}
 	}

@@ -27,12 +27,12 @@ func (d *demo) withoutLock(ctx context.Context) (result, error) {
 		}
 		d.printf("%d sales of %d items, and the stock still says %d.", r.Sold, r.Items, r.Stock)
 		if r.oversold() > 0 {
-			d.printf("Many buyers read the same stock before anyone had written it back.")
+			d.printf("Many buyers read the same stock before the first of them had written the new stock.")
 			return r, nil
 		}
-		d.printf("This time nobody was unlucky.")
+		d.printf("This time the buyers did not disturb each other.")
 	}
-	r.miss("without a lock nothing was oversold in %d attempts", attempts)
+	r.miss("without a lock the shop sold too many items in none of %d attempts", attempts)
 	return r, nil
 }
 
@@ -45,11 +45,11 @@ func (d *demo) withLock(ctx context.Context) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	d.printf("%d sales of %d items, and the stock says %d. %d buyers were told: sold out.", r.Sold, r.Items, r.Stock, r.SoldOut)
+	d.printf("%d sales of %d items, and the stock says %d. %d buyers got the answer: sold out.", r.Sold, r.Items, r.Stock, r.SoldOut)
 	r.checkLocked()
 	if len(r.missed) == 0 {
-		d.printf("Each lock comes with a fencing token, a number that only rises.")
-		d.printf("It rose with every sale: from %d to %d.", r.tokens[0], r.tokens[len(r.tokens)-1])
+		d.printf("Each lock gets a fencing token, a number that only rises.")
+		d.printf("The token rose with every sale: from %d to %d.", r.tokens[0], r.tokens[len(r.tokens)-1])
 	}
 	return r, nil
 }
@@ -131,7 +131,7 @@ func (d *demo) follow(ctx context.Context, heard <-chan message, o *outcome) err
 		default: // failed or died
 			return errors.New(m.Text)
 		}
-		d.status("%d sold, %d told \"sold out\", of %d buyers", o.Sold, o.SoldOut, o.Buyers)
+		d.status("of %[3]d buyers, %[1]d have an item, and %[2]d got the answer \"sold out\"", o.Sold, o.SoldOut, o.Buyers)
 	}
 	o.Took = inMS(time.Since(started))
 	return nil

@@ -144,6 +144,6 @@ func (r *race) String() string {
 			fmt.Fprintf(&b, ": %s", w.Error)
 		}
 	}
-	fmt.Fprintf(&b, "\ntwo at once: %d times", r.Overlaps)
+	fmt.Fprintf(&b, "\ntwo workers at the same time: %d times", r.Overlaps)
 	return b.String()
 }

@@ -57,6 +57,6 @@ func (s sale) String() string {
 	} else if n < 0 && s.Buyers >= s.Items {
 		verdict = fmt.Sprintf("%d items were not sold", -n)
 	}
-	return fmt.Sprintf("%s: %d buyers, %d items, %d sold, %d told \"sold out\", %d left in stock: %s.",
+	return fmt.Sprintf("%s: %d buyers, %d items, %d sold, %d answers \"sold out\", %d left in stock: %s.",
 		how, s.Buyers, s.Items, s.Sold, s.SoldOut, s.Stock, verdict)
 }

@@ -41,7 +41,7 @@ type PageOptions struct {
 // Check returns an error if the number of servers is not valid.
 func (o *PageOptions) Check() error {
 	if n := len(o.Access); n > 9 || n > 1 && n%2 == 0 {
-		return fmt.Errorf("%d stores: give one, or an odd number up to 9 for Redlock", n)
+		return fmt.Errorf("%d stores cannot be used: give one store, or an odd number up to 9 for Redlock", n)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (s *site) introduce(out io.Writer) {
 	}
 	fmt.Fprintf(out, "\nPlain clients work too:\n")
 	fmt.Fprintf(out, "  curl -X POST '%s/lock1?work=2s' & curl -X POST '%s/lock2?work=2s'\n", at, at)
-	fmt.Fprintf(out, "\nA second server that shares the locks:\n  %s\n", again)
+	fmt.Fprintf(out, "\nTo start a second demo that shares the locks:\n  %s\n", again)
 	if !s.loopback {
 		fmt.Fprintf(out, "\nEverybody who reaches %s can use this page. It is meant for your own machine.\n", s.Self)
 	}

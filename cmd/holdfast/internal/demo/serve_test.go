@@ -177,7 +177,7 @@ func TestOneWorksTheOtherWaits(t *testing.T) {
 	if status != http.StatusOK || b.Outcome != outcomeDone || b.Token <= a.Token || b.Waited > a.Held {
 		t.Errorf("the second: got %d, %+v, after %+v", status, b, a)
 	}
-	if text := v.must("/lock2?work=1ms"); !strings.HasPrefix(text, "instance 2 waited ") || !strings.Contains(text, "gave it back.") {
+	if text := v.must("/lock2?work=1ms"); !strings.HasPrefix(text, "instance 2 waited ") || !strings.Contains(text, "released the lock.") {
 		t.Errorf("got %q", text)
 	}
 }
@@ -349,7 +349,7 @@ func TestRedlock(t *testing.T) {
 		}
 	}
 	v.must("/node", "n", "1", "do", "mend")
-	if text := v.must("/redlock"); !strings.Contains(text, "granted by 2 of 3") || !strings.Contains(text, "two at once: 0 times") {
+	if text := v.must("/redlock"); !strings.Contains(text, "granted by 2 of 3") || !strings.Contains(text, "two workers at the same time: 0 times") {
 		t.Errorf("got %q", text)
 	}
 }
@@ -369,7 +369,7 @@ func TestOversell(t *testing.T) {
 func TestOneSaleAtATime(t *testing.T) {
 	v := visit(t, pageLease)
 	v.must("/oversell?locked=1&buyers=200&items=150", "back", "1")
-	if status, body := v.post("/oversell?locked=1"); status != http.StatusConflict || body != "another one is under way already\n" {
+	if status, body := v.post("/oversell?locked=1"); status != http.StatusConflict || body != "the same action is already running; wait for its end\n" {
 		t.Errorf("a second sale: got %d, %s", status, body)
 	}
 	await.Until(t, 30*time.Second, "the page shows the end of the first", func() bool { return strings.Contains(v.page(), "150 sold") })

@@ -27,7 +27,7 @@ func (d *demo) pausedHolder(ctx context.Context) (result, error) {
 	d.heading("Round 3: a holder that is paused")
 	r := result{round: "3  paused holder", verdict: "stale write refused", outcome: outcome{Buyers: 2, Items: 1}}
 	if !canPause {
-		d.printf("Skipped: this system cannot pause a process.")
+		d.printf("This round is left out, because this system cannot pause a process.")
 		r.verdict = "skipped"
 		return r, nil
 	}
@@ -66,7 +66,7 @@ func (t *takeover) aliceLocks(ctx context.Context) (err error) {
 	t.aliceToken = m.Token
 	t.printf("One item is left. Sales now go to a ledger that checks fencing tokens.")
 	t.printf("alice (pid %d) takes the lock and gets token %d.", t.alice.PID(), t.aliceToken)
-	t.printf("Her lease is %s. She renews it for as long as she lives and holds the lock.", t.lease)
+	t.printf("Her lease is %s. Her process renews the lease as long as it runs and holds the lock.", t.lease)
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (t *takeover) aliceLocks(ctx context.Context) (err error) {
 // another store, look does not read it.
 func (t *takeover) look(ctx context.Context) error {
 	if t.Locks.URL != "" {
-		t.printf("She keeps it for %s, and renews it meanwhile.", t.Look)
+		t.printf("She keeps the lock for %s, and renews the lease.", t.Look)
 		_, err := t.watchLease(ctx)
 		return err
 	}
@@ -94,9 +94,9 @@ func (t *takeover) look(ctx context.Context) error {
 		t.printf("        %s = %s      (alice's client : lock number = hold count)", field[0], field[1])
 	}
 	t.printf("    PTTL %s", lock)
-	t.printf("        %d      (ms until it ends by itself)", left.Milliseconds())
+	t.printf("        %d      (ms until the lock ends by itself)", left.Milliseconds())
 	if len(fields) == 0 || left <= 0 {
-		t.miss("the held lock was not to be seen in Redis")
+		t.miss("the lock was held, but Redis did not show it")
 	}
 	seen, err := t.watchLease(ctx)
 	if err != nil {
@@ -156,7 +156,7 @@ func (t *takeover) bobTakesOver(ctx context.Context) error {
 	if err := t.alice.pause(); err != nil {
 		return fmt.Errorf("pause alice: %w", err)
 	}
-	t.printf("alice is paused (SIGSTOP), as by a swapping machine or a closed laptop.")
+	t.printf("alice is paused (SIGSTOP), like a process on a machine that swaps, or on a laptop that was closed.")
 	t.printf("She cannot renew her lease, and does not notice.")
 	asked := time.Now()
 	t.bob.send(wordGo)
@@ -166,7 +166,7 @@ func (t *takeover) bobTakesOver(ctx context.Context) error {
 	}
 	t.Took = inMS(time.Since(asked))
 	t.print("\n")
-	t.printf("bob (pid %d) wants the lock too. %s later alice's lease is over and he has it,", t.bob.PID(), t.Took)
+	t.printf("bob (pid %d) wants the lock too. After %s alice's lease has ended, and bob gets the lock,", t.bob.PID(), t.Took)
 	t.printf("with a larger token: %d.", m.Token)
 	if m.Token <= t.aliceToken {
 		t.miss("bob's fencing token %d is not larger than alice's %d", m.Token, t.aliceToken)
@@ -202,8 +202,8 @@ func (t *takeover) aliceWakes(ctx context.Context) error {
 		return err
 	}
 	if m.Kind == refused {
-		t.printf("She ignores that and writes with her old token %d.", t.aliceToken)
-		t.printf("The ledger refuses: it has seen %d.", m.Token)
+		t.printf("alice ignores this, and writes with her old token %d.", t.aliceToken)
+		t.printf("The ledger refuses her write: it has already seen token %d.", m.Token)
 	} else {
 		t.miss("the ledger accepted alice's write after she had lost the lock")
 	}
@@ -211,7 +211,7 @@ func (t *takeover) aliceWakes(ctx context.Context) error {
 		return err
 	}
 	if m.Text != "" {
-		t.printf("She calls Unlock and is told: ErrLost. bob still has his lock.")
+		t.printf("alice calls Unlock and gets ErrLost. bob still has the lock.")
 	} else {
 		t.miss("alice's Unlock did not return ErrLost")
 	}
