@@ -98,7 +98,7 @@ func TestLockAllLosesOne(t *testing.T) {
 		_, err := holdfast.LockAll(ctx, []*holdfast.Mutex{l.Mutex("a"), l.Mutex("b"), l.Mutex("c")})
 		between(t, "LockAll took", time.Since(began), time.Second, time.Second+ttl/3)
 		var lost *holdfast.LostError
-		if !errors.As(err, &lost) || lost.Name != "b" || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), `while lock "c" was waited for`) {
+		if !errors.As(err, &lost) || lost.Name != "b" || lost.Reason != driver.ReasonForced || !strings.Contains(err.Error(), `while LockAll waited for lock "c"`) {
 			t.Errorf("got %v, want that b was forced while c was waited for", err)
 		}
 		if errors.Is(err, context.Canceled) {

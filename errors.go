@@ -106,7 +106,7 @@ func coarse(d time.Duration) time.Duration {
 }
 
 // errSlow is the error if most of the lease has passed when a grant arrives.
-var errSlow = errors.New("the store answers so slowly that the lease would be over soon")
+var errSlow = errors.New("the store answers too slowly for this lease")
 
 // An acquire fails after lateMost grants in a row that came too late. Without this limit an
 // acquire whose lease is too short for the store would try without end, and other clients would
@@ -125,7 +125,7 @@ const (
 func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	switch {
 	case err == nil && a.late >= lateMost && (a.req.leased || a.locker.clock.Now()-a.lateFrom >= lateLong):
-		return fmt.Errorf("lock %q: %w: its answer took %s of a lease of %s, %d times in a row",
+		return fmt.Errorf("lock %q: %w: the answer took %s of a lease of %s, %d times in a row",
 			a.claim.Name, errSlow, coarse(a.locker.clock.Now()-a.asked.Mono), a.claim.TTL, a.late)
 	case err == nil:
 		err = errSlow

@@ -180,7 +180,7 @@ func (l *Locker) renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 			continue
 		}
 		if validFor := answers[i].ValidFor; validFor < l.ttl*3/5 && !l.short.Swap(true) {
-			l.log.Warn("the store grants a shorter lease than the TTL; locks are kept with that, and lost so much sooner if the store cannot be reached",
+			l.log.Warn("the store grants a shorter lease than the TTL, so locks are lost sooner if the store cannot be reached",
 				"backend", l.info.Name, "ttl", l.ttl, "lease", validFor)
 		}
 		break

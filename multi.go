@@ -42,7 +42,7 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 		return int(a.kind) - int(b.kind)
 	})
 	if m := namedTwice(sorted); m != nil {
-		return nil, fmt.Errorf("lock %q: %w: it is named twice", m.name, ErrDeadlock)
+		return nil, fmt.Errorf("lock %q: %w: LockAll got this name twice", m.name, ErrDeadlock)
 	}
 	requests := make([]request, len(sorted))
 	for i, m := range sorted {
@@ -81,7 +81,7 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 		locks = append(locks, lock) // lock is nil if err is not nil
 		switch {
 		case lost != nil && ctx.Err() == nil:
-			return giveUp(fmt.Errorf("%w, while lock %q was waited for", lost, next.name))
+			return giveUp(fmt.Errorf("%w, while LockAll waited for lock %q", lost, next.name))
 		case err != nil:
 			return giveUp(err)
 		}

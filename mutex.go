@@ -192,7 +192,7 @@ func (l *Locker) checkEnd(r *request) error {
 	}
 	switch {
 	case r.atMost && r.leased:
-		return errors.New("Lease and AtMost both set the end of the lock: give one of them")
+		return errors.New("Lease and AtMost both set the end of the lock: give only one of them")
 	case !r.leased && !r.atMost:
 		return nil
 	case r.atMost && r.lease > 0 && r.atLeast > r.lease:

@@ -165,7 +165,7 @@ func TestNoticesThatAreRefused(t *testing.T) {
 			if n := store.calls.Load(); n > c.most || c.most > 1 && n < 20 {
 				t.Errorf("%v: %d calls, want about %d", c.err, n, c.most)
 			}
-			if n := strings.Count(log.String(), "forced unlock is noticed"); n != 1 {
+			if n := strings.Count(log.String(), "this client notices a forced unlock"); n != 1 {
 				t.Errorf("%v: %d lines, want one", c.err, n)
 			}
 		})

@@ -164,7 +164,7 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 		return s, fmt.Errorf("handoff for %s is negative", s.handoff.For)
 	}
 	if s.margin < 0 || s.margin >= s.ttl/2 {
-		return s, fmt.Errorf("margin of %s does not fit a TTL of %s: it must be positive and less than half of it", s.margin, s.ttl)
+		return s, fmt.Errorf("margin of %s does not fit a TTL of %s: the margin must be positive, and less than half of the TTL", s.margin, s.ttl)
 	}
 	return s, nil
 }
@@ -244,7 +244,7 @@ func (a *acquisition) fitMargin(ctx context.Context, out driver.Outcome) (driver
 	}
 	if validFor := answers[0].ValidFor; !renewable(validFor, a.margin(validFor)) {
 		a.grantUnused = true
-		return out, fmt.Errorf("lock %q: a margin of %s leaves no time to renew a lease of %s, which is what %s grants instead of %s; "+
+		return out, fmt.Errorf("lock %q: a margin of %s leaves no time to renew a lease of %s, which %s grants instead of %s; "+
 			"choose a margin of less than %s, or none", a.claim.Name, margin, validFor.Round(time.Millisecond), a.locker.info.Name, a.locker.ttl, renewLimit(validFor))
 	}
 	a.asked, out.ValidFor = asked, answers[0].ValidFor

@@ -117,7 +117,7 @@ func (t *tree) find(ctx context.Context, e *treeLock, m *Mutex, r *request) (*ow
 	case o != nil:
 		return nil, errOtherKind(o.kind(), m.kind)
 	case m.kind != reader && e.read != nil:
-		return nil, errors.New("it is held for reading; unlock that first")
+		return nil, errors.New("this owner holds the lock for reading; unlock the read lock first")
 	case m.kind == reader && e.exclusive != nil && e.exclusive.kind() != writer:
 		return nil, errOtherKind(e.exclusive.kind(), m.kind)
 	case m.kind == reader && e.exclusive != nil:

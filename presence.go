@@ -80,13 +80,13 @@ func (r *reports) send(report driver.Report) {
 	l := r.locker
 	defer func() {
 		if p := recover(); p != nil {
-			l.log.Error("the store panicked while it recorded what is held", "backend", l.info.Name, "panic", p)
+			l.log.Error("the store panicked while it recorded what this client holds", "backend", l.info.Name, "panic", p)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), reportLimit)
 	defer cancel()
 	if err := r.store.Report(ctx, report); err != nil {
-		l.log.Debug("what is held and waited for is not shown to others", "backend", l.info.Name, "err", err)
+		l.log.Debug("the store did not record what this client holds and waits for, so other programs cannot see it", "backend", l.info.Name, "err", err)
 	}
 }
 
@@ -266,7 +266,7 @@ func (n *notices) listen(ctx context.Context) {
 		n.logged, n.useless = true, useless
 		n.mu.Unlock()
 		if first {
-			l.log.Debug("a forced unlock is noticed with the next renewal only", "backend", l.info.Name, "err", err)
+			l.log.Debug("this client notices a forced unlock only at its next renewal", "backend", l.info.Name, "err", err)
 		}
 		if useless || !retry.Sleep(ctx, heartbeat) {
 			return

@@ -102,7 +102,7 @@ const mostPermits = 1<<31 - 1
 func checkPermits(n int) error {
 	switch {
 	case n < 1:
-		return fmt.Errorf("%d permits make no semaphore", n)
+		return fmt.Errorf("%d permits make no semaphore; use 1 or more", n)
 	case n > mostPermits:
 		return fmt.Errorf("%d permits are too many: a semaphore has at most %d", n, mostPermits)
 	}
@@ -131,7 +131,7 @@ func (a *acquisition) notePermits(out driver.Outcome) {
 	}
 	a.permits = all
 	if before, _ := l.permits.Swap(a.claim.Name, all); before != any(all) {
-		l.log.Warn("the semaphore has another number of permits than it was described with; Resize changes it",
+		l.log.Warn("the semaphore in the store has another number of permits than this program describes; Resize changes it",
 			"lock", a.claim.Name, "backend", l.info.Name, "permits", all, "described", a.claim.Permits)
 	}
 }
@@ -159,7 +159,7 @@ func (c *CountDownLatch) Name() string { return c.name }
 // changes nothing, if the count is not 0.
 func (c *CountDownLatch) TrySet(ctx context.Context, n int64) (set bool, err error) {
 	if n < 1 {
-		return false, fmt.Errorf("set latch %q: a count of %d would be open from the start", c.name, n)
+		return false, fmt.Errorf("set latch %q: a latch with a count of %d would be open from the start; use 1 or more", c.name, n)
 	}
 	call, _ := c.locker.nextOwner()
 	err = c.do(ctx, "set", func(ctx context.Context, store driver.Latcher) error {

@@ -82,7 +82,7 @@ func parseEntry(kv *mvccpb.KeyValue, name string) (e ordered.Entry, ok bool, err
 		return e, false, nil
 	}
 	if kv.Lease == 0 {
-		return e, false, fmt.Errorf("the key %q has no lease, and would keep the name taken forever: %w", kv.Key, driver.ErrMismatch)
+		return e, false, fmt.Errorf("the key %q has no lease, so it would keep the name taken forever; delete the key: %w", kv.Key, driver.ErrMismatch)
 	}
 	if m.ID != "" {
 		m.ID = cmp.Or(ordered.ClaimOf(string(kv.Value)), m.ID)

@@ -49,7 +49,7 @@ func (s *store) checkVersions(ctx context.Context) error {
 	case late != nil:
 		return nil
 	case errors.Is(failed, rpctypes.ErrPermissionDenied):
-		return fmt.Errorf("ask etcd for its version, which 3.6 lets users other than root do from 3.6.12 on: %w", failed)
+		return fmt.Errorf("ask etcd for its version, which etcd 3.6 allows to users other than root only since 3.6.12: %w", failed)
 	}
 	return fmt.Errorf("ask etcd for its version: %w", failed)
 }
@@ -58,7 +58,7 @@ func (s *store) checkVersions(ctx context.Context) error {
 func (s *store) checkVersion(ctx context.Context, server string) error {
 	r, err := s.client.Status(ctx, server)
 	if err == nil && !newEnough(r.Version) {
-		err = refused("server "+server, fmt.Errorf("etcd %s is too old for locks: it may say of a lease that has ended that it was extended; 3.5.23, 3.6.5 or newer is needed", r.Version))
+		err = refused("server "+server, fmt.Errorf("etcd %s is too old for locks: it may answer that it has extended a lease, although the lease has ended; use 3.5.23, 3.6.5 or newer", r.Version))
 	}
 	return err
 }

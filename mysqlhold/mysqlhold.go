@@ -127,7 +127,7 @@ func (b *Backend) LockTx(ctx context.Context, tx *sql.Tx, name string) error {
 		return fmt.Errorf("mysqlhold: the table of ShedLock has no locks for a transaction: %w", errors.ErrUnsupported)
 	}
 	if most := b.Info().MaxName; name == "" || len(name) > most {
-		return fmt.Errorf("mysqlhold: a name has 1 to %d bytes, this one %d", most, len(name))
+		return fmt.Errorf("mysqlhold: a name has 1 to %d bytes, but this name has %d", most, len(name))
 	}
 	_, err := tx.ExecContext(ctx, b.table.statements.lockTx, []byte(rows.TxName(name)))
 	if numberOf(err) == noSuchTable {

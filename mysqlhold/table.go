@@ -54,7 +54,7 @@ func (t *table) withConn(ctx context.Context, use func(*sql.Conn) error) (err er
 
 // absent returns the error for a table that does not exist.
 func (t *table) absent() error {
-	return fmt.Errorf("mysqlhold: %w %s: call CreateTable once, or have it made with:\n%s;\n%w, %w",
+	return fmt.Errorf("mysqlhold: %w %s: call CreateTable once, or create the table with:\n%s;\n%w, %w",
 		rows.ErrNoTable, t.name, t.create(), driver.ErrRefused, driver.ErrNotExecuted)
 }
 
@@ -93,7 +93,7 @@ func (t *table) Check(ctx context.Context) error {
 	case noEmpty:
 		return rows.Unfit("mysqlhold: an empty text is NULL in these sessions: remove EMPTY_STRING_IS_NULL from sql_mode")
 	case len(wrong) > 0:
-		return rows.Unfit("mysqlhold: table %s is not as it must be, see %s; it is made with:\n%s", t.name, strings.Join(wrong, ", "), t.create())
+		return rows.Unfit("mysqlhold: table %s is not as it must be, see %s; create it with:\n%s", t.name, strings.Join(wrong, ", "), t.create())
 	}
 	return nil
 }

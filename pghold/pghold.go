@@ -193,7 +193,7 @@ func (b *Backend) lockTx(ctx context.Context, name string, exec func(statement s
 		return fmt.Errorf("pghold: the table of ShedLock has no locks for a transaction: %w", errors.ErrUnsupported)
 	}
 	if most := b.Info().MaxName; name == "" || len(name) > most {
-		return fmt.Errorf("pghold: a name has 1 to %d bytes, this one %d", most, len(name))
+		return fmt.Errorf("pghold: a name has 1 to %d bytes, but this name has %d", most, len(name))
 	}
 	if err := ctx.Err(); err != nil {
 		return err

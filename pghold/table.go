@@ -49,7 +49,7 @@ func (t *table) Query(ctx context.Context, statement string, args, into []any, s
 
 // absent returns the error for a table that does not exist.
 func (t *table) absent() error {
-	return fmt.Errorf("pghold: %w %s: call CreateTable once, or have it made with:\n%s;\n%w, %w",
+	return fmt.Errorf("pghold: %w %s: call CreateTable once, or create the table with:\n%s;\n%w, %w",
 		rows.ErrNoTable, t.name, t.create(), driver.ErrRefused, driver.ErrNotExecuted)
 }
 
@@ -81,7 +81,7 @@ func (t *table) Check(ctx context.Context) error {
 		for column := range want {
 			wrong = append(wrong, column)
 		}
-		return rows.Unfit("pghold: table %s is not as it must be, see %s; it is made with:\n%s", t.name, strings.Join(wrong, ", "), t.create())
+		return rows.Unfit("pghold: table %s is not as it must be, see %s; create it with:\n%s", t.name, strings.Join(wrong, ", "), t.create())
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ import (
 var _ admin.Source = (*Backend)(nil)
 
 // errNoSource is the error of a member that cannot list its locks.
-var errNoSource = fmt.Errorf("quorum: the members do not tell what is locked: %w", errors.ErrUnsupported)
+var errNoSource = fmt.Errorf("quorum: the members cannot list their locks: %w", errors.ErrUnsupported)
 
 // List yields the names that have the same hold at a majority of the members. It reads all
 // members before it yields the first name. It ends with an error if it could not read a

@@ -43,7 +43,7 @@ func newNode(member driver.Backend, number, of int) *node {
 }
 
 // errSkipped is the error of a call that was not sent to a node because of mostUnanswered.
-var errSkipped = fmt.Errorf("%w: too many calls to it are unanswered", driver.ErrNotExecuted)
+var errSkipped = fmt.Errorf("%w: the node has not answered too many calls", driver.ErrNotExecuted)
 
 // call makes one call to a node, and records whether the node answers. It returns a panic of fn
 // as an error that does not show whether the call was executed.
@@ -101,9 +101,9 @@ func (n *node) incarnation(ctx context.Context) (age time.Duration, err error) {
 	})
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("cannot tell whether it was restarted: %w", err)
+		return 0, fmt.Errorf("it is unknown whether the node was restarted: %w", err)
 	case a.id == "":
-		return 0, errors.New("cannot tell whether it was restarted: it has no id")
+		return 0, errors.New("it is unknown whether the node was restarted: it reports no id")
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -125,7 +125,7 @@ func (n *node) vouch(ctx context.Context, maxTTL time.Duration, trusting bool) e
 		return err
 	}
 	if least := maxTTL + drift(maxTTL); age < least {
-		return fmt.Errorf("%w: it has been up for %v, and votes from %v on", errRestarted, age.Round(time.Millisecond), least)
+		return fmt.Errorf("%w: the node has been up for %v, and votes only after %v", errRestarted, age.Round(time.Millisecond), least)
 	}
 	return nil
 }

@@ -205,13 +205,13 @@ func (b *Backend) call(ctx context.Context, c wire.Call) (any, error) {
 // warnCannotPublish logs once that waiters are not notified.
 func (b *Backend) warnCannotPublish(words string) {
 	if b.cannotPublish.CompareAndSwap(false, true) {
-		b.log.Warn("redis refuses to publish: waiters learn of a release late", "reply", words)
+		b.log.Warn("redis refuses to publish messages, so waiters notice a release late", "reply", words)
 	}
 }
 
 // warnCannotListen logs once that this process is not notified.
 func (b *Backend) warnCannotListen(err error) {
 	if b.cannotListen.CompareAndSwap(false, true) {
-		b.log.Warn("redis refuses to subscribe: waiting polls where it hears nothing", "error", err)
+		b.log.Warn("redis refuses to subscribe to messages, so waiters poll", "error", err)
 	}
 }

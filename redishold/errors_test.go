@@ -48,7 +48,7 @@ func TestServerErrors(t *testing.T) {
 		{"ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.", refused, ""},
 		{"MISCONF Redis is configured to save RDB snapshots", refused, ""},
 		{"ERR unknown command 'EVALSHA'", refused, ""},
-		{"ERR user_script:14: token counter x is no number below 2^53 script: 1, on @user_script:14.", refused, "delete \"count\", and tokens go on"},
+		{"ERR user_script:14: token counter x is no number below 2^53 script: 1, on @user_script:14.", refused, "delete \"count\"; new tokens come from the clock of the server"},
 		{"", refused, ""},
 
 		{"WRONGTYPE Operation against a key holding the wrong kind of value script: 1, on @user_script:1.", mismatch, ""},

@@ -64,7 +64,7 @@ func seqOf(client, owner string) (seq uint64, ok bool) {
 // Notify listens. The store has no sessions, so Notify never calls `hint` with 0.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if b.options.Poll != 0 {
-		return fmt.Errorf("redis: Options.Poll asks not to listen: %w", errors.ErrUnsupported)
+		return fmt.Errorf("redis: no messages, because Options.Poll is set: %w", errors.ErrUnsupported)
 	}
 	attempt, cancel := context.WithTimeout(ctx, waiting.SubscribeLimit)
 	defer cancel()

@@ -100,9 +100,9 @@ func (o *Options) check() error {
 	case o.Layout > Timestamp:
 		return wire.Refused("redishold options: unknown %s", o.Layout)
 	case o.SharedTokens && o.Layout != Redisson:
-		return wire.Refused("redishold options: SharedTokens are Redisson's, the layout %s has none", o.Layout)
+		return wire.Refused("redishold options: SharedTokens is for the layout Redisson, and not for the layout %s", o.Layout)
 	case o.Replicas < AllReplicas:
-		return wire.Refused("redishold options: %d replicas cannot be asked for", o.Replicas)
+		return wire.Refused("redishold options: Replicas of %d is not a number of replicas", o.Replicas)
 	case o.Poll < 0:
 		return wire.Refused("redishold options: Poll of %s is negative", o.Poll)
 	case o.LogLength < 0:

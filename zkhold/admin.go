@@ -205,7 +205,7 @@ func (l *link) get(path string) (data []byte, stat *zk.Stat, err error) {
 
 // Remaining is not supported: ZooKeeper does not report the remaining time of a session.
 func (s *store) Remaining(context.Context, int64) (time.Duration, error) {
-	return 0, fmt.Errorf("ZooKeeper does not say what is left of a session: %w", errors.ErrUnsupported)
+	return 0, fmt.Errorf("ZooKeeper does not report how long a session still lasts: %w", errors.ErrUnsupported)
 }
 
 // Show returns the path of the node of an entry, with its session, its czxid and its data.

@@ -34,18 +34,18 @@ func advice(o *redis.Options) []redishold.Advice {
 		found = append(found, redishold.Advice{Setting: "FailoverOptions." + setting, Is: is, Better: better, Why: why})
 	}
 	if o.MaxRetries > 0 {
-		add("MaxRetries", strconv.Itoa(o.MaxRetries), "-1", "When a machine is lost with the Sentinel that go-redis uses, "+
-			"go-redis asks that one so much oftener before it asks another; held locks are lost meanwhile.")
+		add("MaxRetries", strconv.Itoa(o.MaxRetries), "-1", "When a machine with the Sentinel that go-redis uses fails, "+
+			"go-redis asks that Sentinel again so many times before it asks another Sentinel. Meanwhile the locks that are held are lost.")
 	}
 	read := o.ReadTimeout
 	if read <= 0 || read > longestRead {
 		read = betterRead
-		add("ReadTimeout", timeout(o.ReadTimeout), betterRead.String(), "When a machine is lost, go-redis waits for it that long, "+
+		add("ReadTimeout", timeout(o.ReadTimeout), betterRead.String(), "When a machine fails, go-redis waits for this machine so long, "+
 			"up to four times in a row, before it finds the new master.")
 	}
 	if o.DialTimeout <= 2*read || o.DialTimeout > longestDial {
-		add("DialTimeout", timeout(o.DialTimeout), "3s", "It has to be longer than two ReadTimeouts, "+
-			"or go-redis stays with a Sentinel whose machine is lost; and no longer than the search for a new master may take.")
+		add("DialTimeout", timeout(o.DialTimeout), "3s", "It must be longer than two ReadTimeouts, "+
+			"otherwise go-redis stays with a Sentinel whose machine has failed. It must not be longer than the search for a new master may take.")
 	}
 	return found
 }

@@ -27,7 +27,7 @@ func newLibrary(client Client) *library {
 	l := &library{client: client, idle: newIdle(client)}
 	l.End = adapter.End{Closed: redis.ErrClosed, Server: l.Ask}
 	if _, ring := client.(*redis.Ring); ring {
-		l.Because(wire.Refused("a redis.Ring cannot keep locks: its servers know nothing of each other, and a lock moves when one of them fails; use redis.Client, redis.ClusterClient or quorum.Of"))
+		l.Because(wire.Refused("a redis.Ring cannot keep locks: when one of its servers fails, a lock moves to another server, which does not know the holder; use redis.Client, redis.ClusterClient or quorum.Of"))
 	}
 	if c, ok := client.(cluster); ok {
 		l.nodes = newNodes(c)

@@ -48,11 +48,11 @@ func (o settings) advice() []redishold.Advice {
 		}
 	}
 	const (
-		silent = "When a machine is lost, rueidis waits for it that long before it looks for the new master."
-		unseen = "rueidis otherwise waits for a message of the Sentinel that it listens to. When a machine is lost with the master and that Sentinel, it never finds the new master."
-		slots  = "rueidis otherwise learns of a new master only by calls that fail."
-		twice  = "When a machine is lost, rueidis tries to connect to the old master twice, for that long each, and follows no new one meanwhile."
-		asked  = "When a machine is lost with the master and a Sentinel, rueidis waits for that one so long before it asks the next."
+		silent = "When a machine fails, rueidis waits for this machine so long before it looks for the new master."
+		unseen = "Without this setting, rueidis waits for a message of one Sentinel. When a machine with the master and that Sentinel fails, rueidis never finds the new master."
+		slots  = "Without this setting, rueidis notices a new master only by calls that fail."
+		twice  = "When a machine fails, rueidis tries twice to connect to the old master, each time for so long. Meanwhile it does not follow a new master."
+		asked  = "When a machine with the master and a Sentinel fails, rueidis waits for that Sentinel so long before it asks the next Sentinel."
 	)
 	add(o.silence > longestSilence, "ClientOption.ConnWriteTimeout", o.silence, "1.5s", silent)
 	if o.mode == rueidis.ClientModeCluster {

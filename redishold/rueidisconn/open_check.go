@@ -79,7 +79,7 @@ func checkServer(ctx context.Context, client rueidis.Client) error {
 		if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "NOPERM") {
 			return err
 		}
-		return misuse("the server is a node of a cluster that does not tell its slots")
+		return misuse("the server is a node of a cluster, but it does not report the slots of the cluster")
 	}
 	return nil
 }

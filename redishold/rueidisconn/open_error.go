@@ -52,11 +52,11 @@ func (t *target) otherProtocol(text string) string {
 	ended := strings.HasSuffix(text, "EOF") || strings.HasSuffix(text, "connection reset by peer")
 	switch {
 	case strings.Contains(text, "unknown message type"):
-		return "another kind of server answers there, which is no Redis"
+		return "the server is not a Redis"
 	case strings.Contains(text, "first record does not look like a TLS handshake"), ended && t.TLS:
 		return "the server does not seem to use TLS there: use redis:// in place of rediss://, or its port for TLS"
 	case ended:
-		return "the server closed the connection: it may want TLS (rediss://), or be no Redis"
+		return "the server closed the connection: maybe it requires TLS (rediss://), or it is not a Redis"
 	}
 	return ""
 }

@@ -76,7 +76,7 @@ func TestOpenTellsWhatIsWrong(t *testing.T) {
 
 	for _, test := range []struct{ name, url, kind, want string }{
 		{"server", "redis://" + server, "none", ""},
-		{"a website", "redis://:secret@" + website, "not reached", "which is no Redis"},
+		{"a website", "redis://:secret@" + website, "not reached", "is not a Redis"},
 		{"TLS to a plain port", "rediss://:secret@" + server, "not reached", "use redis:// in place of rediss://"},
 		{"without TLS to a port for it", "redis://:secret@" + closes, "not reached", "(rediss://)"},
 		{"without CLIENT", "redis://" + lean, "none", ""},

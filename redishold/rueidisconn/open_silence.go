@@ -28,7 +28,7 @@ func (s *silentServers) check(addr string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if time.Now().Before(s.until[addr]) {
-		return fmt.Errorf("dial %s: it gave no sign of life a moment ago", addr)
+		return fmt.Errorf("dial %s: the server did not answer a moment ago", addr)
 	}
 	delete(s.until, addr)
 	return nil

@@ -50,7 +50,7 @@ func (e *End) Notice(ctx context.Context, results []redishold.Result) {
 type closedError struct{ cause error }
 
 func (e *closedError) Error() string {
-	return e.cause.Error() + ": locks need the client until the last of them is unlocked and Drain has returned"
+	return e.cause.Error() + ": close the client only after the last lock is unlocked and Drain has returned"
 }
 
 // Unwrap returns the cause, and the errors of package driver that say what it means for a

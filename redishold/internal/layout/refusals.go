@@ -18,7 +18,7 @@ func (l *Layout) Classify(k Keys, err error) error {
 	}
 	e := wire.Classify(fmt.Sprintf("redis refuses %q", k.Name), reply)
 	if BadCounter(reply.Text) {
-		e.Advice = fmt.Sprintf("somebody has changed that key: delete %q, and tokens go on from the clock of the server, above all before; where somebody has stored a larger token, delete that too", k.Counter)
+		e.Advice = fmt.Sprintf("somebody has changed that key: delete %q; new tokens come from the clock of the server and are larger than all earlier tokens; if a resource has stored a larger token, delete it there, too", k.Counter)
 		return e
 	}
 	switch wire.MeaningOf(reply.Text) {

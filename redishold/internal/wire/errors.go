@@ -66,7 +66,7 @@ func Classify(does string, reply *ReplyError) *ServerError {
 	case MeansLater:
 		e.Kinds = []error{driver.ErrNotExecuted}
 	case MeansNoDatabase:
-		e.Advice = "choose a database that the servers have; in a cluster there is only 0, before Valkey 9 and its setting cluster-databases"
+		e.Advice = "choose a database that the servers have; a cluster has only database 0, except Valkey 9 or newer with its setting cluster-databases"
 		fallthrough
 	case MeansNever, MeansNoRight:
 		e.Kinds = []error{driver.ErrRefused, driver.ErrNotExecuted}

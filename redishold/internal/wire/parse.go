@@ -100,7 +100,7 @@ func Fields(text, between, sign string) map[string]string {
 // BadReply returns the error for a reply that the script cannot give. The outcome is unknown,
 // and nothing counts as granted.
 func BadReply(script string, value any) error {
-	return fmt.Errorf("redis: script %s answered %#v, which it cannot: is a proxy in between?", script, value)
+	return fmt.Errorf("redis: script %s answered %#v, which is no answer of this script: maybe a proxy has changed the answer", script, value)
 }
 
 // Remaining returns a PTTL as a duration, at most the longest Duration. A PTTL of -1, for a key
