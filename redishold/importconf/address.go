@@ -16,7 +16,7 @@ type address struct {
 	user, password string
 }
 
-var errFullWidth = errors.New("there is a full-width character, as of a Chinese keyboard: write : and , and digits of ASCII")
+var errFullWidth = errors.New("the address has a full-width character, as a Chinese keyboard writes it: use the ASCII characters for digits, : and ,")
 
 // fullWidth reports whether c is the full-width form of a character of ASCII.
 func fullWidth(c rune) bool { return c >= 0xff01 && c <= 0xff5e }
@@ -42,7 +42,7 @@ func parseAddress(text, database string) (a address, err error) {
 	}
 	switch {
 	case strings.Contains(p.Hosts, "$"):
-		return a, errors.New("a $ without braces is no placeholder, also not for Redisson: write ${NAME}")
+		return a, errors.New("a $ without braces is not a placeholder, not even for Redisson: write ${NAME}")
 	case strings.ContainsFunc(p.Hosts, fullWidth):
 		return a, errFullWidth
 	}
@@ -51,7 +51,7 @@ func parseAddress(text, database string) (a address, err error) {
 	}
 	user, password, both := p.User()
 	if p.Login != "" && !both {
-		return a, errors.New("there is a user or a password before the host, and versions differ on which: write :password@ or user:password@")
+		return a, errors.New("versions differ on whether the text before the @ is the user or the password: write :password@ or user:password@")
 	}
 	var err2 error
 	a.user, err = url.PathUnescape(user)
@@ -59,10 +59,10 @@ func parseAddress(text, database string) (a address, err error) {
 	// Redisson 3.17 takes a password unchanged. Redisson 3.45 decodes it like a form of a web
 	// page, where + is a space.
 	if err != nil || err2 != nil || strings.Contains(p.Login, "+") {
-		return a, errors.New("a % or + in a user name or password must be written as %25 or %2B; a key of its own takes it as it is")
+		return a, errors.New("a % or + in a user name or password must be written as %25 or %2B; in the keys username and password it stays as it is")
 	}
 	if named := strings.TrimPrefix(p.Tail, "/"); named != database && (named != "" || database != "0") {
-		return a, errors.New("behind the port stands a database, or none, and another one in the key database; versions differ on which of them counts")
+		return a, errors.New("the database in the address is not the one in the key database, and versions differ on which one they use; write the same database at both places")
 	}
 	if colon := strings.LastIndexByte(p.Hosts, ':'); colon > 0 && p.Hosts[0] != '[' && strings.Contains(p.Hosts[:colon], ":") {
 		p.Hosts = "[" + p.Hosts[:colon] + "]" + p.Hosts[colon:] // Redisson takes IPv6 addresses without brackets
@@ -81,9 +81,9 @@ func (r *reader) servers(kind Deployment, p, section property, database string) 
 	case len(texts) == 0:
 		r.fault(section, "no address is given")
 	case len(texts) > 1 && kind == Single:
-		r.fault(p, "one address is expected here; several servers are those of Sentinels, of a cluster, or replicated ones")
+		r.fault(p, "write one address here; for several servers, use the section for Sentinels, for a cluster, or for replicated servers")
 	case kind == Sentinel && s.MasterName == "":
-		r.fault(section, "masterName, of Spring sentinel.master is missing: the name by which the Sentinels know the master")
+		r.fault(section, "masterName is missing (in Spring sentinel.master): write the name that the Sentinels have for the master")
 	}
 	encrypts, user, password := false, &s.Username, &s.Password
 	if kind == Sentinel {
@@ -95,11 +95,11 @@ func (r *reader) servers(kind Deployment, p, section property, database string) 
 		case err != nil:
 			r.fault(p, "%v", err)
 		case i > 0 && a.encrypts != encrypts:
-			r.fault(p, "some addresses ask for TLS and others do not")
+			r.fault(p, "some addresses ask for TLS and others do not; use TLS in all of them, or in none")
 		case strings.HasPrefix(a.hostport, "/") && (len(texts) > 1 || kind != Single):
-			r.fault(p, "a unix socket is one server, and stands alone")
+			r.fault(p, "a unix socket is a single server; write no other address beside it")
 		case cmp.Or(*password, a.password) != cmp.Or(a.password, *password) || cmp.Or(*user, a.user) != cmp.Or(a.user, *user):
-			r.fault(p, "the user or the password before the host is not that of another address or key; keep one of them")
+			r.fault(p, "the user or the password before the host differs from another address or key; keep one of them")
 		}
 		*user, *password = cmp.Or(a.user, *user), cmp.Or(a.password, *password)
 		s.Addrs = append(s.Addrs, a.hostport)

@@ -23,7 +23,7 @@ func (r *reader) documents(file []byte) (roots []*yaml.Node) {
 			return roots
 		case err != nil: // not wrapped: the parser's error may quote the file
 			where := regexp.MustCompile(`line \d+`).FindString(err.Error())
-			r.fault(property{}, "this is no YAML at or near %s: look at the indentation, put a space behind each colon, and values with special characters in quotes", where)
+			r.fault(property{}, "this is not YAML at or near %s: check the indentation, put a space after each colon, and put values with special characters in quotes", where)
 		case len(document.Content) == 1 && !empty(document.Content[0]):
 			roots = append(roots, document.Content[0])
 		}
@@ -47,9 +47,9 @@ func (r *reader) pairs(n *yaml.Node, in property) (found []property) {
 		key, value := pair[0], pair[1]
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			r.fault(property{line: key.Line}, "%sa key is no word", in.key)
+			r.fault(property{line: key.Line}, "%sa key is not a word", in.key)
 		case key.ShortTag() == "!!merge":
-			r.fault(property{line: key.Line}, "%sthe merge key << is not understood; write the keys out", in.key)
+			r.fault(property{line: key.Line}, "%sholdfast does not read the merge key <<; write out the keys", in.key)
 		}
 		p := property{key: in.key + shown(key.Value), name: in.name + key.Value, line: key.Line, node: value, class: strings.TrimLeft(value.Tag, "!"), later: in.later}
 		items := []*yaml.Node{value}
@@ -73,7 +73,7 @@ func (r *reader) pairs(n *yaml.Node, in property) (found []property) {
 func (r *reader) flatten(n *yaml.Node, in property) (found []property) {
 	for _, p := range r.pairs(n, in) {
 		if p.name = canonical(p.name); p.node.Kind == yaml.AliasNode && strings.HasPrefix(p.name, "spring") {
-			r.fault(p, "an alias is not understood; write out what it stands for")
+			r.fault(p, "holdfast does not read an alias of YAML; write out its value")
 		}
 		last := p.name[strings.LastIndexByte(p.name, '.')+1:]
 		// A mapping in place of one value may be a password that begins with a brace.
@@ -84,7 +84,7 @@ func (r *reader) flatten(n *yaml.Node, in property) (found []property) {
 		}
 		number := regexp.MustCompile(`^[1-9][0-9]*$`)
 		if oneValue && last == "password" && p.node.Style == 0 && p.node.ShortTag() != "!!str" && !number.MatchString(p.node.Value) && len(p.values) > 0 {
-			r.fault(p, "Spring may make something else of this word, as 83 of 0123; put it in quotes")
+			r.fault(p, "Spring may change this value, for example 0123 to 83; put the value in quotes")
 		}
 		found = append(found, p)
 	}
@@ -107,7 +107,7 @@ func (r *reader) properties(file []byte) (found []property) {
 		p := property{line: 1 + bytes.Count(file[:at[0]], []byte("\n")), later: later}
 		one, err := loader.LoadBytes(text)
 		if err != nil || one.Len() != 1 {
-			r.fault(p, "this is no property: look at what is behind each backslash")
+			r.fault(p, "this is not a property: check the characters after each backslash")
 			return nil
 		}
 		key := one.Keys()[0]

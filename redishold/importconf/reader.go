@@ -101,7 +101,7 @@ func (r *reader) reportUnused(p property, section, name string) {
 	case strings.HasSuffix(name, "ManagerFactory"):
 		r.fault(p, "a Java class cannot be run here; name PEM files with sslTruststore and sslKeystore instead")
 	case strings.HasPrefix(strings.ToLower(name), "ssl"):
-		r.fault(p, "there is no such key here, and nothing that begins with ssl is passed over")
+		r.fault(p, "there is no such key here, and a key that begins with ssl is never ignored; correct or remove it")
 	default:
 		r.ignore(p, "there is no such key here: is it misspelt, or does it belong to another part of the file?", true)
 	}
@@ -124,7 +124,7 @@ func (r *reader) result(of string) (*Settings, error) {
 func (r *reader) index(properties []property) {
 	for _, p := range properties {
 		if before, twice := r.keys[p.name]; twice {
-			r.fault(p, "it is given in line %d already", before.line)
+			r.fault(p, "this key is already in line %d; keep one of them", before.line)
 		}
 		r.keys[p.name] = p
 	}
@@ -149,7 +149,7 @@ func (r *reader) get(names ...string) (p property) {
 		case inSection:
 			r.fault(found, "line %d has %s already; keep one of them", p.line, p.key)
 		default:
-			r.ignore(found, fmt.Sprintf("line %d says it for the servers", p.line), false)
+			r.ignore(found, fmt.Sprintf("line %d sets this value for the servers", p.line), false)
 		}
 	}
 	return p
@@ -178,10 +178,10 @@ func (r *reader) expand(p property) (values []string) {
 			return fallback
 		})
 		if strings.Contains(":"+filled, ":ENC(") || strings.Contains(":"+filled, ":{cipher}") { // of Jasypt and Spring Cloud Config
-			r.fault(p, "it is encrypted, and what decrypts it in Java is not here; put the password itself here, or into the environment")
+			r.fault(p, "the value is encrypted, and holdfast cannot decrypt it; write the password itself here, or into the environment")
 		}
 		if strings.Contains(filled, "${") || strings.Contains(text, `\${`) {
-			r.fault(p, "placeholders within each other are not understood, nor is any other ${; set a variable to the value")
+			r.fault(p, "holdfast reads no placeholder inside another placeholder, and no incomplete ${; set a variable to the value")
 		}
 		values = append(values, filled)
 	}
@@ -193,7 +193,7 @@ func (r *reader) expand(p property) (values []string) {
 func (r *reader) list(p property) []string {
 	values := r.expand(p)
 	if p.nested {
-		r.fault(p, "one value is expected here, or several in a list; put it in quotes")
+		r.fault(p, "write one value here, or several values in a list; put a value with special characters in quotes")
 	}
 	if len(values) != 1 || strings.Contains(values[0], "@") {
 		return values
@@ -206,7 +206,7 @@ func (r *reader) list(p property) []string {
 func (r *reader) text(p property) string {
 	values := append(r.expand(p), "")
 	if p.nested || len(values) > 2 {
-		r.fault(p, "one value is expected here; put it in quotes")
+		r.fault(p, "write one value here; put a value with special characters in quotes")
 	}
 	return values[0]
 }
@@ -243,7 +243,7 @@ func (r *reader) time(p property, maybeOff bool) time.Duration {
 	word, given := r.word(p)
 	d, ok := r.duration(word)
 	if given && ok && d <= 0 && maybeOff {
-		r.ignore(p, "0 or less switches the limit off, which cannot be done here; the default stands", false)
+		r.ignore(p, "0 or less means no limit in Java, which is not possible here; the default is used", false)
 	} else if given && (!ok || d <= 0) {
 		r.fault(p, "a time of more than 0 is expected here, such as 3000, which are milliseconds")
 	}

@@ -63,14 +63,14 @@ const allSections = "singleServerConfig sentinelServersConfig clusterServersConf
 func (r *reader) sections(file []byte) (section property) {
 	roots := append(r.documents(file), &yaml.Node{Kind: yaml.MappingNode})
 	if len(roots) > 2 {
-		r.fault(property{line: roots[1].Line}, "a second document begins; Redisson reads one")
+		r.fault(property{line: roots[1].Line}, "a second YAML document begins, but Redisson reads only one")
 	}
 	given := r.pairs(roots[0], property{})
 	for _, p := range given {
 		switch {
 		case !slices.Contains(strings.Fields(allSections), p.name) || empty(p.node):
 		case section.line != 0:
-			r.fault(p, "line %d has %s already; a client has one of them", section.line, section.key)
+			r.fault(p, "line %d already has %s; a client can have only one of them", section.line, section.key)
 		default:
 			section, r.section = p, p.name
 			given = append(given, r.pairs(p.node, p)...)
@@ -78,7 +78,7 @@ func (r *reader) sections(file []byte) (section property) {
 	}
 	r.index(slices.DeleteFunc(given, func(p property) bool { return empty(p.node) || p.name == r.section }))
 	if section.line == 0 {
-		r.fault(property{}, "no servers are configured, or the file is empty but for comments: write one of %s", strings.ReplaceAll(allSections, " ", ", "))
+		r.fault(property{}, "the file configures no servers; it may be empty, or have only comments: write one of %s", strings.ReplaceAll(allSections, " ", ", "))
 	}
 	return section
 }
@@ -117,7 +117,7 @@ func (r *reader) keystore(key, kind string) string {
 	switch {
 	case text == "":
 	case regexp.MustCompile(`^(//|\w{2,}:|$)`).MatchString(name):
-		r.fault(p, "only files can be read here, no class path of Java and no URL but file:/path")
+		r.fault(p, "holdfast can read only files here: write a path or file:/path, and no class path of Java")
 	case kind != "pem" && (kind != "" || !isPEM):
 		r.fault(p, "Java's keystores cannot be read here; make PEM files of them with keytool and openssl pkcs12 -nodes, and name those, without sslKeystoreType")
 	}

@@ -59,13 +59,13 @@ func Spring(file []byte, name string, env func(name string) (string, bool)) (*Se
 		name, ours := strings.CutPrefix(p.name, r.section+".")
 		switch {
 		case p.name == "spring.config.import":
-			r.ignore(p, "other files are not read: what they say of Redis is not here", true)
+			r.ignore(p, "holdfast does not read other files, so their settings of Redis are missing", true)
 		case p.name == "spring.profiles.active", p.name == "spring.profiles.include":
-			r.ignore(p, "files of profiles are not read: what they say of Redis is not here", true)
+			r.ignore(p, "holdfast does not read the files of profiles, so their settings of Redis are missing", true)
 		case ours:
 			r.reportUnused(p, "spring", name)
 		case ofRedis(p):
-			r.ignore(p, "keys that begin with spring.data.redis are there too, and Spring Boot 3 reads those only", true)
+			r.ignore(p, "the file also has keys that begin with spring.data.redis, and Spring Boot 3 reads only those", true)
 		}
 	}
 	return r.result("Spring")
@@ -75,16 +75,16 @@ func Spring(file []byte, name string, env func(name string) (string, bool)) (*Se
 // Java program does not use the keys of Spring then. Another key of Redisson is an error if no
 // key of Spring for Redis is set. Otherwise it is added to the ignored keys.
 func (r *reader) checkRedisson() {
-	const remedy = "if it names a file, read that as one of Redisson; if it has the settings, save them in a file, and read that"
+	const remedy = "if the key names a file, import that file as a file of Redisson; if the key has the settings, save them in a file, and import that file"
 	spring := slices.ContainsFunc(r.rest(), ofRedis)
 	for _, p := range r.rest() {
 		starter := strings.HasPrefix(p.name, boot2+"redisson.") || strings.HasPrefix(p.name, boot3+"redisson.")
 		other := strings.HasPrefix(p.name, "redisson.") || strings.HasPrefix(p.name, "spring.redisson.")
 		switch {
 		case starter || other && !spring:
-			r.fault(p, "Redisson connects as this key says: %s", remedy)
+			r.fault(p, "Redisson uses the connection settings of this key: %s", remedy)
 		case other:
-			r.ignore(p, "a program with Redisson may connect as this key says, and not as the keys that were read: "+remedy, true)
+			r.ignore(p, "a program with Redisson may use the connection settings of this key, and not those of the other keys: "+remedy, true)
 		default:
 			continue
 		}
@@ -117,9 +117,9 @@ func (r *reader) springSection(properties []property) {
 			r.ignore(p, "only the first document of the file is read", true)
 		case p.later:
 		case ofRedis(p) && strings.Contains(p.name, "["):
-			r.fault(p, "elements of a list that have keys of their own are not read; write them behind one key, with commas between")
+			r.fault(p, "holdfast does not read elements of a list that have keys; write the elements after one key, with commas between them")
 		case slices.Contains([]string{"spring.config.activate.onprofile", "spring.config.activate.oncloudplatform", "spring.profiles"}, p.name):
-			r.fault(p, "the document is for a profile, and profiles are not looked at")
+			r.fault(p, "the document is for a profile, and holdfast does not read profiles")
 		case strings.HasPrefix(p.name, boot3) && p.name != boot3+"repositories.enabled": // which Spring Boot 2 has, too
 			r.section = strings.TrimSuffix(boot3, ".")
 		}
@@ -158,7 +158,7 @@ func (r *reader) springServers() {
 	addrs := r.list(p)
 	switch isURL := len(byURL.values) > 0 || byURL.nested; {
 	case isURL && p.line != 0:
-		r.fault(byURL, "line %d has %s, and versions of Spring differ on which of them counts; keep one of them", p.line, p.key)
+		r.fault(byURL, "line %d has %s, and versions of Spring differ on which of the two they use; keep one of them", p.line, p.key)
 	case isURL:
 		p, database, addrs = byURL, strconv.Itoa(s.Database), []string{r.text(byURL)}
 	case p.line == 0:

@@ -106,7 +106,7 @@ func TestConsoleCommandStoppedInTheBackground(t *testing.T) {
 	cmd := exec.Command("sh", "-c", `set -m; "$0" run job -- sh -c 'read line; echo "read <$line>"; exit 3' & read line; fg; echo "status $?"`, os.Args[0])
 	cmd.Env = append(append(os.Environ(), s.environ...), "HOLDFAST_TEST_MAIN=1", "GORACE=atexit_sleep_ms=0", "TERM=xterm")
 	c := console.Start(t, 200, cmd)
-	c.Await("the command has stopped, and holds the lock: it wants to use the terminal")
+	c.Await("the command has stopped while the lock is held: it needs the terminal")
 	c.Press("on\n")
 	c.Await("run job") // so says fg
 	c.Press("hello\n")

@@ -63,7 +63,7 @@ func TestHoldEndsWithASignal(t *testing.T) {
 	p := s.start(nil, "hold", "job")
 	p.await("held")
 	p.signal(syscall.SIGTSTP)
-	p.await("it goes on")
+	p.await("so it continues")
 	p.signal(syscall.SIGUSR1)
 	p.signal(syscall.SIGINT)
 	p.await("released")

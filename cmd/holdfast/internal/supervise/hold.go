@@ -63,7 +63,7 @@ func (h *manualHold) keep(ctx context.Context, lock *holdfast.Lock) string {
 		case sig := <-h.signals:
 			switch {
 			case sig == procgroup.Suspending:
-				h.Report.Warn("a lock cannot be held by a program that is suspended; it goes on")
+				h.Report.Warn("hold cannot be suspended while it holds a lock, so it continues")
 			case procgroup.Ends(sig):
 				return "interrupted"
 			}

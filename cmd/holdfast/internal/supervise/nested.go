@@ -53,5 +53,5 @@ func inTheWay(r admin.Record, outer []string, shared bool) error {
 	}
 	holder := output.Person(own[0].Owner, own[0].Note, own[0].Client)
 	return &output.ExitError{Code: output.ExitOwnFailure, Err: fmt.Errorf("lock %q is held by %s, which runs this command "+
-		"and waits for its end: it would wait for itself. Use another name, or take the lock only once", r.Name, holder)}
+		"and waits for its end: the command would wait for itself. Use another name, or take the lock only once", r.Name, holder)}
 }

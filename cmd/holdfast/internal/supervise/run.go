@@ -154,9 +154,9 @@ func (r *runner) variables(lock *holdfast.Lock) []string {
 // warnOfStop is procgroup.Command.Suspended.
 func (r *runner) warnOfStop(behind bool) {
 	if behind {
-		r.Report.Warn("the command has stopped, and holds the lock: it wants to use the terminal, which it cannot in the background; " +
-			"bring it to the foreground (fg), or give it other input (</dev/null)")
+		r.Report.Warn("the command has stopped while the lock is held: it needs the terminal, but it runs in the background; " +
+			"bring it to the foreground (fg), or give it another input (</dev/null)")
 		return
 	}
-	r.Report.Warn("a command cannot be suspended while it holds a lock; it goes on")
+	r.Report.Warn("run cannot be suspended while it holds a lock, so its command continues")
 }

@@ -149,7 +149,7 @@ func Flush(log *audit.Writer) {
 // the user may have changed the flag, and expect an effect.
 func (s *session) warnOfPermits(e holdfast.Event) {
 	if s.Permits != 0 && e.Type == holdfast.EventAcquire && e.Permits != 0 {
-		s.Report.Warn("semaphore %q has %s, not %d, and goes on with that; to change it: holdfast resize %[1]s %[3]d", output.Clean(e.Name), output.Plural(e.Permits, "permit"), s.Permits)
+		s.Report.Warn("semaphore %q already exists with %s, so --permits %d has no effect; to change the semaphore: holdfast resize %[1]s %[3]d", output.Clean(e.Name), output.Plural(e.Permits, "permit"), s.Permits)
 	}
 }
 
@@ -227,7 +227,7 @@ func (s *session) explainMismatch(err error) error {
 		if data == "a string" {
 			advice += ", or --layout plain if another program has a lock there"
 		}
-		return output.UsageError("lock %q: the store has %s under that name, which is no lock of this layout; %s", s.Name, data, advice)
+		return output.UsageError("lock %q: the store has %s under that name, which is not a lock of this layout; %s", s.Name, data, advice)
 	}
 	return output.UsageError("lock %q is in use, and is of the kind %s: use the kind that the other programs use", s.Name, found.Kind)
 }

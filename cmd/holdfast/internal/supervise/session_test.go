@@ -90,7 +90,7 @@ func TestMismatchWithOtherData(t *testing.T) {
 	s := session{Lock: &Lock{Name: "job"}, console: admin.New(otherData{memhold.New()})}
 	err := s.explainMismatch(fmt.Errorf("lock: %w", holdfast.ErrMismatch))
 	var own *output.ExitError
-	if !errors.As(err, &own) || own.Code != output.ExitUsage || !strings.Contains(err.Error(), "the store has something under that name, which is no lock") {
+	if !errors.As(err, &own) || own.Code != output.ExitUsage || !strings.Contains(err.Error(), "the store has something under that name, which is not a lock") {
 		t.Errorf("got %v", err)
 	}
 }
