@@ -19,7 +19,7 @@ func testResize(t *testing.T, s *site) {
 	s.take(func() (*holdfast.Lock, error) { return l.Semaphore("jobs", 2).TryAcquire(t.Context()) })
 
 	// A number that has no effect is said, with what does have one.
-	s.run("run", "--permits=3", "jobs", "--", "true").want(t, 0, `2 permits, not 3`, "holdfast resize jobs 3")
+	s.run("run", "--permits=3", "jobs", "--", "true").want(t, 0, `2 permits, so --permits 3 has no effect`, "holdfast resize jobs 3")
 	s.run("run", "--permits=2", "jobs", "--", "true").want(t, 0)
 
 	for _, c := range []struct{ permits, want string }{
