@@ -38,6 +38,7 @@ type acquisition struct {
 
 	kind         kind
 	answered     bool // the field `last` is set
+	owesWake     bool // the last release was quiet: if this claim is not granted, other clients must be notified
 	grantUnused  bool // the store granted the claim, but no hold was made of it
 	queued       bool // the store has the claim in its queue
 	waitReported bool // EventWait was emitted
@@ -46,11 +47,10 @@ type acquisition struct {
 }
 
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
-	*a = acquisition{locker: l, kind: k, req: r}
+	*a = acquisition{locker: l, kind: k, req: r, claim: driver.Claim{Name: name}}
 	if r.wait != forever || l.observed(context.Background()) { // if not, nothing uses the field `began`, and to read a clock costs time
 		a.began = l.clock.Now()
 	}
-	a.claim.Name = name
 }
 
 // makeClaim completes the claim before the first try.
@@ -61,6 +61,7 @@ func (a *acquisition) makeClaim() {
 		Permits: a.req.permits, Fair: a.kind == fair, ReadWrite: a.kind.readWrite(), Beside: a.req.beside,
 		NoQueue: a.req.wait == 0,
 		TTL:     a.locker.leaseTTL(&a.req), Count: 1, Tokens: 1, Note: a.req.note, Anonymous: a.locker.anonymous,
+		Quiet: a.owesWake,
 	}
 	if a.place != nil && a.acceptsHandoff() {
 		a.claim.Tokens += min(a.handoffs, a.locker.handoff.Max)
@@ -116,11 +117,14 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 		return nil
 	}
 	for {
+		ownRelease := a.ownRelease()
 		p, head := a.enter()
 		switch {
 		case head:
 			a.place = p
 			return nil
+		case p == nil && metOwnRelease(waitCtx, ownRelease):
+			continue
 		case p == nil:
 			a.busyLocally()
 			return a.busy()
@@ -130,7 +134,7 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 		switch {
 		case err != nil:
 			a.busyLocally()
-			leave(p)
+			a.leave(p)
 			return a.outOfTime(ctx)
 		case !ok:
 			a.place = p
@@ -156,12 +160,11 @@ func (a *acquisition) enter() (p *place, head bool) {
 	})
 }
 
-// becomeHead takes the number of hand-offs and the yield that the previous head has left in
-// the state of the queue.
+// becomeHead takes what the previous head has left in the state of the queue.
 func (a *acquisition) becomeHead() {
 	a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) {
-		a.handoffs, a.yield = s.handoffs, s.yield
-		s.yield = yield{}
+		a.handoffs, a.yield, a.owesWake = s.handoffs, s.yield, s.owesWake
+		s.yield, s.owesWake = yield{}, false
 	})
 }
 
@@ -171,7 +174,7 @@ func (a *acquisition) reportQueued(ctx context.Context, p *place) {
 	reported := false
 	defer func() {
 		if !reported {
-			leave(p)
+			a.leave(p)
 		}
 	}()
 	a.reportWait(ctx)
@@ -190,6 +193,7 @@ func (a *acquisition) queueKey() queueKey { return queueKey{a.claim.Name, a.kind
 // If the try has no usable answer, the method `failed` decides whether ask tries again.
 func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 	for {
+		ownRelease := a.ownRelease()
 		a.asked = a.locker.clock.Read()
 		tryCtx := waitCtx
 		if a.tries == 0 {
@@ -211,6 +215,8 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 			return lock, nil
 		case misfit != nil:
 			return nil, misfit
+		case err == nil && !out.Granted && metOwnRelease(waitCtx, ownRelease):
+			continue
 		case err == nil && !out.Granted:
 			meanwhile, err := a.wait(ctx, waitCtx, out)
 			if err != nil {
@@ -340,6 +346,7 @@ func (a *acquisition) holdPlace(l *lease) {
 // the caller does not wait, or if the caller's time is over.
 func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
 	a.failures, a.late, a.last, a.answered = 0, 0, out, true
+	a.owesWake, a.claim.Quiet = false, false // the other holder notifies when it releases
 	a.queued = a.queued || out.Queued
 	if a.place != nil {
 		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.answered(a.locker.clock.Now(), &out) })
@@ -377,15 +384,4 @@ func (a *acquisition) spareWaiter() (w driver.Waiter) {
 		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { w = s.takeSpare() })
 	}
 	return w
-}
-
-// leave ends a place in a queue. If a hold was passed on to the place, leave passes it on to
-// the next waiter, or releases it if there is none.
-func leave(p *place) {
-	var unused driver.Waiter
-	given, ok := p.Leave(func(s *queueState, n int) { unused = s.dropSpare(n) })
-	closeWaiter(unused)
-	if ok {
-		given.decline()
-	}
 }

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -40,7 +41,7 @@ func (a *acquisition) giveUp() {
 	a.leaveQueued()
 	closeWaiter(a.waiter)
 	if a.place != nil {
-		leave(a.place)
+		a.leave(a.place)
 	}
 	known := a.claim.Indeterminate || a.asking || a.grantUnused || a.queued // the store may know the claim
 	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.detached != nil
@@ -56,6 +57,26 @@ func (a *acquisition) giveUp() {
 		})
 	case a.claim.Indeterminate || a.grantUnused || a.queued:
 		l.cleanUp(a.claim, 0, nil, l.clock.Now()+kept)
+	}
+}
+
+// leave ends a place in a queue. If a hold was passed on to the place, leave passes it on to
+// the next waiter, or releases it if there is none. If the last release was quiet and no
+// goroutine is left that takes the name, leave notifies other clients.
+func (a *acquisition) leave(p *place) {
+	var unused driver.Waiter
+	wake := false
+	given, ok := p.Leave(func(s *queueState, n int) {
+		unused = s.dropSpare(n)
+		s.owesWake = s.owesWake || a.owesWake
+		wake = s.mustWake(n)
+	})
+	closeWaiter(unused)
+	if ok {
+		given.decline()
+	}
+	if wake {
+		a.locker.wake(driver.Claim{Name: a.claim.Name, Client: a.locker.id})
 	}
 }
 
@@ -184,4 +205,105 @@ func (l *lease) releaseSession(reason driver.Reason) {
 			l.locker.cleanUp(l.claim(now), 0, nil, l.releaseUntil(now))
 		}
 	})
+}
+
+// releases are the releases on their way of Unlocks that did not wait for the store.
+type releases struct {
+	mu     sync.Mutex
+	byName map[string]chan struct{} // closed when the store has answered; the last one of each name
+}
+
+func (r *releases) begin(name string) (answered chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byName == nil {
+		r.byName = make(map[string]chan struct{})
+	}
+	answered = make(chan struct{})
+	r.byName[name] = answered
+	return answered
+}
+
+func (r *releases) end(name string, answered chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byName[name] == answered {
+		delete(r.byName, name)
+	}
+	close(answered)
+}
+
+// underWay returns a channel that is closed when the store has answered the release of a name,
+// or nil if none is on its way.
+func (r *releases) underWay(name string) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byName[name]
+}
+
+// unlockAsync is unlock with Options.AsyncUnlock: it returns when the release is sent. The rest
+// happens in the background.
+func (h *hold) unlockAsync(bound *deadline.Context) error {
+	l := h.lease
+	store, ok := l.locker.backend.(driver.Releaser)
+	if l.queue == nil || !ok || l.keptUntil != 0 {
+		return h.unlock(bound)
+	}
+	if err := h.finish(); err != nil {
+		return err
+	}
+	locker := l.locker
+	began := locker.clock.Now()
+	c, until := l.releaseClaim(began), l.unlockBy(began)
+	bound.Init(context.Background(), locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
+	answered := locker.releases.begin(l.name)
+	sent := false
+	settled := func() {
+		bound.End()
+		l.letNext()
+		locker.releases.end(l.name, answered)
+	}
+	defer func() {
+		if !sent { // the store's code has panicked
+			settled()
+		}
+	}()
+	finish, quiet := l.startRelease(bound, store, c, began, true)
+	sent = true
+	locker.background.Go(func() {
+		err := func() error {
+			defer settled()
+			return l.finishRelease(finish, quiet, began)
+		}()
+		locker.reportCall(context.Background(), OpRelease, &c, began, err)
+		if err != nil && !retry.Gone(err) {
+			err = locker.retryReleaseUntil(c, l.keptUntil, err, until)
+		}
+		_ = h.releaseResult(c, err)
+	})
+	return nil
+}
+
+// metOwnRelease waits until the store has answered a release of this Locker that was on its way
+// before the claim found the name busy: the claim may have met it. The parameter `release` is
+// the result of underWay before that. metOwnRelease returns false if there was none, or if ctx
+// ends first.
+func metOwnRelease(ctx context.Context, release <-chan struct{}) bool {
+	if release == nil {
+		return false
+	}
+	select {
+	case <-release:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ownRelease returns the channel of a release of the claim's name that is on its way, or nil.
+func (a *acquisition) ownRelease() <-chan struct{} {
+	if !a.locker.asyncUnlock {
+		return nil
+	}
+	return a.locker.releases.underWay(a.claim.Name)
 }

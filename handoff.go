@@ -89,6 +89,12 @@ type queueState struct {
 	yieldAt      clock.Instant
 	unusedYields int
 
+	// Until burstUntil the goroutines of this process take the name one after the other,
+	// with quiet releases. owesWake is true after such a release, until the next head has
+	// taken it.
+	burstUntil clock.Instant
+	owesWake   bool
+
 	// lastBusy is the last answer of the store to a head, if that was "busy"; nil if it was a
 	// grant, or if there is none. A caller that gives up in the queue reports the holder that
 	// this answer names.
@@ -174,15 +180,20 @@ func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
 		return false
 	}
 	var unused driver.Waiter
+	wake := false
 	l.queue.Next(h, func(s *queueState, waiters int) {
 		then := until(s)
 		s.handoffs, s.yield = handoffs, yield{then, s.others > 0}
+		wake = s.mustWake(waiters)
 		if waiters == 0 && then != 0 {
 			l.locker.rememberYield(queueKey{l.name, l.kind}, s.yield)
 		}
 		unused = s.dropSpare(waiters)
 	})
 	closeWaiter(unused)
+	if wake {
+		l.locker.wake(l.claim(l.locker.clock.Now()))
+	}
 	return true
 }
 
@@ -211,6 +222,11 @@ const (
 	yieldLeast = 200 * time.Microsecond
 	yieldEach  = time.Millisecond
 	yieldMost  = 5 * time.Millisecond
+
+	// burstFor is how long after a grant that followed a wait or a yield the goroutines of
+	// this process go first. Without it each turn would go to another process, with a
+	// notification of all waiters and tries in vain.
+	burstFor = 5 * time.Millisecond
 
 	// unusedYieldsMost bounds queueState.unusedYields. The distance between two yields
 	// doubles with each yield that no client used, and so is at most eight times Handoff.For.
@@ -259,6 +275,28 @@ func (s *queueState) planYield(l *lease, wasBusy, yielded bool) {
 		return
 	}
 	s.yieldAt = l.first.began + min(l.locker.handoff.For, time.Hour)<<s.unusedYields
+	if wasBusy || yielded { // other clients had their chance
+		s.burstUntil = l.first.began + burstFor
+	}
+}
+
+// mustWake reports whether other clients must be notified now, because the last release was
+// quiet and no goroutine of this process will take the name: n goroutines wait or ask.
+func (s *queueState) mustWake(n int) bool {
+	must := s.owesWake && n == 0
+	s.owesWake = s.owesWake && !must
+	return must
+}
+
+// wake notifies the clients that wait for the name of c, in the background.
+func (l *Locker) wake(c driver.Claim) {
+	if store, ok := l.backend.(quietReleaser); ok {
+		l.background.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), retry.ReleaseTimeout(l.ttl, 0))
+			defer cancel()
+			_ = store.Wake(ctx, c) // waiters ask again within a second
+		})
+	}
 }
 
 // rememberYield keeps a yield for a name that no goroutine of this process waits for. The
@@ -318,7 +356,7 @@ func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error
 		if a.failures == 0 { // otherwise the error of the store says more
 			a.busyLocally()
 		}
-		leave(p)
+		a.leave(p)
 		return true, a.outOfTime(ctx)
 	}
 	a.place = p

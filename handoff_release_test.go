@@ -15,6 +15,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
+// burst is how long the goroutines of a process go first after a grant.
+const burst = 5 * time.Millisecond
+
 // twoSteps is a store that releases in two steps. It records the order and the times of its
 // calls.
 type twoSteps struct {
@@ -90,12 +93,24 @@ func (s *twoSteps) StartRelease(ctx context.Context, c driver.Claim) (finish fun
 		begin()
 	}
 	err := s.Backend.Release(ctx, c)
+	if c.Quiet {
+		s.note("quiet")
+	}
 	s.note("began")
 	return func() (int, error) {
 		others, spoilt := end()
 		s.note("finished")
 		return others, errors.Join(err, spoilt)
 	}
+}
+
+func (s *twoSteps) ReleaseNow(ctx context.Context, c driver.Claim) (others int, err error) {
+	return s.StartRelease(ctx, c)()
+}
+
+func (s *twoSteps) Wake(context.Context, driver.Claim) error {
+	s.note("wake")
+	return nil
 }
 
 var _ driver.Releaser = (*twoSteps)(nil)
@@ -145,18 +160,18 @@ func TestReleaseInTwoSteps(t *testing.T) {
 				must.Unlock(t, first)
 				second := <-got
 				store.answers(tt.others, nil, tt.trip)
-				synctest.Wait()
+				time.Sleep(burst)
 				store.since()
 				must.Unlock(t, second)
 				third := <-got
-				synctest.Wait()
+				time.Sleep(burst)
 				whats, took := store.since()
 				if !slices.Equal(whats, tt.want) || took != tt.took {
 					t.Errorf("got %v within %v, want %v within %v", whats, took, tt.want, tt.took)
 				}
 				must.Unlock(t, third)
 				last := <-got
-				synctest.Wait()
+				time.Sleep(burst)
 				store.since()
 				must.Unlock(t, last)
 				if whats, _ := store.since(); !slices.Equal(whats, []string{"began", "finished"}) {
@@ -234,6 +249,10 @@ func (s *releaseCounter) StartRelease(ctx context.Context, c driver.Claim) func(
 	return func() (int, error) { return s.others, err }
 }
 
+func (s *releaseCounter) ReleaseNow(ctx context.Context, c driver.Claim) (int, error) {
+	return s.others, s.Release(ctx, c)
+}
+
 // A client that has just released a lock yields to other clients before it takes the lock
 // again, also if no other goroutine of its process waited.
 func TestOthersGoFirstWithoutALocalQueue(t *testing.T) {
@@ -304,7 +323,7 @@ func TestOthersGoFirst(t *testing.T) {
 			wg.Go(func() {
 				k := must.Lock(t, l, "job")
 				order = append(order, "here")
-				time.Sleep(time.Microsecond) // so that the next client waits again
+				time.Sleep(burst) // so that the next client waits again, and this process goes first no longer
 				must.Unlock(t, k)
 			})
 			synctest.Wait()

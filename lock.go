@@ -76,15 +76,22 @@ func (k *Lock) Context(ctx context.Context) context.Context {
 // lease. Then it returns an error that says so. The release continues in the background
 // until the lease has ended in the store, one TTL at most. Locker.Drain waits for it.
 //
+// With Options.AsyncUnlock it does not wait for the store.
+//
 // Under WithOwner, the lock is released after as many calls of Unlock as of Lock.
 func (k *Lock) Unlock() error {
-	if k == nil {
+	return k.unlock(k != nil && k.hold.lease.locker.asyncUnlock)
+}
+
+// unlock is Unlock. If `async` is true, it need not wait for the answer of the store.
+func (k *Lock) unlock(async bool) error {
+	switch {
+	case k == nil:
 		return ErrUnlocked
-	}
-	if k.owned != nil {
+	case k.owned != nil:
 		return k.owned.unlock()
 	}
-	return k.release()
+	return k.release(async)
 }
 
 // derived is a context made by Lock.Context that has not ended yet.

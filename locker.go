@@ -66,6 +66,7 @@ type Locker struct {
 	number atomic.Uint64
 
 	queues     queues
+	releases   releases           // with Options.AsyncUnlock
 	yields     map[queueKey]yield // see rememberYield; the mutex of the queues guards it
 	renewals   *renew.Scheduler
 	reports    reports
@@ -122,7 +123,7 @@ func Do[T any](ctx context.Context, l *Locker, name string, fn func(context.Cont
 	if err != nil {
 		return result, err
 	}
-	defer func() { err = joined(err, lock.Unlock()) }()
+	defer func() { err = joined(err, lock.unlock(false)) }()
 	return fn(lock.Context(ctx), lock)
 }
 

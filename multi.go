@@ -214,6 +214,9 @@ func (l *Locker) tryAll(ctx context.Context, as []*acquisition, claims []driver.
 	}
 	attempt, cancel := context.WithTimeout(ctx, retry.Timeout(l.ttl, 0))
 	defer cancel()
+	for _, a := range as { // if one were busy, the locks after it would be released again
+		_ = metOwnRelease(attempt, a.ownRelease())
+	}
 	return l.backend.(driver.Batcher).TryAll(attempt, claims) //nolint:forcetypeassert // ready has checked
 }
 
@@ -313,7 +316,10 @@ func (ks Locks) Context(ctx context.Context) context.Context {
 
 // Unlock releases all locks and returns their errors joined, or nil. The locks of one
 // Locker take one round trip, if its store supports that.
-func (ks Locks) Unlock() error {
+func (ks Locks) Unlock() error { return ks.unlock(false) }
+
+// unlock is Unlock. It always waits for the answers of the stores.
+func (ks Locks) unlock(bool) error {
 	errs := make([]error, len(ks))
 	together := make(map[*Locker][]int)
 	var wg sync.WaitGroup
@@ -322,7 +328,7 @@ func (ks Locks) Unlock() error {
 			l := k.hold.lease.locker
 			together[l] = append(together[l], i)
 		} else {
-			wg.Go(func() { errs[i] = k.Unlock() })
+			wg.Go(func() { errs[i] = k.unlock(false) })
 		}
 	}
 	for l, at := range together {

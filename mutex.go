@@ -87,12 +87,12 @@ func joined(err, unlock error) error {
 // error, and does not run fn.
 func doWith[L interface {
 	Context(context.Context) context.Context
-	Unlock() error
+	unlock(async bool) error
 }](ctx context.Context, lock L, failed error, fn func(context.Context, L) error) (err error) {
 	if failed != nil {
 		return failed
 	}
-	defer func() { err = joined(err, lock.Unlock()) }()
+	defer func() { err = joined(err, lock.unlock(false)) }()
 	return fn(lock.Context(ctx), lock)
 }
 

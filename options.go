@@ -59,6 +59,18 @@ type Options struct {
 	// Handoff limits how long a lock may go from goroutine to goroutine of this Locker
 	// before it is released in the store.
 	Handoff Handoff
+
+	// AsyncUnlock lets Unlock return when the release is on its way, without the answer of
+	// the store. Unlock still returns a loss that this process knows of. What the store
+	// answers goes to Observe and to the Logger, as EventRelease or EventLoss; Drain waits
+	// for it. A goroutine of this Locker that asks for the same name does not find it busy
+	// because of its own release.
+	//
+	// It saves half of the round trips of short holds. But an Unlock that returned nil does
+	// not prove that no other client had the lock before: use Do, whose result says it, or a
+	// fencing token. It has an effect on a Mutex and on the write side of a RWMutex, in Redis;
+	// Do, DoAll, LockAll, AtLeast, FairMutex, WithOwner and other stores always wait.
+	AsyncUnlock bool
 }
 
 // Option changes the settings for one call.
@@ -133,6 +145,7 @@ type settings struct {
 	log         *slog.Logger
 	observe     func(context.Context, Event)
 	handoff     Handoff
+	asyncUnlock bool
 
 	marginChosen bool
 }
@@ -141,7 +154,7 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, anonymous: o.Anonymous, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(info), marginChosen: o.Margin != 0}
+	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, anonymous: o.Anonymous, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(info), asyncUnlock: o.AsyncUnlock, marginChosen: o.Margin != 0}
 	if s.ttl == 0 {
 		s.ttl = cmp.Or(info.SessionTTL, min(max(defaultTTL, info.MinTTL), mostTTL(info)))
 	}

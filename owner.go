@@ -234,7 +234,7 @@ func (o *owned) reenter(ctx context.Context, wait time.Duration) (*Lock, error) 
 // meanwhile, undo releases the lock.
 func (o *owned) undo() {
 	if o.decrement(nil) == 0 {
-		o.lock.hold.lease.locker.background.Go(func() { _ = o.lock.release() })
+		o.lock.hold.lease.locker.background.Go(func() { _ = o.lock.release(false) })
 	}
 }
 
@@ -246,7 +246,7 @@ func (o *owned) unlock() error {
 	left := o.decrement(state)
 	switch {
 	case left <= 0:
-		return o.lock.release()
+		return o.lock.release(false)
 	case over(state):
 		return fmt.Errorf("unlock: %w", state)
 	}

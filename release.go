@@ -24,14 +24,17 @@ import (
 const unlockWait = 3 * time.Second
 
 // release ends the hold: it passes the lease on to the next goroutine, or releases it
-// in the store.
-func (k *Lock) release() error {
+// in the store. If `async` is true, it does not wait for the answer of the store.
+func (k *Lock) release(async bool) error {
 	k.net.Stop()
 	h := k.hold
 	var err error
-	if k.owned == nil && h.passOn() {
+	switch {
+	case k.owned == nil && h.passOn():
 		h.report(nil)
-	} else {
+	case async:
+		err = h.unlockAsync(&k.releasing)
+	default:
 		err = h.unlock(&k.releasing)
 	}
 	runtime.KeepAlive(k)
@@ -115,30 +118,72 @@ func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
 }
 
 // sendRelease makes the first call of a release. If the store reports how many other clients
-// wait, sendRelease also lets the next goroutine of this process ask. If the last release found
-// no other client that waits, the next goroutine may ask right after this release was sent: its
-// try follows the release in the same round trip. If other clients wait, they go first.
+// wait, sendRelease also lets the next goroutine of this process ask.
 func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Instant) error {
 	store, ok := l.locker.backend.(driver.Releaser)
 	if l.queue == nil || !ok {
 		return l.locker.backend.Release(ctx, c)
 	}
-	key, others := queueKey{l.name, l.kind}, unknown
-	if l.queue.Waits() {
-		l.locker.queues.Do(key, func(_ *hold, s *queueState) { others = s.others })
+	if now, ok := store.(quietReleaser); ok && !l.queue.Waits() {
+		others, err := now.ReleaseNow(ctx, c)
+		l.released(others, err, began)
+		return err
 	}
-	finish := store.StartRelease(ctx, c)
-	if others == 0 {
+	finish, quiet := l.startRelease(ctx, store, c, began, false)
+	return l.finishRelease(finish, quiet, began)
+}
+
+// quietReleaser is a driver.Releaser with the methods that its comment describes.
+type quietReleaser interface {
+	driver.Releaser
+	ReleaseNow(ctx context.Context, c driver.Claim) (others int, err error)
+	Wake(ctx context.Context, c driver.Claim) error
+}
+
+// startRelease sends a release. If the last release found no other client that waits, the next
+// goroutine of this process may ask right after this release was sent: its try follows the
+// release in the same round trip. If other clients wait, they go first, but not during a burst
+// of this process: then the release is quiet, and the next try follows it, too. If it is not
+// known, the next try waits for the answer, unless the parameter `async` is true: then the
+// goroutine that unlocks does not wait for the answer either.
+func (l *lease) startRelease(ctx context.Context, store driver.Releaser, c driver.Claim, began clock.Instant, async bool) (finish func() (int, error), quiet bool) {
+	others, waits := unknown, l.queue.Waits()
+	if waits || async {
+		_, mayBeQuiet := store.(quietReleaser)
+		mayBeQuiet = mayBeQuiet && waits && c.AtLeast == 0 && l.kind == plain
+		l.locker.queues.Do(queueKey{l.name, l.kind}, func(_ *hold, s *queueState) {
+			others = s.others
+			quiet = mayBeQuiet && others != 0 && began < s.burstUntil
+			s.owesWake = quiet
+		})
+		c.Quiet = quiet
+	}
+	finish = store.StartRelease(ctx, c)
+	if quiet || others == 0 || async && others == unknown {
 		l.letNext()
 	}
+	return finish, quiet
+}
+
+// finishRelease waits for the answer to a release, and lets the next goroutine of this process
+// ask, if startRelease has not done so.
+func (l *lease) finishRelease(finish func() (int, error), quiet bool, began clock.Instant) error {
 	others, err := finish()
+	if !quiet {
+		l.released(others, err, began)
+	}
+	return err
+}
+
+// released lets the next goroutine of this process ask, unless that has been done, after an
+// answer of the store: others is the number of other clients that wait.
+func (l *lease) released(others int, err error, began clock.Instant) {
 	if err == nil && !l.letNextAfter(func(s *queueState) clock.Instant {
 		s.others = others
 		return l.locker.yieldUntil(others, began, s.yieldAt)
 	}) {
-		l.locker.queues.Do(key, func(_ *hold, s *queueState) { s.others = others })
+		l.locker.queues.Do(queueKey{l.name, l.kind}, func(_ *hold, s *queueState) { s.others = others })
 	}
-	return err
 }
 
 // releaseResult returns the error of Unlock. The parameter err is the answer of the store to

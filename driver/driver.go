@@ -61,7 +61,7 @@ func (m Mode) String() string {
 }
 
 // Claim is a request to hold a name. The core makes it once and uses it for every try, renewal
-// and release. The core only changes TTL, Count, AtLeast, Fixed and Indeterminate.
+// and release. The core only changes TTL, Count, AtLeast, Fixed, Quiet and Indeterminate.
 type Claim struct {
 	Name string
 
@@ -109,6 +109,12 @@ type Claim struct {
 
 	// Anonymous means that the store writes nothing about the client except Note.
 	Anonymous bool
+
+	// Quiet means that the store need not notify waiters of the Release or of the grant.
+	// The core sets it for a few milliseconds, while the goroutines of one process take a
+	// name one after the other: each of them would make the waiters of other processes ask
+	// in vain. Only a Releaser with the method Wake gets it.
+	Quiet bool
 
 	// Indeterminate means that an earlier Try of this claim ended without an answer and
 	// may still arrive. With Caps.Tombstones, Release must then ensure that such a Try is

@@ -83,6 +83,19 @@ type Notifier interface {
 
 // Releaser is an optional interface of a Backend that releases in two steps, and reports
 // how many other clients may be waiting.
+//
+// A Releaser may have two more methods; the core uses them only if it has both.
+//
+//	ReleaseNow(ctx context.Context, c Claim) (others int, err error)
+//
+// does in one step what StartRelease and finish do. The core calls it when nothing waits for
+// the moment at which the request is sent.
+//
+//	Wake(ctx context.Context, c Claim) error
+//
+// notifies the waiters of c.Name, as a release of c does. The core calls it if it has released
+// c with Claim.Quiet, and then no goroutine of the process takes the name. After an error,
+// waiters ask again within a second, as after any lost notification.
 type Releaser interface {
 	// StartRelease is a Release that returns as soon as the request is sent. The function
 	// `finish` waits for the answer, as Release does; the caller must call it exactly once. Its

@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // StartRelease is Release in two steps. It returns when the request is sent, so that a
@@ -14,7 +15,7 @@ import (
 //
 // others is the number of other clients that got the message of the release and may be
 // waiting. It is -1 if unknown: for fair and read-write locks, for waiters that poll, for
-// an indeterminate claim, and in a cluster if no client got it at the node of the lock.
+// an indeterminate or a quiet claim, and in a cluster if no client got it at the node of the lock.
 // If the Conn is not a Beginner, or the server is not known yet, finish sends the
 // release. Backends with one Conn count as one client.
 func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
@@ -61,7 +62,11 @@ func (b *Backend) newRelease(ctx context.Context, info ServerInfo, c driver.Clai
 		r.channel, r.staggered = f.Channel(r.keys, c), b.staggers(f)
 		r.state = b.topics.State(r.channel)
 	}
-	r.sent.call = Call(f.Release(r.sent.buffers(), r.keys, c, b.publishWith(info)))
+	publish := b.publishWith(info)
+	if c.Quiet {
+		publish = nil
+	}
+	r.sent.call = Call(f.Release(r.sent.buffers(), r.keys, c, publish))
 	return r
 }
 
@@ -70,7 +75,7 @@ func (r *release) answered(result Result) (others int, err error) {
 	b, ctx, c, info := r.backend, r.ctx, r.claim, r.info
 	released, receivers, err := b.releaseAnswer(r.keys, result)
 	others = -1
-	if released {
+	if released && !c.Quiet {
 		others = r.others(receivers)
 	}
 	r.ctx, r.answer = nil, nil
@@ -108,4 +113,21 @@ func (r *release) others(receivers int) int {
 		topics.SetOthers(r.channel, receivers)
 	}
 	return receivers
+}
+
+// ReleaseNow is StartRelease and finish in one step.
+func (b *Backend) ReleaseNow(ctx context.Context, c driver.Claim) (others int, err error) {
+	return b.release(ctx, c)
+}
+
+// Wake publishes the message of a release of c, without a release.
+func (b *Backend) Wake(ctx context.Context, c driver.Claim) error {
+	info, err := b.ask(ctx)
+	if err != nil {
+		return err
+	}
+	channel := b.forms.of(c).Channel(b.layout.Keys(c.Name), c)
+	args := append([]string{channel, "0"}, b.publishWith(info)...)
+	_, err = b.call(ctx, wire.Call{Script: b.library.Get("publish"), Args: args})
+	return err
 }

@@ -100,7 +100,7 @@ func (b *Backend) acquire(t *try, buf kinds.Buffers, ask string) wire.Call {
 // is published only on the channel on which these processes count releases, because messages on
 // two channels may overtake each other.
 func (b *Backend) announces(t *try) bool {
-	return t.ahead != 0 && b.forms.of(t.claim) == b.forms.exclusive
+	return t.ahead != 0 && !t.claim.Quiet && b.forms.of(t.claim) == b.forms.exclusive
 }
 
 // staggers reports whether processes that wait for a lock of the form stagger their tries. In

@@ -9,34 +9,45 @@ import (
 	"testing"
 )
 
-// ScriptSource returns the text of one of package redishold's scripts as servers
-// are sent it: with the shared functions that its header names, and those that they
-// name.
+// ScriptSource returns the text of one of package redishold's scripts as servers are sent it:
+// with the shared functions that its header names, each before the first paragraph that calls
+// it, and with those that they use.
 func ScriptSource(t testing.TB, name string) string {
 	t.Helper()
 	header, body, _ := strings.Cut(scriptFile(t, name), "\n\n")
-	return header + "\n\n" + shared(t, header, map[string]bool{}) + body
+	used, added, text := uses(header), map[string]bool{}, header
+	for paragraph := range strings.SplitSeq(body, "\n\n") {
+		text += "\n\n"
+		if paragraph[0] != ' ' { // it is not inside a function
+			text += shared(t, used, added, paragraph)
+		}
+		text += paragraph
+	}
+	return text
 }
 
-// shared returns the functions that a header names, but for those of had.
-func shared(t testing.TB, header string, had map[string]bool) (source string) {
+// uses returns the names in the line "Uses" of a header.
+func uses(header string) []string {
+	_, used, found := strings.Cut(header, "\n-- Uses   ")
+	if !found {
+		return nil
+	}
+	used, _, _ = strings.Cut(used, "\n")
+	return strings.Split(used, ", ")
+}
+
+// shared returns the functions that the paragraph calls and that were not added yet.
+func shared(t testing.TB, names []string, added map[string]bool, paragraph string) (text string) {
 	t.Helper()
-	for line := range strings.Lines(header) {
-		used, ok := strings.CutPrefix(line, "-- Uses   ")
-		if !ok {
-			continue
-		}
-		for _, name := range strings.Split(strings.TrimSpace(used), ", ") {
-			if had[name] {
-				continue
-			}
-			had[name] = true
-			text := scriptFile(t, "shared/"+name)
-			header, _, _ := strings.Cut(text, "\n\n")
-			source += shared(t, header, had) + text + "\n"
+	for _, name := range names {
+		if !added[name] && strings.Contains(paragraph, name+"(") {
+			added[name] = true
+			function := scriptFile(t, "shared/"+name)
+			header, _, _ := strings.Cut(function, "\n\n")
+			text += shared(t, uses(header), added, function) + function + "\n"
 		}
 	}
-	return source
+	return text
 }
 
 // ScriptSHA returns the digest by which a script is called.

@@ -227,6 +227,30 @@ func TestReleasePublishesBothWays(t *testing.T) {
 	}
 }
 
+// A quiet release, and a quiet grant to a process that listens, publish nothing. Wake publishes
+// what a release does.
+func TestQuietRelease(t *testing.T) {
+	server, store := startStore(t, nil)
+	listener := server.Bind(t).Listen(channel)
+	c := claim(lockKey, "1")
+	if out, err := store.Try(t.Context(), c); err != nil || !out.Granted {
+		t.Fatalf("got %+v and error %v", out, err)
+	}
+	c.Quiet = true
+	if others, err := store.StartRelease(t.Context(), c)(); err != nil || others != -1 {
+		t.Errorf("got %d others and error %v, want -1 without an error", others, err)
+	}
+	if n := server.Bind(t).Int("EXISTS", lockKey); n != 0 {
+		t.Error("the lock is still held")
+	}
+	if err := store.Wake(t.Context(), c); err != nil {
+		t.Error(err)
+	}
+	if got, want := listener.Wait(1), []redistest.Message{{Channel: channel, Payload: "0"}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want only the message of Wake %v", got, want)
+	}
+}
+
 func TestExplain(t *testing.T) {
 	b := newBench(t)
 	b.want(list(n(0), "", "", n(0)), "explain", threeKeys)

@@ -10,10 +10,21 @@
 --                                   One element more if introduce adds one
 --        {-1}                       the key is another kind of lock, or no lock
 --        {-2, tombstone}            the claim was abandoned or forced
--- Uses   acquire, publish, introduce
+-- Uses   draw, limit, publish, taken, introduce
+--
+-- It leaves no key without a TTL, even if the server refuses a command.
 
-local reply, new = acquire(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]))
-if new and ARGV[6] then
-  publish(7, ARGV[6], '2')
+local lock, tombstone, counter = KEYS[1], KEYS[2], KEYS[3]
+local owner, ttl, holds, tokens = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+
+if redis.call('EXISTS', lock, tombstone) == 0 then
+  local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
+  redis.call('HSET', lock, owner, holds)
+  limit(lock, ttl)
+  if ARGV[6] then
+    publish(7, ARGV[6], '2')
+  end
+  return first
 end
-return introduce(reply, ARGV[5])
+
+return introduce(taken(lock, tombstone, counter, owner, ttl, holds, tokens), ARGV[5])

@@ -4,12 +4,21 @@
 -- ARGV   for each: owner; then ttl in ms, hold count, number of tokens to reserve, key
 --        prefix of registrations, '' if the caller does not ask who the holders are
 -- Reply  for each the reply of acquire.lua; {-3, error} if the server refused it
--- Uses   acquire, each, introduce
+-- Uses   draw, limit, taken, each, introduce
+--
+-- It leaves no key without a TTL, even if the server refuses a command.
 
 local count = #KEYS / 3
 local ttl, holds, tokens, prefix = unpack(ARGV, count + 1)
+tokens = tonumber(tokens)
 
 return each(count, function(i)
-  local reply = acquire(KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i], ARGV[i], ttl, holds, tonumber(tokens))
-  return introduce(reply, prefix)
+  local lock, tombstone, counter, owner = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i], ARGV[i]
+  if redis.call('EXISTS', lock, tombstone) == 0 then
+    local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
+    redis.call('HSET', lock, owner, holds)
+    limit(lock, ttl)
+    return first
+  end
+  return introduce(taken(lock, tombstone, counter, owner, ttl, holds, tokens), prefix)
 end)

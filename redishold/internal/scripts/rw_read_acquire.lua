@@ -24,7 +24,15 @@ if refusal then
   return refusal
 end
 
-if mode and redis.call('HGET', lock, owner) then
+if not mode then
+  local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
+  redis.call('SET', timeout, '1', 'PX', ttl) -- before the field: a reader without it counts as dead
+  redis.call('HSET', lock, 'mode', 'read', owner, holds)
+  limit(lock, ttl)
+  return first
+end
+
+if redis.call('HGET', lock, owner) then
   -- PEXPIRE first: a full server refuses neither it nor the writes after it.
   redis.call('PEXPIRE', lock, longest(lock, ttl))
   redis.call('SET', timeout, '1', 'PX', longest(timeout, ttl))
@@ -32,17 +40,12 @@ if mode and redis.call('HGET', lock, owner) then
   return draw(counter, tokens)
 end
 
-if mode == 'write' and (ARGV[5] == '' or redis.call('HEXISTS', lock, ARGV[5]) == 0) then
-  return introduce(writer(lock), ARGV[6])
-end
-
-local first = draw(counter, tokens) -- a full server refuses here, before there is a hold
-redis.call('SET', timeout, '1', 'PX', ttl) -- before the field: a reader without it counts as dead
-if mode then
+if mode == 'read' or ARGV[5] ~= '' and redis.call('HEXISTS', lock, ARGV[5]) == 1 then
+  local first = draw(counter, tokens) -- a full server refuses here, before there is a hold
+  redis.call('SET', timeout, '1', 'PX', ttl)
   redis.call('PEXPIRE', lock, longest(lock, ttl))
   redis.call('HSET', lock, owner, holds)
-else
-  redis.call('HSET', lock, 'mode', 'read', owner, holds)
-  limit(lock, ttl)
+  return first
 end
-return first
+
+return introduce(writer(lock), ARGV[6])

@@ -28,6 +28,21 @@ if refusal then
   return refusal
 end
 
+-- grant gives the lock to the owner.
+local function grant()
+  local first = draw(counter, tokens) -- a full server refuses here, before anything is changed
+  if mode then
+    redis.call('DEL', lock) -- it has only dead readers
+  end
+  redis.call('HSET', lock, 'mode', 'write', field, holds)
+  limit(lock, ttl)
+  return first
+end
+
+if not mode then
+  return grant()
+end
+
 if mode == 'write' and redis.call('HGET', lock, field) then
   -- PEXPIRE first: a full server refuses neither it nor the writes after it.
   redis.call('PEXPIRE', lock, longest(lock, ttl))
@@ -39,23 +54,14 @@ if mode == 'write' then
   return introduce(writer(lock), ARGV[6])
 end
 
-if mode == 'read' then
-  local most, holder, dead, more = scan_readers(lock, prefix)
-  if most >= 0 or more then
-    if #dead > 0 then
-      redis.call('HDEL', lock, unpack(dead))
-    end
-    if most < 0 then
-      most = 100 -- retry soon, to scan the remaining readers
-    end
-    return introduce({0, most, holder[1], holder[2]}, ARGV[6])
-  end
+local most, holder, dead, more = scan_readers(lock, prefix)
+if most < 0 and not more then
+  return grant()
 end
-
-local first = draw(counter, tokens) -- a full server refuses here, before anything is changed
-if mode then
-  redis.call('DEL', lock) -- it has only dead readers
+if #dead > 0 then
+  redis.call('HDEL', lock, unpack(dead))
 end
-redis.call('HSET', lock, 'mode', 'write', field, holds)
-limit(lock, ttl)
-return first
+if most < 0 then
+  most = 100 -- retry soon, to scan the remaining readers
+end
+return introduce({0, most, holder[1], holder[2]}, ARGV[6])

@@ -47,24 +47,43 @@ func (l *Library) Get(name string) *wire.Script {
 	return s.(*wire.Script)
 }
 
-// load returns a script. Between its header and its body it inserts the functions in the line
-// "Uses" of the header, each of which is a file in shared, and the functions that these use.
+// load returns a script. The functions in the line "Uses" of its header, each of which is a
+// file in shared, stand before the first paragraph of the body that calls them. To define a
+// function takes time, so a script begins with its usual case, which returns before the
+// functions of the other cases are defined.
 func load(name string) *wire.Script {
 	header, body, _ := strings.Cut(source(name), "\n\n")
-	return wire.NewScript(name, header+"\n\n"+shared(header, map[string]bool{})+body)
+	used, added := uses(header), map[string]bool{}
+	text := header
+	for paragraph := range strings.SplitSeq(body, "\n\n") {
+		text += "\n\n"
+		if paragraph[0] != ' ' { // it is not inside a function
+			text += shared(used, added, paragraph)
+		}
+		text += paragraph
+	}
+	return wire.NewScript(name, text)
 }
 
-// shared returns the functions in the line "Uses" of a header that were not added yet, each
-// after the functions that it uses.
-func shared(header string, added map[string]bool) (text string) {
-	_, used, _ := strings.Cut(header, "\n-- Uses   ")
+// uses returns the names in the line "Uses" of a header.
+func uses(header string) []string {
+	_, used, found := strings.Cut(header, "\n-- Uses   ")
+	if !found {
+		return nil
+	}
 	used, _, _ = strings.Cut(used, "\n")
-	for _, name := range strings.Split(used, ", ") {
-		if name != "" && !added[name] {
+	return strings.Split(used, ", ")
+}
+
+// shared returns the functions that the paragraph calls and that were not added yet, each after the
+// functions that it uses.
+func shared(names []string, added map[string]bool, paragraph string) (text string) {
+	for _, name := range names {
+		if !added[name] && strings.Contains(paragraph, name+"(") {
 			added[name] = true
 			function := source("shared/" + name)
 			header, _, _ := strings.Cut(function, "\n\n")
-			text += shared(header, added) + function + "\n"
+			text += shared(uses(header), added, function) + function + "\n"
 		}
 	}
 	return text
@@ -96,7 +115,7 @@ func Commands(families ...string) (names []string) {
 		}
 		text := source(name)
 		header, _, _ := strings.Cut(text, "\n\n")
-		for _, m := range called.FindAllStringSubmatch(shared(header, read)+text, -1) {
+		for _, m := range called.FindAllStringSubmatch(shared(uses(header), read, text)+text, -1) {
 			names = append(names, m[1])
 		}
 	}

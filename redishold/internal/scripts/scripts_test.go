@@ -92,3 +92,24 @@ func TestSharedScripts(t *testing.T) {
 		}
 	}
 }
+
+// The usual case returns before the functions of the other cases are defined.
+func TestUsualCaseFirst(t *testing.T) {
+	for name, function := range map[string]string{
+		"acquire":           "taken",
+		"fair_acquire":      "publish",
+		"plain_acquire":     "introduce",
+		"rw_read_acquire":   "longest",
+		"rw_write_acquire":  "scan_readers",
+		"semaphore_acquire": "publish",
+		"timestamp_acquire": "introduce",
+	} {
+		source := load(name).Source()
+		draws, _, found := strings.Cut(source, "local function "+function+"(")
+		_, usual, _ := strings.Cut(draws, "local function draw(")
+		_, usual, _ = strings.Cut(usual, "\nend\n") // the function itself
+		if !found || !strings.Contains(usual, "draw(") || !strings.Contains(usual, "return") {
+			t.Errorf("%s.lua: the lock is not granted before the function %s is defined", name, function)
+		}
+	}
+}

@@ -32,27 +32,6 @@ local function text(number)
   return string.format('%.0f', number)
 end
 
--- add_holder adds the holder of the permit to a busy reply. The registrations are not
--- among KEYS, because their names are only known here. So the caller asks only on a single
--- server, not in a cluster.
-local function add_holder(reply)
-  if not prefix or prefix == '' or #reply[3] ~= 16 then
-    return reply
-  end
-  local stem = string.gsub(string.sub(reply[3], 1, 10), '.', function(c)
-    return string.format('%02x', string.byte(c))
-  end)
-  local client = redis.pcall('GET', prefix .. stem)
-  local registration = client
-  if type(client) == 'string' then
-    registration = #client <= 200 and redis.pcall('GET', prefix .. client)
-  end
-  if registration == false or type(registration) == 'string' then
-    reply[5] = {registration or '', millis(), client or ''}
-  end
-  return reply
-end
-
 local reason = redis.call('GET', tombstone)
 if reason then
   return {-2, reason}
@@ -107,7 +86,12 @@ if first then
   free = free - 1
 end
 
-if free > 0 and (#expired > 0 or not value) then
+local notify = free > 0 and (#expired > 0 or not value)
+if first and not notify and stock + held == total then
+  return first -- the usual case
+end
+
+if notify then
   publish(7, channel, text(free))
 end
 if first and stock + held ~= total then
@@ -119,6 +103,28 @@ end
 if #expired == chunk then
   return {0, 0, '', '1'} -- more permits may have expired
 end
+
+-- add_holder adds the holder of the permit to a busy reply. The registrations are not
+-- among KEYS, because their names are only known here. So the caller asks only on a single
+-- server, not in a cluster.
+local function add_holder(reply)
+  if not prefix or prefix == '' or #reply[3] ~= 16 then
+    return reply
+  end
+  local stem = string.gsub(string.sub(reply[3], 1, 10), '.', function(c)
+    return string.format('%02x', string.byte(c))
+  end)
+  local client = redis.pcall('GET', prefix .. stem)
+  local registration = client
+  if type(client) == 'string' then
+    registration = #client <= 200 and redis.pcall('GET', prefix .. client)
+  end
+  if registration == false or type(registration) == 'string' then
+    reply[5] = {registration or '', millis(), client or ''}
+  end
+  return reply
+end
+
 local nearest = redis.call('ZRANGEBYSCORE', permits, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
 if not nearest[1] or tonumber(nearest[2]) >= never then
   return add_holder({0, -1, nearest[1] or '', '1'})

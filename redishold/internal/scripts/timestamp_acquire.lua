@@ -64,6 +64,12 @@ end
 
 local wrote, holder = string.match(redis.call('GET', record) or '', '^(%d+) (.*)$')
 wrote = tonumber(wrote)
+if (not holder or holder == owner and not (stamp and stamp >= wrote)) and left <= 0 then
+  local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
+  write(ttl, 0)
+  return first
+end
+
 if holder == owner and stamp and stamp >= wrote then
   -- PEXPIRE first: a full server refuses neither it nor the writes after it.
   local longest = math.max(redis.call('PTTL', record), ttl)
@@ -71,13 +77,8 @@ if holder == owner and stamp and stamp >= wrote then
   write(longest, wrote)
   return draw(counter, tokens)
 end
+
 if holder and holder ~= owner then
   return introduce({0, math.max(left, redis.call('PTTL', record)), holder, '1'}, ARGV[4])
 end
-if left > 0 then
-  return {0, left, '', '1'}
-end
-
-local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
-write(ttl, 0)
-return first
+return {0, left, '', '1'}

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/peer"
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // late is how long after the end of a lease a waiter may have the lock.
@@ -85,6 +87,28 @@ func goKilled(t *testing.T, b *redisson.Bench) {
 	wantTTL(t, b.Admin(), b.Name, ttl, time.Now().Add(-ttl/3))
 	holder.Kill()
 	end := ends(t, b.Admin(), b.Name)
+	q.wantWaiting()
+	wantAt(t, q.got(), end)
+	j.unlock()
+}
+
+// A process that dies between a quiet release and its next grant wakes nobody. Java waits for
+// the rest of the lease that it read, as if the process had died while it held the lock.
+func goKilledInBurst(t *testing.T, b *redisson.Bench) {
+	const client, ttl = "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c11", 3 * time.Second
+	store := b.Backend(redishold.Options{})
+	claim := driver.Claim{Name: b.Name, Client: client, Seq: 1, Owner: client + ":1", TTL: ttl, Count: 1, Tokens: 1, Quiet: true}
+	if out, err := store.Try(t.Context(), claim); err != nil || !out.Granted {
+		t.Fatalf("got %+v and error %v", out, err)
+	}
+	end := ends(t, b.Admin(), b.Name)
+	j := java(t, b, "c07b")
+	q := j.begin("lock", 0, 0)
+	q.asleep()
+	finish := store.StartRelease(t.Context(), claim)
+	if _, err := finish(); err != nil {
+		t.Fatal(err)
+	}
 	q.wantWaiting()
 	wantAt(t, q.got(), end)
 	j.unlock()

@@ -22,6 +22,7 @@ func TestLock(t *testing.T) {
 		{Name: "05 both re-enter", Run: bothReenter},
 		{Name: "06 Java is killed while it holds", Run: javaKilled},
 		{Name: "07 Go is killed while it holds", Run: goKilled},
+		{Name: "07b Go is killed after a quiet release", Run: goKilledInBurst},
 		{Name: "08 Java's watchdog keeps Go out", Run: javaRenews},
 		{Name: "09 Go's renewals keep Java out", Run: goRenews},
 		{Name: "10 Go breaks a lock of Java", Run: goBreaks},

@@ -1,19 +1,12 @@
--- acquire: acquire one lock, for acquire.lua and acquire_all.lua. It leaves no key without a
--- TTL, even if the server refuses a command.
+-- taken: acquire one lock that is not free, or whose owner has a tombstone, for acquire.lua
+-- and acquire_all.lua.
 --
 -- Takes  lock, tombstone of the owner, token counter; owner, ttl in ms, hold count, number
 --        of tokens to reserve
--- Reply  that of acquire.lua, without the element of introduce; and true if the lock was free
--- Uses   draw, limit, holder
+-- Reply  that of acquire.lua, without the element of introduce
+-- Uses   draw, holder
 
-local function acquire(lock, tombstone, counter, owner, ttl, holds, tokens)
-  if redis.call('EXISTS', lock, tombstone) == 0 then
-    local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
-    redis.call('HSET', lock, owner, holds)
-    limit(lock, ttl)
-    return first, true
-  end
-
+local function taken(lock, tombstone, counter, owner, ttl, holds, tokens)
   local reason = redis.call('GET', tombstone)
   if reason then
     return {-2, reason}
