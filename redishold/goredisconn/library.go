@@ -19,6 +19,7 @@ type library struct {
 	*idle
 	client Client
 	nodes  *nodes // nil if the client is not for a cluster
+	inline inline
 }
 
 var _ adapter.Observer = (*library)(nil)
@@ -28,6 +29,9 @@ func newLibrary(client Client) *library {
 	l.End = adapter.End{Closed: redis.ErrClosed, Server: l.Ask}
 	if _, ring := client.(*redis.Ring); ring {
 		l.Because(wire.Refused("a redis.Ring cannot keep locks: when one of its servers fails, a lock moves to another server, which does not know the holder; use redis.Client, redis.ClusterClient or quorum.Of"))
+	}
+	if c, ok := client.(*redis.Client); ok {
+		l.inline.client = c.WithTimeout(inlineTimeout)
 	}
 	if c, ok := client.(cluster); ok {
 		l.nodes = newNodes(c)

@@ -29,7 +29,7 @@ func (l *library) Servers(context.Context) (map[string]adapter.Question, error) 
 // ask sends one command. It builds the command with Arbitrary, so that rueidis does not
 // repeat it.
 func ask(ctx context.Context, client rueidis.Client, command []string) redishold.Result {
-	answer := client.Do(withoutDeadline{ctx}, client.B().Arbitrary(command...).Build())
+	answer := client.Do(withoutDeadline{ctx}, client.B().Arbitrary(command...).Build().ToPipe())
 	v, err := answer.ToAny()
 	if err != nil {
 		return result(ctx, answer)

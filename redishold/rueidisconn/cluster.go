@@ -87,7 +87,7 @@ func (n *nodes) client(ctx context.Context, node adapter.Destination, calls []re
 	}
 	client, ok := n.library.client.Nodes()[node.Addr]
 	if !ok && node.Redirected && len(calls[0].Keys) > 0 {
-		n.library.client.Do(withoutDeadline{ctx}, n.library.client.B().Exists().Key(calls[0].Keys[0]).Build())
+		n.library.client.Do(withoutDeadline{ctx}, n.library.client.B().Exists().Key(calls[0].Keys[0]).Build().ToPipe())
 		client, ok = n.library.client.Nodes()[node.Addr]
 	}
 	return client, ok
@@ -161,7 +161,7 @@ func (n *nodes) ask(ctx context.Context) slotMap {
 // command ends at the latest when rueidis finds the connection dead. Arbitrary makes sure that
 // rueidis does not repeat it.
 func clusterSlots(ctx context.Context, node rueidis.Client, addr string) slotMap {
-	reply, _ := node.Do(context.WithoutCancel(ctx), node.B().Arbitrary("CLUSTER", "SLOTS").Build()).ToAny() // nil after an error
+	reply, _ := node.Do(context.WithoutCancel(ctx), node.B().Arbitrary("CLUSTER", "SLOTS").Build().ToPipe()).ToAny() // nil after an error
 	return readSlots(reply, addr)
 }
 

@@ -24,6 +24,7 @@ type library struct {
 	nodes       *nodes    // nil if the client is not for a cluster
 	commandPool sync.Pool // of *[]rueidis.Completed
 	sharedConn  sharedConn
+	inline      *inline // nil if calls do not run in the goroutines of their callers
 
 	neverDone *neverDone
 }
@@ -107,14 +108,19 @@ type doMulti func(context.Context, ...rueidis.Completed) []rueidis.RedisResult
 func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, asking bool) []redishold.Result {
 	commands := make(rueidis.Commands, 0, 2*len(calls)+1)
 	scripts := make([]int, len(calls)) // the index of each call's script in commands
-	replicas := 0
+	replicas, over := 0, shared
+	for i := range calls {
+		replicas = max(replicas, calls[i].Replicas)
+	}
+	if replicas > 0 {
+		over = own // a WAIT must not delay other calls
+	}
 	for i := range calls {
 		if asking {
 			commands = append(commands, l.client.B().Asking().Build())
 		}
 		scripts[i] = len(commands)
-		commands = append(commands, l.eval(&calls[i]))
-		replicas = max(replicas, calls[i].Replicas)
+		commands = append(commands, l.evalOver(&calls[i], over))
 	}
 	if replicas > 0 {
 		wait := l.client.B().Wait().Numreplicas(int64(replicas)).Timeout(adapter.WaitMillis(ctx)).Build()
@@ -131,10 +137,20 @@ func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, a
 
 // eval returns the command of a call. A cluster client gets only the first key as a key: it
 // panics if keys are in different slots, whereas the server returns an error that explains it.
-func (l *library) eval(call *redishold.Call) rueidis.Completed { return l.evalOver(call, false) }
+func (l *library) eval(call *redishold.Call) rueidis.Completed { return l.evalOver(call, shared) }
 
-// evalOver is eval. If pooled is true, rueidis uses a connection of its pool.
-func (l *library) evalOver(call *redishold.Call, pooled bool) rueidis.Completed {
+// connection is the connection over which rueidis sends a command. Only with the options of
+// Open own and pooled differ.
+type connection int
+
+const (
+	shared connection = iota // the connection that all calls share
+	pooled                   // one of the pool, in a goroutine of rueidis
+	own                      // one of the pool, in the goroutine of the caller
+)
+
+// evalOver returns the command of a call for a connection.
+func (l *library) evalOver(call *redishold.Call, over connection) rueidis.Completed {
 	verb, script := "EVALSHA", call.Script.SHA()
 	if call.Source {
 		verb, script = "EVAL", call.Script.Source()
@@ -143,10 +159,14 @@ func (l *library) evalOver(call *redishold.Call, pooled bool) rueidis.Completed 
 	if len(call.Keys) > 0 {
 		cmd = cmd.Keys(call.Keys[0]).Args(call.Keys[1:]...)
 	}
-	if cmd = cmd.Args(call.Args...); pooled {
+	switch cmd = cmd.Args(call.Args...); over {
+	case pooled:
 		return cmd.Blocking()
+	case own:
+		return cmd.Build()
+	case shared:
 	}
-	return cmd.Build()
+	return cmd.Build().ToPipe()
 }
 
 func result(ctx context.Context, answer rueidis.RedisResult) redishold.Result {

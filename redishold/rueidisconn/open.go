@@ -126,6 +126,9 @@ func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
 	}
 	c := New(client)
 	c.end = end
+	if t.Deployment != redisurl.OnlyCluster && c.library.nodes == nil {
+		c.library.inline = &inline{sync: t.Deployment != redisurl.Sentinels, ping: c.library.ping}
+	}
 	return c, nil
 }
 
@@ -187,7 +190,10 @@ func (o *Options) complete(u redisurl.Target) rueidis.ClientOption {
 		DisableCache:        true,
 		DisableRetry:        true,
 		AlwaysPipelining:    true, // otherwise the end of a connection before its first call goes unnoticed
-		ClusterOption:       rueidis.ClusterOption{MaxMovedRedirections: maxRedirections, ShardsRefreshInterval: askClusterEvery},
+		// Not with AlwaysPipelining: a command without ToPipe runs in the goroutine of its
+		// caller, over a connection of the pool. See inline.go.
+		DisableAutoPipelining: u.Deployment != redisurl.OnlyCluster,
+		ClusterOption:         rueidis.ClusterOption{MaxMovedRedirections: maxRedirections, ShardsRefreshInterval: askClusterEvery},
 	}
 	if u.Deployment == redisurl.Sentinels {
 		option.Sentinel = rueidis.SentinelOption{

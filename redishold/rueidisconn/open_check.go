@@ -38,7 +38,7 @@ func (t *target) checkCluster(ctx context.Context, client rueidis.Client) error 
 		// other calls wait for. So these calls have a context that does not end. They end when
 		// the connection is made or fails.
 		go func() {
-			answers <- client.Do(context.WithoutCancel(ctx), client.B().Arbitrary("PING").Keys(key).Build()).Error()
+			answers <- client.Do(context.WithoutCancel(ctx), client.B().Arbitrary("PING").Keys(key).Build().ToPipe()).Error()
 		}()
 	}
 	var failure error
@@ -65,7 +65,7 @@ func (t *target) checkCluster(ctx context.Context, client rueidis.Client) error 
 // checkServer returns an error if the server is a Sentinel or a node of a cluster, by its reply
 // to HELLO. It accepts a server that does not know HELLO, because some proxies do not.
 func checkServer(ctx context.Context, client rueidis.Client) error {
-	about, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build()).AsMap()
+	about, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build().ToPipe()).AsMap()
 	if err != nil {
 		return nil
 	}
@@ -75,7 +75,7 @@ func checkServer(ctx context.Context, client rueidis.Client) error {
 		return misuse("the server is a Sentinel: use redis+sentinel://host:26379/NAME, with the name of the master")
 	case "cluster":
 		// Without the permission to ask for the slots, rueidis uses the node as a single server.
-		err := client.Do(ctx, client.B().ClusterSlots().Build()).Error()
+		err := client.Do(ctx, client.B().ClusterSlots().Build().ToPipe()).Error()
 		if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "NOPERM") {
 			return err
 		}

@@ -60,7 +60,11 @@ func (l *library) sendPooled(ctx context.Context, calls []*redishold.Call, resul
 	defer cancel()
 	commands := make([]rueidis.Completed, len(calls))
 	for i, call := range calls {
-		commands[i] = l.evalOver(call, i == 0)
+		over := own // the first command decides for all
+		if i == 0 {
+			over = pooled
+		}
+		commands[i] = l.evalOver(call, over)
 	}
 	for i, answer := range l.client.DoMulti(ctx, commands...) {
 		results[i] = result(ctx, answer)

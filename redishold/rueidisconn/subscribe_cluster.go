@@ -51,7 +51,7 @@ func (n *nodes) server(ctx context.Context, addr string) (rueidis.Client, bool) 
 			return server, true
 		}
 		_, _ = adapter.Guard(ctx, func() error {
-			return client.Do(withoutDeadline{ctx}, client.B().Eval().Script(nudge).Numkeys(0).Build()).Error()
+			return client.Do(withoutDeadline{ctx}, client.B().Eval().Script(nudge).Numkeys(0).Build().ToPipe()).Error()
 		})
 		select {
 		case <-pause:

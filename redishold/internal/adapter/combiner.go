@@ -35,6 +35,7 @@ const (
 // client library makes the next one wait.
 type Combiner struct {
 	sender   Sender
+	inliner  Inliner   // the Sender, or nil if it is no Inliner
 	lead     func()    // the method `run`, stored so that starting a leader does not allocate
 	wake     func()    // the method `ring`, stored so that setting the alarm does not allocate
 	suspect  func()    // called after calls without a reply; may be nil
@@ -53,6 +54,7 @@ type Combiner struct {
 // NewCombiner returns a Combiner that sends with s.
 func NewCombiner(s Sender) *Combiner {
 	c := &Combiner{sender: s}
+	c.inliner, _ = s.(Inliner)
 	c.lead, c.wake = c.run, c.ring
 	c.requests.New = func() any {
 		r := &request{combiner: c, done: make(chan struct{}, 1)}
@@ -65,6 +67,9 @@ func NewCombiner(s Sender) *Combiner {
 
 // DoOne implements redishold.Single, for a call that asks for no replicas.
 func (c *Combiner) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
+	if result, done := c.inline(ctx, call); done {
+		return result
+	}
 	return c.enqueue(ctx, call).wait()
 }
 
@@ -177,8 +182,11 @@ func (c *Combiner) deliver(p *batch) (lead bool) {
 	p.prepare()
 	if len(resend) == 0 {
 		p.exit()
-		lead = !c.collecting
-		c.collecting = true
+		if !p.inline {
+			lead = !c.collecting
+			c.collecting = true
+		}
+		p.inline = false
 	}
 	c.mu.Unlock()
 	wake(p.wake)

@@ -17,6 +17,8 @@ type batch struct {
 	calls    []*redishold.Call
 	results  []redishold.Result
 	wake     []*request
+	inline   bool // the caller of the only request sends it
+	until    until
 
 	// Guarded by the Combiner's mutex.
 	index   int    // the index of the batch in Combiner.sent

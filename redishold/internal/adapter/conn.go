@@ -31,7 +31,7 @@ var (
 // that server, and `check` is the interval of NewHub.
 func New(client Client, check time.Duration, dial Dial) *Conn {
 	c := newConn(client, check, dial, dial)
-	c.combiner = NewCombiner(noticing{client})
+	c.combiner = NewCombiner(sender(client))
 	if s, ok := client.(Switcher); ok {
 		c.masters = pollMasters(s, c.combiner)
 	}
@@ -217,6 +217,29 @@ func (c *Conn) combines(call *redishold.Call) bool {
 // noticing is the Sender of a Combiner: it passes the results of Send to Client.Notice, which
 // finds out whether the program has closed the client.
 type noticing struct{ Client }
+
+// inlining is a noticing whose Client is an Inliner.
+type inlining struct {
+	noticing
+	Inliner
+}
+
+// sender returns the Sender for a client.
+func sender(client Client) Sender {
+	if i, ok := client.(Inliner); ok {
+		return inlining{noticing{client}, i}
+	}
+	return noticing{client}
+}
+
+// RunInline implements Inliner.
+func (n inlining) RunInline(ctx, until context.Context, call *redishold.Call, alone bool) redishold.Result {
+	result := n.Inliner.RunInline(ctx, until, call, alone)
+	if result.Err != nil {
+		n.Notice(ctx, []redishold.Result{result})
+	}
+	return result
+}
 
 func (n noticing) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
 	n.Client.Send(ctx, calls, results)

@@ -1,0 +1,51 @@
+package goredisconn
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
+)
+
+const (
+	// inlineTimeout is how long go-redis waits for a reply to a call in the goroutine of its
+	// caller. go-redis does not end a call with its context, so only calls with more time than
+	// that run so.
+	inlineTimeout = 500 * time.Millisecond
+
+	// freshFor is how long a connection may be idle before such a call. A connection that was
+	// idle for longer may be dead, and go-redis would find that out only after the timeout.
+	freshFor = time.Second
+)
+
+// inline is what a client for one server needs to run calls in the goroutines of their callers.
+type inline struct {
+	client *redis.Client // with inlineTimeout; nil if calls do not run so
+	called atomic.Int64  // when the last call began, in ns since 1970; 0 after an error
+}
+
+var _ adapter.Inliner = (*library)(nil)
+
+// MayInline implements adapter.Inliner. go-redis takes the connection that was used last, so
+// that one is fresh if a call was made a moment ago.
+func (l *library) MayInline(left time.Duration, inFlight int) bool {
+	if l.inline.client == nil || inFlight > 0 || left < 2*inlineTimeout {
+		return false
+	}
+	now := time.Now().UnixNano()
+	return now-l.inline.called.Swap(now) < int64(freshFor)
+}
+
+// RunInline implements adapter.Inliner.
+func (l *library) RunInline(_, _ context.Context, call *redishold.Call, _ bool) redishold.Result {
+	ctx := context.Background()
+	r := process(ctx, l.inline.client, eval(ctx, call))
+	if r.Err != nil {
+		l.inline.called.Store(0)
+	}
+	return r
+}

@@ -1,0 +1,81 @@
+package rueidisconn
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/redishold"
+)
+
+// freshFor is how long a connection of the pool may be idle before a call. A connection that
+// was idle for longer may be dead, and a call over it would be lost.
+const freshFor = time.Second
+
+// inline is what a client from Open needs to run calls in the goroutines of their callers. A
+// call that is alone uses a connection of the pool: rueidis writes and reads in that goroutine
+// then, with the deadline on the socket. Other calls go straight into the pipeline of the
+// shared connection.
+type inline struct {
+	sync bool   // calls that are alone may use the pool; not with Sentinels, where a call must also end when the master changes
+	ping func() // the method library.ping, stored so that a call does not allocate
+
+	mu       sync.Mutex
+	called   time.Time // the time of the last call
+	used     time.Time // when a connection of the pool last answered
+	checking bool      // a PING is under way
+}
+
+// fresh reports whether the connection of the pool that was used last has answered within
+// freshFor. If not, but calls come often, it starts a PING, so that the next calls can use it.
+func (i *inline) fresh() bool {
+	now := time.Now()
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	often := now.Sub(i.called) < freshFor
+	i.called = now
+	fresh := now.Sub(i.used) < freshFor
+	if !fresh && often && !i.checking {
+		i.checking = true
+		go i.ping()
+	}
+	return fresh
+}
+
+// answered records whether a connection of the pool has answered.
+func (i *inline) answered(ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.used = time.Now(); !ok {
+		i.used = time.Time{}
+	}
+}
+
+// ping sends a PING over the connection of the pool that was used last. Without a reply, rueidis
+// closes that connection.
+func (l *library) ping() {
+	ctx, cancel := context.WithTimeout(context.Background(), freshFor)
+	defer cancel()
+	err := l.client.Do(ctx, l.client.B().Ping().Build()).Error()
+	l.inline.answered(err == nil)
+	l.inline.mu.Lock()
+	defer l.inline.mu.Unlock()
+	l.inline.checking = false
+}
+
+// MayInline implements adapter.Inliner.
+func (l *library) MayInline(time.Duration, int) bool {
+	return l.inline != nil && !l.sharedConn.silent()
+}
+
+// RunInline implements adapter.Inliner.
+func (l *library) RunInline(ctx, until context.Context, call *redishold.Call, alone bool) redishold.Result {
+	if alone && l.inline.sync && l.inline.fresh() {
+		answer := l.client.Do(until, l.evalOver(call, own))
+		l.inline.answered(answer.NonRedisError() == nil)
+		return result(until, answer)
+	}
+	l.sharedConn.begin()
+	defer l.sharedConn.end()
+	return result(ctx, l.client.Do(ctx, l.evalOver(call, shared)))
+}
