@@ -17,27 +17,27 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// Access is the address of a store, with its user, password and certificates. It must not be
-// printed. The processes of the demo get it as JSON on their standard input, so that no password
-// is in a list of processes.
+// Access is the address of a store, with its user, password and certificates. Do not print an
+// Access: it has passwords. The processes of the demo get it as JSON on their standard input,
+// because every user of the machine can read the arguments of processes.
 type Access struct {
-	URL                string // as rueidisconn.Open takes it
-	Username, Password string // instead of the URL's
+	URL                string // for a Redis, as rueidisconn.Open accepts it; "" if Imported has several servers
+	Username, Password string // if they are not "", they replace those of the URL
 
 	CACert, Cert, Key string // names of PEM files
 	ServerName        string // the name in the server's certificate, instead of the host
 	Insecure          bool   // certificates are not verified
 
-	// Found means that the store comes from a configuration file that was found in the
-	// current folder, and that the user has not named. Files that it names must be in that
-	// folder, and the environment has no password for its store.
+	// Found means that the store is from a configuration file that the program found in the
+	// current folder, and that the user has not named. The files that this configuration names
+	// must be in that folder. The store gets no password from the environment.
 	Found bool
 
-	DialTimeout time.Duration // for a connection; 0 is the client's default
+	DialTimeout time.Duration // how long a connection may take to open; 0 means the time in the URL, or the default
 
-	// Imported has the settings of a Java program's configuration that the fields above do not
-	// have: its way of TLS, the name of the client, and several servers of which one is the
-	// master.
+	// Imported has the settings of a Java program's configuration for which Access has no other
+	// field: the settings of TLS, the name of the client, and a list of servers of which one is
+	// the master. It is nil if there is no such configuration.
 	Imported *importconf.Settings `json:"-"`
 }
 
@@ -84,7 +84,7 @@ func openMaster(ctx context.Context, nodes []string, o *rueidisconn.Options) (*r
 	return nil, errors.Join(failed...)
 }
 
-// TLS returns the TLS settings of a, or nil if there are none. An error names the file.
+// TLS returns the settings of TLS, or nil if there are none. An error about a file names it.
 func (a Access) TLS() (*tls.Config, error) {
 	switch {
 	case a.CACert == "" && a.Cert == "" && a.Key == "" && a.ServerName == "" && !a.Insecure:
@@ -103,6 +103,6 @@ func (a Access) TLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--cacert, --cert and --key: %w", err)
 	}
-	own.ServerName, own.InsecureSkipVerify = a.ServerName, a.Insecure // the latter with a warning
+	own.ServerName, own.InsecureSkipVerify = a.ServerName, a.Insecure // package store warns about Insecure
 	return own, nil
 }

@@ -24,21 +24,21 @@ const (
 	// answerLimit bounds the time to find out what answers at an address, after a store could
 	// not be opened there.
 	answerLimit = 500 * time.Millisecond
-	// askAgain is how long the result of that is used again.
+	// askAgain is how long a result of whatAnswers is used before the address is asked again.
 	askAgain = 30 * time.Second
 )
 
-// answers remembers what answered at the address of a store. Not each attempt to open the
-// store must ask: a MySQL counts connections without a login, and blocks a host after a
-// hundred.
+// answers remembers what answered at the address of a store. Attempts to open the store use
+// this result for the time askAgain: a MySQL counts connections without a login, and blocks the
+// host of the client after a hundred.
 type answers struct {
 	asked time.Time
-	meant string // the explanation that was found then
+	meant string // the explanation that was found at that time; "" if none was found
 }
 
-// explain returns the error of a store that could not be opened. If it finds another protocol
-// at the first address, or TLS that the URL does not ask for, or no answer, the error
-// explains that. Otherwise it returns err.
+// explain returns an error that explains why the store could not be opened, if it finds one of
+// these at the first address of the URL: another protocol, TLS where the URL asks for none, no
+// TLS where the URL asks for it, or a server that does not answer. If not, it returns `err`.
 func (t *Target) explain(ctx context.Context, err error) error {
 	addr := t.firstAddr()
 	if ctx.Err() != nil || addr == "" || answered(err) || !errors.Is(err, driver.ErrNotExecuted) {
@@ -63,7 +63,7 @@ func answered(err error) bool {
 		errors.As(err, new(*mysql.MySQLError)) || errors.As(err, new(*pgconn.PgError))
 }
 
-// meaning returns the explanation if such a server answers, or "" if that explains nothing.
+// meaning returns what the result `found` of whatAnswers explains, or "" if it explains nothing.
 func (t *Target) meaning(found string) string {
 	own := t.Kind.scheme().server
 	base, _, _ := strings.Cut(strings.ToLower(t.access.URL), "://")
@@ -71,10 +71,10 @@ func (t *Target) meaning(found string) string {
 	if end := strings.IndexAny(base, "+-"); end >= 0 { // redis+cluster
 		base, rest = base[:end], base[end:]
 	}
-	// rediss is redis with TLS; but postgres has its s without TLS, and no scheme is called postgre.
+	// An s at the end means TLS if the scheme also exists without it: rediss, but not postgres.
 	plain, secure := strings.CutSuffix(base, "s")
 	secure = secure && slices.Contains(Schemes(), plain)
-	negotiates := t.Kind == Postgres || t.Kind == MySQL // TLS, after a greeting
+	negotiates := t.Kind == Postgres || t.Kind == MySQL // TLS begins after some messages without TLS
 	switch {
 	case found == tlsServer && !secure && !negotiates:
 		return fmt.Sprintf("the server speaks TLS: use %ss%s://", base, rest)
@@ -88,7 +88,7 @@ func (t *Target) meaning(found string) string {
 	return fmt.Sprintf("%s answers there, not %s", found, t.Kind.Title())
 }
 
-// What whatAnswers may find.
+// The results of whatAnswers.
 const (
 	aRedis       = "a Redis"
 	anHTTPServer = "an HTTP server"
@@ -99,18 +99,18 @@ const (
 	tlsServer    = "a server with TLS"
 )
 
-// The questions of whatAnswers. Each is the beginning of one protocol.
+// The questions of whatAnswers. Each is the text that a client of one protocol sends first.
 const (
-	askNothing   = "" // a MySQL sends first
+	askNothing   = "" // the server of a MySQL sends first
 	askVersion   = "GET /version HTTP/1.0\r\n\r\n"
 	askZooKeeper = "srvr"
-	askPostgres  = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // for TLS
-	askTLS       = "a handshake of TLS"
+	askPostgres  = "\x00\x00\x00\x08\x04\xd2\x16\x2f" // a request for TLS
+	askTLS       = "a handshake of TLS"               // this text is not sent: see speaksTLS
 )
 
-// whatAnswers finds out what is at an address. found is "" if nothing answers. connected says
-// whether a connection was possible. It sends each question over a separate connection, all
-// at the same time.
+// whatAnswers finds out which kind of server is at an address. It sends all questions at the
+// same time, each over a separate connection. The result `found` is "" if no answer was
+// recognized. The result `connected` says whether a connection was possible.
 func whatAnswers(ctx context.Context, addr string) (found string, connected bool) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -144,7 +144,7 @@ func speaksTLS(ctx context.Context, conn net.Conn) string {
 
 // answerTo returns the beginning of the answer to a question, or "" if there is none.
 func answerTo(question string, conn net.Conn) string {
-	_, _ = io.WriteString(conn, question) // if it fails, so does Read
+	_, _ = io.WriteString(conn, question) // if this fails, Read below fails, too
 	answer := make([]byte, 1024)
 	n, _ := conn.Read(answer)
 	if bytes.HasPrefix(answer[:n], []byte("HTTP/")) { // the body may arrive later
@@ -154,15 +154,15 @@ func answerTo(question string, conn net.Conn) string {
 	return string(answer[:n])
 }
 
-// recognize returns the kind of a server that answers a question like this, or "" if it does
-// not know the answer.
+// recognize returns the kind of the server that gave this answer to this question, or "" if it
+// does not know such an answer.
 func recognize(question, answer string) string {
 	begins := func(texts ...string) bool {
 		return slices.ContainsFunc(texts, func(text string) bool { return strings.HasPrefix(answer, text) })
 	}
 	switch {
 	case question == askNothing && len(answer) > 5 && answer[2:4] == "\x00\x00" && (answer[4] == 10 || answer[4] == 0xff):
-		return aMySQL // a packet with number 0, and version 10 of the protocol or an error
+		return aMySQL // a packet with number 0 that begins with the version 10 of the protocol, or with an error
 	case question == askZooKeeper && begins("Zookeeper version", "srvr is not", "This ZooKeeper"):
 		return aZooKeeper
 	case question == askPostgres && (answer == "S" || answer == "N"):

@@ -18,8 +18,8 @@ func unreachable(kind Kind, where string, err error) error {
 	return fmt.Errorf("%s at %s: %w", kind.Title(), where, unsent.Error(err))
 }
 
-// failure returns the error for err, which came before a request for a lock. It is also
-// driver.ErrRefused if a server refuses the user. Otherwise the store is unreachable.
+// failure returns the error of a store that failed with `err` before any lock was requested. If
+// a server refused, the error is also driver.ErrRefused. If not, it is that of unreachable.
 func failure(kind Kind, where string, err error) error {
 	if refuses(err) {
 		return fmt.Errorf("%s at %s: %w: %w", kind.Title(), where, driver.ErrRefused, unsent.Error(err))
@@ -27,15 +27,15 @@ func failure(kind Kind, where string, err error) error {
 	return unreachable(kind, where, err)
 }
 
-// refuses reports whether a server refuses a login, a database that does not exist, or a
-// setting.
+// refuses reports whether err is the answer of a server that does not accept the login, the
+// database or a setting.
 func refuses(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// login, database, permission or setting, a pooler that does not know the protocol
+		// in this order: login; database; permission or setting; a pooler that lacks the protocol
 		return slices.Contains([]string{"28", "3D", "42", "08"}, e.Code[:min(2, len(e.Code))])
 	}
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		// database, login, no such database, host, the way of logging in
+		// no permission for the database, login, no such database, host; then: ways to log in
 		return slices.Contains([]uint16{1044, 1045, 1049, 1130, 1251, 1698, 2061}, e.Number)
 	}
 	return slices.ContainsFunc([]error{

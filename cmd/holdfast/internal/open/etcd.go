@@ -22,16 +22,16 @@ import (
 )
 
 const (
-	// The client leaves a member that does not answer for the sum of these two. Servers
-	// refuse keep-alives at shorter intervals.
+	// The client leaves a member that has not answered for 13 seconds, the sum of these two
+	// times. Servers close a connection whose keep-alives come too often.
 	etcdKeepAlive        = 10 * time.Second
 	etcdKeepAliveTimeout = 3 * time.Second
 )
 
-// reconnecting returns parameters with which the client tries a server again within two
-// seconds. With the defaults the pauses grow to two minutes, and it takes 20 s to give up a
-// server that accepts a connection and does not answer. A waiter that is next in a queue
-// would meanwhile delay all other waiters.
+// reconnecting returns parameters with which the client tries to reach a server again within
+// two seconds. By default, the pauses between attempts grow to two minutes, and an attempt ends
+// only after 20 s if the server accepts the connection and does not answer. Meanwhile, a waiter
+// that is next in a queue would delay all other waiters.
 func reconnecting() grpc.ConnectParams {
 	pauses := backoff.DefaultConfig
 	pauses.BaseDelay, pauses.MaxDelay = 100*time.Millisecond, time.Second
@@ -45,8 +45,8 @@ type etcd struct {
 	hosts   string
 }
 
-// parseEtcd reads etcd://[user:password@]host[:port],host[:port],..., or etcds with TLS. The
-// parameter is dial_timeout.
+// parseEtcd reads etcd://[user:password@]host[:port],host[:port],..., or etcds:// for TLS. The
+// only parameter is dial_timeout.
 func parseEtcd(r Request) (*etcd, error) {
 	a := cut(Etcd, r.Access, "dial_timeout")
 	if a.path != "" && a.path != "/" {
@@ -63,7 +63,7 @@ func parseEtcd(r Request) (*etcd, error) {
 	scheme := "http://"
 	if config.TLS != nil {
 		scheme = "https://"
-		if name := config.TLS.ServerName; name != "" { // otherwise the client expects the host of each server
+		if name := config.TLS.ServerName; name != "" { // without it, each certificate must have the host of its server
 			config.DialOptions = append(config.DialOptions, grpc.WithAuthority(name))
 		}
 	}
@@ -96,7 +96,7 @@ func (e *etcd) open(ctx context.Context) (*Store, error) {
 	return &Store{
 		Kind: Etcd, Backend: etcdhold.New(client, e.options), hosts: e.hosts, state: ask,
 		examine: func(ctx context.Context, _ time.Duration) (examined, error) { return examineEtcd(ctx, client) },
-		close:   func() { _ = client.Close() }, // nothing is lost with it
+		close:   func() { _ = client.Close() }, // an error of Close does not matter
 	}, nil
 }
 
@@ -107,7 +107,7 @@ func dialEtcd(ctx context.Context, config clientv3.Config) (*clientv3.Client, er
 	if err := probeEtcd(limited, config); err != nil {
 		return nil, err
 	}
-	// The client logs in when it is made, for as long as its own context allows.
+	// clientv3.New logs in. Only the context in its configuration limits how long that takes.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(limited, cancel)
 	config.Context = own
@@ -126,9 +126,9 @@ func dialEtcd(ctx context.Context, config clientv3.Config) (*clientv3.Client, er
 }
 
 // probeEtcd returns nil when a server has answered. It uses a separate client that does not
-// repeat calls. The client for locks repeats them until the time is over, and then does not
-// say why they failed. probeEtcd does not log in: the answer that a login is missing is an
-// answer, too.
+// repeat calls. The client for locks repeats failed calls until ctx ends, and then does not say
+// why they failed. probeEtcd does not log in. If the configuration has a user, the answer that
+// a login is missing counts as success.
 func probeEtcd(ctx context.Context, config clientv3.Config) error {
 	user := config.Username
 	config.Username, config.Password, config.MaxUnaryRetries = "", "", 1
@@ -154,8 +154,8 @@ func probeEtcd(ctx context.Context, config clientv3.Config) error {
 	return err
 }
 
-// etcdQuota is the size of the database from which on an etcd refuses writes, by default (its
-// --quota-backend-bytes).
+// etcdQuota is the default of --quota-backend-bytes. An etcd refuses writes when its database
+// has reached that size, in bytes.
 const etcdQuota = 2 << 30
 
 // etcdClient is a *clientv3.Client, or the client of a test.
@@ -165,9 +165,9 @@ type etcdClient interface {
 	MemberList(ctx context.Context, opts ...clientv3.OpOption) (*clientv3.MemberListResponse, error)
 }
 
-// examineEtcd asks for the list of members, and then for the status of the servers of client,
-// and of the voting members at the URLs that they advertise to clients. Locks do not need the
-// other members, the learners.
+// examineEtcd asks for the list of members. Then it asks servers for their status: the endpoints
+// of the client, and the voting members at the URLs that they advertise to clients. It does not
+// ask the members that do not vote (learners), because locks do not need them.
 func examineEtcd(ctx context.Context, client etcdClient) (examined, error) {
 	servers := client.Endpoints()
 	members, unlisted := listEtcd(ctx, client)
@@ -194,7 +194,7 @@ func examineEtcd(ctx context.Context, client etcdClient) (examined, error) {
 		case a.err == nil && !answered[a.status.Header.MemberId]:
 			answered[a.status.Header.MemberId] = true
 			all.addEtcd(withoutScheme(server), a.status)
-		case a.err != nil && !slices.Contains(advertised, server): // otherwise addUnreached adds it
+		case a.err != nil && !slices.Contains(advertised, server): // addUnreached adds an advertised one
 			all.add(doctor.Server{Address: withoutScheme(server)}, noAnswer(a.err))
 		}
 	}
@@ -209,9 +209,9 @@ func examineEtcd(ctx context.Context, client etcdClient) (examined, error) {
 	return all, nil
 }
 
-// listEtcd returns the members, as one server has the list. This list may be old. It is used
-// because no server can confirm the newest list without a majority, and then the members that
-// are down matter most.
+// listEtcd returns the list of members that one server has, which may be old. Only a majority
+// can confirm that a list is the newest one. But the list matters most when there is no
+// majority, because it shows which members are down.
 func listEtcd(ctx context.Context, client etcdClient) ([]*etcdserverpb.Member, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -222,16 +222,16 @@ func listEtcd(ctx context.Context, client etcdClient) ([]*etcdserverpb.Member, e
 	return r.Members, nil
 }
 
-// etcdAnswer is the status that a server reported, or the error why there is none.
+// etcdAnswer is the status that a server reported, or the error if it reported none.
 type etcdAnswer struct {
 	server string
 	status *clientv3.StatusResponse
 	err    error
 }
 
-// askEtcd asks servers at the same time, for askLimit at most, and returns their answers by
-// their URLs. A client with TLS does not ask URLs without TLS, because it would send its login
-// there.
+// askEtcd asks all servers at the same time, and waits for askLimit at most. The keys of the
+// result are the URLs of the servers. If the client uses TLS, askEtcd asks no URL without TLS,
+// because the client would send its login there.
 func askEtcd(ctx context.Context, client etcdClient, servers []string) map[string]etcdAnswer {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -265,14 +265,14 @@ func withoutScheme(server string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(server, "http://"), "https://")
 }
 
-// addUnreached adds the finding of a member that did not answer at any of its URLs.
+// addUnreached adds the finding about a member that did not answer at any of its URLs.
 func (e *examined) addUnreached(m *etcdserverpb.Member, answers map[string]etcdAnswer) {
 	var why, silent []string
 	for _, url := range m.ClientURLs {
 		if err := answers[url].err; err != nil {
 			why, silent = append(why, fmt.Sprintf("%s: %v", url, err)), append(silent, withoutScheme(url))
 			e.servers = append(e.servers, doctor.Server{Address: withoutScheme(url)})
-		} else { // it advertises localhost, for instance
+		} else { // the URL is that of localhost, for instance
 			why = append(why, url+": another member answers")
 		}
 	}

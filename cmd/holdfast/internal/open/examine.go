@@ -34,8 +34,8 @@ func (e *examined) add(s doctor.Server, findings ...doctor.Finding) {
 }
 
 // Examine asks the servers, takes a test lock, and returns the report about what endangers
-// the locks. The parameter how has the TTL, the Margin, the Name and the Keys. Examine returns
-// an error if no server could be asked, or if ctx was cancelled.
+// the locks. The caller sets the TTL, the Margin, the Name and the Keys in `how`. Examine
+// returns an error if no server could be asked, or if ctx was cancelled.
 func (s *Store) Examine(ctx context.Context, how doctor.Options) (*doctor.Report, error) {
 	if s.Redis != nil {
 		return s.redis.examine(ctx, s.Redis, how)
@@ -46,13 +46,13 @@ func (s *Store) Examine(ctx context.Context, how doctor.Options) (*doctor.Report
 	}
 	findings := append(all.findings, fencing(s.Backend.Info().Caps.Fencing))
 	findings = append(findings, tryOut(ctx, s.Backend, &how)...)
-	if err := ctx.Err(); errors.Is(err, context.Canceled) { // after a timeout the findings count
+	if err := ctx.Err(); errors.Is(err, context.Canceled) { // after a timeout, the report has the findings so far
 		return nil, err
 	}
 	return doctor.NewReport(all.deployment, how.TTL, all.servers, findings), nil
 }
 
-// fencing judges whether locks come with tokens.
+// fencing judges whether the store gives locks fencing tokens.
 func fencing(tokens bool) doctor.Finding {
 	const id = "fencing"
 	if tokens {
@@ -62,13 +62,13 @@ func fencing(tokens bool) doctor.Finding {
 		"a holder that was paused may write after another client got its lock", "use layout=lease if no Java program shares the locks; otherwise check each write in another way, for example with a version column")
 }
 
-// saw returns a finding with a text of what was found. If it is not in order, because adds
-// the other fields.
+// saw returns a finding with a text of what was found. For a finding that is not in order, the
+// function `because` sets the other fields.
 func saw(id string, s doctor.Severity, format string, args ...any) doctor.Finding {
 	return doctor.Finding{ID: id, Severity: s, Saw: fmt.Sprintf(format, args...)}
 }
 
-// because adds why a finding matters and what to do, unless the finding is in order.
+// because sets the fields Why and Remedy of a finding, unless the finding is in order.
 func because(f doctor.Finding, why, remedy string) doctor.Finding {
 	if f.Severity > doctor.OK {
 		f.Why, f.Remedy = why, remedy
@@ -76,8 +76,8 @@ func because(f doctor.Finding, why, remedy string) doctor.Finding {
 	return f
 }
 
-// reached returns more if value has reached the limit high, less if it has reached low, else
-// doctor.OK.
+// reached returns the severity `more` if `value` is at least `high`. If not, it returns the
+// severity `less` if `value` is at least `low`, else doctor.OK.
 func reached[V cmp.Ordered](value, low V, less doctor.Severity, high V, more doctor.Severity) doctor.Severity {
 	switch {
 	case value >= high:
@@ -88,7 +88,7 @@ func reached[V cmp.Ordered](value, low V, less doctor.Severity, high V, more doc
 	return doctor.OK
 }
 
-// worse returns s if bad, else doctor.OK.
+// worse returns s if `bad` is true, else doctor.OK.
 func worse(bad bool, s doctor.Severity) doctor.Severity {
 	if bad {
 		return s
@@ -110,8 +110,8 @@ func noAnswer(err error) doctor.Finding {
 }
 
 const (
-	clockTrips = 5           // the quickest of them counts
-	clockOff   = time.Second // from this difference on it is a warning, as in doctor for Redis
+	clockTrips = 5           // how often the clock is read
+	clockOff   = time.Second // a difference of this or more is a warning, as for Redis
 )
 
 // clock judges by how much the clock of a server is ahead of the clock of this machine. It
@@ -127,7 +127,7 @@ func clock(ctx context.Context, read func(context.Context) (time.Time, error)) d
 			return saw(id, doctor.Unknown, "the server does not report its time: %v", err)
 		}
 		if half := time.Since(start) / 2; n == 0 || half < bound {
-			// Without Round the difference would be taken of monotonic times too.
+			// Round(0) removes the monotonic time from ours, so Sub compares the wall clocks.
 			ahead, bound = theirs.Sub(start.Add(half).Round(0)), half
 		}
 	}
@@ -143,14 +143,14 @@ func clock(ctx context.Context, read func(context.Context) (time.Time, error)) d
 }
 
 const (
-	scratchTTL = 10 * time.Second // the lease, if the scratch lock cannot be released
-	tryLimit   = 10 * time.Second // for the scratch lock, with all its renewals
-	giveBack   = 2 * time.Second  // for its release
+	scratchTTL = 10 * time.Second // the lease, which ends the scratch lock if it cannot be released
+	tryLimit   = 10 * time.Second // for the grant of the scratch lock and all its renewals
+	giveBack   = 2 * time.Second  // for the release of the scratch lock
 	renewals   = 10
 )
 
-// tryOut takes a scratch lock, renews it a few times, and releases it. If a renewal fails
-// after others have succeeded, its time counts, too.
+// tryOut takes a scratch lock, renews it a few times, and releases it. It reports the time of
+// the slowest renewal, also if that one failed after others had succeeded.
 func tryOut(ctx context.Context, b driver.Backend, o *doctor.Options) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
@@ -166,7 +166,7 @@ func tryOut(ctx context.Context, b driver.Backend, o *doctor.Options) []doctor.F
 	}
 	c.Indeterminate = err != nil
 	defer func() {
-		// The lock is released even if ctx has ended. If that fails, its lease ends it.
+		// The lock is released even if ctx has ended. If that fails, the lease ends the lock.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBack)
 		defer cancel()
 		_ = b.Release(ctx, c)

@@ -76,8 +76,8 @@ func mysqlTLS(config *mysql.Config, a *address) error {
 
 func (d *database) backend() driver.Backend { return mysqlhold.New(nil, d.options) }
 
-// connector returns what makes the connections. A single host may be read-only: doctor
-// reports that.
+// connector returns what opens the connections. Of several hosts, it uses one that takes
+// writes. A single host may be read-only: the command doctor reports that.
 func (d *database) connector() (sqldriver.Connector, error) {
 	hosts := &mysqlHosts{limit: d.config.Timeout}
 	for _, addr := range d.addrs {
@@ -96,8 +96,8 @@ func (d *database) connector() (sqldriver.Connector, error) {
 	return hosts, nil
 }
 
-// askMySQL returns the version of a server, and whether it is read-only for the user. Users
-// with one of these privileges may write on a server that is read-only.
+// askMySQL is the query for the version of a server, and for whether the server is read-only for
+// the user. A user with one of the privileges in the query may write to a read-only server.
 const askMySQL = `SELECT VERSION(), @@global.read_only AND NOT EXISTS (SELECT 1 FROM information_schema.user_privileges
  WHERE REPLACE(grantee, '''', '') = CURRENT_USER() AND privilege_type IN ('SUPER', 'CONNECTION_ADMIN', 'READ ONLY ADMIN', 'READ_ONLY ADMIN'))`
 
@@ -115,8 +115,8 @@ func (d *database) open(ctx context.Context) (*Store, error) {
 	return s.ready(ctx, d.config.Timeout*time.Duration(len(d.addrs)), d.create)
 }
 
-// The queries for variables and for the state. A server leaves out those that it does not
-// know, and those that the user may not read.
+// The queries for the variables and for the status of a server. The result has no row for a
+// name that the server does not know, or that the user may not read.
 const (
 	askVariables = `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'read_only', 'max_connections',
  'innodb_flush_log_at_trx_commit', 'log_bin', 'sync_binlog', 'wsrep_on')`
@@ -155,7 +155,7 @@ func examineMySQL(ctx context.Context, db *sql.DB, addr string) (examined, error
 	return all, nil
 }
 
-// readPairs adds the names and values that query returns to said.
+// readPairs runs a query, and adds the names and values of its result to the map `said`.
 func readPairs(ctx context.Context, db *sql.DB, query string, said map[string]string) error {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
@@ -189,9 +189,9 @@ func mysqlFindings(said map[string]string) []doctor.Finding {
 	return append(found, mysqlReplication(said))
 }
 
-// mysqlDurability judges whether a crash of the server can lose locks. If sync_binlog is not
-// 1, a commit may be missing in the binary log, and the server then undoes it when it starts
-// again.
+// mysqlDurability judges whether a crash of the server can lose locks. If sync_binlog is not 1,
+// a commit may be missing in the binary log after a crash. The server then undoes that commit
+// at its next start.
 func mysqlDurability(said map[string]string) doctor.Finding {
 	flush, binlog := said["innodb_flush_log_at_trx_commit"], said["sync_binlog"]
 	f := saw("durability", doctor.OK, "innodb_flush_log_at_trx_commit is %s, sync_binlog is %s", flush, binlog)

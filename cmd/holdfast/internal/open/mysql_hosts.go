@@ -16,7 +16,7 @@ import (
 // the URL, as libpq does with target_session_attrs=read-write.
 type mysqlHosts struct {
 	all   []mysqlHost
-	limit time.Duration // for a connection to one of them
+	limit time.Duration // how long one connection may take to open
 }
 
 type mysqlHost struct {
@@ -24,13 +24,13 @@ type mysqlHost struct {
 	addr string
 }
 
-// Connect implements driver.Connector of database/sql. Its error has the reason of each
-// host, and is driver.ErrNotExecuted: no statement of a lock was sent.
+// Connect implements driver.Connector of database/sql. Its error has the reason of each host.
+// The error is also driver.ErrNotExecuted of Holdfast, because no statement was sent for a lock.
 func (h *mysqlHosts) Connect(ctx context.Context) (sqldriver.Conn, error) {
 	var failed error
 	for i, host := range h.all {
 		limit := h.limit
-		if deadline, ok := ctx.Deadline(); ok { // a silent host must leave time for those after it
+		if deadline, ok := ctx.Deadline(); ok { // a silent host must leave time for the next hosts
 			limit = min(limit, time.Until(deadline)/time.Duration(len(h.all)-i))
 		}
 		conn, err := host.connect(ctx, limit)
@@ -65,9 +65,9 @@ func (h mysqlHost) connect(ctx context.Context, limit time.Duration) (sqldriver.
 	return conn, nil
 }
 
-// askReadOnly returns no rows on a server that takes writes. It is not a SELECT, because
-// MariaDB and MySQL have different variables, and a SELECT of an unknown variable is an
-// error.
+// askReadOnly is a query whose result has no rows if the server takes writes. It is not a
+// SELECT, because MariaDB and MySQL have different variables, and a SELECT of an unknown
+// variable is an error.
 const askReadOnly = `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'super_read_only', 'innodb_read_only') AND Value <> 'OFF'`
 
 func takesWrites(ctx context.Context, conn sqldriver.Conn) error {

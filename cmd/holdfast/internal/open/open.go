@@ -1,5 +1,5 @@
-// Package open turns the URL of a store into a backend of locks, and asks the store what
-// endangers them.
+// Package open turns the URL of a store into a backend of locks. It also asks the store what
+// endangers the locks.
 //
 // Only this package of the command line knows which stores there are. To add a store, add an
 // entry to schemes, and a file to this package.
@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// Kind is a kind of store. Its text is also that of its section in the configuration.
+// Kind is a kind of store. Its text is also the name of its section in the configuration.
 type Kind string
 
 // Kinds of stores.
@@ -42,8 +42,8 @@ const (
 // Title is the name of the product, for people.
 func (k Kind) Title() string { return k.scheme().title }
 
-// scheme returns the scheme of a kind of store. It returns that of Redis for the kind "",
-// which several servers together have.
+// scheme returns the scheme of a kind of store. For the kind "", it returns the scheme of Redis:
+// "" is the kind of a store of several servers, all of which are Redis.
 func (k Kind) scheme() scheme {
 	all := schemes()
 	return all[max(0, slices.IndexFunc(all, func(s scheme) bool { return s.kind == k }))]
@@ -54,10 +54,10 @@ func (k Kind) scheme() scheme {
 type scheme struct {
 	kind   Kind
 	title  string
-	server string // the title with an article, as whatAnswers returns it
-	port   string // of a host without a port
+	server string // what whatAnswers returns for a server of this kind
+	port   string // the default port
 	names  []string
-	usage  string // for messages
+	usage  string // which URLs are accepted, for messages
 	parse  func(Request) (settings, error)
 }
 
@@ -75,7 +75,7 @@ func schemes() []scheme {
 	}
 }
 
-// asSettings returns parse with the result that a scheme needs.
+// asSettings returns `parse` as a function with the type of result that a scheme needs.
 func asSettings[S settings](parse func(Request) (S, error)) func(Request) (settings, error) {
 	return func(r Request) (settings, error) { return parse(r) }
 }
@@ -126,18 +126,18 @@ func Complete(address string) string {
 // Request names a store, and has the settings for its locks.
 type Request struct {
 	Access Access
-	TTL    time.Duration      // of the locks; stores with one lease for a whole client need it
+	TTL    time.Duration      // the lease; needed for stores in which a client has one lease for all its locks
 	Redis  *redishold.Options // for a Redis; nil means the defaults
 	Logger *slog.Logger       // nil is silent
 }
 
-// settings are those of one store, before anything was sent to it.
+// settings has the settings from one Request. Nothing was sent to the store yet.
 type settings interface {
 	backend() driver.Backend // has no client: only its Info can be used
 	open(ctx context.Context) (*Store, error)
 }
 
-// Target is a store that a Request names, before anything was sent to it.
+// Target is the store that a Request names. Nothing is sent to the store before Open.
 type Target struct {
 	Kind Kind
 	settings
@@ -166,10 +166,10 @@ func Parse(r Request) (*Target, error) {
 	return &Target{Kind: kind, settings: settings, access: r.Access}, nil
 }
 
-// Open connects, and returns when the store has answered. An error is driver.ErrNotExecuted
-// if the store could not be reached, and also driver.ErrRefused if the store refused the
-// user. For a Redis it is the error of rueidisconn.Open. It has no password in it. Open may be
-// called again after an error.
+// Open connects, and returns when the store has answered. Its error is driver.ErrNotExecuted if
+// the store could not be reached. If the store refused the user, the error is both
+// driver.ErrNotExecuted and driver.ErrRefused. For a Redis, it is the error of rueidisconn.Open.
+// No error has a password in it. Open may be called again after an error.
 func (t *Target) Open(ctx context.Context) (*Store, error) {
 	s, err := t.open(ctx)
 	if err != nil {
@@ -183,25 +183,25 @@ func (t *Target) Open(ctx context.Context) (*Store, error) {
 type Store struct {
 	Kind    Kind
 	Backend driver.Backend
-	Redis   *rueidisconn.Conn // nil for any other store
-	Layout  string            // of a table or a Redis; "" of any other store
+	Redis   *rueidisconn.Conn // nil if the store is no Redis
+	Layout  string            // of a table or a Redis; "" for any other store
 	Where   string            // the URL without passwords; "" for several servers
 
-	redis   *redis                                                         // the settings of a Redis
+	redis   *redis                                                         // the settings of a Redis; nil if the store is no Redis
 	hosts   string                                                         // the servers, for people
 	state   func(ctx context.Context) (state, error)                       // asks the servers
-	examine func(ctx context.Context, ttl time.Duration) (examined, error) // of a store that is not Redis
+	examine func(ctx context.Context, ttl time.Duration) (examined, error) // asks the servers what endangers locks; nil for a Redis
 	close   func()
 }
 
-// Several returns the store for a backend b of several servers. No single server can answer for
-// all, so it reports no trouble and no version, and has no Examine. Its Close calls shut.
+// Several returns the store for a backend of several servers. No server can answer for all of
+// them, so the store reports no trouble and no version. Do not call Examine. Close calls `shut`.
 func Several(b driver.Backend, shut func()) *Store {
 	return &Store{Backend: b, close: shut, state: func(context.Context) (state, error) { return state{}, nil }}
 }
 
-// ready returns s when it has answered within limit, and has created its table if create is
-// true. Otherwise it closes s.
+// ready waits for an answer of the store, creates the table if `create` is true, and returns s.
+// If that fails or takes longer than `limit`, ready closes s, and returns the error.
 func (s *Store) ready(ctx context.Context, limit time.Duration, create bool) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -219,8 +219,8 @@ func (s *Store) ready(ctx context.Context, limit time.Duration, create bool) (*S
 // closeLimit is how long Close waits for a store that does not answer.
 const closeLimit = time.Second
 
-// Close closes the connections. It waits for a second at most. Connections that are open then
-// end with the program, or a little later.
+// Close closes the connections. It waits for a second at most. Connections that are still open
+// after that are closed later, at the latest when the program ends.
 func (s *Store) Close() {
 	closed := make(chan struct{})
 	go func() {

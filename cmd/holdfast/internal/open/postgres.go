@@ -31,9 +31,9 @@ type postgres struct {
 	create  bool
 }
 
-// parsePostgres reads a URL of PostgreSQL. It is that of libpq, which pgx reads, with four
-// more parameters: layout, table and create as for MySQL, and listen. If the URL leads to a
-// pooler, listen has the host and port of the server itself, or "off".
+// parsePostgres reads a URL as libpq and pgx know it, with four more parameters. The parameters
+// layout, table and create are as for MySQL. The parameter listen is "off", or the host and port
+// of the server itself, from which notifications come if the rest of the URL leads to a pooler.
 func parsePostgres(r Request) (*postgres, error) {
 	a := cut(Postgres, r.Access)
 	p := &postgres{options: &pghold.Options{Table: a.query.Get("table"), Logger: r.Logger}, layout: a.layout(), create: a.create()}
@@ -52,15 +52,15 @@ func parsePostgres(r Request) (*postgres, error) {
 	p.config = a.postgresConfig(url.Values{})
 	if direct != nil && a.err == nil {
 		listen := a.postgresConfig(direct).ConnConfig
-		listen.Password = p.config.ConnConfig.Password // a file of passwords may have it only for the pooler
+		listen.Password = p.config.ConnConfig.Password // a file of passwords may list only the pooler
 		p.options.Listen = listen
 	}
 	return p, a.err
 }
 
-// listen returns the parameters with which the URL leads to the server that sends
-// notifications. It returns nil if notifications are off. With the table of ShedLock there
-// are none.
+// listen returns the parameters that make the URL lead to the server that sends notifications.
+// It returns nil if notifications are off, or if the table is that of ShedLock, for which there
+// are no notifications.
 func (a *address) listen() url.Values {
 	direct, shed := a.query.Get("listen"), a.layout() == layoutShedLock
 	switch {
@@ -80,8 +80,8 @@ func (a *address) listen() url.Values {
 	return url.Values{"host": {host}, "port": {port}}
 }
 
-// postgresConfig returns the settings of the connections. The parameters in more replace
-// those of the URL. If it records an error, it may return nil.
+// postgresConfig returns the settings of the connections. The parameters in `more` replace those
+// of the URL with the same names. If postgresConfig records an error, it may return nil.
 func (a *address) postgresConfig(more url.Values) *pgxpool.Config {
 	ours, err := a.access.TLS()
 	a.fail(err)
@@ -113,9 +113,9 @@ func (a *address) postgresConfig(more url.Values) *pgxpool.Config {
 	return pool
 }
 
-// postgresURL returns the URL for pgx, without the parameters that pgx does not know. It has
-// the user and the password of the flags, so that pgx searches a file of passwords for that
-// user.
+// postgresURL returns the URL for pgx, without the parameters that pgx does not know. This URL
+// has the user and the password of the flags, so that pgx searches a file of passwords for the
+// user of the flags.
 func (a *address) postgresURL(more url.Values) string {
 	if a.access.Username != "" {
 		more.Set("user", a.access.Username)
@@ -124,7 +124,7 @@ func (a *address) postgresURL(more url.Values) string {
 		more.Set("password", a.access.Password)
 	}
 	// All other text reaches pgx unchanged, because pgx reads spaces and pluses as libpq
-	// does. Of two parameters with one name, pgx takes the second.
+	// does. If two parameters have the same name, pgx uses the second.
 	base, query, _ := strings.Cut(a.access.URL, "?")
 	pairs := append(strings.Split(query, "&"), redisurl.EncodeQuery(more))
 	pairs = slices.DeleteFunc(pairs, func(pair string) bool {
@@ -201,9 +201,9 @@ type postgresSettings struct {
 	Synchronous string // synchronous_standby_names
 	Fsync       string
 	Autovacuum  string
-	Most, Now   int // connections
-	Replicas    int // standbys that stream from it
-	Session     uint32
+	Most, Now   int    // the limit of connections, and those in use
+	Replicas    int    // the number of standbys that receive the log of this server
+	Session     uint32 // the process ID of the server's process for the connection
 
 	Pooled bool `db:"-"` // the connection leads to a pooler
 	Behind bool `db:"-"` // Listen names the same host and port as the connection
@@ -222,7 +222,7 @@ const postgresQuery = `SELECT current_setting('server_version') AS version,
  (SELECT count(*) FROM pg_stat_replication AS r WHERE coalesce(application_name, '') <> 'pg_basebackup' AND NOT EXISTS
   (SELECT 1 FROM pg_replication_slots AS s WHERE s.active_pid = r.pid AND s.slot_type = 'logical'))::int AS replicas`
 
-// examinePostgres asks the server of pool. layout has the settings of the locks.
+// examinePostgres asks the server of `pool`. The parameter `layout` has the backend's options.
 func examinePostgres(ctx context.Context, pool *pgxpool.Pool, layout *pghold.Options) (examined, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()
@@ -270,8 +270,8 @@ func (s *postgresSettings) findings(layout *pghold.Options) []doctor.Finding {
 	return append(found, s.notifications(layout.Listen != nil))
 }
 
-// notifications judges whether waiters are notified of releases. If they are not, they must
-// poll.
+// notifications judges whether waiters are notified of releases. Without notifications, waiters
+// must poll.
 func (s *postgresSettings) notifications(wanted bool) doctor.Finding {
 	const id = "notifications"
 	f := saw(id, doctor.Note, "notifications are off in the URL (listen=off)")

@@ -11,7 +11,7 @@ import (
 
 const (
 	troubleLimit = 400 * time.Millisecond // for the servers to report what is wrong
-	stragglers   = 100 * time.Millisecond // for the others, after the first report
+	stragglers   = 100 * time.Millisecond // for the other servers, after the first report of trouble
 )
 
 // state is what a server reports of itself.
@@ -34,8 +34,8 @@ func (s *Store) Ping(ctx context.Context) (version string, err error) {
 	return now.version, err
 }
 
-// Trouble asks the servers whether locks can be taken. It returns why not, or nil if no
-// server reports trouble. It also returns nil if no server answers in time.
+// Trouble asks the servers whether locks can be taken, and returns why not. It returns nil if a
+// server reports no trouble, or if no server answers in time.
 func (s *Store) Trouble(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, troubleLimit)
 	defer cancel()
@@ -46,8 +46,8 @@ func (s *Store) Trouble(ctx context.Context) error {
 	return unreachable(s.Kind, s.hosts, now.trouble)
 }
 
-// stateIn returns the state in a row of a database: the version, and whether the server is
-// read-only.
+// stateIn returns the state of a server from a row with two columns: the version, and whether
+// the server is read-only.
 func stateIn(row interface{ Scan(into ...any) error }) (now state, err error) {
 	var readOnly bool
 	err = row.Scan(&now.version, &readOnly)
@@ -57,9 +57,9 @@ func stateIn(row interface{ Scan(into ...any) error }) (now state, err error) {
 	return now, err
 }
 
-// anyState asks all servers, and returns the state of the first one that works. If all that
-// answer are in trouble, it returns the state of one of them, with their number. If no server
-// answers, it returns all errors.
+// anyState asks all servers, and returns the state of the first one that reports no trouble. If
+// all servers that answer report trouble, it returns the state of one of them, and adds to its
+// trouble how many servers answer. If no server answers, it returns all errors.
 func anyState(ctx context.Context, servers []string, ask func(ctx context.Context, server string) (state, error)) (state, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -90,7 +90,7 @@ func anyState(ctx context.Context, servers []string, ask func(ctx context.Contex
 }
 
 // askAll asks all questions at the same time, and yields the answers in the order of arrival.
-// If the loop ends early, the context of the other questions ends.
+// If the loop ends early, the context of the questions without an answer ends.
 func askAll[Q, A any](ctx context.Context, questions []Q, ask func(context.Context, Q) (A, error)) iter.Seq2[A, error] {
 	type reply struct {
 		answer A

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
-// address has the parts of the URL of a store that is not Redis. The scheme is known. Its
-// methods return zero values for what is wrong; err is the first error that cut or a method
-// found. Errors name the store by its Kind.
+// address has the parts of the URL of a store that is not Redis. Its methods return zero values
+// for parts that are wrong. The field err is the first error that cut or a method found. Errors
+// name the store by its Kind.
 type address struct {
 	access             Access
 	kind               Kind
@@ -27,15 +27,15 @@ type address struct {
 	err                error
 }
 
-// cut splits the URL of a store into its parts. known has the parameters that the URL may
-// have, or is nil if it may have any. Each may be given once.
+// cut splits the URL of a store into its parts. The names in `known` are the parameters that the
+// URL may have; nil allows any. The URL may have each parameter only once.
 func cut(kind Kind, a Access, known ...string) *address {
 	u, hosts, err := redisurl.Parse(a.URL)
 	var query url.Values
 	if err == nil {
 		query, err = redisurl.Query(u.RawQuery)
 	}
-	if err != nil { // err is about Redis, and that of url.Parse repeats the password
+	if err != nil { // the text of err is about Redis, or repeats the password
 		return &address{err: fmt.Errorf("%s URL cannot be taken apart: a /, ?, #, @ or %% in a user name or password must be written as %%2F, %%3F, %%23, %%40 or %%25, and an IPv6 address in brackets", kind)}
 	}
 	password, _ := u.User.Password()
@@ -110,8 +110,8 @@ func (a *address) create() bool {
 	return is
 }
 
-// choice returns the value of a parameter that is one of values. It returns "" if there is no
-// such parameter.
+// choice returns the value of the URL's parameter `name`, or "" if the URL does not have it. A
+// value that is not one of `values` is an error.
 func (a *address) choice(name string, values ...string) string {
 	value := a.query.Get(name)
 	if a.query.Has(name) && !slices.Contains(values, value) {

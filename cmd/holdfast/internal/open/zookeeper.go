@@ -26,7 +26,7 @@ type zooKeeper struct {
 }
 
 // parseZooKeeper reads zk://[user:password@]host[:port],host[:port],...[/path], or zks with
-// TLS. The names of locks are below the path. The parameter is dial_timeout.
+// TLS. The nodes of the locks are below the path. The only parameter is dial_timeout.
 func parseZooKeeper(r Request) (*zooKeeper, error) {
 	a := cut(ZooKeeper, r.Access, "dial_timeout")
 	z := &zooKeeper{
@@ -64,8 +64,8 @@ func (z *zooKeeper) dial(ctx context.Context, network, address string) (net.Conn
 	return (&tls.Dialer{Config: z.tls}).DialContext(ctx, network, address)
 }
 
-// state asks the servers with the command srvr. The version is "unknown" if a server does not
-// allow it. A server without a majority reports that it does not serve requests.
+// state sends the servers the command srvr. The version is "unknown" if a server does not allow
+// that command. A server without a majority reports that it does not serve requests.
 func (z *zooKeeper) state(ctx context.Context) (state, error) {
 	ctx, cancel := context.WithTimeout(ctx, z.limit)
 	defer cancel()
@@ -73,7 +73,7 @@ func (z *zooKeeper) state(ctx context.Context) (state, error) {
 		said, err := z.words(ctx, server, "srvr")
 		now := state{version: "unknown"}
 		if version, ok := strings.CutPrefix(said, "Zookeeper version: "); ok {
-			now.version, _, _ = strings.Cut(version, "-") // the revision of its source follows
+			now.version, _, _ = strings.Cut(version, "-") // the revision of the source code follows
 		}
 		if strings.Contains(said, "not currently serving requests") {
 			now.trouble = errNoMajority
@@ -89,7 +89,7 @@ func (z *zooKeeper) words(ctx context.Context, server, command string) (string, 
 		return "", err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // ends the calls below
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // when ctx ends, the calls below fail
 	if _, err := conn.Write([]byte(command)); err != nil {
 		return "", errors.Join(ctx.Err(), err)
 	}
@@ -141,8 +141,8 @@ func (e *examined) addZooKeeper(server, said, conf string, ttl time.Duration) {
 	e.add(s, zooKeeperState(said, fields), zooKeeperSession(zooKeeperFields(conf, "="), ttl))
 }
 
-// zooKeeperFields returns the values of text by their names. Each line has a name and a value
-// with the text between in the middle.
+// zooKeeperFields returns the values in `text` by their names. Each line has a name, the
+// separator `between` and a value.
 func zooKeeperFields(text, between string) map[string]string {
 	fields := make(map[string]string)
 	for line := range strings.Lines(text) {
