@@ -29,8 +29,8 @@ func storeSettings() []Setting {
 	}
 }
 
-// credentialSettings returns the settings of the flags with which a store of that kind
-// identifies the user, and the program identifies the store. The password has no flag.
+// credentialSettings returns the settings of the flags for the user and the certificates, with
+// which a store of this kind and the program identify each other. The password has no flag.
 func credentialSettings(kind open.Kind) []Setting {
 	section := string(kind) + "."
 	return []Setting{
@@ -42,9 +42,9 @@ func credentialSettings(kind open.Kind) []Setting {
 	}
 }
 
-// Configure reads the configuration, and sets the flags that were not given: those of the
-// store, and those in more. The credentials of the configuration are for the store that it
-// names, and for no other.
+// Configure reads the configuration, and sets the flags that were not given: the flags of the
+// store, and the flags in `more`. It uses the credentials in the configuration only for the
+// store that the configuration names.
 func (o *Connection) Configure(f *pflag.FlagSet, env output.Environment, report *output.Reporter, more ...Setting) error {
 	if err := o.prepare(env, report); err != nil {
 		return err
@@ -93,13 +93,13 @@ func (o *Connection) fillIn(flag *pflag.Flag, s Setting, env output.Environment)
 	return nil
 }
 
-// Given reports whether the user has set the value of a flag, on the command line or in the
-// configuration. Configure must have been called with the flag's Setting.
+// Given reports whether the user has set the value of a flag: on the command line, in a variable
+// or in the configuration. Configure must have been called with the flag's Setting.
 func (o *Connection) Given(flag string) bool { return o.sources[flag] != "default" }
 
-// prepare reads the configuration file, and the file of a Java program that it names. It does
-// so only once. It does not read the file of a Java program if the command line or a variable
-// names the store.
+// prepare reads the configuration file, and the file of a Java program that the configuration
+// names. A second call does nothing. If the command line or a variable names the store, prepare
+// does not read the file of a Java program.
 func (o *Connection) prepare(env output.Environment, report *output.Reporter) error {
 	if o.loaded {
 		return nil

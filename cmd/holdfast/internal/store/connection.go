@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
 
-// Connection has the flags of every command that connects to a store. If redis-cli has the
-// same flag, the name is the same.
+// Connection has the flags of every command that connects to a store. A flag that redis-cli has,
+// too, has the same name here.
 type Connection struct {
 	URLs    []string
 	several bool        // several URLs are allowed: a majority of these servers must agree on each lock
@@ -31,13 +31,13 @@ type Connection struct {
 	redisFlag  string               // the first given flag that is only for Redis
 	loaded     bool                 // Config was loaded
 	Config     config.File          // with the settings of the file of a Java program
-	java       *importconf.Settings // of the file of a Java program, if the configuration names one
+	java       *importconf.Settings // from the file of a Java program; nil if the configuration names none
 
-	sources      map[string]string // by flag that was not given: where its value comes from
+	sources      map[string]string // for each flag that was not given: where its value comes from
 	passwordFrom string            // where the password comes from; "" if there is none
 }
 
-// AddTo adds the flags. The parameter without says what is used if there is no URL.
+// AddTo adds the flags. In the help, the text `without` says what is used if no --url is given.
 func (o *Connection) AddTo(f *pflag.FlagSet, without string) {
 	f.StringArrayVarP(&o.URLs, "url", "u", nil, "the `URL` of the store: redis://, etcd://, zk://, postgres:// or mysql://, such as redis://host:6379/0 ("+without+")")
 	f.StringVar(&o.access.Username, "user", "", "the user in the store; overrides the user in the URL")
@@ -59,7 +59,7 @@ func (o *Connection) AddStoreTo(f *pflag.FlagSet) {
 	f.StringVar(&o.Prefix, "prefix", "", "the beginning of all keys in the store; names of locks are without it (default $HOLDFAST_PREFIX)")
 }
 
-// AllowSeveral allows several --url. The parameter usage says what they are.
+// AllowSeveral allows several --url. In the help, the text `usage` says what several URLs mean.
 func (o *Connection) AllowSeveral(f *pflag.FlagSet, usage string) {
 	o.several = true
 	f.Lookup("url").Usage += "; if given several times: " + usage
@@ -75,7 +75,7 @@ func IsFlag(name string) bool {
 // OnlyURL reports whether no flag that AddTo adds is given, except --url.
 func (o *Connection) OnlyURL() bool { return o.access == open.Access{} && !o.askpass }
 
-// AddEventLogTo adds the flag of commands that take locks, or end them.
+// AddEventLogTo adds the flag --event-log, for commands that take locks or end them.
 func (o *Connection) AddEventLogTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.EventLog, "event-log", false, "record events of the lock in the event log of Redis, for tail --since and the dashboard")
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// Explain returns the store that the flags, the environment and the configuration name, how
-// it is reached, and the settings of its locks. Each setting has its source. Explain connects
-// to nothing, and returns no password. Call Configure with the same settings before.
+// Explain returns the store that the flags, the environment and the configuration name, how the
+// program reaches that store, and the settings of its locks. Each setting has its source. Explain
+// connects to nothing, and returns no password. Call Configure with the same `settings` before.
 func (o *Connection) Explain(ctx context.Context, f *pflag.FlagSet, settings []Setting, env output.Environment, report *output.Reporter) ([]output.Setting, error) {
 	typed := o.askpass
 	o.askpass = false
@@ -54,8 +54,8 @@ func (o *Connection) Explain(ctx context.Context, f *pflag.FlagSet, settings []S
 	return append(all, o.otherKeys(string(l.Kind), append(settings, credentials...))...), nil
 }
 
-// otherKeys returns the keys of the configuration that have none of the flags, and are not for
-// a password: those of the store's section, of lock, of event_log and of serve.
+// otherKeys returns the settings in the configuration that no Setting in `flags` has, from the
+// sections `kind`, lock, event_log and serve. It leaves out passwords.
 func (o *Connection) otherKeys(kind string, flags []Setting) (all []output.Setting) {
 	for _, key := range config.Keys() {
 		section, name, _ := strings.Cut(key, ".")

@@ -17,12 +17,12 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
 
-// begins and ends stand around the name of a placeholder that must stay a placeholder, while
-// the file is read.
+// begins and ends stand before and after the name of a variable that Import must not replace.
+// readJava reads that text as the value, and the function written makes it a variable again.
 const begins, ends = "--holdfast-", "--"
 
-// addJava adds to the configuration the settings in the file of a Java program that it names,
-// if it names one.
+// addJava adds the settings of a Java program to the configuration, if the configuration names
+// the file that has them.
 func (o *Connection) addJava(env output.Environment, report *output.Reporter) error {
 	for _, key := range []string{"redisson", "spring"} {
 		name, ok := o.Config.Lookup(key)
@@ -57,9 +57,8 @@ func readJava(text []byte, name string, spring bool, env func(string) (string, b
 }
 
 // Import returns the text of a configuration with the settings in a file of Redisson or
-// Spring. The parameter to names the file that the text is for; Import does not write it.
-// Placeholders of passwords stay placeholders. A warning names each setting that the
-// configuration cannot have.
+// Spring. The caller writes that text to the file `to`; Import does not. Placeholders for
+// passwords stay placeholders. A warning names each setting that the configuration cannot have.
 func Import(name, to string, env output.Environment, report *output.Reporter) ([]byte, error) {
 	text, err := config.ReadFile(name)
 	if err != nil {
@@ -117,7 +116,8 @@ func keysOf(s *importconf.Settings) map[string]string {
 	return values
 }
 
-// fromFolder returns the name of a file relative to a folder, unless it is absolute.
+// fromFolder returns the name of a file relative to a folder. If one of the two names is
+// absolute, the result is absolute.
 func fromFolder(folder, file string) string {
 	if name, err := filepath.Rel(folder, file); err == nil && !filepath.IsAbs(file) {
 		return name
@@ -126,8 +126,8 @@ func fromFolder(folder, file string) string {
 	return name
 }
 
-// written returns a text in the form that a configuration needs, in which $ begins a
-// variable. Placeholders become variables.
+// written returns a text as it must stand in a configuration, where $ begins a variable. It
+// doubles each $, and makes a variable of each name between `begins` and `ends`.
 func written(text string) string {
 	variable := regexp.MustCompile(begins + `(\w+)` + ends)
 	return variable.ReplaceAllString(strings.ReplaceAll(text, "$", "$$"), "$${$1}")
@@ -146,9 +146,9 @@ func warnOfLost(s *importconf.Settings, name string, report *output.Reporter) {
 	}
 }
 
-// reportIgnored reports the keys of a Java program that were not used. It warns about a key
-// that matters for locks or servers, but not about replicas if the user has set how many. It
-// reports the others as details.
+// reportIgnored reports the keys in the file of a Java program that were not used. It warns about
+// keys that matter for locks or servers, except the key about replicas if replicasSet is true.
+// It reports all other keys as details.
 func reportIgnored(s *importconf.Settings, name string, report *output.Reporter, replicasSet bool) {
 	for _, ignored := range s.Ignored {
 		if decided := replicasSet && strings.Contains(ignored.String(), "checkLockSyncedSlaves"); ignored.Serious && !decided {

@@ -14,7 +14,7 @@ import (
 // Location says where the locks are kept, and how to reach the servers.
 type Location struct {
 	Kind    open.Kind
-	Servers []open.Access // of several ones, a majority must agree on each lock
+	Servers []open.Access // if there are several, a majority must agree on each lock
 	Source  string        // where the URLs come from: --url, a variable, or a line of the configuration
 
 	urls       []string
@@ -59,7 +59,7 @@ func (o *Connection) Locate(ctx context.Context, env output.Environment, report 
 func (o *Connection) find(env output.Environment) (*Location, error) {
 	l := &Location{Kind: open.Redis, Source: "--url"}
 	variable := variableOfURL(env)
-	configured := append(o.Config.List("redlock"), o.Config.List("url")...) // the file has one of them
+	configured := append(o.Config.List("redlock"), o.Config.List("url")...) // the file has only one of these two keys
 	switch {
 	case len(o.URLs) > 0:
 		l.urls = slices.Clone(o.URLs)

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// password returns the password of the store, or "", and sets passwordFrom. A configuration that
-// was only found gets no password of the environment for its store.
+// password returns the password of the store, or "", and sets passwordFrom. If the user has not
+// named the configuration, the store in it gets no password from the environment.
 func (o *Connection) password(ctx context.Context, l *Location, env output.Environment, report *output.Reporter) (string, error) {
 	if o.askpass {
 		o.passwordFrom = "--askpass"
@@ -57,8 +57,8 @@ func (o *Connection) password(ctx context.Context, l *Location, env output.Envir
 	return "", nil
 }
 
-// readPassword returns the password in a file. The parameter source says where the name of
-// the file comes from.
+// readPassword returns the password in a file. The text `source` says where the name of the
+// file comes from.
 func readPassword(source, file string, report *output.Reporter) (string, error) {
 	text, err := config.ReadFile(file)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 // that have not answered.
 const (
 	introduction = time.Second
-	stragglers   = 300 * time.Millisecond // after the answers of a majority
+	stragglers   = 300 * time.Millisecond // for the other servers, after the answers of a majority
 )
 
 // openSeveral opens a store of several servers.
@@ -55,8 +55,8 @@ func (o *Connection) openSeveral(ctx context.Context, r Request, l *Location, lo
 	return opened, nil
 }
 
-// meet connects to all servers. It warns about a server that is unreachable, because the
-// others may be enough. It returns an error only if waiting does not fix it.
+// meet connects to all servers. It only warns about a server that is unreachable, because the
+// others may be enough. It returns any other error, which a later attempt would also have.
 func meet(ctx context.Context, source string, conns []*lateConn, report *output.Reporter) error {
 	first, cancel := context.WithTimeout(ctx, introduction)
 	defer cancel()
@@ -85,11 +85,11 @@ func meet(ctx context.Context, source string, conns []*lateConn, report *output.
 	return nil
 }
 
-// lateConn is a Conn to one of several servers, which may be unreachable when the program
-// starts. Each call tries to connect until one has succeeded.
+// lateConn is a Conn to one server of several. The server may be unreachable when the program
+// starts. So each call tries to connect, until an attempt has succeeded.
 type lateConn struct {
 	access open.Access
-	conn   chan *rueidisconn.Conn // capacity 1: it has the connection, or nil, unless a call connects
+	conn   chan *rueidisconn.Conn // capacity 1: has the connection, or nil before there is one; empty while a call connects
 }
 
 var _ redishold.Conn = (*lateConn)(nil)

@@ -1,5 +1,5 @@
-// Package store finds the store of the locks in flags, variables and the configuration. It
-// gets the password, opens the store, and waits for its answer.
+// Package store finds out which store has the locks, from flags, variables and the configuration.
+// It gets the password, opens the store, and waits for its answer.
 package store
 
 import (
@@ -27,17 +27,17 @@ type Request struct {
 	TTL    time.Duration // of the locks; 0 means the default
 	Logger *slog.Logger  // of the library; nil is silent
 
-	// Need returns an error if the store lacks what the command needs. It is called before
-	// anything is sent. nil needs nothing.
+	// Need returns an error if the store lacks what the command needs. Open calls it before
+	// anything is sent. Need may be nil.
 	Need func(*open.Target) error
 
-	// Wait is how long to try again if the store cannot be reached. With 0 there is one
+	// Wait is how long Open repeats its attempt if the store cannot be reached. 0 means one
 	// attempt. A negative time means no limit.
 	Wait time.Duration
 }
 
-// Open opens the store that the flags, the environment or the configuration name. It may be
-// several servers, of which a majority must agree on each lock.
+// Open opens the store that the flags, the environment or the configuration name. The store may
+// be several servers, of which a majority must agree on each lock.
 func (o *Connection) Open(ctx context.Context, r Request, env output.Environment, report *output.Reporter) (*open.Store, error) {
 	locks, err := o.redisOptions(r.Logger)
 	if err != nil {
@@ -76,7 +76,7 @@ func (o *Connection) Open(ctx context.Context, r Request, env output.Environment
 	})
 }
 
-// suits returns an error if the name, the TTL or a flag is not for a store of that kind.
+// suits returns an error if a store of this kind does not allow the name, the TTL or a flag.
 func (o *Connection) suits(kind open.Kind, info driver.Info, r Request) error {
 	title := kind.Title()
 	switch {
@@ -100,8 +100,8 @@ func (o *Connection) suits(kind open.Kind, info driver.Info, r Request) error {
 	return nil
 }
 
-// OpenError returns an error of Open with its exit status. An error that is neither an answer
-// of a Redis nor a failure to reach the store is about the URL. The parameter source says
+// OpenError adds the exit status to an error of open.Target.Open. An error that is neither an
+// answer of a Redis nor a failure to reach the store is about the URL. The text `source` says
 // where the URL was found.
 func OpenError(ctx context.Context, kind open.Kind, source string, err error) error {
 	reply, isReply := errors.AsType[*redishold.ReplyError](err)
@@ -115,9 +115,9 @@ func OpenError(ctx context.Context, kind open.Kind, source string, err error) er
 	return output.StoreError(Failure(kind, err))
 }
 
-// Failure returns err with its exit status if it is a refusal by a store that is not Redis.
-// For an answer of Redis, output.StoreError finds the status. If a table does not exist, the
-// error says how to create it.
+// Failure adds the exit status to the refusal of a store that is not Redis, and returns any other
+// error unchanged. For an answer of a Redis, output.StoreError finds the status. If a table does
+// not exist, the error says how to create it.
 func Failure(kind open.Kind, err error) error {
 	var own *output.ExitError
 	switch {
@@ -131,8 +131,8 @@ func Failure(kind open.Kind, err error) error {
 	return &output.ExitError{Code: output.ExitRefused, Err: err}
 }
 
-// Lacks returns the error of a store that lacks a feature. The parameter what says what is
-// missing.
+// Lacks returns the error of a store that lacks a feature. The text `what` says what is missing,
+// and follows the name of the store.
 func Lacks(t *open.Target, what string) error {
 	err := fmt.Errorf("%s %s: %w", t.Kind.Title(), what, errors.ErrUnsupported)
 	return &output.ExitError{Code: output.ExitOwnFailure, Err: err}

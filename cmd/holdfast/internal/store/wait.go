@@ -14,11 +14,11 @@ import (
 
 const (
 	reopenFirst = 250 * time.Millisecond // the pause after the first attempt to reach a store
-	reopenMost  = 2 * time.Second
+	reopenMost  = 2 * time.Second        // the longest pause
 )
 
-// waitFor calls attempt again and again while the store cannot be reached: until limit is over
-// or ctx ends. A negative limit means no limit.
+// waitFor repeats `attempt` while the store cannot be reached, until the time `limit` is over or
+// ctx ends. A negative `limit` means that there is no limit.
 func waitFor(ctx context.Context, limit time.Duration, report *output.Reporter, attempt func() (*open.Store, error)) (*open.Store, error) {
 	began := time.Now()
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
@@ -41,15 +41,15 @@ func waitFor(ctx context.Context, limit time.Duration, report *output.Reporter, 
 }
 
 // If the store has not answered for answerGrace, its servers are asked what is wrong. If they
-// report trouble, they are asked once more after electionGrace: they may just elect a leader.
+// report trouble, they are asked again after electionGrace: they may only be electing a leader.
 const (
 	answerGrace   = 800 * time.Millisecond
 	electionGrace = 600 * time.Millisecond
 )
 
-// UnlessInTrouble calls work. If the servers report why they cannot answer, it ends the
-// context of work, and returns that reason. If goesOn is true, it only prints the reason.
-// While the servers report nothing at all, it waits.
+// UnlessInTrouble calls the function `work`. If the servers report why no lock can be taken, it
+// ends the context of `work`, and returns the reason. But if goesOn is true, it only prints the
+// reason, and `work` goes on. If the servers report nothing, `work` also goes on.
 func UnlessInTrouble(ctx context.Context, s *open.Store, report *output.Reporter, goesOn bool, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var asking sync.WaitGroup
@@ -71,8 +71,8 @@ func UnlessInTrouble(ctx context.Context, s *open.Store, report *output.Reporter
 	return err
 }
 
-// lastingTrouble returns why the store does not answer. It returns nil if that is not known,
-// or if ctx ended before. If the servers do not answer at all, it prints a message.
+// lastingTrouble returns why the store does not answer. It returns nil if the reason is unknown,
+// if locks can be read, or if ctx ends before. If no server answers, it prints a message.
 func lastingTrouble(ctx context.Context, s *open.Store, report *output.Reporter) (err error) {
 	for _, grace := range []time.Duration{answerGrace, electionGrace} {
 		if !retry.Sleep(ctx, grace) {
