@@ -66,7 +66,7 @@ func Keys() []string { return slices.Sorted(maps.Keys(keys())) }
 // printed: values may be passwords.
 type File struct {
 	Name   string // "" if there is no file
-	Secret bool   // it contains a password
+	Secret bool   // the file contains a password
 
 	// Found means that the file was found in the current folder, and that the user has not
 	// named it. It may have come with an archive or a clone, so it is not trusted: see Read.
@@ -76,9 +76,9 @@ type File struct {
 }
 
 type value struct {
-	list []string // of a key that has one value, only that
+	list []string // if the key has one value, only that value
 	line int
-	from string // the key that stands in that line, if it is another one: see Add
+	from string // the key in that line, if the value is from another file (see Add); otherwise ""
 }
 
 // Lookup returns the value of a key such as "lock.ttl", and whether the file has it. Several
@@ -107,8 +107,8 @@ func (f File) Duration(key string) time.Duration {
 	return d
 }
 
-// Add adds values that come from another file, which the key from names. A key that the file
-// has keeps its value.
+// Add adds the values of another file, which this file names with the key `from`. A key that
+// this file has keeps its value.
 func (f File) Add(from string, values map[string]string) {
 	for key, text := range values {
 		if _, ok := f.values[key]; !ok {
@@ -129,15 +129,15 @@ func (f File) String() string { return "configuration " + f.Name }
 // GoString is String: values may be passwords.
 func (f File) GoString() string { return f.String() }
 
-// Read reads the file called name. The function env looks up environment variables. If name
-// is "", Read reads the first of these files that exists, and returns the zero File if none
-// does: holdfast.yaml in the current folder, the same in the folder holdfast of the user's
-// configuration, and /etc/holdfast/holdfast.yaml.
+// Read reads the file called `name`. The function `env` looks up environment variables. If
+// `name` is "", Read reads the first of these files that exists, or returns the zero File if
+// none exists: holdfast.yaml in the current folder, holdfast/holdfast.yaml in the user's folder
+// for configurations, and /etc/holdfast/holdfast.yaml.
 //
-// A file that was found in the current folder is an error if a user other than this one and
-// root owns it, or if other users can write to it: it could send the user's passwords
-// anywhere. The user has not named that file, so it gets no variables, and cannot name files
-// outside its folder. If skipFound is true, Read returns the zero File in place of it.
+// If Read finds the file in the current folder, the user has not named it, and it could send the
+// user's passwords anywhere. So Read returns an error if the owner is neither the user nor root,
+// or if other users can write to the file. The file can use no variables, and name no files
+// outside its folder. If skipFound is true, Read returns the zero File and does not read it.
 func Read(name string, skipFound bool, env func(string) (string, bool)) (File, error) {
 	found := false
 	if name == "" {
@@ -158,8 +158,8 @@ func Read(name string, skipFound bool, env func(string) (string, bool)) (File, e
 	return parse(name, content, env)
 }
 
-// usualNames returns the names of the files that Read searches for: first that in the current
-// folder.
+// usualNames returns the names of the files that Read searches for. The first is the one in the
+// current folder.
 func usualNames(env func(string) (string, bool)) []string {
 	names := []string{"holdfast.yaml"}
 	if folder, ok := env("XDG_CONFIG_HOME"); ok {

@@ -14,8 +14,8 @@ import (
 // that is empty counts as unset. A variable that is unset needs a default. $$ becomes a
 // dollar. expand runs after the YAML parser, so a value cannot add keys.
 //
-// In the user, in the password and in the value of a parameter of a URL, the value is
-// encoded, because a password may have any characters.
+// In a URL, the value of a variable is encoded if it is in the user, in the password or in the
+// value of a parameter, because a password may have any characters.
 func (r *reader) expand(text string, isURL bool) (string, error) {
 	var out strings.Builder
 	rest := text
@@ -36,8 +36,8 @@ func (r *reader) expand(text string, isURL bool) (string, error) {
 	return out.String() + rest, nil
 }
 
-// variable returns the value of a variable, or a dollar for $$. The parameter match has the
-// text of the variable, its name, and its default, first with the :- before it.
+// variable returns the value of a variable, or a dollar for $$. `match` has the text that expand
+// found, the name of the variable, the default with the :- before it, and the default alone.
 func (r *reader) variable(match []string) (string, error) {
 	name := match[1]
 	switch {
@@ -57,8 +57,8 @@ func (r *reader) variable(match []string) (string, error) {
 	return match[3], nil
 }
 
-// needsEncoding reports whether the position at of a URL is in the user, in the password or in
-// the value of a parameter.
+// needsEncoding reports whether the index `at` of the URL `text` is in the user, in the password
+// or in the value of a parameter.
 func needsEncoding(text string, at int) bool {
 	masked := mask(text)
 	if from, to := userinfo(masked); at >= from && at < to {

@@ -27,7 +27,7 @@ type reader struct {
 	env   func(string) (string, bool)
 }
 
-// parse reads content. If env is nil, the file was found, and the user has not named it.
+// parse reads the content of a file. If `env` is nil, the user has not named the file.
 func parse(name string, content []byte, env func(string) (string, bool)) (File, error) {
 	r := reader{file: File{Name: name, Found: env == nil, values: map[string]value{}}, known: keys(), env: env}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
@@ -62,7 +62,7 @@ func (r *reader) fault(line int, format string, args ...any) error {
 	return fmt.Errorf("%s, line %d: %s", r.file.Name, line, fmt.Sprintf(format, args...))
 }
 
-// mapping reads the keys of a section. The parameter in is the name of the section with a dot
+// mapping reads the keys of a section. The parameter `in` is the name of the section with a dot
 // at the end, or "" for the whole file.
 func (r *reader) mapping(in string, n *yaml.Node) error {
 	if isNull(n) {
@@ -104,8 +104,8 @@ func shown(key string) string {
 	return "(not a name)"
 }
 
-// within returns the keys of a section, sorted. The parameter section is its name with a dot at
-// the end, or "" for the whole file.
+// within returns the keys of a section, sorted. The parameter `section` is the name of the
+// section with a dot at the end, or "" for the whole file.
 func (r *reader) within(section string) []string {
 	var all []string
 	for key := range r.known {
@@ -158,8 +158,8 @@ func resolved(n *yaml.Node) *yaml.Node {
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// text returns one value, with the variables replaced, and a path with the folder of the file.
-// An error does not quote the value.
+// text returns one value. It replaces variables, and puts the folder of the file before a
+// relative path. An error does not quote the value.
 func (r *reader) text(name string, kind sort, n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode {
 		return "", errors.New("one value is expected here")

@@ -21,9 +21,9 @@ func ReadLocal(name string) ([]byte, error) {
 	return readFile(open, name, false)
 }
 
-// readFile reads a file. If other users may have written it, and onlyTrusted is true, that is
-// an error. It checks the file that was opened, because the name may belong to another file
-// by then.
+// readFile reads a file. If onlyTrusted is true, a file that other users may have written is an
+// error. readFile checks the opened file, and not the name, because the name may belong to
+// another file at the time of the check.
 func readFile(open func(string) (*os.File, error), name string, onlyTrusted bool) ([]byte, error) {
 	file, err := open(name)
 	if err != nil {
