@@ -10,18 +10,18 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// MaxBackoff is the longest pause of a candidate after a term, not counting what is added by
-// chance. After a term that lasted longer, the pauses begin anew.
+// MaxBackoff is the longest pause of a candidate after a term, without the random addition.
+// After a term that lasted at least as long, the pauses begin with Campaign.Backoff again.
 const MaxBackoff = time.Minute
 
 // Campaign says how a candidate asks for leadership again.
 type Campaign struct {
-	Once    bool          // it ends after the first term
-	Backoff time.Duration // the pause after a short term, before it is doubled
+	Once    bool          // the candidate stops after the first term
+	Backoff time.Duration // the first pause after a term; each later pause is twice as long, up to MaxBackoff
 }
 
-// Elect runs c while the lock makes it the leader. When c ends, it asks for leadership again,
-// until a signal ends it. With Campaign.Once there is only one term.
+// Elect runs the command while the lock makes this program the leader. When the command ends,
+// Elect asks for leadership again, until a signal arrives. With Campaign.Once there is one term.
 func Elect(ctx context.Context, p Program, l *Lock, c *Command, how Campaign) error {
 	if !how.Once {
 		l.Wait = forever
@@ -31,7 +31,8 @@ func Elect(ctx context.Context, p Program, l *Lock, c *Command, how Campaign) er
 	})
 }
 
-// campaign returns when a signal ends it, or after one term with Once.
+// campaign returns after a signal, after an error that would come again, or after one term with
+// Once.
 func (r *runner) campaign(ctx context.Context, locker *holdfast.Locker, how Campaign) error {
 	backoff := how.Backoff
 	for {
@@ -51,7 +52,7 @@ func (r *runner) campaign(ctx context.Context, locker *holdfast.Locker, how Camp
 		if lasted >= MaxBackoff {
 			backoff = how.Backoff
 		}
-		// Up to half longer, so that candidates do not all come at the same time.
+		// The pause is up to half longer, at random, so that candidates do not all ask at once.
 		if err := r.pause(ctx, backoff+rand.N(backoff/2+1)); err != nil { //nolint:gosec // no secret
 			return err
 		}
@@ -59,8 +60,8 @@ func (r *runner) campaign(ctx context.Context, locker *holdfast.Locker, how Camp
 	}
 }
 
-// account reports how a term ended. It returns an error that would end the next term in the
-// same way, such as a command that cannot be started.
+// account reports how a term ended. It returns `err` if the next term would end in the same way,
+// for example because the command cannot be started.
 func (r *runner) account(err error, lasted time.Duration) error {
 	ended, known := errors.AsType[*output.ExitError](err)
 	switch {

@@ -15,8 +15,8 @@ import (
 
 // Hold is a hold without a command.
 type Hold struct {
-	Period      time.Duration // it ends after this; 0 means no limit
-	IgnoreInput bool          // it goes on when standard input is closed
+	Period      time.Duration // how long the hold lasts; 0 means no limit
+	IgnoreInput bool          // the hold goes on when standard input is closed
 	JSON        bool
 }
 
@@ -71,9 +71,9 @@ func (h *manualHold) keep(ctx context.Context, lock *holdfast.Lock) string {
 	}
 }
 
-// inputEnds returns a channel that is closed when standard input is closed. It returns nil if
-// that must not end the hold: a terminal is not read, and /dev/null is always at its end. The
-// goroutine that reads ends with the program, because a read of a pipe cannot be ended.
+// inputEnds returns a channel that is closed when standard input is closed. It returns nil with
+// IgnoreInput, and if standard input is a terminal, a file or /dev/null. The goroutine that reads
+// runs until the program ends, because a read of a pipe cannot be ended.
 func (h *manualHold) inputEnds() <-chan struct{} {
 	if file, ok := h.Env.Stdin.(*os.File); ok {
 		info, err := file.Stat()

@@ -20,7 +20,7 @@ type interruption struct{ signal syscall.Signal }
 func (i interruption) Error() string { return "interrupted by " + i.signal.String() }
 
 // Interruptible returns a context that ends with ctx, or when this program gets one of the
-// signals INT, TERM and HUP. The caller must call the function that it returns.
+// signals INT, TERM and HUP. The caller must call the returned function.
 func Interruptible(ctx context.Context) (context.Context, func()) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -32,8 +32,8 @@ func Interruptible(ctx context.Context) (context.Context, func()) {
 }
 
 // interruptible returns a context that ends with ctx, or when a signal arrives that ends
-// programs. It ignores other signals. The caller must call the function that it returns:
-// after that, signals is free for other readers. A second call does nothing.
+// programs. It ignores other signals. The caller must call the returned function. After that,
+// others can read from the channel `signals`. A second call of the function does nothing.
 func interruptible(ctx context.Context, signals <-chan os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	enough := make(chan struct{})
@@ -67,8 +67,8 @@ func InterruptStatus(ctx context.Context) int {
 	return 0
 }
 
-// pause waits for d, or until ctx ends. If a signal that ends programs arrives before, pause
-// returns the error with the exit status.
+// pause waits for the time d, or until ctx ends. If a signal that ends programs arrives before,
+// pause returns an error with the exit status.
 func (s *session) pause(ctx context.Context, d time.Duration) error {
 	return s.unlessInterrupted(ctx, func(ctx context.Context) error {
 		retry.Sleep(ctx, d)

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// forever as Lock.Wait has no limit, also for a store that cannot be reached.
+// forever is the value of Lock.Wait that means no limit, neither for the lock nor for the store.
 const forever = -1
 
 // Lock has the lock that a command requests, and how the command holds it.
@@ -20,27 +20,27 @@ type Lock struct {
 	Margin time.Duration // how long before the end of its lease the lock counts as lost; 0 means a tenth of the lease
 
 	Nonblock bool
-	Wait     time.Duration // for the lock and the store; 0 waits forever for the lock only, and forever for both
+	Wait     time.Duration // for the store and the lock together; 0: no wait for the store, no limit for the lock; negative: no limit
 
 	Fair      bool
 	Shared    bool
 	Exclusive bool
-	Permits   int // of a semaphore; 0 for any other kind of lock
+	Permits   int // the number of permits of a semaphore; 0 for any other kind of lock
 
 	NoRenew bool
-	MaxHold time.Duration // 0: as long as it is renewed
+	MaxHold time.Duration // the lock is held for at most this; 0 means no limit
 
 	Reason string
 	Labels []string // key=value
 
 	ConflictCode int  // the status to exit with if another client holds the lock
-	LostCode     int  // if it was lost
+	LostCode     int  // the status if the lock was lost
 	SkipOK       bool // if another client holds the lock, the status is 0, without a message
 
-	keep time.Duration // how long the name stays taken after the grant
+	keep time.Duration // how long the name stays taken at least, from the grant on
 }
 
-// MarginOf returns how long before the end of such a lease the lock counts as lost.
+// MarginOf returns how long before the end of a lease of this length the lock counts as lost.
 func (l *Lock) MarginOf(lease time.Duration) time.Duration {
 	if l.Margin > 0 {
 		return l.Margin
@@ -52,14 +52,14 @@ func (l *Lock) MarginOf(lease time.Duration) time.Duration {
 func (l *Lock) MaxHoldMargin() time.Duration { return min(l.MarginOf(l.TTL), l.MaxHold/10) }
 
 // MaxKillAfter returns the time from the first renewal, after a third of the lease, until the
-// lock counts as lost. The time to kill the command must be shorter: before that renewal
-// there is no reason to stop the command.
+// lock counts as lost if no renewal succeeds. Command.KillAfter must be shorter. If not, the
+// command would get the stop signal before that renewal.
 func (l *Lock) MaxKillAfter(lease time.Duration) time.Duration {
 	return lease - lease/3 - l.MarginOf(lease)
 }
 
-// leaseOf returns the lease of a lock that was just granted and counts as lost after the time
-// left. The store may have granted less than TTL.
+// leaseOf returns the lease of a lock that was just granted. The parameter `left` is the time
+// until the lock counts as lost. The store may have granted less than TTL.
 func (l *Lock) leaseOf(left time.Duration) time.Duration {
 	if l.Margin > 0 {
 		return min(l.TTL, left+l.Margin)
@@ -83,7 +83,7 @@ func (l *Lock) note(program string) string {
 // options returns the options of the lock.
 func (l *Lock) options() (options []holdfast.Option) {
 	switch {
-	case l.MaxHold > 0: // with NoRenew it is less than TTL, and so not renewed
+	case l.MaxHold > 0: // with NoRenew, MaxHold is less than TTL, so there is no renewal
 		options = append(options, holdfast.AtMost(l.MaxHold))
 	case l.NoRenew:
 		options = append(options, holdfast.Lease(l.TTL))

@@ -22,8 +22,8 @@ func outerOwners(env output.Environment) []string {
 	return strings.Fields(all)
 }
 
-// nested returns an error if the lock cannot become free before this program ends, because
-// outer owners hold it. It asks the store for the holders.
+// nested returns an error if the lock cannot become free before this program ends, because an
+// owner in ownersVariable holds the lock. It asks the store for the holders.
 func (p *progress) nested(ctx context.Context) error {
 	outer := outerOwners(p.Env)
 	if len(outer) == 0 {
@@ -38,9 +38,9 @@ func (p *progress) nested(ctx context.Context) error {
 	return inTheWay(records[0], outer, p.Shared)
 }
 
-// inTheWay returns the error of nested for the record r. A semaphore can become free if other
-// clients have permits, too. A read lock that outer owners hold does not exclude another
-// reader: if the reader waits, it waits for a writer, which may give up.
+// inTheWay returns the error of nested for the record r. A semaphore can become free if clients
+// that are not in `outer` have permits, too. A read lock that owners in `outer` hold does not
+// exclude this reader: if this reader waits, it waits for a writer, which may give up.
 func inTheWay(r admin.Record, outer []string, shared bool) error {
 	var own []admin.Hold
 	for _, h := range r.Holds {

@@ -18,14 +18,14 @@ import (
 
 const (
 	progressEvery = time.Second
-	progressLimit = 900 * time.Millisecond // so that the first message comes within two seconds
-	// A wait that ends within this time gets no message: on a terminal, and elsewhere.
+	progressLimit = 900 * time.Millisecond // for the store to answer, so that the first message comes within two seconds
+	// There is no message for a wait that is shorter than this: on a terminal, and elsewhere.
 	terminalGrace = 300 * time.Millisecond
 	pipeGrace     = time.Second
 )
 
-// progress shows people which lock a command waits for. On a terminal it is one line that is
-// drawn again each second and erased at the end. Elsewhere it is a message at the beginning
+// progress shows people which lock a command waits for. On a terminal, it draws one line again
+// each second, and the line is erased at the end. Elsewhere, there is a message at the beginning
 // and one at the end.
 type progress struct {
 	*session
@@ -33,14 +33,14 @@ type progress struct {
 	screen    *os.File // nil: no terminal
 	begun     time.Time
 	printed   bool
-	troubled  bool      // the last call had failed when show was last called
+	troubled  bool      // at the last call of show, the last try had failed
 	holder    string    // the holder in the last answer
-	sameSince time.Time // since when the holder is the same
+	sameSince time.Time // when the hold of that holder began, or was first seen
 	silent    time.Time // since when the store does not answer; zero if it does
 }
 
-// wait takes the lock, and shows people meanwhile what it waits for. If messages were printed,
-// and the lock was acquired, it prints a last one. If not, the command prints an error.
+// wait takes the lock, and meanwhile shows people what it waits for. If it has printed a message,
+// it prints another one when it has acquired the lock. It returns an error without printing it.
 func (s *session) wait(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
 	if s.Nonblock {
 		return s.take(ctx, locker)
@@ -53,7 +53,7 @@ func (s *session) wait(ctx context.Context, locker *holdfast.Locker) (*holdfast.
 		p.screen, _ = s.Env.Stderr.(*os.File)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var nested error // ends the wait
+	var nested error // the error of run, which ends the wait
 	var running sync.WaitGroup
 	running.Go(func() {
 		if nested = p.run(ctx); nested != nil {
@@ -102,8 +102,8 @@ func (p *progress) run(ctx context.Context) error {
 	}
 }
 
-// show draws the line again on a terminal. Elsewhere it prints a message the first time, and
-// each time that the store begins to fail to grant the lock for another reason than a holder.
+// show draws the line again on a terminal. Elsewhere, it prints a message at its first call, and
+// at a call after a try that failed, if no try had failed at the call of show before.
 func (p *progress) show(ctx context.Context) {
 	_, err := p.attempts.last()
 	if p.screen != nil || !p.printed || err != nil && !p.troubled {
@@ -113,7 +113,7 @@ func (p *progress) show(ctx context.Context) {
 			return
 		case p.screen != nil:
 			width, _, _ := term.GetSize(int(p.screen.Fd()))
-			if width < 2 { // it is not known
+			if width < 2 { // the width is not known
 				width = 80
 			}
 			p.Report.Draw(output.Cut(text, width-1))
@@ -165,9 +165,9 @@ func (p *progress) silence() string {
 	return fmt.Sprintf("; the store has not answered for %s", output.Coarse(time.Since(p.silent)))
 }
 
-// describe returns how long the lock has been held, as far as answers have shown, when its
-// lease ends, how many others wait, and the holder. Text that may be long comes last, because
-// the line is cut at the width of the terminal.
+// describe returns a text with the time for which the lock was seen held, the end of its lease,
+// the number of other waiters, and the holder. The part that may be long comes last, because the
+// line is cut at the width of the terminal.
 func (p *progress) describe(r admin.Record) string {
 	if len(r.Holds) == 0 {
 		return ""
@@ -181,7 +181,7 @@ func (p *progress) describe(r admin.Record) string {
 	}
 	text := ": held"
 	if held := time.Since(p.sameSince); held >= 2*time.Second {
-		text += " " + held.Truncate(time.Second).String() + "+" // or longer: before the first answer
+		text += " " + held.Truncate(time.Second).String() + "+" // the hold may have begun before the first answer
 	}
 	if ends := output.Lease(r); ends >= 0 {
 		text += ", lease ends in " + output.Coarse(ends).String()
@@ -207,7 +207,7 @@ type attempts struct {
 	failed chan struct{} // has a value when a call has failed
 
 	mu    sync.Mutex
-	err   error  // of the last call; nil if the store has answered
+	err   error  // the error of the last try; nil if the store has answered it
 	owner string // the owner of the last grant, as the store has it
 }
 

@@ -18,9 +18,9 @@ import (
 // Command is a command to run under a lock.
 type Command struct {
 	Args       []string       // the first is the program
-	AtLeast    time.Duration  // the name stays taken for at least this
+	AtLeast    time.Duration  // how long the name stays taken at least
 	Stop       syscall.Signal // asks the command to end
-	KillAfter  time.Duration  // between Stop and SIGKILL
+	KillAfter  time.Duration  // the time between Stop and SIGKILL
 	KillChosen bool           // KillAfter is not the default
 }
 
@@ -35,8 +35,8 @@ type runner struct {
 	ended    bool          // a signal that ends programs was passed on to the command
 }
 
-// Run takes the lock and runs c while it holds it. The error has the exit status. It is the
-// status of the command if the lock was held to the end.
+// Run takes the lock, and runs the command while it holds the lock. The error has the exit
+// status: that of the command, if the lock was held until the command had ended.
 func Run(ctx context.Context, p Program, l *Lock, c *Command) error {
 	return withRunner(ctx, p, l, c, func(r *runner, locker *holdfast.Locker) error {
 		r.leaveAtLeast()
@@ -111,8 +111,9 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	return r.release(lock, status, stopped)
 }
 
-// graceFor returns how long a command under such a lease has to end: KillAfter, but at most a
-// third of the lease, so that a late renewal is still possible.
+// graceFor returns how long a command has to end under a lease of this length: KillAfter, but at
+// most a third of the lease, so that a late renewal is still possible. If the user has chosen
+// KillAfter, it only has to be shorter than MaxKillAfter.
 func (r *runner) graceFor(lease time.Duration) time.Duration {
 	if r.KillChosen && r.KillAfter < r.MaxKillAfter(lease) {
 		return r.KillAfter
@@ -120,8 +121,8 @@ func (r *runner) graceFor(lease time.Duration) time.Duration {
 	return min(r.KillAfter, lease/3)
 }
 
-// release releases the lock and returns the error with the exit status. The loss of the lock
-// counts for more than the status of the command.
+// release releases the lock, and returns an error with the exit status. The exit status is
+// LostCode if the lock was lost, and the status of the command if it was not.
 func (r *runner) release(lock *holdfast.Lock, status int, stopped error) error {
 	err := r.unlock(lock)
 	switch {
@@ -137,7 +138,7 @@ func (r *runner) release(lock *holdfast.Lock, status int, stopped error) error {
 	return output.Exit(status)
 }
 
-// variables returns the environment variables with which the command can read about its lock.
+// variables returns the environment variables that describe the lock to the command.
 func (r *runner) variables(lock *holdfast.Lock) []string {
 	owner, _ := r.attempts.last()
 	return []string{

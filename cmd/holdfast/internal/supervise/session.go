@@ -25,23 +25,23 @@ const (
 	// DrainWait is how long the program waits at its end until the store has confirmed the
 	// releases.
 	DrainWait = 3 * time.Second
-	// drainAfter is how long it waits after the end of its lock's lease. Only renewals that
-	// the store has not answered are left then.
+	// drainAfter is how long the program still waits after the end of the lease. At that time
+	// only answers to renewals are missing.
 	drainAfter = 300 * time.Millisecond
 )
 
-// Program is the process of a command, and the store of its lock.
+// Program has the environment and the messages of the process, and opens the store of the lock.
 type Program struct {
 	Env      output.Environment
 	Report   *output.Reporter
 	Logger   *slog.Logger // of the library; nil is silent
 	EventLog bool         // the events of the lock are recorded in the store
 
-	// Open opens the store. If the store cannot be reached, Open waits until limit is over or
-	// ctx ends. A negative limit means no limit.
+	// Open opens the store. If the store cannot be reached, Open waits until the time `limit` is
+	// over, or until ctx ends. A negative `limit` means that there is no limit.
 	Open func(ctx context.Context, limit time.Duration) (*open.Store, error)
 
-	// Failure adds the exit status to a refusal of a store.
+	// Failure adds the exit status to an error with which a store refuses.
 	Failure func(open.Kind, error) error
 }
 
@@ -53,14 +53,14 @@ type session struct {
 
 	signals     chan os.Signal
 	store       *open.Store    // nil before it was opened
-	console     *admin.Console // of that store
-	attempts    *attempts      // to get the lock
-	leaseEnd    time.Time      // of the lock, when it was released; zero before
-	unconfirmed bool           // its release was not answered in time
+	console     *admin.Console // of the store
+	attempts    *attempts      // the tries to get the lock
+	leaseEnd    time.Time      // when the lease of the released lock ends at the latest; zero before the release
+	unconfirmed bool           // the store has not confirmed the release
 }
 
-// listen makes the system deliver to signals what a command must get. It leaves out signals
-// that this program was started to ignore, as by nohup.
+// listen makes the system deliver the signals that a command must get to the channel s.signals.
+// It leaves out signals that this program has ignored since its start, as under nohup.
 func (s *session) listen() {
 	s.signals = make(chan os.Signal, 16)
 	for _, sig := range procgroup.Signals() {
@@ -79,7 +79,7 @@ func Drain(locker *holdfast.Locker, limit time.Duration) bool {
 	return locker.Drain(ctx) == nil
 }
 
-// unlock releases the lock, and stores the latest end of its lease in leaseEnd.
+// unlock releases the lock, and stores in leaseEnd when the lease ends at the latest.
 func (s *session) unlock(lock *holdfast.Lock) error {
 	s.leaseEnd = time.Now().Add(lock.Remaining())
 	err := lock.Unlock()
@@ -87,8 +87,8 @@ func (s *session) unlock(lock *holdfast.Lock) error {
 	return err
 }
 
-// drain is Drain, which waits no longer than for the end of the lease of a released lock. It
-// reports whether the store has answered all calls.
+// drain calls Drain. After a release, it waits at most until drainAfter after the end of the
+// lease. It reports whether the store has answered all calls.
 func (s *session) drain(locker *holdfast.Locker) bool {
 	limit := DrainWait
 	if !s.leaseEnd.IsZero() {
@@ -97,8 +97,8 @@ func (s *session) drain(locker *holdfast.Locker) bool {
 	return Drain(locker, limit) && !s.unconfirmed
 }
 
-// withStore opens the store, calls work, and closes the store. A signal ends it while it
-// opens the store.
+// withStore opens the store, calls `work`, and closes the store. A signal that arrives while
+// the store is being opened ends withStore.
 func (s *session) withStore(ctx context.Context, work func(*holdfast.Locker) error) error {
 	s.listen()
 	defer signal.Stop(s.signals)
@@ -119,7 +119,7 @@ func (s *session) withStore(ctx context.Context, work func(*holdfast.Locker) err
 	}
 	locker := holdfast.New(s.store.Backend, &holdfast.Options{TTL: s.TTL, Margin: s.Margin, Note: s.holder, Logger: s.Logger, Observe: observe})
 	defer func() {
-		if s.drain(locker) { // otherwise these would wait for the store
+		if s.drain(locker) { // if not, these calls would wait for the store
 			flush()
 			s.store.Close()
 		}
@@ -127,8 +127,8 @@ func (s *session) withStore(ctx context.Context, work func(*holdfast.Locker) err
 	return work(locker)
 }
 
-// open opens the store. It waits for the store for Wait at most, and subtracts that time from
-// Wait.
+// open opens the store, and waits for the store as Lock.Wait says. It subtracts the time that
+// it has waited from a positive Wait.
 func (s *session) open(ctx context.Context) (err error) {
 	began := time.Now()
 	s.store, err = s.Open(ctx, s.Wait)
@@ -166,8 +166,8 @@ func (s *session) acquire(ctx context.Context, locker *holdfast.Locker) (*holdfa
 	return lock, err
 }
 
-// unlessInterrupted calls work, and ends its context when a signal arrives. If work succeeds at
-// the moment of the signal, unlessInterrupted calls undo. The error has the exit status.
+// unlessInterrupted calls `work`, and ends the context of `work` when a signal arrives. If `work`
+// succeeds although a signal has arrived, it calls `undo`. The error has the exit status.
 func (s *session) unlessInterrupted(ctx context.Context, work func(context.Context) error, undo func()) error {
 	ctx, done := interruptible(ctx, s.signals)
 	defer done()
@@ -207,8 +207,8 @@ func (s *session) notAcquired(ctx context.Context, err error) error {
 	return output.StoreError(err)
 }
 
-// explainMismatch returns an error that says what the name is in use for, if that is
-// something else than the lock of the flags. It waits for that answer for two seconds at most.
+// explainMismatch replaces ErrMismatch by an error that says what the store has under the name.
+// It waits for this answer of the store for two seconds at most. Other errors stay unchanged.
 func (s *session) explainMismatch(err error) error {
 	if !errors.Is(err, holdfast.ErrMismatch) || s.console == nil {
 		return err

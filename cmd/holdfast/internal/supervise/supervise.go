@@ -16,9 +16,9 @@ import (
 const checkEvery = time.Second
 
 // supervisor stops a command before another client can get the lock. The lock counts as lost
-// at a deadline, which each renewal makes later. The command gets the stop signal the time
-// grace before the deadline, and SIGKILL at the deadline. If the lock is known to be lost
-// earlier, the command gets the stop signal at once.
+// at a deadline, which each renewal makes later. The command gets the stop signal when only the
+// time `grace` is left, and SIGKILL at the deadline. If the lock is known to be lost earlier, the
+// command gets the stop signal at once.
 type supervisor struct {
 	*runner
 	lock  *holdfast.Lock
@@ -83,7 +83,7 @@ func (s *supervisor) check() time.Duration {
 	}
 	why := "was not renewed in time"
 	switch end := s.acquired.Add(s.MaxHold); {
-	case s.MaxHold > 0 && s.deadline.Add(s.MaxHoldMargin()+s.TTL/3).After(end): // no renewal moves the deadline
+	case s.MaxHold > 0 && s.deadline.Add(s.MaxHoldMargin()+s.TTL/3).After(end): // no renewal can move the deadline
 		why = fmt.Sprintf("is about to reach --max-hold %s", s.MaxHold)
 	case s.NoRenew:
 		why = "is about to end and is not renewed"
@@ -93,15 +93,15 @@ func (s *supervisor) check() time.Duration {
 	return 0
 }
 
-// halt asks the command to end, and reports why.
+// halt reports the reason, and asks the command to end.
 func (s *supervisor) halt(why error) {
 	s.stopped = why
 	s.Report.Failure(why)
 	s.stop()
 }
 
-// stop asks the command to end. It is killed after the time grace, but at the deadline at the
-// latest.
+// stop asks the command to end. The command is killed after the time `grace`, and at the deadline
+// at the latest.
 func (s *supervisor) stop() {
 	s.group.Stop(s.Stop, time.Now().Add(min(s.grace, time.Until(s.deadline))))
 }

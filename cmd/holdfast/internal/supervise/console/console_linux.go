@@ -21,7 +21,7 @@ const timeout = 20 * time.Second
 // at the terminal does.
 type Console struct {
 	t    testing.TB
-	side *os.File // the person's
+	side *os.File // the side of the person
 	seen strings.Builder
 }
 
@@ -53,7 +53,7 @@ func Start(t testing.TB, columns uint16, cmd *exec.Cmd) *Console {
 // closed when t ends. If the system has no pseudo-terminals, t is skipped.
 func Open(t testing.TB) (side, tty *os.File) {
 	t.Helper()
-	// A file of os.OpenFile would lose its read deadlines when its descriptor is used.
+	// After a call of Fd, a file of os.OpenFile would have no read deadlines any more.
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Skipf("no pseudo-terminals here: %v", err)
@@ -83,8 +83,8 @@ func (c *Console) Resize(columns uint16) {
 	}
 }
 
-// Await reads until text was shown, and returns all that was shown until then and
-// was not returned before. After 20 s it fails t.
+// Await reads until the terminal has shown `text`. It returns what the terminal has shown since
+// the last Await, up to the end of `text`. If that takes more than 20 s, the test fails.
 func (c *Console) Await(text string) string {
 	c.t.Helper()
 	_ = c.side.SetReadDeadline(time.Now().Add(timeout))

@@ -5,8 +5,8 @@
 // hidden argument. A program only has to import the package. Package procgroup starts the
 // guard.
 //
-// It imports little, and nothing that imports much, because the command has to wait for the
-// start of its guard.
+// The package imports only few packages, also indirectly, because the command has to wait for
+// the start of its guard.
 package guard
 
 import (
@@ -19,14 +19,14 @@ import (
 	"time"
 )
 
-// Arg is the hidden first argument that makes the program a guard. The second is the
-// process group that the guard enters when it leaves its own.
+// Arg is the hidden first argument that makes the program a guard. The second argument is the
+// process group that the guard enters when it leaves its own group.
 const Arg = "__guard"
 
-// Leave is the order to leave the process group. The guard ends if it cannot. Any other order
-// is the time in nanoseconds after which it must kill the group. An order is an int64,
-// big-endian. The guard replies with a byte when signals no longer end it, and when it has
-// left the group.
+// Leave is the order to leave the process group. The guard ends if it cannot leave. Any other
+// order is a time in nanoseconds, after which the guard must kill the group. An order is an
+// int64, big-endian. The guard sends one byte when signals can no longer end it, and one byte
+// when it has left the group.
 const Leave = -1
 
 // A guard begins here, and never gets to main. Go initializes this package before nearly all
@@ -72,7 +72,7 @@ func obey(outside int, deadline *time.Timer) {
 			continue
 		}
 		if err := syscall.Setpgid(0, outside); err != nil {
-			os.Exit(1) // without the end of the group: its processes may still obey a signal
+			os.Exit(1) // the group is not killed: its processes may still obey a signal
 		}
 		reply()
 	}

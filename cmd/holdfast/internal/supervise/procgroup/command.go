@@ -1,25 +1,23 @@
-// Package procgroup runs a command so that none of its processes is left behind.
+// Package procgroup runs a command so that no process of the command is left at the end.
 //
-// The command gets a process group of its own, which all its descendants share.
-// The leader of that group is not the command but a guard: the calling program,
-// executed a second time with a hidden argument. The guard exists before the
-// command does and holds the reading end of a pipe whose writing end only the
-// calling program has. When that program ends in whatever way, also by SIGKILL
-// or a crash, the pipe closes and the guard kills the whole group. When that
-// program is stopped and can no longer act, the guard kills the group at the
-// deadline it got last. Because the command enters the group before its
-// first instruction, there is no moment at which a descendant could slip away.
+// The command gets a process group of its own, which all its descendants share. The leader of
+// that group is not the command but a guard: the calling program, executed a second time with a
+// hidden argument. The guard starts before the command. It reads from a pipe whose writing end
+// only the calling program has. When the calling program ends, also by SIGKILL or a crash, the
+// pipe closes, and the guard kills the whole group. When the calling program is stopped and can
+// no longer act, the guard kills the group at the last deadline that it got. The command is in
+// the group from its first instruction, so every descendant starts in the group.
 //
-// A program that imports this package becomes a guard where it is started as one: see
-// package guard.
+// A program that imports this package becomes a guard when it is started with the hidden
+// argument: see package guard.
 //
 // # What is not promised
 //
-// A descendant that leaves the group on purpose, with setsid or setpgid (a
-// daemon, or a job of an interactive shell), is unreachable. So is one that
-// runs as another user: the system does not let the group kill it. If somebody
-// kills both the guard and the calling program with SIGKILL, only the command
-// itself is killed (by Linux, on the death of its parent), not its descendants.
+// A descendant that leaves the group on purpose, with setsid or setpgid (a daemon, or a job of
+// an interactive shell), is not killed. A descendant that runs as another user is not killed
+// either, because the system does not allow that. If somebody kills both the guard and the
+// calling program with SIGKILL, only the command itself is killed, and only on Linux: there the
+// system kills it when its parent ends.
 package procgroup
 
 import (
@@ -38,7 +36,7 @@ type Command struct {
 	Env  []string // "NAME=value"; of several values for one name the last counts
 
 	// The command gets an *os.File as it is. Any other stream is copied through a pipe. After
-	// the end of the command that goes on for at most a second.
+	// the end of the command the copying goes on for at most a second.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
@@ -50,18 +48,18 @@ type Command struct {
 	// KillBy is the time at which the guard kills the group, until Group.KillBy replaces it.
 	KillBy time.Time
 
-	// Suspended is called when the command was stopped. If the reason was Ctrl-Z, the command
-	// goes on at once: a lock that nobody renews is no lock. If behind is true, another program
-	// has the terminal, which the command wants to use. It goes on when the calling program is
-	// in the foreground.
+	// Suspended is called when the command was stopped. If `behind` is false, the reason was
+	// Ctrl-Z, and the command has been continued, because it must not keep a lock while it is
+	// stopped. If `behind` is true, the command wants to use a terminal that another program
+	// has. The command is continued when the calling program is in the foreground.
 	Suspended func(behind bool)
 }
 
-// Find returns the file of the command name, which it searches in PATH as a shell does.
-// StartCode returns the exit status for its error.
+// Find returns the file of the command `name`. It searches PATH as a shell does. For an error of
+// Find, StartCode returns the exit status.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
-	if errors.Is(err, exec.ErrDot) { // the user put "." into PATH; a shell obeys
+	if errors.Is(err, exec.ErrDot) { // the user put "." into PATH, which shells accept
 		err = nil
 	}
 	return path, err

@@ -12,7 +12,7 @@ func commandAttr(pgid int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pgid: pgid}
 }
 
-// stopped returns false: on this system a check could take the status of the command away.
+// stopped returns false: on this system, a check could consume the status that Wait needs.
 func stopped(int) bool { return false }
 
 // gone reports whether the group has no process any more.

@@ -18,8 +18,8 @@ func commandAttr(pgid int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pgid: pgid, Pdeathsig: syscall.SIGKILL}
 }
 
-// stopped reports whether process pid was stopped while its group had the
-// foreground, that is, by Ctrl-Z.
+// stopped reports whether the process `pid` was stopped, for example by Ctrl-Z, since the last
+// call of stopped.
 func stopped(pid int) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WNOHANG, nil)

@@ -74,8 +74,8 @@ func Start(c Command) (*Group, error) {
 	return g, nil
 }
 
-// do calls order unless nothing is left of the group. The process ID of the guard is the name
-// of the group, and another process may get it then.
+// do calls the function `order` while something is left of the group. After that, the system may
+// give the ID of the group, which is the process ID of the guard, to another process.
 func (g *Group) do(order func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,7 +84,7 @@ func (g *Group) do(order func()) {
 	}
 }
 
-// close ends the guard. After it, do calls nothing.
+// close ends the guard. After close, do calls nothing.
 func (g *Group) close() {
 	g.over = true
 	g.kill.Stop()
@@ -97,7 +97,7 @@ func (g *Group) close() {
 func (g *Group) Signal(s syscall.Signal) { g.do(func() { g.send(s) }) }
 
 // Stop sends s to the group now, and SIGKILL at killAt at the latest. It does not wait for
-// the end of the group. If it is called again, the earlier killAt counts.
+// the end of the group. If Stop is called again, the earlier `killAt` counts.
 func (g *Group) Stop(s syscall.Signal, killAt time.Time) {
 	g.do(func() {
 		g.send(s)
@@ -116,9 +116,8 @@ func (g *Group) killNow() {
 	})
 }
 
-// KillBy makes the guard kill the group at that time, even if this program cannot act then,
-// because it was stopped or got no time to run. Each call replaces the time of the call
-// before.
+// KillBy makes the guard kill the group at the time `at`, even if this program cannot act at
+// that time, for example because it was stopped. Each call replaces the time of the call before.
 func (g *Group) KillBy(at time.Time) { g.do(func() { g.guard.killBy(at) }) }
 
 // Done is closed when nothing is left of the group.
@@ -135,8 +134,8 @@ func (g *Group) Wait() int {
 }
 
 // run starts the command and waits for it. Then it ends the processes that are left of the
-// group. It keeps its thread, because on Linux the command is killed when the thread that
-// started it ends.
+// group. It stays on one thread, because on Linux the command is killed when the thread that
+// started the command ends.
 func (g *Group) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -170,14 +169,14 @@ func (g *Group) start(path string, args []string) (*exec.Cmd, error) {
 	}
 	err := cmd.Start()
 	if errors.Is(err, syscall.ENOEXEC) && path != sh {
-		// A script without "#!": execvp(3) and every shell hand it to sh.
+		// A script without "#!": execvp(3) and every shell run it with sh.
 		return g.start(sh, append([]string{"sh", path}, args[1:]...))
 	}
 	return cmd, err
 }
 
-// send sends s to the group. If s ends programs, it also sends SIGCONT, because a stopped
-// process does not get other signals.
+// send sends s to the group. If s ends programs, send also sends SIGCONT, because a stopped
+// process does not act on other signals.
 func (g *Group) send(s syscall.Signal) {
 	_ = syscall.Kill(-g.guard.pgid, s)
 	if Ends(s) {
@@ -185,9 +184,9 @@ func (g *Group) send(s syscall.Signal) {
 	}
 }
 
-// goOn continues a command that was stopped from the terminal. If this program was brought to
-// the foreground, it first puts the group there. A command that was stopped in the background
-// stays stopped: it would be stopped again at once.
+// goOn continues a command that was stopped from the terminal. Before that, it puts the group
+// into the foreground if this program is there. A command that was stopped in the background
+// stays stopped, because the system would stop it again at once.
 func (g *Group) goOn() {
 	g.terminal.passOn()
 	stopped := stopped(g.pid)

@@ -91,12 +91,12 @@ func (g *guardProcess) order(o int64) error {
 // killBy sends the guard the time at which it must kill the group. A later call replaces that
 // time.
 func (g *guardProcess) killBy(at time.Time) {
-	_ = g.order(int64(max(time.Until(at), 0))) // leave finds out if the guard does not read
+	_ = g.order(int64(max(time.Until(at), 0))) // if the guard does not read, leave finds that out
 }
 
-// leave makes the guard leave its group, so that the group has ended when all other processes
-// have. The guard can still kill the group. While the guard exists, the system does not use
-// the id of the group again. A guard that has ended, or cannot leave, is reaped.
+// leave makes the guard leave its group, so that the group has ended when all its other processes
+// have ended. The guard can still kill the group. While the guard exists, the system does not use
+// the ID of the group again. If the guard has ended or cannot leave, leave kills and reaps it.
 func (g *guardProcess) leave() {
 	if g.order(guard.Leave) == nil && g.answers() {
 		return

@@ -21,8 +21,8 @@ func Signals() []os.Signal {
 	}
 }
 
-// Ends reports whether s ends programs: a command that has not started yet is then not
-// started.
+// Ends reports whether s ends programs. Such a signal also prevents the start of a command that
+// has not started yet.
 func Ends(s os.Signal) bool {
 	return s != syscall.SIGUSR1 && s != syscall.SIGUSR2 && s != Suspending
 }

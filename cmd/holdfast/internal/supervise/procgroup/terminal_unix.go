@@ -19,9 +19,9 @@ type terminal struct {
 }
 
 // takeTerminal puts the group into the foreground if stdin is a terminal and this program is
-// in the foreground. Only in the foreground can the command read the terminal and get Ctrl-C.
-// takeTerminal must be called before the command starts, while this program can still do it
-// without being stopped.
+// in the foreground. A command can read the terminal and get Ctrl-C only in the foreground.
+// takeTerminal must be called before the command starts, when this program can still change the
+// foreground without being stopped.
 func takeTerminal(stdin io.Reader, pgid int) *terminal {
 	t := &terminal{fd: -1, pgid: pgid, signal: make(chan os.Signal, 1)}
 	file, ok := stdin.(*os.File)
@@ -45,16 +45,15 @@ func (t *terminal) passOn() {
 	}
 }
 
-// giveBack puts this program into the foreground again if the group is there. It closes
-// signal.
+// giveBack puts this program into the foreground again if the group is there. It also closes
+// the channel t.signal.
 func (t *terminal) giveBack() {
 	signal.Stop(t.signal)
 	close(t.signal)
 	if !t.isFront(t.pgid) {
 		return
 	}
-	// A program in the background is stopped when it does this, unless it
-	// ignores the signal.
+	// A program in the background is stopped when it calls putFront, unless it ignores SIGTTOU.
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
 	t.putFront(syscall.Getpgrp())
