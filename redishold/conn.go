@@ -46,11 +46,11 @@ type Single interface {
 
 // Beginner is a Conn that can send a call, and wait for its answer later.
 type Beginner interface {
-	// Begin sends call, as far as it can without waiting. If the client library keeps the order
+	// Begin sends `call`, as far as it can without waiting. If the client library keeps the order
 	// of calls, the calls to one node arrive there in the order in which Begin sent them. The
 	// function `finish` waits for the answer, as Do does; the caller must call it exactly once.
 	// When `finish` has returned an answer of the server, the caller may reuse the slices of
-	// call. After any other error the Conn may still read them.
+	// `call`. After any other error the Conn may still read these slices.
 	Begin(ctx context.Context, call *Call) (finish func() Result)
 }
 

@@ -40,7 +40,7 @@ func (b *Backend) newForms() forms {
 	return f
 }
 
-// of returns the Form of c.
+// of returns the Form of the claim c.
 func (f *forms) of(c driver.Claim) kinds.Form {
 	switch {
 	case f.only != nil:

@@ -31,8 +31,8 @@ const (
 	// forever if it has no TTL. If the key is not a string, Try fails with driver.ErrMismatch.
 	//
 	// The layout has only exclusive locks. Only grants of Holdfast have tokens. Other libraries
-	// publish no release. So a waiter polls once a second, and when the key expires, while
-	// another library holds the lock.
+	// publish no release. So, while another library holds the lock, a waiter polls once a
+	// second, and also when the key expires.
 	Plain
 
 	// Timestamp is the oldest recipe, for programs that still use it: SETNX of the Unix second
@@ -42,9 +42,9 @@ const (
 	//
 	// Between clients of Holdfast only the clock of the server decides, even if old clients use
 	// the same lock: a second key, which old clients do not know, has the holder and its lease.
-	// The second that Holdfast writes is never before the end of the lease. Holdfast takes a
-	// lock that Holdfast wrote as expired when the written second begins, and a lock that an
-	// old client wrote when the written second is over.
+	// The second that Holdfast writes is never before the end of the lease. For Holdfast, a
+	// lock that Holdfast wrote is expired when the written second begins. A lock that an old
+	// client wrote is expired when the written second is over.
 	//
 	// Old clients keep the weaknesses of the recipe. They use their own clocks: a client whose
 	// clock is ahead by more than the rest of a lease takes the lock. Their DEL deletes the

@@ -24,8 +24,8 @@ func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	return err
 }
 
-// release is Release. It also returns the number of other clients that received the message,
-// as StartRelease does.
+// release is Release. It also returns the number of other clients that received the message of
+// the release, or -1 if that number is unknown.
 func (b *Backend) release(ctx context.Context, c driver.Claim) (others int, err error) {
 	info, err := b.ask(ctx)
 	if err != nil {
@@ -118,13 +118,13 @@ func (b *Backend) abandon(ctx context.Context, k layout.Keys, info ServerInfo, c
 
 // noTombstone returns the error of an abandon that failed. A slot that is migrating refuses
 // calls with two keys, but not calls with one key. In this case noTombstone releases the lock
-// at once, and the caller of Release repeats the abandon to set the tombstone.
+// at once. The caller must repeat Release, which sets the tombstone.
 func (b *Backend) noTombstone(ctx context.Context, k layout.Keys, info ServerInfo, c driver.Claim, err error) error {
 	switch wire.CodeOf(wire.ReplyText(err)) {
 	case "": // err is not a reply of the server
 		return err
 	case "TRYAGAIN", "CROSSSLOT", "ASK":
-		b.do(ctx, Call(b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info)))) // the result does not matter, because the abandon is repeated
+		b.do(ctx, Call(b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info)))) // the result does not matter, because the caller repeats Release
 	case "OOM", "MISCONF", "WRONGTYPE":
 	default:
 		return b.layout.Classify(k, err)

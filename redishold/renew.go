@@ -17,7 +17,7 @@ const renewChunk = 500
 // Renew extends the claims cs in pipelines. For a claim that is gone, it finds the reason
 // as far as the server shows it.
 //
-// If the program has closed the client, the claims are gone, because they cannot be
+// If the program has closed the client, the claims count as gone, because they cannot be
 // extended any more.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	renewals := make([]driver.Renewal, 0, len(cs))
