@@ -15,12 +15,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/budget"
 )
 
-// pageMost is how many rows one statement of a List reads.
+// pageMost is how many rows List reads with one statement at most.
 const pageMost = 500
 
-// List yields the names that are taken, in the order of their bytes. It reads one page of rows
-// at a time. These rows include those of free names, so f.Keys limits how many rows List reads,
-// not how many names it yields. f.Counters has no effect.
+// List yields the names that are taken, in the order of their bytes. It reads the table in
+// pages. A page also has the rows of free names. So f.Keys limits how many rows List reads, not
+// how many names it yields. f.Counters has no effect.
 func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
 		b, from, after := budget.New(f), Escape(wholeRunes(f.NamePrefix)), ""
@@ -64,9 +64,9 @@ func (e *Engine) page(ctx context.Context, b *budget.Budget, from, after string)
 	return page, len(page) == most, nil
 }
 
-// wholeRunes returns prefix, without the rune at its end if that rune is incomplete. Escape
-// replaces the bytes of an incomplete rune. But the keys of names with this prefix contain the
-// complete rune, which Escape does not replace.
+// wholeRunes returns prefix. If the last rune of prefix is incomplete, it returns prefix
+// without that rune. Escape replaces the bytes of an incomplete rune, but does not replace a
+// complete one. So if a name completes the rune, its key does not begin with Escape(prefix).
 func wholeRunes(prefix string) string {
 	for i := max(0, len(prefix)-utf8.UTFMax+1); i < len(prefix); i++ {
 		if utf8.RuneStart(prefix[i]) && !utf8.FullRuneInString(prefix[i:]) {
@@ -76,9 +76,9 @@ func wholeRunes(prefix string) string {
 	return prefix
 }
 
-// Get returns one Record for each name, made from the row of the name. A waiter in the Record
-// may have died: it stays in the queue while the lock is held. Record.Listeners is -1, because
-// the number of listening clients is not known.
+// Get returns one Record for each name, made from the row of the name. Record.Waiters may have
+// waiters that have died, because a dead waiter stays in the queue while the lock is held.
+// Record.Listeners is -1, because the number of listening clients is not known.
 func (e *Engine) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error
@@ -107,7 +107,8 @@ func (e *Engine) readRows(ctx context.Context, names []string) ([]Row, error) {
 	return rows, nil
 }
 
-// Describe returns the Record that Get returns, and the row.
+// Describe returns a Detail with the Record that Get returns. If the table has a row for the
+// name, the Detail also has the last token, and the row as text.
 func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err error) {
 	rows, err := e.readRows(ctx, []string{name})
 	if err != nil {
@@ -121,9 +122,9 @@ func (e *Engine) Describe(ctx context.Context, name string) (d admin.Detail, err
 	return d, nil
 }
 
-// ForceUnlock ends the lease of h.Owner, and wakes waiters. If h.Owner does not hold the name,
-// it returns a *driver.GoneError. After a ForceUnlock, the next renewal by h.Owner returns an
-// error with the reason.
+// ForceUnlock ends the lease of h.Owner, and wakes waiters. ForceUnlock returns a
+// *driver.GoneError if h.Owner does not hold the name. After a ForceUnlock, the next renewal by
+// h.Owner returns an error with the reason.
 func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, reason string) error {
 	rows, err := e.readRows(ctx, []string{name})
 	if err != nil {
@@ -142,8 +143,8 @@ func (e *Engine) ForceUnlock(ctx context.Context, name string, h admin.Holder, r
 	return nil
 }
 
-// ForceReasons returns for each ended hold the reason that ForceUnlock has stored, or "" if
-// there is none. A row keeps only the reason of its last ForceUnlock.
+// ForceReasons returns one text for each hold in `ended`: the reason that ForceUnlock has
+// stored, or "" if no reason is stored. A row keeps only the reason of its last ForceUnlock.
 func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]string, error) {
 	reasons := make([]string, 0, len(ended))
 	for chunk := range slices.Chunk(ended, chunkMost) {
@@ -181,10 +182,11 @@ func (e *Engine) noLog() error {
 // shownWaiters is how many waiters a record lists at most.
 const shownWaiters = 50
 
-// clientOf returns the ID of the client in an owner: the part before the last colon.
+// clientOf returns the ID of the client that an owner belongs to. The ID is the part of the
+// owner before its last colon.
 func clientOf(owner string) string { return owner[:max(strings.LastIndexByte(owner, ':'), 0)] }
 
-// record returns the row as the Record of a name.
+// record returns a Record with this name, made from the row.
 func (r *Row) record(name string) admin.Record {
 	record := admin.Record{Name: name, Listeners: -1}
 	if r.Remaining <= 0 {

@@ -4,8 +4,8 @@ import "time"
 
 // Columns receives the columns of a row that a statement reads: name, owner, note, the last
 // token, the number of tokens, the time since the grant, the remaining time of the lease, the
-// owner and the reason of the last forced unlock, and the waiters with commas between them.
-// Times are in microseconds.
+// owner whose lease was force unlocked last, the reason for that, and the waiters with commas
+// between them. Times are in microseconds.
 type Columns struct {
 	Key                      string
 	row                      Row
@@ -13,7 +13,7 @@ type Columns struct {
 	waiters                  string
 }
 
-// Into returns the destinations of the columns, in their order.
+// Into returns the destinations of the columns, in the order of the columns.
 func (c *Columns) Into() []any {
 	r := &c.row
 	return []any{&c.Key, &r.Owner, &r.Note, &c.last, &c.tokens, &c.held, &c.rest, &r.Forced, &r.Reason, &c.waiters}

@@ -26,13 +26,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Table is the table with the rows. Each call that changes rows is one transaction, and is
-// committed when it returns without an error. All names, owners and notes may contain bytes
-// that are not text; names are no longer than 512 bytes.
+// Table is the table with the rows. Each call that changes rows runs one transaction. If the
+// call returns no error, that transaction is committed. All names, owners and notes may contain
+// bytes that are not text; names are no longer than 512 bytes.
 //
-// A method returns an error of package driver only if it is certain that this error applies. If
-// the database has undone a transaction because of another transaction, the error is also
-// ErrConflict.
+// A method returns an error of package driver, such as driver.ErrNotExecuted, only if it is
+// certain that this error applies. If the database has undone the transaction of a call because
+// of another transaction, the error of that call is also ErrConflict.
 type Table interface {
 	// Check returns an error if the table does not exist, or lacks a required column.
 	Check(ctx context.Context) error
@@ -47,14 +47,15 @@ type Table interface {
 	Try(ctx context.Context, cs []driver.Claim) ([]Row, error)
 
 	// Renew extends the lease of each claim whose owner is the holder. It never shortens a
-	// lease. The result `held` has one value for each claim: true if its owner is the holder.
+	// lease. The result `held` has one value for each claim: true if the owner of the claim is
+	// the holder.
 	Renew(ctx context.Context, cs []driver.Claim) (held []bool, err error)
 
 	// Release ends the lease of each claim whose owner is the holder. It removes the owners of
 	// the other claims from the queues. The result `released` has one value for each claim:
-	// true if its owner was the holder or a waiter. A name that was held stays taken for the
-	// time Claim.AtLeast. During that time, the owner in its row is the old owner followed by
-	// driver.KeptOwner.
+	// true if the owner of the claim was the holder or a waiter. A name that was held stays
+	// taken for Claim.AtLeast after the release. During that time, the owner in the row is the
+	// old owner followed by driver.KeptOwner.
 	Release(ctx context.Context, cs []driver.Claim) (released []bool, err error)
 
 	// Read returns one Row for each name, in the order of the names.
@@ -62,7 +63,8 @@ type Table interface {
 
 	// Page returns rows whose keys are larger than `after` and not smaller than `from`. It
 	// returns the first such rows, in the order of the bytes of their keys, and not more than
-	// the number `most`. They include rows of free names, and rows whose keys TxName made.
+	// the number `most`. Some of them may be rows of free names, or rows whose keys TxName
+	// made.
 	Page(ctx context.Context, from, after string, most int) ([]KeyedRow, error)
 
 	// Force ends the lease of `owner` if the last token of that lease is `token`. Then it
@@ -73,11 +75,11 @@ type Table interface {
 
 // Listener is a Table whose database has notifications.
 type Listener interface {
-	// Listen waits for notifications. For each release of a name for which a listening client
-	// waits, it calls the function `heard` with the name and the first waiter in the row. It
-	// calls the function `live` once, as soon as it receives every later release. It returns
-	// when the connection is lost or ctx has ended. It returns errors.ErrUnsupported if it can
-	// never listen.
+	// Listen waits for notifications. When a name is released and a listening client waits for
+	// it, Listen calls the function `heard` with the name and the first waiter in the row.
+	// Listen calls the function `live` once. After that call it misses no release. Listen
+	// returns when the connection is lost or ctx has ended. It returns errors.ErrUnsupported if
+	// it can never listen.
 	Listen(ctx context.Context, live func(), heard func(name, next string)) error
 }
 
@@ -93,7 +95,7 @@ type Row struct {
 	Last      uint64        // the last token of the same holder; Try may leave it 0
 	Owner     string        // "" if there is no holder; see Table.Release about driver.KeptOwner
 	Note      string        // the note of the holder, or of the last holder
-	HeldFor   time.Duration // how long ago the grant was
+	HeldFor   time.Duration // the time since the grant
 	Remaining time.Duration // the time that is left of the lease; 0 or negative if it has ended
 	Waiters   []string      // the owners that wait, in their order
 	Peer      bool          // another program holds the name; Owner is not the owner of a claim
@@ -113,15 +115,16 @@ const (
 	// Waiting is how many waiters the queue of a row has at most. A waiter that finds the queue
 	// full does not enter it.
 	Waiting = 100
-	// Turns is how many turns there are after a name has become free. When they have passed,
-	// any claim may get the name, because the first waiters may have died.
+	// Turns is the number of turns after a name has become free. When that many turns have
+	// passed, any claim may get the name, because the waiters at the front of the queue may
+	// have died.
 	Turns = 8
 )
 
 // FreeIn returns the time until the row is free for an owner: the remaining time of the lease,
-// and one Turn for each waiter before the owner. It counts at most Turns waiters. If the owner
-// is not in the queue, all waiters are before it. The result is 0 or negative if the row is
-// free for the owner now.
+// plus one Turn for each waiter before the owner. FreeIn counts at most Turns waiters. If the
+// owner is not in the queue, all waiters are before it. The result is 0 or negative if the row
+// is free for the owner now.
 func (r *Row) FreeIn(owner string) time.Duration {
 	return r.Remaining + time.Duration(min(r.position(owner), Turns))*Turn
 }
@@ -135,7 +138,7 @@ func (r *Row) position(owner string) int {
 	return len(r.Waiters)
 }
 
-// Waiters returns the owners in a list that has commas between them.
+// Waiters returns the owners in a list, which has a comma between one owner and the next.
 func Waiters(list string) []string {
 	if list == "" {
 		return nil
@@ -143,7 +146,7 @@ func Waiters(list string) []string {
 	return strings.Split(list, ",")
 }
 
-// KeyedRow is a row with its key: the name as Escape or TxName makes it.
+// KeyedRow is a row with its key, which Escape or TxName made from the name.
 type KeyedRow struct {
 	Key string
 	Row
@@ -163,11 +166,11 @@ type Limits struct {
 	NoTokens bool          // Row.First is 0: there are no fencing tokens
 	MaxName  int           // the longest name in bytes; 0 means 512
 	MaxTTL   time.Duration // the longest TTL; 0 means ten years
-	TTLStep  time.Duration // TTLs are rounded up to a multiple of it; 0 means a microsecond
+	TTLStep  time.Duration // the Engine rounds TTLs up to a multiple of TTLStep; 0 means a microsecond
 }
 
-// maxName is the length of the longest name in bytes, if Limits.MaxName is 0. Escape may make a
-// key of three times that length from it, which an index accepts.
+// maxName is how many bytes a name may have if Limits.MaxName is 0. The key that Escape makes
+// from the name may be three times as long. An index accepts a key of that length.
 const maxName = 512
 
 // info returns what an Engine over a table with these limits can do.

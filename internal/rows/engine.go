@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// chunkMost bounds the claims of one transaction.
+	// chunkMost is how many claims one transaction has at most.
 	chunkMost = 500
 
-	// conflictsMost is how often the Engine repeats a call at most, if that call was in
-	// conflict with another transaction, or if its row may be locked. conflictDelay is the
-	// longest pause before such a repetition.
+	// conflictsMost is how often the Engine repeats a call at most, if its transaction was in
+	// conflict with another transaction, or if another transaction may have locked the row.
+	// conflictDelay is the longest pause before such a repetition.
 	conflictsMost = 50
 	conflictDelay = 20 * time.Millisecond
 
@@ -43,7 +43,7 @@ type Engine struct {
 	releaseLocks              nameLocks // one release at a time changes a row
 
 	checked atomic.Bool
-	taken   Recent[bool] // names that a Try has just found taken; true: with a full queue
+	taken   Recent[bool] // names that a Try or a read has just found taken; the value is true if the queue was full
 	group   background.Group
 	sweeper sweeper
 	hub     hub
@@ -110,9 +110,9 @@ func (e *Engine) tryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt
 }
 
 // tryAlike fills in answers[i] for each index i in `pending`, by a Try of the claim cs[i]. A
-// Try has no answer for a claim if its row may be locked, or was created while the statement
-// ran. Then tryAlike tries that claim again, in another transaction. The grants of earlier
-// transactions stay.
+// Try has no answer for a claim if the row of the name may be locked, or was created while the
+// statement ran. In that case tryAlike tries the claim again, in another transaction. The
+// grants of earlier transactions stay.
 func (e *Engine) tryAlike(ctx context.Context, cs []driver.Claim, pending []int, answers []driver.Attempt) {
 	versions := make([]uint64, len(cs)) // of the topics, before the first statement
 	for _, i := range pending {
@@ -165,8 +165,8 @@ func (r *Row) answer(c driver.Claim, version uint64) driver.Outcome {
 	return o
 }
 
-// Renew extends the leases that are held. For claims with Claim.Fixed set it only reads the
-// rows.
+// Renew extends the lease of each claim whose owner is the holder. If Claim.Fixed is set, Renew
+// only reads the row.
 func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	answers := make([]driver.Renewal, len(cs))
 	for fixed, renew := range map[bool]func(context.Context, []driver.Claim) ([]bool, error){false: e.table.Renew, true: e.held} {
@@ -226,9 +226,9 @@ func (e *Engine) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return errs
 }
 
-// release calls Table.Release, and respects the limit of concurrent releases. With a single
-// claim it also waits for the lock of that name in releaseLocks. With several claims it does
-// not: the database locks their rows in order, and such calls are few.
+// release calls Table.Release, and respects the limit of concurrent releases. If cs has a
+// single claim, it also waits for the lock of the name in releaseLocks. Several claims do not
+// need these locks: the database locks their rows in order, and such calls are few.
 func (e *Engine) release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	if len(cs) == 1 {
 		leave, err := e.releaseLocks.acquire(ctx, cs[0].Name)
@@ -245,8 +245,9 @@ func (e *Engine) release(ctx context.Context, cs []driver.Claim) ([]bool, error)
 }
 
 // each calls the function `do` with parts of cs. A part has at most as many claims as the
-// number `most`. For each claim that failed, `each` calls the function `answer` with the index
-// of the claim in cs and with its error. A claim that `do` did not find is gone.
+// number `most`. A claim has failed if `do` returned an error, or did not find the claim, which
+// is then gone. For each claim that failed, `each` calls the function `answer` with the index
+// of the claim in cs and with an error.
 func (e *Engine) each(ctx context.Context, what string, in limiter, cs []driver.Claim, most int, do func(context.Context, []driver.Claim) ([]bool, error), answer func(i int, err error)) {
 	var gone []int
 	for at := 0; at < len(cs); at += most {
@@ -293,9 +294,9 @@ func (e *Engine) reasons(ctx context.Context, in limiter, cs []driver.Claim, gon
 }
 
 // call calls the function `do`, and returns its results. The limiter `in` limits how many such
-// calls run at once. Before the first call, the table is checked. If `do` was in conflict with
-// another transaction, it is repeated: the database has undone its transaction, so nothing
-// takes effect twice.
+// calls run at once. Before the first `do` of the Engine, it checks the table. If `do` returns
+// ErrConflict, it calls `do` again. In that case the database has undone the transaction, so
+// nothing takes effect twice.
 func call[T any](ctx context.Context, e *Engine, in limiter, do func() (T, error)) (answer T, err error) {
 	if err := ctx.Err(); err != nil {
 		return answer, unsent.Error(err)

@@ -26,7 +26,8 @@ const (
 
 // hub wakes waiters when a name becomes free. It listens if Limits.Listens is set. While it
 // does not listen, it polls: one statement reads the rows for all waiters. The hub runs while
-// there are waiters. If it listens, it runs for the time `linger` longer.
+// there are waiters. If it listens, it continues for the time `linger` after the last waiter
+// has left.
 type hub struct {
 	table   Table
 	group   *background.Group
@@ -38,7 +39,7 @@ type hub struct {
 	polls   uint64            // how many polls have begun
 	topics  map[string]*topic // by name; a topic without waiters is kept for the time `linger`
 	current *hubRun           // nil if there are no topics
-	drains  int               // calls of drain under way
+	drains  int               // how many calls of drain are under way
 }
 
 // hubRun is one run of the hub. The mutex of the hub guards the field `live`.
@@ -46,7 +47,7 @@ type hubRun struct {
 	stop     context.CancelFunc
 	done     <-chan struct{}    // closed by stop
 	pollSoon chan time.Duration // capacity 1; hub.wait sends how soon to poll
-	live     bool               // it listens, and misses no release
+	live     bool               // the hub listens, and misses no release
 }
 
 // versionOf returns the version for the waiter with this name and owner. If there is no such
@@ -115,8 +116,8 @@ func (h *hub) join(name, owner string) (*topic, *sleeper) {
 }
 
 // leave removes a waiter. If the hub listens, a topic without waiters stays for the time
-// `linger`. During that time it still receives each release. So a waiter that joins it needs no
-// second Try.
+// `linger`. During that time it still receives each release. So a waiter that joins this topic
+// needs no second Try.
 func (h *hub) leave(name string, t *topic, s *sleeper) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -136,8 +137,8 @@ func (h *hub) leave(name string, t *topic, s *sleeper) {
 	}
 }
 
-// forget removes a topic if it has no waiters. It ends the run if there is no other topic. The
-// mutex is held.
+// forget removes a topic if the topic has no waiters. If no topic is left, it ends the run of
+// the hub. The mutex is held.
 func (h *hub) forget(name string, t *topic) {
 	if h.topics[name] != t || len(t.sleepers) > 0 {
 		return
@@ -149,8 +150,9 @@ func (h *hub) forget(name string, t *topic) {
 	}
 }
 
-// drain lets the run end as soon as there are no waiters, without the time `linger`. It waits
-// until all goroutines of the Engine have ended, or until ctx ends, as Group.Wait does.
+// drain makes the run end as soon as there are no waiters: topics without waiters are removed
+// at once, not after the time `linger`. It waits until all goroutines of the Engine have ended,
+// or until ctx ends, as Group.Wait does.
 func (h *hub) drain(ctx context.Context) error {
 	h.addDrains(1)
 	defer h.addDrains(-1)
@@ -340,8 +342,8 @@ func (h *hub) polledNames() (names []string) {
 }
 
 // pollOnce reads the rows of polledNames once, and wakes waiters whose row is free for them.
-// The result `soon` is how soon to poll again, or 0 if that need not be soon: see recordPoll.
-// The result `polled` is false if there was no row to poll.
+// The result `soon` is the pause until the next poll, or 0 if no row needs a poll soon. The
+// result `polled` is false if there was no row to poll.
 func (h *hub) pollOnce(ctx context.Context) (soon time.Duration, polled bool) {
 	h.mu.Lock()
 	h.polls++
@@ -363,8 +365,8 @@ func (h *hub) pollOnce(ctx context.Context) (soon time.Duration, polled bool) {
 }
 
 // recordPoll handles the row of a name, which the poll with the number `poll` has read. It
-// wakes waiters for which a Try may be granted. It returns how soon to poll the row again, or 0
-// if that need not be soon.
+// wakes waiters for which a Try may be granted. It returns the pause until the next poll of the
+// row, or 0 if the row needs no poll soon.
 func (h *hub) recordPoll(name string, r *Row, poll uint64) (soon time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,8 +21,8 @@ const (
 // limiter bounds how many calls of one kind are under way. A nil limiter bounds nothing.
 type limiter chan struct{}
 
-// acquire waits until one more call may begin. It returns an error if ctx ends before that, or
-// if the context of the caller does, see deadline.Caller. The error says that nothing was sent.
+// acquire waits until one more call may begin. It returns an error if ctx ends first, or if the
+// context that deadline.Caller returns ends first. The error says that nothing was sent.
 func (l limiter) acquire(ctx context.Context) error {
 	if l == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns the key of a name in a table. The key is the name itself if that is text
+// Escape returns the key of a name in a table. The key is the name itself if the name is text
 // without a backslash. A text in a database cannot contain the byte 0, or bytes that are not
 // UTF-8. Escape replaces each of these bytes, and each backslash, by a backslash and two
 // hexadecimal digits.
@@ -43,13 +43,13 @@ func Unescape(key string) string {
 	}
 }
 
-// TxName returns the key of the row that locks a name for the rest of a transaction. Escape
-// returns no such key.
+// TxName returns the key of a row that a LockTx locks: while a transaction has this row locked,
+// it has the lock of the name. Escape returns no such key.
 func TxName(name string) string { return txPrefix + Escape(name) }
 
 const txPrefix = `\tx `
 
-// isTx reports whether TxName has made a key.
+// isTx reports whether a key is the result of a TxName.
 func isTx(key string) bool { return strings.HasPrefix(key, txPrefix) }
 
 // Text returns s as text that a database accepts. U+FFFD replaces each byte 0, and each

@@ -8,29 +8,29 @@ import (
 const (
 	// pollLeast is the pause before a poll in two cases: a waiter has begun to wait that is not
 	// near the front of its queue, or the last poll woke a waiter. While no row is free, each
-	// pause is twice as long as the one before, up to pollMost.
+	// pause is twice as long as the last pause, up to pollMost.
 	pollLeast = 5 * time.Millisecond
 	pollMost  = 100 * time.Millisecond
 	// pollIdle is the pause while no waiter needs polls.
 	pollIdle = time.Hour
-	// When the first waiter of a queue begins to wait, it polls after pollFirst. Each later
-	// pause is the time for which the lock has been held, divided by pollFraction. So the
-	// waiter notices a release late by at most that part of the time. When the lock has a new
-	// holder, the second waiter polls after twice pollFirst, so that it notices soon that it is
-	// now the first.
+	// When the first waiter of a queue begins to wait, the hub polls after pollFirst. Each
+	// later pause is the time for which the lock has been held, divided by pollFraction. For
+	// example, if a lock is released after 40 ms, the hub notices that at most about 10 ms
+	// later. When the lock has a new holder, the hub polls for the second waiter after twice
+	// pollFirst, because that waiter may be the first now.
 	pollFirst    = time.Millisecond
 	pollFraction = 4
-	// nearPositions is how many waiters at the front of the queue poll soon after the lock
-	// got a new holder.
+	// nearPositions is the number of waiters at the front of the queue for which the hub polls
+	// soon after the lock got a new holder.
 	nearPositions = 2
 )
 
-// recordForemost records the position of the foremost waiter of this process. If the waiter has
-// moved forward since the last poll, and is not one of the first nearPositions, recordForemost
-// estimates the time until the waiter is the second, from the pace of the queue. It returns a
-// third of that time. Otherwise it returns 0. A poll after the whole time would often be late:
-// it would slow the queue down, and make the next estimates longer. The mutex of the hub is
-// held.
+// recordForemost records the position of the foremost waiter of this process. It returns the
+// pause until the next poll, or 0 if no poll is needed soon. If the waiter has moved forward
+// since the last poll, and at least nearPositions waiters are before it, the pause comes from
+// the pace of the queue: it is a third of the estimated time until the waiter is the second. A
+// poll after the whole time would often be late. A late poll slows the queue down, and so makes
+// the next estimates longer. The mutex of the hub is held.
 func (t *topic) recordForemost(position int) (soon time.Duration) {
 	now := time.Now()
 	if gained := t.foremost - position; gained > 0 && position >= nearPositions {
@@ -61,9 +61,9 @@ func (s *sleeper) notQueued(r *Row, poll uint64) bool {
 	return s.waiting && poll > s.pollsBefore && r.Owner != s.owner && !slices.Contains(r.Waiters, s.owner)
 }
 
-// firstPollAfter returns how soon the first waiter in the queue polls again. The parameter
-// `held` is the time for which the lock has been held. It is negative if the clock of another
-// program, which wrote the row, is ahead of the clock of the server.
+// firstPollAfter returns the pause until the next poll for the first waiter in the queue. The
+// parameter `held` is the time for which the lock has been held. It is negative if the clock of
+// another program, which wrote the row, is ahead of the clock of the server.
 func firstPollAfter(held time.Duration) time.Duration {
 	if held < 0 {
 		return pollMost
@@ -71,8 +71,8 @@ func firstPollAfter(held time.Duration) time.Duration {
 	return min(max(held/pollFraction, pollFirst), pollMost)
 }
 
-// pollAfter returns how soon a waiter at a position in the queue polls after it began to wait,
-// or after the lock got a new holder.
+// pollAfter returns the pause until the poll for a waiter at a position in the queue. The pause
+// begins when the waiter begins to wait, or when a poll has found a new holder.
 func pollAfter(position int) time.Duration {
 	return min(time.Duration(position+1)*pollFirst, pollLeast)
 }

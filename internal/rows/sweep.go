@@ -11,8 +11,8 @@ import (
 
 const (
 	// sweepAfter is the pause before the Engine releases an indeterminate claim once more. If
-	// the connection of its Try was cut, the server executes the statement within this time, or
-	// never.
+	// the connection was cut during the Try of this claim, the server executes the statement of
+	// that Try within this pause, or never.
 	sweepAfter = time.Second
 	sweepLimit = 5 * time.Second
 )
@@ -30,8 +30,8 @@ type lateClaim struct {
 	due   time.Time
 }
 
-// sweep starts a second release of each claim in cs, after a pause of sweepAfter, because the
-// Try of such a claim may be executed after its first Release.
+// sweep plans a second release of each claim in cs, after a pause of sweepAfter. The first
+// release may have come too early: the server may execute the Try of the claim after it.
 func (e *Engine) sweep(cs []driver.Claim) {
 	s := &e.sweeper
 	s.mu.Lock()
@@ -73,8 +73,8 @@ func (e *Engine) sweepDue() {
 	}
 }
 
-// oncePerName returns how many claims at the beginning of cs have different names, because a
-// call of a Table may have each name only once.
+// oncePerName returns how many claims at the beginning of cs have different names. A call of a
+// Table may have each name only once, so the caller passes only these claims.
 func oncePerName(cs []driver.Claim) int {
 	names := make(map[string]bool, len(cs))
 	for n, c := range cs {

@@ -10,11 +10,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// takenFor is for how long a name counts as taken after a Try was refused.
+// takenFor is how long the Engine expects a name to be taken, after a Try or a read found it
+// taken.
 const takenFor = time.Second
 
 // expectsRefusal reports whether a Try of c would probably be refused, and change nothing in
-// the row. Then a read returns the same answer, and costs less than a Try.
+// the row. In that case a read returns the same answer, and costs less than a Try.
 func (e *Engine) expectsRefusal(c *driver.Claim) bool {
 	if e.hub.shouldWait(c.Name, c.Owner) {
 		return true
@@ -23,11 +24,11 @@ func (e *Engine) expectsRefusal(c *driver.Claim) bool {
 	return taken && (c.NoQueue || full || e.hub.noQueue)
 }
 
-// readFirst reads rows in place of a Try that would probably be refused. It does this for the
-// claims cs[i], for each index i in `pending`, for which expectsRefusal reports true. It fills
-// in answers[i] if the row shows that the claim is refused. It returns the indexes of all other
-// claims, which need a Try. A refused Try costs more than a read: it also locks the row for a
-// moment, and uses up a transaction number.
+// readFirst reads rows in place of a Try that would probably be refused. The parameter
+// `pending` has the indexes of the claims to try. If expectsRefusal reports true for such a
+// claim cs[i], readFirst reads its row. It fills in answers[i] if the row shows that a Try
+// would be refused. It returns the indexes of all other claims, which need a Try. A refused Try
+// costs more than a read: it also locks the row for a moment, and uses up a transaction number.
 func (e *Engine) readFirst(ctx context.Context, cs []driver.Claim, pending []int, versions []uint64, answers []driver.Attempt) (left []int) {
 	var read []int
 	var names []string

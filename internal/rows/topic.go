@@ -13,7 +13,7 @@ type topic struct {
 	foremost    int         // the smallest position of a sleeper in the queue, at the last poll
 	polledAt    time.Time   // when the last poll was
 	wakePending bool        // all sleepers will be woken when the current Turn has passed
-	missed      string      // the owner in the last notification for an owner without a sleeper
+	missed      string      // the owner in the last notification whose owner had no sleeper
 	version     uint64      // changes with each event that may be a release for any waiter
 }
 
@@ -21,9 +21,9 @@ type topic struct {
 type sleeper struct {
 	owner       string
 	version     uint64        // changes with each event that may be a release for this waiter
-	changed     chan struct{} // closed when version changes, then replaced by an open one
-	waiting     bool          // Wait is under way
-	position    int           // waiters before this one when Wait began; or the constant Waiting: not in the queue
+	changed     chan struct{} // closed when the version changes; then an open channel replaces it
+	waiting     bool          // a call of Wait is under way
+	position    int           // how many waiters were before this one when Wait began; the constant Waiting if it was not in the queue
 	noQueue     bool          // the waiter does not enter the queue
 	pollsBefore uint64        // hub.polls when Wait began
 	shouldTry   bool          // a poll or a notification has shown that another Try may be granted

@@ -16,7 +16,7 @@ func (e *Engine) Waiter(c driver.Claim) driver.Waiter {
 // ahead is the value of Outcome.Ahead.
 type ahead struct {
 	version  uint64 // of the topic, before the Try
-	position int    // how many waiters are before the claim; or the constant Waiting: not in the queue
+	position int    // how many waiters are before the claim; the constant Waiting if the claim is not in the queue
 	noQueue  bool   // the claim does not enter the queue
 }
 
@@ -27,9 +27,9 @@ type waiter struct {
 	sleeper     *sleeper
 }
 
-// Wait waits until the name may have been released since the refused Try, whose Outcome is the
-// parameter `last`. Then it returns nil as the error. If ctx ends first, Wait returns the error
-// of ctx.
+// Wait waits until the name may have been released after the refused Try. The parameter `last`
+// is the Outcome of that Try. The error is nil when the wait is over. If ctx ends first, Wait
+// returns the error of ctx.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err

@@ -26,7 +26,8 @@ func Turns(t *testing.T, b driver.Backend) {
 
 type turns struct{ *conformance.Probe }
 
-// refused tries claims, which must be refused. Each must enter the queue, unless it has NoQueue.
+// refused checks that the Backend refuses each claim in cs, and that each claim without NoQueue
+// enters the queue.
 func (s *turns) refused(cs ...driver.Claim) {
 	s.Helper()
 	for _, c := range cs {
