@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-// The first word in locked_by. It says whether the claim holds, was released or was forced.
+// The first word in locked_by. It is the state of the claim: held, released or force unlocked.
 const (
 	holds    = "holdfast"
 	released = "holdfast-released"
 	forced   = "holdfast-forced"
 )
 
-// by returns the value of locked_by. It replaces each character of the text that is not
-// printable ASCII by a question mark, because the column may have any character set. It
+// by returns the value of the column locked_by. It replaces each character of `text` that is
+// not printable ASCII by a question mark, because the column may have any character set. It
 // shortens the value to maxBy characters.
 func by(state, owner, text string) string {
 	plain := strings.Map(func(r rune) rune {
@@ -30,15 +30,15 @@ func by(state, owner, text string) string {
 	return all[:min(len(all), maxBy)]
 }
 
-// stored is a row as it is read.
+// stored is a row as the database returns it.
 type stored struct {
 	name, by          string
 	held, rest, since int64 // in microseconds: from locked_at until now, from now until lock_until, and from 1970 until locked_at
 }
 
-// row returns the Row for a stored row. The owner in a hold of another program contains the
-// time of the grant. ShedLock writes only the host name: without the time, two holds of one
-// host would have the same owner.
+// row returns the Row for a stored row. If another program holds the lock, the owner in the Row
+// contains the time of the grant. ShedLock writes only its host name, so without that time two
+// holds of one host would have the same owner.
 func (s *stored) row() rows.Row {
 	r := rows.Row{Known: true, HeldFor: rows.Duration(s.held), Remaining: rows.Duration(s.rest)}
 	state, rest, _ := strings.Cut(s.by, " ")

@@ -19,9 +19,9 @@ type Column struct {
 
 // Unfit returns a *rows.UnfitError if a table with these columns cannot keep locks, else nil.
 // The function `typed` gets a column of ShedLock and the type of that column. It returns a text
-// that says what is wrong with the type, or "". The parameter `more` has texts about other
-// faults of the table. The parameter `create` is the statement that makes a table without
-// faults.
+// that says what is wrong with the type, or "" if the type fits. The parameter `more` has texts
+// about other faults of the table. The parameter `create` is the statement that makes a table
+// without faults.
 func Unfit(table string, columns []Column, typed func(column, is string) string, more []string, create string) error {
 	wrong := more
 	missing := []string{"name", "lock_until", "locked_at", "locked_by"}
@@ -49,8 +49,8 @@ func Unfit(table string, columns []Column, typed func(column, is string) string,
 	return rows.Unfit("table %s cannot keep locks of ShedLock:\n  %s\nShedLock's documentation makes it with:\n%s", table, strings.Join(wrong, "\n  "), create)
 }
 
-// fault returns a text that says what is wrong with the column, or "". It does not check the
-// type of the column.
+// fault returns a text that says what is wrong with the column, or "" if nothing is wrong. It
+// does not check the type of the column.
 func (c *Column) fault() string {
 	switch {
 	case c.Ambiguous:

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Dialect has the expressions that differ between databases. A word in braces is replaced by an
-// expression.
+// Dialect has the expressions that differ between databases. The method `write` replaces each
+// word in braces by an expression.
 //
 // Unlocked is a JOIN with the row of {table} whose name is the parameter ?. The JOIN finds no
 // row while another transaction has locked that row. Unlocked is "" for a database in which a
@@ -23,25 +23,25 @@ type Dialect struct {
 }
 
 // The statements. A lease is a millisecond longer than the TTL, because columns may keep
-// milliseconds only. An assignment that reads a column is before the one that changes that
-// column, because MySQL executes them from left to right. Columns may be NULL: a name whose
-// lock_until is NULL is free, though ShedLock itself never takes it. Each update assigns
-// locked_at, because a table of MySQL may change that column in each update that does not
-// assign it.
+// milliseconds only. An assignment that reads a column stands before the assignment that
+// changes this column, because MySQL executes assignments from left to right. Columns may be
+// NULL: a name whose lock_until is NULL is free, though ShedLock itself never takes it. Each
+// update assigns locked_at, because a table of MySQL may change that column in each update that
+// does not assign it.
 const (
 	// tryStatement has these parameters, from its second line on, with a semicolon after each
 	// line: `by`; `by`, `us`, `us`; `by`; `name`, `name`, `by`. If Dialect.Unlocked is set, its
 	// JOIN has the first `name`, which comes before all other parameters. Then {named} is left
 	// out, so that only the JOIN finds the row: a server that can find a row in two ways may
-	// wait for its lock in the second way.
+	// wait for the lock of this row in the second way.
 	tryStatement = `UPDATE {table} {unlocked} SET
 	locked_at = CASE WHEN {ours} AND lock_until > {now} THEN locked_at ELSE {now} END,
 	lock_until = CASE WHEN {ours} AND lock_until > {now} THEN GREATEST(lock_until, {later}) ELSE {later} END,
 	locked_by = ?
 WHERE {named} AND {exact} AND (lock_until IS NULL OR lock_until <= {now} OR {ours})`
 
-	// insertStatement has the parameter `name`. It makes the row of a free name, which the next
-	// try takes.
+	// insertStatement has the parameter `name`. It makes the row of a name. The name is free
+	// then, and the next try takes it.
 	insertStatement = `INTO {table} (name, lock_until, locked_at, locked_by)
 VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'holdfast')`
 
@@ -64,8 +64,7 @@ VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'ho
 
 const epoch = "TIMESTAMP '1970-01-01 00:00:00'"
 
-// write replaces the words in braces in a statement. The parameter n is the number of
-// parameters in the list {names}.
+// write replaces the words in braces in a statement. The list {names} becomes n question marks.
 func (d *Dialect) write(statement string, n int) string {
 	fill := func(text, what, with string) string { return strings.ReplaceAll(text, what, with) }
 	later := "(" + fill(d.Later, "{from}", "{now}") + ")"

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
-// Table is a rows.Table. Try and Release take one claim.
+// Table is a rows.Table. Its methods Try and Release accept exactly one claim.
 type Table struct {
 	Database
 	dialect    Dialect
@@ -34,8 +34,8 @@ func keyOf(name string) (string, error) {
 	return key, nil
 }
 
-// Try makes one attempt for the only claim in cs. If the row does not exist, Try makes it and
-// tries once more.
+// Try makes one attempt for the only claim in cs. If the row does not exist, Try makes the row
+// and tries once more.
 func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
 	c := cs[0]
 	key, err := keyOf(c.Name)
@@ -69,7 +69,8 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 }
 
 // one returns the row of a key. If the key has no row, but the column treats the name of
-// another row as equal to the key, it returns an error: two names would be one lock.
+// another row as equal to the key, the function returns an error, because the two names would
+// be one lock.
 func (t *Table) one(ctx context.Context, key string) (rows.Row, error) {
 	var found rows.Row
 	other := ""
