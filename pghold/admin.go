@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// pageStatement reads one page. Its first key is not smaller than $1, and larger than $2.
-	// The page has at most $3 rows.
+	// pageStatement reads one page. The keys of the page are not smaller than $1, and larger
+	// than $2. The page has at most $3 rows.
 	pageStatement = `SELECT ` + columns + `
 FROM {table} WHERE name >= $1 AND name > $2 ORDER BY name LIMIT $3`
 

@@ -15,7 +15,7 @@ import (
 // undefinedTable is the SQLSTATE of a table that does not exist.
 const undefinedTable = "42P01"
 
-// serverError returns the error of the server in err, or nil if err has none.
+// serverError returns the error of the server that err wraps, or nil if err wraps none.
 func serverError(err error) *pgconn.PgError {
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
@@ -25,9 +25,9 @@ func serverError(err error) *pgconn.PgError {
 }
 
 // notPrepared reports whether err says that a prepared statement does not exist, exists
-// already, or does not fit its table any more. That happens behind a pooler that leadsToServer
-// took for a server, and after another program has discarded prepared statements or changed the
-// table. The server has not executed the statement then.
+// already, or does not fit its table any more. In each of these cases, the server has not
+// executed the statement. They occur behind a pooler that leadsToServer took for a server, and
+// after another program has discarded prepared statements or changed the table.
 func notPrepared(err error) bool {
 	code := codeOf(err)
 	return code == "26000" || code == "42P05" || code == "0A000"

@@ -6,20 +6,23 @@
 //	locker := holdfast.New(pghold.New(pool, nil), nil)
 //
 // Backend.CreateTable or an administrator creates the table. Until the table exists, every Lock
-// fails with an error that contains the statement for it. Names are case-sensitive and have up
-// to 512 bytes. The row of a name stays after its release, because it keeps the token. Rows of
-// free names may be deleted: a new token is never below the server's clock in microseconds.
+// fails with an error that contains the statement which creates the table. Names are
+// case-sensitive and have up to 512 bytes. The row of a name stays after the lock was released,
+// because the row keeps the token. Rows of free names may be deleted, because a new token is
+// never below the server's clock in microseconds.
 //
-// With Options.Layout set to ShedLock the table is that of ShedLock. Then a lock also excludes
-// programs that use ShedLock. The constant ShedLock lists what that layout lacks.
+// If Options.Layout is ShedLock, the table is that of ShedLock, a library for Java. In that
+// case a lock also excludes programs that use ShedLock. The comment of the constant ShedLock
+// lists what this layout lacks.
 //
 // Locks are exclusive. Read-write locks, semaphores, fair locks and latches return
 // errors.ErrUnsupported.
 //
 // Every statement is its own transaction. The statements work at any isolation level, and
-// behind a pooler in transaction mode. They are prepared if the pool prepares statements, as
-// pgx does by default, and if the pool leads to the server itself. Waiters poll their rows
-// every 1 to 100 ms; with Options.Listen they get notifications (NOTIFY) instead.
+// behind a pooler in transaction mode. The Backend sends them as prepared statements if the
+// pool prepares statements, as pgx does by default, and if the connections of the pool lead to
+// the server itself. Waiters poll their rows every 1 to 100 ms; with Options.Listen they get
+// notifications (NOTIFY) instead.
 //
 // A lease is as durable as the data. After the promotion of a standby that had not received the
 // last commits, a lock may have two holders. With synchronous_commit and a synchronous standby

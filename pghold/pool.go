@@ -23,8 +23,8 @@ type source func(ctx context.Context, use func(*pgx.Conn) error) error
 // renewing is the key of a context value that marks a renewal.
 type renewing struct{}
 
-// Renew extends the leases that are held. See New for what it does if the pool has no
-// connection for it.
+// Renew extends the leases of the claims that are held. The comment of New says what Renew does
+// if the pool has no connection.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	return b.engine.Renew(context.WithValue(ctx, renewing{}, true), cs)
 }
@@ -119,8 +119,9 @@ func (p *pool) connect(ctx context.Context) (*pgx.Conn, error) {
 	return conn, nil
 }
 
-// lendOf returns the source of a pool of database/sql. It needs no extra connections, because
-// such a pool stops counting a connection as soon as that connection is known to be dead.
+// lendOf returns the source of a pool of database/sql. This source needs no extra connections,
+// because a pool of database/sql does not count a connection any more as soon as the connection
+// is known to be dead.
 func lendOf(db *sql.DB) source {
 	idle := sqlidle.New(db)
 	return func(ctx context.Context, use func(*pgx.Conn) error) (err error) {

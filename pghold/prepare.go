@@ -10,8 +10,8 @@ import (
 const modeKey = "holdfast: mode"
 
 // send calls the function `do`, which sends a statement. The statement is prepared if that
-// works: the server needs a third of the time for a prepared statement, because planning takes
-// longer than executing it.
+// works. The server executes a prepared statement in a third of the time of another one,
+// because planning takes longer than the rest.
 func send(ctx context.Context, conn *pgx.Conn, do func(pgx.QueryExecMode) error) error {
 	mode, err := modeOf(ctx, conn)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 // statements are the statements of one table. Each is a transaction of its own, and locks only
 // the rows of its names, in the order of the names. So statements may wait for each other, but
-// do not deadlock. There are separate statements for one name, because the server plans them in
-// a third of the time.
+// do not deadlock. There are separate statements for one name, because the server plans such a
+// statement in a third of the time.
 //
 // The statements use clock_timestamp(), because now() is the time at which the transaction
 // began, and the statement may have waited for a row since then.
@@ -63,16 +63,17 @@ const (
 	// A try: $1 names, $2 owners, $3 notes, $4 TTL in microseconds, $5 how many tokens, $6
 	// whether a release must notify, $7 whether to wait in the queue. The statement returns the
 	// rows that it changed. It reads the time excluded.since before it waits for a locked row.
-	// If a lease ends during that wait, the try is refused, and the next one finds the name
+	// If a lease ends during that wait, the try is refused, and the next try finds the name
 	// free. A new lease is counted from excluded.since, which is after the beginning of the
 	// call. So it does not end before the time that the caller expects.
 	//
 	// The column `token` has the last token of a grant, so that a repeated grant has the same
 	// tokens. A new token is never smaller than the time in microseconds. The column `tokens`
 	// has the number of tokens of the grant. The column `waiters` has the owners that wait, in
-	// their order. A grant removes from it the owner, and the owners before it, whose turns
-	// have passed. The column `wanted` is true if one of the waiters listens. If it is false, a
-	// release does not notify, because a notification costs more than the rest of the release.
+	// their order. A grant removes the owner from this column, and also the owners before it,
+	// whose turns have passed. The column `wanted` is true if one of the waiters listens. If
+	// `wanted` is false, a release does not notify, because a notification costs more than the
+	// rest of the release.
 	tryBegin = `INSERT INTO {table} AS l (name, owner, note, token, tokens, since, expires)
 `
 	tryOne = `VALUES ($1, $2, $3, ` + tryTimes + `)`
@@ -100,8 +101,8 @@ RETURNING ` + columns
 	// or a standby has its changes. During such a wait the row would be locked for the next
 	// client, even if nothing was changed. A crash may lose the position in the queue; then the
 	// waiter tries again within a second. In the statement for one name, tryQuick is the end,
-	// and tryElse is the condition of the update. Both use noWait, which prevents the wait,
-	// only if nothing is granted.
+	// and tryElse is the condition of the update. The expression noWait prevents the wait. Both
+	// use noWait only if nothing is granted.
 	tryQuick = `, CASE WHEN owner IS DISTINCT FROM $2 THEN ` + noWait + ` END`
 	tryElse  = `CASE WHEN ` + tryChanges + ` THEN true ELSE ` + noWait + ` IS NULL END`
 	noWait   = `set_config('synchronous_commit', 'off', true)`

@@ -86,8 +86,8 @@ func (t *table) Check(ctx context.Context) error {
 	return nil
 }
 
-// Try sends one statement. If that does not return the rows of all names, Try reads the missing
-// rows with a second statement.
+// Try sends one statement. If this statement does not return the rows of all names, Try reads
+// the missing rows with a second statement.
 func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
 	a := newArguments(cs, func(driver.Claim) time.Duration { return 0 })
 	statement, args := t.statements.tryAll, []any{a.names, a.owners, a.notes}
@@ -175,7 +175,7 @@ func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 }
 
 // read runs a statement, and stores its rows in `answers`: answers[i] is the row of names[i],
-// or the zero Row if the statement has returned none.
+// or the zero Row if the statement has returned no row of this name.
 func (t *table) read(ctx context.Context, statement string, args []any, names []string, answers []rows.Row) error {
 	found := make(map[string]rows.Row, len(names))
 	err := t.scan(ctx, statement, args, func(key string, r rows.Row) { found[key] = r })
