@@ -23,7 +23,7 @@ func (t *table) Page(ctx context.Context, from, after string, most int) (page []
 	return page, err
 }
 
-// Force sends one statement. Waiters poll the row.
+// Force sends one statement. It does not notify waiters, because they poll the row.
 func (t *table) Force(ctx context.Context, name, owner string, token uint64, reason string) (ended bool, err error) {
 	why := []byte(reason)
 	args := []any{why[:min(len(why), noteMost)], []byte(rows.Escape(name)), []byte(owner), int64(token)}

@@ -9,12 +9,14 @@
 // one round trip instead of two.
 //
 // Backend.CreateTable or an administrator creates the table. Until the table exists, every Lock
-// fails with an error that contains the statement for it. Names are case-sensitive and have up
-// to 512 bytes. The row of a name stays after its release, because it keeps the token. Rows of
-// free names may be deleted: a new token is never below the server's clock in microseconds.
+// fails with an error that contains the statement which creates the table. Names are
+// case-sensitive and have up to 512 bytes. The row of a name stays after the lock was released,
+// because the row keeps the token. Rows of free names may be deleted, because a new token is
+// never below the server's clock in microseconds.
 //
-// With Options.Layout set to ShedLock the table is that of ShedLock. Then a lock also excludes
-// programs that use ShedLock. The constant ShedLock lists what that layout lacks.
+// If Options.Layout is ShedLock, the table is that of ShedLock, a library for Java. In that
+// case a lock also excludes programs that use ShedLock. The comment of the constant ShedLock
+// lists what this layout lacks.
 //
 // Locks are exclusive. Read-write locks, semaphores, fair locks and latches return
 // errors.ErrUnsupported. There are no notifications: waiters poll their rows every 1 to
@@ -22,7 +24,8 @@
 //
 // The statements work at any isolation level, in any SQL mode except EMPTY_STRING_IS_NULL of
 // MariaDB, and in any time zone. The Backend refuses a session with that mode, or with
-// autocommit=0. In a read-only session, and on a read-only server, Lock waits.
+// autocommit=0. In a read-only session, and on a read-only server, Lock waits until it can
+// write.
 //
 // A lease is as durable as the data: after the promotion of a replica that had not received the
 // last commits, a lock may have two holders. If the lock protects rows of the same database,
@@ -51,9 +54,9 @@ type Options struct {
 	// Layout is the layout of the table. Default: LeaseRows.
 	Layout Layout
 
-	// Table is the name of the table, with its database if that differs from the one of
-	// the connections: "locks" or "ops.locks". Default: DefaultTable, or "shedlock" with
-	// the Layout ShedLock.
+	// Table is the name of the table, with its database if this is not the database of the
+	// connections: "locks" or "ops.locks". Default: DefaultTable, or "shedlock" with the Layout
+	// ShedLock.
 	Table string
 }
 

@@ -29,8 +29,9 @@ const (
 	// changes lock_until. A lease without renewals ends at lock_until, as in ShedLock.
 	//
 	// In the table of ShedLock's documentation, the column "name" treats some names as equal,
-	// such as Job and job. If one of these names has a row, it can be locked, and the other
-	// ones are refused. The table that CreateTable makes does not have this problem.
+	// such as Job and job. If one of these names has a row, programs can lock this name, and
+	// the Backend refuses the others. The table that CreateTable makes does not have this
+	// problem.
 	//
 	// ShedLock's times have the type TIMESTAMP, which depends on the time zone of the
 	// session. All sessions need the same time zone. So Holdfast refuses a session whose
@@ -56,7 +57,7 @@ func newShedTable(t *table) *shedlock.Table {
 }
 
 // createShedLock returns the statement that the documentation of ShedLock has, with one
-// difference: its column `name` distinguishes all names.
+// difference: the column `name` of this table distinguishes all names.
 func (t *table) createShedLock() string {
 	return `CREATE TABLE IF NOT EXISTS ` + t.name + ` (
 	name VARBINARY(64) NOT NULL,

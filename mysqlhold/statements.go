@@ -12,7 +12,7 @@ import (
 // change several rows lock these rows in the order of the index.
 //
 // UTC_TIMESTAMP is the time at which the statement began. If a lease ends while a try waits for
-// the row, the try is refused, and the next one finds the name free. A new lease is counted
+// the row, the try is refused, and the next try finds the name free. A new lease is counted
 // from UTC_TIMESTAMP, which is after the beginning of the call. So it does not end before the
 // time that the caller expects. UTC_TIMESTAMP and DATETIME have no time zone; NOW and TIMESTAMP
 // would depend on the time zone of the session.
@@ -21,7 +21,8 @@ type statements struct {
 	page, force                                                            string // for operators
 }
 
-// write returns the statements for the table. {names} stands for a list of parameters.
+// write returns the statements for the table. Some of them still have the word {names}, which
+// the function `list` replaces.
 func (t *table) write() statements {
 	fill := strings.NewReplacer("{unlocked}", unlocked(t.name), "{table}", t.name, "{now}", "UTC_TIMESTAMP(6)", "{turn}", fmt.Sprint(rows.Turn.Microseconds()),
 		"{turns}", fmt.Sprint(rows.Turns), "{waiting}", fmt.Sprint(rows.Waiting), "{kept}", driver.KeptOwner).Replace
@@ -76,9 +77,9 @@ const (
 	//
 	// If a name is in table.taken, its try does not wait for a locked row. A statement that
 	// puts a claim into the queue does not wait either. Otherwise hundreds of clients would
-	// wait in the server. If a row was skipped because it was locked, the Engine tries it
+	// wait in the server. If a statement has skipped a locked row, the Engine tries the claim
 	// again. In the statements that skip a locked row, the name is the first parameter. In the
-	// others it comes after the note.
+	// other statements the name comes after the note.
 	tryStatement = `UPDATE {table} {unlocked} SET
 	token = LAST_INSERT_ID(IF(expires <= {now}, GREATEST(token + ?, TIMESTAMPDIFF(MICROSECOND, '1970-01-01', {now}) + ? - 1), token)),
 	tokens = IF(expires <= {now}, ?, tokens),

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// noteMost is the longest note in bytes.
+	// noteMost is how many bytes a note has at most.
 	noteMost = 1000
-	// takenFor is for how long a name counts as taken after a Try found it taken.
+	// takenFor is how long a name stays in table.taken after a Try found the name taken.
 	takenFor = 5 * time.Second
 )
 
@@ -25,13 +25,13 @@ type table struct {
 	db         *sql.DB
 	idle       *sqlidle.Pool
 	layout     Layout
-	path       []string // the parts of name: the database, if one is given, and the table; quoted
+	path       []string // the quoted parts of the name: the database, if Options.Table has one, and the table
 	name       string   // the quoted name of the table
 	statements statements
 
 	// taken has names that a Try has just found taken. A try of such a name skips a locked row.
-	// For that the server makes a temporary table, which takes half a millisecond: too long for
-	// other names, whose rows are rarely locked.
+	// To skip it, the server makes a temporary table, which takes half a millisecond. A try of
+	// another name does not do this, because the row of that name is rarely locked.
 	taken rows.Recent[struct{}]
 }
 
@@ -98,8 +98,9 @@ func (t *table) Check(ctx context.Context) error {
 	return nil
 }
 
-// schemaArgs returns the database and the name of the table as information_schema has them. The
-// database is nil if it is that of the connection.
+// schemaArgs returns the database and the name of the table as information_schema has them. If
+// Options.Table has no database, the result for the database is nil, which means the database
+// of the connection.
 func (t *table) schemaArgs() []any {
 	bare := func(quoted string) string { return strings.ReplaceAll(strings.Trim(quoted, "`"), "``", "`") }
 	var database any
@@ -178,15 +179,15 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 		t.taken.Add(c.Name, struct{}{}, takenFor)
 	}
 	r.Granted = r.Remaining > 0 && r.Owner == c.Owner
-	r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else it is free by now: the Engine tries again
+	r.Known = r.Granted || r.FreeIn(c.Owner) > 0 // else the name is free by now: the Engine tries again
 	if r.Known && !r.Granted && !c.NoQueue {
 		err = t.enqueue(ctx, name, owner, &r)
-		r.Known = slices.Contains(r.Waiters, c.Owner) || len(r.Waiters) >= rows.Waiting // else it was locked: try again
+		r.Known = slices.Contains(r.Waiters, c.Owner) || len(r.Waiters) >= rows.Waiting // else the row was locked: the Engine tries again
 	}
 	return []rows.Row{r}, err
 }
 
-// try returns the statement of a try, and its parameters.
+// try returns the statement for a try, and the parameters of the statement.
 func (t *table) try(c driver.Claim, name, owner, note []byte) (statement string, args []any) {
 	before := []any{c.Tokens, c.Tokens, c.Tokens, owner, owner, owner, owner, rows.Micros(c.TTL), rows.Micros(c.TTL), owner, note}
 	after := []any{owner, owner, owner}
@@ -224,7 +225,7 @@ func (t *table) scan(ctx context.Context, statement string, args []any, row func
 	return t.Query(ctx, statement, args, c.Into(), func() { row(c.Key, c.Row()) })
 }
 
-// Read reads rows.
+// Read returns one Row for each name. It removes the names that are free from table.taken.
 func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	keys, answers := make([]any, len(names)), make([]rows.Row, len(names))
 	for i, name := range names {
