@@ -21,7 +21,7 @@ func clusterChecks() []check[*server] {
 		}},
 		{"cluster-timeout", func(e *exam, s *server) Finding {
 			millis, ok := number(s.config, "cluster-node-timeout")
-			return failoverTime(e, "cluster-node-timeout", millis, ok, 2) // the other nodes agree after up to twice that time
+			return failoverTime(e, "cluster-node-timeout", millis, ok, 2) // the other nodes agree on the failure of a node after up to twice that time
 		}},
 	}
 }

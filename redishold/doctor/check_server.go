@@ -38,9 +38,10 @@ func serverChecks() []check[*server] {
 	}
 }
 
-// fixedReleases returns for each branch the first release without the vulnerabilities of
-// October 2025 in Lua. With the worst of them, CVE-2025-49844, a user who may run a script can
-// take over the server. There is no such release for the branches between these.
+// fixedReleases returns for each branch the first release without the vulnerabilities in Lua
+// that became known in October 2025. The worst vulnerability is CVE-2025-49844: a user who may
+// run a script can take over the server. The branches between the listed ones have no such
+// release.
 func fixedReleases(valkey bool) []release {
 	if valkey {
 		return []release{{7, 2, 11}, {8, 0, 6}, {8, 1, 4}}

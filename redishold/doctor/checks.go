@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// check is one check. T is what it examines: a server, or the Sentinels. docs/doctor.md lists
-// the ids.
+// check is one check. T is the type of what the check examines: a server, or the Sentinels.
+// docs/doctor.md lists the ids.
 type check[T any] struct {
 	id  string
 	run func(e *exam, about T) Finding
@@ -49,9 +49,9 @@ func parseTexts() map[string]map[string]string {
 	return all
 }
 
-// complete returns f with all its texts. A missing text is taken from the block of the special
-// case, or else from that of the id. The parameter `absent` has the commands that the server
-// does not have, in lower case.
+// complete returns f with all its texts. It takes a missing text from the block of the special
+// case. If that block does not have the text, it takes the text from the block of the id. The
+// parameter `absent` has the commands that the server does not have, in lower case.
 func (f Finding) complete(texts map[string]map[string]string, absent map[string]bool) Finding {
 	text := func(name string) string { return cmp.Or(texts[f.ID+"/"+f.special][name], texts[f.ID][name]) }
 	switch {
@@ -69,8 +69,8 @@ func (f Finding) complete(texts map[string]map[string]string, absent map[string]
 	return f
 }
 
-// commandsOf returns the commands that ACL rules name and the server does not have. The
-// parameter `absent` has all commands that it does not have.
+// commandsOf returns the commands that the ACL rules name, and that the server does not have.
+// The parameter `absent` has all commands that the server does not have.
 func commandsOf(rules string, absent map[string]bool) string {
 	var names []string
 	for rule := range strings.FieldsSeq(rules) {
@@ -95,8 +95,8 @@ func saw(s Severity, format string, args ...any) Finding {
 // unknown returns the Finding of a check without the information that it needs.
 func unknown() Finding { return saw(Unknown, "nothing") }
 
-// judge returns Unknown if the parameter `known` is false. Otherwise it returns s if the
-// parameter `bad` is true, and OK if it is false.
+// judge returns Unknown if the parameter `known` is false. If `known` is true, it returns s if
+// the parameter `bad` is true, and OK if `bad` is false.
 func judge(known, bad bool, s Severity) Severity {
 	switch {
 	case !known:

@@ -2,7 +2,7 @@
 // settings that let a server forget or remove them, a deployment without failover,
 // missing permissions, connections that are too slow for the lease.
 //
-// It changes no setting. It takes and releases test locks, because only that shows
+// It changes no setting. It takes and releases test locks, because only a test lock shows
 // whether the user may lock.
 package doctor
 
@@ -38,14 +38,14 @@ type Options struct {
 	// and Replicas matter here.
 	Redis redishold.Options
 
-	// Name is the prefix of lock names, if the permissions of the user depend on it. The
-	// test locks have the name Name + "holdfast-doctor".
+	// Name is the prefix of lock names, if the permissions of the user depend on this prefix.
+	// The test locks have the name Name + "holdfast-doctor".
 	Name string
 
 	Sentinels Asker  // the Sentinels; nil if there are none
 	Master    string // the name of the master at the Sentinels
 
-	Keys  int // how many keys are read in search of locks without an end; default 20000; negative: none
+	Keys  int // how many keys the doctor reads to find locks without an end; default 20000; if negative, it reads none
 	Trips int // how many round trips are measured, for 3 s at most; default 50
 }
 
@@ -65,7 +65,8 @@ func (o Options) spare() time.Duration { return max(0, o.TTL-o.TTL/3-o.Margin) }
 // if a server does not answer. If a server does not report a value, for example because a
 // permission is missing, the finding is Unknown. That is not an error.
 //
-// It returns an error if ctx has ended, or if no server can be reached or accepts the client.
+// It returns an error if ctx has ended, if no server can be reached, or if no server accepts
+// the client.
 func Examine(ctx context.Context, conn redishold.Conn, opts *Options) (*Report, error) {
 	var o Options
 	if opts != nil {

@@ -45,7 +45,8 @@ func text(v any) string {
 	}
 }
 
-// number returns the number in a field.
+// number returns the number in the field `name`. The result `ok` is false if that field has no
+// number.
 func number(fields map[string]string, name string) (n int64, ok bool) {
 	n, err := strconv.ParseInt(fields[name], 10, 64)
 	return n, err == nil
@@ -61,9 +62,9 @@ func numberIn(list []any, at int) int64 {
 	return n
 }
 
-// parseMigrating returns how many slots migrate from a node and to it, from its reply to
-// CLUSTER NODES. These slots are in the line of the node itself, as [93->-target] and
-// [77-<-source].
+// parseMigrating reads the reply of a node to CLUSTER NODES. It returns how many slots migrate
+// from this node, and how many slots migrate to this node. The line about the node itself lists
+// these slots, as [93->-target] and [77-<-source].
 func parseMigrating(nodes string) (leaving, arriving int) {
 	for line := range strings.Lines(nodes) {
 		if words := strings.Fields(line); len(words) > 8 && strings.Contains(words[2], "myself") {

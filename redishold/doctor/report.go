@@ -17,8 +17,8 @@ type Severity int
 // Severities, from harmless to dangerous.
 const (
 	OK      Severity = iota // checked, no problem
-	Unknown                 // the server did not report it
-	Note                    // useful to know; many accept it
+	Unknown                 // the server did not report what the check needs
+	Note                    // useful to know; many operators accept this
 	Warning                 // locks may be lost or unreachable later, under conditions that are likely
 	Danger                  // locks are not safe now, or do not work
 )
@@ -33,7 +33,7 @@ func (s Severity) String() string {
 	return fmt.Sprintf("severity %d", int(s))
 }
 
-// ParseSeverity returns the Severity with the given name, as from String.
+// ParseSeverity returns the Severity for which String returns the given name.
 func ParseSeverity(name string) (Severity, error) {
 	if i := slices.Index(severities(), name); i >= 0 {
 		return Severity(i), nil
@@ -82,7 +82,7 @@ type Report struct {
 	At         time.Time     `json:"at"`
 	Deployment string        `json:"deployment"` // "standalone", "replicated", "sentinel", "cluster"; for ZooKeeper "ensemble", for MySQL also "galera"
 	TTL        time.Duration `json:"-"`          // the lease of the programs
-	TTLMillis  int64         `json:"ttl_ms"`     // the same in milliseconds
+	TTLMillis  int64         `json:"ttl_ms"`     // the same time in milliseconds
 	Servers    []Server      `json:"servers"`
 	Worst      Severity      `json:"worst"`
 	Findings   []Finding     `json:"findings"` // the worst first

@@ -97,7 +97,8 @@ func sentinelChecks() []check[[]*sentinel] {
 	}
 }
 
-// most returns the largest value of a field at the Sentinels, or -1 if there is none.
+// most returns the largest value that the Sentinels report for a field, or -1 if no Sentinel
+// reports the field.
 func most(sentinels []*sentinel, field string) int64 {
 	n := int64(-1)
 	for _, s := range sentinels {

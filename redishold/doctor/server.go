@@ -19,22 +19,22 @@ const (
 	tripsLimit = 3 * time.Second // for all measured round trips
 )
 
-// server is the state of one server, as it reports it.
+// server has what one server reports about its state.
 type server struct {
 	addr string
 	ask  Ask
 	err  error // the error of the first command without a reply; no more commands are sent after it
 
-	absent  map[string]bool   // the commands that it does not have, in lower case
-	info    map[string]string // the reply to INFO; nil if it has not reported that
+	absent  map[string]bool   // the commands that the server does not have, in lower case
+	info    map[string]string // the reply to INFO; nil if the server has not sent this reply
 	config  map[string]string // the replies to CONFIG GET, for the names that settings returns
 	cluster map[string]string // the reply to CLUSTER INFO
 	slow    slowest
 
 	leaving, arriving int // slots that migrate
 
-	sentinels int             // number of Sentinels that are subscribed at it; 0 if unknown
-	clock     *clock          // nil if it has not reported its time
+	sentinels int             // how many Sentinels are subscribed at this server; 0 if unknown
+	clock     *clock          // nil if the server has not reported its time
 	trips     []time.Duration // the measured round trips, the shortest first
 }
 

@@ -132,7 +132,7 @@ func judgeTrial(id, kind string, err error) Finding {
 	if rules := missing(err); rules != "" {
 		f.Remedy = setUser + rules
 	}
-	if id == "rights-mutex" { // without it no lock works
+	if id == "rights-mutex" { // without the permission for a mutex no lock works
 		f.Severity = Danger
 	}
 	return f
@@ -176,8 +176,8 @@ func (e *exam) tryMessage(ctx context.Context, id, key, command string, channel 
 //go:embed publish.lua
 var publishSource string
 
-// echo subscribes to channel, publishes a message there, and returns the time until it is
-// received.
+// echo subscribes to channel, publishes a message there, and returns the time until the message
+// arrives.
 func (e *exam) echo(ctx context.Context, key, command string, channel redishold.Channel) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
