@@ -11,7 +11,7 @@ import (
 
 // address is a server of a configuration.
 type address struct {
-	encrypts       bool   // its scheme asks for TLS
+	encrypts       bool   // the scheme of the address asks for TLS
 	hostport       string // "host:port", or the path of a unix socket, which begins with a slash
 	user, password string
 }

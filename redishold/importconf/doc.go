@@ -3,7 +3,8 @@
 // and the timeouts. It makes no connection. Settings.Ignored lists the unused keys with
 // their lines and the reasons.
 //
-// The functions return an error for a key that they cannot use if, without it, the connection
-// would be less safe or lead to another server. The error has the key and the line. It may
-// contain the name of a placeholder, but no value of the file, which could be a password.
+// The functions cannot use some keys. If the connection would be less safe without such a key,
+// or would lead to another server, they return an error with the key and the line. The error
+// may contain the name of a placeholder. It contains no value of the file, because a value
+// could be a password.
 package importconf

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// documents returns the roots of the documents in a YAML file, without empty ones.
+// documents returns the roots of the documents in a YAML file. It leaves out empty documents.
 func (r *reader) documents(file []byte) (roots []*yaml.Node) {
 	decoder := yaml.NewDecoder(bytes.NewReader(file))
 	for r.err == nil {
@@ -34,7 +34,8 @@ func (r *reader) documents(file []byte) (roots []*yaml.Node) {
 func empty(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
 // pairs returns the properties of a mapping. The parameter `in` is the property whose value is
-// the mapping; its key is empty at the top of the file.
+// the mapping. The mapping at the top of the file is not the value of a property: for this
+// mapping, the key of `in` is empty.
 func (r *reader) pairs(n *yaml.Node, in property) (found []property) {
 	if in.key != "" {
 		in.key, in.name = in.key+".", in.name+"."
@@ -92,7 +93,8 @@ func (r *reader) flatten(n *yaml.Node, in property) (found []property) {
 }
 
 // properties returns the properties of an application.properties. The library parses a single
-// property, but has no line numbers. So this function finds the lines of each property first.
+// property, but has no line numbers. So this function first finds the lines of each property,
+// and then lets the library parse them.
 func (r *reader) properties(file []byte) (found []property) {
 	file = regexp.MustCompile(`\r\n?`).ReplaceAll(file, []byte("\n"))
 	loader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true}

@@ -24,7 +24,7 @@ type property struct {
 	class  string     // the Java class that the value names
 	values []string   // the value, or the values of a list; empty if the key has no value
 	nested bool       // the value is neither one value nor a list of values
-	later  bool       // it is in a document after the first one
+	later  bool       // the property is in a later document than the first of the file
 }
 
 // reader makes Settings from the keys of a file. err keeps the first error; after it the
@@ -64,7 +64,7 @@ func (r *reader) fault(p property, format string, args ...any) {
 // sections of the keys, and the keys. The second line has the reason why they are ignored. Some
 // keys can be ignored without harm only if they have a certain value, or name a certain Java
 // class. Then a third line has that value or class, and a fourth line says what to do about
-// other ones.
+// another value or class.
 //
 //go:embed ignored.txt
 var ignoredKeys string
@@ -108,7 +108,8 @@ func (r *reader) reportUnused(p property, section, name string) {
 }
 
 // result returns the Settings, with the ignored keys in the order of the file. If there was an
-// error, it returns that error, with the name of the program in the parameter `of`.
+// error, it returns that error. The parameter `of` is the name of the Java library in this
+// error.
 func (r *reader) result(of string) (*Settings, error) {
 	if r.err != nil {
 		return nil, fmt.Errorf("configuration of %s: %w", of, r.err)
@@ -236,9 +237,9 @@ func (r *reader) number(p property) int {
 	return max(int(n), 0)
 }
 
-// time returns the duration in p, or 0 if p has none. If maybeOff is true, 0 or less switches
-// the limit off in Java. That is not possible here, so p is ignored. Otherwise 0 or less is an
-// error.
+// time returns the duration in p, or 0 if p has none. If maybeOff is true, 0 or less means no
+// limit in Java. Holdfast cannot switch the limit off, so `time` adds p to the ignored keys. If
+// maybeOff is false, 0 or less is an error.
 func (r *reader) time(p property, maybeOff bool) time.Duration {
 	word, given := r.word(p)
 	d, ok := r.duration(word)

@@ -17,13 +17,14 @@ type Deployment string
 // The deployments.
 const (
 	Single     Deployment = "single"     // one server, a unix socket, or an address of a cluster
-	Sentinel   Deployment = "sentinel"   // Addrs are those of Sentinels
+	Sentinel   Deployment = "sentinel"   // Addrs are Sentinels
 	Cluster    Deployment = "cluster"    // Addrs are nodes of a cluster
 	Replicated Deployment = "replicated" // Addrs are servers, one of which is the master
 )
 
-// Settings are the settings of a configuration. A zero field was not set, and means the
-// default of the caller. The printed Settings contain no password, but the fields do.
+// Settings are the settings of a configuration. A zero field means that the configuration does
+// not set it, and that the caller uses its own default. The printed Settings contain no
+// password, but the fields do.
 type Settings struct {
 	URL   string   // for rueidisconn.Open and for the command line, without user and password; "" for a Replicated deployment
 	Nodes []string // URLs of the servers of a Replicated deployment: redishold.Conn.Server reports which one is the master
@@ -43,7 +44,7 @@ type Settings struct {
 	Timeout     time.Duration // for an answer: ReadTimeout and WriteTimeout of go-redis; a call of rueidisconn ends with its context
 
 	Pool         Pool
-	MaxRedirects int // of a cluster, for go-redis
+	MaxRedirects int // how many redirections of a cluster a call follows at most; for go-redis
 
 	TTL      time.Duration // holdfast.Options.TTL; "lockWatchdogTimeout" of Redisson
 	FairWait time.Duration // redishold.Options.FairWait; "fairLockWaitTimeout" of Redisson
@@ -63,7 +64,7 @@ type Pool struct {
 // TLS has the settings for encrypted connections.
 type TLS struct {
 	Enabled    bool
-	CACert     string // PEM file of the trusted authorities; "" for those of the system
+	CACert     string // PEM file of the trusted authorities; "" for the authorities that the system trusts
 	Cert, Key  string // PEM files of the client certificate; both or none
 	AnyName    bool   // verify only the issuer of a certificate, not the name: CA_ONLY of Redisson
 	Insecure   bool   // verify nothing: an attacker in the network can read passwords and change locks
@@ -73,7 +74,7 @@ type TLS struct {
 // Ignored is a key that was not used.
 type Ignored struct {
 	Key  string // the key as in the file, with its parent keys
-	Line int    // in the file, from 1
+	Line int    // the line of the key in the file, from 1
 	Why  string // the reason, and what to do if necessary
 
 	// Serious means that the program uses other locks or other servers than the Java

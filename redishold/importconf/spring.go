@@ -15,10 +15,11 @@ import (
 // pool, TLS and the timeouts. Other keys are not listed in Ignored. The parameter `name` is the
 // name of the file: its ending decides the format.
 //
-// Spring replaces the placeholders ${NAME} and ${NAME:default} with the result of env. It also
-// calls env with the spelling of environment variables. If env has no value, it uses a key of
-// the file. env may be nil. Spring reads no other files, and no variables that override a key
-// of the file.
+// Spring replaces the placeholders ${NAME} and ${NAME:default} with the result of env. If env
+// has no value for NAME, Spring calls env with the spelling of environment variables, such as
+// MY_HOST for my.host. If env has no value for that spelling either, Spring uses the key NAME
+// of the file. env may be nil. Spring reads no other files, and no variables that override a
+// key of the file.
 func Spring(file []byte, name string, env func(name string) (string, bool)) (*Settings, error) {
 	r := newReader(env, springTime)
 	outside := r.lookUp
@@ -71,9 +72,10 @@ func Spring(file []byte, name string, env func(name string) (string, bool)) (*Se
 	return r.result("Spring")
 }
 
-// checkRedisson finds keys for Redisson. A key of Redisson's starter is an error, because the
-// Java program does not use the keys of Spring then. Another key of Redisson is an error if no
-// key of Spring for Redis is set. Otherwise it is added to the ignored keys.
+// checkRedisson finds keys for Redisson. A key of Redisson's starter is an error: if the file
+// has such a key, the Java program does not use the keys of Spring. Another key of Redisson is
+// an error if the file has no key of Spring for Redis. If the file has such a key of Spring,
+// checkRedisson adds the key of Redisson to the ignored keys.
 func (r *reader) checkRedisson() {
 	const remedy = "if the key names a file, import that file as a file of Redisson; if the key has the settings, save them in a file, and import that file"
 	spring := slices.ContainsFunc(r.rest(), ofRedis)
@@ -107,8 +109,8 @@ func canonical(key string) string {
 	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(key))
 }
 
-// springSection indexes the keys of the first document, and finds the prefix of its keys for
-// Redis.
+// springSection indexes the keys of the first document, and finds the prefix that the keys for
+// Redis have in this document.
 func (r *reader) springSection(properties []property) {
 	r.section = strings.TrimSuffix(boot2, ".")
 	for _, p := range properties {
@@ -131,7 +133,8 @@ func (r *reader) springSection(properties []property) {
 	}
 }
 
-// springServers reads the servers: from nodes, from a URL, or from host and port.
+// springServers reads the servers: from the keys for nodes, from a URL, or from a host and a
+// port.
 func (r *reader) springServers() {
 	s, kind, database := &r.s, Single, ""
 	for _, key := range []string{".cluster.nodes", ".sentinel.nodes", ".masterreplica.nodes"} {
