@@ -11,8 +11,9 @@
 // the labels in promhold, so one dashboard works for both if a collector passes the metrics to
 // Prometheus.
 //
-// Each acquire is a span holdfast.acquire below the span of the caller's context.
+// Each acquire is a span holdfast.acquire below the span in the context of the caller.
 // Options.HoldSpans adds a span holdfast.hold. The instrumentation of the store's client makes
-// spans of the calls to the store. Spans have the name of the lock. Metrics do not have the
-// name, unless Options maps it to a group or an election.
+// spans of the calls to the store. Spans have an attribute with the name of the lock. Metrics
+// have no such attribute, but Options can map the name to a group or to an election, which is
+// an attribute of metrics.
 package otelhold

@@ -24,8 +24,8 @@ type spans struct {
 	acquired map[holdKey]trace.SpanContext // with Options.HoldSpans: the span of the acquire of each held lock
 }
 
-// holdKey identifies a hold: the fields that all events of the hold share. The token is 0 if
-// the store has no tokens.
+// holdKey identifies a hold. It has the fields that are the same in all events of the hold. The
+// token is 0 if the store has no tokens.
 type holdKey struct {
 	backend, kind, name string
 	token               uint64
@@ -100,8 +100,8 @@ func about(e holdfast.Event) []attribute.KeyValue {
 	}
 }
 
-// fail sets the error of a span. `class` is the attribute error.type. If it is "", there is no
-// error.
+// fail sets the error of a span. The parameter `class` is the attribute error.type. If `class`
+// is "", there is no error, and fail does nothing.
 func fail(span trace.Span, class string, err error) {
 	if class == "" {
 		return
@@ -114,8 +114,8 @@ func fail(span trace.Span, class string, err error) {
 	span.SetStatus(codes.Error, text)
 }
 
-// acquireError returns the attribute error.type of an acquire. It is no error that a lock
-// is busy, or that the caller has given up.
+// acquireError returns the attribute error.type of an acquire, or "" if there is no error. A
+// lock that is busy is no error, and neither is a caller that has given up.
 func acquireError(outcome string, err error) string {
 	switch {
 	case outcome == "timeout":

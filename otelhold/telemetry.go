@@ -23,14 +23,14 @@ type Options struct {
 	TracerProvider trace.TracerProvider
 
 	// Group maps the name of a lock to the value of the attribute lock_group, such as
-	// GroupByPrefix. It must always return the same value for a name. Several goroutines
-	// may call it at once. The first 100 values are used, in the order of their first
-	// use; all others become "other". Default: no attribute.
+	// GroupByPrefix. It must always return the same value for a name. Several goroutines may
+	// call it at once. The first 100 different values that Group returns become values of the
+	// attribute. Every further value becomes "other". Default: no attribute.
 	Group func(name string) string
 
 	// Elections are the names of locks whose holder is a leader. Each name is a value of the
 	// attribute election. The metric holdfast.leader has this attribute, and starts at 0. The
-	// metrics of waits have it, too, because a candidate may wait without limit.
+	// metrics of waits have this attribute, too, because a candidate may wait without limit.
 	Elections []string
 
 	// HoldSpans makes a span holdfast.hold for each hold, in a separate trace, linked to
@@ -38,10 +38,10 @@ type Options struct {
 	HoldSpans bool
 }
 
-// GroupByPrefix is a function for Options.Group. It returns the text before the first
-// colon or decimal digit: "stock" for "stock:42" and "stock:43", "order-" for "order-7".
-// A name with neither is its own group, so use GroupByPrefix only for names from a fixed
-// set of prefixes.
+// GroupByPrefix is a function for Options.Group. It returns the text before the first colon or
+// decimal digit: "stock" for "stock:42" and "stock:43", "order-" for "order-7". A name without
+// a colon and without a digit is its own group, so use GroupByPrefix only for names from a
+// fixed set of prefixes.
 func GroupByPrefix(name string) string { return meter.Prefix(name) }
 
 // Telemetry makes metrics and spans from the events of the Lockers of this process.
@@ -128,9 +128,9 @@ func (t *Telemetry) recorder(ctx context.Context) meter.Record {
 	}
 }
 
-// Observe handles one event. It is a function for holdfast.Options.Observe. It ignores
-// unknown types of events. Its cost depends on the providers: an exporter that sends from
-// the goroutine that ends a span delays locks.
+// Observe handles one event. It is a function for holdfast.Options.Observe. It ignores unknown
+// types of events. The time that Observe takes depends on the providers. For example, an
+// exporter delays locks if it sends each span in the goroutine that ends the span.
 func (t *Telemetry) Observe(ctx context.Context, e holdfast.Event) {
 	ctx = t.spans.observe(ctx, e, time.Now()) // so that exemplars refer to the span
 	t.meter.Observe(ctx, e, t.recorder(ctx))
