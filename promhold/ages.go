@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// ages records since when each lock is held, except for those of elections: a leader may
-// hold its lock for as long as it lives.
+// ages records since when each lock is held. It leaves out the locks of elections, because a
+// leader may hold its lock for as long as it lives.
 type ages struct {
 	desc *prometheus.Desc
 
@@ -19,19 +19,20 @@ type ages struct {
 	series map[ageLabels]struct{} // all labels that were ever used, because a series must not vanish
 }
 
-// holdKey identifies a hold. The key stays the same if the hold is passed on to another
-// goroutine.
+// holdKey identifies the holds of one owner on one lock. If a goroutine passes the lock on to
+// another goroutine, the next hold has the same key.
 type holdKey struct{ name, owner string }
 
 type ageLabels struct{ kind, group string }
 
-// age counts the reported events of a hold: how often it has begun, minus how often it has
-// ended. The beginning of the next hold may be reported before the end of the one before. A
-// loss may be reported before its acquire: then the number is negative.
+// age has what was reported about the holds with one holdKey. The field `holds` is the number
+// of reported beginnings minus the number of reported ends. It is 2 if the beginning of a hold
+// is reported before the end of the previous hold. It is negative if the loss of a hold is
+// reported before its acquire.
 type age struct {
 	ageLabels
 	holds int
-	began time.Time // when the last beginning was reported
+	began time.Time // when the last beginning of a hold was reported
 }
 
 func newAges() *ages {

@@ -12,7 +12,8 @@
 //		telemetry.Observe(ctx, e) // of package otelhold
 //	},
 //
-// The number of lock names is not limited, so no label has a name, unless Options maps it
-// to a group or to an election. docs/metrics.md of the repository lists the metrics and
-// the alerts. The repository has a Grafana dashboard and alert rules.
+// The number of lock names is not limited, so the name of a lock is no label. But Options can
+// map the name to a group or to an election, which is a label. docs/metrics.md of the
+// repository lists the metrics and the alerts. The repository has a Grafana dashboard and alert
+// rules.
 package promhold

@@ -10,39 +10,40 @@ import (
 	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
-// Options define which names of locks may become labels. With the zero value, no names do.
+// Options define which names of locks may become labels. With the zero value, no name becomes a
+// label.
 type Options struct {
 	// Group maps the name of a lock to the value of the label lock_group, such as
-	// GroupByPrefix. It must always return the same value for a name. Several goroutines
-	// may call it at once. The first 100 values are used, in the order of their first
-	// use; all others become "other". Default: the label is empty.
+	// GroupByPrefix. It must always return the same value for a name. Several goroutines may
+	// call it at once. The first 100 different values that Group returns become values of the
+	// label. Every further value becomes "other". Default: the label is empty.
 	Group func(name string) string
 
 	// Elections are the names of locks whose holder is a leader. Each name is a value of the
 	// label election. The metric holdfast_leader has this label, and starts at 0. The metrics
-	// of waits have it, too, because a candidate may wait without limit. These locks are not
-	// in holdfast_oldest_hold_seconds.
+	// of waits have this label, too, because a candidate may wait without limit. These locks
+	// are not in holdfast_oldest_hold_seconds.
 	Elections []string
 }
 
-// GroupByPrefix is a function for Options.Group. It returns the text before the first
-// colon or decimal digit: "stock" for "stock:42" and "stock:43", "order-" for "order-7".
-// A name with neither is its own group, so use GroupByPrefix only for names from a fixed
-// set of prefixes.
+// GroupByPrefix is a function for Options.Group. It returns the text before the first colon or
+// decimal digit: "stock" for "stock:42" and "stock:43", "order-" for "order-7". A name without
+// a colon and without a digit is its own group, so use GroupByPrefix only for names from a
+// fixed set of prefixes.
 func GroupByPrefix(name string) string { return meter.Prefix(name) }
 
 // Metrics counts the events of the Lockers of this process. It is a prometheus.Collector;
 // register it once. Several goroutines may call its methods at once.
 type Metrics struct {
 	meter   *meter.Meter
-	metrics []prometheus.Collector // the index is a meter.Metric; behind these are the version of the build, and ages
+	metrics []prometheus.Collector // the index is a meter.Metric; after these come the metric with the version of Holdfast, and ages
 	ages    *ages
 }
 
 // New returns Metrics. The caller registers them. opts may be nil.
 //
-// Counters exist from the start, at 0, if the values of their labels are known: an alert
-// on an increase would miss a series that begins with 1.
+// Counters exist from the start, at 0, if the values of their labels are known. If a counter
+// began with 1, an alert on its increase would miss the first event.
 func New(opts *Options) *Metrics {
 	if opts == nil {
 		opts = &Options{}
