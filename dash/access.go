@@ -26,10 +26,10 @@ func (d *Dashboard) mayUnlock(r *http.Request) bool {
 func (d *Dashboard) user(r *http.Request) string { return printable(d.options.User(r)) }
 
 // viewing returns a handler that calls `serve`, and counts a viewer meanwhile. It refuses
-// requests that another site has made a browser send. The other site could not read the
-// answer, but its requests would count for the limits on browsers. If `linked` is true, a
-// user may follow a link from another site to the page. Other sites still cannot load the
-// page as an image or in a frame.
+// requests that another site has made a browser send. The other site could not read the answer,
+// but such a request would take one of the limited places for browsers. If `linked` is true, a
+// user may follow a link from another site to the page. Other sites still cannot load the page
+// as an image or in a frame.
 func (d *Dashboard) viewing(serve http.HandlerFunc, linked bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		followed := linked && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
@@ -59,7 +59,7 @@ func foreign(r *http.Request) bool {
 // all views.
 func (d *Dashboard) viewer(r *http.Request) string { return d.user(r) + " " + address(r) }
 
-// address returns where r came from, without the port.
+// address returns the network address from which r came, without the port.
 func address(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
 		return host

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// The limits of what the dashboard asks of a store. A poll of a name costs a server about
-// three commands, the details of a name about ten. With the whole budget in use, beside a
-// scan of all names, the server executes less than 200 commands a second.
+// These constants limit how many commands the dashboard sends to a store. A poll of a name
+// costs a server about three commands. The details of a name cost it about ten commands. If the
+// dashboard uses its whole budget and scans all names at the same time, the server executes
+// less than 200 commands of the dashboard per second.
 const (
 	pollsPerSecond = 32.0
 	pollsAtOnce    = 64.0

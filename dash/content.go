@@ -133,8 +133,8 @@ func (d *Dashboard) compose(r *http.Request, q query) content {
 	return c
 }
 
-// prepare waits until a scan has found more names than a page shows, or was complete. It
-// waits at most for firstWait.
+// prepare waits until a scan has found more names than a page shows, or until the first
+// complete scan has ended. It waits at most for the time firstWait.
 func (d *Dashboard) prepare(ctx context.Context) {
 	select {
 	case <-d.table.first:

@@ -66,8 +66,8 @@ type Options struct {
 	// the dashboard. If its Title is empty, there is no such entry.
 	Link Link
 
-	// Logger gets a line at level WARN for each forced unlock, also for refused ones.
-	// Default: no log.
+	// Logger gets a line at level WARN for each forced unlock, and for each refused attempt to
+	// force a lock. Default: no log.
 	Logger *slog.Logger
 }
 
@@ -76,7 +76,7 @@ type Link struct {
 	Title, Address string
 }
 
-// Dashboard is an http.Handler; Handler returns one.
+// Dashboard is an http.Handler that serves the pages. The function Handler returns a Dashboard.
 type Dashboard struct {
 	options  Options
 	console  *admin.Console

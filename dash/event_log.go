@@ -87,8 +87,8 @@ func (d *Dashboard) Observe(_ context.Context, e holdfast.Event) {
 	d.eventLog.add(event{Change: c, who: "this process"})
 }
 
-// has reports whether the client of c reports the event to Observe, so that the event log has
-// it already. Clients do not report forced unlocks to Observe.
+// has reports whether the dashboard's event log already has the event in c, because the client
+// of c reports its events to Observe. Clients do not report forced unlocks to Observe.
 func (h *eventLog) has(c observe.Change) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,7 +14,7 @@ const timelineRows = 100
 // lockData is the page of one lock.
 type lockData struct {
 	Name, Title string
-	Unlock      string // the address of the page that forces the lock; "" for users who may not, and for a free lock
+	Unlock      string // the address of the page that forces the lock; "" if the user may not force the lock, or if the lock is free
 	State       stateData
 	Keys        []keyData
 	Events      []eventData
@@ -83,7 +83,8 @@ func (d *Dashboard) lockContent(q query, e extras) content {
 	}
 }
 
-// commands returns the commands that show and force the lock on a command line.
+// commands returns the commands with which a user can show and force the lock on a command
+// line.
 func commands(holds []observe.Hold, name string) []string {
 	if len(name) > 1000 || strings.Contains(name, "\x00") {
 		return nil

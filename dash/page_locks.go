@@ -15,7 +15,7 @@ import (
 // locksData is the page Locks.
 type locksData struct {
 	Find    string
-	Sort    string // the column, as in query.sort; "" for the default
+	Sort    string // the column by which the rows are sorted, as in query.sort; "" for the default
 	Columns []column
 	Summary summaryData
 	Rows    []rowData
@@ -75,7 +75,7 @@ type holdData struct {
 	Mode  string
 	Hold  observe.Hold
 	Since ago
-	Until time.Time // set if nobody holds the lock, but its name stays taken: until when
+	Until time.Time // when the name becomes free, if nobody holds the lock but the name stays taken; else zero
 }
 
 func (d *Dashboard) locksContent(q query, _ extras) content {

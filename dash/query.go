@@ -17,7 +17,7 @@ const (
 type query struct {
 	page       string // "", "lock", "holders", "event-log", "health"
 	find       string
-	sort       string // the column By of a column; with a "-" before it, in reverse order
+	sort       string // the field By of the column by which the rows are sorted; a "-" before it reverses the order
 	pageNumber int    // the number of the page of rows, from 1
 	name       string
 	what       string // on the page Event log: the only kind of event to show; "" for all kinds

@@ -33,8 +33,8 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.protect.Handler(serve).ServeHTTP(w, r)
 }
 
-// route returns the handler of the path below the base, nil if there is none. It compares
-// the whole path, and reads no file system.
+// route returns the handler for a path below the base, or nil if there is no such page. It
+// compares the whole path, and reads no file system.
 func (d *Dashboard) route(path string) http.Handler {
 	if d.contentOf(path) != nil {
 		return d.viewing(d.showPage, true)

@@ -74,9 +74,9 @@ func send(w http.ResponseWriter, text string) error {
 	return control.Flush()
 }
 
-// poll answers with one frame, for browsers that cannot use a stream. The parameter `since`
-// of the request is the number of a frame, and the answer has the changes after it. If there
-// are none, poll waits for some seconds.
+// poll answers with one frame, for browsers that cannot use a stream. The parameter `since` of
+// the request is the number of a frame, and the answer has the changes after it. If there are
+// no changes, poll waits for them, for some seconds at most.
 func (d *Dashboard) poll(w http.ResponseWriter, r *http.Request) {
 	v := d.enter(w, r)
 	if v == nil {

@@ -28,7 +28,7 @@ type table struct {
 type scan struct {
 	lasted  time.Duration // how long the last complete scan took
 	ended   time.Time     // when the last complete scan ended; zero before the first one
-	partial error         // why the last scan was not complete; nil if it was
+	partial error         // why the last scan was not complete; nil if it was complete
 }
 
 // end records the end of a scan, which started at the time `began`. If err is nil, the scan
@@ -62,7 +62,7 @@ func (t *table) due(names []string, before time.Time) []string {
 	})
 }
 
-// totals are numbers of some names.
+// totals are sums over some names: how many names, holds and waiters there are.
 type totals struct {
 	Names, Held, Waiting int
 	Hidden               bool // there may be waiters that the store does not show

@@ -49,7 +49,7 @@ func short(text string, n int) string {
 	return string([]rune(text)[:n-1]) + "…"
 }
 
-// confirmation returns the text that an operator must type to force the lock called name.
+// confirmation returns the text that an operator must type to force the lock with this name.
 func confirmation(name string) string {
 	text := []rune(printable(name))
 	return trimmed(string(text[:min(len(text), longConfirmation)]))

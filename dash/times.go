@@ -40,7 +40,7 @@ func iso(t time.Time) string {
 // clock returns the time of day of t, in the server's time zone.
 func clock(t time.Time) string { return t.Format("15:04:05") }
 
-// ago is the time from At until now, which grows.
+// ago is the time that has passed since At.
 type ago struct {
 	At      time.Time
 	AtLeast bool // the real time may be longer

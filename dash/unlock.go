@@ -126,7 +126,7 @@ func (f force) is(h admin.Hold) bool {
 	return h.Owner == f.owner && h.Holds == f.holds && (h.Token == f.token || h.Token == 0 || f.token == 0)
 }
 
-// force ends the hold that f describes, if it is still as it was shown.
+// force ends the hold that f describes, if this hold is still as the page showed it.
 func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 	shown, err := d.detail(r.Context(), f.name)
 	if err != nil {
@@ -160,7 +160,8 @@ func (d *Dashboard) force(w http.ResponseWriter, r *http.Request, f force) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// why returns the reason for the holder: the text of the operator, and who the operator is.
+// why returns the reason that the holder of the lock gets: the text and the name of the
+// operator.
 func (d *Dashboard) why(r *http.Request, f force) string {
 	if user := d.user(r); user != "" {
 		return f.reason + " (" + user + ", on the dashboard)"

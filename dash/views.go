@@ -29,12 +29,12 @@ type views struct {
 // view is one page that is kept up to date.
 type view struct {
 	query  query
-	viewer string        // the user who asked for it first
+	viewer string        // the user who asked for the view first
 	ended  chan struct{} // closed when another view replaces it
 
 	// The mutex views.mu guards the fields below.
 	readers int       // browsers that are notified of changes
-	asked   time.Time // when a browser last asked for it
+	asked   time.Time // when a browser last asked for the view
 	names   []string  // the names in its rows
 	detail  detail    // what the page of a lock shows
 	pieces  map[string]piece
@@ -91,10 +91,10 @@ func (v *views) open(q query, viewer string, streaming bool) *view {
 	return w
 }
 
-// makeRoom drops a view so that the user `viewer` can have another one. It reports whether it
-// dropped one. If there are views that no browser watches, makeRoom drops the one whose last
-// request is the oldest. If browsers watch all views, it drops a view of the user with the most
-// views, but only if `viewer` has less than half as many views. The caller holds v.mu.
+// makeRoom drops a view so that the user `viewer` can have another view. It reports whether it
+// dropped a view. If there are views that no browser watches, makeRoom drops the view whose
+// last request is the oldest. If browsers watch all views, it drops a view of the user with the
+// most views, but only if `viewer` has less than half as many views. The caller holds v.mu.
 func (v *views) makeRoom(viewer string) bool {
 	counts := map[string]int{}
 	var idle, most *view
@@ -129,9 +129,9 @@ func (v *views) leave(w *view) {
 	w.asked = time.Now()
 }
 
-// wanted returns the names to poll, which are on pages with several locks, and the views of
-// pages with one lock. It drops a view that no browser watches, if no browser has asked for the
-// view within idleTime.
+// wanted returns two lists: the names on the pages with several locks, and the views of the
+// pages with one lock. The caller polls the locks in both lists. It drops a view that no
+// browser watches, if no browser has asked for the view within idleTime.
 func (v *views) wanted(now time.Time) (names []string, details []*view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -168,7 +168,7 @@ func (d *Dashboard) refreshNames(ctx context.Context, names []string) bool {
 	return len(old) > 0
 }
 
-// shown reports whether pages may show name.
+// shown reports whether pages may show the lock with this name.
 func (d *Dashboard) shown(name string) bool {
 	return name != "" && len(name) <= longPlace && strings.HasPrefix(name, d.options.NamePrefix)
 }
