@@ -31,8 +31,8 @@ type Change struct {
 	// polling found it.
 	Reported bool
 
-	// Waiting and Listeners are those of the admin.Record. They are set if polling found a
-	// change of type EntryWaiting or Listening.
+	// Waiting and Listeners have the values of the same fields of the admin.Record. They are
+	// set if polling found a change of type EntryWaiting or Listening.
 	Waiting, Listeners int
 
 	found time.Time // when polling found the change; for a reported entry, its At; zero if Take returns the change at once
@@ -44,8 +44,8 @@ func (c Change) ClientID() string {
 	return cmp.Or(c.Client.ID, id)
 }
 
-// Hold returns the name and the owner of the hold. Entries of the event log and polls both
-// have these. The token is not used, because polling may not know it.
+// Hold returns the name and the owner of the hold. An entry of the event log and a poll both
+// show these two. Hold does not use the token, because polling may not know it.
 func (c Change) Hold() admin.Ended { return admin.Ended{Name: c.Name, Owner: c.Owner} }
 
 // Text returns the details of the change for people: the client, the durations, and the

@@ -29,9 +29,8 @@ const (
 	// same event can arrive. If the store has no event log, Take keeps back nothing.
 	Delay = 2 * time.Second
 
-	// Past is a period: a client counts as one that writes to the event log for so long after
-	// its last entry. Pass it to ReadLog, so that the first call reads the entries of that
-	// period.
+	// Past is how long after its last entry a client still counts as one that writes to the
+	// event log. Pass Past to ReadLog, so that the first call reads the entries of this period.
 	Past = time.Hour
 
 	reasonTimeout  = 800 * time.Millisecond
@@ -54,8 +53,8 @@ type Options struct {
 	Reasons func(n int) int
 }
 
-// Observer compares each poll of a name with the poll before. Any number of goroutines may
-// use it, but only one at a time may call ReadLog.
+// Observer compares each poll of a name with the previous poll of the same name. Any number of
+// goroutines may use it, but only one at a time may call ReadLog.
 type Observer struct {
 	console *admin.Console
 	options Options
@@ -220,10 +219,10 @@ func (o *Observer) PolledBefore(at time.Time) []string {
 	return names
 }
 
-// ReadLog reads the next entries of the event log, at most 1,000. The result `more` is true
-// if the log may have further entries. The first call begins with the entries that are at
-// most `past` old. So does a call if ReadLog last asked the store longer than `past` ago. For
-// 15 s after an error ReadLog returns false and nil, and does not ask the store: the log may
+// ReadLog reads the next entries of the event log, at most 1,000. The result `more` is true if
+// the log may have further entries. The first call begins with the entries that are at most
+// `past` old. So does a call if ReadLog last asked the store longer than `past` ago. For 15 s
+// after an error ReadLog returns false and nil, and does not ask the store, because the log may
 // be on a node that hangs, while the locks are on other nodes. A call takes at most 2 s. Only
 // one goroutine at a time may call ReadLog.
 func (o *Observer) ReadLog(ctx context.Context, past time.Duration) (more bool, err error) {
@@ -299,9 +298,9 @@ func (o *Observer) Take(now time.Time) []Change {
 	return list
 }
 
-// belongs reports whether c belongs to the stream. If polling found c, and the event log is
-// the source for such changes of the client, c does not belong to it. A forced unlock belongs
-// to it only once. The caller holds o.mu.
+// belongs reports whether c belongs to the stream. If polling found c, and the event log is the
+// source for such changes of the client, c does not belong to the stream. A forced unlock
+// belongs to the stream only once. The caller holds o.mu.
 func (o *Observer) belongs(c *Change) bool {
 	switch {
 	case c.Type == admin.EntryForced:
