@@ -12,8 +12,8 @@
 // never below the server's clock in microseconds.
 //
 // If Options.Layout is ShedLock, the table is that of ShedLock, a library for Java. In that
-// case a lock also excludes programs that use ShedLock. The comment of the constant ShedLock
-// lists what this layout lacks.
+// case a lock also excludes programs that use ShedLock. The documentation of the constant
+// ShedLock lists what this layout lacks.
 //
 // Locks are exclusive. Read-write locks, semaphores, fair locks and latches return
 // errors.ErrUnsupported.

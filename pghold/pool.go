@@ -23,8 +23,8 @@ type source func(ctx context.Context, use func(*pgx.Conn) error) error
 // renewing is the key of a context value that marks a renewal.
 type renewing struct{}
 
-// Renew extends the leases of the claims that are held. The comment of New says what Renew does
-// if the pool has no connection.
+// Renew extends the leases of the claims that are held. The documentation of New says what
+// Renew does if the pool has no connection.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	return b.engine.Renew(context.WithValue(ctx, renewing{}, true), cs)
 }
