@@ -50,8 +50,8 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 	}
 }
 
-// page returns the rows that Table.Page returns, at most pageMost of them. The result `more` is
-// true if there may be further rows after them.
+// page returns one page, which has at most pageMost rows. The result `more` is true if the
+// table may have further rows after this page.
 func (e *Engine) page(ctx context.Context, b *budget.Budget, from, after string) (page []KeyedRow, more bool, err error) {
 	most, err := b.Page(ctx, pageMost)
 	if err != nil {
@@ -167,10 +167,10 @@ func (e *Engine) ForceReasons(ctx context.Context, ended []admin.Ended) ([]strin
 	return reasons, nil
 }
 
-// AppendLog is not supported: there is no event log.
+// AppendLog returns errors.ErrUnsupported, because a table has no event log.
 func (e *Engine) AppendLog(context.Context, admin.Client, []admin.Entry) error { return e.noLog() }
 
-// ReadLog is not supported, like AppendLog.
+// ReadLog returns errors.ErrUnsupported, as AppendLog does.
 func (e *Engine) ReadLog(context.Context, admin.LogFilter) ([]admin.Entry, error) {
 	return nil, e.noLog()
 }

@@ -19,7 +19,7 @@ func (c *Columns) Into() []any {
 	return []any{&c.Key, &r.Owner, &r.Note, &c.last, &c.tokens, &c.held, &c.rest, &r.Forced, &r.Reason, &c.waiters}
 }
 
-// Row returns the row that was read last.
+// Row returns the row whose columns were stored last.
 func (c *Columns) Row() Row {
 	r := c.row
 	r.Known, r.Waiters = true, Waiters(c.waiters)

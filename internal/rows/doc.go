@@ -10,9 +10,9 @@
 // after another Turn the third, and so on. So waiters get the lock in the order of their
 // arrival, and a waiter that has died delays the others by one Turn.
 //
-// The layout has exclusive locks, with tokens and Claim.AtLeast. It has no read-write lock,
-// no semaphore and no latch, because a row has room for one owner. It has no fair lock
-// either: a waiter may lose its turn, and then goes to the end of the queue.
+// The layout has exclusive locks, with tokens and Claim.AtLeast. It has no read-write lock, no
+// semaphore and no latch, because a row has room for one owner. It has no fair lock either,
+// because a waiter that loses its turn goes to the end of the queue.
 package rows
 
 import (
@@ -96,12 +96,12 @@ type Row struct {
 	Owner     string        // "" if there is no holder; see Table.Release about driver.KeptOwner
 	Note      string        // the note of the holder, or of the last holder
 	HeldFor   time.Duration // the time since the grant
-	Remaining time.Duration // the time that is left of the lease; 0 or negative if it has ended
-	Waiters   []string      // the owners that wait, in their order
+	Remaining time.Duration // the time that is left of the lease; 0 or negative if the lease has ended
+	Waiters   []string      // the owners that wait, in the order of the queue
 	Peer      bool          // another program holds the name; Owner is not the owner of a claim
 
 	// About the lease that Force ended last. Try may leave both fields empty.
-	Forced string // the owner of that lease; "" if Force has ended none
+	Forced string // the owner of that lease; "" if Force has ended no lease of the name
 	Reason string // the reason that the operator gave
 }
 
@@ -160,7 +160,7 @@ var ErrConflict = errors.New("conflict with another transaction")
 type Limits struct {
 	Name    string // driver.Info.Name
 	Batch   int    // the most claims of one call of Table.Try or Table.Release; 0 means 500
-	Listens bool   // the Table is a Listener, and the Engine calls its Listen
+	Listens bool   // the Table is a Listener, and the Engine calls its method Listen
 	NoQueue bool   // rows have no queue
 
 	NoTokens bool          // Row.First is 0: there are no fencing tokens

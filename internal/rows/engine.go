@@ -69,8 +69,8 @@ func New(table Table, limits Limits) *Engine {
 // Info returns what the store can do.
 func (e *Engine) Info() driver.Info { return e.info }
 
-// Drain waits until the hub has stopped, and no claim is left that the Engine must release
-// once more. It returns the error of ctx if ctx ends before that.
+// Drain waits until the hub has stopped, and no claim is left that the Engine must release once
+// more. If ctx ends first, Drain returns the error of ctx.
 func (e *Engine) Drain(ctx context.Context) error { return e.hub.drain(ctx) }
 
 // Try makes one attempt. The name is granted if its row is free for c.Owner, or if c.Owner is
@@ -143,8 +143,8 @@ func (e *Engine) tryAlike(ctx context.Context, cs []driver.Claim, pending []int,
 	}
 }
 
-// lockedDelay returns the pause before a Try of a row that may be locked is repeated. n is the
-// number of earlier pauses.
+// lockedDelay returns the pause before the Engine repeats a Try of a row that may be locked.
+// The parameter n is the number of earlier pauses.
 func lockedDelay(n int) time.Duration { return min(lockedFirst<<min(n, 10), conflictDelay) }
 
 // answer returns the Outcome for the claim c, whose Try has returned the row r. The parameter
@@ -187,7 +187,8 @@ func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, nil
 }
 
-// held reports for each claim in cs whether its owner is the holder. It changes nothing.
+// held reports for each claim in cs whether the owner of the claim is the holder. It changes no
+// row.
 func (e *Engine) held(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	names, held := make([]string, len(cs)), make([]bool, len(cs))
 	for i, c := range cs {
@@ -270,7 +271,8 @@ func (e *Engine) each(ctx context.Context, what string, in limiter, cs []driver.
 }
 
 // reasons returns the errors of the claims that are gone: one for each index in the parameter
-// `gone`, in the same order. An error says why the claim is gone, as far as its row shows that.
+// `gone`, in the same order. An error says why the claim is gone, as far as the row of the name
+// shows the reason.
 func (e *Engine) reasons(ctx context.Context, in limiter, cs []driver.Claim, gone []int) []error {
 	names, errs := make([]string, len(gone)), make([]error, len(gone))
 	for n, i := range gone {

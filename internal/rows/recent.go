@@ -24,7 +24,7 @@ func (r *Recent[T]) Add(name string, value T, d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.values == nil || len(r.values) >= recentMost {
-		r.values = make(map[string]recent[T]) // a name that is forgotten costs one call
+		r.values = make(map[string]recent[T]) // to forget a name costs one more call of the Table
 	}
 	r.values[name] = recent[T]{value, time.Now().Add(d)}
 }

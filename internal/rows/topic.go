@@ -8,7 +8,7 @@ import (
 // topic is what the hub knows about one name. The mutex of the hub guards it.
 type topic struct {
 	sleepers    []*sleeper  // one for each Waiter of the name that has waited and was not closed
-	idle        *time.Timer // removes the topic; set when its last waiter leaves, nil until then
+	idle        *time.Timer // removes the topic; set when the last waiter leaves, nil before that
 	last        uint64      // Row.Last at the last poll
 	foremost    int         // the smallest position of a sleeper in the queue, at the last poll
 	polledAt    time.Time   // when the last poll was
@@ -29,7 +29,7 @@ type sleeper struct {
 	shouldTry   bool          // a poll or a notification has shown that another Try may be granted
 }
 
-// find returns the sleeper of an owner; nil if there is none. t may be nil.
+// find returns the sleeper of an owner, or nil if the owner has no sleeper. t may be nil.
 func (t *topic) find(owner string) *sleeper {
 	if t == nil {
 		return nil

@@ -15,7 +15,7 @@ func (e *Engine) Waiter(c driver.Claim) driver.Waiter {
 
 // ahead is the value of Outcome.Ahead.
 type ahead struct {
-	version  uint64 // of the topic, before the Try
+	version  uint64 // the version of the topic before the Try
 	position int    // how many waiters are before the claim; the constant Waiting if the claim is not in the queue
 	noQueue  bool   // the claim does not enter the queue
 }
