@@ -7,9 +7,9 @@
 // lock_until is in the future. A row stays after the release of its lock, because ShedLock
 // remembers which rows it has made.
 //
-// ShedLock itself writes its host name to locked_by, and compares that name when it releases
-// or extends a lock. This package writes a text that is unique to a claim, and whose first
-// word is the state of the claim:
+// ShedLock itself writes its host name to locked_by, and compares this host name when it
+// releases or extends a lock. This package writes a text that is unique to a claim, and whose
+// first word is the state of the claim:
 //
 //	holdfast OWNER NOTE            the claim is held, or its lease has ended
 //	holdfast-released OWNER NOTE   the claim was released; its name may stay taken, see Claim.AtLeast
@@ -45,7 +45,7 @@ func Limits(store string) rows.Limits {
 	return rows.Limits{Name: store, Batch: 1, NoQueue: true, NoTokens: true, MaxName: maxName, MaxTTL: year, TTLStep: time.Millisecond}
 }
 
-// Database runs the statements of a Table. Its errors are those that a rows.Table returns.
+// Database runs the statements of a Table. It returns the errors that a rows.Table must return.
 type Database interface {
 	// Check returns an error if the table does not exist, or cannot keep locks.
 	Check(ctx context.Context) error
