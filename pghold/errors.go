@@ -34,8 +34,8 @@ func notPrepared(err error) bool {
 }
 
 // classify gets the error of a statement that is a transaction of its own. If the error shows
-// the outcome of the statement, classify returns an error of package driver for it. Otherwise
-// it returns the error unchanged.
+// the outcome of the statement, classify returns an error of package driver for it. If not,
+// classify returns the error unchanged.
 //
 // An error of severity ERROR undoes the transaction, so nothing was executed. An error of
 // severity FATAL ends the session, and may come after the commit, while the server waits for a

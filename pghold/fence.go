@@ -20,8 +20,8 @@ import (
 //		return err
 //	})
 //
-// The token may come from a lock in any store. The table is that of fence.PostgreSQLTable,
-// which a migration can create.
+// The token may come from a lock in any store. The tokens are in the table that the statement
+// fence.PostgreSQLTable creates. A migration can execute this statement.
 func CheckFence(ctx context.Context, tx pgx.Tx, name string, token uint64) error {
 	return fence.CheckPostgreSQL(ctx, func(ctx context.Context, statement string, args ...any) (int64, error) {
 		tag, err := tx.Exec(ctx, statement, args...)

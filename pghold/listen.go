@@ -19,7 +19,7 @@ const (
 	listenLimit = 5 * time.Second
 )
 
-// Listen receives released names on a connection of its own.
+// Listen receives the notifications of releases on a connection of its own.
 func (t *table) Listen(ctx context.Context, live func(), heard func(name, next string)) error {
 	conn, err := t.subscribe(ctx)
 	if err != nil {

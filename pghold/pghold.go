@@ -77,7 +77,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// engine is embedded for its methods.
+// engine is an alias of rows.Engine. Backend embeds it for its methods; the field is not
+// exported.
 type engine = rows.Engine
 
 // Backend keeps locks in PostgreSQL. It is a driver.Backend, a driver.Batcher, a
@@ -97,14 +98,14 @@ var (
 // Backend. New does no I/O. opts may be nil.
 //
 // If a renewal gets no connection from pool in half of the time that it may take, because all
-// connections are in use or dead, the Backend makes a connection for this renewal alone. It
-// uses the settings of pool, and its functions such as BeforeConnect. A Backend has one such
-// connection at a time.
+// connections are in use or dead, the Backend makes a connection for this renewal alone. For
+// this connection the Backend uses the settings of pool, and the functions of pool such as
+// BeforeConnect. A Backend has one such connection at a time.
 func New(pool *pgxpool.Pool, opts *Options) *Backend {
 	return open(opts, newPool(pool).lend)
 }
 
-// NewDB does what New does, for a pool of database/sql whose driver is that of pgx, package
+// NewDB does what New does, for a pool of database/sql with the driver of pgx, package
 // github.com/jackc/pgx/v5/stdlib. With another driver every Lock fails. Renewals of this
 // Backend make no connections beside the pool.
 func NewDB(db *sql.DB, opts *Options) *Backend { return open(opts, lendOf(db)) }
@@ -144,8 +145,8 @@ func (b *Backend) Schema() string { return b.table.create() }
 // tables in the schema of the table. Locks only need SELECT, INSERT and UPDATE on the table.
 func (b *Backend) CreateTable(ctx context.Context) error {
 	err := b.table.lend(ctx, func(conn *pgx.Conn) error {
-		// One of two clients that create the table at the same time may get an error: then the
-		// table exists.
+		// If two clients create the table at the same time, one of them may get an error. In
+		// that case the table exists.
 		for range 3 {
 			_, err := conn.Exec(ctx, b.table.create(), pgx.QueryExecModeExec)
 			if code := codeOf(err); code != "23505" && code != "42P07" && code != "42710" {

@@ -72,8 +72,9 @@ func half(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, time.Until(until)/2)
 }
 
-// lendExtra makes a connection for this call alone, and calls the function `use` with it. There
-// is one such connection at a time. The error `none` says why the pool has no connection.
+// lendExtra makes a connection for this call alone, and calls the function `use` with it. A
+// Backend has at most one such connection at a time. The error `none` says why the pool has no
+// connection.
 func (p *pool) lendExtra(ctx context.Context, none error, use func(*pgx.Conn) error) error {
 	select {
 	case p.extraConn <- struct{}{}:

@@ -48,7 +48,8 @@ func modeOf(ctx context.Context, conn *pgx.Conn) (pgx.QueryExecMode, error) {
 
 // leadsToServer reports whether conn leads to the server itself, and not to a pooler. Behind a
 // pooler, pg_backend_pid returns the process of the session that the pooler uses for this
-// statement. It differs from the process that the pooler named when the client connected.
+// statement. This process differs from the process that the pooler named when the client
+// connected.
 func leadsToServer(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var pid uint32
 	err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid)

@@ -107,8 +107,9 @@ RETURNING ` + columns
 	tryElse  = `CASE WHEN ` + tryChanges + ` THEN true ELSE ` + noWait + ` IS NULL END`
 	noWait   = `set_config('synchronous_commit', 'off', true)`
 
-	// tryPosition is how many waiters are before the claim. tryTaken is true if the claim
-	// takes the name, which is free for it. tryHeld is true if the claim holds the name already.
+	// tryPosition is how many waiters are before the claim. tryTaken is true if the name is
+	// free for the claim, so that the claim takes the name. tryHeld is true if the claim holds
+	// the name already.
 	tryPosition = `coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters))`
 	tryTaken    = `(l.expires + least(` + tryPosition + `, {turns}) * {turn} <= excluded.since)`
 	tryHeld     = `(l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since)`
@@ -116,7 +117,7 @@ RETURNING ` + columns
 	// tryQueues is true if the claim enters the queue.
 	tryQueues = `($7 AND array_position(l.waiters, excluded.owner) IS NULL AND cardinality(l.waiters) < {waiting})`
 
-	// columns are the columns that are read, in the order of rows.Columns.
+	// columns are the columns that a statement returns, in the order of rows.Columns.
 	columns = `name, coalesce(owner, ''), note, token, tokens,
 	(extract(epoch FROM clock_timestamp() - since) * 1000000)::bigint, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint,
 	coalesce(forced_owner, ''), coalesce(forced_reason, ''), array_to_string(waiters, ',')`
@@ -144,9 +145,9 @@ RETURNING l.name, l.owner`
 )`
 
 	// A release: $3 the time for which a name stays taken, in microseconds, $4 the channel.
-	// After that time, the name is reserved for its waiters, one after the other. If it has no
-	// waiters, it is free for every claim. The notification contains the first waiter and the
-	// name.
+	// After that time, the name is reserved for its waiters, one after the other. A name
+	// without waiters is free for every claim after that time. The notification contains the
+	// first waiter and the name.
 	releaseOne = `WITH u AS (
 	SELECT name, $2::text AS owner, $3::bigint AS us, owner IS NOT DISTINCT FROM $2 AND expires > clock_timestamp() AS held FROM {table}
 	WHERE name = $1 AND (owner = $2 AND expires > clock_timestamp() OR $2 = ANY (waiters)) FOR UPDATE

@@ -144,7 +144,8 @@ func (t *table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) 
 }
 
 // found runs the statement `one` for a single claim, and the statement `all` for several
-// claims. It returns for each claim whether the statement has returned its name and owner.
+// claims. It returns for each claim whether the statement has returned the name and the owner
+// of the claim.
 func (t *table) found(ctx context.Context, cs []driver.Claim, a arguments, one, all string, more ...any) ([]bool, error) {
 	statement, args := all, []any{a.names, a.owners, a.times}
 	if len(cs) == 1 {
@@ -165,7 +166,7 @@ func (t *table) found(ctx context.Context, cs []driver.Claim, a arguments, one, 
 	return answers, err
 }
 
-// Read reads rows.
+// Read returns one Row for each name, in the order of the names.
 func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	keys, answers := make([]string, len(names)), make([]rows.Row, len(names))
 	for i, name := range names {
