@@ -15,7 +15,7 @@ import (
 const noSuchTable = 1146
 
 // numberOf returns the number of an error of the server, or 0 if err is no such error. Each
-// driver has its own type for these errors, but their texts are the same.
+// driver has its own type for these errors, but the texts are the same in all drivers.
 func numberOf(err error) int {
 	for ; err != nil; err = errors.Unwrap(err) {
 		if m := regexp.MustCompile(`^Error (\d+)\b`).FindStringSubmatch(err.Error()); m != nil {
@@ -27,8 +27,8 @@ func numberOf(err error) int {
 }
 
 // classify gets the error of a statement that is a transaction of its own. If the error shows
-// that the statement was not executed, classify returns an error of package driver for it.
-// Otherwise it returns the error unchanged.
+// that the statement was not executed, classify returns an error of package driver for it. If
+// not, classify returns the error unchanged.
 func classify(err error) error {
 	if err == nil || errors.Is(err, driver.ErrNotExecuted) {
 		return err

@@ -60,7 +60,8 @@ type Options struct {
 	Table string
 }
 
-// engine is embedded for its methods.
+// engine is an alias of rows.Engine. Backend embeds it for its methods; the field is not
+// exported.
 type engine = rows.Engine
 
 // Backend keeps locks in MariaDB or MySQL. It is a driver.Backend, a driver.Batcher, a

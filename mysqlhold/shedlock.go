@@ -42,7 +42,7 @@ const (
 // shedTable is a shedlock.Database, with the Exec and the Query of table.
 type shedTable struct{ *table }
 
-// newShedTable returns the Table over t.
+// newShedTable returns a shedlock.Table for the table t.
 func newShedTable(t *table) *shedlock.Table {
 	return shedlock.New(shedTable{t}, shedlock.Dialect{
 		Table:    t.name,

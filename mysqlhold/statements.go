@@ -99,7 +99,7 @@ WHERE FIND_IN_SET(?, waiters) = 0 AND ` + queueLength + ` < {waiting}`
 
 	insertStatement = `INSERT IGNORE INTO {table} (name, owner, note, token, since, expires, waiters) VALUES (?, NULL, '', 0, {now}, '1970-01-01', '')`
 
-	// columns are the columns that are read, in the order of rows.Columns.
+	// columns are the columns that a statement returns, in the order of rows.Columns.
 	columns = `name, COALESCE(owner, ''), note, token, tokens, TIMESTAMPDIFF(MICROSECOND, since, {now}),
 	TIMESTAMPDIFF(MICROSECOND, {now}, expires), COALESCE(forced_owner, ''), COALESCE(forced_reason, ''), waiters`
 

@@ -198,8 +198,8 @@ func (t *table) try(c driver.Claim, name, owner, note []byte) (statement string,
 }
 
 // enqueue puts an owner at the end of the queue of a row, unless the owner is in the queue, the
-// queue is full, or the row is locked. The parameter `seen` is the row as it was read. If
-// enqueue has changed the row, it adds the owner to seen.Waiters.
+// queue is full, or the row is locked. The parameter `seen` is the row that readRows has
+// returned. If enqueue has changed the row, it adds the owner to seen.Waiters.
 func (t *table) enqueue(ctx context.Context, name, owner []byte, seen *rows.Row) error {
 	if slices.Contains(seen.Waiters, string(owner)) {
 		return nil
