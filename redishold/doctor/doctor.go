@@ -23,8 +23,8 @@ type Ask = func(ctx context.Context, command ...string) redishold.Result
 // and goredisconn are Askers, and so is rueidisconn.Sentinels. With another Conn most
 // findings are Unknown.
 type Asker interface {
-	// Servers returns a function for each known server, by its address. It does not check
-	// whether the servers answer.
+	// Servers returns one Ask for each known server, by the address of the server. It does not
+	// check whether the servers answer.
 	Servers(ctx context.Context) (map[string]Ask, error)
 }
 
@@ -46,7 +46,7 @@ type Options struct {
 	Master    string // the name of the master at the Sentinels
 
 	Keys  int // how many keys the doctor reads to find locks without an end; default 20000; if negative, it reads none
-	Trips int // how many round trips are measured, for 3 s at most; default 50
+	Trips int // how many round trips the doctor measures, for 3 s at most; default 50
 }
 
 func (o Options) withDefaults() Options {
@@ -61,9 +61,9 @@ func (o Options) withDefaults() Options {
 // of the lease. It must be complete when the rest of the lease is as short as Margin.
 func (o Options) spare() time.Duration { return max(0, o.TTL-o.TTL/3-o.Margin) }
 
-// Examine asks all servers and returns the findings. It takes a few seconds, and longer
-// if a server does not answer. If a server does not report a value, for example because a
-// permission is missing, the finding is Unknown. That is not an error.
+// Examine asks all servers and returns the findings. It takes a few seconds, and longer if a
+// server does not answer. If a server does not report a value, for example because a permission
+// is missing, the finding is Unknown, and Examine returns no error for that.
 //
 // It returns an error if ctx has ended, if no server can be reached, or if no server accepts
 // the client.

@@ -132,7 +132,7 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.1f %ciB", value, "KMGTP"[exp])
 }
 
-// short returns a duration as a rounded text.
+// short returns the text of a duration, which it rounds first.
 func short(d time.Duration) string {
 	precision := 10 * time.Microsecond
 	if d.Abs() >= time.Minute {

@@ -50,7 +50,8 @@ func (s *Severity) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Finding is the result of one check. The result is the same on all Servers.
+// Finding is the result of one check. The result is the same on all servers in the field
+// Servers.
 type Finding struct {
 	// ID is the name of the check. docs/doctor.md lists the IDs. They do not change.
 	ID       string   `json:"id"`
@@ -59,7 +60,7 @@ type Finding struct {
 	Servers []string `json:"servers,omitempty"` // addresses; empty if the finding is about all servers
 
 	Saw    string `json:"saw"`              // what the check found
-	Why    string `json:"why,omitempty"`    // why it matters for locks
+	Why    string `json:"why,omitempty"`    // why the finding matters for locks
 	Remedy string `json:"remedy,omitempty"` // what to do, with a command if there is one
 
 	special string // a special case of the check: see Finding.as
@@ -143,7 +144,8 @@ func merge(findings []Finding) []Finding {
 	return merged
 }
 
-// plain returns a text of a server without characters that are not safe for a terminal.
+// plain returns a text of a server for a terminal. It replaces each character that is not safe
+// there by a question mark, and cuts a long text.
 func plain(s string) string {
 	return clients.Cut(strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -40,7 +40,7 @@ func (e *exam) readSentinels(ctx context.Context) []*sentinel {
 	})
 }
 
-// checkDeployment runs the checks that are not about one server: those of the Sentinels.
+// checkDeployment runs the checks of the Sentinels, which are not about one server.
 func checkDeployment(e *exam) []Finding {
 	switch {
 	case e.options.Sentinels != nil:

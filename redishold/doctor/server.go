@@ -27,7 +27,7 @@ type server struct {
 
 	absent  map[string]bool   // the commands that the server does not have, in lower case
 	info    map[string]string // the reply to INFO; nil if the server has not sent this reply
-	config  map[string]string // the replies to CONFIG GET, for the names that settings returns
+	config  map[string]string // the replies to CONFIG GET, for the names that the function settings returns
 	cluster map[string]string // the reply to CLUSTER INFO
 	slow    slowest
 
@@ -142,8 +142,8 @@ func (s *server) question(ctx context.Context, command ...string) any {
 	return nil
 }
 
-// settings returns the names for CONFIG GET. Each name is sent in a command of its own: older
-// servers do not accept lists, and the reply to a pattern could have a password.
+// settings returns the names for CONFIG GET. Each name is sent in a command of its own, because
+// older servers do not accept lists, and the reply to a pattern could have a password.
 func settings() []string {
 	return []string{
 		"appendfsync", "save", "stop-writes-on-bgsave-error",
@@ -210,7 +210,7 @@ func (s *server) shards() bool {
 	return ok && r[0] >= 7
 }
 
-// role returns "master", "replica", or "" if it is not known.
+// role returns "master", "replica", or "" if the role is not known.
 func (s *server) role() string {
 	if s.info["role"] == "slave" {
 		return "replica"

@@ -20,7 +20,7 @@ import (
 
 const (
 	tryLimit   = 5 * time.Second // for all tries of a test lock of one kind
-	scratchTTL = 5 * time.Second // TTL of a test lock, after which it is free even if its release fails
+	scratchTTL = 5 * time.Second // the TTL of a test lock; if the release fails, the lock is free after this time
 	listLimit  = 3 * time.Second
 	listShown  = 5
 	maxTries   = 5
@@ -84,8 +84,9 @@ func certain(err error) bool {
 	return errors.Is(err, driver.ErrNotExecuted) && !errors.Is(err, driver.ErrRefused) && !errors.As(err, new(*redishold.ReplyError))
 }
 
-// tryLock takes a test lock and releases it. Before the first lock of a kind, the Backend checks
-// the permissions for all its commands. It is no failure if another doctor has the lock.
+// tryLock takes a test lock and releases it. Before the first lock of a kind, the Backend
+// checks the permissions for all commands of this kind. It is no failure if another doctor has
+// the lock.
 func tryLock(ctx context.Context, b *redishold.Backend, c driver.Claim) error {
 	c.TTL, c.Count, c.Tokens, c.Note = scratchTTL, 1, 1, "holdfast doctor"
 	_, err := b.Try(ctx, c)
