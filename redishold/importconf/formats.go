@@ -69,8 +69,9 @@ func (r *reader) pairs(n *yaml.Node, in property) (found []property) {
 	return found
 }
 
-// flatten returns the properties of a mapping, and of the mappings in it. Their keys are joined
-// by dots. The parameter `in` has the same meaning as in pairs.
+// flatten returns the properties of a mapping, and of the mappings in it. The key of a property
+// in an inner mapping has the keys of its outer mappings before it, with dots between them. The
+// parameter `in` has the same meaning as in pairs.
 func (r *reader) flatten(n *yaml.Node, in property) (found []property) {
 	for _, p := range r.pairs(n, in) {
 		if p.name = canonical(p.name); p.node.Kind == yaml.AliasNode && strings.HasPrefix(p.name, "spring") {

@@ -190,7 +190,7 @@ func (r *reader) expand(p property) (values []string) {
 }
 
 // list returns the values of p. A single value may be several values with commas between them,
-// unless it has an "@": then a comma may be a part of a password.
+// but a value with an "@" is one value, because a comma in it may be a part of a password.
 func (r *reader) list(p property) []string {
 	values := r.expand(p)
 	if p.nested {
@@ -203,7 +203,7 @@ func (r *reader) list(p property) []string {
 	return slices.DeleteFunc(parts, func(part string) bool { return part == "" })
 }
 
-// text returns the only value of p, or "" if it has none.
+// text returns the only value of p, or "" if p has no value.
 func (r *reader) text(p property) string {
 	values := append(r.expand(p), "")
 	if p.nested || len(values) > 2 {
@@ -227,7 +227,7 @@ func (r *reader) yes(p property, otherwise bool) bool {
 }
 
 // number returns the number in p, or 0 if p has no value. A negative number for a pool means no
-// limit, which is the default, so number returns 0.
+// limit. This is also the default, so the result is 0.
 func (r *reader) number(p property) int {
 	word, ok := r.word(p)
 	n, err := strconv.ParseInt(word, 10, 32)

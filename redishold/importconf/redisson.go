@@ -107,8 +107,8 @@ func (r *reader) redissonTLS() {
 }
 
 // keystore returns the name of the PEM file that a key names by its path or by a file: URL. A
-// keystore of Java is an error. The parameter `kind` is the type of the keystores, or "" if
-// that is unknown.
+// keystore of Java is an error. The parameter `kind` is the type of the keystores, or "" if the
+// type is unknown.
 func (r *reader) keystore(key, kind string) string {
 	p := r.get("."+key, key)
 	text := r.text(p)

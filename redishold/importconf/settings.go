@@ -41,7 +41,7 @@ type Settings struct {
 	ClientName string
 
 	DialTimeout time.Duration // the timeout for a new connection
-	Timeout     time.Duration // for an answer: ReadTimeout and WriteTimeout of go-redis; a call of rueidisconn ends with its context
+	Timeout     time.Duration // the timeout for an answer: ReadTimeout and WriteTimeout of go-redis; a call of rueidisconn ends with its context
 
 	Pool         Pool
 	MaxRedirects int // how many redirections of a cluster a call follows at most; for go-redis

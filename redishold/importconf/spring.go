@@ -13,7 +13,7 @@ import (
 // Spring reads the keys spring.data.redis.* and spring.redis.* of the first document of an
 // application.properties or application.yaml of Spring Boot 2 to 4: the server, the login, the
 // pool, TLS and the timeouts. Other keys are not listed in Ignored. The parameter `name` is the
-// name of the file: its ending decides the format.
+// name of the file. The ending of this name decides the format.
 //
 // Spring replaces the placeholders ${NAME} and ${NAME:default} with the result of env. If env
 // has no value for NAME, Spring calls env with the spelling of environment variables, such as
