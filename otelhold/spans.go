@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/meter"
 )
 
-// spans makes spans of events. Each span is created when the acquire or the hold has ended.
+// spans makes OpenTelemetry spans from the events of Holdfast. Each span is created when the
+// acquire or the hold has ended.
 type spans struct {
 	tracer trace.Tracer
 	holds  bool

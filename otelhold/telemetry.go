@@ -18,7 +18,7 @@ const scope = "github.com/holdfast-go/holdfast/otelhold"
 // Options are the settings of a Telemetry: the providers, and which names of locks may
 // become attributes of metrics. A zero field means the default.
 type Options struct {
-	// MeterProvider and TracerProvider default to the global ones.
+	// MeterProvider and TracerProvider default to the global providers.
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider
 
@@ -33,8 +33,8 @@ type Options struct {
 	// metrics of waits have this attribute, too, because a candidate may wait without limit.
 	Elections []string
 
-	// HoldSpans makes a span holdfast.hold for each hold, in a separate trace, linked to
-	// the span of its acquire. It needs about a hundred bytes for each held lock.
+	// HoldSpans makes a span holdfast.hold for each hold, in a separate trace, linked to the
+	// span of its acquire. This needs about a hundred bytes of memory for each held lock.
 	HoldSpans bool
 }
 
