@@ -22,7 +22,7 @@ func (d *Dashboard) mayUnlock(r *http.Request) bool {
 	return d.options.AllowUnlock && d.options.Authorize(r) >= Operator
 }
 
-// user returns the name of the user of r, or "".
+// user returns the name of the user of r, or "" if the user has no name.
 func (d *Dashboard) user(r *http.Request) string { return printable(d.options.User(r)) }
 
 // viewing returns a handler that calls `serve`, and counts a viewer meanwhile. It refuses

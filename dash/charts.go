@@ -16,8 +16,8 @@ type chart struct {
 	Bars               []bar
 }
 
-// bar shows one minute. Tall is the height of the high value, and Low that of the low value,
-// which is drawn in front.
+// bar shows one minute. The field Tall is the height of the high value. The field Low is the
+// height of the low value, which is drawn in front.
 type bar struct {
 	X             int
 	Tall, TallTop int

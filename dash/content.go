@@ -18,11 +18,11 @@ const (
 // content is a page without the frame that all pages have.
 type content struct {
 	title string
-	page  string // the name of its template
+	page  string // the name of the template
 	data  any
 	parts []part   // the elements of the page that may change
-	rows  []part   // the rows of its table, if it has one
-	names []string // the names that the page shows, so that they are polled
+	rows  []part   // the rows of the table, if the page has a table
+	names []string // the names that the page shows; the watcher polls these names
 }
 
 // part is an element of a page that may change.

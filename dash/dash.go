@@ -58,8 +58,8 @@ type Options struct {
 	// NamePrefix limits the dashboard to names with this prefix.
 	NamePrefix string
 
-	// Counters matters for a store that cannot distinguish a latch from another number. If it
-	// is true, the dashboard shows all such numbers as locks of kind counter.
+	// Counters matters for a store that cannot distinguish a latch from another number. If
+	// Counters is true, the dashboard shows all such numbers as locks of kind counter.
 	Counters bool
 
 	// Link is one more entry of the navigation. It links to a page of the program that serves

@@ -137,8 +137,8 @@ func matches(e observe.State, find string) bool {
 	})
 }
 
-// arrange sorts the list in the order of q. It sorts locks that are equal in that order by
-// name.
+// arrange sorts the list in the order of q. If locks are equal in this order, arrange sorts
+// them by name.
 func arrange(list []observe.State, q query) {
 	first := func(e observe.State) observe.Hold {
 		if len(e.Holds) > 0 {
@@ -172,7 +172,7 @@ func arrange(list []observe.State, q query) {
 	})
 }
 
-// columns returns the columns of the table. Users can sort the table by each of them.
+// columns returns the columns of the table. Users can sort the table by each column.
 func columns() []column {
 	return []column{
 		{By: "name", Name: "Name"},

@@ -29,7 +29,7 @@ func filters() []string {
 	return []string{"lost", "forced", "expired", "renewed late", "gave up"}
 }
 
-// parseQuery reads the parameters of a request, and ignores those that are not valid.
+// parseQuery reads the parameters of a request, and ignores parameters that are not valid.
 func parseQuery(page string, v url.Values) query {
 	q := query{page: page, sort: "name", pageNumber: 1}
 	if page == "lock" {
@@ -53,7 +53,8 @@ func parseQuery(page string, v url.Values) query {
 	return q
 }
 
-// values returns q as the parameters of an address, without those that have their defaults.
+// values returns q as the parameters of an address, without the parameters that have their
+// defaults.
 func (q query) values() url.Values {
 	v := url.Values{}
 	set := func(key, value, without string) {

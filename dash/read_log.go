@@ -16,8 +16,8 @@ const (
 )
 
 // readLog adds changes to the dashboard's event log until ctx ends: the changes that polling
-// finds, and the entries that programs write to the event log of the store. The first entries
-// are those of the last hour.
+// finds, and the entries that programs write to the event log of the store. It begins with the
+// entries of the last hour.
 func (d *Dashboard) readLog(ctx context.Context) {
 	began := time.Now()
 	for pause := time.Duration(0); retry.Sleep(ctx, pause); {

@@ -2,14 +2,15 @@ package dash
 
 import "time"
 
-// Stats are numbers of a Dashboard, from its last polls.
+// Stats are numbers about the locks, the store and the viewers of a Dashboard, from the last
+// polls.
 type Stats struct {
 	Names   int // the number of names in use
 	Held    int // the number of holds of these names, as far as they were read
 	Waiting int // the number of waiters for these names, as far as the store shows them
 
 	Viewers  int           // the number of open browsers and calls of Watch
-	Answered time.Time     // when the store last answered; zero if it never did
+	Answered time.Time     // when the store last answered; zero if the store has never answered
 	Failing  time.Time     // when the store stopped answering; zero while it answers
 	Answer   time.Duration // the median time of an answer, over the last two minutes
 }

@@ -24,7 +24,7 @@ type store struct {
 
 // condition is the state of the store at one moment.
 type condition struct {
-	answered      time.Time     // when the store last answered; zero if it never did
+	answered      time.Time     // when the store last answered; zero if the store has never answered
 	failing       time.Time     // when the store stopped answering; zero while it answers
 	err           error         // why the store does not answer; while it answers, why it could not read some locks
 	median, worst time.Duration // the times of the last answers; only the method now sets them

@@ -18,7 +18,7 @@ const (
 )
 
 // stream sends server-sent events: first the whole page, then its changes. A browser that
-// connects again with Last-Event-ID gets what it has missed.
+// connects again with Last-Event-ID gets the changes that it has missed.
 func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 	v := d.enter(w, r)
 	if v == nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // loadTemplates parses the templates that are part of the program. If `live` is true, they
-// leave out the texts of times, because the browser writes these itself. The HTML of an
+// leave out the texts of times, because the browser writes these texts itself. The HTML of an
 // element then stays the same while no lock changes.
 func loadTemplates(static webpage.Files, live bool) *template.Template {
 	textOf := func(text string) string {

@@ -120,8 +120,8 @@ func (d *Dashboard) askUnlock(w http.ResponseWriter, r *http.Request, f force, t
 	d.writePage(w, r, status, content{title: "Force unlock", page: "unlock", data: data}, frameData{Page: "unlock"})
 }
 
-// is reports whether h is the hold that f asks to end. A token of 0 is not known yet, and
-// counts as equal to every token.
+// is reports whether h is the hold that f asks to end. A token of 0 means that the token is not
+// known yet. It counts as equal to every token.
 func (f force) is(h admin.Hold) bool {
 	return h.Owner == f.owner && h.Holds == f.holds && (h.Token == f.token || h.Token == 0 || f.token == 0)
 }

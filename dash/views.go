@@ -35,10 +35,10 @@ type view struct {
 	// The mutex views.mu guards the fields below.
 	readers int       // browsers that are notified of changes
 	asked   time.Time // when a browser last asked for the view
-	names   []string  // the names in its rows
+	names   []string  // the names in the rows of the page
 	detail  detail    // what the page of a lock shows
 	pieces  map[string]piece
-	first   int64         // the number of its first frame
+	first   int64         // the number of the first frame of the view
 	last    frame         // the last frame, without HTML
 	changed chan struct{} // closed with the next frame
 }
@@ -203,8 +203,9 @@ func (d *Dashboard) publish() {
 	}
 }
 
-// put makes the next frame of w. The page has the content c now, and `html` has its elements
-// by their identifiers. The parameter `asOf` is when the store last answered, or zero.
+// put makes the next frame of w. The page has the content c now, and `html` has its elements by
+// their identifiers. The parameter `asOf` is the time when the store last answered, or zero if
+// the store has never answered.
 func (v *views) put(w *view, c content, html map[string]string, asOf time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -55,7 +55,7 @@ func (d *Dashboard) Close() {
 }
 
 // join counts a viewer until the caller calls the function `leave`. It starts the watcher if
-// none runs. It returns false after Close.
+// none runs. The result `ok` is false after Close.
 func (d *Dashboard) join() (leave func(), ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
