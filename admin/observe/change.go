@@ -38,7 +38,7 @@ type Change struct {
 	found time.Time // when polling found the change; for a reported entry, its At; zero if Take returns the change at once
 }
 
-// ClientID returns the id of the client that the change is about, or "" if it is not known.
+// ClientID returns the id of the client that the change is about, or "" if the id is not known.
 func (c Change) ClientID() string {
 	id, _, _ := strings.Cut(c.Owner, ":")
 	return cmp.Or(c.Client.ID, id)

@@ -3,9 +3,9 @@
 // waiters.
 //
 // The changes of one client come from one source. If the client wrote to the event log within
-// the last hour, its changes are its entries there. If not, its changes are those that
-// polling finds. Only polling finds expired leases, renewals that are not late, and numbers
-// of waiters. Polling is therefore the source of these changes for all clients.
+// the last hour, the stream has its entries from the event log. If not, the stream has the
+// changes that polling finds. Only polling finds expired leases, renewals that are not late,
+// and numbers of waiters. Polling is therefore the source of these changes for all clients.
 //
 // A client writes an entry about a second after the event. Polling may find the same event
 // before the entry is in the log. Take therefore returns each change only a Delay after it
@@ -60,8 +60,8 @@ type Observer struct {
 	options Options
 
 	lastID string    // for ReadLog only: the ID of the last entry that it read
-	readAt time.Time // for ReadLog only: when it last asked the store
-	nextAt time.Time // for ReadLog only: it does not ask the store before this time; set after an error
+	readAt time.Time // for ReadLog only: when ReadLog last asked the store
+	nextAt time.Time // for ReadLog only: ReadLog does not ask the store before this time; set after an error
 
 	scanned atomic.Bool // at least one complete scan has ended
 
@@ -160,7 +160,7 @@ func (o *Observer) put(now time.Time, r admin.Record, why map[admin.Ended]string
 	}
 	for _, c := range old.changes(is, !known && !o.scanned.Load(), why) {
 		if c.found = now; c.Type == Held {
-			c.found = time.Time{} // the event log has no entry for it, so Take need not wait
+			c.found = time.Time{} // the event log has no entry for such a change, so Take need not wait
 		}
 		if c.HeldFor > 0 {
 			remember(o.over, c.Hold(), c)
@@ -170,8 +170,8 @@ func (o *Observer) put(now time.Time, r admin.Record, why map[admin.Ended]string
 }
 
 // Scan lists the names that the filter f selects. It polls each name for which the function
-// `wants` returns true. A known name that a complete scan does not find counts as free. If
-// the scan is not complete, Scan returns its error. The result `missed` then has the known
+// `wants` returns true. A known name that a complete scan does not find counts as free. If the
+// scan is not complete, Scan returns an error. In that case the result `missed` has the known
 // names that were not polled since the scan began, the name with the oldest poll first. If a
 // name appears after the first complete scan, its holds count as new grants.
 func (o *Observer) Scan(ctx context.Context, f admin.Filter, wants func(name string) bool) (missed []string, err error) {
@@ -269,10 +269,9 @@ func (o *Observer) Report(e admin.Entry) {
 	o.pending = append(o.pending, Change{Entry: e, Reported: true, found: e.At})
 }
 
-// Take returns the changes that were found at least a Delay before the time `now`, in the
-// order of Change.At. If the store has no event log, Take returns all changes that were found
-// until `now`. It returns each change once. To get all changes, pass the present time plus
-// Delay.
+// Take returns the changes that were found at least a Delay before the time `now`, in the order
+// of Change.At. If the store has no event log, Take returns all changes that were found until
+// `now`. Take returns each change once. To get all changes, pass the present time plus Delay.
 func (o *Observer) Take(now time.Time) []Change {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -341,8 +340,8 @@ func (o *Observer) belongsForced(c *Change) bool {
 	return o.belongs(c)
 }
 
-// addHolder sets Client, Note and HeldFor of c, a reported forced unlock, to those of the
-// hold that was ended. Only polling knows them.
+// addHolder sets Client, Note and HeldFor of c, a reported forced unlock, to those of the hold
+// that was ended. Only polling knows these values.
 func (o *Observer) addHolder(c *Change) {
 	c.Client, c.Note = admin.Client{}, ""
 	if over, known := o.over[c.Hold()]; known && over.At.After(c.At.Add(-time.Minute)) {

@@ -18,15 +18,15 @@ type State struct {
 	Holds []Hold               // the holds of the Record, with what earlier polls have shown
 	Waits map[string]time.Time // by owner: when each waiter of the queue was first found
 	Seen  time.Time            // when the store last answered with a record of the name
-	Asked time.Time            // when the name was last polled, also if it could not be read
+	Asked time.Time            // when the name was last polled, also if the store could not read the name
 }
 
-// Hold is a hold, and what the polls of it have shown.
+// Hold is a hold with what the polls have shown about this hold.
 type Hold struct {
 	admin.Hold
-	Since      time.Time     // when it was granted, or first found
+	Since      time.Time     // when the hold was granted, or first found
 	Exact      bool          // the store reported Since
-	Ends       time.Time     // when the lease ends unless it is renewed; zero if it has no end, or if UnknownEnd is true
+	Ends       time.Time     // when the lease ends unless it is renewed; zero if the lease has no end, or if UnknownEnd is true
 	UnknownEnd bool          // the lease ends, but the store does not report when
 	Span       time.Duration // the longest rest of the lease that a poll has shown
 	Renewals   int           // how many renewals the polls have shown
@@ -115,11 +115,10 @@ func (s State) ended(r admin.Record) []Hold {
 	})
 }
 
-// changes returns the changes from the old state s to the new state `is`. First come the
-// holds that ended, then the holds that began or changed, then the number of waiters. If
-// `present` is true, the name was not known and no scan was complete yet. Its holds may then
-// be old, so their changes are of type Held. The parameter `why` has the reasons of forced
-// unlocks.
+// changes returns the changes from the old state s to the new state `is`. First come the holds
+// that ended, then the holds that began or changed, then the number of waiters. If `present` is
+// true, the name was not known and no scan was complete yet. In that case the holds may be old,
+// so their changes are of type Held. The parameter `why` has the reasons of forced unlocks.
 func (s State) changes(is State, present bool, why map[admin.Ended]string) []Change {
 	var list []Change
 	for _, h := range s.ended(is.Record) {
@@ -153,8 +152,8 @@ func (s State) changes(is State, present bool, why map[admin.Ended]string) []Cha
 }
 
 // end returns the change for the end of h, a hold that the old state s has and the new state
-// `is` does not have. If a new hold excludes h, the time of the change is the beginning of
-// the new hold. If not, it is the time of the poll.
+// `is` does not have. If a new hold excludes h, the time of the change is the beginning of the
+// new hold. If no new hold excludes h, the time of the change is the time of the poll.
 func (s State) end(is State, h Hold, reason string) Change {
 	at := is.Seen
 	for _, n := range is.Holds {
