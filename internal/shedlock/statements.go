@@ -64,7 +64,8 @@ VALUES (?, TIMESTAMP '2000-01-01 00:00:00', TIMESTAMP '2000-01-01 00:00:00', 'ho
 
 const epoch = "TIMESTAMP '1970-01-01 00:00:00'"
 
-// write replaces the words in braces in a statement. The list {names} becomes n question marks.
+// write replaces the words in braces in a statement. The list {names} becomes a list of n
+// parameters.
 func (d *Dialect) write(statement string, n int) string {
 	fill := func(text, what, with string) string { return strings.ReplaceAll(text, what, with) }
 	later := "(" + fill(d.Later, "{from}", "{now}") + ")"
