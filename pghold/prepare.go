@@ -10,8 +10,8 @@ import (
 const modeKey = "holdfast: mode"
 
 // send calls the function `do`, which sends a statement. The statement is prepared if that
-// works. The server executes a prepared statement in a third of the time of another one,
-// because planning takes longer than the rest.
+// works. The server executes a prepared statement in a third of the time of another statement,
+// because planning takes longer than the execution.
 func send(ctx context.Context, conn *pgx.Conn, do func(pgx.QueryExecMode) error) error {
 	mode, err := modeOf(ctx, conn)
 	if err != nil {
