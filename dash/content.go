@@ -18,7 +18,7 @@ const (
 // content is a page without the frame that all pages have.
 type content struct {
 	title string
-	page  string // the name of the template
+	page  string // the name of the template that shows the page
 	data  any
 	parts []part   // the elements of the page that may change
 	rows  []part   // the rows of the table, if the page has a table

@@ -130,8 +130,8 @@ func (v *views) leave(w *view) {
 }
 
 // wanted returns two lists: the names on the pages with several locks, and the views of the
-// pages with one lock. The caller polls the locks in both lists. It drops a view that no
-// browser watches, if no browser has asked for the view within idleTime.
+// pages with one lock. The caller polls the locks in both lists. wanted also drops a view that
+// no browser watches, if no browser has asked for the view within idleTime.
 func (v *views) wanted(now time.Time) (names []string, details []*view) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
