@@ -32,8 +32,8 @@ type Hold struct {
 	Renewals   int           // how many renewals the polls have shown
 }
 
-// next returns the State that replaces s. It contains the record r, with which the store
-// answered at the time `now`.
+// next returns the State that replaces s. The new State contains the record r, with which the
+// store answered at the time `now`.
 func (s State) next(now time.Time, r admin.Record) State {
 	n := State{Record: r, Seen: now, Asked: now, Holds: make([]Hold, len(r.Holds))}
 	for i, h := range r.Holds {
@@ -71,8 +71,8 @@ func same(a, b admin.Hold) bool {
 	return a.Owner == b.Owner && a.Mode == b.Mode && (a.Token == b.Token || a.Token == 0 || b.Token == 0)
 }
 
-// next returns the Hold that replaces o. It contains h, with which the store answered at the
-// time `now`. If `had` is false, the hold is new, and o is empty.
+// next returns the Hold that replaces o. The new Hold contains h, with which the store answered
+// at the time `now`. If `had` is false, the hold is new, and o is empty.
 func (o Hold) next(now time.Time, h admin.Hold, had bool) Hold {
 	n := o
 	if n.Hold = h; !had {
