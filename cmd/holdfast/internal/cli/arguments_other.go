@@ -2,5 +2,5 @@
 
 package cli
 
-// blot does nothing: this program cannot change the arguments that other users see.
+// blot does nothing: on this system, holdfast cannot change the arguments that other users see.
 func blot(string) {}

@@ -31,8 +31,8 @@ func completeNames(env output.Environment, c *store.Connection, rest cobra.Shell
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeLimit)
 		defer cancel()
 		c.Completing = true
-		// The flags set fields of c, so this call must come before o gets a copy of c. It ignores
-		// the error, because o.read returns the same error.
+		// Configure sets fields of c, so it must be called before o gets a copy of c. Its error
+		// is ignored here, because o.read calls Configure, too, and returns the same error.
 		_ = c.Configure(cmd.Flags(), env, output.NewReporter(env, false))
 		o := &readOptions{Connection: *c}
 		_ = o.read(ctx, cmd.Flags(), env, func(ctx context.Context, l *reader) error {
@@ -50,8 +50,8 @@ func completeNames(env output.Environment, c *store.Connection, rest cobra.Shell
 	}
 }
 
-// completeValues makes shells complete the values of flags that accept only a few words. It
-// does so for the flags of all commands below `root`.
+// completeValues makes shells complete the values of flags that accept only a few words, for
+// all commands directly below `root`.
 func completeValues(root *cobra.Command) {
 	values := map[string][]cobra.Completion{
 		"fail-on": {"note", "warning", "danger", "never"},
@@ -69,8 +69,8 @@ func completeValues(root *cobra.Command) {
 	}
 }
 
-// refuseOtherShells makes "completion" with an unknown shell an error. Without
-// refuseOtherShells, cobra would print the help, with status 0.
+// refuseOtherShells makes the command "completion" return an error for an unknown shell. By
+// default, cobra prints the help of the command in that case, with status 0.
 func refuseOtherShells(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"}) // no error: InitDefaultCompletionCmd has just added this command

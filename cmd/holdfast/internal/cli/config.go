@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 )
 
-// newConfigCommand returns the command config with its subcommands.
+// newConfigCommand returns the command "config" with its subcommands.
 func newConfigCommand(env output.Environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
@@ -26,8 +26,8 @@ func newConfigCommand(env output.Environment) *cobra.Command {
 	return cmd
 }
 
-// newCheckCommand returns the command config check. The command has the flags of a connection.
-// It shows the settings that the command `run` would use.
+// newCheckCommand returns the command "config check". It has the flags of a connection, and
+// shows the settings that "holdfast run" would use.
 func newCheckCommand(env output.Environment) *cobra.Command {
 	o := &runOptions{}
 	o.Name = "name"
@@ -93,8 +93,8 @@ func newImportCommand(env output.Environment) *cobra.Command {
 	return cmd
 }
 
-// writeNew creates a file that only its user can read, because the file may contain a password.
-// It returns an error if the file exists.
+// writeNew creates a file that only the user of this process can read, because the text may
+// contain a password. It returns an error if the file exists.
 func writeNew(name string, text []byte) error {
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// doctorLimit bounds a whole examination.
+// doctorLimit is the default of --timeout, which limits the whole examination.
 const doctorLimit = time.Minute
 
 // doctorOptions is the command line of doctor.
@@ -25,7 +25,7 @@ type doctorOptions struct {
 	keys   int
 	failOn string
 
-	fails doctor.Severity // failOn, parsed
+	fails doctor.Severity // the severity from which the exit status is 1; complete sets it from failOn
 }
 
 func newDoctorCommand(env output.Environment) *cobra.Command {

@@ -23,7 +23,7 @@ func newElectCommand(env output.Environment) *cobra.Command {
 			return supervise.Elect(ctx, p, &o.Lock, &o.Command, o.campaign)
 		}),
 	}
-	f := cmd.Flags() // the flags of the command run, without the flags that make no sense for a leader
+	f := cmd.Flags() // only those flags of "holdfast run" that make sense for a leader
 	o.lockOptions.addTo(f)
 	o.addCommandTo(f)
 	f.IntVar(&o.LostCode, "lost-exit-code", output.ExitLost, "with --once: exit status if leadership was lost, or the time of --max-hold is over")

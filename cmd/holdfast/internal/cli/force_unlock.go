@@ -55,7 +55,7 @@ func (o *forceOptions) complete(cmd *cobra.Command, _ []string) error {
 	switch {
 	case o.Reason == "":
 		return output.UsageError("--reason is missing: say why you end the hold; the holder gets this text")
-	case f.Changed("holder") && o.Holder == "", f.Changed("token") && o.Token == 0: // such as from an unset variable
+	case f.Changed("holder") && o.Holder == "", f.Changed("token") && o.Token == 0: // for example, the value of an unset shell variable
 		return output.UsageError("an empty --holder, or --token 0, names no hold; give the values that inspect shows")
 	case o.yes && !chosen:
 		return output.UsageError("with --yes, also give the hold to end: --holder or --token, with the value that inspect shows")

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// lookLimit is the default time limit of commands that read one lock or one store.
+// lookLimit is the default of --timeout for commands that need only a few calls to the store.
 const lookLimit = 10 * time.Second
 
 func newInspectCommand(env output.Environment) *cobra.Command {

@@ -28,8 +28,8 @@ type lockOptions struct {
 	verbose bool
 }
 
-// addTo adds the flags that all commands with a lock have, such as the flags for the store, for
-// the lease, and for the reason and the labels of a hold.
+// addTo adds the flags of all commands that take a lock. Among them are the flags for the
+// store, for the lease, and for the reason and the labels of a hold.
 func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	o.AddStoreTo(f)
 	o.AllowSeveral(f, "independent servers, and a majority must agree")
@@ -40,7 +40,7 @@ func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 }
 
-// lockSettings returns the settings of commands that take a lock.
+// lockSettings returns the flags that the section "lock" of a configuration can set.
 func lockSettings() []store.Setting {
 	return []store.Setting{
 		{Flag: "ttl", Variable: "HOLDFAST_TTL", Key: "lock.ttl"},
@@ -63,8 +63,8 @@ func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 	f.IntVar(&o.Permits, "permits", 0, "a semaphore that this many clients can hold at once; the first client stores the number")
 }
 
-// complete sets the options that come from the environment, the configuration or a default,
-// and checks the options that all commands with a lock have.
+// complete sets the options that come from the environment, the configuration or a default, and
+// checks those options that all commands with a lock have.
 func (o *lockOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 	if err := o.Configure(f, env, output.NewReporter(env, o.verbose), lockSettings()...); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (o *lockOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 	return o.checkKind(f)
 }
 
-// refuseNegative returns an error if a number or a time is negative.
+// refuseNegative returns an error if the value of a flag is a negative number or time.
 func refuseNegative(f *pflag.FlagSet) (err error) {
 	f.VisitAll(func(flag *pflag.Flag) {
 		kind := flag.Value.Type()
@@ -108,7 +108,7 @@ func refuseNegative(f *pflag.FlagSet) (err error) {
 
 func (o *lockOptions) checkKind(f *pflag.FlagSet) error {
 	if (o.Shared || o.Exclusive || o.Permits != 0) && !f.Changed("fair") {
-		o.Fair = false // the configuration has set it, but only for exclusive locks
+		o.Fair = false // the configuration has set Fair, which applies only to exclusive locks
 	}
 	kinds := 0
 	for _, chosen := range []bool{o.Fair, o.Shared, o.Exclusive, o.Permits != 0} {
@@ -144,7 +144,7 @@ func (o *lockOptions) needs(t *open.Target) error {
 }
 
 // takes returns the RunE of a command that takes a lock. The RunE calls the function `start`
-// with a Program. Package supervise opens the store by the function Open of the Program.
+// with a Program. The Program has a function Open, by which package supervise opens the store.
 func (o *lockOptions) takes(env output.Environment, start func(context.Context, supervise.Program) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		report := output.NewReporter(env, o.verbose)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
-// noSuchCommand refuses the name of a command that does not exist.
+// noSuchCommand returns an error if there is an argument, because no command has this name.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

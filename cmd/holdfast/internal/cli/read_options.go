@@ -26,7 +26,7 @@ type readOptions struct {
 	json    bool
 	verbose bool
 	timeout time.Duration
-	goesOn  bool // after a problem of the store, the command prints it and goes on
+	goesOn  bool // the command prints a problem of the store, and goes on
 	need    func(*open.Target) error
 }
 

@@ -46,7 +46,7 @@ func needSizes(t *open.Target) error {
 	return store.Lacks(t, "cannot change how many permits a semaphore has")
 }
 
-// resized is the result of resize in JSON.
+// resized is what "holdfast resize --json" prints.
 type resized struct {
 	Name    string `json:"name"`
 	Before  int    `json:"before"`

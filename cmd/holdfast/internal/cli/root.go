@@ -49,7 +49,7 @@ func newRootCommand(env output.Environment) *cobra.Command {
 		SuggestionsMinimumDistance: 2,
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.Flags().Bool("version", false, "print the version of this program") // else cobra adds one with -v, which means --verbose here
+	root.Flags().Bool("version", false, "print the version of this program") // otherwise cobra adds a flag --version with the short name -v, which --verbose has here
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)

@@ -13,7 +13,7 @@ import (
 
 const defaultKillAfter = 10 * time.Second
 
-// runOptions is the command line of run, and of elect.
+// runOptions is the command line of the commands run and elect.
 type runOptions struct {
 	lockOptions
 	supervise.Command
@@ -32,9 +32,9 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 	o.addCommandTo(f)
 }
 
-// addCommandTo adds the flags that are about the command.
+// addCommandTo adds the flags about CMD, the command that runs while the lock is held.
 func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
-	f.SetInterspersed(false) // flags after the command belong to the command
+	f.SetInterspersed(false) // flags after CMD belong to CMD
 	f.SortFlags = false
 	f.DurationVar(&o.MaxHold, "max-hold", 0, "the longest time to hold the lock; the command gets --signal so early that the time of --kill-after remains; 0 means no limit")
 	f.DurationVar(&o.KillAfter, "kill-after", defaultKillAfter, "time between --signal and SIGKILL, in which the command can end; the default is never more than a third of --ttl")
@@ -42,10 +42,10 @@ func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
 }
 
-// parse takes NAME and the command from `args`. Flags may stand before and after NAME. The
-// command begins after "--". Without "--", it begins with the first word after NAME that is not
-// a flag. With --shell, the command is sh, which gets the script as an argument. For --help,
-// parse returns an error that cobra answers with the help.
+// parse takes NAME and CMD from `args`. Flags may stand before and after NAME. CMD begins after
+// "--". Without "--", CMD begins with the first word after NAME that is not a flag. With
+// --shell, the command is sh, which gets the script as an argument. For --help, parse returns
+// an error that cobra answers with the help.
 func (o *runOptions) parse(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return output.UsageError("no lock named; use: %s", cmd.UseLine())

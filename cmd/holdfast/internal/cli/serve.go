@@ -63,7 +63,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 }
 
-// serveSettings names the configuration key of each flag.
+// serveSettings returns the flags that the section "serve" of a configuration can set.
 func serveSettings() []store.Setting {
 	return []store.Setting{
 		{Flag: "listen", Key: "serve.listen"},
@@ -84,10 +84,10 @@ func serveSettings() []store.Setting {
 	}
 }
 
-// complete sets the options that come from the configuration, and checks all options. It returns
-// an error if users of other machines could read the pages without authentication, unless
-// --insecure-no-auth is given. It also returns an error if they could unlock without
-// authentication.
+// complete sets the options that come from the configuration, and checks all options. It
+// returns an error if other machines could read the pages without authentication, unless
+// --insecure-no-auth is given. Even with this flag, other machines must not be able to unlock
+// without authentication.
 func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env output.Environment) (err error) {
 	report := output.NewReporter(env, o.verbose)
 	if err := o.Configure(f, env, report, serveSettings()...); err != nil {

@@ -64,7 +64,7 @@ func (l *reader) lockStatus(ctx context.Context, name string, quiet bool) error 
 }
 
 func (l *reader) printStatus(ctx context.Context, r admin.Record) error {
-	var waits []admin.ClientWait // of clients that wait outside the queue
+	var waits []admin.ClientWait // the waits of clients that have no place in the queue
 	if r.Holders > 0 {
 		if d, err := l.Console.Describe(ctx, r.Name); err == nil { // some stores cannot describe a lock, and some users may not
 			waits = d.Waits

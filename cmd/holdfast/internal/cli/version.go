@@ -23,7 +23,7 @@ func newVersionCommand(env output.Environment) *cobra.Command {
 }
 
 // versionLine returns the version of the module, the version of Go, and the platform. The
-// version of the module is a tag, or it contains the commit. If it is unknown, it is "devel".
+// version of the module is a tag, or contains the commit. An unknown version is "devel".
 func versionLine() string {
 	version := "devel"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
