@@ -21,9 +21,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// Run runs the demo, with valid options. It returns nil if everything that the demo claims
-// happened. It returns an error if something did not happen, if the demo could not run, or if
-// ctx ended. It leaves no process and no key behind.
+// Run runs the demo, with valid options. The demo makes claims, for example that a shop with a
+// lock sells exactly what it has. Run returns nil if all claims were true. It returns an error
+// if a claim was false, if the demo could not run, or if ctx ended. It leaves no process and no
+// key behind.
 func Run(ctx context.Context, o Options) (err error) {
 	k, lease := keys{"holdfast-demo:" + strings.ToLower(rand.Text()[:6]) + ":", lockName}, defaultLease
 	if o.Locks.URL != "" {
@@ -45,12 +46,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	return d.run(ctx)
 }
 
-// demo is one run.
+// demo is one run of the demo on the terminal, or one sale of the page.
 type demo struct {
 	Options
 	server    *server
 	shop      *shop
-	log       bool       // the locks have an event log; only the page sets it
+	log       bool       // record the events of the locks in the event log; only the page sets log
 	used      sync.Map   // the keys that the processes have reported
 	processes []*process // the processes of the present round
 	dirty     bool       // the last line of the terminal is a status line, which must be erased
@@ -65,7 +66,7 @@ func (d *demo) run(ctx context.Context) error {
 		if err != nil {
 			d.wipe()
 			if retry.Over(ctx) {
-				err = context.Cause(ctx) // after the end of ctx, other errors only follow from it
+				err = context.Cause(ctx) // after the end of ctx, err is only a consequence of that end
 			}
 			return fmt.Errorf("round %d: %w", n+1, err)
 		}
@@ -102,7 +103,7 @@ type outcome struct {
 	Items   int   `json:"items"`
 	Sold    int   `json:"sold"`
 	SoldOut int   `json:"told_sold_out"`
-	Stock   int64 `json:"stock"` // at the end, as Redis has it
+	Stock   int64 `json:"stock"` // the stock that Redis has at the end
 	Took    ms    `json:"took_ms"`
 
 	tokens []uint64 // the fencing tokens of the sales, in the order of the sales
@@ -117,16 +118,15 @@ type result struct {
 	outcome
 	round   string
 	verdict string
-	missed  []string // what was claimed and did not happen
+	missed  []string // the claims of the demo that were false
 }
 
-// miss records that a claim of the demo did not happen.
+// miss records a claim of the demo that was false.
 func (r *result) miss(format string, args ...any) {
 	r.missed = append(r.missed, fmt.Sprintf(format, args...))
 }
 
-// table renders the results, one line each. The function `paint` adds the colors to a
-// verdict.
+// table renders the results, one line each. The function `paint` adds the colors to a verdict.
 func table(rows []result, paint func(style, string) string) string {
 	var t strings.Builder
 	fmt.Fprintf(&t, "%-17s  %6s  %5s  %5s  %8s  %7s  %s\n", "round", "buyers", "items", "sold", "oversold", "time", "verdict")

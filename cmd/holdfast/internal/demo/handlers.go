@@ -22,7 +22,7 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// Bounds of what a request may ask for.
+// Defaults and bounds for the parameters of a request.
 const (
 	defaultWork   = 20 * time.Second
 	mostWork      = 2 * time.Minute
@@ -78,9 +78,9 @@ func (s *site) Result(action string) string {
 	return text
 }
 
-// guarded returns a handler that refuses requests for another host name than those of this
-// machine, if the pages are on loopback. Another site can give its own name the address of
-// this machine.
+// guarded returns a handler that checks requests before `next`. If the pages are on loopback,
+// it accepts only the host names of this machine. Otherwise another site could give its own
+// name the address of this machine, and use the pages in the browser of a user.
 func (s *site) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		webpage.Protect(w.Header())
@@ -102,9 +102,9 @@ func local(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// acts guards a handler that changes something. It accepts GET and POST; GET because people
-// type the address into a browser. It refuses requests that another site has made a browser
-// send.
+// acts returns a handler that checks requests before `next`, which changes something. It
+// accepts POST, and also GET, because people type the address into a browser. It refuses
+// requests that a browser sends for another site.
 func acts(next http.HandlerFunc) http.HandlerFunc {
 	protection := http.NewCrossOriginProtection()
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,7 @@ func acts(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// lock takes the lock in an instance, and answers when it is released.
+// lock lets instance i take the lock, and answers when the process of this request has ended.
 func (s *site) lock(w http.ResponseWriter, r *http.Request, i *instance) {
 	work, err := parameter(r, "work", defaultWork, time.Millisecond, mostWork, time.ParseDuration)
 	if err != nil {
@@ -132,8 +132,8 @@ func (s *site) lock(w http.ResponseWriter, r *http.Request, i *instance) {
 	s.perform(w, r, fmt.Sprintf("lock%d", i.number), false, func(ctx context.Context) reply { return i.lock(ctx, work) })
 }
 
-// race lets the workers race for a majority, and answers with the order in which they got the
-// lock.
+// race lets the workers compete for a majority, and answers with the order in which they got
+// the lock.
 func (s *site) race(w http.ResponseWriter, r *http.Request) {
 	s.perform(w, r, "race", true, func(ctx context.Context) reply {
 		s.round++
@@ -141,7 +141,7 @@ func (s *site) race(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// oversell sells the last items to many buyers.
+// oversell runs a sale of few items to many buyers, and answers with its result.
 func (s *site) oversell(w http.ResponseWriter, r *http.Request) {
 	locked := cmp.Or(r.FormValue("locked"), "0")
 	buyers, err := parameter(r, "buyers", defaultBuyers, 1, mostBuyers, strconv.Atoi)
@@ -156,10 +156,10 @@ func (s *site) oversell(w http.ResponseWriter, r *http.Request) {
 	s.perform(w, r, "sale"+locked, true, func(ctx context.Context) reply { return s.sell(ctx, locked == "1", buyers, items) })
 }
 
-// perform runs an action while the client waits. If `alone` is true, it refuses a second run
-// of the action until the first has ended. If a form of the page asks for the action, the
-// action runs in the background, and the page shows its result. It then goes on when the
-// browser opens another page.
+// perform runs an action and answers with its result. If `alone` is true, it refuses a second
+// run of the action until the first has ended. If a form of the page asks for the action,
+// perform answers at once. The action then runs in the background, also when the browser opens
+// another page, and the page shows the result.
 func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, alone bool, run func(context.Context) reply) {
 	whole := run
 	if alone {
@@ -181,9 +181,9 @@ func (s *site) perform(w http.ResponseWriter, r *http.Request, action string, al
 	http.Redirect(w, r, "demo", http.StatusSeeOther)
 }
 
-// fault returns a handler that calls `do` for one instance or server, and shows the page. The
-// parameter `several` is the number of instances or servers, and `known` has the actions that
-// a request may ask for.
+// fault returns a handler that calls `do` for one instance or server, and redirects the browser
+// to the page. The parameter `several` is the number of instances or servers, and `known` has
+// the actions that a request may ask for.
 func fault(several int, known []string, do func(n int, what string) error) http.HandlerFunc {
 	return acts(func(w http.ResponseWriter, r *http.Request) {
 		n, err := parameter(r, "n", 0, 1, several, strconv.Atoi)
@@ -237,9 +237,8 @@ func answer(w http.ResponseWriter, r *http.Request, a reply) {
 	fmt.Fprintln(w, a)
 }
 
-// parameter returns the value of a parameter of the request, or `otherwise` if the request
-// does not have it. It returns an error if the value is not in the range from `least` to
-// `most`.
+// parameter returns the value of a parameter of the request, or `otherwise` if the request does
+// not have it. It returns an error if the value is not in the range from `least` to `most`.
 func parameter[T cmp.Ordered](r *http.Request, name string, otherwise, least, most T, parse func(string) (T, error)) (value T, err error) {
 	text := strings.TrimSpace(r.FormValue(name))
 	if value = otherwise; text != "" {

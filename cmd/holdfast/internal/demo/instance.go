@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// pageLock is the lock that the instances take.
+// pageLock is the name of the lock that the instances take.
 const pageLock = "lock"
 
-// mostProcesses bounds the requests of each instance that wait for the lock or hold it.
+// mostProcesses is how many requests may wait for the lock or hold it in one instance.
 const mostProcesses = 8
 
 // instance is one of the two programs that take the lock. For each request that waits for the
@@ -104,7 +104,7 @@ func (i *instance) do(what string) (err error) {
 	return err
 }
 
-// Now returns the processes.
+// Now returns the processes that wait for the lock or hold it at this moment.
 func (i *instance) Now() []*process {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -132,7 +132,7 @@ type claimResult struct {
 	granted time.Time
 }
 
-// hear learns the result from the messages of the process.
+// hear records in r what the message m of the process says about the result.
 func (r *claimResult) hear(_ context.Context, m message) {
 	switch m.Kind {
 	case held:

@@ -10,7 +10,7 @@ import (
 // password is not in the process list. Then it gets one word per line. It answers with one
 // message per line. It ends when its input ends, so no process outlives the demo.
 const (
-	wordGo   = "go"   // begins the job; a holder that works ends its work
+	wordGo   = "go"   // begins the job; a holder that works already ends its work
 	wordCut  = "cut"  // cuts the network
 	wordMend = "mend" // restores the network
 )
@@ -22,7 +22,7 @@ type job struct {
 	Keys   keys          // the names of the keys and of the lock
 	Lease  time.Duration // TTL of the lock
 	Log    bool          // record the events of the lock in the event log
-	Name   string        // for people: "alice"
+	Name   string        // the name of the process in texts, such as "alice"
 
 	Buyers int  // how many buyers to simulate
 	Locked bool // each buyer first takes the lock

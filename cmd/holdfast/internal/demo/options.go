@@ -22,7 +22,7 @@ type Options struct {
 	Items     int // how many items the shop has
 	Processes int // over how many processes the buyers are spread
 
-	Timeout time.Duration // bounds the whole run, without the time of Look
+	Timeout time.Duration // the demo ends with an error after Timeout plus Look
 	Look    time.Duration // how long the demo shows a held lock
 
 	Out      io.Writer

@@ -28,9 +28,8 @@ type process struct {
 	Paused, Cut atomic.Bool // the faults that an instance has now, for the page
 }
 
-// start starts a process of the rounds, as startProcess does. It sends all messages of the
-// process to the channel `heard`, except the keys that the process reports, which the demo
-// records.
+// start starts a process for a round. It sends the messages of the process to the channel
+// `heard`, except those of kind touched: it records their keys in d.used.
 func (d *demo) start(ctx context.Context, j job, heard chan message) (*process, error) {
 	j.Access, j.Locks, j.Keys, j.Log = d.server.access, d.Locks, d.shop.keys, d.log
 	p, err := startProcess(ctx, d.Worker, d.Env, j, func(ctx context.Context, m message) {
@@ -66,9 +65,10 @@ func (d *demo) endProcesses() {
 }
 
 // startProcess starts a process and sends it its job. It calls the function `hear` for each
-// message, one after the other. When ctx ends, the process is asked to end, and is killed if
-// that takes longer than goodbye. The context of `hear` ends at the same time as ctx. The
-// process also ends after its last message. The caller must wait for `gone`.
+// message, one after the other. When ctx ends, or the function p.cancel is called, the context
+// of `hear` ends, and the process is asked to end. If the process still runs after the time
+// goodbye, it is killed. The process also ends after its last message. The caller must wait for
+// p.gone.
 func startProcess(ctx context.Context, command, env []string, j job, hear func(context.Context, message)) (*process, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &process{name: j.Name, cancel: cancel, gone: make(chan struct{})}
@@ -94,7 +94,7 @@ func startProcess(ctx context.Context, command, env []string, j job, hear func(c
 			hear(ctx, message{Kind: died, Text: fmt.Sprintf("ended early with %s: %s", p.cmd.ProcessState, bytes.TrimSpace(complaints.Bytes()))})
 		}
 	}()
-	_ = json.NewEncoder(p.stdin).Encode(j) // send says why the error is ignored
+	_ = json.NewEncoder(p.stdin).Encode(j) // the comment of send says why the error is ignored
 	return p, nil
 }
 
@@ -108,9 +108,9 @@ func (p *process) launch() (stdout io.Reader, err error) {
 	return stdout, p.cmd.Start()
 }
 
-// listen calls `hear` for the messages of the process until its output ends. It reports
-// whether the last message was among them. After its last message the process has nothing
-// more to do.
+// listen calls `hear` for the messages of the process until its output ends. It reports whether
+// the last message was among them. After the last message, listen closes the input of the
+// process, so that the process ends.
 func (p *process) listen(stdout io.Reader, hear func(message)) (complete bool) {
 	messages := json.NewDecoder(stdout)
 	for {
@@ -127,7 +127,7 @@ func (p *process) listen(stdout io.Reader, hear func(message)) (complete bool) {
 	}
 }
 
-// send sends a word. It ignores an error: the process has ended, and a message reports why.
+// send sends a word. An error means that the process has ended, which a message reports.
 func (p *process) send(word string) { _, _ = fmt.Fprintln(p.stdin, word) }
 
 // askToEnd closes the input of the process, which then ends. It first resumes the process,

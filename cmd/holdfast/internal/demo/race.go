@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// attempts is how often the race without a lock may run: nearly every race oversells, but not
-// each.
+// attempts is the largest number of races without a lock. Nearly every such race oversells, but
+// not each.
 const attempts = 3
 
 // raceLease is the TTL of the buyers' locks. A buyer holds the lock for milliseconds, so the

@@ -8,7 +8,7 @@ import (
 )
 
 // The methods below print text for people. Only one goroutine may use them. They ignore errors
-// of Out: nobody reads the output then.
+// of writes to Out, because after such an error nobody reads the output.
 
 // heading prints a title with an empty line before it.
 func (d *demo) heading(title string) { d.print("\n" + d.paint(bold, title) + "\n") }

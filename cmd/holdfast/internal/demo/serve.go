@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/dash"
 )
 
-// pageLease is short. If a holder is killed, a person then need not wait long until its lease
-// is over.
+// pageLease is the TTL of the locks of the page. It is short, so that a person need not wait
+// long after a holder was killed.
 const pageLease = 5 * time.Second
 
 var errEnding = errors.New("the demo is being ended")
@@ -78,8 +78,8 @@ type site struct {
 	end  context.CancelCauseFunc
 	all  sync.WaitGroup // the goroutines that the site has started
 
-	busy    sync.Map // the running actions, of those that run only once at a time
-	results sync.Map // by name of an action of the page: the text of its last result
+	busy    sync.Map // by name: the actions that run now, and may not run twice at a time
+	results sync.Map // by name: the actions of the page, each with the text of its last result
 }
 
 func openSite(ctx context.Context, o PageOptions, addr net.Addr) (*site, error) {
@@ -93,7 +93,7 @@ func openSite(ctx context.Context, o PageOptions, addr net.Addr) (*site, error) 
 	}
 	s.dashboard = dash.Handler(admin.New(all[0].backend), &dash.Options{Store: all[0].Name, Link: dash.Link{Title: "Demo", Address: "demo"}})
 	s.life, s.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	s.all.Go(func() { _ = s.dashboard.Watch(s.life) }) // so that it polls also while no browser is open
+	s.all.Go(func() { _ = s.dashboard.Watch(s.life) }) // so that the dashboard also polls while no browser is open
 	for n := range s.Instances {
 		s.Instances[n] = &instance{site: s, number: n + 1}
 	}

@@ -108,14 +108,14 @@ func (all servers) NoMajority() bool {
 // StandInBanner says for users what kind of server a StandIn is.
 const StandInBanner = "in-process Redis stand-in, not for production"
 
-// tick is how often the stand-in's clock advances. A key expires up to a tick late, or early
-// if it was set between two ticks. So a tick must be short compared with every lease and with
-// the few milliseconds after which waiters poll again.
+// tick is the time between two advances of the stand-in's clock. A key expires up to a tick
+// late, or early if it was set between two ticks. So a tick must be short compared with every
+// lease and with the few milliseconds after which waiters poll again.
 const tick = 2 * time.Millisecond
 
 // StandIn is a running Redis stand-in inside this process, so that the demo needs no server. It
-// is not for production: it keeps all data in memory, and knows only a part of Redis. Addr
-// returns its host and port, Keys the keys of database 0.
+// is not for production: it keeps all data in memory, and knows only a part of Redis. Its
+// method Addr returns its host and port, and Keys returns the keys of database 0.
 type StandIn struct {
 	*miniredis.Miniredis
 	stop  context.CancelFunc

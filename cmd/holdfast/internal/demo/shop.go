@@ -41,9 +41,9 @@ func (k keys) stock() string  { return k.lock() + ":left" }
 func (k keys) sales() string  { return k.lock() + ":sales" }
 func (k keys) ledger() string { return k.lock() + ":ledger" }
 
-// counter is the key of the fencing tokens, see docs/redis.md. A program in production keeps
-// it forever. Here the key expires. The next tokens then begin at the time of the server's
-// clock.
+// counter is the key that counts the fencing tokens, see docs/redis.md. In production the key
+// stays forever. In the demo it expires, and the tokens after that begin at the time of the
+// server's clock.
 func (k keys) counter() string { return k.Prefix + "holdfast:token" }
 
 // shop is the data of the demo. It runs single Redis commands, one after the other, as an
@@ -59,7 +59,7 @@ func newShop(conn redishold.Conn, k keys) *shop {
 	return &shop{conn: conn, keys: k, command: redishold.NewScript("command", commandSource), ledger: redishold.NewScript("ledger", ledgerSource)}
 }
 
-// do runs one command on a key. It returns the value of the reply, or the values of a list.
+// do runs one command on a key, and returns the value or the values of the reply.
 func (s *shop) do(ctx context.Context, command, key string, args ...string) ([]string, error) {
 	return s.run(ctx, s.command, key, append([]string{command}, args...)...)
 }

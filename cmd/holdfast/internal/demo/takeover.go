@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// samples is how often the lease of a held lock is read if the output is not a terminal.
+// samples is how many times the lease of the held lock is read if Out is not a terminal.
 const samples = 6
 
 // takeover is round 3: alice is paused while she holds the lock, and bob gets it.
@@ -70,8 +70,8 @@ func (t *takeover) aliceLocks(ctx context.Context) (err error) {
 	return nil
 }
 
-// look shows alice's lock unchanged in Redis, and how its lease is renewed. If the lock is in
-// another store, look does not read it.
+// look shows the data that Redis has of alice's lock, and how its lease is renewed. If the lock
+// is in another store, look does not read it.
 func (t *takeover) look(ctx context.Context) error {
 	if t.Locks.URL != "" {
 		t.printf("She keeps the lock for %s, and renews the lease.", t.Look)
@@ -150,8 +150,8 @@ func (t *takeover) watchLease(ctx context.Context) (seen []string, err error) {
 	return seen, nil
 }
 
-// bobTakesOver stops alice in the middle of her work, and lets bob wait until her lease has
-// ended, take the lock, and write.
+// bobTakesOver pauses alice in the middle of her work. Then it lets bob wait until her lease
+// has ended, take the lock, and write.
 func (t *takeover) bobTakesOver(ctx context.Context) error {
 	if err := t.alice.pause(); err != nil {
 		return fmt.Errorf("pause alice: %w", err)

@@ -27,7 +27,7 @@ func (w *worker) buyAll(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// buy does what one buyer does. With Locked it first takes the lock.
+// buy buys an item if one is left. If w.Locked is true, the buyer first takes the lock.
 func (w *worker) buy(ctx context.Context) (err error) {
 	var token uint64
 	if w.Locked {
@@ -83,9 +83,9 @@ func (w *worker) hold(ctx context.Context) error {
 	return nil
 }
 
-// useLock writes to the ledger, and works until Work has passed or the demo sends "go". After
-// the write the ledger knows the token, and refuses smaller ones. With Late it does not write
-// at first. If it loses the lock, it makes the mistake that fencing is for: it writes
+// useLock first writes to the ledger, unless w.Late is true. After that write the ledger
+// refuses smaller tokens. Then useLock works for the time w.Work, or until the demo sends "go".
+// If the lock is lost, useLock makes the mistake that fencing tokens protect against: it writes
 // nevertheless, as soon as the network works.
 func (w *worker) useLock(ctx context.Context, lock *holdfast.Lock) (err error) {
 	whileHeld := lock.Context(ctx)
@@ -119,7 +119,7 @@ func (w *worker) write(ctx context.Context, token uint64) error {
 	case err != nil:
 		return err
 	case accepted:
-		_ = w.shop.keepFor(ctx, w.Keys.counter()) // if this fails, the next write calls it again
+		_ = w.shop.keepFor(ctx, w.Keys.counter()) // if this fails, the next write calls keepFor again
 		w.report(message{Kind: wrote, Token: seen})
 	default:
 		w.report(message{Kind: refused, Token: seen})

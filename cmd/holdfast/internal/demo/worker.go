@@ -31,10 +31,10 @@ type worker struct {
 }
 
 // Work does the work of one process of the demo. It reads its job and then the words of the
-// demo from the reader `in`, and writes its messages to the writer `out`. Work returns when
-// the job is done and `in` has ended. If `in` ends before the job is done, Work ends the job
-// early. Several goroutines may write to `out` at the same time, so `out` must not mix the
-// bytes of two writes. An *os.File does not.
+// demo from the reader `in`, and writes its messages to the writer `out`. Work returns when the
+// job is done and `in` has ended. If `in` ends before the job is done, Work ends the job early.
+// Several goroutines may write to `out` at the same time, so `out` must not mix the bytes of
+// two writes. An *os.File does not mix them.
 func Work(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -133,8 +133,8 @@ func (w *worker) openLocks(ctx context.Context) (driver.Backend, func(), error) 
 	return s.Backend, s.Close, nil
 }
 
-// report sends a message, in one write. It ignores an error: the demo has then also closed the
-// input, which ends this process.
+// report sends a message, in one write. It ignores errors: if the demo does not read any more,
+// it has also closed the input, which ends this process.
 func (w *worker) report(m message) { _ = json.NewEncoder(w.out).Encode(m) }
 
 var errCut = errors.New("the network is cut")
