@@ -38,7 +38,7 @@ type unlocker struct {
 	Session
 }
 
-// ForceUnlock ends the hold that o names. The error has the exit status.
+// ForceUnlock ends the hold that o names. If it did not end the hold, it returns an error.
 func (s Session) ForceUnlock(ctx context.Context, o *ForceOptions) error {
 	c := &unlocker{o, s}
 	record, err := c.choose(ctx)
@@ -57,8 +57,8 @@ func (s Session) ForceUnlock(ctx context.Context, o *ForceOptions) error {
 	return c.print(record.Holds[0])
 }
 
-// end ends the hold of h, which was read at the time `seen`. The time in which the user
-// confirmed it does not count for answerLimit.
+// end ends the hold of the holder h, which the store returned at the time `seen`. The user may
+// then have taken long to confirm, so answerLimit begins only now.
 func (c *unlocker) end(ctx context.Context, h admin.Holder, seen time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()

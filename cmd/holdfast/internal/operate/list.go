@@ -22,7 +22,7 @@ type ListOptions struct {
 	Pattern  string // matches the names to list, see Matches; "" means all
 	Held     bool   // only locks with holders
 	Waiting  bool   // only locks with waiters
-	Counters bool   // also bare numbers, see admin.Filter.Counters
+	Counters bool   // also keys that are only a number, see admin.Filter.Counters
 	Wide     bool   // each holder on a separate line
 	Sort     string // the order, see Sorts; "" prints each lock when it is found, as JSON
 	Limit    int    // the most locks to print; 0 prints all
@@ -35,7 +35,7 @@ type ListOptions struct {
 // Sorts reports whether ListOptions.Sort can have the value `by`.
 func Sorts(by string) bool { return orders()[by] != nil }
 
-// orders returns the ways to sort a list.
+// orders returns, by value of ListOptions.Sort, the function that compares two records.
 func orders() map[string]func(a, b admin.Record) int {
 	return map[string]func(a, b admin.Record) int{
 		"name":    func(admin.Record, admin.Record) int { return 0 },
@@ -77,8 +77,8 @@ type lister struct {
 	failed error
 }
 
-// List prints the locks. With Watch it prints them again and again until ctx ends. An error
-// of the store does not end such a List: it prints the error below the locks that it could
+// List prints the locks. With Watch it prints them again and again until ctx ends. With Watch,
+// an error of the store does not end List, which prints the error below the locks that it could
 // read.
 func (s Session) List(ctx context.Context, o *ListOptions) error {
 	if o.Watch == 0 {
@@ -143,8 +143,8 @@ func (l *lister) wanted(r admin.Record) bool {
 	return Matches(l.Pattern, r.Name) && (!l.Held || r.Holders > 0) && (!l.Waiting || output.Waiters(r) > 0)
 }
 
-// incomplete returns nil if the list is complete. If the list may lack locks, it returns the
-// error with its exit status.
+// incomplete returns nil if the list is complete. If the list may lack locks, it returns an
+// error that says why.
 func (l *lister) incomplete(ctx context.Context) error {
 	err := l.failed
 	switch {

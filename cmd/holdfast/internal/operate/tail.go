@@ -16,21 +16,21 @@ import (
 type TailOptions struct {
 	Pattern string        // matches the names to print, see Matches; "" means all
 	Since   time.Duration // begin with the events of the event log that are at most this old
-	Every   time.Duration // how often the known locks are polled
+	Every   time.Duration // the time between two polls of the known locks
 	Scan    time.Duration // the pause between two scans for new locks
 	Period  time.Duration // the tail ends after this; 0 means no limit
 	Count   int           // the tail ends after this number of lines; 0 means no limit
 	Pace    int           // commands a second for polls, and as many for scans; 0 is as fast as the store answers
 }
 
-// pollLimit bounds a poll, unless TailOptions.Every is longer.
+// pollLimit is the time limit of a poll. If TailOptions.Every is longer, Every is the limit.
 const pollLimit = 900 * time.Millisecond
 
 // errEnough ends a tail that has printed Count lines, or has run for Period.
 var errEnough = errors.New("enough")
 
-// tailer runs a tail. Only the goroutine of run uses its fields. The scan for new locks has a
-// separate goroutine.
+// tailer runs a tail. Only the goroutine of run changes its fields. A separate goroutine scans
+// for new locks.
 type tailer struct {
 	*TailOptions
 	Session
@@ -93,8 +93,7 @@ func (t *tailer) recall(ctx context.Context) error {
 	return err
 }
 
-// scanAgain scans for locks again and again until ctx ends, and sends the error of each
-// scan.
+// scanAgain scans for locks again and again until ctx ends, and sends the error of each scan.
 func (t *tailer) scanAgain(ctx context.Context, scans chan<- error) {
 	for pause := time.Duration(0); retry.Sleep(ctx, pause); pause = max(t.Scan, t.Every) {
 		_, err := t.observer.Scan(ctx, admin.Filter{NamePrefix: Beginning(t.Pattern), Pace: t.Pace}, func(name string) bool { return Matches(t.Pattern, name) })
@@ -120,7 +119,7 @@ func (t *tailer) follow(ctx context.Context, scans <-chan error) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if failed := t.readLog(ctx); failed != nil { // before printChanges, so that no event is printed from both sources
+		if failed := t.readLog(ctx); failed != nil { // before printChanges, so that no event is printed twice, once from the log and once from a poll
 			t.Report.Detail("holdfast cannot read the event log at the moment: %v", failed)
 		}
 		if err == nil {
@@ -132,8 +131,7 @@ func (t *tailer) follow(ctx context.Context, scans <-chan error) error {
 	}
 }
 
-// poll polls the known names. If some names cannot be read, it uses the answers for the
-// others.
+// poll polls the known names. If some names cannot be read, it uses the answers for the others.
 func (t *tailer) poll(ctx context.Context) error {
 	names := t.turn()
 	if len(names) == 0 {
@@ -169,8 +167,8 @@ func (t *tailer) turn() []string {
 }
 
 // note gets the error of each call to the store, or nil. It prints a line when calls begin to
-// fail, and a line when they succeed again. If repeated calls do not fix the error, note
-// returns it. After the end of ctx it ignores errors.
+// fail, and a line when they succeed again. If a repeated call would fail again, note returns
+// the error. After the end of ctx it ignores errors.
 func (t *tailer) note(ctx context.Context, failed error) error {
 	switch {
 	case failed == nil && t.failing:
@@ -202,7 +200,7 @@ func (t *tailer) printChanges(due time.Time) error {
 // shows reports whether c is printed. A change that counts missing entries is printed for
 // every pattern.
 func (t *tailer) shows(c observe.Change) bool {
-	const clockError = 500 * time.Millisecond // how much the time of an entry may be wrong
+	const clockError = 500 * time.Millisecond // by how much the time of an entry may be wrong
 	if c.Type == observe.Held {
 		t.held[c.Hold()] = c.At
 	}

@@ -78,7 +78,7 @@ func (c change) String() string {
 	return text
 }
 
-// timeText formats the time `at`. The text has a date only if it is not the date of `now`.
+// timeText formats the time `at`, without the date if `at` and `now` are on the same day.
 func timeText(at, now time.Time) string {
 	const today = "15:04:05.0"
 	at, now = at.Local(), now.Local()
