@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Environment has the parts of the process that commands use. Commands use no other parts of
-// the process.
+// Environment has the streams and the environment variables of the process. Commands use it in
+// place of package os, so that a test can choose all of these.
 type Environment struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer

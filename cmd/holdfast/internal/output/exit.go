@@ -25,8 +25,7 @@ const (
 	ExitOwnFailure  = 125 // this program failed, or the store lacks a feature
 )
 
-// ExitError is an error that ends the program with a status, and with a message if Err is
-// set.
+// ExitError is an error that ends the program with a status, and with a message if Err is set.
 type ExitError struct {
 	Code int
 	Err  error
@@ -52,8 +51,7 @@ func Exit(code int) error {
 	return &ExitError{Code: code}
 }
 
-// UsageError returns an error that ends the program with the status of an invalid command
-// line.
+// UsageError returns an error that ends the program with the status of an invalid command line.
 func UsageError(format string, args ...any) error {
 	return &ExitError{Code: ExitUsage, Err: fmt.Errorf(format, args...)}
 }
@@ -68,8 +66,9 @@ func StoreError(err error) error {
 }
 
 // StatusOf returns the exit status for an error of the store. One error may have several
-// causes, such as a refusal while a call waited. A cause that a repeated call does not fix
-// decides first. Next decides a lock that another client holds, and then all other causes.
+// causes, for example a refusal and a busy lock. Then the status is that of a cause that a
+// repeated call does not fix. Without such a cause, ErrBusy decides. If the error is not
+// ErrBusy, the status is ExitUnreachable.
 func StatusOf(err error) int {
 	switch {
 	case errors.Is(err, holdfast.ErrMismatch):
@@ -86,8 +85,7 @@ func StatusOf(err error) int {
 	return ExitUnreachable
 }
 
-// refused reports whether the server refused the user, so that a repeated call would fail,
-// too.
+// refused reports whether the server refused the user, so that a repeated call would fail, too.
 func refused(err error) bool {
 	reply, ok := errors.AsType[*redishold.ReplyError](err)
 	if !ok {

@@ -39,7 +39,7 @@ func DetailText(d admin.Detail) string {
 	if d.Listeners >= 0 {
 		p.Line("listening", "%s", Plural(d.Listeners, "client"))
 	}
-	for _, k := range d.Keys { // their values were escaped before
+	for _, k := range d.Keys { // the values were escaped by package admin
 		p.Line("key", "%s (%s, %s)", Clean(k.Name), Clean(k.Type), LeaseText(k.Remaining))
 		for line := range strings.Lines(k.Value) {
 			p.Line("", "  %s", Clean(strings.TrimSuffix(line, "\n")))
@@ -98,7 +98,7 @@ func (p *Page) Holds(r admin.Record) {
 	}
 }
 
-// Waiters adds the waiters of r with a place in the queue.
+// Waiters adds the waiters of r that have a place in the queue.
 func (p *Page) Waiters(r admin.Record) {
 	for i, w := range r.Waiters {
 		p.Line("waiter "+strconv.Itoa(i+1), "%s, lease of its place: %s", Person(w.Owner, w.Note, w.Client), LeaseText(w.Remaining))

@@ -43,8 +43,8 @@ type Hold struct {
 	Client  clientJSON `json:"client"`
 }
 
-// waiterJSON is a waiter. A waiter in the queue has a place, which is 1 for the next one.
-// Other waiters have none.
+// waiterJSON is a waiter. A waiter in the queue has a place: the first waiter has place 1.
+// Other waiters have no place.
 type waiterJSON struct {
 	Waiter   string     `json:"waiter"` // the name of the waiter, for people
 	Place    int        `json:"place,omitempty"`

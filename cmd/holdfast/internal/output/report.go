@@ -16,7 +16,7 @@ type Reporter struct {
 	verbose bool
 	said    sync.Map // the messages that Once has reported
 
-	mu    sync.Mutex // for w
+	mu    sync.Mutex // guards w and drawn
 	drawn bool       // Draw has written the terminal's last line, which must be erased
 }
 
@@ -36,10 +36,10 @@ func NewReporter(env Environment, verbose bool) *Reporter {
 	return r
 }
 
-// Silent returns a Reporter that writes nothing, for messages that were written before.
+// Silent returns a Reporter that writes nothing.
 func Silent() *Reporter { return NewReporter(Environment{Stderr: io.Discard}, false) }
 
-// Failure reports why the program does not do what it was asked to.
+// Failure reports the error that ends the program.
 func (r *Reporter) Failure(err error) { r.Line(slog.LevelError, err.Error()) }
 
 // Warn reports a problem that does not end the command.
@@ -120,8 +120,7 @@ func (r *Reporter) LibraryLogger(env Environment) (*slog.Logger, error) {
 	return loggerTo(r, env, level), nil
 }
 
-// AuditLogger returns the logger of events that are always logged, such as who forced which
-// lock.
+// AuditLogger returns the logger of events that are always logged, such as forced unlocks.
 func AuditLogger(env Environment) *slog.Logger { return loggerTo(env.Stderr, env, slog.LevelInfo) }
 
 func loggerTo(w io.Writer, env Environment, level slog.Level) *slog.Logger {

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 )
 
-// IsHeld reports whether a name cannot be taken at once. A semaphore is held if no permit is
-// free.
+// IsHeld reports whether a client would have to wait for the name. A semaphore is held if no
+// permit is free.
 func IsHeld(r admin.Record) bool {
 	switch r.Kind {
 	case admin.KindSemaphore:

@@ -14,9 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Table returns the records as lines for a terminal with the given width. If width is 0,
-// lines may have any width. If details is true, each holder has a line with its token and its
-// owner.
+// Table returns the records as lines for a terminal with the given width. If width is 0, lines
+// may have any width. If details is true, each holder has a line with its token and its owner.
 func Table(records []admin.Record, details bool, width int) string {
 	header := []string{"NAME", "KIND", "HOLDER", "COUNT", "HELD", "LEASE", "WAITERS"}
 	if details {
@@ -141,8 +140,8 @@ func LeaseText(d time.Duration) string {
 
 // waitersOf returns the number of waiters as text. If there are waiters in a queue, their
 // number is exact. If there are none, the number is that of the clients that listen for a
-// release, with a "~" before it. If no client listens, the text is "0". If the store does not
-// know that, it is "?".
+// release, with a "~" before it. If no client listens, the text is "0". If the store cannot
+// count the clients that listen, the text is "?".
 func waitersOf(r admin.Record) string {
 	switch {
 	case r.Waiting > 0:

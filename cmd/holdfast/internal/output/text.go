@@ -43,8 +43,8 @@ func Wrap(text string, width int) string {
 	return out.String()
 }
 
-// Plural returns the number n and a noun, as in "2 locks". The parameter `one` is the noun
-// for one thing. It gets an "s" unless n is 1.
+// Plural returns the number n and a noun, as in "2 locks". The parameter `one` is the noun in
+// the singular. It gets an "s" unless n is 1.
 func Plural[N int | int64](n N, one string) string {
 	if n == 1 {
 		return "1 " + one
