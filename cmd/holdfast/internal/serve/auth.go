@@ -123,7 +123,7 @@ func (g *Authenticator) guard(next http.Handler) http.Handler {
 	})
 }
 
-// unknown returns the message for a user that is not known: it says what the user can do.
+// unknown returns the message for a user who is not authenticated: what the user can do.
 func (g *Authenticator) unknown() string {
 	if g.users == nil && g.tokens == nil {
 		return "Users sign in at a proxy: open the address of the proxy, and sign in there."
@@ -213,7 +213,7 @@ func requester(r *http.Request) string {
 	return name
 }
 
-// role returns the role of a request that guard has let through.
+// role returns the role of the user of r. The caller is behind guard, which has accepted r.
 func (g *Authenticator) role(r *http.Request) dash.Role {
 	if g.Open() || slices.Contains(g.Operators, requester(r)) {
 		return dash.Operator
@@ -249,7 +249,7 @@ func readSecrets[T any](file string, read func(line string) (name string, secret
 	return secrets, nil
 }
 
-// userOf reads a line of name:hash, as htpasswd -B writes it.
+// userOf reads a line of the form name:hash, as htpasswd -B writes it.
 func userOf(line string) (name string, hash []byte, err error) {
 	name, text, ok := strings.Cut(line, ":")
 	if !ok || name == "" {
@@ -264,7 +264,7 @@ func userOf(line string) (name string, hash []byte, err error) {
 	return name, []byte(text), nil
 }
 
-// tokenOf reads a line of a name and a token.
+// tokenOf reads a line that has a name and a token. It returns the digest of the token.
 func tokenOf(line string) (name string, digest [32]byte, err error) {
 	words := strings.Fields(line)
 	switch {

@@ -12,7 +12,7 @@ import (
 
 const (
 	mostOfAddress = 128  // the most connections of one address
-	mostOfProxy   = 1024 // the most connections of a trusted proxy, which has those of many users
+	mostOfProxy   = 1024 // the most connections of a trusted proxy, through which many users connect
 )
 
 // fairListener bounds the connections of each address, so that one address cannot use all
@@ -68,7 +68,7 @@ func (l *fairListener) remove(c *fairConn) {
 	}
 }
 
-// fairConn is a connection that is counted.
+// fairConn is a connection that a fairListener counts.
 type fairConn struct {
 	net.Conn
 	of   *fairListener

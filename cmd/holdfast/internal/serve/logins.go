@@ -22,7 +22,7 @@ const (
 
 	guessEvery  = time.Second // each address may send one wrong password in this time
 	guessBurst  = 10          // and this many at once, after a time without wrong passwords
-	mostGuesser = 10000       // the most addresses that are remembered
+	mostGuesser = 10000       // the most addresses in failures.until
 	logEvery    = 10 * time.Second
 )
 
@@ -49,8 +49,8 @@ func (g *Authenticator) login(r *http.Request, name, secret string, check func()
 	return user, http.StatusOK
 }
 
-// right reports whether the password of a user is right. It takes the same time for every
-// name: as long as the most expensive hash.
+// right reports whether the password of a user is right. The call takes the same time for every
+// name: as long as the most expensive hash needs.
 func (g *Authenticator) right(ctx context.Context, name, password string) bool {
 	select {
 	case g.turns <- struct{}{}:
@@ -63,8 +63,8 @@ func (g *Authenticator) right(ctx context.Context, name, password string) bool {
 		hash = decoy(g.cost)
 	}
 	ok := g.compare(hash, []byte(password)) == nil
-	// A hash takes twice as long as a hash of the cost below. The calls together take as long
-	// as one hash of g.cost.
+	// Each step of the cost doubles the time. All calls together take as long as one call with
+	// g.cost.
 	for cost, _ := bcrypt.Cost(hash); cost < g.cost; cost++ {
 		_ = g.compare(decoy(cost), []byte(password))
 	}

@@ -159,14 +159,14 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 // servers are the servers of all addresses.
 type servers struct {
 	most    func(peer netip.Addr) int // the most connections of an address
-	failed  chan error                // with room for the error of each server
+	failed  chan error                // has room for the error of each server, so no server blocks
 	stop    func()                    // called when a server has failed
 	list    []*http.Server
 	running sync.WaitGroup
 }
 
-// start starts a server for handler, with TLS if cert is set. It returns the address at which
-// the server listens.
+// start starts a server for `handler`, with TLS unless `cert` is "". It returns the address at
+// which the server listens.
 func (s *servers) start(ctx context.Context, address string, handler http.Handler, cert, key string) (net.Addr, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *servers) start(ctx context.Context, address string, handler http.Handle
 	return listener.Addr(), nil
 }
 
-// shutdown ends the servers. Running requests may go on for stopLimit.
+// shutdown ends the servers. Requests that still run may go on for the time stopLimit.
 func (s *servers) shutdown() {
 	limited, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
