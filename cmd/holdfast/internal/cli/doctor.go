@@ -46,7 +46,7 @@ func (o *doctorOptions) addTo(f *pflag.FlagSet) {
 	o.readOptions.addTo(f, doctorLimit)
 	f.Lookup("json").Usage = "print the report as JSON"
 	f.Lookup("verbose").Usage = "also show checks without a problem"
-	f.StringVar(&o.name, "name", "", "if the user has permissions only for some lock names: their prefix")
+	f.StringVar(&o.name, "name", "", "prefix of the test locks, for a user with permissions only for names with this prefix")
 	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "the lease time of the programs; overrides $HOLDFAST_TTL")
 	f.DurationVar(&o.margin, "margin", 0, "how long before the end of its lease a lock counts as lost (default a tenth of --ttl)")
 	f.IntVar(&o.keys, "keys", 20000, "how many keys to read in search of locks without an end; 0 for none")

@@ -36,7 +36,7 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.SetInterspersed(false) // flags after CMD belong to CMD
 	f.SortFlags = false
-	f.DurationVar(&o.MaxHold, "max-hold", 0, "the longest time to hold the lock; the command gets --signal so early that the time of --kill-after remains; 0 means no limit")
+	f.DurationVar(&o.MaxHold, "max-hold", 0, "the longest time to hold the lock; the command gets --signal earlier, so that the time of --kill-after is left; 0 means no limit")
 	f.DurationVar(&o.KillAfter, "kill-after", defaultKillAfter, "time between --signal and SIGKILL, in which the command can end; the default is never more than a third of --ttl")
 	f.StringVar(&o.signal, "signal", "TERM", "the signal that asks the command to end")
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")

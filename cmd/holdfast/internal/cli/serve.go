@@ -55,8 +55,8 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.AllowUnlock, "allow-unlock", false, "let operators end holds by force")
 	o.AddEventLogTo(f)
 	f.Lookup("event-log").Usage = "record forced unlocks of operators in the event log of Redis, for tail --since and other dashboards"
-	f.StringSliceVar(&o.Operators, "operator", nil, "user who is an operator")
-	f.StringVar(&o.Names, "names", "", "show only names that begin with this")
+	f.StringSliceVar(&o.Operators, "operator", nil, "user who may end holds, if --allow-unlock is given")
+	f.StringVar(&o.Names, "names", "", "show only locks whose names begin with this text")
 	f.BoolVar(&o.Counters, "counters", false, "also show keys that are only a number, such as latches")
 	f.BoolVar(&o.OnlyViewed, "only-while-viewed", false, "poll only while a page is open; some events are missing then")
 	f.StringVar(&o.MetricsListen, "metrics-listen", "", "another address for /metrics and /healthz, without authentication")
