@@ -78,7 +78,7 @@ type File struct {
 type value struct {
 	list []string // if the key has one value, only that value
 	line int
-	from string // the key in that line, if the value is from another file (see Add); otherwise ""
+	from string // if Add has added the value: the key that names the other file; otherwise ""
 }
 
 // Lookup returns the value of a key such as "lock.ttl", and whether the file has it. Several
@@ -103,7 +103,7 @@ func (f File) List(key string) []string {
 
 // Duration returns the value of a key, 0 if the file does not have it.
 func (f File) Duration(key string) time.Duration {
-	d, _ := time.ParseDuration(f.Text(key)) // checked when the file was read
+	d, _ := time.ParseDuration(f.Text(key)) // no error: Read has checked the value
 	return d
 }
 
@@ -134,10 +134,11 @@ func (f File) GoString() string { return f.String() }
 // none exists: holdfast.yaml in the current folder, holdfast/holdfast.yaml in the user's folder
 // for configurations, and /etc/holdfast/holdfast.yaml.
 //
-// If Read finds the file in the current folder, the user has not named it, and it could send the
-// user's passwords anywhere. So Read returns an error if the owner is neither the user nor root,
-// or if other users can write to the file. The file can use no variables, and name no files
-// outside its folder. If skipFound is true, Read returns the zero File and does not read it.
+// A file that Read finds in the current folder may come from somebody else, and could send the
+// user's passwords anywhere. So Read returns an error if its owner is neither the user nor
+// root, or if other users can write to it. Such a file can use no variables, and name no files
+// outside its folder. If skipFound is true, Read does not read such a file, and returns the
+// zero File.
 func Read(name string, skipFound bool, env func(string) (string, bool)) (File, error) {
 	found := false
 	if name == "" {

@@ -75,8 +75,8 @@ func userinfo(masked string) (from, to int) {
 	return from, from + max(0, len(p.Login)-len("@"))
 }
 
-// mask replaces each ${...} with letters of the same length, because a default may have a
-// slash or another special character.
+// mask replaces each ${...} with letters of the same length, so that a special character in a
+// default, such as a slash, does not count as a part of the URL.
 func mask(text string) string {
 	return regexp.MustCompile(`\$\{[^}]*\}`).ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("x", len(s)) })
 }

@@ -4,5 +4,5 @@ package config
 
 import "os"
 
-// owner reports that the system has no owners and no permissions of files.
+// owner returns false, because files have no owners on this system.
 func owner(os.FileInfo) (uid int, known bool) { return 0, false }

@@ -95,8 +95,8 @@ func (r *reader) mapping(in string, n *yaml.Node) error {
 	return nil
 }
 
-// shown returns a key for messages. A text that is not a name is left out: it may be a piece
-// of a value without quotes, such as a password.
+// shown returns a key for messages. It leaves out a key that does not look like a name, because
+// it may be a piece of a value without quotes, such as a password.
 func shown(key string) string {
 	if regexp.MustCompile(`^[\w.-]{1,60}$`).MatchString(key) {
 		return strconv.Quote(key)
@@ -196,8 +196,7 @@ func (r *reader) text(name string, kind sort, n *yaml.Node) (string, error) {
 	return text, nil
 }
 
-// nameIt is the remedy in errors about a file that was found, and that the user has not
-// named.
+// nameIt is the remedy in errors about a file that Read found in the current folder.
 const nameIt = "that works only in a configuration that --config or HOLDFAST_CONFIG names"
 
 // inFolder reports whether a file is in the current folder or below it, also after links are

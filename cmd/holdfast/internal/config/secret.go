@@ -14,8 +14,8 @@ const maxFile = 1 << 20
 // file has more than a megabyte.
 func ReadFile(name string) ([]byte, error) { return readFile(os.Open, name, false) }
 
-// ReadLocal is ReadFile for a file in the current folder or below it, also after links are
-// followed. Other files are an error.
+// ReadLocal reads a file as ReadFile does, but only in the current folder or below it. For any
+// other file, and for a link to one, it returns an error.
 func ReadLocal(name string) ([]byte, error) {
 	open := func(name string) (*os.File, error) { return os.OpenInRoot(".", name) }
 	return readFile(open, name, false)
