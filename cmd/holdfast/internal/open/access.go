@@ -26,7 +26,7 @@ type Access struct {
 
 	CACert, Cert, Key string // names of PEM files
 	ServerName        string // the name in the server's certificate, instead of the host
-	Insecure          bool   // certificates are not verified
+	Insecure          bool   // do not verify certificates
 
 	// Found means that the store is from a configuration file that the program found in the
 	// current folder, and that the user has not named. The files that this configuration names
@@ -65,7 +65,7 @@ func (a Access) Connect(ctx context.Context) (*rueidisconn.Conn, error) {
 	return rueidisconn.Open(ctx, a.URL, o)
 }
 
-// openMaster connects to the first of the nodes that reports that it is the master.
+// openMaster connects to the first node that reports the role of the master.
 func openMaster(ctx context.Context, nodes []string, o *rueidisconn.Options) (*rueidisconn.Conn, error) {
 	var failed []error
 	for _, node := range nodes {
@@ -84,7 +84,7 @@ func openMaster(ctx context.Context, nodes []string, o *rueidisconn.Options) (*r
 	return nil, errors.Join(failed...)
 }
 
-// TLS returns the settings of TLS, or nil if there are none. An error about a file names it.
+// TLS returns the settings of TLS, nil if there are none. An error about a file has its name.
 func (a Access) TLS() (*tls.Config, error) {
 	switch {
 	case a.CACert == "" && a.Cert == "" && a.Key == "" && a.ServerName == "" && !a.Insecure:

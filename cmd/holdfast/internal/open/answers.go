@@ -21,8 +21,7 @@ import (
 )
 
 const (
-	// answerLimit bounds the time to find out what answers at an address, after a store could
-	// not be opened there.
+	// answerLimit is the time limit of whatAnswers.
 	answerLimit = 500 * time.Millisecond
 	// askAgain is how long a result of whatAnswers is used before the address is asked again.
 	askAgain = 30 * time.Second

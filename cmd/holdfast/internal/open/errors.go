@@ -19,7 +19,8 @@ func unreachable(kind Kind, where string, err error) error {
 }
 
 // failure returns the error of a store that failed with `err` before any lock was requested. If
-// a server refused, the error is also driver.ErrRefused. If not, it is that of unreachable.
+// a server refused, the error is also driver.ErrRefused. Otherwise failure returns the error of
+// unreachable.
 func failure(kind Kind, where string, err error) error {
 	if refuses(err) {
 		return fmt.Errorf("%s at %s: %w: %w", kind.Title(), where, driver.ErrRefused, unsent.Error(err))

@@ -23,7 +23,8 @@ import (
 
 const (
 	// The client leaves a member that has not answered for 13 seconds, the sum of these two
-	// times. Servers close a connection whose keep-alives come too often.
+	// times. They are not shorter, because servers close a connection whose keep-alives come
+	// too often.
 	etcdKeepAlive        = 10 * time.Second
 	etcdKeepAliveTimeout = 3 * time.Second
 )
@@ -63,7 +64,7 @@ func parseEtcd(r Request) (*etcd, error) {
 	scheme := "http://"
 	if config.TLS != nil {
 		scheme = "https://"
-		if name := config.TLS.ServerName; name != "" { // without it, each certificate must have the host of its server
+		if name := config.TLS.ServerName; name != "" { // without WithAuthority, each certificate must have the host of its server
 			config.DialOptions = append(config.DialOptions, grpc.WithAuthority(name))
 		}
 	}
@@ -194,7 +195,7 @@ func examineEtcd(ctx context.Context, client etcdClient) (examined, error) {
 		case a.err == nil && !answered[a.status.Header.MemberId]:
 			answered[a.status.Header.MemberId] = true
 			all.addEtcd(withoutScheme(server), a.status)
-		case a.err != nil && !slices.Contains(advertised, server): // addUnreached adds an advertised one
+		case a.err != nil && !slices.Contains(advertised, server): // addUnreached adds the server if it is an advertised one
 			all.add(doctor.Server{Address: withoutScheme(server)}, noAnswer(a.err))
 		}
 	}
@@ -272,14 +273,14 @@ func (e *examined) addUnreached(m *etcdserverpb.Member, answers map[string]etcdA
 		if err := answers[url].err; err != nil {
 			why, silent = append(why, fmt.Sprintf("%s: %v", url, err)), append(silent, withoutScheme(url))
 			e.servers = append(e.servers, doctor.Server{Address: withoutScheme(url)})
-		} else { // the URL is that of localhost, for instance
+		} else { // for example, the URL is that of localhost
 			why = append(why, url+": another member answers")
 		}
 	}
 	if len(why) == 0 {
 		why = []string{"it advertises no URL to clients"}
 	}
-	name := cmp.Or(m.Name, fmt.Sprintf("%x", m.ID)) // it has no name if it has never been started
+	name := cmp.Or(m.Name, fmt.Sprintf("%x", m.ID)) // a member has no name if it has never been started
 	found := because(saw("answers", doctor.Warning, "member %s cannot be reached from here: %s", name, strings.Join(why, "; ")),
 		"if one more member fails, the other members may be no majority", "start the member, open the network between this machine and the member, or correct its --advertise-client-urls; if the member will never come back: etcdctl member remove")
 	found.Servers = silent

@@ -13,11 +13,12 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
-// askLimit is how long one server may take for an answer to Examine.
+// askLimit is how long Examine waits for the answer of one server.
 const askLimit = 3 * time.Second
 
-// examined has what the servers of a store that is not Redis reported of themselves. If a
-// server does not report something, the finding has the severity doctor.Unknown.
+// examined has the reports of servers about themselves, and the findings about these reports.
+// The servers are not Redis. If a server does not report a value, the finding about that value
+// has the severity doctor.Unknown.
 type examined struct {
 	deployment string // "standalone", "ensemble" and the like
 	servers    []doctor.Server
@@ -150,7 +151,7 @@ const (
 )
 
 // tryOut takes a scratch lock, renews it a few times, and releases it. It reports the time of
-// the slowest renewal, also if that one failed after others had succeeded.
+// the slowest renewal. A failed renewal counts, too, if a renewal before it succeeded.
 func tryOut(ctx context.Context, b driver.Backend, o *doctor.Options) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()

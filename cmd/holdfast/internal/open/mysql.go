@@ -76,8 +76,9 @@ func mysqlTLS(config *mysql.Config, a *address) error {
 
 func (d *database) backend() driver.Backend { return mysqlhold.New(nil, d.options) }
 
-// connector returns what opens the connections. Of several hosts, it uses one that takes
-// writes. A single host may be read-only: the command doctor reports that.
+// connector returns the connector that opens the connections. Of several hosts, it uses one
+// that takes writes. It also uses a single host that is read-only, which "holdfast doctor"
+// reports.
 func (d *database) connector() (sqldriver.Connector, error) {
 	hosts := &mysqlHosts{limit: d.config.Timeout}
 	for _, addr := range d.addrs {
@@ -189,9 +190,9 @@ func mysqlFindings(said map[string]string) []doctor.Finding {
 	return append(found, mysqlReplication(said))
 }
 
-// mysqlDurability judges whether a crash of the server can lose locks. If sync_binlog is not 1,
-// a commit may be missing in the binary log after a crash. The server then undoes that commit
-// at its next start.
+// mysqlDurability judges whether a crash of the server can lose locks. For example, if
+// sync_binlog is not 1, a commit may be missing in the binary log after a crash. In that case
+// the server undoes the commit at its next start.
 func mysqlDurability(said map[string]string) doctor.Finding {
 	flush, binlog := said["innodb_flush_log_at_trx_commit"], said["sync_binlog"]
 	f := saw("durability", doctor.OK, "innodb_flush_log_at_trx_commit is %s, sync_binlog is %s", flush, binlog)

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// mysqlHosts connects to the first of several servers that takes writes, in the order of
-// the URL, as libpq does with target_session_attrs=read-write.
+// mysqlHosts tries several servers in the order of the URL, and connects to the first one that
+// takes writes. Libpq does the same with target_session_attrs=read-write.
 type mysqlHosts struct {
 	all   []mysqlHost
 	limit time.Duration // how long one connection may take to open

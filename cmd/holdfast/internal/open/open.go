@@ -49,8 +49,8 @@ func (k Kind) scheme() scheme {
 	return all[max(0, slices.IndexFunc(all, func(s scheme) bool { return s.kind == k }))]
 }
 
-// scheme has the names that may stand before the :// of the URLs of one kind of store, and
-// what else is the same for all stores of that kind.
+// scheme describes one kind of store: the names that may stand before the :// of its URLs, and
+// what else all stores of this kind have in common.
 type scheme struct {
 	kind   Kind
 	title  string
@@ -61,7 +61,7 @@ type scheme struct {
 	parse  func(Request) (settings, error)
 }
 
-// schemes returns the accepted schemes. Redis comes first, because messages name it first.
+// schemes returns the accepted schemes. Messages name the kinds of store in this order.
 func schemes() []scheme {
 	return []scheme{
 		{
@@ -126,14 +126,14 @@ func Complete(address string) string {
 // Request names a store, and has the settings for its locks.
 type Request struct {
 	Access Access
-	TTL    time.Duration      // the lease; needed for stores in which a client has one lease for all its locks
+	TTL    time.Duration      // the lease; used only by stores in which a client has one lease for all its locks
 	Redis  *redishold.Options // for a Redis; nil means the defaults
 	Logger *slog.Logger       // nil is silent
 }
 
-// settings has the settings from one Request. Nothing was sent to the store yet.
+// settings has the settings from one Request. Before open, nothing is sent to the store.
 type settings interface {
-	backend() driver.Backend // has no client: only its Info can be used
+	backend() driver.Backend // the backend has no client, so only its Info can be used
 	open(ctx context.Context) (*Store, error)
 }
 
@@ -194,8 +194,9 @@ type Store struct {
 	close   func()
 }
 
-// Several returns the store for a backend of several servers. No server can answer for all of
-// them, so the store reports no trouble and no version. Do not call Examine. Close calls `shut`.
+// Several returns the store for a backend of several servers. No server can answer for all
+// servers, so Trouble returns nil and Ping returns no version. Do not call Examine. Close calls
+// `shut`.
 func Several(b driver.Backend, shut func()) *Store {
 	return &Store{Backend: b, close: shut, state: func(context.Context) (state, error) { return state{}, nil }}
 }

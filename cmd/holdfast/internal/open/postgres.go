@@ -32,8 +32,8 @@ type postgres struct {
 }
 
 // parsePostgres reads a URL as libpq and pgx know it, with four more parameters. The parameters
-// layout, table and create are as for MySQL. The parameter listen is "off", or the host and port
-// of the server itself, from which notifications come if the rest of the URL leads to a pooler.
+// layout, table and create are as for MySQL. The parameter listen is "off", or a host and port.
+// They name the server from which notifications come, if the rest of the URL leads to a pooler.
 func parsePostgres(r Request) (*postgres, error) {
 	a := cut(Postgres, r.Access)
 	p := &postgres{options: &pghold.Options{Table: a.query.Get("table"), Logger: r.Logger}, layout: a.layout(), create: a.create()}
@@ -99,9 +99,9 @@ func (a *address) postgresConfig(more url.Values) *pgxpool.Config {
 	}
 	config := pool.ConnConfig
 	if a.access.Found {
-		config.Password = cmp.Or(a.password, a.query.Get("password")) // and not that of PGPASSWORD or ~/.pgpass
+		config.Password = cmp.Or(a.password, a.query.Get("password")) // and not the password of PGPASSWORD or ~/.pgpass
 	}
-	// The name shows in pg_stat_activity, as those of psql and of other pools do.
+	// Operators see this name in pg_stat_activity, as they see that of psql.
 	config.RuntimeParams["application_name"] = cmp.Or(config.RuntimeParams["application_name"], "holdfast")
 	config.ConnectTimeout = cmp.Or(a.access.DialTimeout, config.ConnectTimeout, dialTimeout)
 	// A dead connection is closed after 25 seconds. With the defaults it would take two and a
@@ -113,9 +113,9 @@ func (a *address) postgresConfig(more url.Values) *pgxpool.Config {
 	return pool
 }
 
-// postgresURL returns the URL for pgx, without the parameters that pgx does not know. This URL
-// has the user and the password of the flags, so that pgx searches a file of passwords for the
-// user of the flags.
+// postgresURL returns the URL for pgx, without the parameters that pgx does not know. The URL
+// has the user and the password of the flags, if they are given, so that pgx searches a file of
+// passwords for that user.
 func (a *address) postgresURL(more url.Values) string {
 	if a.access.Username != "" {
 		more.Set("user", a.access.Username)
@@ -222,7 +222,8 @@ const postgresQuery = `SELECT current_setting('server_version') AS version,
  (SELECT count(*) FROM pg_stat_replication AS r WHERE coalesce(application_name, '') <> 'pg_basebackup' AND NOT EXISTS
   (SELECT 1 FROM pg_replication_slots AS s WHERE s.active_pid = r.pid AND s.slot_type = 'logical'))::int AS replicas`
 
-// examinePostgres asks the server of `pool`. The parameter `layout` has the backend's options.
+// examinePostgres asks the server to which `pool` connects. The parameter `layout` has the
+// options of the backend.
 func examinePostgres(ctx context.Context, pool *pgxpool.Pool, layout *pghold.Options) (examined, error) {
 	ctx, cancel := context.WithTimeout(ctx, askLimit)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// redis has the settings of a Redis. Its URL is first checked when open calls rueidisconn.
+// redis has the settings of a Redis. Its URL is not checked before open calls rueidisconn.
 type redis struct {
 	access  Access
 	options *redishold.Options

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	troubleLimit = 400 * time.Millisecond // for the servers to report what is wrong
-	stragglers   = 100 * time.Millisecond // for the other servers, after the first report of trouble
+	troubleLimit = 400 * time.Millisecond // how long the servers may take to report what is wrong
+	stragglers   = 100 * time.Millisecond // how long to wait for the other servers after the first report of trouble
 )
 
 // state is what a server reports of itself.

@@ -27,8 +27,8 @@ type address struct {
 	err                error
 }
 
-// cut splits the URL of a store into its parts. The names in `known` are the parameters that the
-// URL may have; nil allows any. The URL may have each parameter only once.
+// cut splits the URL of a store into its parts. The URL may have each parameter only once, and
+// only those in `known`. If `known` is nil, it may have any.
 func cut(kind Kind, a Access, known ...string) *address {
 	u, hosts, err := redisurl.Parse(a.URL)
 	var query url.Values

@@ -21,7 +21,7 @@ import (
 type zooKeeper struct {
 	servers []string
 	options *zkhold.Options
-	limit   time.Duration // for a server to answer the first time
+	limit   time.Duration // how long a server may take to answer the first time
 	tls     *tls.Config
 }
 
@@ -64,8 +64,8 @@ func (z *zooKeeper) dial(ctx context.Context, network, address string) (net.Conn
 	return (&tls.Dialer{Config: z.tls}).DialContext(ctx, network, address)
 }
 
-// state sends the servers the command srvr. The version is "unknown" if a server does not allow
-// that command. A server without a majority reports that it does not serve requests.
+// state sends the command "srvr" to the servers. The version is "unknown" if a server does not
+// allow that command. A server without a majority reports that it does not serve requests.
 func (z *zooKeeper) state(ctx context.Context) (state, error) {
 	ctx, cancel := context.WithTimeout(ctx, z.limit)
 	defer cancel()
@@ -103,7 +103,7 @@ func (z *zooKeeper) words(ctx context.Context, server, command string) (string, 
 // maxOutstanding is how many requests may wait in a server without a warning.
 const maxOutstanding = 1000
 
-// examine sends the servers the commands srvr and conf.
+// examine sends the commands "srvr" and "conf" to the servers.
 func (z *zooKeeper) examine(ctx context.Context, ttl time.Duration) (examined, error) {
 	all := examined{deployment: "ensemble"}
 	var failed []error
@@ -153,7 +153,7 @@ func zooKeeperFields(text, between string) map[string]string {
 	return fields
 }
 
-// zooKeeperState judges the answer to srvr.
+// zooKeeperState judges the answer to the command "srvr".
 func zooKeeperState(said string, fields map[string]string) doctor.Finding {
 	switch mode := fields["Mode"]; {
 	case mode == "" && strings.Contains(said, "not currently serving"):
@@ -174,8 +174,8 @@ func zooKeeperState(said string, fields map[string]string) doctor.Finding {
 	}
 }
 
-// zooKeeperSession judges whether a server allows sessions as long as ttl. A server changes
-// the length of a session to fit its limits, without an error.
+// zooKeeperSession judges whether a server allows sessions of the length ttl. Without an error,
+// a server changes a length outside its limits to the nearest limit.
 func zooKeeperSession(conf map[string]string, ttl time.Duration) doctor.Finding {
 	limit := func(name string) time.Duration {
 		ms, _ := strconv.ParseInt(conf[name], 10, 64)
