@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Setting says where the value of a flag comes from if the flag is not given: from a
-// variable, else from a key of the configuration.
+// Setting says where a flag gets its value if the flag is not given. The value comes from the
+// variable if it is set, otherwise from the key in the configuration.
 type Setting struct{ Flag, Variable, Key string }
 
 // storeSettings returns the settings of the flags that AddStoreTo and AddEventLogTo add.
@@ -29,8 +29,8 @@ func storeSettings() []Setting {
 	}
 }
 
-// credentialSettings returns the settings of the flags for the user and the certificates, with
-// which a store of this kind and the program identify each other. The password has no flag.
+// credentialSettings returns the settings of the flags for the user and for the certificates of
+// a store of this kind. The password has no flag.
 func credentialSettings(kind open.Kind) []Setting {
 	section := string(kind) + "."
 	return []Setting{
@@ -68,8 +68,8 @@ func (o *Connection) Configure(f *pflag.FlagSet, env output.Environment, report 
 	return nil
 }
 
-// fillIn sets a flag that was not given to the value in the environment, or else in the
-// configuration.
+// fillIn sets a flag that was not given. The value is that of the environment variable, else
+// that in the configuration.
 func (o *Connection) fillIn(flag *pflag.Flag, s Setting, env output.Environment) error {
 	source := s.Variable
 	text, ok := env.Lookup(s.Variable)

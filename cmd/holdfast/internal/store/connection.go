@@ -28,7 +28,7 @@ type Connection struct {
 	layout     string
 	Replicas   string
 	EventLog   bool                 // record the events of the lock in the store
-	redisFlag  string               // the first given flag that is only for Redis
+	redisFlag  string               // the first flag on the command line that is only for Redis
 	loaded     bool                 // Config was loaded
 	Config     config.File          // with the settings of the file of a Java program
 	java       *importconf.Settings // from the file of a Java program; nil if the configuration names none
@@ -72,7 +72,7 @@ func IsFlag(name string) bool {
 	return slices.Contains(all, name)
 }
 
-// OnlyURL reports whether no flag that AddTo adds is given, except --url.
+// OnlyURL reports whether none of the flags of AddTo is given. The flag --url does not count.
 func (o *Connection) OnlyURL() bool { return o.access == open.Access{} && !o.askpass }
 
 // AddEventLogTo adds the flag --event-log, for commands that take locks or end them.

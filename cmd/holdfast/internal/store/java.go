@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/importconf"
 )
 
-// begins and ends stand before and after the name of a variable that Import must not replace.
-// readJava reads that text as the value, and the function written makes it a variable again.
+// begins and ends stand around the name of a variable that Import must not replace. For Import,
+// readJava reads this text as the value. The function `written` makes it a variable again.
 const begins, ends = "--holdfast-", "--"
 
 // addJava adds the settings of a Java program to the configuration, if the configuration names

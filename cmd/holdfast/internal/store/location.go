@@ -55,7 +55,7 @@ func (o *Connection) Locate(ctx context.Context, env output.Environment, report 
 	return l, nil
 }
 
-// find finds the URLs of the servers, and checks them.
+// find returns a Location that has the URLs of the servers, and checks these URLs.
 func (o *Connection) find(env output.Environment) (*Location, error) {
 	l := &Location{Kind: open.Redis, Source: "--url"}
 	variable := variableOfURL(env)

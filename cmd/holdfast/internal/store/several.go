@@ -18,11 +18,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
-// How long the program waits for the servers of a quorum. After that it starts without those
-// that have not answered.
+// How long the program waits for the servers of a quorum. After that, it starts without the
+// servers that have not answered.
 const (
 	introduction = time.Second
-	stragglers   = 300 * time.Millisecond // for the other servers, after the answers of a majority
+	stragglers   = 300 * time.Millisecond // the wait for the other servers, after a majority has answered
 )
 
 // openSeveral opens a store of several servers.
@@ -55,8 +55,8 @@ func (o *Connection) openSeveral(ctx context.Context, r Request, l *Location, lo
 	return opened, nil
 }
 
-// meet connects to all servers. It only warns about a server that is unreachable, because the
-// others may be enough. It returns any other error, which a later attempt would also have.
+// meet connects to all servers. It only warns about an unreachable server, because the others
+// may be enough. It returns any other error, because a later attempt would fail, too.
 func meet(ctx context.Context, source string, conns []*lateConn, report *output.Reporter) error {
 	first, cancel := context.WithTimeout(ctx, introduction)
 	defer cancel()
@@ -100,7 +100,7 @@ func newLateConn(a open.Access) *lateConn {
 	return c
 }
 
-// get returns the connection. Its errors are those of Access.Connect, or ctx's.
+// get returns the connection. It returns the errors of Access.Connect, and that of ctx.
 func (c *lateConn) get(ctx context.Context) (conn *rueidisconn.Conn, err error) {
 	select {
 	case conn = <-c.conn:

@@ -76,7 +76,8 @@ func (o *Connection) Open(ctx context.Context, r Request, env output.Environment
 	})
 }
 
-// suits returns an error if a store of this kind does not allow the name, the TTL or a flag.
+// suits returns an error if a store of this kind does not allow the name or the TTL of r, or a
+// flag.
 func (o *Connection) suits(kind open.Kind, info driver.Info, r Request) error {
 	title := kind.Title()
 	switch {
@@ -123,7 +124,7 @@ func Failure(kind open.Kind, err error) error {
 	switch {
 	case kind == "" || kind == open.Redis || !errors.Is(err, driver.ErrRefused) || errors.As(err, &own):
 		return err
-	case errors.As(err, new(*rows.UnfitError)): // this program refuses it, not the server
+	case errors.As(err, new(*rows.UnfitError)): // this program refuses the request, not the server
 		return &output.ExitError{Code: output.ExitUsage, Err: err}
 	case errors.Is(err, rows.ErrNoTable):
 		err = fmt.Errorf("%w\n  or let holdfast create it: add create=true to the parameters of the URL, once", err)
@@ -131,8 +132,8 @@ func Failure(kind open.Kind, err error) error {
 	return &output.ExitError{Code: output.ExitRefused, Err: err}
 }
 
-// Lacks returns the error of a store that lacks a feature. The text `what` says what is missing,
-// and follows the name of the store.
+// Lacks returns the error of a store that lacks a feature. In the error, the text `what`
+// follows the name of the store, such as "has no event log".
 func Lacks(t *open.Target, what string) error {
 	err := fmt.Errorf("%s %s: %w", t.Kind.Title(), what, errors.ErrUnsupported)
 	return &output.ExitError{Code: output.ExitOwnFailure, Err: err}

@@ -48,7 +48,7 @@ const (
 )
 
 // UnlessInTrouble calls the function `work`. If the servers report why no lock can be taken, it
-// ends the context of `work`, and returns the reason. But if goesOn is true, it only prints the
+// ends the context of `work`, and returns the reason. If goesOn is true, it only prints the
 // reason, and `work` goes on. If the servers report nothing, `work` also goes on.
 func UnlessInTrouble(ctx context.Context, s *open.Store, report *output.Reporter, goesOn bool, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
