@@ -31,8 +31,8 @@ func Elect(ctx context.Context, p Program, l *Lock, c *Command, how Campaign) er
 	})
 }
 
-// campaign returns after a signal, after an error that would come again, or after one term with
-// Once.
+// campaign runs one term after another. It returns after a signal, or after an error that the
+// next term would have, too. With Once, it returns after the first term.
 func (r *runner) campaign(ctx context.Context, locker *holdfast.Locker, how Campaign) error {
 	backoff := how.Backoff
 	for {

@@ -13,22 +13,21 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
 )
 
-// Hold is a hold without a command.
+// Hold has the options of a hold without a command.
 type Hold struct {
 	Period      time.Duration // how long the hold lasts; 0 means no limit
 	IgnoreInput bool          // the hold goes on when standard input is closed
 	JSON        bool
 }
 
-// manualHold is a hold of the command hold.
+// manualHold is one hold by "holdfast hold".
 type manualHold struct {
 	session
 	Hold
 }
 
 // Keep takes the lock, and prints a line on standard output. It holds the lock until
-// Hold.Period is over, a signal arrives, or standard input ends. The error has the exit
-// status.
+// Hold.Period is over, a signal arrives, or standard input ends. The error has the exit status.
 func Keep(ctx context.Context, p Program, l *Lock, how Hold) error {
 	h := &manualHold{session{Program: p, Lock: l, holder: l.note("holdfast")}, how}
 	return h.withStore(ctx, func(locker *holdfast.Locker) error {
@@ -103,7 +102,7 @@ func (h *manualHold) release(lock *holdfast.Lock, why string) error {
 	return h.print("released", lock, why)
 }
 
-// heldLine is one JSON object of hold --json.
+// heldLine is a line that "holdfast hold --json" prints.
 type heldLine struct {
 	Version int       `json:"version"`
 	Event   string    `json:"event"` // held, released or lost

@@ -32,8 +32,8 @@ func Interruptible(ctx context.Context) (context.Context, func()) {
 }
 
 // interruptible returns a context that ends with ctx, or when a signal arrives that ends
-// programs. It ignores other signals. The caller must call the returned function. After that,
-// others can read from the channel `signals`. A second call of the function does nothing.
+// programs. It ignores other signals. The caller must call the returned function. After that
+// call, others can read from the channel `signals`. A second call does nothing.
 func interruptible(ctx context.Context, signals <-chan os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	enough := make(chan struct{})
@@ -58,8 +58,8 @@ func interruptible(ctx context.Context, signals <-chan os.Signal) (context.Conte
 	})
 }
 
-// InterruptStatus returns the exit status that shells report for a program that a signal
-// ended, if a signal ended ctx. Otherwise it returns 0.
+// InterruptStatus returns 128+n if signal n ended ctx, as shells report the end of a program.
+// Otherwise it returns 0.
 func InterruptStatus(ctx context.Context) int {
 	if i, ok := errors.AsType[interruption](context.Cause(ctx)); ok {
 		return 128 + int(i.signal)

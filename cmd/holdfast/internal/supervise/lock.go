@@ -51,9 +51,9 @@ func (l *Lock) MarginOf(lease time.Duration) time.Duration {
 // MaxHoldMargin returns how long before MaxHold the lock counts as lost.
 func (l *Lock) MaxHoldMargin() time.Duration { return min(l.MarginOf(l.TTL), l.MaxHold/10) }
 
-// MaxKillAfter returns the time from the first renewal, after a third of the lease, until the
-// lock counts as lost if no renewal succeeds. Command.KillAfter must be shorter. If not, the
-// command would get the stop signal before that renewal.
+// MaxKillAfter returns the time between the first renewal, which is due after a third of the
+// lease, and the loss of a lock that is not renewed. Command.KillAfter must be shorter.
+// Otherwise the command would get the stop signal before the first renewal.
 func (l *Lock) MaxKillAfter(lease time.Duration) time.Duration {
 	return lease - lease/3 - l.MarginOf(lease)
 }

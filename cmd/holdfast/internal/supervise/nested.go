@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// ownersVariable is the variable with the owners of all locks that this program runs under,
-// as the store knows them: the owner of the run that started this program, of the run that
-// started that run, and so on.
+// ownersVariable is the environment variable with the owners of all locks under which this
+// program runs. For its command, "holdfast run" adds the owner of its own lock at the end. An
+// owner is written as in the store.
 const ownersVariable = "HOLDFAST_OWNERS"
 
-// outerOwners returns the owners of the locks that the program runs under.
+// outerOwners returns the owners of the locks under which this program runs.
 func outerOwners(env output.Environment) []string {
 	all, _ := env.Lookup(ownersVariable)
 	return strings.Fields(all)

@@ -102,8 +102,8 @@ func (p *progress) run(ctx context.Context) error {
 	}
 }
 
-// show draws the line again on a terminal. Elsewhere, it prints a message at its first call, and
-// at a call after a try that failed, if no try had failed at the call of show before.
+// show draws the line again on a terminal. Elsewhere, it prints a message at its first call,
+// and one more each time that tries begin to fail.
 func (p *progress) show(ctx context.Context) {
 	_, err := p.attempts.last()
 	if p.screen != nil || !p.printed || err != nil && !p.troubled {

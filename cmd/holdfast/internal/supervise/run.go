@@ -21,7 +21,7 @@ type Command struct {
 	AtLeast    time.Duration  // how long the name stays taken at least
 	Stop       syscall.Signal // asks the command to end
 	KillAfter  time.Duration  // the time between Stop and SIGKILL
-	KillChosen bool           // KillAfter is not the default
+	KillChosen bool           // the user has chosen KillAfter
 }
 
 // runner runs commands under a lock.
@@ -29,7 +29,7 @@ type runner struct {
 	session
 	*Command
 
-	file     string // of the command
+	file     string // the file of the command
 	acquired time.Time
 	grace    time.Duration // KillAfter, or less if the lease is too short for it
 	ended    bool          // a signal that ends programs was passed on to the command
@@ -152,7 +152,7 @@ func (r *runner) variables(lock *holdfast.Lock) []string {
 	}
 }
 
-// warnOfStop is procgroup.Command.Suspended.
+// warnOfStop is the function Suspended of the procgroup.Command.
 func (r *runner) warnOfStop(behind bool) {
 	if behind {
 		r.Report.Warn("the command has stopped while the lock is held: it needs the terminal, but it runs in the background; " +

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// DrainWait is how long the program waits at its end until the store has confirmed the
-	// releases.
+	// DrainWait is the longest time that the program waits at its end for the store to confirm
+	// the releases.
 	DrainWait = 3 * time.Second
 	// drainAfter is how long the program still waits after the end of the lease. At that time
 	// only answers to renewals are missing.
@@ -41,7 +41,7 @@ type Program struct {
 	// over, or until ctx ends. A negative `limit` means that there is no limit.
 	Open func(ctx context.Context, limit time.Duration) (*open.Store, error)
 
-	// Failure adds the exit status to an error with which a store refuses.
+	// Failure adds the exit status to the error of a store that refuses a request.
 	Failure func(open.Kind, error) error
 }
 
@@ -182,7 +182,7 @@ func (s *session) unlessInterrupted(ctx context.Context, work func(context.Conte
 	return output.Exit(status)
 }
 
-// notAcquired returns the error of an acquire with its exit status.
+// notAcquired adds the exit status to `err`, the error of a lock that was not acquired.
 func (s *session) notAcquired(ctx context.Context, err error) error {
 	if s.store != nil {
 		err = s.Failure(s.store.Kind, err)

@@ -25,7 +25,7 @@ type supervisor struct {
 	group *procgroup.Group
 
 	deadline time.Time // when the lock counts as lost, according to the last renewal that is known
-	stopped  error     // why a check stopped the command; nil if none did
+	stopped  error     // why a check stopped the command; nil if no check did
 }
 
 // watch returns when no process of the command is left. It returns nil, or why the supervisor

@@ -2,8 +2,8 @@
 
 // Package guard makes this program a guard: a process that kills a command when the program
 // that started it has ended, or can no longer act. A guard is this program, started with a
-// hidden argument. A program only has to import the package. Package procgroup starts the
-// guard.
+// hidden argument. To become a guard then, a program only has to import this package. Package
+// procgroup starts the guard.
 //
 // The package imports only few packages, also indirectly, because the command has to wait for
 // the start of its guard.
@@ -59,7 +59,7 @@ func serve(args []string) int {
 	killGroup := func() { _ = syscall.Kill(-os.Getpid(), syscall.SIGKILL) }
 	obey(outside, time.AfterFunc(math.MaxInt64, killGroup))
 	killGroup()                                    // a guard that is still in its group ends here
-	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // it needs no clean-up
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // a guard needs no clean-up
 	return 0
 }
 

@@ -26,8 +26,9 @@ func stopped(pid int) bool {
 	return err == nil && info.Signo == int32(syscall.SIGCHLD)
 }
 
-// gone reports whether no process of the group runs any more; see proc(5). Dead processes that were not
-// reaped do not count: in a container whose first process does not reap, they stay forever.
+// gone reports whether no process of the group runs any more. It reads /proc, see proc(5). Dead
+// processes that were not reaped do not count, because they stay forever in a container whose
+// first process does not reap.
 func gone(pgid int) bool {
 	if errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
 		return true

@@ -44,9 +44,9 @@ type Group struct {
 	kill   *time.Timer // calls killNow
 }
 
-// Start starts c. If c.Stdin is the terminal and the calling program is in its foreground,
-// the group is in the foreground until it has ended. The error of a command that could not be
-// started is that of the system; see StartCode.
+// Start starts c. If c.Stdin is the terminal and the calling program is in its foreground, the
+// group is in the foreground until the group has ended. If the command cannot be started, Start
+// returns the error of the system; see StartCode.
 func Start(c Command) (*Group, error) {
 	guard, err := startGuard()
 	if err != nil {
@@ -92,8 +92,7 @@ func (g *Group) close() {
 	g.guard.close()
 }
 
-// Signal sends s to every process of the group. It does nothing once the group
-// is gone.
+// Signal sends s to every process of the group. It does nothing once the group is gone.
 func (g *Group) Signal(s syscall.Signal) { g.do(func() { g.send(s) }) }
 
 // Stop sends s to the group now, and SIGKILL at killAt at the latest. It does not wait for
@@ -108,7 +107,7 @@ func (g *Group) Stop(s syscall.Signal, killAt time.Time) {
 	})
 }
 
-// killNow kills the group, again and again for processes that could not be killed at once.
+// killNow kills the group. It repeats that, because not every process can be killed at once.
 func (g *Group) killNow() {
 	g.do(func() {
 		g.send(syscall.SIGKILL)
@@ -155,7 +154,7 @@ func (g *Group) run(started chan<- error) {
 		time.Sleep(pause)
 	}
 	g.do(g.close)
-	_ = cmd.Wait() // for the copying of output; the state was taken above
+	_ = cmd.Wait() // waits until all output is copied; g.state was set above
 	close(g.done)
 }
 
@@ -184,8 +183,8 @@ func (g *Group) send(s syscall.Signal) {
 	}
 }
 
-// goOn continues a command that was stopped from the terminal. Before that, it puts the group
-// into the foreground if this program is there. A command that was stopped in the background
+// goOn continues a command that was stopped from the terminal. Before that, if this program is
+// in the foreground, goOn puts the group there. A command that was stopped in the background
 // stays stopped, because the system would stop it again at once.
 func (g *Group) goOn() {
 	g.terminal.passOn()

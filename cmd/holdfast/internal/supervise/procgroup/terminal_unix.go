@@ -15,7 +15,7 @@ import (
 type terminal struct {
 	fd     int            // -1 if there is no terminal
 	pgid   int            // of the group
-	signal chan os.Signal // the command was stopped, or this program continued
+	signal chan os.Signal // gets SIGCHLD when the command was stopped, and SIGCONT when this program continues
 }
 
 // takeTerminal puts the group into the foreground if stdin is a terminal and this program is
@@ -38,15 +38,15 @@ func takeTerminal(stdin io.Reader, pgid int) *terminal {
 	return t
 }
 
-// passOn puts the group into the foreground if this program is there.
+// passOn puts the group into the foreground if this program is in the foreground.
 func (t *terminal) passOn() {
 	if t.isFront(syscall.Getpgrp()) {
 		t.putFront(t.pgid)
 	}
 }
 
-// giveBack puts this program into the foreground again if the group is there. It also closes
-// the channel t.signal.
+// giveBack puts this program into the foreground again if the group is in the foreground. It
+// also closes the channel t.signal.
 func (t *terminal) giveBack() {
 	signal.Stop(t.signal)
 	close(t.signal)
@@ -59,7 +59,8 @@ func (t *terminal) giveBack() {
 	t.putFront(syscall.Getpgrp())
 }
 
-// isFront reports whether the process group is in the foreground. Without a terminal none is.
+// isFront reports whether the process group is in the foreground. Without a terminal, it
+// returns false.
 func (t *terminal) isFront(group int) bool {
 	current, err := unix.IoctlGetInt(t.fd, unix.TIOCGPGRP)
 	return err == nil && current == group
