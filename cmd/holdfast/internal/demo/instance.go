@@ -15,7 +15,8 @@ import (
 // pageLock is the name of the lock that the instances take.
 const pageLock = "lock"
 
-// mostProcesses is how many requests may wait for the lock or hold it in one instance.
+// mostProcesses is how many requests of one instance may wait for the lock or hold it at a
+// time.
 const mostProcesses = 8
 
 // instance is one of the two programs that take the lock. For each request that waits for the

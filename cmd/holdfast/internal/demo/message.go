@@ -10,7 +10,7 @@ import (
 // password is not in the process list. Then it gets one word per line. It answers with one
 // message per line. It ends when its input ends, so no process outlives the demo.
 const (
-	wordGo   = "go"   // begins the job; a holder that works already ends its work
+	wordGo   = "go"   // begins the job; a second "go" ends the work of a holder
 	wordCut  = "cut"  // cuts the network
 	wordMend = "mend" // restores the network
 )

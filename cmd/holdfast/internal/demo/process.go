@@ -127,7 +127,7 @@ func (p *process) listen(stdout io.Reader, hear func(message)) (complete bool) {
 	}
 }
 
-// send sends a word. An error means that the process has ended, which a message reports.
+// send sends a word. It ignores errors, because a message reports the end of the process.
 func (p *process) send(word string) { _, _ = fmt.Fprintln(p.stdin, word) }
 
 // askToEnd closes the input of the process, which then ends. It first resumes the process,
