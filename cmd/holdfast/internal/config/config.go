@@ -1,8 +1,8 @@
 // Package config reads the configuration file of the program, holdfast.yaml.
 //
-// An unknown key is an error, and so is a value of the wrong type: otherwise a setting would
-// be missing without a message. Errors name the file and the line. They never quote a value,
-// which could be a password.
+// An unknown key is an error, and so is a value of the wrong type. Otherwise the setting would
+// have no effect, and the user would get no message. Errors name the file and the line. They
+// never quote a value, which could be a password.
 package config
 
 import (
@@ -62,21 +62,22 @@ func keys() map[string]sort {
 // Keys returns the keys that a file may have, such as "lock.ttl", sorted.
 func Keys() []string { return slices.Sorted(maps.Keys(keys())) }
 
-// File has the values of a configuration file. The zero File has none. It must not be
-// printed: values may be passwords.
+// File has the values of a configuration file. The zero File has none. Do not print a File,
+// because values may be passwords.
 type File struct {
 	Name   string // "" if there is no file
 	Secret bool   // the file contains a password
 
-	// Found means that the file was found in the current folder, and that the user has not
-	// named it. It may have come with an archive or a clone, so it is not trusted: see Read.
+	// Found means that Read found the file in the current folder, and that the user has not
+	// named it. Such a file may have come with an archive or a clone, so it is not trusted: see
+	// Read.
 	Found bool
 
 	values map[string]value
 }
 
 type value struct {
-	list []string // if the key has one value, only that value
+	list []string // the values of the key; only some keys may have several
 	line int
 	from string // if Add has added the value: the key that names the other file; otherwise ""
 }
