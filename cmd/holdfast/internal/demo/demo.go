@@ -2,10 +2,10 @@
 // shop without a lock sells more items than it has. With a lock it does not. Then a process
 // that has lost its lock tries to write nevertheless.
 //
-// A distributed lock is for several processes. The buyers and holders of the demo are
-// therefore separate processes of the same program. Run runs the demo and checks its results.
-// Serve serves the dashboard with a page of scenes, for people who want to try it themselves.
-// Work runs in each of the processes.
+// A distributed lock is for several processes. The buyers and holders of the demo are therefore
+// separate processes of the same program. Run runs the demo and checks its results. Serve
+// serves the dashboard with a page of scenes, for people who want to try locks themselves. Work
+// runs in each of the processes.
 package demo
 
 import (

@@ -237,8 +237,8 @@ func answer(w http.ResponseWriter, r *http.Request, a reply) {
 	fmt.Fprintln(w, a)
 }
 
-// parameter returns the value of a parameter of the request, or `otherwise` if the request does
-// not have it. It returns an error if the value is not in the range from `least` to `most`.
+// parameter returns the value of the parameter `name` of the request, or `otherwise` if there
+// is none. It returns an error if the value is not in the range from `least` to `most`.
 func parameter[T cmp.Ordered](r *http.Request, name string, otherwise, least, most T, parse func(string) (T, error)) (value T, err error) {
 	text := strings.TrimSpace(r.FormValue(name))
 	if value = otherwise; text != "" {

@@ -116,7 +116,7 @@ func (i *instance) Now() []*process {
 const (
 	outcomeDone   = "done"   // the lock was held for the whole work
 	outcomeLost   = "lost"   // the lock was lost during the work
-	outcomeKilled = "killed" // the process ended without a result, so what it did is unknown; also the value until there is a result
+	outcomeKilled = "killed" // the process was killed and reported no result; also the value before there is a result
 	outcomeFailed = "failed" // an error ended the request
 )
 

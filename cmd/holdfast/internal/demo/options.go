@@ -43,7 +43,7 @@ const (
 	maxProcesses = 64
 
 	// defaultLease is the TTL of the lock whose holder is paused, in Redis. leaseElsewhere is
-	// its TTL in other stores: some of them keep only whole seconds, and at least two.
+	// its TTL in other stores, because some of them allow only whole seconds, and at least two.
 	defaultLease   = 1500 * time.Millisecond
 	leaseElsewhere = 2 * time.Second
 )

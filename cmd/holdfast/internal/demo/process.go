@@ -22,7 +22,7 @@ type process struct {
 	cmd    *exec.Cmd
 	cancel context.CancelFunc
 	stdin  io.WriteCloser
-	heard  chan message  // the messages for expect; nil for a process of an instance
+	heard  chan message  // gets the messages that expect returns; nil for a process of an instance
 	gone   chan struct{} // closed when the process has ended and all of its messages were heard
 
 	Paused, Cut atomic.Bool // the faults that an instance has now, for the page

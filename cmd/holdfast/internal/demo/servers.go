@@ -23,7 +23,7 @@ const prefix = "{holdfast-demo}:"
 type server struct {
 	access  open.Access
 	conn    *rueidisconn.Conn
-	backend *redishold.Backend // of the locks; only the page uses it
+	backend *redishold.Backend // the backend of the locks; only the page uses it
 	shop    *shop
 	Name    string      // its URL without the password
 	StandIn *StandIn    // nil if the user gave the server
