@@ -21,11 +21,11 @@ import (
 // Access: it has passwords. The processes of the demo get it as JSON on their standard input,
 // because every user of the machine can read the arguments of processes.
 type Access struct {
-	URL                string // for a Redis, as rueidisconn.Open accepts it; "" if Imported has several servers
+	URL                string // for a Redis, any URL that rueidisconn.Open accepts; "" if Imported has several servers
 	Username, Password string // if they are not "", they replace those of the URL
 
 	CACert, Cert, Key string // names of PEM files
-	ServerName        string // the name in the server's certificate, instead of the host
+	ServerName        string // the name that the server's certificate must have; "" means the host
 	Insecure          bool   // do not verify certificates
 
 	// Found means that the store is from a configuration file that the program found in the

@@ -28,8 +28,8 @@ const (
 )
 
 // answers remembers what answered at the address of a store. Attempts to open the store use
-// this result for the time askAgain: a MySQL counts connections without a login, and blocks the
-// host of the client after a hundred.
+// this result for the time askAgain, because a MySQL counts connections without a login: after
+// a hundred, it blocks the host of the client.
 type answers struct {
 	asked time.Time
 	meant string // the explanation that was found at that time; "" if none was found

@@ -108,7 +108,8 @@ func dialEtcd(ctx context.Context, config clientv3.Config) (*clientv3.Client, er
 	if err := probeEtcd(limited, config); err != nil {
 		return nil, err
 	}
-	// clientv3.New logs in. Only the context in its configuration limits how long that takes.
+	// clientv3.New logs in. Only the context in its configuration limits how long the login
+	// takes.
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	detach := context.AfterFunc(limited, cancel)
 	config.Context = own

@@ -42,8 +42,8 @@ const (
 // Title is the name of the product, for people.
 func (k Kind) Title() string { return k.scheme().title }
 
-// scheme returns the scheme of a kind of store. For the kind "", it returns the scheme of Redis:
-// "" is the kind of a store of several servers, all of which are Redis.
+// scheme returns the scheme of a kind of store. For the kind "", it returns the scheme of
+// Redis, because "" is the kind of a store of several servers, and these are Redis.
 func (k Kind) scheme() scheme {
 	all := schemes()
 	return all[max(0, slices.IndexFunc(all, func(s scheme) bool { return s.kind == k }))]
@@ -184,7 +184,7 @@ type Store struct {
 	Kind    Kind
 	Backend driver.Backend
 	Redis   *rueidisconn.Conn // nil if the store is no Redis
-	Layout  string            // of a table or a Redis; "" for any other store
+	Layout  string            // the layout of a table or a Redis; "" for any other store
 	Where   string            // the URL without passwords; "" for several servers
 
 	redis   *redis                                                         // the settings of a Redis; nil if the store is no Redis

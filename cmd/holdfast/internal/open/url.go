@@ -22,7 +22,7 @@ type address struct {
 	scheme             string
 	hosts              string // with commas between
 	path               string
-	username, password string // of access, else of the URL
+	username, password string // those of access, otherwise those of the URL
 	query              url.Values
 	err                error
 }
