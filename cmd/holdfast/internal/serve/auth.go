@@ -31,7 +31,7 @@ type Authenticator struct {
 	tokens  map[string][32]byte // by name: the digest of the token
 	trusted []netip.Prefix
 
-	onlyHosts bool     // a request must name this machine, or one of hosts
+	onlyHosts bool     // accept only requests whose host is this machine or is in hosts
 	hosts     []string // the names in --host, in lower case
 
 	compare func(hash, password []byte) error // bcrypt.CompareHashAndPassword

@@ -15,10 +15,10 @@ const (
 	mostOfProxy   = 1024 // the most connections of a trusted proxy, through which many users connect
 )
 
-// fairListener bounds the connections of each address, so that one address cannot use all
-// file descriptors. A connection beyond the bound replaces the connection of the same address
-// that has been silent for the longest time. A client that never reads is silent, so other
-// users at the same address can still connect.
+// fairListener bounds the connections of each address, so that one address cannot use all file
+// descriptors. Beyond the bound, a new connection replaces the one with the longest silence
+// among the connections of its address. A client that never reads is silent, so other users at
+// the same address can still connect.
 type fairListener struct {
 	net.Listener
 	most func(peer netip.Addr) int
@@ -76,10 +76,10 @@ type fairConn struct {
 	last atomic.Int64 // when bytes were last read or written
 }
 
-// Read reads as the connection does, and remembers the time.
+// Read reads from the connection, and remembers the time.
 func (c *fairConn) Read(p []byte) (int, error) { return c.heard(c.Conn.Read(p)) }
 
-// Write writes as the connection does, and remembers the time.
+// Write writes to the connection, and remembers the time.
 func (c *fairConn) Write(p []byte) (int, error) { return c.heard(c.Conn.Write(p)) }
 
 // heard remembers the present time if n is not 0, because the connection is then not silent.

@@ -27,7 +27,7 @@ import (
 
 const (
 	stopLimit  = 5 * time.Second  // for requests that still run after a signal
-	writeLimit = 30 * time.Second // for an answer; streams set a limit for each piece themselves
+	writeLimit = 30 * time.Second // for an answer; a stream sets a new limit for each piece
 )
 
 // Options say what to serve, at which addresses, and to which users.
@@ -77,7 +77,7 @@ func Serve(ctx context.Context, g *Authenticator, s Store) error {
 	defer stop()
 	all := &servers{most: g.mostConns, failed: make(chan error, 2), stop: stop}
 	defer all.shutdown()
-	defer dashboard.Close() // before the servers end: it ends streams, which never end by themselves
+	defer dashboard.Close() // before shutdown, because it ends the streams, which never end by themselves
 	address, err := all.start(running, g.Listen, pages, g.TLSCert, g.TLSKey)
 	if err != nil {
 		return err
