@@ -80,8 +80,8 @@ func (o *Connection) AddEventLogTo(f *pflag.FlagSet) {
 	f.BoolVar(&o.EventLog, "event-log", false, "record events of the lock in the event log of Redis, for tail --since and the dashboard")
 }
 
-// warn warns about dangerous flags: a password on the command line, which is used although
-// every user of the machine can read it, and --insecure.
+// warn warns about --insecure, and about a password on the command line. The program uses such
+// a password, although every user of the machine can read it.
 func (o *Connection) warn(report *output.Reporter) {
 	for _, address := range o.URLs {
 		if _, anyPassword := redisurl.Passwords(address); anyPassword {

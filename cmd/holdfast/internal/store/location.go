@@ -22,9 +22,8 @@ type Location struct {
 }
 
 // Locate returns the Location that the flags, the environment or the configuration name. All
-// servers get the same user, password and certificates. Locate connects to nothing, but it
-// may ask the user for a password. Call Configure before, except for a store that only flags
-// may name.
+// servers get the same user, password and certificates. Locate connects to nothing, but it may
+// ask the user for a password. Call Configure before, unless only flags can name the store.
 func (o *Connection) Locate(ctx context.Context, env output.Environment, report *output.Reporter) (*Location, error) {
 	l, err := o.find(env)
 	if err != nil {
