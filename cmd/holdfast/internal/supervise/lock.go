@@ -28,7 +28,7 @@ type Lock struct {
 	Permits   int // the number of permits of a semaphore; 0 for any other kind of lock
 
 	NoRenew bool
-	MaxHold time.Duration // the lock is held for at most this; 0 means no limit
+	MaxHold time.Duration // the longest time to hold the lock; 0 means no limit
 
 	Reason string
 	Labels []string // key=value

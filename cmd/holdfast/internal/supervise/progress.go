@@ -36,7 +36,7 @@ type progress struct {
 	troubled  bool      // at the last call of show, the last try had failed
 	holder    string    // the holder in the last answer
 	sameSince time.Time // when the hold of that holder began, or was first seen
-	silent    time.Time // since when the store does not answer; zero if it does
+	silent    time.Time // since when the store does not answer; zero if it answers
 }
 
 // wait takes the lock, and meanwhile shows people what it waits for. If it has printed a message,

@@ -59,8 +59,8 @@ type session struct {
 	unconfirmed bool           // the store has not confirmed the release
 }
 
-// listen makes the system deliver the signals that a command must get to the channel s.signals.
-// It leaves out signals that this program has ignored since its start, as under nohup.
+// listen makes the channel s.signals receive the signals that a command must get. It leaves out
+// signals that this program has ignored since its start, as under nohup.
 func (s *session) listen() {
 	s.signals = make(chan os.Signal, 16)
 	for _, sig := range procgroup.Signals() {
@@ -70,9 +70,9 @@ func (s *session) listen() {
 	}
 }
 
-// Drain waits, for limit at most, until the library has finished its clean-up: a lock that is
-// not released would block other clients until its lease ends. It reports whether the store
-// has confirmed everything.
+// Drain waits, for `limit` at most, until the library has finished its clean-up. Otherwise a
+// lock that is not released would block other clients until its lease ends. Drain reports
+// whether the clean-up is complete.
 func Drain(locker *holdfast.Locker, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()

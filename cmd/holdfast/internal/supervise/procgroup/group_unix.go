@@ -40,7 +40,7 @@ type Group struct {
 	mu     sync.Mutex
 	over   bool        // nothing is left of the group
 	halted bool        // the command was stopped in the background
-	killAt time.Time   // when the group gets SIGKILL; zero if that is not known
+	killAt time.Time   // when the group gets SIGKILL; zero before a call of Stop
 	kill   *time.Timer // calls killNow
 }
 
