@@ -19,7 +19,7 @@ type acquisition struct {
 	began    clock.Instant
 	place    *place // the claim's place in a queue of this process; nil if it has none
 	handoffs int    // how often the lease of the claim may be passed on; 0 if the claim did not wait in the queue
-	yield    yield  // the time for which other clients go first, before the first try
+	yield    yield  // how long other clients go first, before the first try of this claim
 	given    *hold  // the hold that another goroutine of this process passed on to the claim; nil if none did
 	waiter   driver.Waiter
 	inQueue  *queuedClaim // renews the claim while it waits in the queue of a store with sessions; nil if the claim does not wait there
@@ -28,9 +28,9 @@ type acquisition struct {
 
 	last    driver.Outcome // why the lock is busy: the last such answer of the store, or what this process knows
 	lastErr error          // the error to report, see retry.ToReport; nil if no try has failed
-	permits int            // the number of permits of the semaphore if the claim has another number; otherwise 0
+	permits int            // how many permits the semaphore has in the store, if the claim has another number; otherwise 0
 
-	lateFrom clock.Instant // the start of the first try that the field `late` counts
+	lateFrom clock.Instant // the start of the first of the tries that the field `late` counts
 
 	tries    int32
 	failures int32 // how many tries in a row had no answer
@@ -42,13 +42,13 @@ type acquisition struct {
 	grantUnused  bool // the store granted the claim, but no hold was made of it
 	queued       bool // the store has the claim in its queue
 	waitReported bool // EventWait was emitted
-	stayed       bool // its queue had several heads, and this claim was the one that waited for the store
+	stayed       bool // the claim's queue had several heads, and this claim was the head that waited for the store
 	asking       bool // a try is under way; still true after it panicked
 }
 
 func (a *acquisition) init(l *Locker, name string, k kind, r request) {
 	*a = acquisition{locker: l, kind: k, req: r, claim: driver.Claim{Name: name}}
-	if r.wait != forever || l.observed(context.Background()) { // if not, nothing uses the field `began`, and to read a clock costs time
+	if r.wait != forever || l.observed(context.Background()) { // otherwise nothing uses the field `began`, and to read a clock costs time
 		a.began = l.clock.Now()
 	}
 }
@@ -110,8 +110,9 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 // waitInQueue takes a place in the queue of this process. It returns nil when the claim is a
 // head of the queue, or when another goroutine has passed a hold on to the claim. It returns an
 // error if the caller does not wait and there is a queue already, or if the caller's time is
-// over. A fair claim queues in the store instead. A reader or a permit asks the store at once,
-// unless this process has a queue for it already.
+// over. It returns nil at once for a fair claim, which queues in the store. Before the first
+// try of a reader or a permit, it also returns nil at once, unless this process has a queue for
+// that name already.
 func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 	if a.skipsQueue() || !a.kind.exclusive() && a.tries == 0 && !a.locker.queues.Do(a.queueKey(), func(*hold, *queueState) {}) {
 		return nil
@@ -168,8 +169,8 @@ func (a *acquisition) becomeHead() {
 	})
 }
 
-// reportQueued reports that the claim waits in the queue. If the observer panics, the place
-// is given up: nothing else would remove it from the queue.
+// reportQueued reports that the claim waits in the queue. If the observer panics, reportQueued
+// gives up the place, because nothing else would remove the place from the queue.
 func (a *acquisition) reportQueued(ctx context.Context, p *place) {
 	reported := false
 	defer func() {
@@ -302,7 +303,7 @@ func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 }
 
 // tooLate reports whether more than half of a lease has passed. The lease began at the time
-// `start`, and counts without its margin.
+// `start`. Its margin does not count as a part of the lease.
 func (a *acquisition) tooLate(start clock.Moment, out driver.Outcome, margin time.Duration) bool {
 	return start.Mono+out.ValidFor-margin-a.locker.clock.Now() < (out.ValidFor-margin)/2
 }
@@ -320,8 +321,8 @@ func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.D
 	return lock
 }
 
-// holdPlace turns the claim's place in the queue into the place of the holder. If several
-// holds may exist at once, it ends the place and admits waiters instead.
+// holdPlace turns the claim's place in the queue into the place of the holder. If several holds
+// of the name may exist at once, holdPlace ends the place and admits waiters instead.
 func (a *acquisition) holdPlace(l *lease) {
 	switch {
 	case a.place == nil:

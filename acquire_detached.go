@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// On a store without tombstones, a try that is cut off may be executed after the release
-// that follows it. Then nothing would release what it was granted. So no caller's context
-// cuts off such a try: it runs detached, in its own goroutine and under its own context. If
-// the caller gives up, the try goes on, and the release of the claim waits for its end.
+// On a store without tombstones, a try that is cut off may be executed after the release that
+// follows it. If that try gets a grant, nothing releases it. So no caller's context cuts off a
+// try on such a store: the try runs detached, in its own goroutine and under its own context.
+// If the caller gives up, the try goes on, and the claim is released when the try has ended.
 
-// tryDetached makes one attempt that goes on if ctx ends. If `wait` is not 0, the caller
-// waits for the attempt no longer than that.
+// tryDetached makes one attempt that goes on if ctx ends. If `wait` is not 0, tryDetached
+// returns after that time at the latest.
 func (a *acquisition) tryDetached(ctx context.Context, wait time.Duration) (driver.Outcome, error) {
 	if !a.awaitDetached(ctx) {
 		return driver.Outcome{}, ctx.Err()
@@ -70,9 +70,9 @@ func (l *Locker) tryAllDetached(ctx context.Context, as []*acquisition, claims [
 // callDetached makes a call in a goroutine, under a context that ends after `limit`. If the
 // call returns first, callDetached returns its answer. If ctx ends first, callDetached returns
 // the detached try, which goes on. The function `sent` gets the answer, and reports whether the
-// store may have received the call. If ctx ends before the call is sent, the store's code need
-// not send it any more: it gets ctx from deadline.Caller. A panic of the call is raised again
-// for the caller, or logged if the caller has given up.
+// store may have received the call. The store's code gets ctx from deadline.Caller. If ctx ends
+// before the store's code has sent the call, the store's code need not send the call any more.
+// A panic of the call is raised again for the caller, or logged if the caller has given up.
 func callDetached[T any](ctx context.Context, l *Locker, limit time.Duration, call func(context.Context) T, sent func(T) bool) (answer T, unreturned *detachedTry) {
 	type end struct {
 		answer T
@@ -143,7 +143,7 @@ func (t *detachedTry) end(sent bool) {
 	}
 }
 
-// maybeSent reports whether the store may have received the call that had the result a.
+// maybeSent reports whether the store may have received the call with the result `a`.
 func maybeSent(a driver.Attempt) bool { return a.Err == nil || !retry.Certain(a.Err) }
 
 // queuedClaim is a claim that waits in a queue of a store with Info.SessionTTL. Such a store
@@ -157,8 +157,8 @@ type queuedClaim struct {
 	entry  renew.Entry
 }
 
-// keepQueued starts to renew the claim's place in the store's queue, if the store needs
-// that.
+// keepQueued starts to renew the claim's place in the queue of a store with sessions, unless
+// these renewals have begun before.
 func (a *acquisition) keepQueued(ctx context.Context) {
 	l := a.locker
 	switch {
@@ -183,8 +183,9 @@ func (a *acquisition) leaveQueued() {
 	}
 }
 
-// queuedContext returns ctx, or the context of the claim's place in the store's queue, which
-// also ends when that place is lost. The wait ends then, and the next try takes a new place.
+// queuedContext returns the context under which the claim waits for its next try. If keepQueued
+// renews a place of the claim, that context also ends when the place is lost, so that the next
+// try takes a new place. Otherwise the context is ctx.
 func (a *acquisition) queuedContext(ctx context.Context) context.Context {
 	if a.inQueue != nil {
 		return a.inQueue.ctx
@@ -201,8 +202,8 @@ func (q *queuedClaim) Until() clock.Instant { return clock.Longest }
 // Claim returns the claim.
 func (q *queuedClaim) Claim(clock.Instant) driver.Claim { return q.claim }
 
-// Answered records nothing, and returns a report with the error of the renewal. It returns
-// false if the wait has ended or the place is lost.
+// Answered records nothing, and returns a report with the error of the renewal. Its second
+// result is false if the wait has ended or the place is lost.
 func (q *queuedClaim) Answered(_ clock.Moment, answer driver.Renewal) (renew.Report, bool) {
 	return renew.Report{Item: q, Err: answer.Err}, q.ctx.Err() == nil
 }
@@ -214,5 +215,5 @@ func (q *queuedClaim) Gone(_ error, report func()) {
 	q.lost()
 }
 
-// Expired does nothing: Until never comes.
+// Expired does nothing, because the instant that Until returns never comes.
 func (q *queuedClaim) Expired(error) {}

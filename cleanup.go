@@ -18,12 +18,12 @@ import (
 const cleanersMost = 32
 
 // Drain waits until the Locker has no work in the background any more, and then returns nil.
-// That work is to release a lock after the store did not answer an acquire that was cancelled,
-// or an Unlock. If a program ends without Drain, such a lock stays until its lease ends. Each
-// of these releases takes one TTL at most. The release for a waiter of a fair lock may take as
-// long as the store keeps the waiter's place. If ctx ends first, Drain returns ctx's error.
-// Drain does not wait for held locks. When it returns nil, every loss so far has been reported
-// to Options.Observe and to the Logger.
+// That work is the release of a lock, after the store did not answer an Unlock, or an acquire
+// that was cancelled. If a program ends without Drain, such a lock stays until its lease ends.
+// Each of these releases takes one TTL at most. But the release for a waiter of a fair lock may
+// take as long as the store keeps the waiter's place. If ctx ends first, Drain returns ctx's
+// error. Drain does not wait for held locks. When Drain returns nil, every loss so far has been
+// reported to Options.Observe and to the Logger.
 func (l *Locker) Drain(ctx context.Context) error {
 	if err := l.background.Wait(ctx); err != nil {
 		return err
@@ -60,9 +60,9 @@ func (a *acquisition) giveUp() {
 	}
 }
 
-// leave ends a place in a queue. If a hold was passed on to the place, leave passes it on to
-// the next waiter, or releases it if there is none. If the last release was quiet and no
-// goroutine is left that takes the name, leave notifies other clients.
+// leave ends a place in a queue. If a hold was passed on to the place, leave passes the hold on
+// to the next waiter, or releases the hold if there is no waiter. If the last release was quiet
+// and no goroutine is left that takes the name, leave notifies other clients.
 func (a *acquisition) leave(p *place) {
 	var unused driver.Waiter
 	wake := false
@@ -81,8 +81,8 @@ func (a *acquisition) leave(p *place) {
 }
 
 // keptFor returns how long the store keeps the claim after the last try: as a hold, or as a
-// place in its queue. Here, the time of a place counts from the end of the holder's lease,
-// because other programs may count it in that way.
+// place in the store's queue. For a place, keptFor adds the rest of the holder's lease to
+// PlaceTTL, because other programs may count the time of a place from the end of that lease.
 func (a *acquisition) keptFor() time.Duration {
 	if !a.claim.Fair {
 		return a.claim.TTL
@@ -99,10 +99,10 @@ func (l *Locker) retryReleaseUntil(c driver.Claim, kept clock.Instant, err error
 }
 
 // cleanUp releases a claim in the background. The parameter `first` is the error of the first
-// release, nil if there was none. The comment of retryRelease explains `kept`. cleanUp repeats
-// the release until the result is certain, or until the instant `until`, when the store has
-// dropped the claim by itself. It never uses a caller's context, which has often ended when a
-// clean-up is due.
+// release; nil if no release was sent yet. The comment of retryRelease explains `kept`. cleanUp
+// repeats the release until the result is certain, or until the instant `until`, when the store
+// has dropped the claim by itself. It never uses a caller's context, which has often ended when
+// a clean-up is due.
 func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant) {
 	l.cleaner.Go(func(waited bool) {
 		if waited { // the time may be over already, but one attempt is always made
@@ -124,12 +124,11 @@ func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until 
 	})
 }
 
-// retryRelease repeats a release until its result is certain or ctx ends. The parameter
-// `first` is the error of the first release, nil if there was none. The name stays taken
-// until the instant `kept`; 0 means that the release frees the name. retryRelease returns nil
-// if the claim was released, also if an earlier call without an answer released it. It
-// returns an error that is driver.ErrGone if there was nothing to release, and otherwise the
-// last error.
+// retryRelease repeats a release until its result is certain or ctx ends. The parameter `first`
+// is the error of the first release; nil if no release was sent yet. The name stays taken until
+// the instant `kept`; 0 means that the release frees the name. retryRelease returns nil if the
+// claim was released, also if an earlier call without an answer released it. It returns an
+// error that is driver.ErrGone if there was nothing to release, and otherwise the last error.
 func (l *Locker) retryRelease(ctx context.Context, c driver.Claim, kept clock.Instant, first error) (err error) {
 	indeterminate := first != nil && !retry.Certain(first)
 	defer func() {
@@ -169,8 +168,8 @@ func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) erro
 	return err
 }
 
-// mayBeKept reports whether the store may still have a lease that was lost for this reason:
-// the store was not asked, or it refused or did not answer.
+// mayBeKept reports whether the store may still have a lease that was lost for this reason.
+// That is so if the store was not asked, if it refused the renewals, or if it did not answer.
 func mayBeKept(reason driver.Reason) bool {
 	return reason == driver.ReasonUnreachable || reason == driver.ReasonExpired || reason == driver.ReasonRefused
 }
@@ -207,10 +206,11 @@ func (l *lease) releaseSession(reason driver.Reason) {
 	})
 }
 
-// releases are the releases on their way of Unlocks that did not wait for the store.
+// releases has the releases that were sent with Options.AsyncUnlock, until the store answers
+// them.
 type releases struct {
 	mu     sync.Mutex
-	byName map[string]chan struct{} // closed when the store has answered; the last one of each name
+	byName map[string]chan struct{} // by name: closed when the store has answered the last release of that name
 }
 
 func (r *releases) begin(name string) (answered chan struct{}) {
@@ -284,10 +284,10 @@ func (h *hold) unlockAsync(bound *deadline.Context) error {
 	return nil
 }
 
-// metOwnRelease waits until the store has answered a release of this Locker that was on its way
-// before the claim found the name busy: the claim may have met it. The parameter `release` is
-// the result of underWay before that. metOwnRelease returns false if there was none, or if ctx
-// ends first.
+// metOwnRelease waits until the store has answered a release of this Locker, because a claim
+// may find the name busy only because of that release. The parameter `release` is what
+// ownRelease returned before the claim asked for the name. metOwnRelease returns true when the
+// store has answered. It returns false if `release` is nil, or if ctx ends first.
 func metOwnRelease(ctx context.Context, release <-chan struct{}) bool {
 	if release == nil {
 		return false
@@ -300,7 +300,8 @@ func metOwnRelease(ctx context.Context, release <-chan struct{}) bool {
 	}
 }
 
-// ownRelease returns the channel of a release of the claim's name that is on its way, or nil.
+// ownRelease returns a channel that is closed when the store has answered the last release of
+// the claim's name. It returns nil if no such release is on its way.
 func (a *acquisition) ownRelease() <-chan struct{} {
 	if !a.locker.asyncUnlock {
 		return nil

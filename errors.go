@@ -111,17 +111,17 @@ var errSlow = errors.New("the store answers too slowly for this lease")
 // An acquire fails after lateMost grants in a row that came too late. Without this limit an
 // acquire whose lease is too short for the store would try without end, and other clients would
 // find the name taken again and again. If the lease has no fixed end, the acquire fails only
-// when such grants have come for lateLong: an acquire waits for a store that is slow for some
-// seconds, as it waits for a store that is unreachable.
+// when such grants have come for the time lateLong, because a slow store may answer in time
+// again after some seconds.
 const (
 	lateMost = 3
 	lateLong = 10 * time.Second
 )
 
 // failed decides what to do after a try without a usable answer. If the caller has to try
-// again, failed returns nil after a pause. Before that it makes a new claim if the store does
-// not have the old one any more. If the caller must not try again, failed returns the error of
-// the acquire.
+// again, failed returns nil after a pause. If the store does not have the claim any more,
+// failed makes a new claim before it returns nil. If the caller must not try again, failed
+// returns the error of the acquire.
 func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	switch {
 	case err == nil && a.late >= lateMost && (a.req.leased || a.locker.clock.Now()-a.lateFrom >= lateLong):
@@ -204,9 +204,9 @@ func (a *acquisition) busy() *BusyError {
 	return e
 }
 
-// outOfTime returns the error of an acquire when the caller's time is over. That is the error
-// of ctx if ctx has ended, else ErrBusy if the lock was found busy, else the last error of the
-// store.
+// outOfTime returns the error of an acquire when the caller's time is over. If ctx has ended,
+// it returns the error of ctx. If not, it returns ErrBusy if the lock was found busy, and
+// otherwise the last error of the store.
 func (a *acquisition) outOfTime(ctx context.Context) error {
 	name := a.claim.Name
 	if ctx.Err() != nil {

@@ -89,9 +89,9 @@ type queueState struct {
 	yieldAt      clock.Instant
 	unusedYields int
 
-	// Until burstUntil the goroutines of this process take the name one after the other,
-	// with quiet releases. owesWake is true after such a release, until the next head has
-	// taken it.
+	// Until burstUntil the goroutines of this process take the name one after the other, with
+	// quiet releases. After such a release owesWake is true, because other clients have to be
+	// notified later. The next head takes over that duty.
 	burstUntil clock.Instant
 	owesWake   bool
 
@@ -124,8 +124,9 @@ func (s *queueState) unconfirmed(began, now clock.Instant) bool {
 	return s.lastBusy == nil || s.lastBusy.RetryAfter > 0 && s.answeredAt+s.lastBusy.RetryAfter < now
 }
 
-// keepSpare keeps w for the next head if goroutines wait or ask; n is their number. If n is
-// 0, or if there is a spare Waiter already, it returns w, which the caller must close.
+// keepSpare keeps w for the next head. The parameter n is the number of goroutines of this
+// process that wait in the queue, or ask the store as its heads. If n is 0, or if there is a
+// spare Waiter already, it returns w, which the caller must close.
 func (s *queueState) keepSpare(w driver.Waiter, n int) (unused driver.Waiter) {
 	if w == nil || n == 0 || s.spare != nil {
 		return w
@@ -142,8 +143,8 @@ func (s *queueState) takeSpare() driver.Waiter {
 	return w
 }
 
-// dropSpare returns the spare Waiter, which the caller must close, if no goroutine waits or
-// asks any more. The parameter n is the number of goroutines that wait or ask.
+// dropSpare returns the spare Waiter if n is 0, because then no goroutine needs that Waiter any
+// more. The caller must close it. The parameter n is that of keepSpare.
 func (s *queueState) dropSpare(n int) driver.Waiter {
 	if n > 0 {
 		return nil
@@ -163,8 +164,8 @@ func (a *acquisition) acceptsHandoff() bool {
 	return a.kind == plain && !a.req.leased && a.req.atLeast == 0 && a.req.note == a.locker.note && a.locker.handoff.Max > 0
 }
 
-// letNext is for a lease that has ended: it lets the next goroutine of this process ask for the
-// name. Only the first call for a lease has an effect.
+// letNext lets the next goroutine of this process ask the store for the name, after the lease
+// has ended. Only the first call for a lease has an effect.
 func (l *lease) letNext() {
 	if l.queue != nil {
 		l.letNextAfter(func(*queueState) clock.Instant { return 0 })
@@ -173,7 +174,7 @@ func (l *lease) letNext() {
 
 // letNextAfter is letNext for a release after which this process may yield to other clients.
 // The function `until` returns the end of the yield, or 0 if there is none. letNextAfter
-// returns false, and changes nothing, if the next goroutine was allowed to ask before.
+// returns false, and changes nothing, if an earlier call has let the next goroutine ask.
 func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
 	h, handoffs, ok := l.admitNext()
 	if !ok { // checked first without the mutex that all goroutines share
@@ -223,9 +224,9 @@ const (
 	yieldEach  = time.Millisecond
 	yieldMost  = 5 * time.Millisecond
 
-	// burstFor is how long after a grant that followed a wait or a yield the goroutines of
-	// this process go first. Without it each turn would go to another process, with a
-	// notification of all waiters and tries in vain.
+	// burstFor is how long the goroutines of this process go first after a grant, if a wait or
+	// a yield came before that grant. Without such a burst, each turn would go to another
+	// process, with a notification of all waiters and tries in vain.
 	burstFor = 5 * time.Millisecond
 
 	// unusedYieldsMost bounds queueState.unusedYields. The distance between two yields
@@ -247,7 +248,7 @@ type yield struct {
 
 // yieldUntil returns the end of the yield after a release that began at `began`, or 0 if this
 // process need not yield. The parameter `others` is the number of other clients that wait. If
-// it is unknown, this process does not yield before yieldAt.
+// that number is unknown, this process does not yield before yieldAt.
 func (l *Locker) yieldUntil(others int, began, yieldAt clock.Instant) clock.Instant {
 	if others == 0 {
 		return 0
@@ -263,8 +264,9 @@ func (l *Locker) yieldUntil(others int, began, yieldAt clock.Instant) clock.Inst
 }
 
 // planYield sets when this process yields next, after the grant of l. The parameter wasBusy
-// means that another client had the lock before the grant. `yielded` means that this process
-// yielded before the grant; if wasBusy is false then, no client used that yield.
+// means that another client had the lock before the grant. The parameter `yielded` means that
+// this process yielded before the grant. If `yielded` is true and wasBusy is false, no client
+// used that yield.
 func (s *queueState) planYield(l *lease, wasBusy, yielded bool) {
 	switch {
 	case wasBusy:
@@ -275,13 +277,14 @@ func (s *queueState) planYield(l *lease, wasBusy, yielded bool) {
 		return
 	}
 	s.yieldAt = l.first.began + min(l.locker.handoff.For, time.Hour)<<s.unusedYields
-	if wasBusy || yielded { // other clients had their chance
+	if wasBusy || yielded { // other clients had a chance to get the lock
 		s.burstUntil = l.first.began + burstFor
 	}
 }
 
 // mustWake reports whether other clients must be notified now, because the last release was
-// quiet and no goroutine of this process will take the name: n goroutines wait or ask.
+// quiet and no goroutine of this process will take the name. The parameter n is that of
+// keepSpare.
 func (s *queueState) mustWake(n int) bool {
 	must := s.owesWake && n == 0
 	s.owesWake = s.owesWake && !must
@@ -299,9 +302,9 @@ func (l *Locker) wake(c driver.Claim) {
 	}
 }
 
-// rememberYield keeps a yield for a name that no goroutine of this process waits for. The
-// next goroutine that asks may be the one that has just released the lock. The mutex of the
-// queues is held.
+// rememberYield keeps a yield for a name that no goroutine of this process waits for. The next
+// goroutine that asks for the name has to yield, too, because it may be the one that has just
+// released the lock. The mutex of the queues is held.
 func (l *Locker) rememberYield(key queueKey, s yield) {
 	if len(l.yields) >= yieldsMost {
 		clear(l.yields) // the other clients miss one yield for each of these names
@@ -309,18 +312,18 @@ func (l *Locker) rememberYield(key queueKey, s yield) {
 	l.yields[key] = s
 }
 
-// What follows is for readers and permits, which can be held beside others. Their queue may
-// have several heads at once. One head waits for the store. A head that gets its lock admits
-// more heads from the queue. A head that finds the name busy goes back to its place in the
-// queue, if another head waits for the store already.
+// What follows is for readers and permits. Several of them can be held at the same time, so
+// their queue may have several heads at once. One head waits for the store. A head that gets
+// its lock admits more heads from the queue. A head that finds the name busy goes back to its
+// place in the queue, if another head waits for the store already.
 //
 // A reader admits all waiters, because a lock that one reader can get is free for every reader.
 // How many permits are free is not known. A permit that was granted after a wait admits one
-// waiter: when permits become free one by one, each costs two tries, however many goroutines
-// wait. A permit that was granted at the first try admits two waiters, so the number of heads
-// doubles with every round trip while permits are free.
+// waiter: when permits become free one by one, each permit costs two tries, however many
+// goroutines wait. A permit that was granted at the first try admits two waiters, so the number
+// of heads doubles with every round trip while permits are free.
 
-// admit makes heads of waiters, after the claim was granted.
+// admit makes waiters heads of the queue, after the claim was granted.
 func (a *acquisition) admit() {
 	n := 1
 	switch {
@@ -363,10 +366,10 @@ func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error
 	return true, nil
 }
 
-// yieldToOthers waits while other clients go first. They may have waited while this process
-// had the lock for long. It returns an error if ctx ends first. If only the wait limit ends
-// during the yield, the caller still asks once, because only the store knows whether another
-// client took the lock.
+// yieldToOthers waits while other clients go first, because they may have waited while this
+// process had the lock for long. It returns an error if ctx ends first. If only the wait limit
+// ends during the yield, the caller still asks the store once, because only the store knows
+// whether another client took the lock.
 func (a *acquisition) yieldToOthers(ctx, waitCtx context.Context) error {
 	if a.place == nil || a.yield.until == 0 || a.waitYield(waitCtx) || ctx.Err() == nil {
 		return nil

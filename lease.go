@@ -14,7 +14,7 @@ import (
 )
 
 // lease is a granted claim of this process. The Locker's scheduler renews it. It belongs to one
-// hold at a time; replace passes it on.
+// hold at a time; the method replace passes it on.
 //
 // Lock order: a goroutine that has the scheduler's mutex or the mutex of Locker.queues may take
 // lease.mu, but not the other way round. No goroutine has those two mutexes at once.
@@ -30,7 +30,7 @@ type lease struct {
 
 	kind      kind
 	fenced    bool          // the store has fencing tokens
-	keptUntil clock.Instant // the name stays taken until then, also after an Unlock; 0 if it does not
+	keptUntil clock.Instant // the name stays taken until then, also after an Unlock; 0 without AtLeast
 
 	indeterminate bool // a try of the claim had no answer, and may still arrive
 
@@ -38,12 +38,12 @@ type lease struct {
 	state leaseState
 	mu    sync.Mutex
 
-	holds int32 // the count that renewals record
+	holds int32 // the hold count that renewals record in the store
 
 	handoffs     int32 // how often the lease was passed on
 	handoffsLeft int32 // how often it may still be passed on; with tokens, the number of reserved tokens that are left
 
-	proven     clock.Moment  // start of the last call that proved the lease
+	proven     clock.Moment  // the start of the last call by which the store confirmed the lease
 	countsFrom clock.Instant // the start of the lease: when the grant arrived, or the start of the last renewal
 	ends       clock.Instant // the store keeps the lease at least until then
 	mayEnd     clock.Instant // the store may keep the lease until then, if it executes the last call that was sent
@@ -125,7 +125,7 @@ func (l *lease) latestEnd() clock.Instant {
 }
 
 // suspended reports whether the lease is over by the wall clock, but not by the monotonic
-// clock. Then only the store knows. The mutex is held.
+// clock. Then only the store knows whether the lease is over. The mutex is held.
 func (l *lease) suspended(now clock.Moment) bool {
 	return now.Suspended(l.proven, l.deadline-now.Mono)
 }
@@ -138,7 +138,7 @@ type leaseState uint8
 
 const (
 	leaseHeld     leaseState = iota + 1 // it belongs to a hold; goroutines of this process wait for its end
-	leaseUnlocked                       // the holder has unlocked it; the release is on its way, and those goroutines still wait
+	leaseUnlocked                       // the holder has unlocked it; the release is on its way, and the goroutines still wait
 	leaseOpen                           // as unlocked, and the next goroutine may ask the store
 	leaseLost                           // it ended without an Unlock; the next goroutine may ask, and no release was sent
 	leaseReleased                       // as lost, and the store is asked to release what it may still keep
@@ -153,7 +153,7 @@ const (
 	onUnlock                      // its holder unlocks it
 	onLoss                        // its deadline has passed, the store does not have it, or its Lock was dropped
 	onLetNext                     // the release was answered, or was sent to a store that keeps the order of calls
-	onCleanUp                     // a release is due after a loss: the holder unlocks it, or the store has sessions
+	onCleanUp                     // a release is due after a loss: the holder calls Unlock, or the store has sessions
 	leaseEvents                   // the number of events
 )
 
@@ -229,7 +229,7 @@ func (l *lease) admitNext() (h *hold, handoffs int, ok bool) {
 	return l.holder, l.locker.handoff.blockSize(l.handoffs, l.handoffsLeft), true
 }
 
-// replace ends h, and returns the hold that follows it and the contexts of h. It returns nil,
+// replace ends h. It returns the next hold of the lease, and the contexts of h. It returns nil,
 // and changes nothing, if the lease must not be passed on. The mutex of the queues is held.
 func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
 	now, bounds := l.locker.clock.Read(), l.locker.handoff
@@ -287,7 +287,7 @@ func (l *lease) Until() clock.Instant {
 
 // Claim returns the claim for a renewal that is sent at `now`, and records until when the store
 // may then keep the lease, even without an answer. If the end is fixed, the renewal asks for
-// the time until the deadline, and extends nothing if it takes less than the margin.
+// the time until the deadline. So it extends nothing if it takes less than the margin.
 func (l *lease) Claim(now clock.Instant) driver.Claim {
 	c := l.claim(now)
 	l.mu.Lock()
@@ -300,7 +300,7 @@ func (l *lease) Claim(now clock.Instant) driver.Claim {
 }
 
 // Answered records the answer to a renewal that was sent at the time `start`. If the end of the
-// lease is fixed, the answer does not move it.
+// lease is fixed, the answer does not move that end.
 func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew.Report, held bool) {
 	now := l.locker.clock.Now()
 	l.mu.Lock()
@@ -365,7 +365,7 @@ func (h *hold) ended() error {
 	return h.err
 }
 
-// over reports whether a state of a hold is final: the hold has ended.
+// over reports whether `state`, which is the state of a hold, means that the hold has ended.
 func over(state error) bool { return state != nil && !errors.Is(state, errSuspended) }
 
 // take records that a Lock of the hold is returned. It returns false if the hold has ended.

@@ -9,17 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
-// Lock is a held lock. It is held until Unlock or until it is lost. Any goroutine may
-// call its methods: a Lock belongs to the code that has it.
+// Lock is a held lock. It is held until Unlock or until it is lost. Any goroutine may call its
+// methods, because a Lock does not belong to a goroutine.
 //
-// If a program drops a Lock without Unlock, the garbage collector finds it. Then Holdfast stops
-// its renewals and writes a line to the Logger. This finds mistakes. It does not replace
-// Unlock. A Lock is not collected while a context from its method Context has not ended. So a
-// holder that only waits for the end of that context keeps the lock.
+// If a program drops a Lock without Unlock, the garbage collector finds the Lock. Holdfast then
+// stops the renewals of the lock, and writes a line to Options.Logger. This shows mistakes, but
+// it does not replace Unlock. A Lock is not collected while a context from its method Context
+// has not ended. So a holder that only waits for the end of that context keeps the lock.
 type Lock struct {
 	hold  *hold
 	net   runtime.Cleanup
-	owned *owned // how often a call tree holds it; nil if it is not reentrant
+	owned *owned // counts how often a call tree holds the lock; nil if the lock is not reentrant
 
 	releasing deadline.Context // the context of the release; it is a field to save an allocation
 }
@@ -33,16 +33,17 @@ func newLock(h *hold) *Lock {
 // Name returns the name of the lock.
 func (k *Lock) Name() string { return k.hold.lease.name }
 
-// Token returns the fencing token. It is larger than the token of every earlier holder of
-// the name, and does not change while the lock is held. Send it with every write, and let
-// the resource refuse a token that is smaller than the largest it has seen. It is 0 if
-// the store has no tokens.
+// Token returns the fencing token. It is larger than the token of every earlier holder of the
+// name, and does not change while the lock is held. Send it with every write, and let the
+// resource refuse a token that is smaller than the largest it has seen. Token returns 0 if the
+// store has no tokens.
 func (k *Lock) Token() uint64 { return k.hold.token }
 
 // Err returns nil while the lock is held. Afterwards it always returns the same error:
-// ErrUnlocked, or a *LostError, which is ErrLost. It sends no request: it compares the clock
-// with the end of the lease. After the machine was suspended, it returns another error until
-// the store has confirmed the lock, because the lock is uncertain then.
+// ErrUnlocked, or a *LostError, which is ErrLost. Err sends no request, because it only
+// compares the clock with the end of the lease. After the machine was suspended, it is
+// uncertain whether the lock is still held. Then Err returns another error until the store has
+// confirmed the lock.
 func (k *Lock) Err() error {
 	if k == nil {
 		return ErrUnlocked
@@ -50,10 +51,10 @@ func (k *Lock) Err() error {
 	return k.hold.state()
 }
 
-// Remaining returns how long the lock will be held without another renewal: the rest of
-// the lease minus Options.Margin. It is 0 when the lock is lost or unlocked. Do not begin
-// an operation that needs longer. It uses the monotonic clock, so it has no meaning while
-// Err reports that the lock is uncertain.
+// Remaining returns how long the lock will be held without another renewal: the rest of the
+// lease minus Options.Margin. It is 0 when the lock is lost or unlocked. Do not begin an
+// operation that needs longer. Remaining uses the monotonic clock, so its result has no meaning
+// while Err reports that the lock is uncertain.
 func (k *Lock) Remaining() time.Duration { return k.hold.remaining() }
 
 // Context returns a context for the work under the lock. It is derived from ctx, and also ends
@@ -71,14 +72,15 @@ func (k *Lock) Context(ctx context.Context) context.Context {
 // before, and ErrUnlocked if it was unlocked before. A call is always safe, also on a nil
 // Lock.
 //
-// Unlock takes no context, so that a deferred call works after the caller's context has
-// ended. If the store does not answer, it waits for 3s at most, and not longer than the
-// lease. Then it returns an error that says so. The release continues in the background
-// until the lease has ended in the store, one TTL at most. Locker.Drain waits for it.
+// Unlock takes no context, so that a deferred call works after the caller's context has ended.
+// If the store does not answer, Unlock waits for 3s at most, and not beyond the end of the
+// lease. Then it returns an error that says that the release is not confirmed. The release
+// continues in the background until the lease has ended in the store, one TTL at most.
+// Locker.Drain waits for that release.
 //
-// With Options.AsyncUnlock it does not wait for the store.
+// With Options.AsyncUnlock, Unlock does not wait for the answer of the store.
 //
-// Under WithOwner, the lock is released after as many calls of Unlock as of Lock.
+// Under WithOwner, the lock is released when Unlock was called as often as Lock.
 func (k *Lock) Unlock() error {
 	return k.unlock(k != nil && k.hold.lease.locker.asyncUnlock)
 }
@@ -97,7 +99,7 @@ func (k *Lock) unlock(async bool) error {
 // derived is a context made by Lock.Context that has not ended yet.
 type derived struct {
 	cancel context.CancelCauseFunc
-	lock   *Lock // not collected while the context lives: the holder may keep only the context
+	lock   *Lock // so that the Lock is not collected while the context lives: the holder may keep only the context
 }
 
 // derive returns a context that ends when `parent` ends or the hold ends.
@@ -113,8 +115,8 @@ func (k *Lock) derive(parent context.Context) context.Context {
 		cancel(err)
 		return ctx
 	}
-	// A holder that leads for months serves many requests. Each context is dropped when its
-	// request ends.
+	// A leader may hold its lock for months, and serve many requests, each with its own
+	// context. So each context is dropped when its request ends.
 	context.AfterFunc(ctx, func() { h.dropContext(d) })
 	return ctx
 }
@@ -141,11 +143,12 @@ func (h *hold) dropContext(d *derived) {
 	d.cancel(nil)
 }
 
-// heldLockKey is the key for the locks from which a context is derived.
+// heldLockKey is the key of the context value with the lock from which the context is derived.
 type heldLockKey struct{}
 
 // heldLock is a lock from which a context is derived. One context may be derived from several
-// locks, one after the other, so each heldLock refers to the one before it.
+// locks, one after the other. The field `parent` has the lock before this one; nil if this one
+// is the first.
 type heldLock struct {
 	lock   *Lock
 	parent *heldLock
@@ -156,10 +159,10 @@ func withHeldLock(ctx context.Context, k *Lock) context.Context {
 	return context.WithValue(ctx, heldLockKey{}, &heldLock{lock: k, parent: up})
 }
 
-// holdsAlready reports whether ctx is derived from a lock of m's name that is still held.
-// Then the caller would wait for itself. That may be so even for a second read lock, because
-// a store may refuse readers while a writer waits. Permits do not count, because a second
-// permit is a separate one.
+// holdsAlready reports whether ctx is derived from a lock that is still held, and that has the
+// name and the Locker of m. If so, the caller would wait for itself. This can happen even with
+// two read locks, because a store may refuse new readers while a writer waits. Permits do not
+// count, because one caller may hold several permits.
 func holdsAlready(ctx context.Context, m *Mutex) bool {
 	h, _ := ctx.Value(heldLockKey{}).(*heldLock)
 	for ; h != nil; h = h.parent {
@@ -202,7 +205,7 @@ func kindOf(c *driver.Claim) kind {
 	}
 }
 
-// supported reports whether a store has locks of this kind.
+// supported reports whether a store with the features in c has locks of this kind.
 func (k kind) supported(c driver.Caps) bool {
 	switch k {
 	case fair:
@@ -231,6 +234,7 @@ func (k kind) mode() driver.Mode {
 // readWrite reports whether the kind is a side of a read-write lock.
 func (k kind) readWrite() bool { return k == reader || k == writer }
 
-// exclusive reports whether one hold excludes all other claims of this kind. Then the other
-// claims of this process wait for that hold without asking the store.
+// exclusive reports whether the claims of this process wait for a hold of this kind without
+// asking the store, because one hold excludes all other claims. It returns false for a fair
+// lock: each of its claims asks the store, to get a place in the queue there.
 func (k kind) exclusive() bool { return k == plain || k == writer }

@@ -15,26 +15,27 @@
 //
 // # Words
 //
-// A claim is a request to hold a name. When the store grants it, it becomes a hold, and
-// the caller gets a *Lock. The store keeps a hold for its TTL, the lease. The Locker
-// renews the lease after each third of it until Unlock, unless the option Lease fixes its
-// end. A hold that ends in any other way is lost.
+// A claim is a request to hold a name. When the store grants the claim, the claim becomes a
+// hold, and the caller gets a *Lock. The store keeps a hold for a limited time, the lease,
+// which is usually as long as the TTL. Until Unlock, the Locker renews the lease each time that
+// a third of it has passed, unless the option Lease fixes its end. A hold that ends in any
+// other way is lost.
 //
 // # What is promised
 //
-// At most one client considers itself the holder, under two conditions: the store keeps what it
-// acknowledged for the length of the lease, and the rates of clocks differ by less than one
+// At most one client considers itself the holder, under two conditions: until a lease ends, the
+// store does not lose what it has acknowledged; and the rates of clocks differ by less than one
 // percent. The holder is notified of a loss before the store can grant the lock again. For
 // that, the holder counts its lease on the monotonic clock, from before the request was sent,
 // and subtracts a margin. So the notification needs no answer of the store. A call that returns
-// an error has not acquired the lock. An acquire that failed or was cancelled leaves nothing
-// for longer than one TTL after the store executed it. After the machine was suspended,
-// Holdfast asks the store before it reports the lock as held again.
+// an error has not acquired the lock. If an acquire failed or was cancelled, the store keeps
+// nothing of it for longer than one TTL after it has executed the acquire. After the machine
+// was suspended, Holdfast asks the store before it reports the lock as held again.
 //
-// A lock alone does not protect data outside the store. A process that is paused between
-// its last check and its write still writes. If that matters, send Lock.Token with each
-// write, and let the resource refuse a token that is smaller than the largest it has seen
-// (Kleppmann, "How to do distributed locking", 2016).
+// A lock alone does not protect data outside the store. If a process is paused between its last
+// check and its write, it still writes when it runs again. If that matters, send Lock.Token
+// with each write, and let the resource refuse a token that is smaller than the largest it has
+// seen (Kleppmann, "How to do distributed locking", 2016).
 package holdfast
 
 import (
@@ -66,7 +67,7 @@ type Locker struct {
 	number atomic.Uint64
 
 	queues     queues
-	releases   releases           // with Options.AsyncUnlock
+	releases   releases           // the releases of Options.AsyncUnlock that have no answer yet
 	yields     map[queueKey]yield // see rememberYield; the mutex of the queues guards it
 	renewals   *renew.Scheduler
 	reports    reports
@@ -108,16 +109,16 @@ func (l *Locker) Lock(ctx context.Context, name string, opts ...Option) (*Lock, 
 
 // TryLock takes the lock `name` if it is free, and returns it. If it is not free, TryLock
 // returns a *BusyError, which is ErrBusy: at once, or after the time of the option Wait. If the
-// store does not answer, TryLock tries a few times, and then returns its error.
+// store does not answer, TryLock tries a few times, and then returns the error of the store.
 func (l *Locker) TryLock(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	return l.Mutex(name).TryLock(ctx, opts...)
 }
 
-// Do takes the lock `name`, runs fn and releases the lock. Prefer it to Lock. It waits as Lock
+// Do takes the lock `name`, runs fn and releases the lock. Prefer Do to Lock. Do waits as Lock
 // does, and never calls fn without the lock. The context of fn ends when the lock is lost. Do
 // returns the results of fn. If the lock was lost meanwhile, the error is fn's error joined
-// with ErrLost, even if fn returned nil. If the release could not be confirmed, its error is
-// joined in the same way.
+// with ErrLost, even if fn returned nil. If the release could not be confirmed, the error of
+// the release is joined in the same way.
 func Do[T any](ctx context.Context, l *Locker, name string, fn func(context.Context, *Lock) (T, error), opts ...Option) (result T, err error) {
 	lock, err := l.Lock(ctx, name, opts...)
 	if err != nil {
@@ -141,7 +142,7 @@ func (l *Locker) check(name string) error {
 	return nil
 }
 
-// nextOwner returns an owner that was never used before, and its number.
+// nextOwner returns an owner that was never used before, and the number at its end.
 func (l *Locker) nextOwner() (owner string, seq uint64) {
 	var room [64]byte // a UUID and a number need less
 	seq = l.number.Add(1)
@@ -172,8 +173,9 @@ func (l *Locker) observed(ctx context.Context) bool {
 	return l.observe != nil || l.log.Enabled(ctx, slog.LevelDebug)
 }
 
-// renew renews claims, and logs once if the store keeps them for a shorter time than the TTL.
-// A store with sessions may keep them for two thirds of the TTL, which is not logged.
+// renew renews claims. It logs once if the store keeps them for less than three fifths of the
+// TTL. It does not log a longer time, because a store with sessions may keep claims for two
+// thirds of the TTL.
 func (l *Locker) renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	answers, err := l.backend.Renew(ctx, cs)
 	for i := range min(len(answers), len(cs)) {
@@ -189,8 +191,8 @@ func (l *Locker) renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, err
 }
 
-// reportCall reports a call that has just ended. The caller has to record the answer before
-// that, because the observer may be slow.
+// reportCall reports a call to the store that has just ended. Record the answer of the store
+// before reportCall, because the observer may be slow.
 func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began clock.Instant, err error) {
 	if l.observe != nil {
 		l.emitCall(ctx, op, c, l.clock.Now()-began, err)

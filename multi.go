@@ -92,15 +92,15 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	return locks, nil
 }
 
-// DoAll is the function Do for LockAll: fn runs with all locks, and its context ends when
-// the first of them is lost.
+// DoAll takes all of ms as LockAll does, runs fn with the locks, and then unlocks them. The
+// context of fn ends when the first of the locks is lost.
 func DoAll(ctx context.Context, ms []*Mutex, fn func(context.Context, Locks) error, opts ...Option) error {
 	locks, err := LockAll(ctx, ms, opts...)
 	return doWith(ctx, locks, err, fn)
 }
 
 // left returns how much longer a call that began at `began` may wait. When the time is over,
-// left returns 1ns and not 0: with 0 the next try would be one that does not wait, which has
+// left returns 1ns and not 0, because 0 means a try that does not wait, and such a try has
 // another time limit.
 func (r request) left(began time.Time) time.Duration {
 	if r.wait == 0 || r.wait >= clock.Longest {
@@ -109,9 +109,9 @@ func (r request) left(began time.Time) time.Duration {
 	return max(r.wait-time.Since(began), 1)
 }
 
-// namedTwice returns a mutex that has the name and the Locker of an earlier one in the sorted
-// list; nil if there is none. The second one would wait for the first, whatever their kinds
-// are.
+// namedTwice returns a mutex that has the same name and the same Locker as an earlier mutex in
+// the sorted list; nil if there is none. LockAll would hold the earlier mutex while it waits
+// for the later one, whatever their kinds are.
 func namedTwice(sorted []*Mutex) *Mutex {
 	for i, m := range sorted {
 		for j := i - 1; j >= 0 && sorted[j].name == m.name; j-- {
@@ -126,10 +126,11 @@ func namedTwice(sorted []*Mutex) *Mutex {
 // batchMost bounds the claims in one TryAll.
 const batchMost = 1000
 
-// atOnce tries the first mutexes of a sorted list together, up to the first one for which
-// ready returns false. It returns the locks that were granted before the first one that was
-// not: while a caller waits for a busy lock, it must not hold a lock that comes after it in
-// the list. The error is that of a lock that the store will never grant.
+// atOnce tries the first mutexes of a sorted list together: those before the first mutex for
+// which the method ready returns false. It returns the granted locks that come before the first
+// mutex that was not granted. It releases later ones, because a caller that waits for a busy
+// lock must not hold a lock that comes later in the list. The error is that of a lock that the
+// store will never grant.
 func atOnce(ctx context.Context, ms []*Mutex, requests []request, wait time.Duration) (Locks, error) {
 	if ownerOf(ctx) != nil || ctx.Err() != nil {
 		return nil, nil
@@ -214,15 +215,15 @@ func (l *Locker) tryAll(ctx context.Context, as []*acquisition, claims []driver.
 	}
 	attempt, cancel := context.WithTimeout(ctx, retry.Timeout(l.ttl, 0))
 	defer cancel()
-	for _, a := range as { // if one were busy, the locks after it would be released again
+	for _, a := range as { // otherwise a name may be busy because of such a release, and then the locks after it are released again
 		_ = metOwnRelease(attempt, a.ownRelease())
 	}
 	return l.backend.(driver.Batcher).TryAll(attempt, claims) //nolint:forcetypeassert // ready has checked
 }
 
-// take keeps the locks that were granted before the first one that was not, releases the
-// others, and then reports the calls. The error is that of the first claim that was not
-// granted, if that error is final.
+// take keeps the granted locks that come before the first claim that was not granted. It
+// releases the others, and then reports the calls. The error is that of the first claim that
+// was not granted, if another try cannot succeed.
 func (b *batch) take(ctx context.Context) (locks Locks, err error) {
 	locks = b.keep()
 	for i := range b.as {

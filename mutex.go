@@ -36,8 +36,8 @@ type RWMutex struct {
 // with one name are the same lock.
 func (l *Locker) Mutex(name string) *Mutex { return &Mutex{locker: l, name: name} }
 
-// FairMutex returns the fair exclusive lock `name`. Its waiters get it in the order in which
-// they first asked the store, across all processes. All clients of that name must use
+// FairMutex returns the fair exclusive lock `name`. Its waiters get the lock in the order in
+// which they first asked the store, across all processes. All clients of that name must use
 // FairMutex. A waiter that dies is skipped after a few seconds. A TryLock takes no place in the
 // queue, and does not overtake waiters. FairMutex does no I/O.
 //
@@ -65,15 +65,17 @@ func (m *Mutex) TryLock(ctx context.Context, opts ...Option) (*Lock, error) {
 	return m.lock(ctx, 0, opts)
 }
 
-// Do is the function Do for this mutex, with an fn that returns only an error.
+// Do does for this mutex what the function Do does for a name. The function fn returns only an
+// error.
 func (m *Mutex) Do(ctx context.Context, fn func(context.Context, *Lock) error, opts ...Option) error {
 	lock, err := m.Lock(ctx, opts...)
 	return doWith(ctx, lock, err, fn)
 }
 
-// joined returns err joined with the parameter `unlock`, which is the error of the Unlock that
-// followed, or nil. If err contains the same loss already, as the cause of a context, joined
-// returns err alone.
+// joined returns err, the error of a function that ran under a lock, joined with `unlock`, the
+// error of the Unlock after that function. It returns err alone if `unlock` is nil, or if err
+// contains the *LostError of `unlock` already. For example, err contains it if the function has
+// returned the cause of its context.
 func joined(err, unlock error) error {
 	var lost *LostError
 	if unlock == nil || errors.As(unlock, &lost) && errors.Is(err, lost) {
@@ -82,9 +84,9 @@ func joined(err, unlock error) error {
 	return errors.Join(err, unlock)
 }
 
-// doWith runs fn with `lock`, one lock or several that the caller has taken, and then unlocks
-// them. If the error `failed` is not nil, the caller has taken no lock: doWith returns that
-// error, and does not run fn.
+// doWith runs fn and then unlocks. The parameter `lock` is a *Lock or Locks that the caller has
+// taken. If the error `failed` is not nil, the caller has taken no lock. In that case doWith
+// returns `failed`, and does not run fn.
 func doWith[L interface {
 	Context(context.Context) context.Context
 	unlock(async bool) error
@@ -128,7 +130,7 @@ func (m *Mutex) prepare(ctx context.Context, wait time.Duration, opts []Option) 
 	return r, err
 }
 
-// acquire takes the lock, and reports how that ended.
+// acquire takes the lock, and reports the result to the observer and the log.
 func (m *Mutex) acquire(ctx context.Context, r request) (*Lock, error) {
 	var a acquisition
 	a.init(m.locker, m.name, m.kind, r)
@@ -163,7 +165,7 @@ type request struct {
 	note string
 
 	permits int    // the number for a semaphore that the store does not know yet
-	beside  string // the owner of the write side that the same caller holds
+	beside  string // for the read side: the owner of the write side, if the same caller holds it
 }
 
 func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
@@ -219,8 +221,9 @@ func (m *Mutex) checkAtLeast(d time.Duration) error {
 	return nil
 }
 
-// leaseTTL returns the TTL for the claim of a request. A store with Info.SessionTTL keeps
-// every claim for that time: a lease that is longer is renewed until it ends.
+// leaseTTL returns the TTL for the claim of a request. A store with Info.SessionTTL keeps every
+// claim for the time SessionTTL. If the request has a longer lease, the Locker renews the claim
+// until that lease ends.
 func (l *Locker) leaseTTL(r *request) time.Duration {
 	switch session := l.info.SessionTTL; {
 	case session > 0:

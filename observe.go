@@ -23,7 +23,7 @@ const (
 	EventRelease       EventType = "release"       // the Unlock that releases the lock ended
 	EventLoss          EventType = "loss"          // a lock was lost
 	EventCall          EventType = "call"          // a call to the store ended, with an answer or without one in time
-	EventIndeterminate EventType = "indeterminate" // Holdfast found out the result of a call without an answer, or stopped asking
+	EventIndeterminate EventType = "indeterminate" // a call had no answer: Holdfast has found out its result, or has given up
 )
 
 // Values of Event.Op: what a call asks of the store.
@@ -33,8 +33,8 @@ const (
 	OpRelease = "release" // to release a lock
 )
 
-// Event is one event of a lock, for metrics, traces and audit. Fields without a meaning
-// for its type are zero. Later versions may add fields.
+// Event is one event of a lock, for metrics, traces and audit. A field that has no meaning for
+// the type of the event is zero. Later versions may add fields.
 type Event struct {
 	Type    EventType
 	Name    string
@@ -60,9 +60,9 @@ type Event struct {
 	Resolved  bool          // indeterminate: the result is certain now; if false, it is certain when the lease ends
 	Permits   int           // acquire: the number of permits of the semaphore in the store, if Locker.Semaphore got another number
 
-	// Err is the error of the event. For an acquire it is ErrBusy, the error of a context
-	// or of the store; for a renewal, a release or a call the error of the store; for a
-	// loss ErrLost.
+	// Err is the error of the event; nil if there is none. For an acquire it is ErrBusy, the
+	// error of a context, or the error of the store. For a renewal, a release or a call it is
+	// the error of the store. For a loss it is ErrLost.
 	Err error
 }
 

@@ -23,17 +23,18 @@ const (
 
 // Options are the settings of a Locker. A zero field means the default.
 type Options struct {
-	// TTL is the lease: how long a lock stays after its holder stops renewing. A held
-	// lock is renewed every TTL/3. It must be between 10ms and 100 years. Default 30s, or
-	// the nearest value that the store allows.
+	// TTL is the lease: how long a lock stays after its holder stops renewing it. A held lock
+	// is renewed every TTL/3. TTL must be between 10ms and 100 years. Default 30s, or the
+	// nearest value that the store allows.
 	TTL time.Duration
 
 	// Margin is how long before the end of its lease a lock counts as lost. It covers the
 	// difference between the rates of two clocks, and the time that a holder needs to stop.
-	// Default TTL/10. It must be less than TTL/2. The store may grant a lease that is shorter
-	// than the TTL: on Redis, the release of a fair lock grants such a lease to the next
-	// waiter. With the default, the margin of such a lease is a tenth of it. A Margin of two
-	// thirds of such a lease or more leaves no time to renew it: then Lock returns an error.
+	// Default TTL/10. Margin must be less than TTL/2. The store may grant a lease that is
+	// shorter than the TTL. For example, on Redis the release of a fair lock grants a short
+	// lease to the next waiter. With the default, the margin of a short lease is a tenth of
+	// that lease. If you set Margin to two thirds of a short lease or more, no time is left to
+	// renew that lease, so Lock returns an error.
 	Margin time.Duration
 
 	// Note is a text for people, stored with the lock. Default "program@host:pid".
@@ -49,27 +50,28 @@ type Options struct {
 	// Default: no log.
 	Logger *slog.Logger
 
-	// Observe gets each event, from the goroutine of the event or from a separate one,
-	// and never while the Locker holds an internal mutex. It may be slow: only the call
-	// that caused the event waits for it, no other lock and no renewal. While Observe
-	// handles a renewal of a lock, other renewals of that lock are not reported. Package
-	// audit writes events to the store.
+	// Observe gets each event. It is called by the goroutine that causes the event or by
+	// another one, and never while the Locker holds an internal mutex. Observe may be slow:
+	// only the call that caused the event waits for it, no other lock and no renewal. While
+	// Observe handles a renewal of a lock, other renewals of that lock are not reported. The
+	// Observe of an audit.Writer writes events to the store.
 	Observe func(context.Context, Event)
 
 	// Handoff limits how long a lock may go from goroutine to goroutine of this Locker
 	// before it is released in the store.
 	Handoff Handoff
 
-	// AsyncUnlock lets Unlock return when the release is on its way, without the answer of
-	// the store. Unlock still returns a loss that this process knows of. What the store
-	// answers goes to Observe and to the Logger, as EventRelease or EventLoss; Drain waits
-	// for it. A goroutine of this Locker that asks for the same name does not find it busy
-	// because of its own release.
+	// AsyncUnlock lets Unlock return as soon as the release is sent. Unlock then does not wait
+	// for the answer of the store, but still returns a loss that this process knows of. Observe
+	// and the Logger get the answer of the store, as EventRelease or EventLoss; Drain waits for
+	// that answer. Until the answer has come, another goroutine of this Locker that asks for
+	// the same name does not find the name busy because of that release.
 	//
-	// It saves half of the round trips of short holds. But an Unlock that returned nil does
-	// not prove that no other client had the lock before: use Do, whose result says it, or a
-	// fencing token. It has an effect on a Mutex and on the write side of a RWMutex, in Redis;
-	// Do, DoAll, LockAll, AtLeast, FairMutex, WithOwner and other stores always wait.
+	// AsyncUnlock saves half of the round trips of short holds. But an Unlock that returned nil
+	// does not prove that the lock was held until then. If you need that proof, use Do, whose
+	// error shows a loss, or a fencing token. AsyncUnlock has an effect on a Mutex and on the
+	// write side of a RWMutex, in Redis only. The Unlock of Do, DoAll, LockAll, AtLeast,
+	// FairMutex and WithOwner always waits, and so does each Unlock in another store.
 	AsyncUnlock bool
 }
 
@@ -83,22 +85,23 @@ type Option func(*request)
 // with driver.Info.SessionTTL: there Holdfast renews the lock, if necessary, until d has
 // passed, and then releases it. If the process dies, the lock ends with the session.
 //
-// A lock that is held for two seconds or longer is checked as often as other locks are renewed,
-// so that its holder is notified if somebody ends it by force.
+// If a lock with Lease is held for two seconds or longer, the Locker checks it as often as it
+// renews other locks. So the holder is notified if somebody ends the lock by force.
 func Lease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }
 
 // AtMost limits how long the lock is held: for d at most, also if its holder never unlocks it.
-// Holdfast renews the lock until then. The lock is lost one margin before d, with
-// driver.ReasonExpired, and another client gets it at d. If the process dies or is cut off, the
-// name becomes free as without AtMost, and not later than d. d must be between 10ms and 100
-// years; if d is not longer than the TTL, AtMost is the same as Lease.
+// Holdfast renews the lock until then. The lock is lost one margin before d has passed, with
+// driver.ReasonExpired, and another client can get it when d has passed. If the process dies or
+// is cut off, the name becomes free as early as without AtMost, and never later than d after
+// the grant. d must be between 10ms and 100 years; if d is not longer than the TTL, AtMost is
+// the same as Lease.
 //
-// The store ends the lock at d by itself. The exception is a store with
-// driver.Info.SessionTTL: there Holdfast releases it at d, and a process that is dead or cut
-// off by then loses it with its session. d counts on the monotonic clock: it does not count
-// the time while the machine is suspended.
+// The store ends the lock by itself when d has passed. The exception is a store with
+// driver.Info.SessionTTL: there Holdfast releases the lock at that time. If the process is dead
+// or cut off by then, the lock ends with the session of the process. d counts on the monotonic
+// clock, so the time while the machine is suspended does not count.
 //
 // AtMost works with each kind of lock. Such a lock is never passed on within the process.
 // AtMost is an error together with Lease, together with a longer AtLeast, and on a Lock that
@@ -116,23 +119,23 @@ func AtMost(d time.Duration) Option {
 // TTL for that case, and d for the difference between the clocks. A lock that is lost is not
 // kept either. d may be longer than the TTL.
 //
-// Only a Mutex can be kept, and it is never passed on within the process. A store without
-// driver.Caps.AtLeast, another kind of lock, and a Lock that would re-enter a hold return an
-// error that is errors.ErrUnsupported.
+// AtLeast is for a Mutex only. A lock with AtLeast is never passed on within the process. A
+// store without driver.Caps.AtLeast, another kind of lock, and a Lock that would re-enter a
+// hold return an error that is errors.ErrUnsupported.
 func AtLeast(d time.Duration) Option {
 	return func(r *request) { r.atLeast = d }
 }
 
-// Note is a text for people, stored with this lock in place of Options.Note. Such a lock is
-// not passed on within the process: the store would show waiters the note of an earlier
-// holder. A Lock that re-enters a hold leaves its note as it is.
+// Note is a text for people, stored with this lock in place of Options.Note. Such a lock is not
+// passed on within the process: the store would show waiters the note of an earlier holder. A
+// Lock that re-enters a hold does not change the note of that hold.
 func Note(text string) Option {
 	return func(r *request) { r.note = text }
 }
 
-// Wait sets how long to wait for the lock before ErrBusy. 0 means one attempt. Without the
-// option Wait, TryLock does not wait, and Lock waits until its context ends. A Wait of more
-// than 100 years means to wait until the context ends.
+// Wait sets how long Lock or TryLock waits for the lock before it returns ErrBusy. 0 means one
+// attempt. Without the option Wait, TryLock does not wait, and Lock waits until its context
+// ends. A Wait of more than 100 years means to wait until the context ends.
 func Wait(d time.Duration) Option {
 	return func(r *request) { r.wait = d }
 }
@@ -215,8 +218,8 @@ func defaultNote() string {
 	return fmt.Sprintf("%s@%s:%d", program, host, os.Getpid())
 }
 
-// marginOf returns the margin of a lease that the store keeps for validFor. If the user has
-// not chosen a margin, it is shorter for a lease that is shorter than the TTL.
+// marginOf returns the margin of a lease that the store keeps for the time `validFor`. If the
+// user has not chosen a margin, the margin is at most a tenth of that lease.
 func (s *settings) marginOf(validFor time.Duration) time.Duration {
 	if s.marginChosen {
 		return s.margin
@@ -224,8 +227,8 @@ func (s *settings) marginOf(validFor time.Duration) time.Duration {
 	return min(s.margin, validFor/10)
 }
 
-// margin returns the margin of the claim's lease, if the store grants that lease for the time
-// validFor.
+// margin returns the margin of the lease that the store has granted to the claim, for the time
+// `validFor`.
 func (a *acquisition) margin(validFor time.Duration) time.Duration {
 	margin := a.locker.marginOf(validFor)
 	if a.req.leased {
@@ -234,8 +237,8 @@ func (a *acquisition) margin(validFor time.Duration) time.Duration {
 	return margin
 }
 
-// renewable reports whether the renewal of a lease, which is due after a third of it, comes
-// before its margin begins.
+// renewable reports whether there is time to renew a lease that lasts for the time `validFor`.
+// The renewal is due after a third of the lease, and has to come before the margin begins.
 func renewable(validFor, margin time.Duration) bool { return margin < validFor-validFor/3 }
 
 // fitMargin returns the grant `out` if its lease is long enough for the margin. If the lease is
@@ -264,8 +267,9 @@ func (a *acquisition) fitMargin(ctx context.Context, out driver.Outcome) (driver
 	return out, nil
 }
 
-// renewLimit returns the limit for the margin of a lease of validFor, rounded down for the
-// text of an error. A margin below it leaves time to renew the lease.
+// renewLimit returns the limit for the margin of a lease that lasts for the time `validFor`,
+// rounded down for the text of an error. A margin below the limit leaves time to renew the
+// lease.
 func renewLimit(validFor time.Duration) time.Duration {
 	return (validFor - validFor/3).Truncate(time.Millisecond)
 }

@@ -16,15 +16,14 @@ import (
 // identity.
 //
 // Goroutines that share an owner do not exclude each other. Do not mark a context from which
-// unrelated requests derive their contexts. Marking a context of a marked tree again changes
-// nothing.
+// unrelated requests derive their contexts. If ctx is marked already, WithOwner returns ctx.
 //
-// On stores that record a count, each change of it is one round trip, which also confirms
-// the lock and extends its lease. As many calls of Unlock as of Lock end the hold. The
-// options of the first Lock stay in force: Lease on a re-entry has no effect, and AtLeast
-// or AtMost is an error. The two sides of a read-write lock have separate counts; see
-// RWMutex. If the tree holds a name as one kind and locks it as another, it gets
-// ErrDeadlock. Permits of a semaphore are not reentrant.
+// Some stores record how often the tree holds the lock. There each further Lock and each Unlock
+// is one round trip, which also confirms the lock and extends its lease. The hold ends when
+// Unlock was called as often as Lock. The options of the first Lock stay in force: Lease on a
+// re-entry has no effect, and AtLeast or AtMost is an error. The two sides of a read-write lock
+// have separate counts; see RWMutex. If the tree holds a name as one kind and locks it as
+// another, it gets ErrDeadlock. Permits of a semaphore are not reentrant.
 func WithOwner(ctx context.Context) context.Context {
 	if ownerOf(ctx) != nil {
 		return ctx
@@ -38,7 +37,8 @@ type tree struct {
 	locks map[treeKey]*treeLock
 }
 
-// treeKey identifies what a tree holds. A name is held as one kind at a time.
+// treeKey identifies a name that a tree holds. It has no kind, because a tree cannot hold one
+// name as two kinds, except as both sides of a read-write lock.
 type treeKey struct {
 	locker *Locker
 	name   string
@@ -58,8 +58,8 @@ type treeLock struct {
 }
 
 // owned is a lock of a tree, with the number of times that the tree holds it. The number
-// changes before the store is asked, and does not depend on its answer: so as many Unlocks
-// as Locks end the hold.
+// changes before the store is asked, and does not depend on the answer of the store. So the
+// hold always ends after as many Unlocks as Locks.
 type owned struct {
 	tree  *tree
 	lock  *Lock
@@ -133,7 +133,7 @@ func errOtherKind(held, wanted kind) error {
 	return fmt.Errorf("this owner holds the name already, as a lock of another kind: %s, not %s", held, wanted)
 }
 
-// side returns where the lock of a mutex of this kind is kept. tree.mu is held.
+// side returns the address of the field that has the lock of this kind. tree.mu is held.
 func (e *treeLock) side(k kind) **owned {
 	if k == reader {
 		return &e.read
@@ -174,7 +174,7 @@ func (e *treeLock) forget(o *owned) {
 }
 
 // acquireSem takes e.sem: it waits until no other goroutine of the tree asks the store about
-// e. It returns an error if ctx or the wait limit of r ends first.
+// the same name. It returns an error if ctx or the wait limit of r ends first.
 func (t *tree) acquireSem(ctx context.Context, e *treeLock, m *Mutex, r request) error {
 	select {
 	case e.sem <- struct{}{}:
@@ -201,8 +201,8 @@ func (t *tree) acquireSem(ctx context.Context, e *treeLock, m *Mutex, r request)
 	return a.outOfTime(ctx)
 }
 
-// reenter confirms a re-entry in the store, after it was counted. If the store does not
-// answer, it tries for as long as the caller would wait for the lock.
+// reenter confirms a re-entry in the store, after it was counted. If the store does not answer,
+// reenter tries again, for as long as the caller would wait for the lock.
 func (o *owned) reenter(ctx context.Context, wait time.Duration) (*Lock, error) {
 	failures := 0
 	if wait == 0 {

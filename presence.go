@@ -18,12 +18,13 @@ import (
 
 const (
 	// heartbeat is how often a client reports its holds and waits. Holds and waits that are
-	// younger are left out: most locks are held for a shorter time, and cause no report.
+	// younger than a heartbeat are left out. Most locks are held for a shorter time, so they
+	// cause no report.
 	heartbeat = 2 * time.Second
 	// reportLimit bounds one call that reports to the store.
 	reportLimit = time.Second
 
-	// A report has at most so many holds and waits, the oldest ones.
+	// A report has at most reportHolds holds and reportWaits waits: the oldest ones.
 	reportHolds = 64
 	reportWaits = 32
 )
@@ -56,8 +57,8 @@ func (r *reports) start() {
 	}
 }
 
-// beat sends a report, and an empty one when there is nothing to report any more. When a hold
-// is old enough for a report, beat also makes the client listen for forced unlocks.
+// beat sends a report. When there is nothing to report any more, it sends one empty report.
+// When a hold is old enough for a report, beat also makes the client listen for forced unlocks.
 func (r *reports) beat() {
 	report := r.collect(r.locker.clock.Now())
 	some := len(report.Holds)+len(report.Waits) > 0
@@ -184,8 +185,8 @@ func (o *oldest[T]) add(one T, since func(T) clock.Instant) {
 
 // notices listens to the store for forced unlocks, and for the end of this client's session. So
 // a holder is notified within a round trip, and not only at its next renewal. It listens only
-// while holds are older than a heartbeat: a short lock costs nothing more. If a notice is lost,
-// the next renewal finds out that the hold has ended.
+// while some hold is older than a heartbeat, so a short lock causes no further call. If a
+// notice is lost, the next renewal finds out that the hold has ended.
 //
 // Lock order: notices.mu before the mutex of Locker.renewals.
 type notices struct {
@@ -285,8 +286,8 @@ func (n *notices) notify(ctx context.Context) (err error) {
 	return n.store.Notify(ctx, n.locker.id, n.locker.hint)
 }
 
-// hint makes renewals due now: the renewals of all leases if seq is 0, and otherwise the
-// renewal of the claim with the number seq, if that claim is held.
+// hint makes renewals due now. If seq is 0, these are all renewals of the Locker. Otherwise it
+// is the renewal of the claim with the number seq, if that claim is held.
 func (l *Locker) hint(seq uint64) {
 	if seq == 0 {
 		l.renewals.HurryAll()

@@ -16,8 +16,9 @@ import (
 )
 
 // Every way in which a hold ends is in this file: its holder unlocks it, alone or with others;
-// the lease is passed on; the goroutine that gets the hold has given up; the lock is lost; the
-// Lock is dropped. Releases that are repeated, or go on in the background, are in cleanup.go.
+// the lease is passed on; the goroutine to which it is passed on has given up; the lock is
+// lost; the Lock is dropped. Releases that are repeated, or go on in the background, are in
+// cleanup.go.
 
 // unlockWait is how long Unlock waits for an answer. If the lease ends before that, Unlock
 // returns when the lease ends.
@@ -97,8 +98,8 @@ func (h *hold) finish() error {
 	return nil
 }
 
-// releaseInStore releases the claim, and lets the next goroutine of this process ask. It
-// repeats the release until the store has answered, or until Unlock has to return.
+// releaseInStore releases the claim, and lets the next goroutine of this process ask the store.
+// It repeats the release until the store has answered, or until Unlock has to return.
 func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
 	defer l.letNext() // also if the store's code panics
 	began := l.locker.clock.Now()
@@ -118,7 +119,7 @@ func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
 }
 
 // sendRelease makes the first call of a release. If the store reports how many other clients
-// wait, sendRelease also lets the next goroutine of this process ask.
+// wait, sendRelease also lets the next goroutine of this process ask the store.
 func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Instant) error {
 	store, ok := l.locker.backend.(driver.Releaser)
 	if l.queue == nil || !ok {
@@ -133,7 +134,8 @@ func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Ins
 	return l.finishRelease(finish, quiet, began)
 }
 
-// quietReleaser is a driver.Releaser with the methods that its comment describes.
+// quietReleaser is a driver.Releaser with the two optional methods that the comment of
+// driver.Releaser describes.
 type quietReleaser interface {
 	driver.Releaser
 	ReleaseNow(ctx context.Context, c driver.Claim) (others int, err error)
@@ -141,11 +143,12 @@ type quietReleaser interface {
 }
 
 // startRelease sends a release. If the last release found no other client that waits, the next
-// goroutine of this process may ask right after this release was sent: its try follows the
-// release in the same round trip. If other clients wait, they go first, but not during a burst
-// of this process: then the release is quiet, and the next try follows it, too. If it is not
-// known, the next try waits for the answer, unless the parameter `async` is true: then the
-// goroutine that unlocks does not wait for the answer either.
+// goroutine of this process may ask the store right after this release was sent. Then its try
+// follows the release in the same round trip. The same happens during a burst of this process,
+// in which the release is quiet. Otherwise the next goroutine asks after the answer to the
+// release, so that other clients that wait can go first. But if it is not known whether other
+// clients wait, and `async` is true, the next goroutine also asks right after the release was
+// sent.
 func (l *lease) startRelease(ctx context.Context, store driver.Releaser, c driver.Claim, began clock.Instant, async bool) (finish func() (int, error), quiet bool) {
 	others, waits := unknown, l.queue.Waits()
 	if waits || async {
@@ -165,8 +168,8 @@ func (l *lease) startRelease(ctx context.Context, store driver.Releaser, c drive
 	return finish, quiet
 }
 
-// finishRelease waits for the answer to a release, and lets the next goroutine of this process
-// ask, if startRelease has not done so.
+// finishRelease waits for the answer to a release. It lets the next goroutine of this process
+// ask the store, if startRelease has not done so.
 func (l *lease) finishRelease(finish func() (int, error), quiet bool, began clock.Instant) error {
 	others, err := finish()
 	if !quiet {
@@ -175,8 +178,9 @@ func (l *lease) finishRelease(finish func() (int, error), quiet bool, began cloc
 	return err
 }
 
-// released lets the next goroutine of this process ask, unless that has been done, after an
-// answer of the store: others is the number of other clients that wait.
+// released lets the next goroutine of this process ask the store, unless that was done before,
+// and records `others`, the number of other clients that wait. It is called after the answer to
+// a release. If err, the error of that release, is not nil, it does nothing.
 func (l *lease) released(others int, err error, began clock.Instant) {
 	if err == nil && !l.letNextAfter(func(s *queueState) clock.Instant {
 		s.others = others
@@ -215,8 +219,9 @@ func (h *hold) report(err error) {
 	}
 }
 
-// unlockEnded is Unlock for a hold that has ended. The store may still keep a lost lease.
-// Then the Unlock releases it, so that other clients get the lock sooner.
+// unlockEnded is Unlock for a hold that has ended. The store may still keep the lease of a hold
+// that was lost. In that case unlockEnded releases the lease, so that other clients get the
+// lock sooner.
 func (h *hold) unlockEnded(err error) error {
 	l := h.lease
 	var lost *LostError
@@ -308,7 +313,7 @@ func (h *hold) dropped() {
 // errDropped is the error of the release of a Lock that was dropped.
 var errDropped = errors.New("dropped without Unlock")
 
-// abandon ends the renewals of a lease that is over, and lets the next goroutine ask.
+// abandon ends the renewals of a lease that is over, and lets the next goroutine ask the store.
 func (l *lease) abandon(reason driver.Reason) {
 	l.locker.renewals.Remove(l)
 	l.letNext()

@@ -21,10 +21,10 @@ type Semaphore struct {
 }
 
 // Semaphore returns the semaphore `name`. It does no I/O. If the store does not know the name
-// yet, the semaphore gets the number `permits`; later only Resize changes that number. A number
-// must be between 1 and 2147483647. With any other number, acquires and Resize return an error
-// and send nothing. If the store has another number, an acquire reports it in Event.Permits,
-// and once as a warning to Options.Logger.
+// yet, the parameter `permits` is the number of all permits. Later only Resize changes that
+// number. It must be between 1 and 2147483647. With any other number, acquires and Resize
+// return an error and send nothing. If the store has another number, an acquire reports it in
+// Event.Permits, and once as a warning to Options.Logger.
 func (l *Locker) Semaphore(name string, permits int) *Semaphore {
 	return &Semaphore{locker: l, name: name, permits: permits}
 }
@@ -67,9 +67,9 @@ func (s *Semaphore) Resize(ctx context.Context, permits int) error {
 	return nil
 }
 
-// Permits returns the number of all permits and the number of free permits. The second is
-// negative after a Resize below the number of held permits. Both are 0 if the store does not
-// know the name.
+// Permits returns the number of all permits and the number of free permits. The second number
+// is negative after a Resize below the number of held permits. Both numbers are 0 if the store
+// does not know the name.
 func (s *Semaphore) Permits(ctx context.Context) (total, free int, err error) {
 	store, err := s.resizer()
 	if err == nil {
@@ -95,8 +95,8 @@ func (s *Semaphore) resizer() (driver.Resizer, error) {
 	return store, nil
 }
 
-// mostPermits is the largest number of permits that a semaphore of Java can have. Scripts of
-// Redis count exactly only up to 2^53.
+// mostPermits is the largest number of permits that a semaphore of Java can have. It is below
+// 2^53, the limit up to which scripts of Redis count exactly.
 const mostPermits = 1<<31 - 1
 
 func checkPermits(n int) error {
@@ -122,8 +122,9 @@ func (s *Semaphore) acquire(ctx context.Context, wait time.Duration, opts []Opti
 	return m.acquire(ctx, r)
 }
 
-// notePermits logs once if the semaphore has another number of permits than the program
-// says. Somebody may have changed the number in the program, and expect an effect.
+// notePermits logs once if the semaphore has another number of permits than the program says.
+// For example, somebody may have changed the number in the program, and expect that this
+// changes the semaphore.
 func (a *acquisition) notePermits(out driver.Outcome) {
 	l, all := a.locker, out.Permits
 	if all == 0 || all == a.claim.Permits {
@@ -169,8 +170,8 @@ func (c *CountDownLatch) TrySet(ctx context.Context, n int64) (set bool, err err
 	return set && err == nil, err
 }
 
-// CountDown lowers the count by one. If the reply is lost, it asks again, but counts only once.
-// On an open latch it changes nothing.
+// CountDown lowers the count by one. If the reply is lost, CountDown repeats the call, but the
+// store counts it only once. On an open latch it changes nothing.
 func (c *CountDownLatch) CountDown(ctx context.Context) error {
 	call, _ := c.locker.nextOwner()
 	return c.do(ctx, "count down", func(ctx context.Context, store driver.Latcher) error {
