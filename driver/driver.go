@@ -94,7 +94,7 @@ type Claim struct {
 
 	Mode      Mode
 	Fair      bool // first come, first served, over all processes
-	ReadWrite bool // the name is a read-write lock; Mode is its side
+	ReadWrite bool // the name is a read-write lock; Mode says which side
 
 	// NoQueue means that a Try that is not granted leaves no place in a queue of the store,
 	// because the caller will not wait. It is set in the claims of a TryAll, and in the claims
@@ -110,10 +110,11 @@ type Claim struct {
 	// Anonymous means that the store writes nothing about the client except Note.
 	Anonymous bool
 
-	// Quiet means that the store need not notify waiters of the Release or of the grant.
-	// The core sets it for a few milliseconds, while the goroutines of one process take a
-	// name one after the other: each of them would make the waiters of other processes ask
-	// in vain. Only a Releaser with the method Wake gets it.
+	// Quiet means that the store need not notify waiters of the Release or of the grant. The
+	// core sets it for a few milliseconds, while the goroutines of one process take a name one
+	// after the other. Without Quiet, each of their releases would make the waiters of other
+	// processes ask the store in vain. Only a Releaser with the method Wake gets claims with
+	// Quiet.
 	Quiet bool
 
 	// Indeterminate means that an earlier Try of this claim ended without an answer and
@@ -126,8 +127,8 @@ type Claim struct {
 // stays taken, see Caps.AtLeast. No claim has an owner with that text at its end.
 const KeptOwner = ".kept"
 
-// Kept reports whether owner ends in KeptOwner. Then nobody holds the name, but it is still
-// taken.
+// Kept reports whether the parameter `owner` ends in KeptOwner. Then nobody holds the name, but
+// it is still taken.
 func Kept(owner string) bool { return strings.HasSuffix(owner, KeptOwner) }
 
 // Outcome is the result of a Try.
@@ -214,17 +215,17 @@ type Info struct {
 	Layout string // the layout to which Caps apply, for error messages; "" for the default layout of the store
 	Caps   Caps
 
-	// SessionTTL is set if the store has one session for all claims of a client: it is
-	// how long the store keeps them without a renewal. A renewal of any claim then keeps
-	// all of them. So the core releases each claim when it ends, also after a loss. 0
-	// means that each claim ends by itself after its TTL.
+	// SessionTTL is set if the store has one session for all claims of a client. It is how long
+	// the store keeps these claims without a renewal. A renewal of any of them keeps all of
+	// them. So the core releases each claim when its hold ends, also after a loss. 0 means that
+	// each claim ends by itself after its TTL.
 	SessionTTL    time.Duration
 	SessionOption string // the option that sets SessionTTL, for messages: "etcdhold.Options.TTL"
 
-	// PlaceTTL is how long a Fair claim keeps its place in a queue of the store after its last
-	// Try, or after the end of the holder's lease if that is later. If the caller gives up and
-	// Release has no answer, the core repeats the Release for that time. 0 means not longer
-	// than the TTL of the claim.
+	// PlaceTTL is how long a Fair claim keeps its place in a queue of the store. The time
+	// begins with the last Try of the claim, or with the end of the holder's lease if that end
+	// is later. If the caller gives up and Release has no answer, the core repeats the Release
+	// until the place has ended. 0 means that a claim keeps its place for at most its TTL.
 	PlaceTTL time.Duration
 
 	MinTTL  time.Duration // the shortest TTL; 0 means no limit
@@ -259,12 +260,12 @@ type Caps struct {
 	// after a Release of the same claim with Claim.Indeterminate. A late Try gets ErrGone
 	// or another refusal. The store remembers such a claim at least for its TTL.
 	//
-	// Without Tombstones, the store may execute the two calls in the wrong order: a
-	// caller sends a Try, its context ends, and it sends a Release, but the store
-	// executes the Release first. The name is then taken until the lease ends. The core
-	// makes this rare: it does not pass the context of a caller to Try, but a separate
-	// short one. If the caller gives up first, the Try continues in the background, and
-	// the claim is released after its answer.
+	// Without Tombstones, the store may execute the two calls in the wrong order: a caller
+	// sends a Try, its context ends, and it sends a Release, but the store executes the Release
+	// first. The name is then taken until the lease ends. The core makes this rare, because it
+	// does not pass the context of a caller to Try, but a separate context with a short
+	// timeout. If the caller gives up first, the Try continues in the background, and the claim
+	// is released after its answer.
 	Tombstones bool
 
 	// AtLeast means that Release supports Claim.AtLeast, for Mode Exclusive without Fair and

@@ -39,9 +39,9 @@ type Resizer interface {
 	// other permit is granted until enough are released. A repetition changes nothing.
 	Resize(ctx context.Context, name string, permits int) error
 
-	// Permits returns the number of all permits and the number of free permits. The second is
-	// negative if more permits are held than there are. Both are 0 if the store does not know
-	// the name.
+	// Permits returns the number of all permits and the number of free permits. The second
+	// number is negative if more permits are held than there are. Both numbers are 0 if the
+	// store does not know the name.
 	Permits(ctx context.Context, name string) (total, free int, err error)
 }
 
@@ -88,14 +88,14 @@ type Notifier interface {
 //
 //	ReleaseNow(ctx context.Context, c Claim) (others int, err error)
 //
-// does in one step what StartRelease and finish do. The core calls it when nothing waits for
-// the moment at which the request is sent.
+// does in one step what StartRelease and its result `finish` do. The core calls ReleaseNow when
+// no goroutine waits for the moment at which the request is sent.
 //
 //	Wake(ctx context.Context, c Claim) error
 //
-// notifies the waiters of c.Name, as a release of c does. The core calls it if it has released
-// c with Claim.Quiet, and then no goroutine of the process takes the name. After an error,
-// waiters ask again within a second, as after any lost notification.
+// notifies the waiters of c.Name, as a release of c does. The core calls Wake if it has
+// released c with Claim.Quiet, and no goroutine of the process takes the name after that. After
+// an error of Wake, waiters ask again within a second, as after any lost notification.
 type Releaser interface {
 	// StartRelease is a Release that returns as soon as the request is sent. The function
 	// `finish` waits for the answer, as Release does; the caller must call it exactly once. Its
@@ -103,8 +103,8 @@ type Releaser interface {
 	// and may be waiting; it is -1 if unknown.
 	//
 	// If the caller then calls Try for the same name, the store sends the Try after the release
-	// where it can. That is not guaranteed. A Try that arrives before the release is refused,
-	// and the Wait after it returns at the release.
+	// where it can. That is not guaranteed. If the Try arrives before the release, it is
+	// refused. Then a Wait with the Outcome of that Try returns at the release.
 	StartRelease(ctx context.Context, c Claim) (finish func() (others int, err error))
 }
 
@@ -119,8 +119,8 @@ type Reporter interface {
 	Report(ctx context.Context, r Report) error
 }
 
-// Report has the holds and waits of a client that are older than some seconds. If there
-// are very many, it has the oldest only.
+// Report has the holds and waits of a client that are older than some seconds. If a client has
+// very many of them, the report has only the oldest.
 type Report struct {
 	Client string        // Claim.Client
 	Note   string        // Claim.Note
