@@ -12,8 +12,8 @@
 // An equal token is accepted, because it belongs to the same holder. Tokens of different
 // names or of different stores cannot be compared.
 //
-// A store without tokens gives the token 0. That token is refused with an error that is not
-// ErrStale, because it cannot protect the data.
+// If the store of the lock has no tokens, Lock.Token returns 0. The token 0 cannot protect the
+// data, so it is refused with an error that is not ErrStale.
 package fence
 
 import (
@@ -34,7 +34,8 @@ func stale(name string, token, seen uint64) error {
 	return fmt.Errorf("%w: %q was written with token %d, and this is %d", ErrStale, name, seen, token)
 }
 
-// valid returns an error if token is not a valid token: it is 0, or more than 2^63-1.
+// valid returns an error if the token is 0 or more than 2^63-1, because no store gives such a
+// token.
 func valid(name string, token uint64) error {
 	if token == 0 || token > 1<<63-1 {
 		return fmt.Errorf("fence: %d for %q is not a token: does the store of the lock have them?", token, name)

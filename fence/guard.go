@@ -22,10 +22,10 @@ type seat struct {
 }
 
 // Do calls the function `write` and returns its error, if the token is not smaller than any
-// earlier token of the name. If it is smaller, Do returns ErrStale and does not call `write`.
-// Writes of one name run one at a time, so no write can come after one with a larger token. Do
-// records the token before it calls `write`. The token stays recorded if `write` fails, because
-// a failed write may have had an effect.
+// earlier token of the name. If the token is smaller, Do returns ErrStale and does not call
+// `write`. Writes of one name run one at a time, so no write can come after a write with a
+// larger token. Do records the token before it calls `write`. The token stays recorded if
+// `write` fails, because a failed write may have had an effect.
 //
 // The function `write` must not call Do for the same name.
 func (g *Guard) Do(name string, token uint64, write func() error) error {

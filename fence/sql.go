@@ -10,9 +10,9 @@ import (
 // The table of SQL, with one row for each name. Names are compared byte by byte.
 const (
 	// PostgreSQLTable is the statement that creates the table in PostgreSQL, in the database of
-	// the protected data. Several programs may run it, also at the same time: with IF NOT
-	// EXISTS alone, one of them could then get an error. Names must be valid text there: UTF-8
-	// without a zero byte.
+	// the protected data. Several programs may run it at the same time. It is longer than
+	// CREATE TABLE IF NOT EXISTS, because with that alone one of these programs could get an
+	// error. Names must be valid text in PostgreSQL: UTF-8 without a zero byte.
 	PostgreSQLTable = `DO $fence$
 BEGIN
 	CREATE TABLE IF NOT EXISTS fence (
@@ -31,8 +31,8 @@ END $fence$`
 ) ENGINE=InnoDB`
 )
 
-// SQL refuses stale tokens in a database, in the transaction of the write that
-// they protect. Its values are PostgreSQL and MySQL.
+// SQL refuses stale tokens in a database. It does so in the transaction of the protected write.
+// Its values are PostgreSQL and MySQL.
 type SQL int
 
 const (
@@ -90,8 +90,8 @@ func CheckPostgreSQL(ctx context.Context, exec func(ctx context.Context, stateme
 	if err := valid(name, token); err != nil {
 		return err
 	}
-	// ON CONFLICT locks the row, and compares the token with that in the latest version of the
-	// row.
+	// ON CONFLICT locks the row. So the comparison is with the token in the latest version of
+	// the row.
 	affected, err := exec(ctx, `INSERT INTO fence (name, token) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET token = EXCLUDED.token
 WHERE fence.token <= EXCLUDED.token`, name, int64(token))
@@ -104,10 +104,10 @@ WHERE fence.token <= EXCLUDED.token`, name, int64(token))
 	return nil
 }
 
-// checkMySQL locks the row and compares the tokens itself. The number of affected rows does
-// not help: by default MySQL counts the rows that changed, and the second write of a holder
-// changes none. The insert comes first, because reading a row that does not exist locks a
-// gap, on which two transactions can deadlock.
+// checkMySQL locks the row, reads the token in it, and compares the tokens. The number of
+// affected rows does not show whether the token was stale: by default MySQL counts the rows
+// that changed, and the second write of a holder changes none. The insert comes first, because
+// reading a row that does not exist locks a gap, on which two transactions can deadlock.
 func checkMySQL(ctx context.Context, tx *sql.Tx, name string, token uint64) error {
 	if err := valid(name, token); err != nil {
 		return err
