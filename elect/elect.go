@@ -1,5 +1,5 @@
-// Package elect chooses one leader among processes. They campaign for the same lock, and its
-// holder leads.
+// Package elect chooses one leader among processes. The processes campaign for the same lock,
+// and the holder of the lock leads.
 //
 //	e := elect.New(locker.Mutex("leader/billing"))
 //	err := e.Run(ctx, func(term context.Context, lock *holdfast.Lock) error {
@@ -19,9 +19,10 @@
 //
 // There is at most one leader under the conditions of package holdfast. If a leader cannot
 // reach the store, its term is over before the next one begins. A leader that was paused by the
-// system does not notice the end of its term before it runs again. After a forced unlock it is
-// notified at its next renewal, as docs/guarantees.md says. So let the leader send lock.Token
-// with each write, and have the resource refuse smaller tokens: see package fence.
+// system does not notice the end of its term before it runs again. A leader whose lock an
+// operator ends by force is notified at the next renewal, as docs/guarantees.md says. So let
+// the leader send lock.Token with each write, and have the resource refuse smaller tokens: see
+// package fence.
 package elect
 
 import (
@@ -36,7 +37,7 @@ import (
 // ErrNotLeading is what Leading returns if this process has no term.
 var ErrNotLeading = errors.New("not the leader")
 
-// Election is the candidacy of a process.
+// Election is the candidacy of a process for the lock.
 type Election struct {
 	mutex   *holdfast.Mutex
 	opts    []holdfast.Option
@@ -44,8 +45,8 @@ type Election struct {
 	term    atomic.Pointer[holdfast.Lock] // nil while this process has no term
 }
 
-// New returns a candidacy for the lock m. It does no I/O. The options are those of each
-// campaign: with AtMost a term ends after that time, and Run campaigns again.
+// New returns a candidacy for the lock m. It does no I/O. The options apply to each campaign.
+// For example, with AtMost a term ends after the time of AtMost, and Run campaigns again.
 func New(m *holdfast.Mutex, opts ...holdfast.Option) *Election {
 	return &Election{mutex: m, opts: opts}
 }
@@ -97,5 +98,5 @@ func (e *Election) Leading() error {
 	return fmt.Errorf("election %q: %w", e.mutex.Name(), ErrNotLeading)
 }
 
-// IsLeader is Leading, for hosts that ask for such a method: the Elector of gocron.
+// IsLeader returns what Leading returns. It makes an Election an Elector of gocron.
 func (e *Election) IsLeader(context.Context) error { return e.Leading() }
