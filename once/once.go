@@ -1,5 +1,6 @@
 // Package once lets one caller make a missing value, while callers in any number of processes
-// ask for it. A cache needs that if many ask at the same time for a key that has expired.
+// ask for that value. A cache needs this if many callers ask at the same time for a key that
+// has expired.
 //
 // The package has no cache of its own. The caller decides where values are kept, and when a
 // value is stale:
@@ -31,14 +32,15 @@ const (
 // others then calls `get` again, and returns what it finds. If the value is stale, one caller
 // calls `fill`, and the others return the stale value at once.
 //
-// The function `fill` makes the value, stores it where `get` finds it, and returns it. Its
-// context ends when ctx ends, and when the lock is lost. A process that was paused may write
-// after others have filled. To refuse that, store lock.Token beside the value, and let a write
-// with a smaller token change nothing.
+// The function `fill` makes the value, stores it where `get` finds it, and returns it. The
+// context of `fill` ends when ctx ends, and when the lock is lost. If a process is paused in
+// `fill`, it may write after another process has stored a newer value. To refuse such a write,
+// store lock.Token beside the value, and let a write with a smaller token change nothing.
 //
 // If `fill` fails, its caller gets the error, and the next waiter calls `fill` again. If each
-// of these calls fails, a hundred waiters make them one after the other. To avoid that, let
-// `fill` store the failure for a moment, as a value of its own, or give the option Wait.
+// call of `fill` fails, a hundred waiters make a hundred calls, one after the other. To avoid
+// that, let `fill` store the failure for a moment, as a value of its own, or give the option
+// Wait.
 //
 // If the first call of `get` fails, Do returns its error. If the last call of `get` that
 // succeeded found a stale value, Do returns that value in place of a later error: of `fill`, of
@@ -62,7 +64,7 @@ func Do[T any](ctx context.Context, m *holdfast.Mutex,
 	}
 	made := value
 	err = m.Do(ctx, func(ctx context.Context, lock *holdfast.Lock) error {
-		now, found, err := get(ctx) // another caller may have made it
+		now, found, err := get(ctx) // another caller may have made the value meanwhile
 		if err != nil {
 			return err
 		}
