@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Keys are Locks for a program that has no contexts.
+// Keys are Locks for a program that passes no context to Lock and Unlock.
 type Keys struct{ locks *Locks }
 
 // NewKeys returns Keys. The store has each lock under the name prefix + key.

@@ -10,17 +10,17 @@
 //
 // Any number of goroutines may use a value of these types. See docs/recipes.md.
 //
-// Each Lock needs its Unlock, and an Unlock does not say which hold it ends. If a process has
-// several holds of a name, Unlock ends the oldest. A process has several only after a loss,
-// because none of these programs notices a loss while it works: the lost hold stays the oldest
-// until its Unlock, which returns ErrLost. If that Unlock never comes, the Unlock of the next
-// hold ends the lost hold, and the next hold gets no Unlock. Therefore, after an Unlock of a
-// lost hold, the newest hold is not renewed any more. It is released at the end of its lease,
-// unless another Unlock ends it before.
+// Each call of Lock needs a call of Unlock, and a call of Unlock does not say which hold it
+// ends. If a process has several holds of a name, Unlock ends the oldest. A process has several
+// holds of a name only after a loss. None of these programs notices a loss while it works, so
+// the lost hold stays the oldest until its Unlock, which returns ErrLost. If that Unlock never
+// comes, the Unlock of the next hold ends the lost hold, and the next hold gets no Unlock.
+// Therefore, after an Unlock of a lost hold, the newest hold is not renewed any more. It is
+// released at the end of its lease, unless another Unlock ends it before.
 //
 // The options that a constructor gets apply to each Lock of its value. With holdfast.Wait a
-// Lock returns ErrBusy when the wait is over; without it a Lock without a context waits without
-// limit. None of these programs is notified of a loss before Unlock.
+// Lock returns ErrBusy when the wait is over. Without that option, a Lock that gets no context
+// waits without limit. None of these programs is notified of a loss before Unlock.
 package named
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Locks are locks by name.
+// Locks are locks that a program locks and unlocks by name.
 type Locks struct {
 	mutex func(name string) *holdfast.Mutex
 	opts  []holdfast.Option
@@ -120,7 +120,7 @@ func (t *Locks) add(name string, lock *holdfast.Lock) {
 	t.holds[name] = append(t.holds[name], &hold{lock: lock})
 }
 
-// remove removes a hold. It returns false if that was done before. The mutex is held.
+// remove removes a hold. It returns false if the hold was removed before. The mutex is held.
 func (t *Locks) remove(name string, h *hold) bool {
 	i := slices.Index(t.holds[name], h)
 	if i < 0 {
