@@ -16,7 +16,8 @@ func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 }
 
 // StartRelease releases c before it returns. The function `finish` returns the error of the
-// release. Its number is -1, because it is not known how many waiters were notified.
+// release. The number that `finish` returns is -1, because the Backend does not count the
+// waiters that it notifies.
 func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
 	err := b.Release(ctx, c)
 	return func() (int, error) { return -1, err }

@@ -26,7 +26,7 @@ type logged struct {
 	at     time.Time // when the entry was appended
 }
 
-// AppendLog adds entries to the event log, which keeps the latest 1,000.
+// AppendLog adds entries to the event log, which keeps the latest 1,000 entries.
 func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admin.Entry) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admi
 	return nil
 }
 
-// ReadLog returns entries of the event log, the oldest first, as f selects them.
+// ReadLog returns the entries of the event log that f selects, the oldest first.
 func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err

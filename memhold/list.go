@@ -39,7 +39,7 @@ func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Reco
 	}
 }
 
-// names returns the names in use that begin with the prefix, in order.
+// names returns the names in use that begin with the prefix, sorted byte by byte.
 func (b *Backend) names(prefix string) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

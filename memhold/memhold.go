@@ -33,8 +33,8 @@ import (
 type Backend struct {
 	mu         sync.Mutex
 	resources  map[string]*resource  // by name; an expired resource stays until it is read
-	tombstones map[claimID]tombstone // of claims that are gone
-	answers    map[callID]answer     // to calls on latches
+	tombstones map[claimID]tombstone // what is remembered about claims that are gone
+	answers    map[callID]answer     // the answers to calls on latches
 	last       uint64                // the last fencing token, over all names
 	calls      int                   // the number of calls since begin last removed expired data
 	log        eventLog
@@ -172,10 +172,10 @@ func (b *Backend) open(c driver.Claim, now time.Time) (*resource, error) {
 }
 
 // Renew extends the held claims, all at the same instant, and sets their hold counts to
-// Claim.Count. It never shortens a lease. It extends the place of a claim in the queue by
-// 5 s. For every other claim the result is a *driver.GoneError: driver.ReasonForced or
-// driver.ReasonDeleted if it ended in that way shortly before, driver.ReasonNotOwner if
-// another owner holds the name alone, and otherwise driver.ReasonExpired.
+// Claim.Count. It never shortens a lease. It extends the place of a claim in the queue by 5 s.
+// For every other claim the result is a *driver.GoneError: driver.ReasonForced if ForceUnlock
+// ended the claim shortly before, driver.ReasonDeleted if Drop ended it, driver.ReasonNotOwner
+// if another owner holds the name alone, and otherwise driver.ReasonExpired.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -207,11 +207,11 @@ func (b *Backend) renew(c driver.Claim, now time.Time) driver.Renewal {
 	return driver.Renewal{Err: b.gone(c, now)}
 }
 
-// Release ends the claim, held or in the queue, and notifies the next waiters. If AtLeast is
-// set, the name stays taken for that time, and Release does not notify waiters when this time
-// ends. If the store has no record of the claim, Release returns a *driver.GoneError, with one
-// of the reasons of Renew. If Indeterminate is set, the store refuses each later Try of this
-// claim for one TTL, and for at least 5 s.
+// Release ends a claim that is held or in the queue, and notifies the next waiters. If AtLeast
+// is set, the name stays taken for that time, and Release does not notify waiters when this
+// time ends. If the store has no record of the claim, Release returns a *driver.GoneError, with
+// one of the reasons of Renew. If Indeterminate is set, the store refuses each later Try of
+// this claim for one TTL, and for at least 5 s.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	if err := ended(ctx); err != nil {
 		return err

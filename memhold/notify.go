@@ -36,7 +36,7 @@ func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint6
 	}
 }
 
-// ended returns l.ended, and empties it.
+// ended returns the field l.ended, and empties that field.
 func (b *Backend) ended(l *listener) []uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,7 +45,7 @@ func (b *Backend) ended(l *listener) []uint64 {
 	return ended
 }
 
-// notify adds the end of g to the listeners of its client. The mutex is held.
+// notify passes the end of g to the calls of Notify for g's client. The mutex is held.
 func (b *Backend) notify(g *grant) {
 	for l := range b.listeners {
 		if l.client != g.client {

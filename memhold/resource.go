@@ -51,7 +51,7 @@ type grant struct {
 	note      string
 	mode      driver.Mode
 	holds     int
-	token     uint64 // the first token of its first grant
+	token     uint64 // the first token that was reserved with the grant
 	grantedAt time.Time
 	expires   time.Time
 }
@@ -83,7 +83,8 @@ func (e *resource) exclusive() *grant {
 	return nil
 }
 
-// beside reports whether the caller of c has the exclusive grant of e.
+// beside reports whether c is a Shared claim of a caller that has the exclusive grant of e. The
+// field Beside of such a claim is the owner of that grant.
 func (e *resource) beside(c driver.Claim) bool {
 	x := e.exclusive()
 	return x != nil && c.Mode == driver.Shared && x.owner == c.Beside
@@ -103,8 +104,8 @@ func (e *resource) admits(c driver.Claim) bool {
 
 // enter reports whether c can be granted now. A fair claim can be granted only if it is the
 // first in the queue. If it can be granted, enter removes it from the queue, else enter puts it
-// into the queue, unless NoQueue is set. A claim beside the exclusive grant of its own caller
-// does not queue, because it would wait for that grant.
+// into the queue, unless NoQueue is set. A claim for which the method beside returns true does
+// not queue, because its caller would wait for its own grant.
 func (e *resource) enter(c driver.Claim, now time.Time) bool {
 	if !c.Fair || e.beside(c) {
 		return e.admits(c)

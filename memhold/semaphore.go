@@ -38,9 +38,9 @@ func (b *Backend) Resize(ctx context.Context, name string, permits int) error {
 }
 
 // Permits returns the number of all permits of the semaphore `name`, and the number of free
-// permits. The second is negative if more permits are held than there are. Both are 0 if there
-// is no such semaphore. Permits returns driver.ErrMismatch if the name is in use for another
-// kind.
+// permits. The second number is negative if more permits are held than there are. Both numbers
+// are 0 if there is no such semaphore. Permits returns driver.ErrMismatch if the name is in use
+// for another kind.
 func (b *Backend) Permits(ctx context.Context, name string) (total, free int, err error) {
 	if err := ended(ctx); err != nil {
 		return 0, 0, err

@@ -12,10 +12,10 @@ type ahead struct {
 	before  int             // for a fair claim: how many claims are before it in the queue
 }
 
-// Waiter returns a Waiter for c. Its Wait returns after a release, a forced unlock or an
-// increase of the permits, if this ended the grant that blocked c. If c is fair, Wait
-// returns when c is the first in the queue. Wait does not return when a lease expires, so
-// the caller must not wait longer than Outcome.RetryAfter.
+// Waiter returns a Waiter for c. Its Wait returns when c may be granted after a release, a
+// forced unlock or an increase of the permits. If c is fair, Wait returns when c is the first
+// in the queue. Wait does not return when a lease expires, so the caller must not wait longer
+// than Outcome.RetryAfter.
 func (b *Backend) Waiter(driver.Claim) driver.Waiter { return waiter{} }
 
 // waiter has no state: the Outcome has all that it needs.
