@@ -9,7 +9,7 @@
 //
 // admin.Console.Log reads the log, and so do `holdfast tail` and the dashboard. A Writer makes
 // one small call a second while there are events. No lock waits for it or depends on it. If a
-// call fails, its entries are missing in the log.
+// call fails, the log lacks its entries.
 package audit
 
 import (
@@ -28,14 +28,14 @@ import (
 )
 
 const (
-	// The constant `every` is how often entries are written, and writeLimit bounds one such
-	// call.
+	// The constant `every` is how often entries are written. writeLimit bounds one call that
+	// writes entries.
 	every      = time.Second
 	writeLimit = time.Second
 
-	// A burst has at most `most` entries, and the average is perSecond. Rare entries have a
-	// limit of their own: they are taken while fewer than most+rareRoom entries wait. All
-	// further entries are only counted.
+	// A burst has at most `most` entries, and the average is at most perSecond entries a
+	// second. Rare entries have another limit: an entry is taken if fewer than most+rareRoom
+	// entries wait to be written. All further entries are only counted.
 	most      = 100
 	rareRoom  = 50
 	perSecond = 10
@@ -43,17 +43,17 @@ const (
 
 // Options are the settings of a Writer. The zero value has the defaults.
 type Options struct {
-	// Note says for operators who ends the holds that Forced reports.
+	// Note is a text for operators: who ended the holds that the method Forced reports.
 	Note string
 
 	// Logger gets one warning when writes begin to fail. Default: no log.
 	Logger *slog.Logger
 }
 
-// Writer collects entries and writes them once a second. It writes at most 100 entries at
-// once and 10 a second on average; of further entries it writes only the number. Losses,
-// late renewals and forced holds have their own limit. It may observe several Lockers. It
-// has a timer only while there is something to write, so it needs no Close.
+// Writer collects entries and writes them once a second. It writes at most 100 entries at once,
+// and 10 a second on average. It only counts further entries, and writes their number. Losses,
+// late renewals and forced holds have their own limit. It may observe several Lockers. It has a
+// timer only while there is something to write, so it needs no Close.
 type Writer struct {
 	source  admin.Source
 	options Options
@@ -183,7 +183,8 @@ func (w *Writer) later() {
 	time.AfterFunc(every, func() { w.writes.Go(w.tick) })
 }
 
-// tick writes what was collected, and sets the timer again if more was added meanwhile.
+// tick writes the collected entries, and sets the timer again if further entries were added
+// meanwhile.
 func (w *Writer) tick() {
 	w.write()
 	w.mu.Lock()
@@ -193,7 +194,7 @@ func (w *Writer) tick() {
 	}
 }
 
-// write sends what was collected to the store, with one call for each client.
+// write sends the collected entries to the store, with one call for each client.
 func (w *Writer) write() {
 	for entries := w.take(); len(entries) > 0; {
 		by := entries[0].Client
@@ -204,7 +205,7 @@ func (w *Writer) write() {
 	}
 }
 
-// take returns and removes what was collected.
+// take returns the collected entries, and removes them from the Writer.
 func (w *Writer) take() []admin.Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,7 +231,7 @@ func (w *Writer) append(by admin.Client, entries []admin.Entry) (err error) {
 }
 
 // note logs a warning when writes begin to fail. After a successful write, the next error is
-// logged again. It does not log under the mutex: the log may be slow, and each event needs
+// logged again. note logs without the mutex, because the log may be slow, and each event needs
 // the mutex.
 func (w *Writer) note(err error) {
 	w.mu.Lock()
