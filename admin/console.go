@@ -42,8 +42,8 @@ func (c *Console) Info() driver.Info { return c.info }
 // lock that changes meanwhile may be missing or outdated. The first records come at once.
 // The rest takes as long as f and ctx allow.
 //
-// If it did not read everything, it ends with an error: ErrIncomplete when it has read
-// f.Keys keys, or ctx's error when ctx ended. All records before the error are valid.
+// If List did not read everything, it ends with an error: ErrIncomplete if it has read f.Keys
+// keys, or ctx's error if ctx has ended. All records before the error are valid.
 func (c *Console) List(ctx context.Context, f Filter) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if err := c.check(); err != nil {
@@ -98,8 +98,8 @@ func (c *Console) Describe(ctx context.Context, name string) (Detail, error) {
 	return detail, nil
 }
 
-// keep completes the Record of a name that stays taken after its release: nobody holds the
-// name, so Holders and HeldFor are 0.
+// keep sets Holders and HeldFor to 0 in the Record of a name that stays taken after its
+// release, because nobody holds that name.
 func (r *Record) keep() {
 	if len(r.Holds) == 1 && r.Holds[0].Kept() {
 		r.Holders, r.Holds[0].HeldFor = 0, 0
@@ -111,11 +111,11 @@ func (r *Record) keep() {
 // reason. If h has ended or changed, ForceUnlock changes nothing and returns an error that is
 // driver.ErrGone.
 //
-// A Redisson client that released the lock and took it again in the same thread looks
-// like one that never released it.
+// If a Redisson client released h and took the lock again in the same thread, the new hold
+// looks the same as h, so ForceUnlock ends the new hold.
 //
-// The holder is not stopped. It is notified at its next renewal at the latest. Until then
-// only fencing tokens protect the data.
+// ForceUnlock does not stop the holder. The holder is notified at its next renewal at the
+// latest. Until then only fencing tokens protect the data.
 func (c *Console) ForceUnlock(ctx context.Context, name string, h Holder, reason string) error {
 	err := c.check(name)
 	if err == nil {
@@ -150,10 +150,10 @@ func (c *Console) ForceReasons(ctx context.Context, ended []Ended) ([]string, er
 	return reasons, err
 }
 
-// Log yields the entries of the event log, which programs with package audit write, in the
-// order of writing. f selects the entries. Log ends with the last entry, after f.Limit
-// entries, or with an error. The event log is not complete: a client writes a limited number
-// of entries, and some are missing if it crashes or cannot reach the store.
+// Log yields entries of the event log, in the order in which they were written. Programs write
+// them with package audit. The parameter f selects the entries. Log ends with the last entry,
+// after f.Limit entries, or with an error. The event log is not complete: a client writes a
+// limited number of entries, and some are missing if it crashes or cannot reach the store.
 func (c *Console) Log(ctx context.Context, f LogFilter) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		if err := c.readLog(ctx, f, yield); err != nil {

@@ -23,11 +23,11 @@ const (
 	KindCounter Kind = "counter"
 	// KindMulti is Redisson's lock on several values of one name.
 	KindMulti Kind = "multi"
-	// KindPlain is a string with a unique value, see redishold.Plain.
+	// KindPlain is a string that identifies the holder, see redishold.Plain.
 	KindPlain Kind = "plain"
-	// KindTimestamp is a string with the end time, see redishold.Timestamp.
+	// KindTimestamp is a string with the time at which the lock ends, see redishold.Timestamp.
 	KindTimestamp Kind = "timestamp"
-	// KindOther is not a lock. List leaves it out.
+	// KindOther is a name that is in use for something other than a lock. List leaves it out.
 	KindOther Kind = "other"
 	// KindUnknown is a name that could not be read. List leaves it out.
 	KindUnknown Kind = "unknown"

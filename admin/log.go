@@ -7,9 +7,9 @@ import (
 )
 
 // LogFilter selects entries of the event log. If After is set, the filter selects the entries
-// that follow the entry with that ID. If After is empty, it selects the entries of the period
-// before now that is as long as Last says. Limit is the maximal number of entries. A Limit of 0
-// means 1000 for a Source, and no limit for a Console.
+// that follow the entry with that ID. If After is empty, the filter selects the entries that
+// were written within the time Last before now. Limit is the maximal number of entries. A Limit
+// of 0 means 1000 for a Source, and no limit for a Console.
 type LogFilter struct {
 	Last  time.Duration
 	After string
@@ -37,10 +37,10 @@ func (t EntryType) Rare() bool {
 	return t == EntryLost || t == EntryForced || t == EntryRenewedLate
 }
 
-// Entry is one entry of the event log: an event of a lock, as a client reported it. The
-// log is for people only. It has holes, because a client writes a limited number of
-// entries a second, with a delay, and does not repeat a failed write. Fields without a
-// meaning for its type are zero.
+// Entry is one entry of the event log: an event of a lock, as a client reported it. The log is
+// for people only. It has holes, because a client writes a limited number of entries a second,
+// with a delay, and does not repeat a failed write. A field that has no meaning for the type of
+// the entry is zero.
 type Entry struct {
 	ID     string // set by ReadLog: its position, for LogFilter.After
 	Type   EntryType

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// RemainingUnknown is the value of Remaining if there is an end, but the store does not
-// report it.
+// RemainingUnknown is the value of a field Remaining if the lease or the record has an end that
+// the store does not report.
 const RemainingUnknown = time.Duration(math.MinInt64)
 
 // Record is the state of one name in the store.
@@ -19,12 +19,12 @@ type Record struct {
 	// Holds are the holds, at most some dozens; Holders is the number of all holds. If nobody
 	// holds a name, but it stays taken after its release, Holders is 0 and Holds has one entry,
 	// see Holder.Kept. List yields a name without holds only if the store has something else of
-	// it: waiters, free permits, a count.
+	// that name: waiters, free permits, a count.
 	Holds   []Hold
 	Holders int
 
-	// Waiters are the waiters in the queue of a fair lock, in their order, at most some dozens;
-	// Waiting is the number of all waiters.
+	// Waiters are the waiters in the queue of a fair lock, in the order of the queue, at most
+	// some dozens; Waiting is the number of all waiters.
 	Waiters []Waiter
 	Waiting int
 
@@ -58,12 +58,12 @@ func (h Holder) Kept() bool { return driver.Kept(h.Owner) }
 
 // Hold is a Holder with the details that a list shows.
 type Hold struct {
-	Holder // the parameter of ForceUnlock
+	Holder // the part that ForceUnlock takes as its parameter
 
 	Mode driver.Mode
 	// Token and HeldFor belong to the present holder. If a process passes the lock on between
-	// its goroutines, they may be a few seconds old. They are 0 if the store does not know
-	// them. Some stores know them only when a hold is some seconds old.
+	// its goroutines, both values may be a few seconds old. A value is 0 if the store does not
+	// know it. Some stores know the values only when a hold is some seconds old.
 	Token   uint64        // the fencing token
 	HeldFor time.Duration // how long the present holder has held the lock
 	Client  Client
@@ -96,9 +96,8 @@ type Detail struct {
 	Token uint64 // the last fencing token of the name; 0 if the store does not keep one for each name
 	Keys  []Key  // the keys of the name in the store; empty for a store without keys
 
-	// Waits are the clients that reported that they wait outside the queue Waiters, the
-	// longest wait first. Waits of a few seconds, and clients of other libraries, are
-	// missing.
+	// Waits has the clients that have reported a wait outside the queue in Waiters, the longest
+	// wait first. Waits of a few seconds, and clients of other libraries, are missing.
 	Waits []ClientWait
 }
 

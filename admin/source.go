@@ -1,5 +1,6 @@
-// Package admin is for operators: it lists the locks of all programs in a store, and ends
-// holds by force. No program may conclude from its results that it holds a lock.
+// Package admin is for operators: it lists the locks that all programs have in a store, and
+// ends holds by force. No program may conclude from the results of this package that it holds a
+// lock.
 //
 //	console := admin.New(backend)
 //	records, err := console.Get(ctx, "deploy/prod")
@@ -23,13 +24,13 @@ type Source interface {
 	// Info describes the store, as in driver.Backend.
 	Info() driver.Info
 
-	// List yields the names in use, each once, in no order. A lock that changes meanwhile
-	// may be missing or outdated. It reads a few keys at a time and yields them, so the
-	// first records come at once.
+	// List yields the names in use, each once, in no order. A lock that changes meanwhile may
+	// be missing or outdated. List reads a few keys at a time and yields their records at once,
+	// so the first records come soon.
 	//
-	// If it did not read everything, the last pair has an error: ErrIncomplete when it has read
-	// f.Keys keys, ctx's error when ctx ended, or the error of the store. All records before
-	// the error are valid.
+	// If List did not read everything, the last pair has an error: ErrIncomplete if List has
+	// read f.Keys keys, ctx's error if ctx has ended, or the error of the store. All records
+	// before the error are valid.
 	List(ctx context.Context, f Filter) iter.Seq2[Record, error]
 
 	// Get returns one Record for each of the names, in the same order. The Record of a free
