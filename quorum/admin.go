@@ -18,9 +18,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The functions below show operators the holds that a majority of the members has. A hold that
-// fewer members have is being acquired or released, or an earlier call did not release it
-// everywhere.
+// The functions below show operators the holds that a majority of the members has. If fewer
+// members have a hold, some call is acquiring or releasing that hold, or an earlier call did
+// not release it at all members.
 
 var _ admin.Source = (*Backend)(nil)
 
@@ -136,8 +136,9 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	return nil
 }
 
-// forceAt ends the hold of h.Owner at one member. It looks up the hold as that member has it,
-// because its owner there contains the number of an attempt, and other fields may differ.
+// forceAt ends the hold of h.Owner at one member. It first reads the hold from that member,
+// because the owner of the hold contains the number of an attempt there, and other fields may
+// differ.
 func forceAt(ctx context.Context, s admin.Source, name string, h admin.Holder, reason string) error {
 	records, err := s.Get(ctx, name)
 	if err != nil {
@@ -152,8 +153,9 @@ func forceAt(ctx context.Context, s admin.Source, name string, h admin.Holder, r
 	return s.ForceUnlock(ctx, name, h, reason) // returns driver.ErrGone if the hold is gone
 }
 
-// ownerOf returns the owner of a claim, from the owner of its attempt at a member; see
-// attempt. Owners of other programs have no number of an attempt.
+// ownerOf returns the owner of a claim. The parameter `member` is the owner under which a
+// member knows the claim: it ends in the number of an attempt. Owners of other programs have no
+// such number, and ownerOf returns them unchanged.
 func ownerOf(member string) string {
 	owner, number, ok := strings.Cut(member[strings.LastIndexByte(member, ':')+1:], ".")
 	if _, err := strconv.ParseUint(number, 36, 64); !ok || err != nil || strings.Trim(owner, "0123456789") != "" {

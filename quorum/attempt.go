@@ -19,7 +19,7 @@ func idOf(c driver.Claim) claimID { return claimID{c.Name, c.Owner} }
 
 // attempt is the state of one claim at the nodes. If a try of the claim is refused, the Backend
 // releases the grants that the attempt got, and the next try is another attempt with another
-// owner. So releases of the first attempt that arrive late do not affect the next attempt.
+// owner. So a release of the first attempt that arrives late does not affect the next attempt.
 type attempt struct {
 	id     claimID
 	owner  string        // at the nodes: the claim's owner and the number of the attempt
@@ -37,7 +37,7 @@ type attempt struct {
 type seat struct {
 	sem chan struct{} // capacity 1: one Try or Release at the node at a time
 
-	held          bool      // the node granted the attempt, and has not reported that it is gone
+	held          bool      // the node granted the attempt, and has not reported the attempt as gone
 	counts        bool      // renewals of this node count for the majority, see Renew
 	heldFrom      time.Time // when the grant of the node arrived
 	indeterminate bool      // a try ended without an answer, and may still arrive
@@ -137,7 +137,7 @@ func (b *Backend) sweep(now time.Time) {
 // at returns c as the nodes know it: with the owner of the attempt, and with NoQueue.
 func (a *attempt) at(c driver.Claim) driver.Claim {
 	c.Owner = a.owner
-	c.NoQueue = true // the first waiters in queues with different orders would wait for each other
+	c.NoQueue = true // nodes may queue claims in different orders, so that the first waiters would wait for each other
 	return c
 }
 

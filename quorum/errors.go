@@ -14,7 +14,7 @@ type nodesError struct {
 	does   string // what failed: "no majority of 3 nodes for "stock:42""
 	nodes  []string
 	causes []error
-	kinds  []error // an error of package driver that says what is certain about the claim at the quorum, or the error of a context
+	kinds  []error // at most one: an error of package driver that says what is certain about the claim at the quorum, or the error of a context
 }
 
 // Error names each node that failed.
@@ -45,9 +45,9 @@ func (e *nodesError) add(n *node, err error) {
 	e.causes = append(e.causes, err)
 }
 
-// foreign is the error of one node. It does not match errors that say what is certain about
-// the claim at that node, because they need not be true for the quorum: if the claim is gone
-// at one node, it is not lost.
+// foreign is the error of one node. It does not match errors that say what is certain about the
+// claim at that node, because they need not be true for the quorum. For example, a claim that
+// is gone at one node is not lost at the quorum.
 type foreign struct{ error }
 
 // Is reports whether the error of the node matches `target`. It returns false if `target` is

@@ -27,13 +27,13 @@ type node struct {
 	incarnator Incarnator // the member, if it is an Incarnator; otherwise nil
 	label      string     // "node 2 of 5 (redis)"
 
-	slow      atomic.Bool  // its last call ended without an answer
+	slow      atomic.Bool  // the last call to the node ended without an answer
 	underWay  atomic.Int64 // the number of calls that have not ended
 	releasing atomic.Int64 // the number of claims that are being released in the background
 
 	mu        sync.Mutex
 	id        string    // its incarnation; "" if unknown
-	firstSeen time.Time // when the node first reported id
+	firstSeen time.Time // when the node first reported the incarnation `id`
 }
 
 func newNode(member driver.Backend, number, of int) *node {
@@ -42,7 +42,8 @@ func newNode(member driver.Backend, number, of int) *node {
 	return n
 }
 
-// errSkipped is the error of a call that was not sent to a node because of mostUnanswered.
+// errSkipped is the error of a call that was not sent, because mostUnanswered calls to the node
+// have not ended yet.
 var errSkipped = fmt.Errorf("%w: the node has not answered too many calls", driver.ErrNotExecuted)
 
 // call makes one call to a node, and records whether the node answers. It returns a panic of fn

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// listenAgain is how long a quorum waits before it listens again to a member after a
-// failure.
+// listenAgain is how long a quorum waits after a failure of Notify at a member, before it
+// listens to that member again.
 const listenAgain = 2 * time.Second
 
 var _ driver.Notifier = (*Backend)(nil)

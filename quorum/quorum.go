@@ -16,9 +16,10 @@
 //
 // It is not linearizable. Exclusion needs three conditions. The rates of clocks must be about
 // equal; the allowed drift is 1 percent of the lease plus 2 ms. No one may set the wall clocks
-// of Redis servers forward. Nodes must keep what they acknowledged, except that a restarted
-// node does not vote until it has been up for the time Options.MaxTTL. If keys are deleted by
-// hand or evicted on a majority of nodes, the lock is lost.
+// of Redis servers forward. Nodes must keep what they acknowledged. Only at a restart a node
+// may forget that, because a restarted node does not vote until it has been up for the time
+// Options.MaxTTL. If keys are deleted by hand or evicted on a majority of nodes, the lock is
+// lost.
 //
 // Read-write locks, semaphores and fair locks are refused, because majorities of counts
 // and queues do not make one count or one queue.
@@ -31,8 +32,8 @@
 // # Background work
 //
 // A call returns as soon as its result is certain. Calls to further nodes continue in the
-// background: for a few seconds at most when they take a lock, and for its TTL at most
-// when they release it. Drain waits for them.
+// background: for a few seconds at most if they take a lock, and for the TTL of the lock at
+// most if they release it. Drain waits for these calls.
 package quorum
 
 import (
@@ -54,8 +55,8 @@ type Options struct {
 	// MaxTTL is the longest lease on these nodes. All programs must use the same value. A node
 	// may forget locks when it restarts. So the vote of a restarted node counts only after the
 	// node has been up for the time MaxTTL. If a majority of the nodes restarts at the same
-	// time, no program gets a lock until that time has passed. TrustRestarts changes this. At
-	// most 100 years. Default 1 minute.
+	// time, no program gets a lock until that time has passed. With TrustRestarts the vote of a
+	// restarted node counts at once. MaxTTL is at most 100 years. Default 1 minute.
 	MaxTTL time.Duration
 
 	// TrustRestarts means that nodes keep every acknowledged lock across a restart
@@ -71,7 +72,8 @@ const defaultMaxTTL = time.Minute
 const longest = 100 * 365 * 24 * time.Hour
 
 // Incarnator is an optional interface of a member that may forget locks when it restarts: it
-// reports restarts. The quorum assumes that a member without it does not forget locks.
+// reports restarts. The quorum assumes that a member that is no Incarnator does not forget
+// locks.
 type Incarnator interface {
 	// Incarnation returns an id that is different for every server and every start of it. The
 	// result `uptime` is the time since that start, or a shorter time.
@@ -86,7 +88,7 @@ type Backend struct {
 	trusting bool
 
 	background background.Group
-	checked    atomic.Bool   // distinct has found that no two nodes are the same server
+	checked    atomic.Bool   // the method distinct has found that no two nodes are the same server
 	checking   chan struct{} // capacity 1: one caller of distinct at a time asks the nodes
 
 	mu     sync.Mutex
@@ -190,8 +192,8 @@ func combine(nodes []*node, maxTTL time.Duration) driver.Info {
 }
 
 // Info returns what the store can do: the features that all members have, without fencing,
-// read-write locks, semaphores, fairness and hold counts. MaxTTL is that of the Options, or
-// that of a member if it is smaller.
+// read-write locks, semaphores, fairness and hold counts. MaxTTL is Options.MaxTTL, or the
+// smallest MaxTTL of a member if that one is smaller.
 func (b *Backend) Info() driver.Info { return b.info }
 
 // Drain waits until the background work of the quorum and of its members has ended, and

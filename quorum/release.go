@@ -51,8 +51,9 @@ func (b *Backend) vacate(a *attempt, c driver.Claim) {
 	}
 }
 
-// leaveSeat releases an attempt at one node. It repeats that until the node has certainly
-// nothing of the attempt, or for one TTL, after which the lease at the node has expired.
+// leaveSeat releases an attempt at one node. It repeats the release until the node has
+// certainly nothing of the attempt, or until one TTL has passed. After that time the lease at
+// the node has expired.
 func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 	n := b.nodes[i]
 	ctx, cancel := context.WithTimeout(context.Background(), c.TTL)
@@ -94,8 +95,9 @@ func (b *Backend) leaveSeat(a *attempt, i int, c driver.Claim) {
 	}
 }
 
-// await waits until the result of the release of an attempt is certain, at most for the time
-// limit. It returns earlier if only slow nodes have not answered, or when ctx ends.
+// await waits until it is certain whether the attempt was released, and returns that result. It
+// waits for the time `limit` at most. It returns earlier if only slow nodes have not answered,
+// or when ctx ends.
 func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) error {
 	early, late := time.NewTimer(grace(limit)), time.NewTimer(limit)
 	defer early.Stop()
@@ -125,7 +127,7 @@ func (b *Backend) await(ctx context.Context, a *attempt, limit time.Duration) er
 type outcome struct {
 	certain                  bool
 	err                      error        // the error of the release, if its result is certain
-	free, released, vanished int          // how many seats have ended; of these, how many were released, and how many were held but lost
+	free, released, vanished int          // how many seats have ended; how many of them were released; how many of them were held, but lost
 	waiting                  map[int]bool // the nodes whose seats have not ended
 }
 

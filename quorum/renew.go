@@ -16,8 +16,9 @@ import (
 // any more, the claim is gone, and Renew releases it on the other nodes.
 //
 // A node that does not hold a claim, because it was down or lost the claim, gets the claim
-// again in the background after a renewal. It counts only after a majority without it has
-// renewed the claim once more. That confirms that no other client held the name in between.
+// again in the background after a renewal. That node counts only after a majority of other
+// nodes has renewed the claim once more. Such a renewal confirms that no other client held the
+// name in between.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	if err := over(ctx); err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 type round struct {
 	claims   []*renewal
 	batches  [][]int          // by node: the indexes of the claims that it renews
-	sent     [][]driver.Claim // by node: these claims as the node knows them
+	sent     [][]driver.Claim // by node: the claims that it renews, as the node knows them
 	nodes    []int            // the nodes with a batch
 	shortest time.Duration    // the shortest TTL of the claims
 	start    time.Time
@@ -113,8 +114,8 @@ func (a *attempt) held() []seat {
 	return append([]seat(nil), a.seats...)
 }
 
-// renewAt renews at one node, and records which claims are gone there. It records that also if
-// the answer arrives after Renew has returned.
+// renewAt renews the claims in the batch of node i, and records which of them are gone there.
+// It records them even if the answer arrives after Renew has returned.
 func (b *Backend) renewAt(ctx context.Context, r *round, i int) answers {
 	got, err := b.nodes[i].renew(ctx, r.sent[i])
 	if err != nil {
@@ -189,8 +190,9 @@ func (v *renewal) lost(majority int) bool {
 func (v *renewal) decided(majority int) bool { return v.renewed >= majority || v.lost(majority) }
 
 // concluded returns the result for the claim c, which has the index k in the round, and acts on
-// it: it reseeds a claim that was renewed, and releases one that is lost. The parameter `ended`
-// is the error of the context if the context has ended, and otherwise nil.
+// that result. If the claim was renewed, concluded tries the claim at the nodes that do not
+// hold it. If the claim is lost, concluded releases the claim. The parameter `ended` is the
+// error of the context if the context has ended, and otherwise nil.
 func (b *Backend) concluded(r *round, k int, c driver.Claim, ended error) driver.Renewal {
 	v := r.claims[k]
 	switch {

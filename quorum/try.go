@@ -100,8 +100,8 @@ func (b *Backend) elect(ctx context.Context, a *attempt, c driver.Claim) (driver
 	return b.refusal(n, time.Since(start)), nil
 }
 
-// lostElection reports whether a majority is impossible, because too many nodes have not
-// granted.
+// lostElection reports whether a majority is impossible, because too many nodes have failed or
+// have refused the claim.
 func (b *Backend) lostElection(n count) bool {
 	return len(b.nodes)-n.failures-n.busy < b.majority
 }
@@ -115,8 +115,9 @@ func (b *Backend) absent(n *count) {
 	}
 }
 
-// vote asks one node. If the node grants the claim, but its vote does not count, vote returns
-// an error. The seat of the node records the answer, also if it arrives after Try has returned.
+// vote asks one node. If the node grants the claim, but may have been restarted shortly before,
+// the answer has an error, so that it does not count. The seat of the node records the answer,
+// even if the answer arrives after Try has returned.
 func (b *Backend) vote(ctx context.Context, a *attempt, i int, c driver.Claim) vote {
 	out, err := b.claim(ctx, a, i, c, true)
 	if err == nil && out.Granted {
@@ -175,8 +176,8 @@ func (b *Backend) win(a *attempt, c driver.Claim, start time.Time, n count) (dri
 }
 
 // noMajority returns an error with the nodes that failed. The parameter `cause` is the error of
-// the context that ended the call, or nil. If it is nil, the field `kinds` of the result says
-// what is certain about the claim.
+// the context that ended the call, or nil. If `cause` is nil, the field `kinds` of the result
+// says what is certain about the claim.
 func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 	e := &nodesError{does: fmt.Sprintf("no majority of %d nodes for %q", len(b.nodes), c.Name)}
 	if cause != nil {
@@ -272,8 +273,9 @@ func (t tally) count(store string, o driver.Outcome) {
 }
 
 // most returns the holder that the largest number of nodes reports, for how long it has held
-// the lock, and how many nodes may have granted the same claim: kinds of store with different
-// texts may mean the same claim, and a node without a text may mean any claim.
+// the lock, and how many nodes may have granted the same claim. That number includes other
+// kinds of store, because their texts may mean the same claim, and nodes without a text,
+// because they may mean any claim.
 func (t tally) most() (holder string, held time.Duration, nodes int) {
 	var best, unnamed votesOf
 	largest := map[string]int{} // by store: the largest number of its nodes that name the same holder

@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// refusalView is what a refused try found.
+// refusalView has what a refused try found at the nodes.
 type refusalView struct {
 	outcomes []*driver.Outcome // by node; nil if the node did not refuse
 	split    bool              // no claim has a majority
-	pause    time.Duration     // before the next try; random, so that claims try at different times
+	pause    time.Duration     // the pause before the next try; random, so that claims are tried at different times
 }
 
 // Waiter returns a Waiter for c. Its Wait returns when a node that refused the last Try
