@@ -22,8 +22,8 @@ const (
 	parallelCalls = 8  // how many calls Engine.view makes at the same time, at most
 )
 
-// List yields the Records of names that have holders or waiters, of this package and of other
-// programs. The names have no order.
+// List yields the Record of each name that has holders or waiters. These may be claims of this
+// package or entries of other programs. The Records come in no particular order.
 func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
 		b := budget.New(f)
@@ -85,9 +85,10 @@ type view struct {
 	calls     int
 }
 
-// view reads the queue of each name, and the remaining times of the sessions of shown entries.
-// If a Record has KindUnknown, view returns the error that caused it: the first, if there are
-// several.
+// view reads the queue of each name, and the remaining time of each session that has an entry
+// in l.records. If the Kind of a Record is KindUnknown, view returns the error of the read that
+// failed. If several Records have this Kind, view returns the error for the first of them. But
+// if ctx has ended, the error is that of ctx.
 func (e *Engine) view(ctx context.Context, names []string) (l view, err error) {
 	l.records, l.queues = make([]admin.Record, len(names)), make([]parted, len(names))
 	l.remaining = make(map[int64]time.Duration)
@@ -116,7 +117,7 @@ func (e *Engine) view(ctx context.Context, names []string) (l view, err error) {
 
 // ask reads the remaining times of sessions into l.remaining. The map that it returns has an
 // error for each session whose remaining time could not be read. If the store does not support
-// such reads, that is no error.
+// such reads, the map stays empty.
 func (l *view) ask(ctx context.Context, store Store, sessions []int64) map[int64]error {
 	rests, errs := make([]time.Duration, len(sessions)), make([]error, len(sessions))
 	each(len(sessions), func(i int) { rests[i], errs[i] = store.Remaining(ctx, sessions[i]) })

@@ -8,12 +8,13 @@ import (
 )
 
 // A reader beside the writer of the same caller is granted although other claims wait. If the
-// writer is released first, the reader must still exclude these claims. An entry of the reader
-// would be behind their entries, so the reader has none: it shares the entry of the writer.
-// When the writer is released, that entry becomes Shared, and the last reader removes it.
+// writer is released first, the reader must still exclude the waiting claims. An entry of the
+// reader would be behind their entries. So the reader has no entry of its own, but shares the
+// entry of the writer. If the writer is released first, this entry stays, with Entry.Shared set,
+// until the last such reader is released.
 
-// tryBeside grants t if it is a reader beside a writer of the same caller. ok reports whether
-// it granted t.
+// tryBeside grants the claim of t if it is a reader, and if a writer of the same caller holds.
+// `ok` reports whether tryBeside granted the claim.
 func (e *Engine) tryBeside(ctx context.Context, t *attempt) (out driver.Outcome, ok bool, err error) {
 	if t.label.Kind != Reader || t.Beside == "" || e.writerOf(t) == nil {
 		return out, false, nil

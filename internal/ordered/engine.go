@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// Engine implements the methods of driver.Backend over a Store, except Info. Its methods
-// may be called from several goroutines at once.
+// Engine has all methods of a driver.Backend except Info. It keeps the locks in a Store. Its
+// methods may be called from several goroutines at once.
 type Engine struct {
 	store        Store
 	clock        *clock.Clock
@@ -88,7 +88,7 @@ func (e *Engine) beginTry(t *attempt) *claim {
 }
 
 // endTry records the end of a Try. If the claim certainly has no entry, endTry forgets the
-// claim, because the core does not release it.
+// claim, because the core does not release such a claim.
 func (e *Engine) endTry(k *claim, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -188,7 +188,7 @@ func grant(t *attempt, before []Entry, mine Entry, s session) driver.Outcome {
 	return out
 }
 
-// withdraw removes the entry of a claim that must not wait. Its error is never
+// withdraw removes the entry of a claim that must not wait. It never returns
 // driver.ErrNotExecuted, because the Try may have made an entry.
 func (e *Engine) withdraw(ctx context.Context, t *attempt) error {
 	_, err := e.store.Remove(ctx, t.session.id, t.Name, t.label)
@@ -201,9 +201,9 @@ func (e *Engine) withdraw(ctx context.Context, t *attempt) error {
 	return err
 }
 
-// grantOf returns the grant of a claim that the Try t has refused, if the claim holds according
-// to this later queue. If the queue does not show that the claim holds, grantOf returns the
-// zero Outcome: then another Try must find out.
+// grantOf returns the grant of a claim that the Try t has refused. `queue` was read after that
+// Try, and must show that the claim holds now. Otherwise grantOf returns the zero Outcome, so
+// that another Try finds out.
 func (e *Engine) grantOf(t *attempt, queue []Entry) driver.Outcome {
 	i := Find(queue, t.label.ID)
 	if i < 0 || queue[i].Order == 0 || !e.knows(t.claim) {

@@ -64,8 +64,8 @@ func (e *Engine) forced(ctx context.Context, key claimKey) error {
 	return gone(driver.ReasonForced, "ended by force: "+reason)
 }
 
-// listen calls `hint` when ForceUnlock ends claims of the client, with the sequence number of
-// each claim. It returns when ctx ends.
+// listen calls `hint` with the sequence number of each claim of the client that ForceUnlock
+// ends. It returns when ctx ends.
 func (e *Engine) listen(ctx context.Context, client string, hint func(seq uint64)) {
 	for failures := 1; ; failures++ {
 		began := time.Now()
@@ -87,8 +87,8 @@ func (e *Engine) listen(ctx context.Context, client string, hint func(seq uint64
 	}
 }
 
-// seqsOf returns the sequence numbers of claims of the client. These are the claim with that
-// key, and the readers that share its entry.
+// seqsOf returns the sequence numbers of the claim with that key, and of the readers that share
+// its entry. It leaves out claims of other clients, and claims whose release has begun.
 func (e *Engine) seqsOf(key claimKey, client string) (seqs []uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -16,15 +16,16 @@ const sweepsPerTTL = 3
 // under way share its result. So at most one such call is under way, however many claims are
 // renewed, and however long the store does not answer.
 type extension struct {
-	number int     // how many calls there were so far
+	number int     // 1 for the first such call, 2 for the second, …; 0 before the first
 	s      session // the session after the call
 	err    error
 }
 
 // extend extends the session s, or waits for the call of another caller that extends it. It
-// returns the extended session. The call of another caller counts only if the session then
-// lives for the time `least` or longer, counted from the beginning of extend. The error is
-// driver.ErrGone if the session has ended, and all of its claims with it.
+// returns the extended session. If the other call succeeded, its result counts only if the
+// session then lives for at least the time `least`, counted from the beginning of extend. The
+// error is driver.ErrGone if the session has ended. In that case all claims of the session have
+// ended, too.
 func (e *Engine) extend(ctx context.Context, s session, least time.Duration) (session, error) {
 	start, before := e.clock.Read(), e.lastExtension()
 	select {
@@ -41,9 +42,9 @@ func (e *Engine) extend(ctx context.Context, s session, least time.Duration) (se
 	case last.err != nil && !retry.Ended(last.err) && !retry.Gone(last.err):
 		return session{}, last.err
 	}
-	// No other call has ended meanwhile, or the result of that call does not count: the call
-	// was for another session, it began too early, its context ended first, or the session had
-	// ended.
+	// No other call has ended meanwhile, or the result of that call does not count. It does not
+	// count if the call was for another session or began too early, if the context of the call
+	// ended before the answer, or if the session had ended.
 	sent := e.clock.Read()
 	ttl, err := e.store.Extend(ctx, s.id)
 	switch {
@@ -67,10 +68,10 @@ func (e *Engine) lastExtension() extension {
 	return e.extended
 }
 
-// sweep removes entries that no claim needs: an entry of a Try that the store executed after
-// the Release of the claim, or an entry whose Release failed and is not repeated. It lists all
-// entries of the session, so it runs at most once in each third of the session's TTL. A later
-// sweep retries the removals that failed.
+// sweep removes entries that no claim needs. Such an entry exists if the store executed a Try
+// after the Release of the same claim. It also exists if a Release failed, and the caller does
+// not repeat that Release. sweep lists all entries of the session, so it runs at most once in
+// each third of the session's TTL. A later sweep retries the removals that failed.
 func (e *Engine) sweep(ctx context.Context, s session) {
 	if !e.sweepDue(s) {
 		return

@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// The last line of the note of an entry is for programs. If the owner begins with the client,
-// the line has the client, a blank and the rest of the owner. Else it has a blank and the
-// owner. Entries of other programs have no such line.
+// The last line of Entry.Note is for programs, and names the owner of the claim. If the owner
+// begins with the client, the line has the client, a blank and the rest of the owner. Otherwise
+// the line has only a blank and the owner. Entries of other programs have no such line.
 
 // noteOf returns the note of an entry for c.
 func noteOf(c *driver.Claim) string {

@@ -10,7 +10,8 @@ import (
 )
 
 // The first token of a claim is the number of its entry, shifted by tokenBits. A claim may
-// reserve MaxTokens tokens. The next tokens are for readers that share the entry of the claim.
+// reserve MaxTokens tokens. The tokens between these and the first token of the next entry are
+// for readers that share the entry of the claim.
 const (
 	tokenBits = 10
 	// MaxTokens is how many tokens a claim may reserve: Info.MaxTokens of a store.
@@ -68,9 +69,9 @@ func mismatch(name string, before []Entry, k Kind) error {
 	return nil
 }
 
-// blocking returns the entries that a claim with Label m waits for: it waits until one of them
-// is removed. `before` has all entries that are before the claim's own entry. blocking returns
-// nil if the claim holds.
+// blocking returns the entries that block a claim with Label m: the claim waits until one of
+// these entries is removed. `before` has all entries that are before the claim's own entry.
+// blocking returns nil if the claim holds.
 func blocking(before []Entry, m Label) []Entry {
 	keepsOut := func(Entry) bool { return true }
 	switch m.Kind {

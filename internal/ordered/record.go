@@ -87,8 +87,9 @@ func (p *parted) failed(sessions map[int64]error) error {
 	return nil
 }
 
-// record returns the queue as the Record of a name. The map `rests` has the remaining times of
-// sessions. `failed` is the error of a read of the queue or of a session, or nil.
+// record returns the Record of the name that has the queue p. The map `rests` has the remaining
+// time of each session. `failed` is nil if the queue and the remaining times could be read, and
+// otherwise the error of the read that failed.
 func (p *parted) record(name string, rests map[int64]time.Duration, failed error) admin.Record {
 	r := admin.Record{Name: name, Listeners: -1}
 	switch {

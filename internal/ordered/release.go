@@ -42,7 +42,7 @@ func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 			answers[i].Err = e.confirmMissing(ctx, k)
 		}
 		if answers[i].Err == nil {
-			answers[i].ValidFor = min(s.remaining(start), s.ttl) // less than the TTL if the session was extended before start
+			answers[i].ValidFor = min(s.remaining(start), s.ttl) // less than s.ttl if another caller extended the session before this Renew began
 		}
 	}
 	if err == nil {
@@ -51,8 +51,9 @@ func (e *Engine) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, nil
 }
 
-// entriesOf returns an entry for each of `claims`, in the same order. For a reader beside its
-// writer it is the entry of the writer, and for nil it is the zero Entry.
+// entriesOf returns an entry for each element of `claims`, in the same order. A reader beside
+// its writer has the entry of the writer. The entry for an element that is nil is the zero
+// Entry.
 func (e *Engine) entriesOf(claims []*claim) []Entry {
 	entries := make([]Entry, len(claims))
 	e.mu.Lock()
@@ -118,9 +119,9 @@ func (e *Engine) confirmMissing(ctx context.Context, k *claim) error {
 }
 
 // Release removes the entry of c. If c.AtLeast is set, and the Store is a Keeper, the entry
-// stays for that time. If readers share the entry, the entry stays until they are released. If
-// the store does not answer, a later renewal of another claim removes the entry, but not before
-// c.AtLeast has passed.
+// stays for the time c.AtLeast. If readers share the entry, the entry stays until these readers
+// are released. If the store does not answer the Release, a later renewal of another claim
+// removes the entry, but not before c.AtLeast has passed.
 func (e *Engine) Release(ctx context.Context, c driver.Claim) error {
 	if err := ctx.Err(); err != nil {
 		return unsent.Error(err)
@@ -157,9 +158,9 @@ func (e *Engine) releaseUnknown(ctx context.Context, key claimKey) error {
 
 // beginRelease records that c is being released. It returns the claim that has the entry, and
 // the function that releases this claim in the Store. The function is nil if the Store has
-// nothing to do. That is so if other claims still need the entry. It is also so if the Engine
-// does not know c, and no Try of c was interrupted. Then, and if c was released before, the
-// returned claim is nil, too.
+// nothing to do. If c is a reader, and other claims still need the entry that it shares, only
+// the function is nil. The returned claim is nil, too, if the Engine does not know c and no Try
+// of c was interrupted, or if c was released before and its readers keep the entry.
 func (e *Engine) beginRelease(c *driver.Claim) (*claim, func(context.Context, int64, string, Label) (bool, error)) {
 	m := labelOf(c)
 	key := claimKey{c.Name, m.ID}

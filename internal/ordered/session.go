@@ -14,7 +14,7 @@ import (
 type session struct {
 	id   int64
 	ttl  time.Duration
-	sent clock.Moment // when the last call that extended it was sent
+	sent clock.Moment // when the call was sent that opened the session, or that extended it last
 }
 
 // remaining returns for how long the session lives at least. It returns 0 if the machine was
@@ -63,9 +63,10 @@ func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) 
 	return e.open(ctx)
 }
 
-// need returns how long the session must live for a claim with the TTL `ttl`. It is two thirds
-// of the session's TTL, because the core renews a claim after a third. A claim with a TTL
-// shorter than that of the session is not renewed, so it needs at least its own TTL.
+// need returns the remaining time that a session must have for a new claim with the TTL `ttl`.
+// That is two thirds of the session's TTL, because the core renews a claim after one third. The
+// core does not renew a claim whose TTL is shorter than that of the session. So for such a claim
+// the remaining time must also be at least the TTL of the claim.
 func (s session) need(ttl time.Duration) time.Duration {
 	least := s.ttl - s.ttl/3
 	if ttl < s.ttl {
@@ -74,7 +75,8 @@ func (s session) need(ttl time.Duration) time.Duration {
 	return least
 }
 
-// enough reports whether the remaining time of s is as long as a claim with that TTL needs.
+// enough reports whether the remaining time of s suffices for a new claim with that TTL: see
+// session.need.
 func (e *Engine) enough(s session, ttl time.Duration) bool {
 	return s.id != 0 && s.remaining(e.clock.Read()) >= s.need(ttl)
 }

@@ -44,11 +44,11 @@ type Store interface {
 
 	// Enqueue makes an entry for the claim with Label m, unless the claim has one already. The
 	// new entry is behind all others in the queue of the name. If `alone` is true, Enqueue
-	// makes the entry only if the queue is empty. It returns the queue after that, in the order
-	// of the entries. If `alone` is false, the first entry may lack the fields that name the
-	// holder. The Order of such an entry is 0. If the claim then waits long, the Engine calls
-	// Queue with `named` set. An error that is driver.ErrGone says that the session has ended,
-	// and that the claim has no entry.
+	// makes the entry only if the queue is empty. Enqueue returns the resulting queue, in the
+	// order of the entries. If `alone` is false, the first entry may lack the fields that name
+	// the holder. The Order of such an entry is 0. If a claim waits long behind such an entry,
+	// the Engine calls Queue with `named` set. An error that is driver.ErrGone says that the
+	// session has ended, and that the claim has no entry.
 	Enqueue(ctx context.Context, session int64, name string, m Label, note string, alone bool) ([]Entry, error)
 	// Queue returns the entries of a name in their order, as they are at the time of the call
 	// or later. If `last` is not 0, entries with an Order above `last` may be missing. If
@@ -69,10 +69,10 @@ type Store interface {
 	// watch.
 	//
 	// Watch may return `gone` as true only if `entries` has one element, and if this entry was
-	// certainly removed, or belonged to a Writer and became a shared entry. Then a waiter for a
-	// mutex whose entry is directly behind the removed one reads neither the queue nor its own
-	// entry again. So `gone` must be false in a Store that does not notify a session when
-	// another program removes an entry of the session.
+	// certainly removed, or belonged to a Writer and became a shared entry. If `gone` is true,
+	// the Engine may grant a mutex to the next claim in the queue without another read of the
+	// queue or of that claim's entry. So `gone` must be false in a Store that does not notify a
+	// session when another program removes an entry of the session.
 	//
 	// `before` is the entry directly before the only element of `entries`, or nil. If the Store
 	// can watch that entry without another request, Watch calls `early` when the entry may have
@@ -82,17 +82,17 @@ type Store interface {
 	// The other methods serve operators. A method that the store does not support returns an
 	// error that is errors.ErrUnsupported.
 
-	// Names yields pages of the names in the store that begin with the prefix, each name once,
-	// within the budget b. Some of the names may be free. If Names did not read all names, it
-	// yields an error at the end.
+	// Names yields the names in the store that begin with the prefix, in pages, and each name
+	// once. It spends no more than the budget b. Some of the names may be free. If Names did
+	// not read all names, it yields an error at the end.
 	Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error]
 	// FullQueue returns the queue of a name as Queue does, and behind it the claims that wait
 	// to enter the queue. Entries may lack what Complete fills in.
 	FullQueue(ctx context.Context, name string) ([]Entry, error)
 	// Complete fills in Order, Note and Session of an entry. It makes a request only if Order
-	// is 0. It sets Label.ID to the ID of the claim, also for a claim of another session. If
-	// the entry is one of another program, it sets Label.ID to "". It returns false if the
-	// entry does not exist any more.
+	// is 0. It sets Label.ID to the ID of the claim, also for a claim of another session. For
+	// an entry of another program, Complete sets Label.ID to "". It returns false if the entry
+	// does not exist any more.
 	Complete(ctx context.Context, e *Entry) (bool, error)
 	// Remaining returns for how long a session lives unless it is extended. An error that is
 	// driver.ErrGone says that the session has ended.
@@ -139,7 +139,7 @@ const (
 type Label struct {
 	Kind    Kind
 	Permits int    // how many permits the name has according to the claim; 0 if the claim has no such number
-	ID      string // distinguishes claims: 16 hexadecimal digits, or more for a claim of another session; "" for one of another program
+	ID      string // distinguishes claims: 16 hexadecimal digits, or more for a claim of another session; "" for an entry of another program
 }
 
 // Entry is one claim in the queue of a name.
@@ -169,16 +169,16 @@ type claim struct {
 	held            bool          // a Try was granted
 	indeterminate   bool          // a Try had no answer
 	releasing       bool          // a Release has begun
-	keepUntil       clock.Instant // the name stays taken until then: Claim.AtLeast
+	keepUntil       clock.Instant // the entry must stay until then, because of Claim.AtLeast; set by Release
 	leftToReaders   bool          // the claim was released, and its entry belongs to its readers
 	pendingTries    int           // calls of Try under way
 	pendingReleases int           // calls of Release under way
 
 	// A reader beside the writer of the same caller has no entry of its own. It shares the
-	// entry of the writer, which is before the entries of all waiters.
-	writer       *claim
-	readers      []*claim
-	readersSoFar uint64 // how many readers have shared the entry so far
+	// writer's entry, which is before the entries of all waiters.
+	writer       *claim   // in such a reader: its writer; else nil
+	readers      []*claim // in a writer: the readers that share its entry
+	readersSoFar uint64   // in a writer: how many readers have shared its entry so far
 }
 
 // activeReaders returns how many readers share the entry of k and were not released.

@@ -11,7 +11,7 @@ import (
 
 // longWait is how long a waiter waits before it also watches its claim's own entry. If the
 // holder is unknown, Wait returns after that time, so that another Try asks the store for the
-// holder. Most waits end earlier, and save both calls.
+// holder. Most waits end earlier, so they need neither that watch nor that Try.
 const longWait = 250 * time.Millisecond
 
 // blockers is the value of Outcome.Ahead: the entries that a refused claim has to wait for, and
@@ -19,8 +19,8 @@ const longWait = 250 * time.Millisecond
 type blockers struct {
 	by            *attempt
 	ahead         []Entry
-	sole          bool   // only one entry is before the claim's own entry, and both are mutexes
-	before        *Entry // the entry before the one in ahead; nil unless the method mutexes has set it
+	sole          bool   // exactly one entry is before the claim's own entry, and both entries are mutexes
+	before        *Entry // the entry directly before the only one in `ahead`; nil unless the method mutexes has set it
 	own           *Entry // the entry of the claim; nil if the claim has none
 	holderUnknown bool   // the first entry lacks the fields that name the holder
 	kept          int64  // the session of the first entry if Outcome.Kept is true, else 0
@@ -66,8 +66,8 @@ func (e *Engine) Waiter(driver.Claim) driver.Waiter { return &waiter{engine: e} 
 // Wait returns when one of the entries ahead of the claim was removed or changed. `last` is the
 // Outcome of the refused Try, and has these entries. If no entry is ahead any more, Wait
 // returns the grant. If `last` does not name the holder, a long wait returns early once, so
-// that another Try learns the holder. When ctx ends, the watches continue: the next Wait for
-// the same entries misses nothing.
+// that another Try learns the holder. When ctx ends, the watches continue, so that the next
+// Wait for the same entries misses no change.
 func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return driver.Outcome{}, err
@@ -128,8 +128,8 @@ func (w *waiter) prepare(m *blockers) {
 	if w.watch != nil {
 		w.watch.cancel()
 	}
-	// The watch of an own entry that is still the same continues, because another program may
-	// remove the entry.
+	// If the claim's own entry is still the same, its watch continues, because another program
+	// may remove that entry.
 	if w.ownWatch != nil && !m.sameOwn(w.blockers) {
 		w.ownWatch.cancel()
 		w.ownWatch = nil
@@ -154,8 +154,8 @@ func (m *blockers) sameOwn(other *blockers) bool {
 }
 
 // untilLongWait returns the time until the wait counts as long. A wait is long when it has
-// lasted for longWait. A wait that does not know the holder, and has not yet returned for that,
-// is also long when half of the time until the deadline of ctx has passed.
+// lasted for longWait. If the holder is unknown, and the waiter has not yet asked for it, the
+// wait is also long when half of the time until the deadline of ctx has passed.
 func (w *waiter) untilLongWait(ctx context.Context, m *blockers) time.Duration {
 	left := longWait - time.Since(w.since)
 	if end, ok := ctx.Deadline(); ok && m.holderUnknown && !w.askedHolder {
@@ -199,7 +199,8 @@ func (e *Engine) awaitChange(ctx context.Context, m *blockers) ([]Entry, error) 
 	return e.readUpTo(ctx, m), nil
 }
 
-// isSole reports whether no entry other than the one ahead is left before the claim's own.
+// isSole reports whether the claim's own entry is the first in the queue, or has only the entry
+// in m.ahead before it.
 func (e *Engine) isSole(ctx context.Context, m *blockers) bool {
 	queue := e.readUpTo(ctx, m)
 	i := Find(queue, m.own.Label.ID)
