@@ -17,20 +17,20 @@ import (
 
 const (
 	scanPage    = 200 // keys that one request of a list reads
-	readsAtOnce = 100 // keys whose leases one request asks for: a server accepts up to 128
+	readsAtOnce = 100 // how many keys one transaction reads or compares, at most; a server accepts up to 128
 )
 
 // Names reads the keys in their order, at first without their values, which may be large. All
 // keys between two keys of one name begin with that name and a slash. So Names has to remember
-// only the names with which the last key begins: if it has yielded the name of the next key
-// before, the name is one of them.
+// only the names with which the last key begins. If it has already yielded the name of the next
+// key, this name is one of them.
 func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 		if prefix == "" {
 			from = "\x00"
 		}
-		var open []string // the names with which the last key begins; each is a prefix of the next
+		var open []string // the names with which the last key begins; each name is a prefix of the next one
 		for more := true; more; {
 			page, err := s.page(ctx, from, end, b)
 			if err != nil {
@@ -77,9 +77,9 @@ func (s *store) page(ctx context.Context, from, end string, b *budget.Budget) (*
 // candidate is a name that may be in use, with one of its keys.
 type candidate struct{ name, key string }
 
-// leased returns the names of the candidates in `found` whose key has a lease, or was deleted
+// leased returns the name of each candidate in `found` whose key has a lease, or was deleted
 // meanwhile. A key without a lease is data that only looks like a lock. leased reads the keys
-// with their values, because etcd 3.7 returns no leases for a read of keys alone.
+// with their values, because etcd 3.7 returns no leases when it reads keys without values.
 func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget) (names []string, err error) {
 	for chunk := range slices.Chunk(found, readsAtOnce) {
 		gets := make([]clientv3.Op, len(chunk))
@@ -93,7 +93,7 @@ func (s *store) leased(ctx context.Context, found []candidate, b *budget.Budget)
 		}
 		for i, c := range chunk {
 			kvs := r.Responses[i].GetResponseRange().Kvs
-			if len(kvs) == 0 || kvs[0].Lease != 0 { // if the key was deleted, the name may have others
+			if len(kvs) == 0 || kvs[0].Lease != 0 { // if the key was deleted, the name may have other keys
 				names = append(names, c.name)
 			}
 		}
@@ -109,8 +109,8 @@ func (s *store) FullQueue(ctx context.Context, name string) ([]ordered.Entry, er
 // Complete does nothing, because the entries of FullQueue are complete.
 func (s *store) Complete(context.Context, *ordered.Entry) (bool, error) { return true, nil }
 
-// Remaining returns the remaining time of a lease, rounded up to seconds. etcd answers in whole
-// seconds, rounded down.
+// Remaining returns the remaining time of a lease, rounded up to seconds. Because etcd rounds
+// that time down, Remaining adds a second, up to the TTL that etcd granted.
 func (s *store) Remaining(ctx context.Context, session int64) (time.Duration, error) {
 	r, err := s.client.TimeToLive(ctx, clientv3.LeaseID(session))
 	switch {

@@ -16,12 +16,12 @@
 //
 // The kind is x for a mutex, r and w for the sides of a read-write lock, and p3 for one of
 // three permits. In a key of another program, only the ID of its lease is after the last slash.
-// Such a key is exclusive, for a lock of every kind. The number of permits of a semaphore is
-// the one in its oldest claim.
+// Such a key is exclusive, for a lock of every kind. The oldest claim of a semaphore determines
+// how many permits the semaphore has.
 //
-// The create revisions of the keys decide which claims hold. Shifted by ten bits, they are the
-// fencing tokens. Tokens of other programs are unshifted revisions, so do not compare them with
-// tokens of this package.
+// The create revisions of the keys decide which claims hold. The fencing token of a claim is
+// the create revision of its key, shifted by ten bits. The tokens of other programs are create
+// revisions that are not shifted, so do not compare them with tokens of this package.
 //
 // # Names
 //
@@ -34,24 +34,24 @@
 //
 // # Leases
 //
-// A Backend has one lease of etcd for all of its locks, because granting a lease is a
-// write to all members. Renewals extend the lease. If nothing has extended it for some time,
-// the next lock extends it. The Backend does not revoke the lease: it ends when nothing
-// extends it any more.
+// A Backend has one lease of etcd for all of its locks, because granting a lease is a write to
+// all members. Renewals extend the lease. If nothing has extended it for some time, the next
+// lock extends it. The Backend does not revoke the lease, so the lease ends some time after its
+// last extension.
 //
 // If a name stays taken after its release, see driver.Caps.AtLeast, its key gets a lease of its
 // own. The TTL of that lease is rounded up to whole seconds. A server with its default settings
-// grants two seconds at least: 0.3 s become 2 s. The create revision of the key stays, so the
-// key is before the keys of all waiters.
+// grants two seconds at least, so 0.3 s become 2 s. The create revision of the key stays, so
+// the key is before the keys of all waiters.
 //
 // The server must be 3.5.23 or newer. A server of version 3.6 must be 3.6.5 or newer. Older
 // servers may report that they extended a lease although it was revoked.
 //
 // # For operators
 //
-// A list contains the locks of this package and of other programs. It reads the keys that begin
-// with admin.Filter.NamePrefix, and the value of a key only if the key looks like that of a
-// lock. admin.Filter.Counters has no effect. Get makes one request for each name and one for
+// List yields the locks of this package and of other programs. It reads the keys that begin
+// with admin.Filter.NamePrefix. It reads the value of a key only if the key looks like that of
+// a lock. admin.Filter.Counters has no effect. Get makes one request for each name and one for
 // each lease. Keys of other programs are holders and waiters, too. The owner of such a key
 // consists of its lease and its create revision. Hold.Remaining is rounded up to seconds.
 // Hold.HeldFor is 0, because etcd does not report it. Readers with the same caller as the
@@ -60,10 +60,10 @@
 // Describe also returns the keys of the lock. Detail.Token is 0, but the holds have tokens.
 //
 // ForceUnlock deletes the key of exactly one hold. It writes the reason to a key below
-// "holdfast.forced/". The user needs the permission to write there. The key with the reason
-// stays for a minute, or for the TTL of the holder's lease if that is longer. After that,
-// ForceReasons returns "" for the hold. The holder is notified at once if it listens, and else
-// at its next renewal. Programs without this package only see that the key was deleted.
+// "holdfast.forced/". The etcd user needs the permission to write there. The key with the
+// reason stays for a minute, or for the TTL of the holder's lease if that is longer. After
+// that, ForceReasons returns "" for the hold. The holder is notified at once if it listens, and
+// else at its next renewal. Programs without this package only see that the key was deleted.
 package etcdhold
 
 import (
@@ -97,23 +97,25 @@ type engine = ordered.Engine
 // Backend is a store of locks in etcd. It implements driver.Backend, driver.Notifier,
 // driver.Drainer and admin.Source. Several goroutines may call its methods at once.
 //
-// Try creates a key for the claim, unless it has one, and grants the claim if no older key
-// excludes it. A claim that is not granted keeps its key, unless NoQueue is set. The first Try
-// asks all servers for their versions, and returns an error if one is too old. If a key of the
-// name has no lease, Try returns driver.ErrMismatch, because etcd never removes such a key.
+// Try creates a key for the claim, unless the claim has one. It grants the claim if no older
+// key excludes it. A claim that is not granted keeps its key, unless NoQueue is set. The first
+// Try asks all servers for their versions, and returns an error if a server is too old. If a
+// key of the name has no lease, Try returns driver.ErrMismatch, because etcd never removes such
+// a key.
 //
-// Renew extends the lease, with one call for all concurrent callers, and checks that the keys of
-// the claims exist, a hundred keys in each call. The result of a claim without a key is a
-// *driver.GoneError. Once in a third of the TTL Renew lists the keys of the lease, and deletes
-// those that no claim needs. Release deletes the key. If Claim.AtLeast is set, the key stays for
-// that time, with a lease of its own. Release returns a *driver.GoneError if there was no key.
+// Renew extends the lease, with one call for all concurrent callers, and checks that the keys
+// of the claims exist, up to a hundred keys in each call. The result of a claim without a key
+// is a *driver.GoneError. Once in each third of the TTL, Renew also lists the keys of the
+// lease, and deletes the keys that no claim needs. Release deletes the key. But if
+// Claim.AtLeast is set, the key stays for that time, with a lease of its own. Release returns a
+// *driver.GoneError if there was no key.
 //
 // A Waiter watches the keys that its claim waits for and, in a long wait, the key of the claim.
 // When a key that the claim waits for is deleted, the Waiter reads the queue, and returns the
 // grant if the claim holds. All watches of one clientv3.Client share one stream, which ends
 // with the last watch. Drain waits until the watches of closed Waiters have ended.
 //
-// Notify calls hint with 0 when a renewal or a try has found that the lease has ended. If a
+// Notify calls hint with 0 when a Renew or a Try has found that the lease has ended. If a
 // ForceUnlock of any program ends a claim of the client, Notify calls hint with the Claim.Seq
 // of that claim. To find out, it watches the keys below "holdfast.forced/". Without the
 // permission to read these keys, Notify reports only the end of the lease.

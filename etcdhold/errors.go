@@ -14,9 +14,9 @@ import (
 // errLeaseEnded says that etcd does not know the lease.
 var errLeaseEnded = fmt.Errorf("the lease in etcd has ended: %w", driver.ErrGone)
 
-// errorOf returns an error of the client as one of package driver if the error shows the
-// outcome of the call. It returns any other error unchanged: then the outcome is indeterminate.
-// The client repeats a write only if the write was certainly not sent.
+// errorOf translates an error of the client into an error of package driver if the outcome of
+// the call follows from it. It returns any other error unchanged. In that case the outcome is
+// indeterminate. The client repeats a write only if the write was certainly not sent.
 func (s *store) errorOf(err error) error {
 	is := func(some ...error) bool {
 		return slices.ContainsFunc(some, func(e error) bool { return errors.Is(err, e) })

@@ -34,7 +34,7 @@ type extraConns struct {
 	mu          sync.Mutex
 	silentUntil time.Time  // until then the client counts as silent
 	last        *extraConn // the connection that was made last; nil if it is closed
-	made        int
+	made        int        // how many extra connections were made so far
 }
 
 // extraConn is an extra connection. Calls that begin within shareFor share it.
@@ -45,10 +45,10 @@ type extraConn struct {
 	close func()
 }
 
-// renewal makes a call with the attempts of firstAnswer. Each attempt uses the client. The last
-// attempt also uses an extra connection, and so does the first attempt while the client counts
-// as silent. The client is still used then, because the extra connection may lead to the member
-// that does not respond.
+// renewal calls `ask` in up to three attempts: see firstAnswer. Each attempt uses the client.
+// The last attempt also uses an extra connection, and so does the first attempt while the
+// client counts as silent. A silent client is still used, because the extra connection may lead
+// to the member that does not respond.
 func renewal[T any](ctx context.Context, b *extraConns, ask func(context.Context, requests) (T, error)) (T, error) {
 	own := func(ctx context.Context) (answer T, err error) {
 		if answer, err = ask(ctx, b.client); err == nil {

@@ -16,7 +16,7 @@ const (
 	// key, forcedID is before the ID of the claim. No lock has such a key.
 	forcedBelow = "holdfast.forced/"
 	forcedID    = "/reason-"
-	// forcedLeast is for how long a reason is kept at least.
+	// forcedLeast is the shortest time for which a reason is kept.
 	forcedLeast = time.Minute
 )
 
@@ -39,7 +39,7 @@ func (s *store) Force(ctx context.Context, e ordered.Entry, id, reason string) (
 	if err != nil {
 		return false, s.errorOf(err)
 	}
-	return r.Succeeded, nil // if not, the new lease has no key, and expires
+	return r.Succeeded, nil // if the entry had changed, the new lease has no key, and expires
 }
 
 // Reason reads the key with the reason.

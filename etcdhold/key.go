@@ -27,9 +27,10 @@ func keyOf(lease int64, name string, m ordered.Label, suffix string) string {
 	return fmt.Sprintf("%s/%x-%s-%s", name, lease, kind, suffix)
 }
 
-// parseKey returns the name and the label in a key. `ok` reports whether the key is that of a
-// claim, of this package or another program. The key of a claim has the ID of a lease after its
-// last slash. So a key of "job/1" is not one of "job". Label.ID is the suffix of the key.
+// parseKey returns the name and the label in a key. `ok` is false if the key does not belong to
+// a claim, neither of this package nor of another program. The key of a claim has the ID of a
+// lease after its last slash. So a key of the name "job/1" is not a key of the name "job". In
+// the label, ID is the suffix of the key, or "" if another program made the key.
 func parseKey(key string) (name string, m ordered.Label, ok bool) {
 	slash := strings.LastIndexByte(key, '/')
 	if slash < 0 {
@@ -73,9 +74,9 @@ const shared = " shared"
 // claimKey returns the key that an entry has in etcd.
 func claimKey(e ordered.Entry) string { return strings.TrimSuffix(e.Key, shared) }
 
-// parseEntry returns the entry of a key below the name. `ok` is false if the key is not that of
-// a claim of the name. If the key has no lease, it is not the key of a lock, and the error is
-// driver.ErrMismatch.
+// parseEntry returns the entry of a key below the name. `ok` is false if the key does not
+// belong to a claim for this name. If the key looks like that of a claim, but has no lease, the
+// error is driver.ErrMismatch.
 func parseEntry(kv *mvccpb.KeyValue, name string) (e ordered.Entry, ok bool, err error) {
 	of, m, ok := parseKey(string(kv.Key))
 	if !ok || of != name {

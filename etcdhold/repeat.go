@@ -12,12 +12,12 @@ const attempts = 3
 // call is a request that has the same effect if it is made several times.
 type call[T any] func(context.Context) (T, error)
 
-// firstAnswer makes up to three attempts and returns the first answer without an error. A
-// member may stop responding before the client notices that. For another call the client
-// chooses the next member. So firstAnswer makes the second attempt when a third of the time
-// until the deadline of ctx has passed without an answer, and the third attempt after another
-// third. The function `of` returns the calls of attempt 0, 1 or 2: one call or two. If all
-// calls so far have failed, firstAnswer returns the last error.
+// firstAnswer makes up to three attempts and returns the first answer without an error. When a
+// member stops responding, the client notices that late, but makes its next call to another
+// member. So firstAnswer makes the second attempt when a third of the time until the deadline
+// of ctx has passed without an answer, and the third attempt after another third. The function
+// `of` returns the calls of attempt 0, 1 or 2: one call or two. If all calls so far have
+// failed, firstAnswer returns the last error.
 func firstAnswer[T any](ctx context.Context, of func(attempt int) []call[T]) (T, error) {
 	end, ok := ctx.Deadline()
 	if !ok {

@@ -20,7 +20,7 @@ type store struct {
 	client  *clientv3.Client
 	extra   *extraConns
 	ttl     time.Duration
-	checked bool // the servers are new enough; only Open uses it, and one Open runs at a time
+	checked bool // the servers are new enough; only Open uses this field, and one Open runs at a time
 	keys    suffixes
 }
 
@@ -40,9 +40,9 @@ func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err
 	return int64(r.ID), time.Duration(r.TTL) * time.Second, nil
 }
 
-// Extend extends the lease once. It does not use the loop of the client that keeps a lease
-// alive: that loop counts the TTL from the receipt of each answer, so it would notice the end
-// of the lease too late.
+// Extend extends the lease once. It does not use KeepAlive of the client, which extends a lease
+// in a loop. KeepAlive counts the TTL from the receipt of each answer, so it would notice the
+// end of the lease too late.
 func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error) {
 	r, err := renewal(ctx, s.extra, func(ctx context.Context, over requests) (*clientv3.LeaseKeepAliveResponse, error) {
 		return over.KeepAliveOnce(ctx, clientv3.LeaseID(session))
@@ -54,9 +54,9 @@ func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error
 }
 
 // Has compares the leases of the keys with the session, readsAtOnce keys in each transaction.
-// The answer of etcd is short if all keys exist. A list of all keys of the lease would be long
-// even if there are few claims to check. A key with the lease of the session belongs to the
-// claim that has the suffix of the key.
+// It does not list all keys of the lease, because the list would be long even if there are few
+// claims to check. The answer to a comparison is short if all keys exist. If a key has the
+// lease of the session, it belongs to the claim that has the suffix of the key.
 func (s *store) Has(ctx context.Context, session int64, entries []ordered.Entry) ([]bool, error) {
 	there := make([]bool, len(entries))
 	var keys []string
@@ -131,7 +131,7 @@ func (s *store) Own(ctx context.Context, session int64) ([]ordered.Entry, error)
 // Enqueue puts the key, unless it exists, and reads the queue in the same transaction.
 func (s *store) Enqueue(ctx context.Context, session int64, name string, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	entries, taken, err := s.enqueue(ctx, session, name, m, note, alone, 0)
-	if taken && !alone { // a released claim of this process keeps the key for Claim.AtLeast; at most one does
+	if taken && !alone { // a released claim of this process keeps the key for Claim.AtLeast; at most one claim does so
 		entries, _, err = s.enqueue(ctx, session, name, m, note, alone, 1)
 	}
 	return entries, err
@@ -203,9 +203,9 @@ func (s *store) Remove(ctx context.Context, session int64, name string, m ordere
 	return r.Deleted > 0, nil
 }
 
-// Keep puts the key with a new lease that is not renewed, if the key has the lease of the
-// session. The suffix of the key is free at once: a claim that finds the key in use takes the
-// next suffix.
+// Keep puts the key again, with a new lease that nothing renews. It does so only if the key has
+// the lease of the session. The suffix of the key is free at once, although the key still
+// exists: a claim that finds the key in use takes the next suffix.
 func (s *store) Keep(ctx context.Context, session int64, name string, m ordered.Label, note string, rest time.Duration) (bool, error) {
 	kept, err := s.client.Grant(ctx, int64((rest+time.Second-1)/time.Second))
 	if err != nil {

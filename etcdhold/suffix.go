@@ -12,9 +12,9 @@ import (
 )
 
 // suffixes assigns the suffixes, the last parts of keys, for one lease. A claim that has a key,
-// or may have one, has a suffix. It got the lowest suffix that was free for its name. So later
-// claims reuse the keys of earlier ones. That saves time: when etcd reads a queue, it also
-// reads the keys that were deleted since the last compaction.
+// or may have one, has a suffix. A new claim gets the lowest suffix that is free for its name.
+// So later claims reuse the keys of earlier claims. That saves time: when etcd reads a queue, it
+// also reads the deleted keys, which it keeps until the next compaction.
 //
 // A suffix is not reused while a call for its key is under way, nor after a call without an
 // answer: etcd might execute that call when the key belongs to another claim.
@@ -38,8 +38,8 @@ type suffix struct {
 type use struct {
 	lease int64
 	name  string
-	index int    // -1 if the claim has no suffix: then there is no key
-	text  string // the suffix
+	index int    // the index of the suffix in suffixes.byName[name]; -1 if the claim has no suffix
+	text  string // the suffix; the ID of the claim if the claim has no suffix
 }
 
 // reset begins a new lease. The keys of the previous lease have ended with it.
@@ -50,9 +50,9 @@ func (s *suffixes) reset(lease int64) {
 }
 
 // begin records the beginning of a call for the key of a claim, and returns the suffix of the
-// claim. A claim without a suffix gets the lowest free one that is not lower than `from`. If
-// `from` is negative, or the lease has ended, the claim gets none: then use.text is the ID of
-// the claim, a suffix that no key has.
+// claim. A claim without a suffix gets the lowest free suffix that is not lower than `from`. If
+// `from` is negative, or the lease has ended, the claim gets no suffix. In that case use.text
+// is the ID of the claim, which is the suffix of no key.
 func (s *suffixes) begin(lease int64, name, id string, from int) use {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,8 +117,8 @@ func (s *suffixes) endRemove(u use, err error) {
 func (s *suffixes) endShare(u use, err error) { s.end(u, err, func(*suffix) {}) }
 
 // end records the end of a call. If the call was answered, the function `answer` changes the
-// state of the suffix. When the key was removed, and no call for it is under way any more, its
-// suffix is free. But if one of the calls had no answer, the suffix is never used again for
+// state of the suffix. The suffix is free when its key was removed, and no call for the key is
+// under way any more. But if one of the calls had no answer, the suffix is never used again for
 // this lease.
 func (s *suffixes) end(u use, err error, answer func(*suffix)) {
 	s.mu.Lock()

@@ -29,7 +29,7 @@ func (s *store) checkVersions(ctx context.Context) error {
 		wg.Go(func() { answers <- s.checkVersion(ctx, server) })
 	}
 	var failed error
-	var late <-chan time.Time // nil until the first server has answered
+	var late <-chan time.Time // receives versionWait after the first answer; nil until there is an answer
 	for range servers {
 		select {
 		case err := <-answers:

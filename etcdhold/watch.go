@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// Watch watches from the current revision, and reads the entries once the watch has begun. It
-// does not watch from an earlier revision, because the server looks for events of such watches
-// only ten times a second. For more than one entry, Watch watches the whole queue. It never
-// calls the function `early` of ordered.Store, because that would need a second watch. `gone`
-// is always false.
+// Watch watches from the current revision, and reads the entries after the watch has begun. It
+// does not watch from an earlier revision, because the server looks only ten times a second for
+// the earlier events of such watches. For more than one entry, Watch watches the whole queue.
+// It never calls the function `early` of ordered.Store, because that would need a second watch.
+// `gone` is always false.
 func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry, _ *ordered.Entry, _ func()) (gone bool, err error) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
@@ -34,7 +34,7 @@ func (s *store) Watch(ctx context.Context, name string, entries []ordered.Entry,
 			break
 		}
 	}
-	return false, ctx.Err() // nil also if the watch has ended by itself: the keys may have changed since then
+	return false, ctx.Err() // nil also if the watch has ended by itself, because the keys may have changed since then
 }
 
 // unchanged reports whether the entries exist and have not changed. A key that was deleted
