@@ -18,10 +18,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// scanPage is how many nodes a list reads at the same time.
+// scanPage is how many nodes Names reads at the same time, at most.
 const scanPage = 100
 
-// adminCall runs a call for operators, and opens a session if there is none.
+// adminCall runs the function `call` for an operator. If there is no session, it opens one
+// first.
 func adminCall[T any](ctx context.Context, s *store, call func(l *link) (T, error)) (none T, err error) {
 	l, err := s.ready(ctx)
 	if err != nil {
@@ -76,10 +77,10 @@ func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter
 // scannedNode is a node in a scan, with its children.
 type scannedNode struct {
 	path      string
-	role      string // leasesFolder or locksFolder, if the node is that folder of a semaphore
-	semaphore string // for leasesFolder: the name of the semaphore; "" if the scan has yielded that name
-	nodes     []string
-	err       error
+	role      string   // leasesFolder or locksFolder, if the node is that folder of a semaphore
+	semaphore string   // for leasesFolder: the name of the semaphore; "" if the scan has yielded that name
+	nodes     []string // the names of the children
+	err       error    // why the children could not be read
 }
 
 // readChildren reads the children of the nodes. It returns an error if the scan cannot
@@ -105,8 +106,8 @@ func (l *link) readChildren(page []scannedNode) error {
 }
 
 // classify returns the names that are in use according to the children of f, and the nodes to
-// scan next. A node is a name if it has claims as children, or if its folder for permits has
-// permits. The folders of a semaphore are not names.
+// scan next. A name is in use if its node has claims as children, or if the folder "leases" of
+// that node has permits. No name belongs to the folders of a semaphore.
 func (f *scannedNode) classify(root, prefix string) (names []string, below []scannedNode) {
 	name, named := nameOf(root, f.path)
 	var own bool
@@ -141,8 +142,8 @@ func (f *scannedNode) classify(root, prefix string) (names []string, below []sca
 	})
 }
 
-// FullQueue lists the queue. Behind the permits it has the claims that queue for one,
-// except those that already have a node among the permits.
+// FullQueue lists the queue. For a semaphore, the claims that wait for a permit are behind the
+// permits. FullQueue leaves out waiting claims that already have a node among the permits.
 func (s *store) FullQueue(ctx context.Context, name string) ([]ordered.Entry, error) {
 	return adminCall(ctx, s, func(l *link) ([]ordered.Entry, error) {
 		queue, err := l.list(name)
@@ -160,15 +161,15 @@ func (s *store) FullQueue(ctx context.Context, name string) ([]ordered.Entry, er
 }
 
 // unique returns the part of the name of a node that identifies its claim. A claim of this
-// package may have a node in both folders: they have the same part. Curator gives each of its
-// nodes another part.
+// package may have one node in "locks" and one in "leases", and the part is the same in both
+// names. Curator gives each of its nodes another part.
 func unique(key string) string {
 	node := path.Base(key)
 	return node[:min(len(node), protectionLength)]
 }
 
-// Complete reads the data and the session of a node. With the session it can find out whether
-// this package has made the name of the node.
+// Complete reads the data and the session of a node. The session shows whether this package has
+// made the node, because the name of such a node begins with the session.
 func (s *store) Complete(ctx context.Context, e *ordered.Entry) (bool, error) {
 	if e.Order == 0 {
 		full := *e

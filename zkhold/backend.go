@@ -1,22 +1,22 @@
 // Package zkhold keeps locks in ZooKeeper, in the layout of Curator.
 //
 // Programs with this package and programs with Curator's InterProcessMutex,
-// InterProcessReadWriteLock or InterProcessSemaphoreV2 exclude each other on one path,
-// and get the lock in the order of their arrival. So do zk.Lock of go-zookeeper, and
-// kazoo with extra_lock_patterns=["lock-"]. Without that setting kazoo ignores other
-// programs.
+// InterProcessReadWriteLock or InterProcessSemaphoreV2 exclude each other on one path, and get
+// the lock in the order of their arrival. Programs with zk.Lock of go-zookeeper take part, too,
+// and also programs with kazoo and extra_lock_patterns=["lock-"]. Without that setting kazoo
+// ignores other programs.
 //
 // # Nodes
 //
-// The path of a lock is its name below Options.Root: "deploy" is /deploy. The node at this path
-// is a container, which ZooKeeper removes some time after its last child. A claim is an
-// ephemeral child of the container, with a sequence number:
+// The path of a lock is its name below Options.Root. For example, the lock "deploy" has the
+// path /deploy. The node at this path is a container: ZooKeeper removes it some time after its
+// last child. A claim is an ephemeral child of the container, with a sequence number:
 //
 //	<path>/_c_<session and claim, as a UUID>-lock-0000000007       a mutex
 //	<path>/_c_<session and claim, as a UUID>-__WRIT__0000000007    the writer of a read-write lock
 //	<path>/_c_<session and claim, as a UUID>-__READ__0000000007    a reader
 //	<path>/leases/_c_<session and claim, as a UUID>-p3-lease-0000000007    one of three permits
-//	<path>/locks/_c_<session and claim, as a UUID>-lock-0000000007         a waiter for one
+//	<path>/locks/_c_<session and claim, as a UUID>-lock-0000000007         a waiter for a permit
 //
 // The name of the node contains an ID of the claim, as with Curator's protection. So this
 // package can find the node again if the answer to its creation was lost. The data of the node
@@ -27,55 +27,57 @@
 // with a new container, czxid does not.
 //
 // The server counts the children of a node up to 2147483647, and then gives the same number to
-// all further children. So a claim with one of the last million numbers is refused, with
-// driver.ErrRefused and the path of the node that somebody has to delete. Locks that are held
-// then are renewed and released as before. This happens only to a name that always has claims.
-// If a name has no claims for some time, ZooKeeper removes its container, and the count begins
-// again.
+// all further children. So Try refuses a claim with one of the last million numbers. The error
+// is driver.ErrRefused, and contains the path of the node that an operator must delete. Locks
+// that are already held are renewed and released as before. This happens only to a name that
+// always has claims. If a name has no claims for some time, ZooKeeper removes its container,
+// and the count begins again.
 //
-// The number of permits of a semaphore is the one in the oldest claim that contains such a
-// number. Claims of Curator contain none.
+// Claims of this package contain the number of permits of their semaphore, claims of Curator do
+// not. The oldest claim with such a number determines how many permits the semaphore has.
 //
-// A path belongs to one kind of lock. A mutex of Curator does not wait for the nodes of a
-// read-write lock. If a claim of this package finds an earlier node of another kind, it
-// gets driver.ErrMismatch.
+// Use a path for one kind of lock only, because a mutex of Curator does not wait for the nodes
+// of a read-write lock. If a claim of this package finds an earlier node of another kind, Try
+// returns driver.ErrMismatch.
 //
 // # Names
 //
-// A path contains the name of its lock unchanged, with these exceptions. Characters that
-// ZooKeeper does not allow in a path are written as bytes in hexadecimal digits, each after a
-// percent sign: control characters, characters beyond U+D7FF except U+F900 to U+FFEF, bytes
-// that are not UTF-8, and the elements "." and "..". So are the percent sign itself, the last
-// digit of an element that looks like the node of a claim, and the first letter of /zookeeper,
-// which belongs to the server. An empty element is written as "%".
+// A path contains the name of its lock unchanged, with these exceptions. Some characters are
+// written as bytes in hexadecimal digits, with a percent sign before each byte. These are the
+// characters that ZooKeeper does not allow in a path: control characters, characters beyond
+// U+D7FF except U+F900 to U+FFEF, bytes that are not UTF-8, and the dots of the elements "."
+// and "..". The percent sign itself is also written in this way, and so is the last digit of an
+// element that looks like the node of a claim. So is the first letter of /zookeeper, because
+// that path belongs to the server. An empty element is written as "%".
 //
 // # For operators
 //
-// A list scans the tree below Options.Root, with one request for each node and two for
-// each lock. If it has no permission to read some nodes, it ends with an error that is
-// driver.ErrRefused. Get makes one request for each holder and waiter that it shows. The
-// data may be a moment old, because any server can answer.
+// List scans the tree below Options.Root, with one request for each node and two for each lock.
+// If List has no permission to read some nodes, it yields an error at the end that is
+// driver.ErrRefused. Get makes one request for each holder and waiter that it shows. The data
+// may be a moment old, because any server can answer.
 //
 // ZooKeeper does not report the remaining time of a session, so Holder.Remaining is
 // admin.RemainingUnknown. It does not report the time of a grant, so Hold.HeldFor is 0. The
 // owner of a node of another program consists of the session and czxid, and its note is the
 // data of the node. The number of permits of a semaphore is known only from claims of this
 // package. If there is no such claim, Record.Permits is 0, and every claim with a node in
-// leases is shown as a holder, also one that may still wait there. A reader of Curator whose
+// "leases" is shown as a holder, even if the claim still waits. A reader of Curator whose
 // thread also has the write side is shown as a waiter while the writer holds. Readers of this
 // package with the same caller as the writer are not shown until the writer was released. After
 // that they are shown as one hold, with the owner of the writer.
 //
 // ForceUnlock deletes the node of a hold. In the same transaction it writes the reason to the
-// node holdfast.forced below Options.Root, which stays and has the last reasons as JSON. The
-// holder is notified at once or, in the first quarter of a second of its hold, at the end of
-// that time. It reads the reason from holdfast.forced if it has the same Options.Root. A
-// program without this package only sees that its node was deleted.
+// node holdfast.forced below Options.Root. That node stays, and has the last reasons as JSON.
+// The holder is notified at once. But if the hold is younger than a quarter of a second, the
+// holder is notified only when the hold would have reached that age. A holder with the same
+// Options.Root reads the reason from holdfast.forced. A program without this package only sees
+// that its node was deleted.
 //
 // # Sessions
 //
 // A Backend opens one session for all of its locks, with the first lock. The session ends with
-// Close, or when the Backend has not used it for as long as its timeout.
+// Close, or when the Backend has not used the session for as long as the session timeout.
 //
 // A claim counts as held until two thirds of the session timeout have passed since the
 // last answer of the leader. The reason: a client sends a ping every third of the timeout, and
@@ -97,10 +99,11 @@
 // when the holder releases. If another program deleted the waiter's own node shortly before,
 // the waiter is notified within a quarter of a second.
 //
-// Taking a free lock needs two requests in one round trip, and its release needs one more. The
-// package replaces the client's request to create a node with one whose answer has czxid, and
-// reads czxid from the connection. It requests watches without the client, several with one
-// request. The client has no watches of its own, so it does not renew any.
+// Taking a free lock needs two requests in one round trip, and its release needs one more
+// request. The package replaces the client's request to create a node with a request whose
+// answer has czxid, and reads czxid from the connection. It requests watches without the
+// client, several with one request. The client has no watches of its own, so it does not renew
+// any.
 package zkhold
 
 import (
@@ -157,9 +160,9 @@ type engine = ordered.Engine
 //
 // Renew confirms the session at the leader, with one call for all claims. If the context of a
 // Release ends, the release continues, also after the connection was broken. Notify calls hint
-// with 0 when a renewal or a try has found that the session has expired. If another program
-// deletes the node of a claim, Notify calls hint with Claim.Seq: at once or, in the first
-// quarter of a second of the claim, at the end of that time.
+// with 0 when a Renew or a Try has found that the session has expired. If another program
+// deletes the node of a claim, Notify calls hint with Claim.Seq. It does so at once or, if the
+// node is younger than a quarter of a second, when the node would have reached that age.
 //
 // The package comment describes List, Get, Describe and ForceUnlock. There is no event
 // log: AppendLog and ReadLog return errors.ErrUnsupported.
@@ -210,11 +213,11 @@ func (b *Backend) Info() driver.Info {
 	}
 }
 
-// Try creates a node for c, unless it has one, and grants c if no earlier node excludes it. A
-// claim that is not granted keeps its node, unless NoQueue is set. The Outcome names the
-// holder, except in the Try that creates the node of c: the next Try names it. A claim with a
-// TTL below Options.TTL is not renewed. Such a claim is refused if its TTL is more than two
-// thirds of Options.TTL.
+// Try creates a node for c, unless c has one. It grants c if no earlier node excludes c. A
+// claim that is not granted keeps its node, unless NoQueue is set. The Outcome of the Try that
+// creates the node of c does not name the holder, the Outcome of the next Try does. A claim
+// with a TTL below Options.TTL is not renewed. Try returns driver.ErrRefused for such a claim
+// if its TTL is more than two thirds of Options.TTL.
 //
 // If the first node of the queue is not ephemeral, a Try that reads the holder returns
 // driver.ErrMismatch, because ZooKeeper never removes such a node.
@@ -237,6 +240,6 @@ func (b *Backend) Drain(ctx context.Context) error {
 // Close ends the session, so all locks that are still held become free at once. Later calls
 // return driver.ErrClosed. Close waits until the connection is closed, for a few seconds at
 // most. It may be called again. Without Close, the session ends when the Backend has not used
-// it for as long as its timeout. After the end of the program, the session ends when its
+// it for as long as the session timeout. If the program ends, the session ends when the session
 // timeout has passed.
 func (b *Backend) Close() { b.store.close() }

@@ -20,9 +20,9 @@ var (
 	errDisconnected = fmt.Errorf("not connected to ZooKeeper: %w", driver.ErrNotExecuted)
 )
 
-// errorOf returns an error of the client as one of package driver if the error shows the
-// outcome of the call. It returns any other error unchanged: after a broken connection the
-// outcome is indeterminate.
+// errorOf translates an error of the client into an error of package driver if the outcome of
+// the call follows from it. It returns any other error unchanged, because the outcome may be
+// indeterminate, for example after the connection has broken.
 func errorOf(err error) error {
 	switch {
 	case err == nil:

@@ -115,7 +115,7 @@ func (s *store) Reason(ctx context.Context, name, id string) (reason string, fou
 	return "", false, err
 }
 
-// Forced calls hint for each node of this process that another program deletes. It needs no
+// Forced calls `hint` for each node of this process that another program deletes. It needs no
 // requests, because this process watches its nodes anyway.
 func (s *store) Forced(ctx context.Context, hint func(name, id string)) error {
 	removed := make(chan nodeKey, 64)

@@ -6,8 +6,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// dialPause is the pause after all servers were tried. The client itself would pause for a
-// second. In a second, servers may have elected a leader, and a holder may lose its locks.
+// dialPause is the pause after all servers were tried. The pause of the client itself would be
+// a second. That is too long, because the servers may have elected a leader sooner, and because
+// a holder may lose its locks in that second.
 const dialPause = 250 * time.Millisecond
 
 // hosts is a zk.HostProvider. It makes the client try all servers repeatedly, without the pause

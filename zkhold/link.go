@@ -14,14 +14,14 @@ import (
 )
 
 // link is a session of ZooKeeper and its connection. Each session has a client of its own,
-// because a client whose session has expired opens a new session, and sends there the
-// requests that were meant for the old one.
+// because a client whose session has expired opens a new session. In the new session it would
+// send the requests that were meant for the expired one.
 type link struct {
 	opts      *Options
 	tasks     workers
 	onRemoved func(nodeKey) // called with each node of the session that another program has deleted
 	ready     chan struct{} // closed when conn is usable, or when the session has ended
-	conn      *zk.Conn      // not nil once ready is closed, unless the session has ended
+	conn      *zk.Conn      // not nil after `ready` was closed, unless the session has ended
 
 	allTried atomic.Bool // the client has tried each server, twice
 
@@ -35,12 +35,12 @@ type link struct {
 	disconnected chan struct{} // closed when the last connection has broken; nil at first
 	ended        error         // why the session has ended; nil if it has not
 	wire         *wire         // the last connection
-	idleTimer    *time.Timer   // ends the session if it is not used
+	idleTimer    *time.Timer   // ends the session if the session is not used: see touch
 	adminCalls   int           // how many calls for operators are under way
 	nodes        map[nodeKey]*node
 	watches      map[string]*watch
 	creations    map[string]*creation // the creations under way, by path
-	watchTimer   *time.Timer          // watches nodes that have existed for watchDelay; nil if all are watched
+	watchTimer   *time.Timer          // calls watchNodes; nil while no call is scheduled
 }
 
 // connect begins to open a session.
@@ -72,7 +72,8 @@ func (s *store) connect() *link {
 	return l
 }
 
-// authenticate authenticates as soon as there is a session.
+// authenticate sends the credentials in Options.Auth as soon as there is a session. At its end
+// it closes l.ready.
 func (l *link) authenticate() {
 	defer close(l.ready)
 	select {

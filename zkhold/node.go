@@ -14,17 +14,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// nodeKey identifies a node of a claim. The field folder says where the node is below the path
-// of the name. It is "", or a folder that ends with a slash.
+// nodeKey identifies a node of a claim. The field `folder` is leasesFolder or locksFolder if
+// the node is in that folder of a semaphore. Otherwise it is "".
 type nodeKey struct{ name, folder, id string }
 
 // node is what the link knows about the node of a claim. Calls for one node run one after the
 // other, so that ZooKeeper executes their requests in this order.
 type node struct {
-	mutex chan struct{} // full while a call is under way, which may change the other fields
+	mutex chan struct{} // full while a call for the node is under way; that call may change the other fields
 
 	// A change of these fields needs the mutex of the link, too.
-	users             int    // calls that have the mutex, or wait for it
+	users             int    // how many calls have the mutex of the node, or wait for it
 	name              string // the name of the node, with the folder; "" if there is no node, or if its sequence number is not known
 	note              string
 	order             uint64 // czxid; 0 if it is not known
@@ -32,11 +32,11 @@ type node struct {
 	watch             *watch // the watch of the node; nil while there is none
 	indeterminate     bool   // a creation was not answered: a list must show whether the node exists
 	deletePending     bool   // the node must be deleted
-	deletedUnreported bool   // the node was deleted, and no call has reported that
+	deletedUnreported bool   // the node was deleted, and no call has reported the deletion yet
 }
 
 // watchDelay is the age at which the link begins to watch a node, because another client may
-// delete it. Most locks are released earlier, and save the request.
+// delete it. Most locks are released earlier, so they need no request for a watch.
 const watchDelay = 250 * time.Millisecond
 
 // set runs the function `change` with the mutex of the link.
@@ -72,7 +72,8 @@ func (l *link) mayHave(name, id string) bool {
 func (n *node) forget() { n.name, n.order, n.watch, n.indeterminate = "", 0, nil, false }
 
 // enqueue makes a node, unless the claim has one, and returns the queue. If `alone` is true, it
-// makes a node only if the queue is empty, and the first entry that it returns has its note.
+// makes a node only if the queue is empty, and the first entry of the returned queue has its
+// note.
 func (l *link) enqueue(ctx context.Context, key nodeKey, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	return withNode(ctx, l, key, func(n *node) ([]ordered.Entry, error) {
 		if alone {
@@ -88,14 +89,14 @@ func (l *link) enqueue(ctx context.Context, key nodeKey, m ordered.Label, note s
 	})
 }
 
-// listFunc returns the nodes of a folder, which may have the node of the claim.
+// listFunc returns the entries of the folder in which the node of a claim is, or would be.
 type listFunc func() ([]ordered.Entry, error)
 
 // enterQueue makes a node, unless the claim has one. It returns what the function `list`
 // returns after that.
 func (l *link) enterQueue(ctx context.Context, key nodeKey, n *node, m ordered.Label, note string, list listFunc) ([]ordered.Entry, error) {
 	queue, err := l.ensureNode(ctx, key, n, m, note, list)
-	if err == nil && ordered.Find(queue, key.id) < 0 { // not listed yet, or it was deleted
+	if err == nil && ordered.Find(queue, key.id) < 0 { // `list` was not called yet, or the node was deleted
 		queue, err = list()
 	}
 	if err != nil {
@@ -134,9 +135,9 @@ func (l *link) ensureNode(ctx context.Context, key nodeKey, n *node, m ordered.L
 	return l.create(key, n, m, list)
 }
 
-// create makes the node of a claim, and the containers above it, and calls the function `list`.
-// It calls that function as soon as the request is sent, because ZooKeeper executes the
-// requests of a session in their order.
+// create makes the node of a claim, and the containers above it. It calls the function `list`
+// as soon as the request to create the node is sent. It need not wait for the reply to that
+// request, because ZooKeeper executes the requests of a session in their order.
 func (l *link) create(key nodeKey, n *node, m ordered.Label, list listFunc) ([]ordered.Entry, error) {
 	dir := strings.TrimSuffix(l.path(key.name)+"/"+key.folder, "/")
 	for {
@@ -175,7 +176,7 @@ func (l *link) create(key nodeKey, n *node, m ordered.Label, list listFunc) ([]o
 	}
 }
 
-// makeContainers makes the containers of a path. ZooKeeper may remove an empty one at any
+// makeContainers makes the containers of a path. ZooKeeper may remove an empty container at any
 // time.
 func (l *link) makeContainers(dir string) error {
 	for i := 1; i <= len(dir); i++ {
@@ -251,8 +252,8 @@ func (l *link) remove(key nodeKey, n *node) (there bool, err error) {
 }
 
 // resolve finds out whether the node exists, if a call for the node was not answered. If all
-// calls were answered, the link knows it already, because only this link makes nodes in its
-// session.
+// calls were answered, the link knows already whether the node exists, because only this link
+// makes nodes in its session.
 func (l *link) resolve(key nodeKey, n *node) error {
 	if !n.indeterminate {
 		return nil
@@ -291,16 +292,16 @@ func (l *link) verify(ctx context.Context, key nodeKey) error {
 	return err
 }
 
-// watchLater schedules watchNodes, unless it is scheduled already. The caller holds the
-// mutex.
+// watchLater schedules a call of watchNodes after the given time, unless a call is scheduled
+// already. The caller holds the mutex.
 func (l *link) watchLater(after time.Duration) {
 	if l.watchTimer == nil && l.ended == nil {
 		l.watchTimer = time.AfterFunc(after, l.watchNodes)
 	}
 }
 
-// watchNodes watches the nodes that have existed for watchDelay, and schedules its next call for
-// the nodes that have not.
+// watchNodes watches the nodes that have existed for watchDelay. For younger nodes it schedules
+// another call of watchNodes.
 func (l *link) watchNodes() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

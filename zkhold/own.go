@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// watchConfirms reports whether Has needs no request for the node: a watch shows that it
-// exists, or this process is deleting it.
+// watchConfirms reports whether Has needs no request for the node. Has needs no request if a
+// watch shows that the node exists, or if this process is deleting the node.
 func (n *node) watchConfirms() bool {
 	return n.deletePending || n.deletedUnreported || n.name != "" && !n.indeterminate && n.watch != nil && !n.watch.fired
 }
@@ -47,10 +47,11 @@ func (l *link) own() (entries []ordered.Entry) {
 	return entries
 }
 
-// watchAgain watches nodes whose watches ended with a connection. It makes a few requests for
-// all nodes, while verify makes two for each node. If a node was deleted, ZooKeeper sends the
-// event before the reply to the next request. watchAgain leaves out nodes that were deleted,
-// and nodes whose name or czxid is not known: the caller calls verify for them.
+// watchAgain watches nodes whose watches ended because a connection broke. It makes a few
+// requests for all nodes, while verify makes two for each node. If a node was deleted,
+// ZooKeeper sends the event before the reply to the next request. watchAgain leaves out nodes
+// that were deleted, and nodes whose name or czxid is not known. The caller calls verify for
+// these nodes.
 func (l *link) watchAgain(ctx context.Context, nodes []nodeKey) error {
 	var targets []target
 	l.mu.Lock()

@@ -26,7 +26,8 @@ func pathOf(root, name string) string {
 	return root + "/" + first + "/" + strings.Join(elements, "/")
 }
 
-// nameOf returns the name of the lock with a path. `ok` is false if no lock has that path.
+// nameOf returns the name of the lock that has this path. `ok` is false if the path is not that
+// of any name.
 func nameOf(root, path string) (name string, ok bool) {
 	elements := strings.Split(strings.TrimPrefix(path, root+"/"), "/")
 	for i, e := range elements {
@@ -86,9 +87,9 @@ func escape(part string) string {
 	return b.String()
 }
 
-// needsEscape reports whether ZooKeeper, or one of its clients in Go and Java, does not
-// accept a character. The server reads characters beyond 16 bits as pairs of surrogates. In a
-// range loop, bytes that are not UTF-8 are utf8.RuneError.
+// needsEscape reports whether ZooKeeper, or one of its clients in Go and Java, does not accept
+// a character. The server reads characters beyond 16 bits as pairs of surrogates. Bytes that
+// are not UTF-8 need an escape, too: in a range loop they are utf8.RuneError, U+FFFD.
 func needsEscape(r rune) bool {
 	return r == '%' || r < ' ' || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0
 }
@@ -111,9 +112,10 @@ type baseName struct {
 	kind ordered.Kind
 }
 
-// parse returns the label and the sequence number in the name of a node. `ok` reports whether
-// the node is that of a claim, of this package or another program. Label.Permits is 0 unless
-// the name of the node contains the number of permits. Only this package writes such names.
+// parse returns the label and the sequence number in the name of a node. `ok` is false if the
+// node does not belong to a claim, neither of this package nor of another program.
+// Label.Permits is 0 unless the name of the node contains the number of permits. Only this
+// package writes such names.
 func parse(node string) (m ordered.Label, seq int32, ok bool) {
 	before := strings.TrimRight(node, "0123456789")
 	m.Kind = kindOf(before)

@@ -75,8 +75,8 @@ func (l *link) read(ctx context.Context, name string, named bool) ([]ordered.Ent
 }
 
 // children returns the nodes of claims below a name, in the order of their sequence numbers.
-// Negative numbers, from beyond the end of the counter, are first, as in Curator. Permits, which
-// are in a folder of their own, come before the others.
+// Negative numbers, from beyond the end of the counter, are first, as in Curator. Permits are
+// in a folder of their own. In the result, they are before all other nodes.
 func (l *link) children(name string) ([]ordered.Entry, error) {
 	queue, folders, err := l.folder(name, "")
 	if err == nil && slices.Contains(folders, strings.TrimSuffix(leasesFolder, "/")) {

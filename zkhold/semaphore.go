@@ -8,9 +8,9 @@ import (
 )
 
 // A semaphore has two folders below its path, as Curator's InterProcessSemaphoreV2 has. In
-// "locks" claims queue for a mutex. The claim that has the mutex makes a node in "leases".
-// It has its permit as soon as there are no more nodes in "leases" than permits. Then it
-// releases the mutex.
+// "locks" claims queue for a mutex. The claim that has the mutex makes a node in "leases". It
+// has its permit as soon as the number of nodes in "leases" does not exceed the number of
+// permits. Then it releases the mutex.
 const locksFolder, leasesFolder = "locks/", "leases/"
 
 // kind returns ordered.Permit for a node in a folder of a semaphore. For any other node it
@@ -22,9 +22,9 @@ func (key nodeKey) kind() ordered.Kind {
 	return ordered.Permit
 }
 
-// enqueuePermit is enqueue for a permit. In the queue that it returns, claims that wait for the
-// mutex look like entries of another program, because such entries block every claim behind
-// them.
+// enqueuePermit does what enqueue does, for a permit. If the claim has to wait for the mutex,
+// the returned queue also has the claims that wait for the mutex. Their entries look like
+// entries of another program, so that they block every claim behind them.
 func (l *link) enqueuePermit(ctx context.Context, name string, m ordered.Label, note string, alone bool) (queue []ordered.Entry, err error) {
 	if queue, err = l.readPermits(ctx, name); err != nil {
 		return nil, err
@@ -62,9 +62,9 @@ func (l *link) enqueuePermit(ctx context.Context, name string, m ordered.Label, 
 	return queue, err
 }
 
-// readPermits returns the queue of a name, with nodes of other kinds before the permits. These
-// make the Engine refuse a permit with driver.ErrMismatch: the name is used for another kind of
-// lock.
+// readPermits returns the queue of a name. If the name is used for another kind of lock, too,
+// the nodes of that lock are before the permits. So the Engine refuses a permit with
+// driver.ErrMismatch.
 func (l *link) readPermits(ctx context.Context, name string) ([]ordered.Entry, error) {
 	queue, err := l.read(ctx, name, true)
 	i := slices.IndexFunc(queue, func(e ordered.Entry) bool { return e.Label.Kind != ordered.Permit })
@@ -74,8 +74,8 @@ func (l *link) readPermits(ctx context.Context, name string) ([]ordered.Entry, e
 	return append(slices.Clone(queue[i:]), queue[:i]...), err
 }
 
-// joinFolder makes a node in a folder, unless the claim has one there, and returns the nodes of
-// the folder. If `alone` is true, it makes no node.
+// joinFolder returns the nodes of a folder. It first makes a node there, unless the claim has
+// one there already. If `alone` is true, it makes no node.
 func (l *link) joinFolder(ctx context.Context, key nodeKey, m ordered.Label, note string, alone bool) ([]ordered.Entry, error) {
 	return withNode(ctx, l, key, func(n *node) ([]ordered.Entry, error) {
 		list := func() ([]ordered.Entry, error) {

@@ -25,11 +25,11 @@ type store struct {
 	link   *link // the last link; nil before the first
 	closed bool
 
-	listenersMu sync.Mutex // if both are locked, the mutex of a link is locked first
+	listenersMu sync.Mutex // guards `listeners`; a goroutine that also needs the mutex of a link locks that one first
 	listeners   []chan nodeKey
 }
 
-// Open opens a session, or waits for the one that an earlier call has begun to open.
+// Open opens a session, or waits for the session that an earlier call has begun to open.
 func (s *store) Open(ctx context.Context) (session int64, ttl time.Duration, err error) {
 	l, err := s.ready(ctx)
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *store) close() {
 	_ = s.clients.Wait(context.Background())
 }
 
-// linkOf returns the link of a session, with an error if the session has ended or there is no
-// connection now.
+// linkOf returns the link of a session. It returns an error if the session has ended, or if
+// there is no connection now.
 func (s *store) linkOf(session int64) (*link, error) {
 	l := s.current()
 	if l == nil || l.id() != session {
@@ -95,7 +95,8 @@ func (s *store) current() *link {
 	return s.link
 }
 
-// Extend asks the leader whether the session lives. The pings of the client extend the session.
+// Extend asks the leader whether the session lives. It need not extend the session, because the
+// pings of the client do so.
 func (s *store) Extend(ctx context.Context, session int64) (time.Duration, error) {
 	l, err := s.linkOf(session)
 	if err != nil {
@@ -203,7 +204,7 @@ func (s *store) Remove(ctx context.Context, session int64, name string, m ordere
 	return there, nil
 }
 
-// Share replaces the node with one of a reader.
+// Share replaces the node of a writer with the node of a reader.
 func (s *store) Share(ctx context.Context, session int64, name string, m ordered.Label) (bool, error) {
 	l, err := s.linkOf(session)
 	if err != nil {

@@ -19,8 +19,8 @@ type target struct {
 	wake chan error
 }
 
-// addWatches watches nodes. All callers that watch a node share one watch of ZooKeeper. When a
-// lost connection has been replaced by a new one, all watches end.
+// addWatches watches nodes. All callers that watch the same node share one watch of ZooKeeper.
+// All watches end when there is a new connection after a broken one.
 func (l *link) addWatches(targets []target) []*watch {
 	l.mu.Lock()
 	watches := make([]*watch, len(targets))

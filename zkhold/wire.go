@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// wire is a connection to a server. The client does not return some data of the packets, so
-// wire reads them: the session that the server has made, its timeout, and the czxid of a new
-// node. It also has shorter deadlines than the client, so that a connection to a server that
-// does not respond is closed sooner.
+// wire is a connection to a server. It reads some data in the packets itself, because the
+// client does not return these data: the session that the server has made, the timeout of that
+// session, and the czxid of a new node. wire also has shorter deadlines than the client, so
+// that a connection to a server that does not respond is closed sooner.
 type wire struct {
 	net.Conn
 	in   *bufio.Reader // a buffer, because the client reads each packet in two parts
@@ -26,7 +26,7 @@ type wire struct {
 	unread int    // how many bytes of the packet have not arrived
 
 	writing sync.Mutex // locked while the client or the method watch writes
-	logins  int        // how many of Options.Auth were sent
+	logins  int        // how many of the credentials in Options.Auth were sent
 
 	mu        sync.Mutex
 	creations map[uint32]*creation // creations without a reply, by the number of the request
@@ -196,8 +196,8 @@ func (w *wire) watch(paths []string) error {
 
 // create changes a request that creates the node of a claim: its operation becomes create2,
 // whose reply has the czxid. The client does not request the czxid, and ignores the rest of the
-// reply. create also sends true to creation.sent: requests that the link makes after that are
-// sent after this one.
+// reply. create also sends true to creation.sent. When the link has received that, it may make
+// further requests, because the connection sends them after this one.
 func (w *wire) create(b []byte) []byte {
 	if len(b) < 16 {
 		return b
@@ -261,6 +261,6 @@ func (w *wire) SetReadDeadline(t time.Time) error {
 }
 
 // answerTimeout returns how long a server may take to answer before the client tries another
-// one. It is so short that the client can try two servers after a renewal without an answer,
-// before the locks are lost.
+// server. The time is so short that the client can try two more servers after a renewal without
+// an answer, before the locks are lost.
 func answerTimeout(session time.Duration) time.Duration { return max(session/9, time.Second) }

@@ -10,9 +10,9 @@ import (
 // lock need up to three goroutines at a time.
 const mostIdle = 4
 
-// workers run the calls of a link, which take no contexts, in goroutines. These stay for the
-// next calls until the session has ended. The stack of a new goroutine would have to grow
-// during each call. That took a seventh of the processor time of a lock.
+// workers run the calls of a link, which take no contexts, in goroutines. These goroutines stay
+// for the next calls until the session has ended. The stack of a new goroutine would have to
+// grow during each call, which took a seventh of the processor time of a lock.
 type workers struct {
 	calls      *background.Group // calls under way
 	goroutines *background.Group // goroutines that run calls, or wait for the next call
