@@ -28,11 +28,11 @@ func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) 
 		p.Name += " again"
 		return false
 	}
-	p.MustGrantBy(next, after.Add(c.AtLeast+max(time.Second, p.Rounded(p.short))), "after the name was to stay taken")
+	p.MustGrantBy(next, after.Add(c.AtLeast+max(time.Second, p.Rounded(p.short))), "after the time for which the name stays taken")
 	if early := time.Until(before.Add(c.AtLeast)); early > 0 {
-		p.Errorf("the name was given away %v before it had been taken for %v", early, c.AtLeast)
+		p.Errorf("the name was granted to another claim %v before it had stayed taken for %v", early, c.AtLeast)
 	}
-	p.MustNotRenew(c, "of a claim that was released, while another holds")
+	p.MustNotRenew(c, "of a claim that was released, while another claim holds")
 	p.MustRelease(next, "of the claim that followed")
 	return true
 }
@@ -48,7 +48,7 @@ func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) boo
 		return false
 	}
 	if !o.Kept || o.RetryAfter <= 0 || o.RetryAfter > most {
-		p.Errorf("Try of a name that stays taken: got Kept %v, RetryAfter %v, want true, and what is left, at most %v", o.Kept, o.RetryAfter, most)
+		p.Errorf("Try of a name that stays taken: got Kept %v, RetryAfter %v, want true, and a RetryAfter above 0 and at most %v", o.Kept, o.RetryAfter, most)
 	}
 	owner := c
 	owner.NoQueue = true // else c would enter the queue, and the renewal below would succeed
@@ -94,7 +94,7 @@ func releaseAllLeavesTheNameTaken(p *probe) {
 		after := time.Now()
 		next := p.Claim()
 		next.Name = plain.Name
-		p.MustGrant(next, "after ReleaseAll, of the one whose name does not stay taken")
+		p.MustGrant(next, "after ReleaseAll, of the name that does not stay taken")
 		looked = p.mustKeep(c, before, after)
 	}
 }
@@ -129,8 +129,8 @@ func crashFreesAfterTTL(p *probe) {
 	p.MustRenew(next, "of the claim that followed")
 }
 
-// releaseWithoutAtLeastFrees sets AtLeast for Try and Renew, which must ignore it, and not for
-// Release.
+// releaseWithoutAtLeastFrees sets Claim.AtLeast for Try and Renew, which must ignore it. For
+// Release it does not set Claim.AtLeast, so the name must become free at once.
 func releaseWithoutAtLeastFrees(p *probe) {
 	c, next := p.Claim(), p.Claim()
 	c.AtLeast = p.TTL
@@ -141,8 +141,9 @@ func releaseWithoutAtLeastFrees(p *probe) {
 	p.MustGrant(next, "after the Release")
 }
 
-// atLeastReleaseWakes lets a claim wait, which was refused because of a long lease. The release
-// must wake the waiter. The next Try must return a RetryAfter that is not longer than AtLeast.
+// atLeastReleaseWakes lets a claim wait while another claim holds with a long lease. The
+// release of the holder must wake the waiter. The next Try of the waiter must return a
+// RetryAfter that is not longer than Claim.AtLeast.
 func atLeastReleaseWakes(p *probe) {
 	c, next := p.keeping(), p.Claim()
 	p.MustGrant(c, "of a free name")
@@ -165,6 +166,6 @@ func atLeastReleaseWakes(p *probe) {
 	})
 	wg.Wait()
 	if err != nil || last.RetryAfter > c.AtLeast {
-		p.Errorf("Release of a name that stays taken: got error %v, and a waiter RetryAfter %v, want at most %v", err, last.RetryAfter, c.AtLeast)
+		p.Errorf("Release of a name that stays taken: got error %v, and for the waiter RetryAfter %v, want no error, and at most %v", err, last.RetryAfter, c.AtLeast)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// tryAllAnswersAsTry tries a batch of claims. For these claims Try would return different
-// answers.
+// tryAllAnswersAsTry tries claims in one batch, of which Try would grant some and refuse
+// others. TryAll must return the same answers.
 func tryAllAnswersAsTry(p *probe) {
 	if got := p.b.(driver.Batcher).TryAll(p.Ctx, nil); len(got) != 0 {
 		p.Errorf("TryAll of no claims: got %v, want nothing", got)
@@ -28,14 +28,14 @@ func tryAllAnswersAsTry(p *probe) {
 		p.mustAnswer(batch[i], got[i], granted)
 	}
 	if o := got[3].Outcome; p.has(fencing) && o.Token < before.Token {
-		p.Errorf("TryAll by the holder: got token %d, want at least its first one, %d", o.Token, before.Token)
+		p.Errorf("TryAll by the holder: got token %d, want at least its first token, %d", o.Token, before.Token)
 	}
 	if got[0].Err != nil {
 		p.Errorf("TryAll of a held name: got error %v, want a refusal", got[0].Err)
 	}
 	for _, c := range []driver.Claim{free, mine, last, other} {
 		p.MustRenew(c, "of "+c.Name[len(p.Name)+1:]+" after a batch")
-		p.mustTurnAway(p.on(c.Name), "of a name that is held since a batch, or before")
+		p.mustTurnAway(p.on(c.Name), "of a name that was granted in a batch or before it")
 		p.MustRelease(c, "after a batch")
 	}
 	p.MustGrant(busy, "after a batch, of a name that was busy")
@@ -60,10 +60,10 @@ func tryAllFailsOneByOne(p *probe) {
 	p.MustGrant(mutex, "of a free name")
 	got := p.tryAll([]driver.Claim{r, free})
 	if !errors.Is(got[0].Err, driver.ErrMismatch) {
-		p.Errorf("TryAll with a mutex as a read lock: got %+v, want ErrMismatch", got[0])
+		p.Errorf("TryAll of a read lock with the name of a mutex: got %+v, want ErrMismatch", got[0])
 	}
 	p.mustAnswer(free, got[1], true)
-	p.MustRenew(mutex, "after a batch that took it for a read lock")
+	p.MustRenew(mutex, "after a batch that used its name for a read lock")
 }
 
 func tryAllHonoursContext(p *probe) {
@@ -95,7 +95,7 @@ func (p *probe) tryAll(cs []driver.Claim) []driver.Attempt {
 	return got
 }
 
-// mustTryAll tries cs in one batch. All of them must be granted.
+// mustTryAll tries the claims `cs` in one batch. All of these claims must be granted.
 func (p *probe) mustTryAll(cs []driver.Claim) {
 	p.Helper()
 	for i, a := range p.tryAll(cs) {
@@ -110,8 +110,8 @@ func (p *probe) mustAnswer(c driver.Claim, a driver.Attempt, granted bool) {
 	}
 }
 
-// releaseAllAnswersAsRelease releases a batch of claims. For these claims Release would return
-// different answers.
+// releaseAllAnswersAsRelease releases claims in one batch. For some of them Release would
+// return nil, for others driver.ErrGone. ReleaseAll must return the same results.
 func releaseAllAnswersAsRelease(p *probe) {
 	if got := p.b.(driver.Batcher).ReleaseAll(p.Ctx, nil); len(got) != 0 {
 		p.Errorf("ReleaseAll of no claims: got %v, want nothing", got)
@@ -127,8 +127,8 @@ func releaseAllAnswersAsRelease(p *probe) {
 	for i, gone := range []bool{true, false, true, false, true, false} {
 		p.mustEnd(batch[i], got[i], gone)
 	}
-	p.MustRenew(other, "after a batch of releases with a stranger's")
-	p.MustRelease(other, "after a batch of releases with a stranger's")
+	p.MustRenew(other, "of the holder, after a batch with the release of another claim on its name")
+	p.MustRelease(other, "of the holder, after a batch with the release of another claim on its name")
 	for _, c := range []driver.Claim{late, unsure} {
 		if !p.has(tombstones) {
 			break
@@ -151,7 +151,7 @@ func releaseAllIsIdempotent(p *probe) {
 	p.mustTryAll(next)
 	p.mustReleaseAll(batch, true)
 	for _, c := range next {
-		p.MustRelease(c, "after another's releases were repeated")
+		p.MustRelease(c, "after the releases of other claims were repeated")
 	}
 }
 
@@ -168,10 +168,10 @@ func releaseAllFailsOneByOne(p *probe) {
 	got := p.releaseAll(p.Ctx, []driver.Claim{reader, r, free})
 	p.mustEnd(reader, got[0], false)
 	if got[1] == nil {
-		p.Errorf("ReleaseAll with a mutex as a read lock: got no error")
+		p.Errorf("ReleaseAll of a read lock with the name of a mutex: got no error")
 	}
 	p.mustEnd(free, got[2], false)
-	p.MustRenew(mutex, "after a batch that took it for a read lock")
+	p.MustRenew(mutex, "after a batch that used its name for a read lock")
 }
 
 func releaseAllWakesWaiters(p *probe) {
@@ -192,8 +192,8 @@ func releaseAllHonoursContext(p *probe) {
 	}
 }
 
-// batchesOfManyNames makes batches with more names than a store may take at once. Some of the
-// names are held by other claims.
+// batchesOfManyNames makes batches with more names than some stores can take in one request.
+// Some of the names are held by other claims.
 func batchesOfManyNames(p *probe) {
 	batch := p.several(250)
 	busy := func(i int) bool { return i%49 == 0 }
@@ -216,7 +216,7 @@ func batchesOfManyNames(p *probe) {
 	}
 	for i, r := range renewals {
 		if gone := errors.Is(r.Err, driver.ErrGone); gone != busy(i) || !gone && r.Err != nil {
-			p.Errorf("Renew, claim %d: got error %v, is it held by another: %v", i, r.Err, busy(i))
+			p.Errorf("Renew, claim %d: got error %v; another claim holds the name: %v", i, r.Err, busy(i))
 		}
 	}
 	for i, err := range p.releaseAll(p.Ctx, batch) {
@@ -257,8 +257,8 @@ func (p *probe) releaseAll(ctx context.Context, cs []driver.Claim) []error {
 	return got
 }
 
-// mustReleaseAll makes one batch of releases, for all claims of `cs`. If `gone` is false, all
-// of them must be held. If it is true, none of them may be held.
+// mustReleaseAll releases all claims of `cs` in one batch. If `gone` is false, all of these
+// claims must be held. If `gone` is true, none of them may be held.
 func (p *probe) mustReleaseAll(cs []driver.Claim, gone bool) {
 	p.Helper()
 	for i, err := range p.releaseAll(p.Ctx, cs) {

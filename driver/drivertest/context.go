@@ -8,8 +8,8 @@ import (
 )
 
 // callCancelled calls the function `call` with a context that has ended. That function calls
-// the store, and returns the errors. Each of them must be the error of the context, or nil,
-// because a store need not check the context.
+// the store, and returns the errors of these calls. Each error must be the error of the
+// context, or nil, because a store need not check the context.
 func (p *probe) callCancelled(what string, call func(context.Context) []error) {
 	p.Helper()
 	what += " with a cancelled context"

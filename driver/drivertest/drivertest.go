@@ -12,8 +12,8 @@
 // The suite tests a Backend in one process, without faults. The store must have its own tests
 // for lost replies, cut connections, killed processes and failovers.
 //
-// A store must allow several runs of the suite at once. The runs use different names: every
-// subtest uses its own names, and all of them have random letters, except names of one byte.
+// A store must allow several runs of the suite at once. Every subtest of every run uses its own
+// names. All names have random letters, except names of one byte.
 package drivertest
 
 import (
@@ -33,10 +33,10 @@ type Suite struct {
 	// another session and the same locks.
 	Open func(t *testing.T) driver.Backend
 
-	// TTL is the lease in the tests that wait for the end of a lease. These tests take about
-	// forty leases in all. If the test process stands still for half a lease, they may fail.
-	// 0 means 500 ms, or MinTTL of the store if that is longer. For a store with
-	// Info.SessionTTL, the TTL is always Info.SessionTTL.
+	// TTL is the lease in the tests that wait for the end of a lease. All these tests together
+	// take as long as about forty leases. If the test process stands still for half a lease,
+	// these tests may fail. 0 means 500 ms, or MinTTL of the store if that is longer. For a
+	// store with Info.SessionTTL, the TTL is always Info.SessionTTL.
 	TTL time.Duration
 
 	// Presence is how long a fair claim may delay others after its last try. 0 means
@@ -239,7 +239,7 @@ func latchChecks() []check {
 
 func needs(capabilities ...string) []string { return capabilities }
 
-// missing returns the first capability that c needs and b lacks, or "".
+// missing returns the first capability that c needs and b lacks, or "" if b lacks none of them.
 func (c check) missing(b driver.Backend) string {
 	has := capabilities(b)
 	for _, need := range c.needs {
@@ -258,7 +258,7 @@ const (
 	expiry       = "Caps.ExpiresAlone"
 	fair         = "Caps.Fair"
 	fencing      = "Caps.Fencing"
-	forcible     = "admin.Source" // without it, a store has no events to notify a client of
+	forcible     = "admin.Source" // a check needs it to cause the event of which Notify reports
 	latcher      = "Caps.Latches and driver.Latcher"
 	notifier     = "driver.Notifier"
 	permits      = "Caps.Permits"

@@ -17,7 +17,7 @@ func tryIsIdempotentByOwner(p *probe) {
 	for range 3 {
 		again := p.MustGrant(a, "repeated by its owner")
 		if again.Token < first.Token {
-			p.Errorf("repeated Try: got token %d, want at least the first one, %d", again.Token, first.Token)
+			p.Errorf("repeated Try: got token %d, want at least the first token, %d", again.Token, first.Token)
 		}
 	}
 	p.MustRefuse(other, "by another owner after a repeated Try")
@@ -26,8 +26,8 @@ func tryIsIdempotentByOwner(p *probe) {
 }
 
 // ownersTellClaimsApart uses claims whose owners differ only at the end, or only at the
-// beginning. A store such as a quorum makes several owners from one claim, which differ only at
-// the end.
+// beginning. A store such as a quorum makes several owners from the owner of one claim. These
+// owners differ only at the end.
 func ownersTellClaimsApart(p *probe) {
 	a := p.Claim()
 	one, two, elsewhere := a, a, conformance.WithClient(a, uuid.New())
@@ -61,7 +61,7 @@ func excludesOthers(p *probe) {
 		// HeldFor is for operators, and may be unknown. It may be too long by the duration
 		// `prompt`, because the clock of a server may count in steps.
 		if most := time.Since(began) + prompt; o.HeldFor < 0 || o.HeldFor > most {
-			p.Errorf("refused Try: got that it has been held for %v, want 0, not known, to %v", o.HeldFor, most)
+			p.Errorf("refused Try: got HeldFor %v, want at least 0, which means not known, and at most %v", o.HeldFor, most)
 		}
 		p.mustTurnAway(b, "of a held name, repeated")
 	}
@@ -87,7 +87,7 @@ func excludesUnderContention(p *probe) {
 		return err
 	})
 	if got, want := s.count.Load(), passed.Load(); got != want || want < least {
-		p.Errorf("counter under the lock: got %d, want %d, as many as have held it, and %d at least", got, want, least)
+		p.Errorf("counter that the lock protects: got %d, want %d, the number of grants, which must be at least %d", got, want, least)
 	}
 }
 
@@ -118,7 +118,7 @@ func (s *section) enter(o driver.Outcome, c driver.Claim, fencing bool) error {
 	s.count.Store(v + 1)
 	s.token.Store(o.Token + uint64(c.Tokens) - 1)
 	if fencing && o.Token <= last {
-		return fmt.Errorf("token %d after %d was given", o.Token, last)
+		return fmt.Errorf("got token %d after token %d", o.Token, last)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func tokensRise(p *probe) {
 		p.Helper()
 		o := p.MustGrant(c, when)
 		if o.Token <= last {
-			p.Fatalf("Try %s: got token %d, want more than %d, the last one given", when, o.Token, last)
+			p.Fatalf("Try %s: got token %d, want more than %d, the last token", when, o.Token, last)
 		}
 		last = o.Token + uint64(c.Tokens) - 1
 	}
@@ -195,12 +195,12 @@ func validForIsALowerBound(p *probe) {
 func (p *probe) notBefore(valid time.Time, how string) {
 	p.Helper()
 	if early := time.Until(valid); early > 0 {
-		p.Errorf("the name was given away %v before the end of the lease that was %s", early, how)
+		p.Errorf("the name was granted to another claim %v before the end of the lease that was %s", early, how)
 	}
 }
 
-// lapse returns the time after its last renewal in which a brief claim must end. It is longer
-// than the lease, because a store may notice the end of a lease late.
+// lapse returns for how long a brief claim may be held after its last renewal, at most. That
+// time is longer than the lease, because a store may notice the end of a lease late.
 func (p *probe) lapse() time.Duration {
 	ttl := p.Rounded(p.short)
 	return ttl + max(time.Second, ttl)

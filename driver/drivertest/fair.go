@@ -32,7 +32,7 @@ func fairGrantsInOrderOfArrival(p *probe) {
 	for i, next := range queue {
 		p.MustRelease(holder, "of the holder")
 		for j := len(queue) - 1; j > i; j-- {
-			p.MustRefuse(queue[j], "of a free name by one who is not the first")
+			p.MustRefuse(queue[j], "of a free name by a claim that is not the first of the queue")
 		}
 		p.MustGrant(next, "of a free name by the first of the queue")
 		holder = next
@@ -52,7 +52,7 @@ func fairTryKeepsOnePlace(p *probe) {
 	p.MustGrant(first, "by the first of the queue, which tried often")
 	p.MustGrant(first, "repeated by the holder")
 	p.MustRelease(first, "of the first of the queue")
-	p.MustGrant(second, "by the second of the queue, after one that tried often")
+	p.MustGrant(second, "by the second of the queue, after a claim that tried often")
 	p.MustRelease(second, "of the second of the queue")
 	p.MustGrant(p.fairClaim(), "of a free name when the queue is empty")
 }
@@ -61,7 +61,7 @@ func fairRefusesToOvertake(p *probe) {
 	holder, queue := p.queued(1)
 	p.MustRelease(holder, "of the holder")
 	for range 2 {
-		p.mustTurnAway(p.fairClaim(), "of a free name for which another is queued")
+		p.mustTurnAway(p.fairClaim(), "of a free name for which another claim is queued")
 	}
 	p.MustGrant(queue[0], "of a free name by the first of the queue")
 }
@@ -81,21 +81,21 @@ func fairQueuesWhoWaits(p *probe) {
 	p.MustRelease(holder, "of the holder")
 	late := p.fairClaim()
 	late.NoQueue = true
-	p.MustRefuse(late, "of a free name for which another is queued, with NoQueue")
+	p.MustRefuse(late, "with NoQueue, of a free name for which another claim is queued")
 	p.MustGrant(next, "of a free name by the first of the queue")
 	p.MustRelease(next, "of the holder")
 	last := p.fairClaim()
-	p.MustGrant(last, "after claims with NoQueue, of which none is left")
+	p.MustGrant(last, "when no claim is left in the queue, after claims with NoQueue")
 	p.MustRelease(last, "of the holder")
 	p.MustGrant(late, "of a free name, with NoQueue")
 }
 
 func fairGiveUpLeavesTheQueue(p *probe) {
 	holder, queue := p.queued(4)
-	p.MustRelease(queue[1], "of one in the middle of the queue")
-	p.MustNotRelease(queue[1], "of one that has left the queue, repeated")
-	p.MustRelease(indeterminate(queue[0]), "of the first of the queue, indeterminate")
-	p.MustRenew(holder, "of the holder, after others left the queue")
+	p.MustRelease(queue[1], "of a claim in the middle of the queue")
+	p.MustNotRelease(queue[1], "of a claim that has left the queue, repeated")
+	p.MustRelease(indeterminate(queue[0]), "of the first of the queue, with Indeterminate")
+	p.MustRenew(holder, "of the holder, after other claims left the queue")
 	p.MustRelease(holder, "of the holder")
 	p.MustRefuse(queue[3], "by the last of the queue")
 	p.MustGrant(queue[2], "by the first that is still in the queue")
@@ -107,7 +107,7 @@ func fairGiveUpLeavesTheQueue(p *probe) {
 	p.MustRelease(queue[2], "of the holder")
 	p.MustGrant(queue[3], "by the last of the queue")
 	p.MustRelease(queue[3], "of the last of the queue")
-	p.MustGrant(p.fairClaim(), "of a free name, after a late try of one that gave up")
+	p.MustGrant(p.fairClaim(), "of a free name, after a late try of a claim that gave up")
 }
 
 // fairRenewKeepsThePlace renews a waiter, and does not try it, for longer than a store keeps the
@@ -122,10 +122,10 @@ func fairRenewKeepsThePlace(p *probe) {
 	late := p.fairClaim()
 	p.MustRefuse(late, "of a held name")
 	p.MustRelease(holder, "of the holder")
-	p.MustRefuse(late, "by one who came later than another that renews")
+	p.MustRefuse(late, "by a claim that came later than a claim that renews its place")
 	p.MustGrant(queue[0], "by the first of the queue, which has renewed its place")
 	p.Withdraw(late)
-	p.MustNotRenew(late, "of one that has left the queue")
+	p.MustNotRenew(late, "of a claim that has left the queue")
 }
 
 // fairGoneWaiterDoesNotBlock has one waiter that makes no more calls, a second one that tries
@@ -138,7 +138,7 @@ func fairGoneWaiterDoesNotBlock(p *probe) {
 	p.MustRefuse(alive, "of a held name")
 	p.MustRelease(holder, "of the holder")
 	granted := retryWithin(p.presence+prompt, func() bool {
-		p.MustRefuse(late, "by one who came later than another that is alive")
+		p.MustRefuse(late, "by a claim that came later than a live waiter")
 		if p.Try(alive).Granted {
 			return true
 		}
@@ -149,7 +149,7 @@ func fairGoneWaiterDoesNotBlock(p *probe) {
 		p.Fatalf("Try behind a waiter that is gone: still refused after %v", p.presence+prompt)
 	}
 	p.MustRelease(alive, "of the holder")
-	p.MustGrant(late, "by one who came later, at last")
+	p.MustGrant(late, "by the claim that came last")
 }
 
 func fairHolderExpiresAlone(p *probe) {
@@ -171,7 +171,7 @@ func fairWakesTheFirst(p *probe) {
 
 	// The first claim of the queue gives up instead of taking the lock for which it was woken.
 	p.wakes("first of the queue to give up", func() { p.MustRelease(queue[0], "of the first of the queue") }, queue[1])
-	p.MustGrant(queue[1], "by the first of the queue, after one that gave up")
+	p.MustGrant(queue[1], "by the first of the queue, after a claim that gave up")
 	p.wakes("release of the holder", func() { p.MustRelease(queue[1], "of the holder") }, queue[2])
 	p.MustGrant(queue[2], "by the last of the queue")
 }

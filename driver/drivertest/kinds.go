@@ -7,8 +7,8 @@ import (
 )
 
 // kindsDoNotMix uses one name for two kinds of lock. It does not use one name for a semaphore
-// and a latch. In some stores, and in Redisson, both are only a number, and the store cannot
-// distinguish them.
+// and a latch, because some stores, and Redisson, cannot distinguish these two: each of them is
+// only a number in the store.
 func kindsDoNotMix(p *probe) {
 	kinds := map[string]func() driver.Claim{"mutex": p.Claim}
 	if p.has(shared) {

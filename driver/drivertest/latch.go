@@ -35,7 +35,7 @@ func (p *probe) mustBeAt(want int64, when string) {
 	}
 }
 
-// openLatch counts down n times, each time with a new ID of a call. The latch must then be open.
+// openLatch counts down n times, each time with another call ID. The latch must then be open.
 func (p *probe) openLatch(n int) {
 	p.Helper()
 	for range n {
@@ -48,13 +48,13 @@ func latchIsSetOnce(p *probe) {
 	p.mustBeAt(0, "of a latch that was never set")
 	p.mustSet("first", 3, true, "of a free name")
 	p.mustBeAt(3, "after SetCount")
-	p.mustSet("first", 3, true, "repeated with its call")
+	p.mustSet("first", 3, true, "repeated with the same call ID")
 	p.mustSet("second", 5, false, "of a latch that is counting")
 	p.mustSet("second", 5, false, "of a latch that is counting, repeated")
-	p.mustBeAt(3, "after it was not set again")
+	p.mustBeAt(3, "after a second SetCount, which must change nothing")
 	p.openLatch(3)
-	p.mustSet("second", 5, false, "repeated with its call, after the latch has opened")
-	p.mustSet("first", 3, true, "repeated with its call, after the latch has opened")
+	p.mustSet("second", 5, false, "repeated with the same call ID, after the latch has opened")
+	p.mustSet("first", 3, true, "repeated with the same call ID, after the latch has opened")
 	p.mustBeAt(0, "after calls were repeated")
 }
 
@@ -65,7 +65,7 @@ func latchCountsEachCallOnce(p *probe) {
 		p.mustBeAt(2, "after one call")
 	}
 	p.mustCountDown("b", "with another call")
-	p.mustCountDown("a", "with the first call, repeated after another")
+	p.mustCountDown("a", "with the first call, repeated after another call")
 	p.mustBeAt(1, "after two calls")
 	p.mustCountDown("c", "with a third call")
 	p.mustBeAt(0, "after three calls")
@@ -87,8 +87,8 @@ func latchCanBeSetAfterItOpened(p *probe) {
 	p.mustCountDown("b", "of a latch")
 	p.mustSet("again", 2, true, "of an open latch")
 	p.mustBeAt(2, "after an open latch was set")
-	p.mustCountDown("b", "with a call that opened the latch before")
-	p.mustBeAt(2, "after a call of before was repeated")
+	p.mustCountDown("b", "with the call that had opened the latch")
+	p.mustBeAt(2, "after an earlier call was repeated")
 	p.openLatch(2)
 }
 
@@ -127,8 +127,8 @@ func latchWakesWhenItOpens(p *probe) {
 	}
 }
 
-// latchWaiterMissesNothing opens the latch after a call of Count and before the next Wait. That
-// is the first, the second or the third Wait of the Waiter.
+// latchWaiterMissesNothing opens the latch after a call of Count and before the next Wait. This
+// Wait is the first, the second or the third call of Wait on the Waiter.
 func latchWaiterMissesNothing(p *probe) {
 	for waits := range 3 {
 		p.mustSet(fmt.Sprint("set:", waits), 1, true, "of an open latch")

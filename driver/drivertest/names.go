@@ -55,7 +55,7 @@ func (p *probe) lookalikes(base string) []string {
 }
 
 // holdName takes a name that no other claim can hold, and does not release it. If `mayRefuse`
-// is true, the store may return an error instead.
+// is true, the store may return an error instead of a grant.
 func (p *probe) holdName(name string, mayRefuse bool) {
 	p.Helper()
 	c := p.Claim()
@@ -66,7 +66,7 @@ func (p *probe) holdName(name string, mayRefuse bool) {
 	case err != nil && !mayRefuse:
 		p.Errorf("Try of name %s: got error %v, want a grant", shown(name), err)
 	case err == nil && !o.Granted:
-		p.Errorf("Try of name %s: refused, held by %q; want it apart from all others", shown(name), o.Holder)
+		p.Errorf("Try of name %s: refused, held by %q; want a grant, because no other claim has this name", shown(name), o.Holder)
 	}
 }
 

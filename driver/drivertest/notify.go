@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// notifiesOfForce forces grants until the client is notified of one of them. Several grants may
-// be necessary: the check does not know when a store begins to listen, and a notification may
-// get lost.
+// notifiesOfForce acquires the name, and ends the hold by force, until the client is notified
+// of one of these forced unlocks. Several rounds may be necessary, because the check does not
+// know when a store begins to listen, and because a notification may get lost.
 func notifiesOfForce(p *probe) {
 	const rounds = 5
 	hints := make(chan uint64, 100)
@@ -41,7 +41,7 @@ func notifiesOfForce(p *probe) {
 			return
 		}
 	}
-	p.Errorf("Notify: no hint with the number of a claim within %v of the force that ended it, %d times", prompt, rounds)
+	p.Errorf("Notify: no hint with the sequence number of a claim within %v of its forced unlock, in %d rounds", prompt, rounds)
 }
 
 // force ends the grant of c with admin.Source.ForceUnlock, as operators do.
@@ -57,9 +57,9 @@ func (p *probe) force(c driver.Claim) {
 	}
 }
 
-// listen makes the store notify the client of the check, until the caller calls `stop`. The
-// channel `deaf` is closed if Notify returns errors.ErrUnsupported: then the store cannot
-// notify clients.
+// listen makes the store notify the client of the check, until the caller calls `stop`. If the
+// store cannot notify clients, Notify returns errors.ErrUnsupported, and listen closes the
+// channel `deaf`.
 func (p *probe) listen(hint func(seq uint64)) (stop func(), deaf <-chan struct{}) {
 	ctx, cancel := context.WithCancel(p.Ctx)
 	var wg sync.WaitGroup
@@ -69,7 +69,7 @@ func (p *probe) listen(hint func(seq uint64)) (stop func(), deaf <-chan struct{}
 		case errors.Is(err, errors.ErrUnsupported):
 			close(never)
 		case ctx.Err() == nil:
-			p.Errorf("Notify: returned %v, want it to go on", err)
+			p.Errorf("Notify: returned %v before its context ended", err)
 		}
 	})
 	return func() {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// permits takes all of n permits.
+// permits acquires all permits of a semaphore with n permits.
 func (p *probe) permits(n int) []driver.Claim {
 	p.Helper()
 	cs := make([]driver.Claim, n)
@@ -39,7 +39,7 @@ func permitTokensRise(p *probe) {
 	for range 3 {
 		o := p.MustGrant(p.Permit(3), "of a free permit")
 		if o.Token <= last {
-			p.Errorf("Try of a permit: got token %d, want more than %d, the one before", o.Token, last)
+			p.Errorf("Try of a permit: got token %d, want more than %d, the token before", o.Token, last)
 		}
 		last = o.Token
 	}
@@ -52,7 +52,7 @@ func permitTryTakesOnePermit(p *probe) {
 	}
 	p.MustGrant(b, "of the second permit of 2")
 	for range 3 {
-		p.MustGrant(a, "repeated by its owner with all permits out")
+		p.MustGrant(a, "of a held permit, repeated by its owner while all permits are held")
 		p.mustTurnAway(p.Permit(2), "of a third permit of 2")
 	}
 	p.MustRelease(a, "of a permit that was tried again and again")
@@ -66,19 +66,19 @@ func permitComesBackOnce(p *probe) {
 	p.MustNotRelease(held[0], "of a permit, repeated")
 	p.MustNotRelease(p.Permit(2), "of a permit that was never tried")
 	p.MustGrant(p.Permit(2), "of the permit that came back")
-	p.mustTurnAway(p.Permit(2), "of a permit after another's Release was repeated")
+	p.mustTurnAway(p.Permit(2), "of a third permit of 2, after the Release of another permit was repeated")
 }
 
-// permitsOfANameAreSetOnce tries claims with another number of permits than the first claim of
-// the name. The number of the first claim counts.
+// permitsOfANameAreSetOnce tries claims that contain another number of permits than the first
+// claim of the name. The semaphore must keep the number of the first claim.
 func permitsOfANameAreSetOnce(p *probe) {
 	held := p.permits(2)
-	p.mustTurnAway(p.Permit(5), "of a third permit of 2 that asks for 5")
+	p.mustTurnAway(p.Permit(5), "of a third permit of 2, by a claim that names 5 permits")
 	p.MustRelease(held[0], "of a permit")
-	if o := p.MustGrant(p.Permit(1), "of the second permit of 2 that asks for 1"); o.Permits != 0 && o.Permits != 2 {
-		p.Errorf("Try of a permit that asks for 1: got an Outcome of %d permits, want 2, or 0 if that is not known", o.Permits)
+	if o := p.MustGrant(p.Permit(1), "of the second permit of 2, by a claim that names 1 permit"); o.Permits != 0 && o.Permits != 2 {
+		p.Errorf("Try by a claim that names 1 permit: got Outcome.Permits %d, want 2, or 0 if the store does not report the number", o.Permits)
 	}
-	p.mustTurnAway(p.Permit(5), "of a third permit of 2 that asks for 5, later")
+	p.mustTurnAway(p.Permit(5), "of a third permit of 2, by a claim that names 5 permits, after one that names 1")
 }
 
 func permitExpiresAlone(p *probe) {
@@ -115,7 +115,7 @@ func permitsUnderContention(p *probe) {
 	for range n {
 		p.MustGrant(p.Permit(n), "of a free permit, after contention")
 	}
-	p.mustTurnAway(p.Permit(n), "of a permit too many, after contention")
+	p.mustTurnAway(p.Permit(n), "of one permit more than there are, after contention")
 }
 
 func permitReleaseWakes(p *probe) {
@@ -128,10 +128,10 @@ func permitReleaseWakes(p *probe) {
 func permitsAreCounted(p *probe) {
 	p.mustCount(0, 0, "of an unknown name")
 	held := p.permits(3)
-	p.mustCount(3, 0, "with all permits out")
+	p.mustCount(3, 0, "while all permits are held")
 	p.mustTurnAway(p.Permit(3), "of a fourth permit of 3")
 	p.MustRelease(held[0], "of a permit")
-	p.mustCount(3, 1, "after one came back")
+	p.mustCount(3, 1, "after one permit came back")
 	p.MustGrant(held[1], "repeated by its owner")
 	p.mustCount(3, 1, "after a repeated Try")
 }
@@ -144,7 +144,8 @@ func (p *probe) mustCount(total, free int, when string) {
 	}
 }
 
-// resize sets the number of permits twice, because the second call must change nothing.
+// resize sets the number of permits to n. It does so twice: the second call must change
+// nothing.
 func (p *probe) resize(n int) {
 	p.Helper()
 	for range 2 {
@@ -162,7 +163,7 @@ func resizeUpAdmitsMore(p *probe) {
 	} else {
 		p.resize(2)
 	}
-	p.mustCount(2, 1, "after 1 became 2")
+	p.mustCount(2, 1, "after a resize from 1 to 2")
 	p.MustGrant(next, "of the new permit")
 	p.mustTurnAway(p.Permit(1), "of a third permit of 2")
 }
@@ -170,19 +171,19 @@ func resizeUpAdmitsMore(p *probe) {
 func resizeDownGivesNoneOut(p *probe) {
 	held := p.permits(3)
 	p.resize(1)
-	p.mustCount(1, -2, "after 3 became 1")
+	p.mustCount(1, -2, "after a resize from 3 to 1")
 	next := p.Permit(3)
 	for _, c := range held {
 		p.MustRenew(c, "of a permit that was held before the resize")
 	}
-	p.MustRefuse(next, "with 3 of 1 permits out")
+	p.MustRefuse(next, "while 3 permits are held, after a resize to 1")
 	p.MustRelease(held[0], "of a permit")
-	p.MustRefuse(next, "with 2 of 1 permits out")
+	p.MustRefuse(next, "while 2 permits are held, after a resize to 1")
 	p.MustRelease(held[1], "of a permit")
-	p.MustRefuse(next, "with 1 of 1 permits out")
+	p.MustRefuse(next, "while 1 permit is held, after a resize to 1")
 	p.MustRelease(held[2], "of a permit")
 	p.MustGrant(next, "when enough permits have come back")
-	p.mustCount(1, 0, "with 1 of 1 permits out")
+	p.mustCount(1, 0, "while the only permit is held")
 }
 
 func resizeMakesTheSemaphore(p *probe) {

@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// prompt is conformance.Prompt. The time in which this process had no processor is not counted.
+// prompt is conformance.Prompt. The checks do not count the time in which this process had no
+// processor.
 const prompt = conformance.Prompt
 
 // probe is a conformance.Probe of the store b.
@@ -60,7 +61,7 @@ func (s Suite) check(c check, t testing.TB, b driver.Backend, open func() driver
 	c.body(p)
 }
 
-// on returns a new claim on another name.
+// on returns a new claim on the given name.
 func (p *probe) on(name string) driver.Claim {
 	c := p.Claim()
 	c.Name = name
@@ -76,8 +77,9 @@ func (p *probe) several(n int) []driver.Claim {
 	return cs
 }
 
-// contend starts several workers: `workers` says how many. Each of them calls the function
-// `round` as many times as `rounds` says. All workers stop when a call of one of them fails.
+// contend starts as many workers as the parameter `workers` says. Each worker calls the
+// function `round` as many times as `rounds` says. All workers stop when a call of one worker
+// fails.
 func (p *probe) contend(workers, rounds int, round func() error) {
 	p.Helper()
 	var failed atomic.Bool
@@ -134,9 +136,9 @@ func (p *probe) promptly(what string, f func()) {
 	}
 }
 
-// acquire tries and waits until c is granted, as the core does. Several goroutines may call it.
-// If the store wakes its waiters, a wait that is longer than the duration `prompt` is an error:
-// callers ensure that no claim holds for so long.
+// acquire calls Try and Wait in turn until c is granted, as the core does. Several goroutines
+// may call it. If the store wakes its waiters, a wait that is longer than the duration `prompt`
+// is an error, because the callers of acquire ensure that no claim holds for so long.
 func (p *probe) acquire(c driver.Claim) (driver.Outcome, error) {
 	var w driver.Waiter
 	for {

@@ -16,8 +16,8 @@ func releaseTwiceIsGone(p *probe) {
 	p.MustRelease(a, "of a held claim")
 	p.MustNotRelease(a, "repeated")
 	p.MustGrant(b, "after two Releases")
-	p.MustNotRelease(a, "repeated while another holds")
-	p.MustRenew(b, "of the holder, after another's Release was repeated")
+	p.MustNotRelease(a, "repeated while another claim holds")
+	p.MustRenew(b, "of the holder, after the Release of another claim was repeated")
 }
 
 func releaseOfNeverTriedIsGone(p *probe) {
@@ -31,7 +31,7 @@ func releaseByStrangerChangesNothing(p *probe) {
 	indeterminate.Indeterminate = true
 	p.MustGrant(a, "of a free name")
 	p.MustNotRelease(stranger, "by a stranger")
-	p.MustNotRelease(indeterminate, "by a stranger, indeterminate")
+	p.MustNotRelease(indeterminate, "by a stranger, with Indeterminate")
 	p.mustTurnAway(b, "after a stranger's Release")
 	p.MustRenew(a, "after a stranger's Release")
 	p.MustRelease(a, "after a stranger's Release")

@@ -67,7 +67,7 @@ func renewLastsForItsOwnTTL(p *probe) {
 			p.Fatalf("Renew of two claims: got %+v and error %v", answers, err)
 		}
 		if answers[1].Err == nil {
-			p.MustGrantBy(next, time.Now().Add(p.lapse()), "after a lease that was renewed for less than before")
+			p.MustGrantBy(next, time.Now().Add(p.lapse()), "after a lease that was renewed with a shorter TTL than before")
 			return
 		}
 		if time.Since(granted) < a.TTL {
@@ -96,7 +96,7 @@ func renewNeverRevives(p *probe) {
 	p.MustRelease(a, "of a held claim")
 	p.MustNotRenew(a, "of a released claim")
 	p.MustGrant(b, "after the Renew of a released claim")
-	p.MustNotRenew(a, "of a released claim while another holds")
+	p.MustNotRenew(a, "of a released claim, while another claim holds")
 	p.MustRenew(b, "of the holder")
 	p.MustRelease(b, "of the holder")
 	if !p.has(expiry) {

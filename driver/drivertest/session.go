@@ -52,7 +52,7 @@ func (p *probe) unrenewed(c driver.Claim) driver.Claim {
 	return c
 }
 
-// storeOf returns the store of the client that makes c.
+// storeOf returns the store that the client of c uses.
 func (p *probe) storeOf(c driver.Claim) driver.Backend {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,14 +9,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// writer returns a new claim on the write side of the check's name.
+// writer returns a new claim for the write side of the lock with the name p.Name.
 func (p *probe) writer() driver.Claim {
 	c := p.Claim()
 	c.ReadWrite = true
 	return c
 }
 
-// readerBeside returns a new claim on the read side by the caller of w.
+// readerBeside returns a new claim for the read side. The claim has the same caller as the
+// writer w, so it must be granted while w holds.
 func (p *probe) readerBeside(w driver.Claim) driver.Claim {
 	c := p.Reader()
 	c.Beside = w.Owner
@@ -29,7 +30,7 @@ func readersOverlap(p *probe) {
 	for _, r := range []driver.Claim{a, b, c} {
 		o := p.MustGrant(r, "by a reader among readers")
 		if p.has(fencing) && o.Token <= last {
-			p.Errorf("Try of a reader: got token %d, want more than %d, the one before", o.Token, last)
+			p.Errorf("Try of a reader: got token %d, want more than %d, the token before", o.Token, last)
 		}
 		last = o.Token
 	}
@@ -40,9 +41,9 @@ func readersOverlap(p *probe) {
 	p.MustRelease(b, "of a reader among readers, which tried twice")
 	p.MustNotRelease(b, "of a reader, repeated")
 	p.MustNotRenew(b, "of a reader that has left")
-	p.MustRenew(a, "of a reader, after another has left")
-	p.MustRenew(c, "of a reader, after another has left")
-	p.MustGrant(p.Reader(), "by a reader, after another has left")
+	p.MustRenew(a, "of a reader, after another reader has left")
+	p.MustRenew(c, "of a reader, after another reader has left")
+	p.MustGrant(p.Reader(), "by a reader, after another reader has left")
 }
 
 func writerExcludesReaders(p *probe) {
@@ -70,14 +71,14 @@ func readersExcludeWriters(p *probe) {
 	p.mustTurnAway(p.Reader(), "by a reader while a writer holds")
 }
 
-// readersExpireOneByOne lets one of several readers die: the others keep their holds, and
-// the dead reader excludes nobody.
+// readersExpireOneByOne lets one of several readers die. The other readers must keep their
+// holds, and the dead reader must exclude no claim.
 func readersExpireOneByOne(p *probe) {
 	alive, dead, w := p.Reader(), p.unrenewed(p.Reader()), p.writer()
 	p.MustGrant(alive, "by a reader of a free name")
 	p.MustGrant(dead, "by a reader with a short lease")
 	p.afterLapse(func() {
-		p.MustRenew(alive, "of a reader while another is dead")
+		p.MustRenew(alive, "of a reader while another reader is dead")
 		p.MustRefuse(w, "by a writer while a reader lives")
 	})
 	p.MustNotRenew(dead, "of a reader whose lease has ended, while another lives")
@@ -118,17 +119,17 @@ func readerIsGrantedBesideItsWriter(p *probe) {
 	p.MustRelease(again, "of a reader beside its writer")
 	p.MustRenew(w, "of a writer beside a reader")
 	p.MustRenew(mine, "of a reader beside its writer")
-	p.MustRefuse(plain, "by a reader after one beside the writer has left")
+	p.MustRefuse(plain, "by a reader after a reader beside the writer has left")
 
 	p.MustRelease(w, "of a writer beside a reader")
 	p.MustNotRelease(w, "of a writer beside a reader, repeated")
 	p.MustRenew(mine, "of a reader after its writer has left")
-	p.mustTurnAway(other, "by a writer while a reader is left of a downgrade")
+	p.mustTurnAway(other, "by a writer while the reader of a downgrade holds")
 	p.MustGrant(plain, "by a reader after a downgrade")
 	p.MustRelease(plain, "of a reader after a downgrade")
 	p.MustRelease(mine, "of the reader of a downgrade")
 	p.MustGrant(other, "by a writer after a downgrade and its reader")
-	p.mustTurnAway(p.readerBeside(w), "by a reader beside a writer that has left, while another holds")
+	p.mustTurnAway(p.readerBeside(w), "by a reader beside a writer that has left, while another writer holds")
 }
 
 func writerOutlivesReaderBesideIt(p *probe) {
@@ -138,9 +139,9 @@ func writerOutlivesReaderBesideIt(p *probe) {
 	p.MustGrant(r, "by a reader beside its own writer")
 	p.MustRelease(r, "of the reader beside its writer")
 	p.MustRenew(w, "of a writer after the reader beside it has left")
-	p.mustTurnAway(p.Reader(), "by a reader after one beside the writer has left")
+	p.mustTurnAway(p.Reader(), "by a reader after a reader beside the writer has left")
 	p.MustRelease(w, "of the writer")
-	p.MustGrant(p.writer(), "by a writer after another")
+	p.MustGrant(p.writer(), "by a writer after another writer")
 }
 
 func writerReleaseWakesReaders(p *probe) {

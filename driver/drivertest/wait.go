@@ -30,13 +30,13 @@ func waitReturnsOnRelease(p *probe) {
 		got := time.Now()
 		wg.Wait()
 		if err != nil {
-			p.Fatalf("Release while another waits: got error %v, want nil", err)
+			p.Fatalf("Release while another claim waits: got error %v, want nil", err)
 		}
 		if waitErr != nil {
 			p.Fatalf("waiting for a release after %v: %v", delay, waitErr)
 		}
 		if late := got.Sub(released) - starved; late > prompt {
-			p.Errorf("granted %v after the release, want at most %v", late, prompt)
+			p.Errorf("Wait: the claim was granted %v after the release, want at most %v", late, prompt)
 		}
 		p.MustRelease(b, "of the waiter's grant")
 	}
@@ -65,7 +65,7 @@ func (p *probe) releasedBeforeWait(retaken bool) {
 		}
 	}
 	if err := p.wait(w, last); err != nil {
-		p.Fatalf("Wait after the name was released (held again: %v): %v", retaken, err)
+		p.Fatalf("Wait after the name was released (another claim tried it meanwhile: %v): got error %v", retaken, err)
 	}
 	p.Withdraw(next)
 	p.Withdraw(b)
@@ -106,7 +106,7 @@ func (p *probe) mustNotSpin(w driver.Waiter, again func() driver.Outcome) {
 	}
 }
 
-// waitGrantsWhatIsHeld lets a claim wait before and after the release of another one. If Wait
+// waitGrantsWhatIsHeld lets a claim wait before and after the release of the holder. If Wait
 // returns a grant, the claim that waited must hold the name, and other claims must be refused.
 func waitGrantsWhatIsHeld(p *probe) {
 	a, b, other := p.Claim(), p.Claim(), p.Claim()
@@ -129,10 +129,10 @@ func waitGrantsWhatIsHeld(p *probe) {
 		p.Fatalf("Wait after the release: %v", err)
 	}
 	if out.Granted {
-		p.mustTurnAway(other, "of a name that Wait said was granted to another")
+		p.mustTurnAway(other, "of a name that Wait has granted to another claim")
 	}
 	if now := p.MustGrant(b, "after Wait returned"); out.Granted && (out.ValidFor <= 0 || p.has(fencing) && (out.Token <= before.Token || now.Token < out.Token)) {
-		p.Errorf("Wait: got a grant with token %d for %v, after %d and before %d; want a token between them, and a time", out.Token, out.ValidFor, before.Token, now.Token)
+		p.Errorf("Wait: got a grant with token %d and ValidFor %v; want a token between those before and after it, %d and %d, and a ValidFor above 0", out.Token, out.ValidFor, before.Token, now.Token)
 	}
 }
 
@@ -151,7 +151,7 @@ func waitIsWokenAfterLong(p *probe) {
 		if _, err := w.Wait(ctx, last); err == nil {
 			last = p.MustRefuse(b, "of a held name")
 		} else if ctx.Err() == nil {
-			p.Fatalf("Wait of a store that says it may be relied on: %v", err)
+			p.Fatalf("Wait of a store with Info.Recheck: got error %v", err)
 		}
 	}
 	p.MustRelease(a, "of the holder")
