@@ -7,8 +7,8 @@
 //	}
 //
 // The names of the subtests are the specification. If a store lacks a feature, the subtests of
-// that feature are skipped with the reason. A store lacks a feature if driver.Caps does not
-// declare the feature, or if its method returns errors.ErrUnsupported.
+// that feature are skipped with the reason. A store lacks a feature if its driver.Caps do not
+// declare the feature, or if the method for that feature returns errors.ErrUnsupported.
 //
 // Every subtest uses its own names with random letters, so several runs of the suite at
 // once are possible.
@@ -42,8 +42,8 @@ type Suite struct {
 	// it for stores in the process that do no I/O.
 	Synctest bool
 
-	// NoRemaining means that the store does not report the rest of a lease, although
-	// leases end: Holder.Remaining is RemainingUnknown.
+	// NoRemaining means that leases end, but the store does not report the remaining time of a
+	// lease. Then Holder.Remaining must be RemainingUnknown.
 	NoRemaining bool
 
 	// BriefReasons means that the store keeps the reason of a forced unlock only until

@@ -43,13 +43,13 @@ func forceUnlockEndsTheHold(p *probe) {
 	if !p.brief {
 		p.forced(a)
 	}
-	p.MustNotRenew(a, "of a claim whose hold was ended, while another holds")
+	p.MustNotRenew(a, "of a claim whose hold was ended, while another claim holds")
 	p.MustNotRelease(a, "of a claim whose hold was ended")
 	p.MustRenew(b, "of the claim that followed")
 }
 
-// forced requires that a renewal of c fails, because its hold was forced. The error must have
-// the text of the constant `reason`.
+// forced requires that a renewal of c fails, because the hold of c was ended by force. The
+// error must have the text of the constant `reason`.
 func (p *probe) forced(c driver.Claim) {
 	p.Helper()
 	err := p.Renew(c).Err
@@ -67,8 +67,8 @@ func forceUnlockOfChangedHoldIsGone(p *probe) {
 	p.MustRelease(a, "of a held claim")
 	p.MustBeGone(p.store.ForceUnlock(p.Ctx, p.Name, h, reason), "ForceUnlock of a hold that is over")
 	p.MustGrant(b, "after the ForceUnlock of a hold that is over")
-	p.MustBeGone(p.store.ForceUnlock(p.Ctx, p.Name, h, reason), "ForceUnlock of a hold that another followed")
-	p.MustRenew(b, "of the holder, after the ForceUnlock of the one before")
+	p.MustBeGone(p.store.ForceUnlock(p.Ctx, p.Name, h, reason), "ForceUnlock of a hold that another hold has followed")
+	p.MustRenew(b, "of the holder, after the ForceUnlock of the hold before")
 }
 
 func forceUnlockEndsThatHoldOnly(p *probe) {
@@ -94,7 +94,7 @@ func forceUnlockFreesWhatIsKept(p *probe) {
 	p.MustRelease(a, "of a held claim")
 	h := p.holds(1, admin.KindMutex, "of a name that stays taken")[0]
 	if h.Owner != a.Owner+driver.KeptOwner || !h.Kept() {
-		p.Errorf("Get of a name that stays taken: got %+v, want the owner with %q", h, driver.KeptOwner)
+		p.Errorf("Get of a name that stays taken: got %+v, want the owner with %q at the end", h, driver.KeptOwner)
 	}
 	if o := p.Try(b); o.Granted || !o.Kept {
 		p.Fatalf("Try of a name that stays taken: got %+v, want Kept", o)

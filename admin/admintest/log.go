@@ -45,17 +45,17 @@ func logIsKept(p *probe) {
 		}
 	}
 	if rest := p.log(admin.LogFilter{After: all[1].ID}, by); !slices.Equal(ids(rest), ids(all[2:])) {
-		p.Errorf("ReadLog after the second: got %v, want %v", ids(rest), ids(all[2:]))
+		p.Errorf("ReadLog after the second entry: got %v, want %v", ids(rest), ids(all[2:]))
 	}
 	if first := p.log(admin.LogFilter{After: all[0].ID, Limit: 1}, by); !slices.Equal(ids(first), ids(all[1:2])) {
-		p.Errorf("ReadLog after the first, one at most: got %v, want %v", ids(first), ids(all[1:2]))
+		p.Errorf("ReadLog after the first entry, with Limit 1: got %v, want %v", ids(first), ids(all[1:2]))
 	}
 	if _, err := p.store.ReadLog(p.Ctx, admin.LogFilter{After: "?"}); err == nil {
-		p.Errorf("ReadLog after what is no ID: got no error")
+		p.Errorf("ReadLog after a text that is no ID: got no error")
 	}
 }
 
-// log returns the entries of one client.
+// log returns the entries that the filter f selects and the client `by` has written.
 func (p *probe) log(f admin.LogFilter, by admin.Client) []admin.Entry {
 	p.Helper()
 	list, err := p.store.ReadLog(p.Ctx, f)

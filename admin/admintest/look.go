@@ -12,7 +12,7 @@ func getShowsTheHolder(p *probe) {
 		p.Errorf("Get of a free name: got kind %q, want none", r.Kind)
 	}
 	p.free("of a free name")
-	a, b := p.Claim(), p.Passing() // in a queue, claim b might get the lock after claim a
+	a, b := p.Claim(), p.Passing() // claim b must not queue, because it might then get the lock after claim a
 	p.MustGrant(a, "of a free name")
 	p.MustRefuse(b, "of a held name")
 	h := p.hold(a, "of a held name")
@@ -44,14 +44,14 @@ func getShowsEveryPermit(p *probe) {
 	a, b := p.Permit(2), p.Permit(2)
 	p.MustGrant(a, "of a free name")
 	p.MustGrant(b, "beside another permit")
-	both := p.holds(2, admin.KindSemaphore, "with two permits out")
+	both := p.holds(2, admin.KindSemaphore, "with two permits held")
 	if r := p.record(); r.Permits != 2 || r.Free != 0 {
 		p.Errorf("Get: got %d permits, %d of them free; want 2 and 0", r.Permits, r.Free)
 	}
 	p.MustRelease(a, "of a held claim")
-	left := p.holds(1, admin.KindSemaphore, "with one permit out")[0]
+	left := p.holds(1, admin.KindSemaphore, "with one permit held")[0]
 	if !slices.ContainsFunc(both, func(h admin.Hold) bool { return h.Owner == left.Owner }) {
-		p.Errorf("Get: got owner %q left of two, want one of %+v", left.Owner, both)
+		p.Errorf("Get after one of two permits came back: got owner %q, want one of %+v", left.Owner, both)
 	}
 	p.MustRelease(b, "of a held claim")
 	p.free("after the last permit came back")
@@ -69,7 +69,7 @@ func getAnswersInOrder(p *probe) {
 	}
 	for i, r := range records {
 		if r.Name != names[i] || (len(r.Holds) == 1) != (r.Name == base) {
-			p.Errorf("Get of %q: got %+v in place %d", names, r, i)
+			p.Errorf("Get of %q: got %+v as result %d", names, r, i)
 		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
-// grain is by how much Remaining may be longer than the TTL, because a store may round up.
+// grain is the time by which Holder.Remaining may be longer than the TTL, because a store may
+// round up.
 const grain = time.Millisecond
 
 // probe is a conformance.Probe of a Store.
@@ -51,7 +52,7 @@ func (p *probe) record() admin.Record {
 func (p *probe) free(when string) {
 	p.Helper()
 	if r := p.record(); len(r.Holds) != 0 || r.Holders != 0 {
-		p.Errorf("Get %s: got %+v, want nobody", when, r)
+		p.Errorf("Get %s: got %+v, want no hold", when, r)
 	}
 }
 
@@ -65,7 +66,7 @@ func (p *probe) holds(n int, kind admin.Kind, when string) []admin.Hold {
 		owners[h.Owner] = true
 		switch {
 		case p.endless && h.Remaining >= 0:
-			p.Errorf("Get %s: got %v remaining, want less than 0 of a store that does not tell", when, h.Remaining)
+			p.Errorf("Get %s: got %v remaining, want less than 0, because the store does not report it", when, h.Remaining)
 		case p.endless:
 		case p.Info.Caps.ExpiresAlone && (h.Remaining <= 0 || h.Remaining > p.TTL+grain):
 			p.Errorf("Get %s: got %v remaining, want more than 0 and at most %v", when, h.Remaining, p.TTL)
