@@ -27,8 +27,9 @@ const (
 	Overall = time.Minute
 )
 
-// Probe has what a check needs: a store, a name and owners that no other check uses, and short
-// methods that require an outcome. Their parameter `when` describes the situation in messages.
+// Probe has what a check needs: a store, a name and owners that no other check uses, and
+// methods that call the store and require an outcome. The parameter `when` of these methods
+// describes the situation in messages.
 type Probe struct {
 	testing.TB
 	Ctx  context.Context
@@ -81,7 +82,7 @@ func (p *Probe) Tried() []driver.Claim {
 	return slices.Collect(maps.Values(p.tried))
 }
 
-// Claim returns a new claim on the check's name, which must not expire.
+// Claim returns a new claim on the name p.Name. The claim must not expire during the check.
 func (p *Probe) Claim() driver.Claim {
 	n := p.owners.Add(1)
 	c := driver.Claim{
@@ -115,14 +116,15 @@ func (p *Probe) Passing() driver.Claim {
 	return c
 }
 
-// Reader returns a new claim on the read side of the check's name.
+// Reader returns a new claim for the read side of the lock with the name p.Name.
 func (p *Probe) Reader() driver.Claim {
 	c := p.Claim()
 	c.Mode, c.ReadWrite = driver.Shared, true
 	return c
 }
 
-// Permit returns a new claim on one of n permits of the check's name.
+// Permit returns a new claim for one permit of the semaphore with the name p.Name and n
+// permits.
 func (p *Probe) Permit(n int) driver.Claim {
 	c := p.Claim()
 	c.Mode, c.Permits = driver.Permit, n
