@@ -137,11 +137,11 @@ func (e *Engine) queueOf(ctx context.Context, t *attempt) (queue []Entry, i int,
 	e.mu.Lock()
 	order := t.claim.order
 	e.mu.Unlock()
-	if order > 0 { // a read is cheaper than a write, and entries behind this one do not matter
+	if order > 0 { // a read is cheaper than a write, and entries behind the claim's own entry do not matter
 		if queue, err = e.store.Queue(ctx, t.Name, order, true); err != nil {
 			return nil, -1, err
 		}
-		if i = Find(queue, t.label.ID); i >= 0 && queue[i].Order > 0 { // else the reply to the entry's creation was lost
+		if i = Find(queue, t.label.ID); i >= 0 && queue[i].Order > 0 { // Order is 0 if the reply to the creation of the entry was lost
 			return queue, i, nil
 		}
 	}

@@ -46,7 +46,7 @@ func Find(queue []Entry, id string) int {
 	return slices.IndexFunc(queue, func(e Entry) bool { return e.Label.ID == id })
 }
 
-// use returns what a name is used for if an entry of kind k is in its queue.
+// use returns the kind of lock that a name is used for if its queue has an entry of kind k.
 func (k Kind) use() string {
 	switch k {
 	case Writer, Reader:
@@ -91,9 +91,9 @@ func blocking(before []Entry, m Label) []Entry {
 	return nil
 }
 
-// PermitsOf returns how many permits a name has for a claim with label m. It is the number in
-// the first entry of `before` that has such a number. If no entry has one, it is the number in
-// m.
+// PermitsOf returns how many permits a name has for a claim with label m. The first entry of
+// `before` that contains a number of permits determines the result. If no entry contains such a
+// number, m determines the result.
 func PermitsOf(before []Entry, m Label) int {
 	for _, e := range before {
 		if e.Label.Kind == Permit && e.Label.Permits > 0 {

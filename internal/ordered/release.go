@@ -68,8 +68,8 @@ func (e *Engine) entriesOf(claims []*claim) []Entry {
 }
 
 // known returns what the Engine knows about each of `cs`. An element of the result is nil if
-// the Engine does not know the claim, if a release of the claim has begun, or if the claim had
-// an earlier session. `some` is true if at least one element is not nil.
+// the Engine does not know the claim, if a release of the claim has begun, or if the claim
+// belongs to an earlier session. `some` is true if at least one element is not nil.
 func (e *Engine) known(cs []driver.Claim) (claims []*claim, some bool) {
 	claims = make([]*claim, len(cs))
 	e.mu.Lock()
@@ -196,8 +196,9 @@ func (e *Engine) beginRelease(c *driver.Claim) (*claim, func(context.Context, in
 	return k, act
 }
 
-// endRelease records the end of a release of k. Unless the release failed, the Engine forgets k
-// and its readers, or leaves the entry to the readers that still hold.
+// endRelease records the end of a release of k. If the release failed, nothing else changes.
+// Otherwise the entry belongs to the readers that still hold. If no reader holds any more, the
+// Engine forgets k and its readers.
 func (e *Engine) endRelease(k *claim, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

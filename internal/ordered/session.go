@@ -35,8 +35,8 @@ func (e *Engine) current() session {
 
 // ready returns a session that lives long enough for a new claim: see the method need. It
 // extends a session whose remaining time is too short, and opens a new one if the session has
-// ended. A claim in a session with less time would be valid only for a short time, because the
-// safety margin of the core may take half of that time.
+// ended. In a session with less remaining time, a claim would be valid only for a short time,
+// because the safety margin of the core may take half of the remaining time.
 func (e *Engine) ready(ctx context.Context, ttl time.Duration) (session, error) {
 	if s := e.current(); e.enough(s, ttl) {
 		return s, nil
@@ -92,8 +92,8 @@ func (e *Engine) open(ctx context.Context) (s session, err error) {
 	return s, nil
 }
 
-// lose forgets a session that has ended, and its claims. If the session was the current one,
-// lose calls each function that Notify has registered, with 0 as the argument.
+// lose forgets a session that has ended, and its claims. If this was the current session, lose
+// calls each function that Notify has registered, with 0 as the argument.
 func (e *Engine) lose(id int64) {
 	e.mu.Lock()
 	var listeners []func(uint64)

@@ -5,7 +5,7 @@
 //
 // The holder is not stored anywhere: it follows from the queue. An exclusive claim holds if no
 // entry is before its own. A reader holds if only entries of readers are before its own. A
-// claim of one of N permits holds if fewer than N entries are before its own. So claims are
+// claim for one of N permits holds if fewer than N entries are before its own. So claims are
 // granted in the order of their entries, and the number of an entry determines the fencing
 // token of its claim.
 //
@@ -55,8 +55,8 @@ type Store interface {
 	// `named` is false, the first entry may lack the fields that name the holder. An error that
 	// is driver.ErrGone says that the session has ended.
 	Queue(ctx context.Context, name string, last uint64, named bool) ([]Entry, error)
-	// Remove removes the entry of m from the queue of the name. It reports whether the entry
-	// existed.
+	// Remove removes the entry of the claim with Label m from the queue of the name. It reports
+	// whether the entry existed.
 	Remove(ctx context.Context, session int64, name string, m Label) (bool, error)
 	// Share makes the entry of a Writer a shared entry, which does not exclude readers: see
 	// Entry.Shared. The position of the entry in the queue stays. Share reports whether the
@@ -102,8 +102,8 @@ type Store interface {
 	Show(e Entry) admin.Key
 
 	// Force removes an entry if the entry has not changed since it was read, and reports
-	// whether it has removed the entry. The store keeps `reason` for a limited time, for the
-	// name and for `id`, which is the ID of the claim.
+	// whether it has removed the entry. The store keeps `reason` for a limited time. The method
+	// Reason finds the reason by the name and by `id`, which is the ID of the claim.
 	Force(ctx context.Context, e Entry, id, reason string) (bool, error)
 	// Reason returns the reason with which Force removed the entry of a claim. `found` is false
 	// if Force did not remove the entry, or if the store does not keep the reason any more.
@@ -115,9 +115,9 @@ type Store interface {
 
 // Keeper is a Store that supports Claim.AtLeast.
 type Keeper interface {
-	// Keep gives the entry of m another note and detaches the entry from the session. The entry
-	// keeps its position in the queue. The store removes it when the time `rest` has passed.
-	// Keep reports whether the session had the entry.
+	// Keep gives the entry of the claim with Label m another note, and detaches the entry from
+	// the session. The entry keeps its position in the queue. The store removes the entry when
+	// the time `rest` has passed. Keep reports whether the session had the entry.
 	Keep(ctx context.Context, session int64, name string, m Label, note string, rest time.Duration) (bool, error)
 }
 

@@ -26,8 +26,8 @@ type blockers struct {
 	kept          int64  // the session of the first entry if Outcome.Kept is true, else 0
 }
 
-// mutexes sets m.sole or m.before if the claim is a mutex, and the last entry in `before` is
-// one, too. `before` has all entries that are before the claim's own entry.
+// mutexes sets m.sole or m.before if the claim is a mutex, and the last entry in `before` is a
+// mutex, too. `before` has all entries that are before the claim's own entry.
 func (m *blockers) mutexes(before []Entry) {
 	n := len(before)
 	switch {
