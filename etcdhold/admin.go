@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	scanPage    = 200 // keys that one request of a list reads
+	scanPage    = 200 // how many keys one request of Names reads, at most
 	readsAtOnce = 100 // how many keys one transaction reads or compares, at most; a server accepts up to 128
 )
 

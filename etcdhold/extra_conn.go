@@ -88,7 +88,7 @@ func (b *extraConns) assumeSilent(silent time.Duration) {
 }
 
 // open returns the extra connection that was made last, if that was less than shareFor ago.
-// Else it returns a new one to the next member. It does no I/O.
+// Else it returns a new connection to the next member. It does no I/O.
 func (b *extraConns) open() (*extraConn, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/ordered"
 )
 
-// store is an ordered.Store. Its sessions are leases, and its order is that of create
-// revisions.
+// store is an ordered.Store. Its sessions are leases. It orders entries by the create revisions
+// of their keys.
 type store struct {
 	client  *clientv3.Client
 	extra   *extraConns

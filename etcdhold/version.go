@@ -16,8 +16,8 @@ import (
 // versionWait is how long checkVersions waits for the other servers after the first answer.
 const versionWait = 100 * time.Millisecond
 
-// checkVersions asks all servers for their versions, and returns an error if one is too
-// old, or if none answers.
+// checkVersions asks all servers for their versions. It returns an error if a server is too
+// old, or if no server answers.
 func (s *store) checkVersions(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	servers := s.client.Endpoints()

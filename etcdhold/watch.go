@@ -44,7 +44,7 @@ func (s *store) unchanged(ctx context.Context, name string, entries []ordered.En
 		now, err := s.Queue(ctx, name, 0, false)
 		return !slices.ContainsFunc(entries, func(e ordered.Entry) bool { return !slices.Contains(now, e) }), err
 	}
-	// Without the OpGet any server would answer from its own state, which may be old.
+	// Without the OpGet, a server would answer from its own state, which may be old.
 	r, err := s.client.Txn(ctx).If(sameEntry(entries[0])...).Then(clientv3.OpGet(claimKey(entries[0]), clientv3.WithCountOnly())).Commit()
 	if err != nil {
 		return false, s.errorOf(err)
