@@ -65,7 +65,8 @@
 // "leases" is shown as a holder, even if the claim still waits. A reader of Curator whose
 // thread also has the write side is shown as a waiter while the writer holds. Readers of this
 // package with the same caller as the writer are not shown until the writer was released. After
-// that they are shown as one hold, with the owner of the writer.
+// that they are shown as one hold, whose owner is the owner of the writer with ".readers" at
+// the end.
 //
 // ForceUnlock deletes the node of a hold. In the same transaction it writes the reason to the
 // node holdfast.forced below Options.Root. That node stays, and has the last reasons as JSON.
@@ -147,7 +148,7 @@ type Options struct {
 	Dial zk.Dialer
 }
 
-// Credentials are the data of an authentication: for the scheme "digest" the text
+// Credentials are the data of one authentication. For the scheme "digest", Auth is the text
 // "user:password".
 type Credentials struct{ Scheme, Auth string }
 

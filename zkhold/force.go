@@ -60,7 +60,8 @@ func (s *store) Force(ctx context.Context, e ordered.Entry, id, reason string) (
 	})
 }
 
-// encode returns the first reasons as JSON, as many as fit into forcedMost, and at least one.
+// encode returns the first reasons in `all` as JSON: as many as fit into forcedMost bytes, but
+// at least one.
 func encode(all []forced) []byte {
 	for {
 		data, _ := json.Marshal(all) // Marshal does not fail for strings

@@ -52,8 +52,8 @@ func (s *store) connect() *link {
 	}
 	l.tasks = workers{calls: &s.tasks, goroutines: &s.clients, next: make(chan func()), quit: l.quit}
 	s.clients.Go(func() {
-		// The list has each server twice, because the client pauses when it has tried the whole
-		// list.
+		// The list has each server twice, so that the client tries each server twice before it
+		// pauses.
 		conn, events, err := zk.Connect(append(slices.Clone(s.servers), s.servers...), s.opts.TTL,
 			zk.WithHostProvider(&hosts{link: l}), zk.WithDialer(l.dial), zk.WithEventCallback(l.event), zk.WithLogger(noLogger{}), zk.WithLogInfo(false))
 		if err != nil {

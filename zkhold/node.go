@@ -122,8 +122,8 @@ func (l *link) enterQueue(ctx context.Context, key nodeKey, n *node, m ordered.L
 	return queue, nil
 }
 
-// ensureNode makes a node, unless the claim has one. If it makes one, it returns what the
-// function `list` returns, else nil.
+// ensureNode makes a node, unless the claim has one. If it makes a node, it returns what the
+// function `list` returns. If the claim has a node already, the returned queue is nil.
 func (l *link) ensureNode(ctx context.Context, key nodeKey, n *node, m ordered.Label, note string, list listFunc) ([]ordered.Entry, error) {
 	l.set(func() { n.deletePending, n.deletedUnreported, n.note = false, false, note })
 	if err := l.resolve(key, n); err != nil || n.name != "" {
@@ -258,8 +258,8 @@ func (l *link) resolve(key nodeKey, n *node) error {
 	if !n.indeterminate {
 		return nil
 	}
-	// The connection may lead to another server now, which has not yet executed the requests
-	// that the first server forwarded.
+	// The connection may lead to another server now. That server may not yet have executed the
+	// requests that the first server forwarded. Sync waits until it has.
 	if err := l.call(func() error { _, err := l.conn.Sync("/"); return err }); err != nil {
 		return err
 	}

@@ -79,7 +79,7 @@ func escape(part string) string {
 			b.WriteRune(r)
 			continue
 		}
-		_, n := utf8.DecodeRuneInString(part[i:]) // one byte if it is not UTF-8
+		_, n := utf8.DecodeRuneInString(part[i:]) // n is 1 for a byte that is not UTF-8
 		for _, c := range []byte(part[i : i+n]) {
 			fmt.Fprintf(&b, "%%%02X", c)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// store is an ordered.Store. Its sessions are those of ZooKeeper, and its order is that of
-// sequence numbers.
+// store is an ordered.Store. Its sessions are sessions of ZooKeeper. It orders entries by the
+// sequence numbers of their nodes.
 type store struct {
 	servers []string
 	opts    Options
@@ -54,8 +54,8 @@ func (s *store) ready(ctx context.Context) (*link, error) {
 	}
 }
 
-// linkOrNew returns the last link. If there is none, or it has ended, linkOrNew makes a new
-// one.
+// linkOrNew returns the last link. If there is no link yet, or if the session of the last link
+// has ended, linkOrNew makes a new link.
 func (s *store) linkOrNew() (*link, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,8 +178,9 @@ func (s *store) Queue(ctx context.Context, name string, _ uint64, named bool) ([
 	return l.read(ctx, name, named)
 }
 
-// Remove deletes the node, after the calls for the node that are under way. If Remove fails, the
-// deletion stays pending, and a later call for the node or a new connection carries it out.
+// Remove waits for the calls for the node that are under way, and then deletes the node. If
+// Remove fails, the deletion stays pending. In that case the node is deleted after a later call
+// for the node, or when there is a new connection.
 func (s *store) Remove(ctx context.Context, session int64, name string, m ordered.Label) (bool, error) {
 	l := s.current()
 	if l == nil || l.id() != session {

@@ -4,7 +4,7 @@ import "slices"
 
 // watch is a watch of a node. The mutex of the link guards it.
 type watch struct {
-	claim nodeKey // the key of a node of this session, until remove deletes the node; zero for other nodes
+	claim nodeKey // the key of the watched node if it belongs to this session; zero for other nodes, and when remove deletes the node
 
 	fired   bool         // the watch has ended
 	deleted bool         // the node was certainly deleted
