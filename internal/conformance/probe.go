@@ -23,7 +23,8 @@ const (
 	// leases of claims that must not expire.
 	Prompt = 1500 * time.Millisecond
 
-	// Overall is the longest time of one check, so that a check of a store that hangs fails.
+	// Overall is the longest time of one check. If a store hangs, its check fails after that
+	// time.
 	Overall = time.Minute
 )
 
@@ -141,7 +142,7 @@ func (p *Probe) Rounded(ttl time.Duration) time.Duration {
 	return ttl
 }
 
-// Try makes one attempt, and ensures that CleanUp releases the claim.
+// Try calls Try of the store once, and ensures that CleanUp releases the claim.
 func (p *Probe) Try(c driver.Claim) driver.Outcome {
 	p.Helper()
 	p.Remember(c)
