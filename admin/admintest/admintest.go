@@ -60,7 +60,7 @@ func (s Suite) Run(t *testing.T) {
 	}
 }
 
-// check is one rule, and the test whether a store follows it.
+// check is one rule of the suite, with the test that a store follows the rule.
 type check struct {
 	name  string
 	needs []capability

@@ -27,7 +27,7 @@ func logIsKept(p *probe) {
 		}
 	}
 	all := p.log(admin.LogFilter{Last: time.Minute}, by)
-	slack := time.Since(calls) + 50*time.Millisecond // Entry.At may be off by the time of a call
+	slack := time.Since(calls) + 50*time.Millisecond // Entry.At may be wrong by the duration of a call
 	if len(all) != len(written) {
 		p.Fatalf("ReadLog: got %d entries, want the %d that were written: %+v", len(all), len(written), all)
 	}

@@ -38,7 +38,7 @@ func (s Suite) check(c check, t testing.TB, store Store) {
 	c.body(&probe{Probe: of, store: store, endless: s.NoRemaining, brief: s.BriefReasons})
 }
 
-// record returns the Record of the check's name.
+// record returns the Record of the name p.Name.
 func (p *probe) record() admin.Record {
 	p.Helper()
 	records, err := p.store.Get(p.Ctx, p.Name)
@@ -48,7 +48,7 @@ func (p *probe) record() admin.Record {
 	return records[0]
 }
 
-// free requires that no claim holds the check's name.
+// free requires that no claim holds the name p.Name.
 func (p *probe) free(when string) {
 	p.Helper()
 	if r := p.record(); len(r.Holds) != 0 || r.Holders != 0 {
@@ -56,8 +56,8 @@ func (p *probe) free(when string) {
 	}
 }
 
-// holds returns the holds of the check's name. It requires that there are n holds, that they
-// have different owners, and that the Record has the given kind.
+// holds returns the holds of the name p.Name. It requires that there are n holds, that all
+// holds have different owners, and that the Record has the given kind.
 func (p *probe) holds(n int, kind admin.Kind, when string) []admin.Hold {
 	p.Helper()
 	r := p.record()
@@ -81,7 +81,8 @@ func (p *probe) holds(n int, kind admin.Kind, when string) []admin.Hold {
 	return r.Holds
 }
 
-// hold returns the only hold of the check's name, and requires that c is its owner.
+// hold returns the only hold of the name p.Name. It requires that the owner of the hold is that
+// of c.
 func (p *probe) hold(c driver.Claim, when string) admin.Hold {
 	p.Helper()
 	h := p.holds(1, admin.KindMutex, when)[0]

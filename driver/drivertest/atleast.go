@@ -30,7 +30,7 @@ func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) 
 	}
 	p.MustGrantBy(next, after.Add(c.AtLeast+max(time.Second, p.Rounded(p.short))), "after the time for which the name stays taken")
 	if early := time.Until(before.Add(c.AtLeast)); early > 0 {
-		p.Errorf("the name was granted to another claim %v before it had stayed taken for %v", early, c.AtLeast)
+		p.Errorf("the name was granted to another claim %v too early: it must stay taken for %v", early, c.AtLeast)
 	}
 	p.MustNotRenew(c, "of a claim that was released, while another claim holds")
 	p.MustRelease(next, "of the claim that followed")
@@ -38,8 +38,8 @@ func (p *probe) mustKeep(c driver.Claim, before, after time.Time) (looked bool) 
 }
 
 // mustStayTaken requires that the name of c stays taken, while the claim `next` waits for the
-// name. `before` and `after` mean the same as for mustKeep. mustStayTaken reports whether all
-// answers came before the name might become free.
+// name. c was released between the instants `before` and `after`. mustStayTaken reports whether
+// all answers came before the name might become free.
 func (p *probe) mustStayTaken(c, next driver.Claim, before, after time.Time) bool {
 	p.Helper()
 	until, most := before.Add(c.AtLeast), time.Until(after.Add(c.AtLeast))+prompt

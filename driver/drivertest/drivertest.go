@@ -64,7 +64,7 @@ func (s Suite) Run(t *testing.T) {
 	}
 }
 
-// check is one rule, and the test whether a store follows it.
+// check is one rule of the suite, with the test that a store follows the rule.
 type check struct {
 	name  string
 	needs []string // capabilities
@@ -136,7 +136,7 @@ func mutexLikeChecks() []check {
 	var all []check
 	for _, k := range kinds {
 		for _, c := range mutexChecks() {
-			if c.name == "NamesAreInjective" { // the same for all kinds
+			if c.name == "NamesAreInjective" { // it does not depend on the kind of lock
 				continue
 			}
 			all = append(all, check{k.name + "/" + c.name, append(needs(k.has), c.needs...), func(p *probe) {
@@ -258,7 +258,7 @@ const (
 	expiry       = "Caps.ExpiresAlone"
 	fair         = "Caps.Fair"
 	fencing      = "Caps.Fencing"
-	forcible     = "admin.Source" // a check needs it to cause the event of which Notify reports
+	forcible     = "admin.Source" // to test Notify, a check ends a hold with ForceUnlock
 	latcher      = "Caps.Latches and driver.Latcher"
 	notifier     = "driver.Notifier"
 	permits      = "Caps.Permits"

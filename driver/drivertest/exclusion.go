@@ -61,7 +61,7 @@ func excludesOthers(p *probe) {
 		// HeldFor is for operators, and may be unknown. It may be too long by the duration
 		// `prompt`, because the clock of a server may count in steps.
 		if most := time.Since(began) + prompt; o.HeldFor < 0 || o.HeldFor > most {
-			p.Errorf("refused Try: got HeldFor %v, want at least 0, which means not known, and at most %v", o.HeldFor, most)
+			p.Errorf("refused Try: got HeldFor %v, want 0 to %v; 0 means that it is not known", o.HeldFor, most)
 		}
 		p.mustTurnAway(b, "of a held name, repeated")
 	}
@@ -69,8 +69,8 @@ func excludesOthers(p *probe) {
 	p.MustRelease(a, "after others were refused")
 }
 
-// excludesUnderContention acquires the name 400 times. On a slow store it begins no further
-// acquisition after a third of conformance.Overall.
+// excludesUnderContention acquires one name 400 times, from several goroutines. If the store is
+// slow, the check begins no further acquisition when a third of conformance.Overall has passed.
 func excludesUnderContention(p *probe) {
 	const workers, rounds, least = 8, 50, 40
 	var s section
@@ -91,8 +91,8 @@ func excludesUnderContention(p *probe) {
 	}
 }
 
-// section has the data that the lock protects. Its fields are atomic, so that a store that
-// grants the name twice fails the check and causes no data race. A holder reads and writes them
+// section has the data that the lock protects. Its fields are atomic, so that a store with two
+// holders at once fails the check and causes no data race. A holder reads a field and writes it
 // in separate steps, so that the check notices two holders.
 type section struct {
 	inside atomic.Int32
@@ -100,7 +100,7 @@ type section struct {
 	token  atomic.Uint64
 }
 
-// pass acquires the check's name, enters the section s and releases the name.
+// pass acquires the name p.Name, enters the section s and releases the name.
 func (p *probe) pass(s *section) error {
 	c := p.Claim()
 	c.Tokens = p.tokens(3)
@@ -133,8 +133,9 @@ func tokensRise(p *probe) {
 		}
 		last = o.Token + uint64(c.Tokens) - 1
 	}
-	// A large block has more tokens than a clock in microseconds advances between two
-	// tries, so a block that was not reserved is noticed.
+	// Between two tries, a clock advances by fewer microseconds than a large block has tokens.
+	// So the check notices if a store derives tokens from a clock and does not reserve the
+	// block.
 	for _, block := range []int{1, 1, 64, 1, 1 << 20, 5, 1} {
 		c := p.Claim()
 		c.Tokens = p.tokens(block)

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// fairClaim returns a new fair claim on the check's name.
+// fairClaim returns a new fair claim on the name p.Name.
 func (p *probe) fairClaim() driver.Claim {
 	c := p.Claim()
 	c.Fair = true
@@ -66,8 +66,9 @@ func fairRefusesToOvertake(p *probe) {
 	p.MustGrant(queue[0], "of a free name by the first of the queue")
 }
 
-// fairQueuesWhoWaits tries claims with NoQueue between other claims. The claims with NoQueue
-// must not be granted before the others. The others must not wait for claims with NoQueue.
+// fairQueuesWhoWaits tries some claims with NoQueue and some without. A claim with NoQueue must
+// not be granted before a claim in the queue. A claim in the queue must not wait for a claim
+// with NoQueue.
 func fairQueuesWhoWaits(p *probe) {
 	holder, passing, next := p.fairClaim(), p.fairClaim(), p.fairClaim()
 	passing.NoQueue = true
@@ -110,9 +111,10 @@ func fairGiveUpLeavesTheQueue(p *probe) {
 	p.MustGrant(p.fairClaim(), "of a free name, after a late try of a claim that gave up")
 }
 
-// fairRenewKeepsThePlace renews a waiter, and does not try it, for longer than a store keeps the
-// place of a waiter that makes no calls. The waiter must be granted before a claim that came
-// later. The renewal of a claim that has left the queue must return driver.ErrGone.
+// fairRenewKeepsThePlace renews a waiting claim, and does not try that claim again. It does so
+// for longer than a store keeps the place of a waiter that makes no calls. The waiting claim
+// must be granted before a claim that came later. The renewal of a claim that has left the
+// queue must return driver.ErrGone.
 func fairRenewKeepsThePlace(p *probe) {
 	holder, queue := p.queued(1)
 	for began := time.Now(); time.Since(began) < p.presence+prompt; pause(p.Ctx, time.Second) {
@@ -128,9 +130,10 @@ func fairRenewKeepsThePlace(p *probe) {
 	p.MustNotRenew(late, "of a claim that has left the queue")
 }
 
-// fairGoneWaiterDoesNotBlock has one waiter that makes no more calls, a second one that tries
-// repeatedly, and a third one that comes later. The second waiter must keep its place before the
-// third one, and get the lock when the store has removed the first one from the queue.
+// fairGoneWaiterDoesNotBlock has three waiters. The first waiter makes no more calls, the
+// second waiter tries repeatedly, and the third waiter comes later. The second waiter must keep
+// its place before the third waiter. It must get the lock when the store has removed the first
+// waiter from the queue.
 func fairGoneWaiterDoesNotBlock(p *probe) {
 	holder, gone, alive, late := p.fairClaim(), p.unrenewed(p.fairClaim()), p.fairClaim(), p.fairClaim()
 	p.MustGrant(holder, "of a free name")

@@ -44,7 +44,8 @@ func (p *probe) mustMismatch(used string, holder driver.Claim, other string, c d
 	p.MustRelease(holder, "of a "+used+" that was tried as a "+other)
 }
 
-// latchIsNoLock uses a name as a latch and as a mutex.
+// latchIsNoLock tries a mutex on the name of a latch, and sets a latch on the name of a mutex.
+// Both calls must return driver.ErrMismatch.
 func latchIsNoLock(p *probe) {
 	l := p.b.(driver.Latcher)
 	p.mustSet("one", 2, true, "of a free name")

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// namesAreInjective holds many names at once that a store might treat as equal, because it
-// ignores case or accents, or trims, splits, escapes or shortens names.
+// namesAreInjective holds many names at once. A store might treat some of these names as equal
+// if it ignores case or accents, or if it trims, splits, escapes or shortens names.
 func namesAreInjective(p *probe) {
 	base := "Job" + rand.Text()[:10]
 	for _, name := range p.lookalikes(base) {

@@ -44,7 +44,7 @@ func notifiesOfForce(p *probe) {
 	p.Errorf("Notify: no hint with the sequence number of a claim within %v of its forced unlock, in %d rounds", prompt, rounds)
 }
 
-// force ends the grant of c with admin.Source.ForceUnlock, as operators do.
+// force ends the hold of c with admin.Source.ForceUnlock, as operators do.
 func (p *probe) force(c driver.Claim) {
 	p.Helper()
 	source := p.b.(admin.Source)

@@ -24,7 +24,7 @@ func renewExtendsBeyondTTL(p *probe) {
 
 // renewBeyondTTL renews the brief claim `a` repeatedly for the time of two of its leases, while
 // `b` must be refused. Then it renews `a` with a longer TTL. `lasted` is false if `a` expired
-// because a renewal came too late: then the check begins again.
+// because a renewal came too late. In that case the caller begins again.
 func (p *probe) renewBeyondTTL(a, b driver.Claim) (lasted bool) {
 	p.Helper()
 	began := time.Now()

@@ -71,8 +71,8 @@ func (p *probe) releasedBeforeWait(retaken bool) {
 	p.Withdraw(b)
 }
 
-// handOffs lets several claims take the name in turn, each for a very short time. After a missed
-// wake-up, one of them would wait while the name is free.
+// handOffs lets several claims take the name in turn, each for a very short time. If a wake-up
+// got lost, a claim would wait while the name is free, and the check would fail.
 func (p *probe) handOffs() {
 	p.Helper()
 	var s section
