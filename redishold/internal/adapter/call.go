@@ -14,17 +14,19 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// maxWait is the longest timeout of a WAIT. A replica that acknowledges later does not count.
+// maxWait is the longest timeout of a WAIT. A replica that acknowledges the write later does
+// not count.
 const maxWait = time.Second
 
-// waitLate is how long after its timeout the reply of a WAIT may come. A server without other
-// work checks timeouts only ten times a second.
+// waitLate is how long the reply to a WAIT may come after the timeout of that WAIT, because a
+// server without other work checks timeouts only ten times a second.
 const waitLate = 120 * time.Millisecond
 
-// Guard returns the result of the function `call`, or ctx's error as soon as ctx ends. No
-// client library honours a context in every state (while it dials for another caller, while its
-// queue is full), so `call` runs in a goroutine of its own if ctx can end. That goroutine ends
-// when the client library returns. A result that comes after the end of ctx is dropped.
+// Guard returns the result of the function `call`, or ctx's error as soon as ctx ends. Each
+// client library ignores the end of a context in some states, for example while it dials for
+// another caller, or while its queue is full. So `call` runs in a goroutine of its own if ctx
+// can end. That goroutine ends when the client library returns. A result that comes after the
+// end of ctx is dropped.
 func Guard[T any](ctx context.Context, call func() T) (T, error) {
 	if ctx.Done() == nil {
 		return call(), nil
@@ -75,13 +77,14 @@ func Fail(n int, err error) []redishold.Result {
 	return slices.Repeat([]redishold.Result{{Err: err}}, n)
 }
 
-// NotSent returns cause as the error of a call that was not sent.
+// NotSent returns an error that wraps `cause`, and means that the call was not sent.
 func NotSent(cause error) error {
 	return unsent.Error(cause)
 }
 
-// Classify turns an error of a client library that is not a reply of the server into the error
-// that redishold.Result promises. If `unsent` is true, the call was certainly not sent.
+// Classify returns the error that redishold.Result promises for the error of a client library.
+// The parameter err must not be an error reply of the server. If `unsent` is true, the call was
+// certainly not sent.
 func Classify(ctx context.Context, err error, unsent bool) error {
 	ended := ended(ctx)
 	if ended != nil && !errors.Is(err, ended) {
@@ -122,8 +125,8 @@ func code(err error) string {
 	return word
 }
 
-// Value returns v, the reply that a client library has decoded, if it consists of nil,
-// int64, string and []any. Otherwise it returns an error.
+// Value returns v if v consists only of nil, int64, string and []any. Otherwise it returns an
+// error. The parameter v is a reply that a client library has decoded.
 func Value(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, int64, string:
@@ -139,8 +142,8 @@ func Value(v any) (any, error) {
 	return v, nil
 }
 
-// WaitMillis returns the timeout of a WAIT within ctx, in milliseconds. It is short enough
-// for the reply of WAIT to arrive before ctx ends.
+// WaitMillis returns the timeout, in milliseconds, for a WAIT that ctx limits. The timeout is
+// so short that the reply to the WAIT should arrive before ctx ends.
 func WaitMillis(ctx context.Context) int64 {
 	d := maxWait
 	if end, ok := ctx.Deadline(); ok {
@@ -162,8 +165,9 @@ func Acknowledge(calls []redishold.Call, results []redishold.Result, wait func()
 	}
 }
 
-// unacknowledged returns an error if fewer replicas acknowledged than `want`, or if WAIT itself
-// failed. Otherwise it returns nil. The parameter `wait` is the Result of the WAIT.
+// unacknowledged returns an error if fewer than `want` replicas acknowledged the calls, or if
+// the WAIT itself failed. Otherwise it returns nil. The parameter `wait` is the Result of the
+// WAIT.
 func unacknowledged(wait redishold.Result, want int) error {
 	switch n, ok := wait.Value.(int64); {
 	case wire.ReplyText(wait.Err) != "":

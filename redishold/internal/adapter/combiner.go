@@ -15,8 +15,9 @@ type Sender interface {
 	// Send runs calls in one pipeline on the one server, each at most once. No call asks for
 	// replicas. Send writes the Result of each call into `results`, which already has one zero
 	// Result for each call. ctx has no deadline and no values, and ends when no caller waits
-	// for any of the calls; Send may block for longer. After Send has returned, the library may
-	// still read the calls that got no reply of the server, but no other calls.
+	// for any of the calls any more. Send may block even after that end. After Send has
+	// returned, the library may still read the calls that got no reply of the server, but no
+	// other calls.
 	Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result)
 }
 
@@ -24,28 +25,28 @@ const (
 	// maxBatch is the maximal number of calls in one pipeline.
 	maxBatch = 256
 
-	// fewCalls is the number of queued and sent calls up to which a leader sends at once. With
-	// so few calls, a leader that waited for more would leave the server without work.
+	// fewCalls is the maximal number of calls, queued or in flight, with which a leader sends
+	// at once. If it waited for more calls then, the server would have no work meanwhile.
 	fewCalls = 16
 )
 
 // Combiner combines the calls that several goroutines make at about the same time into one
-// pipeline. Each pipeline is sent by a goroutine of its own, its leader. So no caller waits for
-// longer than its context. A pipeline without a reply delays the next pipeline only if the
-// client library makes the next one wait.
+// pipeline. Usually a goroutine that is called the leader sends the pipeline, so that each
+// caller can stop waiting when its own context ends. A pipeline without a reply delays the next
+// pipeline only if the client library delays it.
 type Combiner struct {
 	sender   Sender
-	inliner  Inliner   // the Sender, or nil if it is no Inliner
+	inliner  Inliner   // the field `sender`, or nil if that Sender is no Inliner
 	lead     func()    // the method `run`, stored so that starting a leader does not allocate
 	wake     func()    // the method `ring`, stored so that setting the alarm does not allocate
-	suspect  func()    // called after calls without a reply; may be nil
+	suspect  func()    // called when a call has got no reply; may be nil
 	requests sync.Pool // of *request
 	batches  sync.Pool // of *batch
 
 	mu         sync.Mutex
 	queue      []*request // calls that no leader has taken yet
 	collecting bool       // a leader is about to take calls from the queue
-	inFlight   int        // number of calls that a leader has taken and that have no reply yet
+	inFlight   int        // number of calls that a leader has taken or RunInline runs, and that have no reply yet
 	sent       []*batch   // the batches of the calls in flight
 	batchCount uint64     // number of all batches until now
 	alarm      alarm
@@ -78,7 +79,7 @@ func (c *Combiner) Begin(ctx context.Context, call *redishold.Call) (finish func
 	return c.enqueue(ctx, call).finish
 }
 
-// enqueue queues a call, and starts a leader if none is about to take from the queue.
+// enqueue queues a call. It starts a leader if no leader is about to take calls from the queue.
 func (c *Combiner) enqueue(ctx context.Context, call *redishold.Call) *request {
 	r := c.requests.Get().(*request)
 	r.call, r.ctx = *call, ctx
@@ -110,8 +111,8 @@ func (c *Combiner) run() {
 		crowded := len(c.queue)+c.inFlight > fewCalls
 		c.mu.Unlock()
 		if crowded {
-			// Other goroutines may be about to add calls: the callers of the latest pipeline
-			// all got their replies at the same time.
+			// Let other goroutines add calls first: many may be about to do so, because the
+			// callers of the latest pipeline all got their replies at the same time.
 			runtime.Gosched()
 		}
 		if c.take(p) {
@@ -130,8 +131,8 @@ func (c *Combiner) run() {
 func (c *Combiner) take(p *batch) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Half of all calls go into one pipeline. So the server runs one half, while the
-	// callers of the other half read their replies and make new calls.
+	// A pipeline gets at most half of the calls that are queued or in flight. So the server
+	// runs one half, while the callers of the other half read their replies and make new calls.
 	n := min(len(c.queue), (len(c.queue)+c.inFlight+1)/2, maxBatch)
 	for _, r := range c.queue[:n] {
 		if r.decided {
@@ -153,10 +154,10 @@ func (c *Combiner) take(p *batch) bool {
 	return c.collecting
 }
 
-// deliver gives the results of Send to the callers. Calls whose script the server does not
-// know stay in p, and the leader sends them again with the source of the script; the server
-// has executed nothing of them. If no call stays, deliver reports whether the leader of p
-// must take the next calls from the queue.
+// deliver gives the results of Send to the callers. Calls whose script the server does not know
+// stay in p, and are sent again with the source of the script. That is safe, because the server
+// has executed nothing of them. If no call stays, deliver reports whether the leader of p must
+// take the next calls from the queue.
 func (c *Combiner) deliver(p *batch) (lead bool) {
 	if c.suspect != nil && suspectsMaster(p.results[0].Err) {
 		c.suspect()

@@ -63,8 +63,8 @@ func (c *Combiner) lastBatch() uint64 {
 	return c.batchCount
 }
 
-// giveUp ends the calls without a reply in the batches up to number n, because these calls may
-// have gone to a server that was replaced.
+// giveUp ends the calls that have no reply yet and are in a batch whose number is n or lower.
+// These calls may have gone to a server that was replaced.
 func (c *Combiner) giveUp(n uint64) {
 	var given []*request
 	c.mu.Lock()

@@ -6,18 +6,18 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// batch is the calls of one pipeline.
+// batch has the calls of one pipeline.
 type batch struct {
 	combiner *Combiner
 	context  *batchContext
 
-	// Only the leader uses these fields. There is one exception: the alarm reads the field
-	// requests, under the Combiner's mutex.
+	// Only the goroutine that sends the batch uses these fields. There is one exception: the
+	// alarm and Combiner.giveUp read the field `requests`, under the Combiner's mutex.
 	requests []*request
 	calls    []*redishold.Call
 	results  []redishold.Result
 	wake     []*request
-	inline   bool // the caller of the only request sends it
+	inline   bool // the batch has one request, and the caller of that request sends the batch
 	until    until
 
 	// Guarded by the Combiner's mutex.
@@ -62,8 +62,8 @@ func (p *batch) enter() {
 	c.sent = append(c.sent, p)
 }
 
-// exit removes the batch from Combiner.sent. The last batch there gets the free index. The
-// mutex is held.
+// exit removes the batch from Combiner.sent. The last batch in Combiner.sent moves to the index
+// that becomes free. The mutex is held.
 func (p *batch) exit() {
 	c := p.combiner
 	left := len(c.sent) - 1
@@ -76,7 +76,8 @@ func (p *batch) exit() {
 	}
 }
 
-// abandon records that one caller does not wait any more. The mutex is held.
+// abandon records that one caller does not wait any more. If that was the last caller, the
+// context of the batch ends. The mutex is held.
 func (p *batch) abandon() {
 	if p.callers--; p.callers > 0 {
 		return

@@ -9,30 +9,31 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// request is one call of a Combiner. Its caller uses the request until it has the result. The
-// queue or a batch uses the request until it is detached. The last of these users returns the
-// request to the pool.
+// request is one call of a Combiner. The request has two users: the caller, until the caller
+// has the result, and the queue or a batch, until the call of detach. The user that leaves last
+// returns the request to the pool.
 type request struct {
 	combiner *Combiner
 	finish   func() redishold.Result // the method `wait`, stored so that Begin does not allocate
-	done     chan struct{}           // gets one value when the field result is set, and has room for it
+	done     chan struct{}           // has room for one value, and gets it when the field `result` is set
 
 	call     redishold.Call
 	ctx      context.Context
 	ctxDone  <-chan struct{} // the Done channel of ctx, or of the parent of ctx if ctx is a deadline.Context
 	deadline time.Time       // when the alarm ends the call, if ctx is a deadline.Context; otherwise zero
 
-	// Guarded by the Combiner's mutex. After a receive from the channel done, the caller may
-	// read the fields result and late without the mutex.
+	// Guarded by the Combiner's mutex. After a receive from the channel `done`, the caller may
+	// read the fields `result` and `late` without the mutex.
 	batch    *batch // nil while the request is queued
 	decided  bool   // the outcome is decided
-	late     bool   // decided by giveUp, so the call may still be in flight
+	late     bool   // giveUp has decided the outcome, so the call may still be in flight
 	left     bool   // the caller does not use the request any more
 	detached bool   // the queue and the batch do not use the request any more
 	result   redishold.Result
 }
 
-// wait returns the outcome of the call. The caller must not use the request after it.
+// wait returns the outcome of the call. Afterwards the caller must not use the request any
+// more.
 func (r *request) wait() redishold.Result {
 	select {
 	case <-r.done:
@@ -44,7 +45,7 @@ func (r *request) wait() redishold.Result {
 			}
 			return redishold.Result{Err: err}
 		}
-		<-r.done // the call has an outcome, which says more than the end of ctx; the channel has its value by now, or gets it at once
+		<-r.done // the call has an outcome, which says more than the end of ctx. The channel `done` has its value by now, or gets it at once
 	}
 	return r.outcome()
 }
@@ -62,13 +63,13 @@ func (r *request) outcome() redishold.Result {
 	}
 	r.free()
 	if result.Err != nil && code(result.Err) == "" {
-		result.Err = Classify(ctx, result.Err, false) // an error that means "not sent" still means that afterwards
+		result.Err = Classify(ctx, result.Err, false) // an error that means "not sent" keeps that meaning
 	}
 	return result
 }
 
-// leave ends the request because its context has ended, and returns the error of the call.
-// It returns nil if the call has an outcome.
+// leave ends the request because its context has ended, and returns the error of the call. If
+// the call already has an outcome, leave changes nothing and returns nil.
 func (r *request) leave() error {
 	c := r.combiner
 	c.mu.Lock()
@@ -80,9 +81,9 @@ func (r *request) leave() error {
 	return r.abandon(endOf(r.ctx))
 }
 
-// endOf returns the error of the ended context ctx. It never returns nil, because a nil error
-// of the method leave means that the call has an outcome. The parent of a deadline.Context ends
-// a moment before the deadline.Context does.
+// endOf returns the error of the ended context ctx. It never returns nil, because the method
+// leave returns nil only for a call that has an outcome. If ctx is a deadline.Context, only its
+// parent may have ended yet: the parent ends a moment earlier.
 func endOf(ctx context.Context) error {
 	var parent error
 	if d, ok := ctx.(*deadline.Context); ok {
@@ -91,8 +92,8 @@ func endOf(ctx context.Context) error {
 	return cmp.Or(ctx.Err(), parent, context.Canceled)
 }
 
-// abandon records that no caller waits for the request any more, and returns the error for
-// its caller.
+// abandon records that the caller does not wait for the request any more. It returns the error
+// for that caller: `end`, which also means "not sent" if the request is still queued.
 func (r *request) abandon(end error) error {
 	if r.batch == nil {
 		return NotSent(end) // the request is still queued, and a leader drops decided requests

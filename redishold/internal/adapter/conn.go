@@ -28,7 +28,8 @@ var (
 )
 
 // New returns a Conn over a client for a single server. The parameter `dial` makes the links to
-// that server, and `check` is the interval of NewHub.
+// that server. The parameter `check` is the interval at which the links are checked: see
+// NewHub.
 func New(client Client, check time.Duration, dial Dial) *Conn {
 	c := newConn(client, check, dial, dial)
 	c.combiner = NewCombiner(sender(client))
@@ -39,7 +40,7 @@ func New(client Client, check time.Duration, dial Dial) *Conn {
 }
 
 // NewCluster returns a Conn over a client for a cluster. The parameter `check` is the interval
-// of NewHub.
+// at which the links are checked: see NewHub.
 func NewCluster(client Client, check time.Duration, cluster Cluster) *Conn {
 	c := newConn(client, check, &stickyRouter{nodes: cluster}, cluster)
 	c.cluster, c.masters = cluster, cluster
@@ -56,9 +57,9 @@ func newConn(client Client, check time.Duration, anyNode, home Router) *Conn {
 	return c
 }
 
-// Close ends all subscriptions of c and waits until their connections are closed. It is not a
-// method, because the Conn of package goredisconn embeds a Conn, and must not have a method
-// Close.
+// Close ends all subscriptions of c and waits until their connections are closed. Close is not
+// a method, because the Conn of package goredisconn embeds the Conn of this package and would
+// get that method, too.
 func Close(c *Conn) {
 	for _, hub := range []*Hub{c.classic, c.home, c.sharded} {
 		hub.Close()
@@ -81,7 +82,7 @@ func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Resu
 }
 
 // DoOne implements redishold.Single. Unless the client is for a cluster or the call asks for
-// replicas, the call shares a pipeline with others that are made at about the same time.
+// replicas, the call shares a pipeline with other calls that are made at about the same time.
 func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
 	if !c.combines(call) {
 		return c.Do(ctx, *call)[0]
@@ -136,8 +137,8 @@ func (c *Conn) Server(ctx context.Context) (redishold.ServerInfo, error) {
 
 // Servers returns a Question for each server that the client knows. The keys of the map are the
 // addresses of the servers. The servers are one single server, or the master that the Sentinels
-// have named (its address is "FailoverClient" in go-redis), or every node of a cluster. Servers
-// does not find out whether they answer. Package doctor uses Servers.
+// have named (its address is "FailoverClient" in go-redis), or every node of a cluster. The
+// method does not find out whether the servers answer. Package doctor uses Servers.
 //
 // A Question sends its command at most once, and returns when its context ends. The Value of
 // its Result is the reply of the server, which may be a map; the Err is as in Do.
@@ -168,7 +169,7 @@ func (c *Conn) guarded(ask Question) Question {
 	}
 }
 
-// refuse returns the error of a call that must not be sent, or nil.
+// refuse returns the error of a call that must not be sent, or nil if the call may be sent.
 func (c *Conn) refuse(ctx context.Context) error {
 	if err := c.client.Refuse(); err != nil {
 		return err
@@ -179,8 +180,8 @@ func (c *Conn) refuse(ctx context.Context) error {
 	return nil
 }
 
-// run runs calls that are not combined. If another server replaces their master meanwhile,
-// the calls fail. In a cluster, a node that hangs delays only the calls for that node.
+// run runs calls that are not combined. If the master of the calls is replaced meanwhile, the
+// calls fail. In a cluster, a node that hangs delays only the calls for that node.
 func (c *Conn) run(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	var results []redishold.Result
 	switch {
@@ -201,7 +202,8 @@ func (c *Conn) run(ctx context.Context, calls []redishold.Call) []redishold.Resu
 // send sends calls for one node in one pipeline.
 type send func(ctx context.Context, calls []redishold.Call) []redishold.Result
 
-// atHome runs calls for one node. It gives them up when another node becomes their master.
+// atHome runs calls for one node. It gives the calls up when another node becomes the master of
+// their keys.
 func (c *Conn) atHome(ctx context.Context, calls []redishold.Call, send send) []redishold.Result {
 	results, err := whileMaster(ctx, c.masters, calls, func() []redishold.Result { return complete(ctx, calls, send) })
 	if err != nil {

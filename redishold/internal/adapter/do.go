@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Client is the part of a client library that a Conn uses. Its methods may block for longer
-// than their context, and never repeat a command that may have been executed.
+// Client is the part of a client library that a Conn uses. Its methods may block even after
+// their context has ended. They never repeat a command that may have been executed.
 type Client interface {
 	// Sender is for the Combiner of a Conn for one server.
 	Sender
@@ -33,8 +33,9 @@ type Question = func(ctx context.Context, command ...string) redishold.Result
 
 // Observer is a Client that observes the results of Do and DoOne.
 type Observer interface {
-	// Observe gets the results before the caller gets them. If a call was combined with others,
-	// it gets the result only if that has an error. It may add to the texts of errors.
+	// Observe gets the results before the caller gets them. It gets the result of a call that
+	// was combined with others only if the result has an error. Observe may add text to the
+	// errors.
 	Observe(results []redishold.Result)
 }
 
@@ -44,8 +45,8 @@ type Cluster interface {
 	Topology
 	Masters
 
-	// At runs calls in one pipeline over one connection to a node, with one WAIT after them.
-	// It follows no redirection.
+	// At runs calls in one pipeline over one connection to a node. If a call asks for replicas,
+	// one WAIT follows after all calls. At follows no redirection.
 	At(ctx context.Context, node Destination, calls []redishold.Call) []redishold.Result
 }
 

@@ -21,7 +21,8 @@ type Link interface {
 	// Unsubscribe ends the subscriptions to channels.
 	Unsubscribe(names []string)
 
-	// Check returns an error if the link is dead. The Hub calls it at the interval of NewHub.
+	// Check returns an error if the link is dead. The Hub calls Check at the interval that was
+	// passed to NewHub.
 	Check() error
 
 	// Down returns a channel that gets a value or is closed when the link has broken.
@@ -32,8 +33,8 @@ type Link interface {
 }
 
 // Hub delivers the messages of channels to any number of listeners, over one connection for
-// each node. It opens the connection for the first listener on a channel of that node,
-// restores it while there are listeners, and closes it after the last one.
+// each node. It opens the connection for the first listener on a channel of that node, restores
+// it while there are listeners, and closes it when the last listener has left.
 type Hub struct {
 	router  Router
 	sharded bool          // the channels are sharded ones
@@ -46,8 +47,9 @@ type Hub struct {
 	closed    bool
 }
 
-// topic is a channel with listeners. The slice listeners is replaced and never changed in
-// place, so a copy of it may be read without the lock.
+// topic is a channel with listeners. The slice `listeners` is replaced and never changed in
+// place. So a goroutine that has copied the field under the lock may read the slice without the
+// lock.
 type topic struct {
 	listeners []*listener
 	node      *nodeConn // the node connection to which the topic is routed
@@ -77,17 +79,17 @@ type listener struct {
 	notify func(redishold.Notice)
 
 	first     chan error // gets the outcome of Subscribe
-	settled   bool       // a value was sent on the channel first; guarded by Hub.mu
+	settled   bool       // a value was sent on the channel `first`; guarded by Hub.mu
 	confirmed bool       // the server has confirmed the subscription in the current session; guarded by Hub.mu
 
-	mu     sync.Mutex // held while notify runs, which does not block
+	mu     sync.Mutex // held while the function `notify` runs; that function does not block
 	closed bool
 }
 
 var errClosed = errors.New("connection was closed")
 
-// NewHub returns a Hub with links to the nodes of router. It calls Link.Check at the interval
-// `check`, or never if that is 0.
+// NewHub returns a Hub with links to the nodes of router. The Hub calls Link.Check at the
+// interval `check`, or never if `check` is 0.
 func NewHub(check time.Duration, router Router) *Hub {
 	h := &Hub{router: router, check: check, topics: make(map[string]*topic), nodeConns: make(map[string]*nodeConn)}
 	if _, fixed := router.(Dial); !fixed {
@@ -203,8 +205,9 @@ func (h *Hub) forget(name string, t *topic) {
 	h.detach(name, t)
 }
 
-// drop removes the listeners of a topic that still wait for their first confirmation; their
-// Subscribe returns err. drop reports whether other listeners are left. The lock is held.
+// drop removes those listeners of a topic that still wait for their first confirmation, and
+// their calls of Subscribe return err. drop reports whether other listeners are left. The lock
+// is held.
 func (h *Hub) drop(name string, t *topic, err error) bool {
 	var rest []*listener
 	for _, l := range t.listeners {

@@ -10,7 +10,7 @@ import (
 // node. The Hub's lock guards the fields that change.
 type nodeConn struct {
 	addr string
-	wake chan struct{} // gets a value when run must examine the fields again
+	wake chan struct{} // gets a value when Hub.run must read the other fields again
 
 	dial      Dial
 	topics    map[string]*topic   // the topics that are routed to the node
@@ -53,8 +53,8 @@ func (h *Hub) attach(name string, t *topic, node Node) {
 	h.ask(name, t)
 }
 
-// ask makes the node connection of a topic subscribe to its channel, or unsubscribe if the
-// topic is not routed there any more. The Hub's lock is held.
+// ask makes the node connection of a topic subscribe to the channel `name`. If the topic is not
+// routed to that node any more, the node connection unsubscribes. The Hub's lock is held.
 func (h *Hub) ask(name string, t *topic) {
 	t.node.changed[name] = struct{}{}
 	t.node.wakeUp()
@@ -95,8 +95,9 @@ func (h *Hub) names(ln *nodeConn) []string {
 	return slices.Collect(maps.Keys(ln.topics))
 }
 
-// reroute asks the Router again for the nodes of channels, and moves the channels that belong
-// to another node than that of ln. If the Router returns an error, the remaining channels stay.
+// reroute asks the Router again for the nodes of channels, and moves those channels to their
+// node that do not belong to the node of ln. If the Router returns an error, the remaining
+// channels stay.
 func (h *Hub) reroute(ctx context.Context, ln *nodeConn, names []string) {
 	for _, name := range names {
 		node, err := h.router.Route(ctx, name)

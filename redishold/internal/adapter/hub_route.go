@@ -10,13 +10,13 @@ type Router interface {
 	// Route returns the node that serves a channel, as far as is known.
 	Route(ctx context.Context, channel string) (Node, error)
 
-	// Review reports that a result of Route was wrong, or that a node has failed. The
-	// parameter `failed` is the address of that node, or "". The next Route must ask the
-	// servers. Review does not wait for them.
+	// Review reports that a result of Route was wrong, or that a node has failed. The parameter
+	// `failed` is the address of that node, or "" if no node has failed. The next call of Route
+	// must ask the servers. Review does not wait for them.
 	Review(failed string)
 }
 
-// Node is a server with channels.
+// Node is a server to which channels are routed.
 type Node struct {
 	Addr string // identifies the node
 	Key  string // a key whose slot the node has, if the library finds nodes by a key; otherwise ""
@@ -43,9 +43,10 @@ type Topology interface {
 	Any(ctx context.Context, stay Node, failed string) (Node, error)
 }
 
-// stickyRouter is the Router of classic channels, whose messages every node has. It stays
-// with one node until that node fails or leaves the cluster. No library notices that
-// a node has left: its connection stays open, and gets no messages.
+// stickyRouter is the Router for classic channels: every node gets their messages. It stays
+// with one node until that node fails or leaves the cluster. It must find out itself that a
+// node has left, because no library notices that: the connection to the node stays open, and
+// gets no messages.
 type stickyRouter struct {
 	nodes Topology
 
@@ -67,14 +68,15 @@ func (a *stickyRouter) Route(ctx context.Context, _ string) (Node, error) {
 			return Node{}, err
 		case node.Addr == a.failed && failed != a.failed: // the node failed meanwhile
 			continue
-		case a.chosen.Addr == "" || a.chosen.Addr == before.Addr: // no other goroutine has chosen meanwhile
+		case a.chosen.Addr == "" || a.chosen.Addr == before.Addr: // no other goroutine has chosen a node meanwhile
 			a.chosen = node
 		}
 		return a.chosen, nil
 	}
 }
 
-// Review implements Router. After it, Route chooses another node than the failed one.
+// Review implements Router. Afterwards, Route chooses another node than the failed node, if
+// there is another.
 func (a *stickyRouter) Review(failed string) {
 	a.nodes.Review(failed)
 	if failed == "" {

@@ -13,7 +13,7 @@ type Session struct {
 	node      *nodeConn
 	ctx       context.Context // ends when the link is not needed any more
 	cancel    context.CancelFunc
-	asked     map[string]struct{} // channels that the link subscribes to; only for the goroutine of Hub.run
+	asked     map[string]struct{} // channels that were passed to Link.Subscribe; used only by the goroutine of Hub.run
 	confirmed bool                // the server has confirmed a subscription; guarded by Hub.mu
 }
 
@@ -21,7 +21,7 @@ type Session struct {
 func (s *Session) Sharded() bool { return s.hub.sharded }
 
 // topic returns the topic of a channel. It returns nil if the channel has no listener, or if
-// the session has ended: a listener that comes after that must not get replies of this
+// the session has ended: a listener that comes after the end must not get replies of this
 // session. The Hub's lock is held.
 func (s *Session) topic(name string) *topic {
 	if s.node.session != s || s.ctx.Err() != nil {
@@ -41,7 +41,8 @@ func (s *Session) Confirmed(kind, channel string) {
 	}
 }
 
-// Subscribed reports that the server has confirmed the subscription to a channel.
+// Subscribed records that the server has confirmed the subscription to a channel, and notifies
+// the listeners that have waited for the confirmation.
 func (s *Session) Subscribed(name string) {
 	h := s.hub
 	h.mu.Lock()
@@ -63,8 +64,8 @@ func (s *Session) Subscribed(name string) {
 	}
 }
 
-// Unsubscribed reports that the server has ended the subscription to a channel. If the
-// channel has listeners, either its slot has moved, or the listeners came after the Hub had
+// Unsubscribed records that the server has ended the subscription to a channel. If the channel
+// has listeners, either its slot has moved, or the listeners came after the Hub had
 // unsubscribed. In both cases the Hub routes and subscribes again.
 func (s *Session) Unsubscribed(name string) {
 	s.hub.mu.Lock()
@@ -74,9 +75,9 @@ func (s *Session) Unsubscribed(name string) {
 	}
 }
 
-// Denied reports that the server has refused the subscription to a channel. Listeners that were
-// never confirmed get err, unless another node serves the channel. The other listeners stay,
-// and the next link subscribes them.
+// Denied records that the server has refused the subscription to a channel. For listeners that
+// were never confirmed, Subscribe returns err, unless another node serves the channel. The
+// other listeners stay, and the next link subscribes to the channel again.
 func (s *Session) Denied(name string, err error) {
 	why := code(err)
 	if why == "" {

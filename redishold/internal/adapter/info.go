@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Server returns the ServerInfo in the reply to INFO. If the server refuses INFO or does not
-// know it, the ServerInfo is zero, without an error.
+// Server returns the ServerInfo in the reply to INFO. If the server refuses INFO, or does not
+// know INFO, Server returns the zero ServerInfo and no error.
 func Server(info redishold.Result) (redishold.ServerInfo, error) {
 	if info.Err != nil && !wire.Means(info.Err, wire.MeansNoRight, wire.MeansNoCommand) {
 		return redishold.ServerInfo{}, info.Err

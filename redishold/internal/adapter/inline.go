@@ -8,17 +8,19 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Inliner is a Sender that can run a call in the goroutine of its caller, while few calls are in
-// flight. A goroutine for each pipeline would cost more than the pipeline saves then.
+// Inliner is a Sender that can run a call in the goroutine that makes the call, while few calls
+// are in flight. With so few calls, a leader would cost more than a shared pipeline saves.
 type Inliner interface {
-	// MayInline reports whether RunInline can run a call with that much time left. The
-	// parameter `inFlight` is the number of calls without a reply.
+	// MayInline reports whether RunInline can run a call now. The parameter `left` is the time
+	// until the deadline of the call. The parameter `inFlight` is the number of other calls
+	// without a reply.
 	MayInline(left time.Duration, inFlight int) bool
 
-	// RunInline runs a call, at most once, under one of two contexts. ctx has no deadline,
-	// and ends at the deadline of the call, or when the Combiner gives the call up. The
-	// parameter `until` has that deadline, and no Done channel. RunInline may use it if
-	// `alone` is true: then no other call was in flight at the beginning.
+	// RunInline runs a call, at most once, under one of two contexts. ctx has no deadline, and
+	// ends at the deadline of the call, or when the Combiner gives the call up. The parameter
+	// `until` is a context with that deadline, and without a Done channel. RunInline may use
+	// `until` only if `alone` is true, which means that no other call was in flight when this
+	// call began.
 	RunInline(ctx, until context.Context, call *redishold.Call, alone bool) redishold.Result
 }
 
@@ -42,9 +44,10 @@ func (u *until) Err() error {
 	return context.DeadlineExceeded
 }
 
-// inline runs a call in the goroutine of its caller, if the Sender can do that now. Only calls
-// that nothing but a deadline can end run so: a caller that may give up at any time must not
-// wait for a library that does not return.
+// inline runs a call in the goroutine of its caller, if the Sender can do that now, and if
+// nothing but a deadline can end the context of the call. A caller that may give up at any time
+// must not wait for a library that does not return. If inline has not run the call, `done` is
+// false.
 func (c *Combiner) inline(ctx context.Context, call *redishold.Call) (result redishold.Result, done bool) {
 	d, ok := ctx.(*deadline.Context)
 	if c.inliner == nil || !ok || d.Parent().Done() != nil {

@@ -8,18 +8,20 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// errDeposed leaves the outcome unknown: the node may have run the call.
+// errDeposed is the error of a call whose outcome is unknown: the former master may have run
+// the call.
 var errDeposed = errors.New("the node did not answer, and is not the master of the key any more")
 
-// redirectGrace is how long a call goes on after another node has become its master. If the
-// slot has moved, the former master replies with a redirection, which the client follows.
+// redirectGrace is how long a call goes on after another node has become the master of its key.
+// If the slot has moved, the former master replies with a redirection in this time, and the
+// client follows it.
 const redirectGrace = 100 * time.Millisecond
 
 // Masters finds the servers that take calls: the masters of a cluster, or the one master
 // that Sentinels have named.
 type Masters interface {
-	// Homes returns for each call the address of its node, as far as the library knows, and
-	// "" if the library does not know it.
+	// Homes returns for each call the address of its node, as far as the library knows, and ""
+	// if the library does not know the node.
 	Homes(ctx context.Context, calls []redishold.Call) []string
 
 	// Suspect reports that a node did not reply as the master of its keys. The library should
@@ -36,8 +38,8 @@ type Masters interface {
 // error as soon as ctx ends. The parameter m is nil if the master never changes.
 //
 // whileMaster also ends when another node has been the master of the calls for redirectGrace.
-// Then it returns errDeposed. The former master may never reply, and the caller needs the rest
-// of its time to try at the new one.
+// Then it returns errDeposed, because the former master may never reply, and the caller needs
+// the rest of its time for the new master.
 func whileMaster(ctx context.Context, m Masters, calls []redishold.Call, run func() []redishold.Result) ([]redishold.Result, error) {
 	var changed <-chan struct{}
 	if m != nil {

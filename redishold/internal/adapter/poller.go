@@ -17,15 +17,15 @@ type Poller struct {
 	changed   chan struct{} // closed when a poll finds a change; nil while no poll is planned
 }
 
-// NewPoller returns a Poller that calls the function `poll` at the given interval, never twice
-// at a time, for the given duration after a Suspect. The function `poll` reports whether it has
-// found a change, and whether polling must end.
+// NewPoller returns a Poller. For the given duration after a call of Suspect, it calls the
+// function `poll` at the given interval, never twice at a time. The function `poll` reports
+// whether it has found a change, and whether polling must end.
 func NewPoller(interval, duration time.Duration, poll func() (changed, last bool)) *Poller {
 	return &Poller{interval: interval, duration: duration, poll: poll}
 }
 
-// Suspect starts or prolongs polling. The caller has got no reply to a call, and the server of
-// that call may be replaced some seconds later.
+// Suspect starts or prolongs polling. It is for a caller that has got no reply: the server that
+// did not reply may be replaced some seconds later.
 func (p *Poller) Suspect() { p.begin(p.duration) }
 
 // Once starts one poll.

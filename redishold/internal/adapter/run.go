@@ -15,7 +15,8 @@ const longestPause = time.Second
 // seems wrong: a node that leaves its cluster does not close its connections.
 const reviewEvery = 10 * time.Second
 
-// run dials and serves the links of a node connection, as long as channels are routed there.
+// run dials and serves the links of a node connection, as long as channels are routed to the
+// node.
 func (h *Hub) run(ln *nodeConn) {
 	defer close(ln.stopped)
 	tries := 0 // number of links in a row that ended without a confirmation of the server
@@ -166,10 +167,10 @@ func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (misrouted bool) {
 	return misrouted
 }
 
-// failFirst removes the listeners that still wait for their first confirmation, because the
-// connection could not be made. Their Subscribe returns err. If the session has ended, err only
-// means that the connection was not needed any more. Then failFirst does nothing: listeners
-// that came later wait for the next connection.
+// failFirst is called when a connection could not be made. It removes the listeners that still
+// wait for their first confirmation, and their calls of Subscribe return err. If the session
+// has ended, err only means that the connection was not needed any more. Then failFirst does
+// nothing: listeners that came later wait for the next connection.
 func (h *Hub) failFirst(ln *nodeConn, s *Session, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 type kind struct {
 	home    string
 	keyless bool // the calls have no key: rueidis panics if a pipeline has calls with a key and calls without one
-	waits   bool // replicas must acknowledge: the calls need one connection, and WAIT after them
+	waits   bool // replicas must acknowledge the calls: these need one connection, and a WAIT after them
 }
 
 // spread runs calls on the nodes of a cluster, at the same time.
@@ -24,7 +24,7 @@ func (c *Conn) spread(ctx context.Context, calls []redishold.Call) []redishold.R
 	if err != nil {
 		return Fail(len(calls), err)
 	}
-	groups := make(map[kind][]int) // the indices of calls; two or three groups for a node
+	groups := make(map[kind][]int) // the indices of the calls of each kind
 	for i := range calls {
 		k := kind{home: homes[i], keyless: len(calls[i].Keys) == 0, waits: calls[i].Replicas > 0}
 		groups[k] = append(groups[k], i)
@@ -90,8 +90,8 @@ func redirection(err error, asked string) (to Destination, ok bool) {
 	return Destination{Addr: net.JoinHostPort(host, port), Redirected: true, Asking: words[0] == "ASK"}, true
 }
 
-// splitAddr splits host:port, and returns "" for both if there is no port. Redis writes IPv6
-// addresses without brackets.
+// splitAddr splits host:port at the last colon, because Redis writes IPv6 addresses without
+// brackets. If there is no port, both results are "".
 func splitAddr(addr string) (host, port string) {
 	i := strings.LastIndexByte(addr, ':')
 	if i < 0 {

@@ -8,9 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Switcher is a Client for one master that Sentinels may replace. Its library may leave a
-// call to the former master waiting until a timeout, for example for a connection that is
-// still being made.
+// Switcher is a Client for one master that Sentinels may replace. In its library, a call to the
+// former master may wait until a timeout, for example because a connection is still being made.
 type Switcher interface {
 	// Master returns the address of the server to which calls go now. It returns "" if that
 	// server never changes, or is not known. It does not block.
@@ -32,9 +31,9 @@ type servers struct {
 	master   string // the address of the master at the latest poll
 }
 
-// pollMasters returns Masters that polls s. After a call of c without a reply, the polls start.
-// pollMasters returns nil if s does not know the address of its server, or if that server never
-// changes.
+// pollMasters returns a Masters that polls s. After a call of c without a reply, the polls
+// start. pollMasters returns nil if s does not know the address of its server, or if that
+// server never changes.
 func pollMasters(s Switcher, c *Combiner) Masters {
 	master := s.Master()
 	if master == "" {
@@ -50,9 +49,9 @@ func (s *servers) Homes(_ context.Context, calls []redishold.Call) []string {
 	return slices.Repeat([]string{s.switcher.Master()}, len(calls))
 }
 
-// refresh finds out whether the master has changed. If so, it ends the calls of the Combiner
-// that are in flight, after redirectGrace. Some of these calls may have gone to the new
-// master, and need that time for their replies.
+// refresh finds out whether the master has changed. If so, the calls of the Combiner that are
+// in flight now end after redirectGrace. Some of these calls may have gone to the new master,
+// and need that time for their replies.
 func (s *servers) refresh() (changed, last bool) {
 	master := s.switcher.Master()
 	if master == s.master {
