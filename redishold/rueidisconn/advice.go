@@ -10,9 +10,9 @@ import (
 )
 
 // These are limits for the settings of a client that the program has made. rueidis asks the
-// Sentinels one after the other, also the Sentinel of a lost machine. If a Sentinel still
-// names the old master, rueidis dials that master twice, and does not learn of a new one
-// meanwhile. Two longestDial and one longestSentinelDial make the five seconds of Advice.
+// Sentinels one after the other, also the Sentinel of a lost machine. If a Sentinel still names
+// the old master, rueidis dials that master twice, and does not learn of a new one meanwhile.
+// The five seconds of Advice are the sum of two times longestDial and once longestSentinelDial.
 const (
 	longestSilence      = 2 * time.Second
 	longestDial         = 1500 * time.Millisecond
@@ -33,7 +33,7 @@ func (c *Conn) Advice() []redishold.Advice {
 type settings struct {
 	mode                        rueidis.ClientMode
 	silence, dial, sentinelDial time.Duration
-	refresh                     time.Duration // interval at which rueidis asks for the master of the Sentinels, or for the slots
+	refresh                     time.Duration // interval at which rueidis asks the Sentinels for the master, or a cluster for the slots
 }
 
 func (o settings) advice() []redishold.Advice {

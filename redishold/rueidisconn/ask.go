@@ -44,8 +44,8 @@ func ask(ctx context.Context, client rueidis.Client, command []string) redishold
 // its own connection.
 type Sentinels struct{ target *target }
 
-// NewSentinels returns the Sentinels of url, or nil if it has none. It makes no
-// connection. For an invalid url it returns the error of Open.
+// NewSentinels returns the Sentinels that url names, or nil if url names none. It makes no
+// connection. If url is invalid, it returns the error that Open would return.
 func NewSentinels(url string, opts *Options) (*Sentinels, error) {
 	t, err := targetOf("ask redis Sentinels", url, opts)
 	if err != nil || t.Deployment != redisurl.Sentinels {
@@ -54,7 +54,7 @@ func NewSentinels(url string, opts *Options) (*Sentinels, error) {
 	return &Sentinels{target: t}, nil
 }
 
-// Master returns the name of the master at the Sentinels.
+// Master returns the name that the Sentinels have for the master.
 func (s *Sentinels) Master() string { return s.target.Master }
 
 // Servers returns, by the address of each Sentinel, a function that sends a command to that
@@ -84,7 +84,8 @@ func (s *Sentinels) askOne(ctx context.Context, addr string, command []string) r
 	return adapter.Answer(ctx, func() redishold.Result { return ask(ctx, client, command) })
 }
 
-// sentinelOption returns the settings for a connection to one Sentinel, which ends with ctx.
+// sentinelOption returns the settings for a connection to one Sentinel. The connection is
+// closed when ctx ends.
 func (t *target) sentinelOption(ctx context.Context, addr string) rueidis.ClientOption {
 	option := t.option
 	option.InitAddress = []string{addr}

@@ -17,10 +17,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// nodes is the adapter.Cluster over a cluster client of rueidis. rueidis has no method that
-// returns the node of a key, so nodes asks the servers for the slots, too. The known slots
-// decide which calls share a pipeline. If replicas must acknowledge the calls, the known slots
-// also decide where the calls are sent; rueidis routes all other calls.
+// nodes is the adapter.Cluster over a cluster client of rueidis. rueidis knows the slots, but
+// has no method that returns the node of a key. So the type `nodes` asks the servers for the
+// slots itself. The known slots decide which calls share a pipeline. If replicas must
+// acknowledge the calls, the known slots also decide where the calls are sent; rueidis routes
+// all other calls.
 type nodes struct {
 	*adapter.Poller
 	library *library
@@ -78,9 +79,10 @@ func (n *nodes) At(ctx context.Context, node adapter.Destination, calls []redish
 	return results
 }
 
-// client returns rueidis' client for a node. If the node is from a redirection and new to
-// rueidis, client first sends a command for the same key. The cluster redirects that command to
-// the node, and rueidis then adds the node.
+// client returns rueidis' client for a node, and false if rueidis has none. If a redirection
+// named the node, and rueidis does not know the node yet, this method first sends a command for
+// the key of the first call. The cluster redirects that command to the node, and rueidis then
+// adds the node.
 func (n *nodes) client(ctx context.Context, node adapter.Destination, calls []redishold.Call) (rueidis.Client, bool) {
 	if node.Addr == "" {
 		return nil, false
@@ -113,7 +115,7 @@ func (n *nodes) slots(ctx context.Context) slotMap {
 }
 
 // refresh asks some nodes for the slots, all at the same time, because a node may hang. If no
-// node replies, the known slots stay. The caller has entered the gate.
+// node replies, the known slots stay. The caller has sent a value to the channel `gate`.
 func (n *nodes) refresh(ctx context.Context) {
 	now := time.Now().UnixNano()
 	if len(*n.known.Load()) > 0 && !n.stale.Load() || now < n.notBefore.Load() {
@@ -156,16 +158,17 @@ func (n *nodes) ask(ctx context.Context) slotMap {
 	return nil
 }
 
-// clusterSlots asks one node for the slots. The command does not end with ctx: rueidis may be
-// making a connection for it, and other callers that wait for that connection would fail. The
-// command ends at the latest when rueidis finds the connection dead. Arbitrary makes sure that
-// rueidis does not repeat it.
+// clusterSlots asks one node for the slots. The end of ctx does not end the command: rueidis
+// may be making a connection for it, and other callers that wait for that connection would
+// fail. The command ends at the latest when rueidis finds the connection dead. Because of
+// Arbitrary, rueidis does not repeat the command.
 func clusterSlots(ctx context.Context, node rueidis.Client, addr string) slotMap {
 	reply, _ := node.Do(context.WithoutCancel(ctx), node.B().Arbitrary("CLUSTER", "SLOTS").Build().ToPipe()).ToAny() // nil after an error
 	return readSlots(reply, addr)
 }
 
-// slotMap is the ranges of slots with their masters, in order, without overlaps.
+// slotMap has the ranges of slots, each with the address of its master, in order and without
+// overlaps.
 type slotMap []slotRange
 
 type slotRange struct {
@@ -173,7 +176,7 @@ type slotRange struct {
 	addr        string
 }
 
-// home returns the address of the master of slot, or "" if it is not known.
+// home returns the address of the master of a slot, or "" if the master is not known.
 func (m slotMap) home(slot int) string {
 	i := sort.Search(len(m), func(i int) bool { return m[i].last >= slot })
 	if i == len(m) || slot < m[i].first {

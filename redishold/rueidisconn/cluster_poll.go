@@ -22,9 +22,9 @@ func (n *nodes) Suspect() {
 	n.Poller.Suspect()
 }
 
-// poll finds out whether slots have other masters. It is needed because rueidis
-// does not end a call that waits for a connection to a node that hangs, even when rueidis has
-// learnt of new masters.
+// poll reports whether slots have got other masters, and whether the polls must end because the
+// client takes no calls any more. It is needed because rueidis does not end a call that waits
+// for a connection to a node that hangs, even when rueidis has learnt of new masters.
 func (n *nodes) poll() (changed, last bool) {
 	n.stale.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), refreshTimeout)
@@ -38,10 +38,11 @@ func (n *nodes) poll() (changed, last bool) {
 	return changed, n.library.Refuse() != nil
 }
 
-// divert runs calls at the node that has their slots according to the known slots, if a poll
-// has found a change of the slots within divertFor. It returns false if it did not run the
-// calls. divert is needed because rueidis refreshes its own slots up to a second after it has
-// got a reason, and asks only one node, which may still return the old masters.
+// divert runs calls at the node that has all their slots, as far as is known. It does so only
+// for the time divertFor after a poll has found a change of the slots. If it did not run the
+// calls, it returns false. divert is needed because rueidis refreshes its own slots up to a
+// second after it has got a reason, and asks only one node, which may still return the old
+// masters.
 func (n *nodes) divert(ctx context.Context, calls []redishold.Call) ([]redishold.Result, bool) {
 	if time.Now().UnixNano() >= n.divertUntil.Load() {
 		return nil, false

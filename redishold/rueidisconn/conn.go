@@ -18,7 +18,7 @@ import (
 type Conn struct {
 	*conn
 	library *library
-	end     func() // closes the connections that rueidis leaves open; nil for a Conn of New
+	end     func() // closes the connections that rueidis leaves open; nil for a Conn that New has made
 }
 
 type conn = adapter.Conn
@@ -43,10 +43,10 @@ var _ redishold.Adviser = (*Conn)(nil)
 // one address always leads to the current master, use goredisconn, which replaces such a
 // connection.
 //
-// Leave ClientOption.ConnLifetime at 0. When a connection reaches that age, rueidis repeats
-// calls whose answers it lost, also with DisableRetry. A call may then be executed twice, or be
-// reported as not sent although it was executed. BlockingPoolSize must allow two connections to
-// each node in addition to those of the program.
+// Leave ClientOption.ConnLifetime at 0. When the age of a connection reaches ConnLifetime,
+// rueidis repeats calls whose answers it lost, also with DisableRetry. A call may then be
+// executed twice, or be reported as not sent although it was executed. BlockingPoolSize must
+// allow two connections to each node in addition to those of the program.
 func New(client rueidis.Client) *Conn {
 	l := newLibrary(client)
 	if l.nodes != nil {
@@ -59,8 +59,8 @@ func New(client rueidis.Client) *Conn {
 // more than a second, because a call may wait a second for replicas.
 const closeGrace = 1500 * time.Millisecond
 
-// Close ends all subscriptions. It closes the client of a Conn from Open; the client of
-// New stays open. Later calls fail with driver.ErrClosed.
+// Close ends all subscriptions. It also closes the client if Open has made the Conn. A client
+// that was passed to New stays open. Later calls of the Conn fail with driver.ErrClosed.
 func (c *Conn) Close() {
 	c.library.Close()
 	adapter.Close(c.conn)

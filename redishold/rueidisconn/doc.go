@@ -7,8 +7,9 @@
 //
 // Open takes one URL for a single server, a unix socket, Sentinels or a cluster, with or
 // without TLS. Before it returns, it checks that the servers match the URL. Commands go to
-// masters. Replicas are never read, because their data may be old. A client for New must be
-// like that, too: without ReplicaOnly, SendToReplicas, ReadNodeSelector and ConnLifetime.
+// masters. Replicas are never read, because their data may be old. So do not set ReplicaOnly,
+// SendToReplicas or ReadNodeSelector in a client for New. Do not set ConnLifetime either: New
+// says why.
 //
 // # What is sent, and how often
 //
@@ -18,8 +19,8 @@
 //
 // # Contexts
 //
-// A call returns when its context ends, in every state of the connection. Each call has a
-// goroutine, because rueidis waits without a context for a connection that another caller
-// makes, and for a place in a full pipeline. That goroutine ends with the call of
-// rueidis, at the latest when the connection counts as dead.
+// A call returns when its context ends, in every state of the connection. So a call whose
+// context can be cancelled runs in another goroutine: rueidis ignores the context while it
+// waits for a connection that another caller makes, or for a place in a full pipeline. That
+// goroutine ends when rueidis returns, at the latest when the connection counts as dead.
 package rueidisconn

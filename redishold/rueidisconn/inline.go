@@ -13,11 +13,11 @@ import (
 const freshFor = time.Second
 
 // inline is what a client from Open needs to run calls in the goroutines of their callers. A
-// call that is alone uses a connection of the pool: rueidis writes and reads in that goroutine
-// then, with the deadline on the socket. Other calls go straight into the pipeline of the
-// shared connection.
+// call that finds no other call in flight uses a connection of the pool: then rueidis writes
+// and reads in the goroutine of the caller, and the deadline is set on the socket. Other calls
+// go straight into the pipeline of the shared connection.
 type inline struct {
-	sync bool   // calls that are alone may use the pool; not with Sentinels, where a call must also end when the master changes
+	sync bool   // a call may use the pool if no other call is in flight; false with Sentinels, where a call must also end when the master changes
 	ping func() // the method library.ping, stored so that a call does not allocate
 
 	mu       sync.Mutex
@@ -27,7 +27,8 @@ type inline struct {
 }
 
 // fresh reports whether the connection of the pool that was used last has answered within
-// freshFor. If not, but calls come often, it starts a PING, so that the next calls can use it.
+// freshFor. If not, but calls come often, fresh starts a PING over that connection, so that the
+// next calls can use the connection.
 func (i *inline) fresh() bool {
 	now := time.Now()
 	i.mu.Lock()

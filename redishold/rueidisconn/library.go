@@ -55,10 +55,10 @@ func (l *library) Master() string {
 	return addrs[0]
 }
 
-// Send sends calls in one pipeline. It does not give ctx to rueidis: the end of ctx would not
-// stop a command that was sent, but could end the making of a connection for which other calls
-// wait, too. While the connection that all calls share is silent, Send uses a connection of the
-// pool.
+// Send sends calls in one pipeline. It does not pass ctx to rueidis for the connection that all
+// calls share: the end of ctx would not stop a command that was sent, but could end the making
+// of a connection for which other calls wait, too. While the shared connection is silent, Send
+// uses a connection of the pool.
 func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
 	if l.nodes == nil && l.sharedConn.silent() {
 		l.sendPooled(ctx, calls, results)
@@ -87,7 +87,7 @@ func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []r
 }
 
 // Pipeline sends calls in one pipeline for each node. A cluster client of rueidis routes each
-// command, and follows the redirections of each.
+// command, and follows the redirections of each command.
 func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	if l.nodes != nil {
 		if results, ok := l.nodes.divert(ctx, calls); ok {
@@ -102,9 +102,10 @@ func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redish
 
 type doMulti func(context.Context, ...rueidis.Completed) []rueidis.RedisResult
 
-// run sends calls in one pipeline, each after an ASKING if asking is true. One WAIT at the end
-// is enough for all calls: it counts the replicas that have all earlier writes of the
-// connection. rueidis sends a pipeline with a WAIT over one connection from its pool.
+// run sends calls in one pipeline. If `asking` is true, an ASKING comes before each call. If a
+// call asks for replicas, one WAIT at the end is enough for all calls: it counts the replicas
+// that have all earlier writes of the connection. rueidis sends a pipeline with a WAIT over one
+// connection from its pool.
 func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, asking bool) []redishold.Result {
 	commands := make(rueidis.Commands, 0, 2*len(calls)+1)
 	scripts := make([]int, len(calls)) // the index of each call's script in commands
@@ -135,18 +136,19 @@ func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, a
 	return results
 }
 
-// eval returns the command of a call. A cluster client gets only the first key as a key: it
-// panics if keys are in different slots, whereas the server returns an error that explains it.
+// eval returns the command of a call. rueidis learns only of the first key that it is a key: a
+// cluster client would panic if keys are in different slots, whereas the server returns an
+// error that explains the problem.
 func (l *library) eval(call *redishold.Call) rueidis.Completed { return l.evalOver(call, shared) }
 
-// connection is the connection over which rueidis sends a command. Only with the options of
-// Open own and pooled differ.
+// connection says over which connection rueidis sends a command. The values `own` and `pooled`
+// differ only for a client that Open has made.
 type connection int
 
 const (
 	shared connection = iota // the connection that all calls share
-	pooled                   // one of the pool, in a goroutine of rueidis
-	own                      // one of the pool, in the goroutine of the caller
+	pooled                   // a connection of the pool, in a goroutine of rueidis
+	own                      // a connection of the pool, in the goroutine of the caller
 )
 
 // evalOver returns the command of a call for a connection.
@@ -218,8 +220,8 @@ func decode(msg rueidis.RedisMessage) (any, error) {
 }
 
 // replyError returns the error reply of the server. The error of rueidis leaves out the code
-// ERR. So replyError uses that error only for a reply to the handshake of a connection, because
-// the parameter `answer` does not contain such a reply.
+// ERR, so replyError takes the text from `answer`. The reply to the handshake of a connection
+// is not in `answer`: for such a reply, replyError takes the text of the error of rueidis.
 func replyError(answer rueidis.RedisResult, reply *rueidis.RedisError) *redishold.ReplyError {
 	msg, _ := answer.ToMessage()
 	if text, _ := msg.ToString(); text != "" {

@@ -26,11 +26,12 @@ type Options struct {
 	SentinelUsername string // the user name for Sentinels, if the URL names any; replaces that of the URL
 	SentinelPassword string // the password for Sentinels, if the URL names any; replaces that of the URL
 
-	// TLS has the roots, a client certificate and other settings for a URL with TLS. If TLS is
-	// set and the URL is without TLS, Open returns an error. Default: the roots of the system,
-	// TLS 1.2 or newer. With ServerName every server must have a certificate for that name.
-	// Without it, a server needs a certificate for the host of its address. If the URL has one
-	// host name, nodes that a cluster announces by IP address need a certificate for that name.
+	// TLS has the roots, a client certificate and other settings for a URL with TLS. If this
+	// field is set and the URL is without TLS, Open returns an error. Default: the roots of the
+	// system, TLS 1.2 or newer. With ServerName every server must have a certificate for that
+	// name. Without ServerName, a server needs a certificate for the host of its address. There
+	// is one exception: if the URL has a single host name, nodes that a cluster announces by IP
+	// address need a certificate for that host name.
 	TLS *tls.Config
 
 	ClientName string // the name in CLIENT LIST; default "holdfast"
@@ -61,23 +62,25 @@ const (
 	ringScale  = 8                      // 256 commands in flight on a connection; more have to wait
 	bufferSize = 1 << 14                // number of bytes of each buffer: one for reading, one for writing
 	pingAfter  = 500 * time.Millisecond // time without a reply before a PING
-	poolIdle   = time.Minute            // how long an idle connection of the pool, which was used for a WAIT, stays open
+	poolIdle   = time.Minute            // how long an idle connection of the pool stays open
 
-	// A master that was demoted does not report it, and the message of the Sentinels can be
-	// lost.
+	// At this interval, rueidis asks the Sentinels for the master, because a master that was
+	// demoted does not report that, and the message of the Sentinels can be lost.
 	askSentinelsEvery = 2 * time.Second
 
 	dialTimeout = 2 * time.Second
 
-	// While rueidis dials an old master that does not respond, it does not learn of a new one.
-	// The limit is more than a second, because TCP sends a lost packet again after one second.
+	// The limit is short, because rueidis does not learn of a new master while it dials an old
+	// master that does not respond. The limit is more than a second, because TCP sends a lost
+	// packet again after one second.
 	masterDialTimeout = 1500 * time.Millisecond
 
-	// A Sentinel on a lost machine must not delay the next one for long: rueidis asks one
-	// Sentinel after the other for the master.
+	// A Sentinel on a lost machine must not delay the request to the next Sentinel for long,
+	// because rueidis asks one Sentinel after the other for the master.
 	sentinelDialTimeout = time.Second
 
-	// A node that hangs or is lost sends no MOVED.
+	// At this interval, rueidis asks the cluster for the slots, because a node that hangs or is
+	// lost sends no MOVED.
 	askClusterEvery = time.Second
 
 	maxRedirections = 16 // limited, because a call would never end if nodes redirect it to each other
@@ -104,11 +107,11 @@ const (
 // are nodes of a cluster; a single address may be a node of a cluster, too. One address that
 // answers is enough. In a cluster before Valkey 9 the only database is 0.
 //
-// The parameters are client_name, db, dial_timeout, protocol (2 or 3),
-// skip_verify, write_timeout (which is Options.PingTimeout), and for Sentinels
-// master (or "master_name", "master_set", "sentinelMasterId"), sentinel_username and
-// sentinel_password. The user and the password before the hosts are those of the
-// data nodes. Any other parameter is an error.
+// The parameters are client_name, db, dial_timeout, protocol (2 or 3), skip_verify,
+// write_timeout (which is Options.PingTimeout), and for Sentinels master (or "master_name",
+// "master_set", "sentinelMasterId"), sentinel_username and sentinel_password. The user and the
+// password before the hosts are for the data nodes, not for the Sentinels. Any other parameter
+// is an error.
 //
 // Commands go to masters only, never to replicas.
 func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
@@ -132,7 +135,7 @@ func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
 	return c, nil
 }
 
-// target is the servers and the settings from a URL and Options.
+// target has the servers and the settings from a URL and Options.
 type target struct {
 	redisurl.Target
 	option    rueidis.ClientOption
@@ -190,8 +193,8 @@ func (o *Options) complete(u redisurl.Target) rueidis.ClientOption {
 		DisableCache:        true,
 		DisableRetry:        true,
 		AlwaysPipelining:    true, // otherwise the end of a connection before its first call goes unnoticed
-		// Not with AlwaysPipelining: a command without ToPipe runs in the goroutine of its
-		// caller, over a connection of the pool. See inline.go.
+		// DisableAutoPipelining switches AlwaysPipelining off. Then a command without ToPipe
+		// runs in the goroutine of its caller, over a connection of the pool. See inline.go.
 		DisableAutoPipelining: u.Deployment != redisurl.OnlyCluster,
 		ClusterOption:         rueidis.ClusterOption{MaxMovedRedirections: maxRedirections, ShardsRefreshInterval: askClusterEvery},
 	}
@@ -256,8 +259,8 @@ func (t *target) connect(ctx context.Context) (rueidis.Client, error) {
 	return client, nil
 }
 
-// newClient makes a client. If the server or a proxy has no command for the name of the
-// client, newClient makes a client without a name: the name is only a label.
+// newClient makes a client. If the server or a proxy has no command for the name of the client,
+// newClient makes a client without a name, because the name is only a label.
 func newClient(option rueidis.ClientOption) (rueidis.Client, error) {
 	client, err := rueidis.NewClient(option)
 	if reply, refused := rueidis.IsRedisErr(err); refused && strings.Contains(reply.Error(), "command") {

@@ -11,7 +11,7 @@ import (
 )
 
 // check returns an error if the servers are not of the deployment in the URL, or do not
-// respond. Without it, every lock would wait until its context ends.
+// respond. Without this check, every call of Lock would wait until its context ends.
 func (t *target) check(ctx context.Context, client rueidis.Client) error {
 	switch client.Mode() {
 	case rueidis.ClientModeCluster:
@@ -52,7 +52,7 @@ func (t *target) checkCluster(ctx context.Context, client rueidis.Client) error 
 		if _, replied := rueidis.IsRedisErr(err); err == nil || replied {
 			return nil
 		}
-		if failure == nil || errors.Is(failure, rueidis.ErrNoSlot) { // another error says more: only this slot may be without a node
+		if failure == nil || errors.Is(failure, rueidis.ErrNoSlot) { // another error says more than ErrNoSlot: maybe only one slot is without a node
 			failure = err
 		}
 	}
@@ -62,8 +62,8 @@ func (t *target) checkCluster(ctx context.Context, client rueidis.Client) error 
 	return failure
 }
 
-// checkServer returns an error if the server is a Sentinel or a node of a cluster, by its reply
-// to HELLO. It accepts a server that does not know HELLO, because some proxies do not.
+// checkServer returns an error if the reply to HELLO shows that the server is a Sentinel or a
+// node of a cluster. It accepts a server that does not know HELLO, because some proxies do not.
 func checkServer(ctx context.Context, client rueidis.Client) error {
 	about, err := client.Do(ctx, client.B().Arbitrary("HELLO").Build().ToPipe()).AsMap()
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 // transport makes the connections of a client.
 type transport struct {
 	network string
-	named   string                                                            // the host if the URL has only one host: certificates may be for that name
+	named   string                                                            // the host of a URL with one host, because certificates may be for that name; otherwise ""
 	connect func(ctx context.Context, network, addr string) (net.Conn, error) // Options.Dial; nil for a net.Dialer
 
 	silentServers *silentServers // nil unless the URL has Sentinels
 
-	// open ends when no connection may be open any more. rueidis does not close a connection
-	// that it makes while the program closes the client.
+	// open ends when no connection may be open any more. It is needed because rueidis does not
+	// close a connection that it makes while the program closes the client.
 	open context.Context //nolint:containedctx // it is the client's, not a call's
 }
 
@@ -71,7 +71,8 @@ func (e *closingConn) Close() error {
 	return e.Conn.Close()
 }
 
-// make makes a connection, with TLS if config is not nil. d.Timeout limits the time for both.
+// make makes a connection, with TLS if config is not nil. d.Timeout limits the time for the
+// connection and TLS together.
 func (t *transport) make(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
@@ -96,9 +97,9 @@ func (t *transport) make(ctx context.Context, addr string, d *net.Dialer, config
 	return conn, nil
 }
 
-// forServer returns config with the name of the server at addr; Options.TLS has the rule. A
-// cluster with one name often announces IP addresses of its nodes, for which there are no
-// certificates.
+// forServer returns config with the name that the certificate of the server at addr must have.
+// Options.TLS says which name that is. A cluster with one name often announces IP addresses of
+// its nodes, for which there are no certificates.
 func (t *transport) forServer(config *tls.Config, addr string) *tls.Config {
 	if config.ServerName != "" {
 		return config

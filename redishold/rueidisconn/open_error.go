@@ -21,14 +21,14 @@ func (m misuse) Error() string { return string(m) }
 
 const errNoCluster misuse = "the server is no node of a cluster: use redis:// with one address"
 
-// where returns the servers of the URL for errors. Addresses are not secret; the rest of the
-// URL may be.
+// where returns a text for errors that names the servers of the URL. Addresses are not secret;
+// the rest of the URL may be.
 func (t *target) where() string {
 	kind := map[redisurl.Deployment]string{redisurl.Sentinels: "Sentinel ", redisurl.OnlyCluster: "cluster "}[t.Deployment]
 	return "redis " + kind + "at " + strings.Join(t.Addrs, ", ")
 }
 
-// failed returns the error of Open. The parameter `where` names the servers that caused it.
+// failed returns the error of Open. The parameter `where` names the servers that caused err.
 func (t *target) failed(ctx context.Context, where string, err error) error {
 	reply, refused := rueidis.IsRedisErr(err)
 	switch {
@@ -47,7 +47,8 @@ func (t *target) failed(ctx context.Context, where string, err error) error {
 	return fmt.Errorf("open %s: %w", where, err)
 }
 
-// otherProtocol returns the likely cause of an error that a Redis would not cause, or "".
+// otherProtocol returns the likely cause of an error if the server seems to be no Redis, or to
+// use TLS in another way than the URL says. Otherwise it returns "".
 func (t *target) otherProtocol(text string) string {
 	ended := strings.HasSuffix(text, "EOF") || strings.HasSuffix(text, "connection reset by peer")
 	switch {

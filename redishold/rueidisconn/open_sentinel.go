@@ -19,8 +19,9 @@ type asked struct {
 	err      error
 }
 
-// askSentinels asks all Sentinels at the same time for the master, and returns the first
-// reply with a master. rueidis asks them, too, but its errors do not name the Sentinel.
+// askSentinels asks all Sentinels at the same time for the master, and returns the first reply
+// with a master. rueidis would also ask them, but the errors of rueidis do not name the
+// Sentinel.
 func (t *target) askSentinels(ctx context.Context) (asked, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -77,7 +78,7 @@ func (t *target) askFailed(ctx context.Context, addr string, err error) error {
 	case err == nil || rueidis.IsRedisNil(err):
 		return t.failed(ctx, where, misuse(fmt.Sprintf("it knows no master %q", t.Master)))
 	case !refused:
-		return t.failed(ctx, t.where(), err) // the others probably have the same error
+		return t.failed(ctx, t.where(), err) // the other Sentinels probably cause the same error
 	case strings.Contains(reply.Error(), "unknown command"):
 		return t.failed(ctx, where, misuse("the server is no Sentinel: name the Sentinels, port 26379, or use redis://"))
 	default:

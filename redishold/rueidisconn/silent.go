@@ -53,14 +53,14 @@ func (s *sharedConn) silent() bool {
 	return s.underway > 0 && time.Since(s.since) > silentAfter
 }
 
-// sendPooled sends calls over a connection of the pool, which rueidis uses for commands that
-// may block.
+// sendPooled sends calls over a connection of the pool that rueidis has for commands that may
+// block.
 func (l *library) sendPooled(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
 	ctx, cancel := context.WithTimeout(ctx, pooledTimeout)
 	defer cancel()
 	commands := make([]rueidis.Completed, len(calls))
 	for i, call := range calls {
-		over := own // the first command decides for all
+		over := own // the first command decides over which connection all commands go
 		if i == 0 {
 			over = pooled
 		}

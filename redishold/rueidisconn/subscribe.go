@@ -17,8 +17,8 @@ type link struct {
 }
 
 // dial returns an adapter.Dial for links to a server. The connection comes from the pool of
-// `server`, whose dial timeout limits the time to make the connection. If it cannot be made,
-// only the first use of the link returns the error.
+// `server`, whose dial timeout limits the time to make the connection. If the connection cannot
+// be made, only the first use of the link returns the error.
 func dial(server rueidis.Client) adapter.Dial {
 	return func(ctx context.Context, s *adapter.Session) (adapter.Link, error) {
 		client, _ := server.Dedicate() // released by Close

@@ -30,14 +30,15 @@ func (n *nodes) Route(ctx context.Context, channel string) (adapter.Node, error)
 	return adapter.Node{Addr: addr, Dial: dial(server)}, nil
 }
 
-// These constants are for nudges. After a nudge, rueidis refreshes its nodes within a second.
+// These constants are for calls of the script `nudge`. After such a call, rueidis refreshes its
+// nodes within a second.
 const (
-	nudgeEvery   = 200 * time.Millisecond // interval of the nudges
-	nudgeTimeout = 2 * time.Second        // how long nudges are sent
+	nudgeEvery   = 200 * time.Millisecond // interval of these calls
+	nudgeTimeout = 2 * time.Second        // how long the script is called
 )
 
 // nudge is a script whose reply makes rueidis refresh its nodes. It has no key, because the
-// user might not have a permission for it.
+// user might not have the permission for that key.
 const nudge = "return redis.error_reply('TRYAGAIN look at the cluster')"
 
 // server returns rueidis' client for the node at addr. If rueidis does not know the node yet,
