@@ -14,8 +14,8 @@ func (l *library) Ask(ctx context.Context, words ...string) redishold.Result {
 	return questions(l.client)(ctx, words...)
 }
 
-// Servers returns a Question for each server. The address of the master of a client with
-// Sentinels is failoverAddr.
+// Servers returns a Question for each server, by its address. A client with Sentinels has one
+// server, the master, and its address is failoverAddr.
 func (l *library) Servers(ctx context.Context) (map[string]adapter.Question, error) {
 	shards, ok := l.client.(interface {
 		ForEachShard(ctx context.Context, fn func(context.Context, *redis.Client) error) error
@@ -47,7 +47,7 @@ func questions(server processor) adapter.Question {
 		cmd := command(ctx, args...)
 		r := process(ctx, server, cmd)
 		if cmd.Err() == nil {
-			r = redishold.Result{Value: cmd.Val()} // it may be a map
+			r = redishold.Result{Value: cmd.Val()} // the value may be a map
 		}
 		return r
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// cluster is the methods of *redis.ClusterClient that Client does not have.
+// cluster has those methods of *redis.ClusterClient that this package needs and the interface
+// Client does not have.
 type cluster interface {
 	Options() *redis.ClusterOptions
 	MasterForKey(ctx context.Context, key string) (*redis.Client, error)
@@ -23,7 +24,7 @@ type nodes struct {
 	*adapter.Poller
 	client cluster
 
-	unanswered atomic.Int32 // number of nodes without a reply, in all polls together
+	unanswered atomic.Int32 // number of nodes that were asked and have not replied yet, in all polls together
 	masters    []string     // the addresses of the masters at the latest poll, sorted
 }
 
@@ -33,7 +34,8 @@ func newNodes(client cluster) *nodes {
 	return c
 }
 
-// Homes implements adapter.Masters. go-redis knows the slots after its first call.
+// Homes implements adapter.Masters. If go-redis does not know the slots yet, it reads them
+// first.
 func (c *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
 	homes := make([]string, len(calls))
 	for i := range calls {
@@ -44,7 +46,8 @@ func (c *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
 	return homes
 }
 
-// key returns the key by which a call is routed. A call without keys may go to any node.
+// key returns the key by which a call is routed, or "" for a call without keys, which may go to
+// any node.
 func key(call *redishold.Call) string {
 	if len(call.Keys) == 0 {
 		return ""
@@ -52,8 +55,8 @@ func key(call *redishold.Call) string {
 	return call.Keys[0]
 }
 
-// At runs calls for one node over one connection. It does not use the pipeline of a cluster
-// client, which would send WAIT to any node, because WAIT has no key.
+// At runs calls for one node over one connection. It uses the client of that node: the pipeline
+// of a cluster client would send WAIT to any node, because WAIT has no key.
 func (c *nodes) At(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
 	home, err := c.client.MasterForKey(ctx, key(&calls[0]))
 	if err != nil {
@@ -68,13 +71,13 @@ func (c *nodes) At(ctx context.Context, node adapter.Destination, calls []redish
 }
 
 // newNodeClient returns a new client for the node at addr, with the settings of `sibling`, the
-// client of another node. go-redis may not know that node yet, and does not return its own
-// clients by address.
+// client of another node. A new client is needed because go-redis may not know the node at addr
+// yet, and has no method that returns the client for an address.
 func (c *nodes) newNodeClient(sibling *redis.Client, addr string) *redis.Client {
 	o := *sibling.Options()
 	o.Addr, o.NodeAddress = addr, ""
 	o.PoolSize, o.MinIdleConns = 1, 0
-	// If these notifications were not disabled, NewClient would register their handlers a
+	// Without this line, NewClient would register the handlers of maintenance notifications a
 	// second time with the processor of the sibling, and panic.
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return c.client.Options().NewClient(&o)

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// pingAfter is the interval at which the connection of the subscriptions is checked. If
-// nothing was received since the last check, it gets a PING. If nothing is received until the
-// next check either, it is closed.
+// pingAfter is the interval at which the connection for subscriptions is checked. If nothing
+// was received since the last check, the check sends a PING. If nothing is received until the
+// next check either, the connection is closed.
 const pingAfter = 2 * time.Second
 
 // Client is the interface to a go-redis client. *redis.Client, *redis.ClusterClient and
@@ -29,8 +29,8 @@ type Client interface {
 // client: these interfaces describe Do, DoOne, Begin, Subscribe and Server. Package
 // doctor uses Servers. Several goroutines may use a Conn at once.
 //
-// In a cluster, the calls of one Do for a node are one pipeline over one connection of the
-// node's pool. The Conn follows MOVED and ASK over a new connection.
+// In a cluster, those calls of one Do that go to the same node are one pipeline, over one
+// connection of the pool of that node. The Conn follows MOVED and ASK over a new connection.
 type Conn struct {
 	*conn
 	client Client

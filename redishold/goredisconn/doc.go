@@ -13,16 +13,16 @@
 //
 // # Contexts
 //
-// A call returns when its context ends, in every state of the client. go-redis alone does not:
-// by default it waits for ReadTimeout (5 s) if a server hangs. So each call has a goroutine,
-// which ends when the call of go-redis returns, and uses a connection of the pool until then.
-// With ContextTimeoutEnabled, the call of go-redis ends at the deadline of the context.
+// A call returns when its context ends, in every state of the client. go-redis alone does not
+// ensure that: if a server hangs, it waits for ReadTimeout (5 s by default). So a call whose
+// context can be cancelled runs in another goroutine. That goroutine ends when the call of
+// go-redis returns, and uses a connection of the pool until then. With ContextTimeoutEnabled,
+// the call of go-redis ends at the deadline of the context.
 //
 // # Options that matter
 //
 // ReadTimeout also decides when a dead connection is closed; 2 s is a good value. With
-// redishold.Options.Replicas it must be longer than 1 s, because WAIT takes up to that
-// long.
+// redishold.Options.Replicas, ReadTimeout must be longer than 1 s, because a WAIT may take 1 s.
 //
 // Clusters from Valkey 9 on have more than one database, but a cluster client has no setting
 // for the database, and ignores UniversalOptions.DB. Use an OnConnect that calls Select:

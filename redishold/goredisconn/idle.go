@@ -15,24 +15,26 @@ import (
 
 const (
 	pingEvery   = time.Second
-	pingTimeout = time.Second // limit of one PING if the client honours contexts; otherwise its ReadTimeout is the limit
+	pingTimeout = time.Second // limit of one PING if the client honours contexts; otherwise the ReadTimeout of the client is the limit
 	maxPings    = 200         // maximal number of connections that get a PING at a time
 
 	pingPipelines = 4
 )
 
-// pooled is the methods of *redis.Client that Client does not have.
+// pooled has those methods of *redis.Client that this package needs and the interface Client
+// does not have.
 type pooled interface {
 	Options() *redis.Options
 	PoolStats() *redis.PoolStats
 }
 
-// idle pings the idle connections of a client for a single server. If the machine of the
-// server is lost and its name leads to another machine, these connections stay open. Each of
-// them would cost one call, one after the other, before go-redis makes a new connection.
+// idle pings the idle connections of a client for a single server. These connections stay open
+// if the machine of the server is lost, and the host name then leads to another machine.
+// Without the pings, calls would use these connections one after the other, and each of these
+// calls would fail, before go-redis makes a new connection.
 type idle struct {
 	client Client
-	pool   pooled // nil if the client has no pool of its own
+	pool   pooled // nil if the idle connections of the client get no PING
 
 	lastPing atomic.Int64 // when the connections got a PING last, in Unix nanoseconds
 	pinging  atomic.Int32 // number of PINGs without a reply
@@ -46,8 +48,8 @@ func newIdle(client Client) *idle {
 	return i
 }
 
-// Observe pings the idle connections if a call got no reply in time. If all connections of
-// the pool are in use, it adds that to the error instead.
+// Observe pings the idle connections if a call got no reply in time. If all connections of the
+// pool are in use, Observe adds that fact to the error instead.
 func (i *idle) Observe(results []redishold.Result) {
 	if i.pool == nil || !slices.ContainsFunc(results, func(r redishold.Result) bool { return r.Err != nil && timedOut(r.Err) }) {
 		return
@@ -77,7 +79,7 @@ func timedOut(err error) bool {
 // pingAll sends a PING over each idle connection, over all at the same time, so that each
 // connection gets one. go-redis closes the connections without a reply. Newer versions of
 // go-redis have a separate pool for pipelines. Few connections of that pool are in use at a
-// time, so pingAll sends only pingPipelines pipelines.
+// time, so pingAll sends only pingPipelines pipelines over them.
 func (i *idle) pingAll() {
 	n := min(int(i.pool.PoolStats().IdleConns), maxPings)
 	if !i.pinging.CompareAndSwap(0, int32(n)+pingPipelines) {

@@ -12,26 +12,27 @@ import (
 )
 
 const (
-	// inlineTimeout is how long go-redis waits for a reply to a call in the goroutine of its
-	// caller. go-redis does not end a call with its context, so only calls with more time than
-	// that run so.
+	// inlineTimeout is how long go-redis waits for the reply to a call that runs in the
+	// goroutine of its caller. go-redis does not end such a call when the context of the call
+	// ends. So a call runs there only if at least twice that time is left until its deadline.
 	inlineTimeout = 500 * time.Millisecond
 
-	// freshFor is how long a connection may be idle before such a call. A connection that was
-	// idle for longer may be dead, and go-redis would find that out only after the timeout.
+	// freshFor is how long a connection may be idle before a call in the goroutine of its
+	// caller. A connection that was idle for longer may be dead, and go-redis would find that
+	// out only after inlineTimeout.
 	freshFor = time.Second
 )
 
 // inline is what a client for one server needs to run calls in the goroutines of their callers.
 type inline struct {
-	client *redis.Client // with inlineTimeout; nil if calls do not run so
+	client *redis.Client // has inlineTimeout; nil if no call may run in the goroutine of its caller
 	called atomic.Int64  // when the last call began, in ns since 1970; 0 after an error
 }
 
 var _ adapter.Inliner = (*library)(nil)
 
 // MayInline implements adapter.Inliner. go-redis takes the connection that was used last, so
-// that one is fresh if a call was made a moment ago.
+// that connection is fresh if a call was made a moment ago.
 func (l *library) MayInline(left time.Duration, inFlight int) bool {
 	if l.inline.client == nil || inFlight > 0 || left < 2*inlineTimeout {
 		return false

@@ -56,9 +56,10 @@ func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []r
 }
 
 // Pipeline sends calls in one pipeline. In a cluster, go-redis routes a single call. Several
-// calls go to their node, and package adapter follows redirections. The pipeline of a cluster
-// client cannot be used for that: if its second attempt breaks off, a command keeps the error
-// of the first attempt, so the command seems not executed, although it may have been executed.
+// calls go to the node of the first call, and package adapter follows redirections. The
+// pipeline of a cluster client cannot be used for several calls. If its second attempt breaks
+// off, a command keeps the error of the first attempt: then the command seems not executed,
+// although it may have been executed.
 func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	switch {
 	case l.nodes == nil:
@@ -84,9 +85,9 @@ type noRetry struct{ *redis.Cmd }
 
 func (noRetry) NoRetry() bool { return true }
 
-// run fills pipe with calls, each after an ASKING if asking is true, and executes it. One
-// WAIT at the end is enough for all calls: it counts the replicas that have all earlier
-// writes of the connection.
+// run fills the pipeline `pipe` with calls, and executes it. If `asking` is true, an ASKING
+// comes before each call. If a call asks for replicas, one WAIT at the end is enough for all
+// calls: it counts the replicas that have all earlier writes of the connection.
 func run(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call, asking bool) []redishold.Result {
 	scripts := make([]*redis.Cmd, len(calls))
 	replicas := 0
@@ -111,8 +112,9 @@ func run(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call, aski
 	return results
 }
 
-// setError sets err in all cmds if none of them has an error. go-redis returns the reply to
-// the handshake of a new connection from Exec, and does not set it in the commands.
+// setError sets err in all cmds if none of them has an error. It is needed if the server
+// refuses the handshake of a new connection: go-redis returns that error only from Exec, and
+// does not set it in the commands.
 func setError(cmds []redis.Cmder, err error) {
 	if err == nil || slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
 		return
@@ -122,8 +124,9 @@ func setError(cmds []redis.Cmder, err error) {
 	}
 }
 
-// eval returns the command of a call. It has pointers to the arguments of the call, because
-// copies would allocate. The keys are strings, because go-redis reads them to find the node.
+// eval returns the command of a call. The command has pointers to the arguments of the call,
+// because copies would allocate. The keys are strings, because go-redis reads them to find the
+// node.
 func eval(ctx context.Context, call *redishold.Call) *redis.Cmd {
 	args := make([]any, 0, 3+len(call.Keys)+len(call.Args))
 	if call.Source {
@@ -144,10 +147,11 @@ func eval(ctx context.Context, call *redishold.Call) *redis.Cmd {
 	return cmd
 }
 
-// command returns a command that a cluster client routes without the reply of COMMAND.
-// Without a step count, go-redis once asks some node for that reply, to learn the distance
-// between two keys of a command. All other calls wait meanwhile, and a node that hangs delays
-// them all. The distance does not matter here, because go-redis does not split this command.
+// command returns a command with a step count, which is the distance between two keys of the
+// command. Without a step count, a cluster client would first send COMMAND to some node, to
+// learn this distance. All other calls would wait meanwhile, and a node that hangs would delay
+// them all. The value of the step count does not matter, because go-redis does not split this
+// command.
 func command(ctx context.Context, args ...any) *redis.Cmd {
 	cmd := redis.NewCmd(ctx, args...)
 	cmd.SetStepCount(1)

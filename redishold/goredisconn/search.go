@@ -12,22 +12,22 @@ import (
 )
 
 // These constants are for polls of the topology. go-redis asks any one of the nodes. If that
-// node is lost, a poll takes the ReadTimeout and the DialTimeout of the client, or
-// pollTimeout if the client honours contexts.
+// node is lost, a poll takes as long as the ReadTimeout and the DialTimeout of the client
+// together, or pollTimeout if the client honours contexts.
 const (
 	pollEvery     = 250 * time.Millisecond // interval of the polls
 	pollFor       = 5 * time.Second        // how long to poll after a call without a reply: longer than the next call may take
 	pollTimeout   = 2 * time.Second        // limit of one poll
 	hedgeAfter    = 50 * time.Millisecond  // how long a node may stay without a reply before another one is asked, too
-	maxUnanswered = 8                      // maximal number of nodes without a reply, in all polls together
+	maxUnanswered = 8                      // maximal number of nodes that were asked and have not replied yet, in all polls together
 	maxAsked      = 10                     // maximal number of nodes that one poll asks
 )
 
 // refresh makes go-redis find out the masters again, and reports whether they have changed.
-// Without it, go-redis does so after a redirection, and once a minute. A dead master sends no
-// redirection, and go-redis ignores the failure of a command that it must not repeat. The
-// result `last` is true if the client is closed. A closed client still returns the masters that
-// it knew.
+// Without refresh, go-redis would do so only after a redirection, and once a minute: a dead
+// master sends no redirection, and go-redis ignores the failure of a command that it must not
+// repeat. The result `last` is true if the client is closed. A closed client still returns the
+// masters that it knew.
 func (c *nodes) refresh() (changed, last bool) {
 	masters, err := c.find()
 	changed = masters != nil && !slices.Equal(masters, c.masters)
@@ -37,14 +37,14 @@ func (c *nodes) refresh() (changed, last bool) {
 	return changed, errors.Is(err, redis.ErrClosed)
 }
 
-// topology is the masters that one node knows, or the error of asking it.
+// topology has the masters that one node knows, or the error of the request to that node.
 type topology struct {
 	masters []string
 	err     error
 }
 
-// find returns the masters that one of the nodes knows, or nil if no node returns any. If a
-// node does not reply soon, find asks the next one, too.
+// find returns the masters that one of the nodes knows, or nil if no node returns masters. If a
+// node does not reply soon, find asks another node, too.
 func (c *nodes) find() ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), pollTimeout)
 	defer cancel()
@@ -70,7 +70,7 @@ func (c *nodes) find() ([]string, error) {
 }
 
 // ask makes go-redis ask one of the nodes that it knows, unless too many nodes are without a
-// reply. It returns false if it did not ask. A node that was removed from the cluster replies
+// reply. If too many are, ask returns false. A node that was removed from the cluster replies
 // that there are no masters. go-redis uses that reply, and then chooses a random node for every
 // key. If no node replies in time, go-redis returns the masters that it knew before.
 func (c *nodes) ask(ctx context.Context, answers chan<- topology) bool {

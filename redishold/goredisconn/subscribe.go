@@ -16,15 +16,15 @@ import (
 
 // link is an adapter.Link: one *redis.PubSub, used for one connection. go-redis could restore a
 // connection. But it would then subscribe to all channels with one command, which fails as a
-// whole if one channel is forbidden. So the first error ends the link, and the Hub makes the
-// next one.
+// whole if one channel is forbidden. So the first error ends the link, and the Hub makes a new
+// link.
 type link struct {
 	ctx     context.Context // ends when the link is not needed any more
 	pubsub  *redis.PubSub
 	session *adapter.Session
 	down    chan error // closed when the goroutine of read ends
 	cancel  func()     // stops the attempts of go-redis to restore the connection
-	pinged  bool       // Check has sent a PING; only for the goroutine that calls Check
+	pinged  bool       // the last Check has sent a PING; used only by the goroutine that calls Check
 
 	mu       sync.Mutex
 	sent     []request // commands without a reply, in order
@@ -64,9 +64,9 @@ func (l *link) connect() error {
 	case late != nil:
 		err = cmp.Or(l.ctx.Err(), errSilent)
 		l.cancel()
-		go func() { _ = l.pubsub.Close() }() // waits until go-redis has made the connection, or failed to
+		go func() { _ = l.pubsub.Close() }() // waits until go-redis has made the connection, or has failed to make it
 	case err != nil:
-		err = failure(l.ctx, err) // before cancel: after it, err would be the error of a context
+		err = failure(l.ctx, err) // must come before l.cancel, because after l.cancel this would be the error of a context
 		l.cancel()
 		_ = l.pubsub.Close()
 	}

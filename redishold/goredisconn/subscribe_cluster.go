@@ -14,7 +14,8 @@ import (
 // random node. So this package uses the clients of go-redis for the single nodes: their
 // PubSub serves all channels of the node.
 
-// Route returns the master of the slot of key. go-redis knows the slots after its first call.
+// Route returns the master of the slot to which `key` belongs. If go-redis does not know the
+// slots yet, it reads them first.
 func (c *nodes) Route(ctx context.Context, key string) (adapter.Node, error) {
 	master, err := adapter.Try(ctx, func() (*redis.Client, error) { return c.client.MasterForKey(ctx, key) })
 	if err != nil {
@@ -23,7 +24,7 @@ func (c *nodes) Route(ctx context.Context, key string) (adapter.Node, error) {
 	return adapter.Node{Addr: master.Options().Addr, Key: key, Dial: dial(master.Subscribe)}, nil
 }
 
-// Review makes go-redis find out the masters once.
+// Review starts one poll, in which go-redis finds out the masters again.
 func (c *nodes) Review(string) { c.Once() }
 
 // Any implements adapter.Topology. It chooses a master by a random key, which the Node keeps:
