@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	// A Scheduler makes at most callsTogether calls at once, and then one after each callGap,
-	// even if calls fail. Items that wait for a call share the next calls.
+	// A Scheduler makes at most callsTogether calls at once, and then one more call after each
+	// callGap, even if calls fail. Items that wait for a call share the next calls.
 	callsTogether = 8
 	callGap       = 25 * time.Millisecond
 	// callsPerPeriod shortens callGap if there are very many items or if leases are very short.
-	// Then the gap is so short that full batches can renew each item so many times in a period.
+	// Then the gap is so short that full batches can renew each item callsPerPeriod times in a
+	// period.
 	callsPerPeriod = 4
 	// underWayMost bounds the calls under way. Without a bound, a store that hangs would get
 	// more and more calls, each with a goroutine and a connection. For each full batch of
@@ -26,8 +27,8 @@ const (
 type pace struct {
 	underWay int
 	// free is when the next call would begin if there were exactly one call in each gap. Each
-	// call moves it one gap further. A call may begin up to callsTogether-1 gaps before it, so
-	// that some calls may begin together.
+	// call moves this instant one gap further. A call may begin up to callsTogether-1 gaps
+	// before this instant, so that some calls may begin together.
 	free clock.Instant
 }
 
@@ -47,10 +48,10 @@ func (s *Scheduler) nextCall(now clock.Instant) clock.Instant {
 	return max(now, s.pace.free-(callsTogether-1)*s.gap())
 }
 
-// batch is a call of Renew under way. Scheduler.mu guards live.
+// batch is a call of Renew under way. Scheduler.mu guards the field `live`.
 type batch struct {
 	items    []Item
-	failures int             // how many renewals of each item have failed in a row before
+	failures int             // how many renewals of each item had failed in a row before this call
 	ctx      context.Context // ends with the call, or when no item needs the call any more
 	end      context.CancelFunc
 	live     int // how many of the items are still in the heap
@@ -76,9 +77,9 @@ func (s *Scheduler) begin(now clock.Instant) (batches []*batch) {
 	return batches
 }
 
-// takeReady takes the items of one call out of those that are ready: the first, and all that
-// may share a call with it. It also takes out items that are over or are being proved. The
-// mutex is held.
+// takeReady removes from the field `ready` the items of one call, and returns them: the first
+// item, and the items that may share a call with it, batchMost items at most. It also removes
+// items that are over, or that Prove renews. The mutex is held.
 func (s *Scheduler) takeReady() (items []Item) {
 	s.ready = slices.DeleteFunc(s.ready, func(i Item) bool {
 		e := i.Entry()
@@ -99,10 +100,10 @@ func (s *Scheduler) takeReady() (items []Item) {
 }
 
 // sharesCall reports whether two items may share a call. Items whose last renewals failed share
-// a call only with items whose renewals failed as often. A call ends when all nodes of the
-// store have answered, and a call for items that failed before has more time for that. Items
-// with a fixed end share no call with others, because near its fixed end a claim leaves a call
-// little time.
+// a call only with items whose renewals failed as often. The reason is that a call ends only
+// when all nodes of the store have answered, and a call for items that failed before has more
+// time for that. Items with a fixed end share calls only with each other, because a claim near
+// its fixed end leaves a call little time.
 func (e *Entry) sharesCall(f *Entry) bool {
 	return e.failures == f.failures && (e.checkEvery > 0) == (f.checkEvery > 0)
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// errPanic is the error if Config.Renew panicked.
+// errPanic is the error of a call in which Config.Renew panicked.
 var errPanic = errors.New("the renewal panicked")
 
-// renew makes the call of a batch, records the answers, and then reports them: no report
-// delays a renewal or the end of an item.
+// renew makes the call of a batch, records the answers, and then reports them. In this order,
+// no report delays a renewal or the end of an item.
 func (s *Scheduler) renew(b *batch) {
 	var r reports
 	s.renewPart(b, b.items, &r)
@@ -26,7 +26,8 @@ func (s *Scheduler) renew(b *batch) {
 }
 
 // renewPart renews some items of a batch. If the store's code panics, one item may be the
-// reason, and the others must not be lost. So each half is renewed again in its own call.
+// reason, and the others must not be lost. So each half of the items is renewed again in its
+// own call.
 func (s *Scheduler) renewPart(b *batch, items []Item, r *reports) {
 	c := s.call(b.ctx, items, b.failures)
 	if half := len(items) / 2; half > 0 && errors.Is(c.err, errPanic) {
@@ -40,7 +41,7 @@ func (s *Scheduler) renewPart(b *batch, items []Item, r *reports) {
 // call is a call of Renew that has ended.
 type call struct {
 	start    clock.Moment
-	failures int              // how many renewals of each item have failed in a row before
+	failures int              // how many renewals of each item had failed in a row before this call
 	answers  []driver.Renewal // one for each claim, if err is nil
 	err      error
 	report   Call
@@ -55,8 +56,8 @@ func (c *call) answer(at int) driver.Renewal {
 	return c.answers[at]
 }
 
-// failure returns the error of the call, or that of the first claim without an answer; nil if
-// all claims have answers. The answer that a claim is gone is no failure.
+// failure returns the error of the call, or the error of the first claim without an answer. If
+// all claims have answers, it returns nil. The answer that a claim is gone is no failure.
 func (c *call) failure() error {
 	if c.err != nil {
 		return c.err
@@ -86,7 +87,7 @@ func (s *Scheduler) call(ctx context.Context, items []Item, failures int) (c cal
 	return c
 }
 
-// ask makes the call, with the time limit that retry.Timeout sets.
+// ask calls Config.Renew, with the time limit that retry.Timeout returns.
 func (s *Scheduler) ask(ctx context.Context, claims []driver.Claim, failures int) ([]driver.Renewal, error) {
 	bound := deadline.New(ctx, time.Now().Add(retry.Timeout(s.TTL, failures)))
 	defer bound.End()
@@ -101,7 +102,7 @@ func (s *Scheduler) ask(ctx context.Context, claims []driver.Claim, failures int
 // r the calls and renewals that have to be reported.
 func (s *Scheduler) record(items []Item, c call, r *reports) {
 	verbose, fresh := s.Verbose(), false
-	retryAt := s.retryAt(c.failures + 1) // the same for all, so that they share the next call
+	retryAt := s.retryAt(c.failures + 1) // the same instant for all items, so that they share the next call
 	calls := []Call{c.report}            // reported once, before the first renewal
 	for n, i := range items {
 		answer := c.answer(n)
@@ -131,13 +132,14 @@ func (s *Scheduler) record(items []Item, c call, r *reports) {
 	}
 }
 
-// retryAt returns when to renew items whose renewal has failed so many times in a row.
+// retryAt returns when to renew items again, if the renewals of each have failed `failures`
+// times in a row.
 func (s *Scheduler) retryAt(failures int) clock.Instant {
 	return s.Clock.Now() + retry.Delay(failures, min(retry.DelayMost, s.periodOf(s.TTL)/4))
 }
 
-// planNext plans the next renewal of an item after an answer: at the instant retryAt if the
-// renewal failed. It plans nothing for an item that is over.
+// planNext plans the next renewal of an item after an answer. If the renewal failed, the next
+// renewal is at the instant `retryAt`. It plans nothing for an item that is over.
 func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, held, fixed bool, retryAt clock.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +158,7 @@ func (s *Scheduler) planNext(i Item, start clock.Moment, answer driver.Renewal, 
 		if fixed && e.checkEvery == 0 {
 			e.checkEvery = max(s.periodOf(s.TTL), 1)
 		}
-		if e.renewAt == 0 { // if not, Hurry was called meanwhile, and it is due again
+		if e.renewAt == 0 { // if not, Hurry was called meanwhile, and the item is due again
 			period := cmp.Or(e.checkEvery, s.periodOf(answer.ValidFor))
 			e.renewAt = s.onGrid(start.Mono+period, period)
 		}
@@ -198,6 +200,7 @@ func (s *Scheduler) called(calls []Call) {
 }
 
 // beginReport returns false if an earlier renewal of the item is still being reported.
+// Otherwise it records that a report begins, and returns true.
 func (s *Scheduler) beginReport(i Item) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

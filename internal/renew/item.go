@@ -23,10 +23,10 @@ type Item interface {
 	// store may keep the claim for the claim's TTL, even if the call has no answer.
 	Claim(now clock.Instant) driver.Claim
 
-	// Answered records the answer to a call that began at the Moment `start`. It returns the
-	// state of the item when the answer came. An answer with an error changes nothing. The
-	// result `held` is false if the item is over, also because the answer came too late.
-	// Answered must not log, and must not call an observer.
+	// Answered records the answer to a call that began at the Moment `start`. The result
+	// `found` has the state of the item when the answer came. An answer with an error changes
+	// nothing. The result `held` is false if the item is over, for example because the answer
+	// came too late. Answered must not log, and must not call an observer.
 	Answered(start clock.Moment, answer driver.Renewal) (found Report, held bool)
 
 	// Gone ends the item. The parameter err says that the store does not have the claim any
@@ -43,7 +43,7 @@ type Item interface {
 // Report is the result of a renewal, for logs and observers.
 type Report struct {
 	Item   Item
-	Token  uint64        // the token of the hold that had the item when the answer came
+	Token  uint64        // the fencing token of the hold that used the item when the answer came
 	Margin time.Duration // how much time was left until the item would have been over
 	Left   time.Duration // the rest of the lease in the store
 	Fixed  bool          // no renewal extends the item any more; see Scheduler.Add
@@ -62,14 +62,14 @@ type Call struct {
 // added yet. Scheduler.mu guards it.
 type Entry struct {
 	heapIndex  int32         // its index in the heap, counted from 1; 0 if the item is not in the heap
-	failures   int32         // how many renewals have failed in a row
+	failures   int32         // how many renewals of the item have failed in a row
 	due        clock.Instant // when the Scheduler has to renew or to end the item
 	renewAt    clock.Instant // when to renew it; 0 for never, or while a batch has it
 	ready      bool          // its renewal is due, but no call may begin yet
 	batch      *batch        // the call that renews it; nil if there is none
 	err        error         // the error of the renewals since the last one that succeeded, as retry.ToReport chooses it
 	checkEvery time.Duration // the time between two renewals of an item whose end is fixed; 0 if the end is not fixed
-	paused     bool          // Prove is at work: no renewal in the meantime
+	paused     bool          // Prove renews the item, and no other call may renew it in the meantime
 
 	// reporting is true while a renewal of the item is being reported. Renewals that end in
 	// the meantime are not reported: if observers are slow, the reports must not pile up.
@@ -91,7 +91,7 @@ func (e *Entry) plan(until clock.Instant) {
 // lastError returns the last error since the last renewal that succeeded.
 func (e *Entry) lastError() error {
 	if e.err == nil && (e.batch != nil || e.ready) {
-		return retry.ErrNoAnswer // its renewal hangs, or the calls before it do
+		return retry.ErrNoAnswer // the renewal hangs, or earlier calls hang, so that the renewal cannot begin
 	}
 	return e.err
 }

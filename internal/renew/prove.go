@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// ErrOver is the error if an item was over before it was proved.
+// ErrOver is the error of Prove if the item was over before the store confirmed the claim.
 var ErrOver = errors.New("the lease is over")
 
 // Prove renews an item in its own call, which begins after Prove was called. So the store
@@ -18,7 +18,8 @@ var ErrOver = errors.New("the lease is over")
 // arrives after the one that Prove sends.
 //
 // The error is one for which retry.Final is true, ErrOver, the error of the last call after too
-// many failures, or the error of ctx. If Prove fails, the next renewal records the claim.
+// many failures, or the error of ctx. If Prove fails, the next renewal sends the present claim
+// again.
 func (s *Scheduler) Prove(ctx context.Context, i Item, failures int) error {
 	if err := s.pause(ctx, i); err != nil {
 		return err
@@ -38,7 +39,7 @@ func (s *Scheduler) Prove(ctx context.Context, i Item, failures int) error {
 	return loop.Err(ctx)
 }
 
-// prove makes one call.
+// prove makes one attempt of Prove.
 func (s *Scheduler) prove(ctx context.Context, i Item, failures int) error {
 	start := s.Clock.Read()
 	claims := []driver.Claim{i.Claim(start.Mono)}
@@ -46,7 +47,7 @@ func (s *Scheduler) prove(ctx context.Context, i Item, failures int) error {
 	c := call{start: start, answers: answers, err: err}
 	answer := c.answer(0)
 	_, held := i.Answered(start, answer)
-	// The answer is recorded by now, because an observer may be slow.
+	// Called comes after Answered has recorded the answer, because Called may be slow.
 	defer s.Called(ctx, Call{Claim: &claims[0], Took: s.Clock.Now() - start.Mono, Err: c.failure()})
 	switch {
 	case retry.Gone(answer.Err):
@@ -57,8 +58,8 @@ func (s *Scheduler) prove(ctx context.Context, i Item, failures int) error {
 	return answer.Err
 }
 
-// pause keeps an item from being renewed until resume. It waits for a call that is under
-// way, which has an older claim.
+// pause keeps an item from being renewed until resume. It waits for the end of a call that is
+// under way, because that call has an older claim.
 func (s *Scheduler) pause(ctx context.Context, i Item) error {
 	s.mu.Lock()
 	e := i.Entry()

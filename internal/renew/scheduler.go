@@ -33,7 +33,7 @@ const (
 // Config has the settings of a Scheduler. All fields must be set.
 type Config struct {
 	Clock  *clock.Clock
-	TTL    time.Duration // the length of a lease, if the store does not grant less
+	TTL    time.Duration // the length of a lease, unless the store grants a shorter one
 	Margin time.Duration // how long before the end of its lease an item is over
 
 	// Renew asks the store to renew claims, as driver.Backend does.
@@ -90,9 +90,10 @@ func (s *Scheduler) onGrid(t clock.Instant, period time.Duration) clock.Instant 
 // Add adds an item that the store granted for the time validFor, counted from the Moment
 // `start`. Its first renewal comes at a random time between one third of a period and the whole
 // of it, so that items that are added together are not always renewed together. If the lease is
-// much shorter than the TTL, the first renewal comes when a third of the rest has passed. An
-// item whose end is fixed is renewed as often, but not before the time CheckAfter has passed.
-// Such a renewal does not extend the item, but finds out whether the store still has it.
+// much shorter than the TTL, the first renewal comes when a third of the time until the end of
+// the item has passed. An item whose end is fixed is renewed as often, but not before the time
+// CheckAfter has passed. Such a renewal does not extend the lease, but finds out whether the
+// store still has the claim.
 func (s *Scheduler) Add(i Item, start clock.Moment, validFor time.Duration, fixed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +126,7 @@ func (s *Scheduler) Remove(i Item) {
 	}
 }
 
-// remove reports whether it removed the last item.
+// remove removes an item, and reports whether that was the last item.
 func (s *Scheduler) remove(i Item) (idle bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +157,7 @@ func (s *Scheduler) HurryAll() {
 	s.arm(now)
 }
 
-// renewAt plans the next renewal of an item for t. The mutex is held.
+// renewAt plans the next renewal of an item for the instant t. The mutex is held.
 func (s *Scheduler) renewAt(i Item, t clock.Instant) {
 	e := i.Entry()
 	e.renewAt = t
@@ -175,8 +176,8 @@ func (s *Scheduler) LastError(i Item) error {
 	return i.Entry().lastError()
 }
 
-// Find returns an item for which the function `is` returns true, nil if there is none. The
-// mutex is held meanwhile: the function must not call the Scheduler.
+// Find returns an item for which the function `is` returns true, or nil if there is no such
+// item. The mutex is held meanwhile, so the function must not call the Scheduler.
 func (s *Scheduler) Find(is func(Item) bool) Item {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 )
 
 // arm sets the timer to the time when an item is due, when a call may begin, or when TickMost
-// has passed, whichever comes first. It changes nothing if the timer fires by then already.
-// The mutex is held.
+// has passed, whichever comes first. It changes nothing if the timer will fire at that time or
+// earlier. The mutex is held.
 func (s *Scheduler) arm(now clock.Instant) {
 	if len(s.items) == 0 {
 		return
@@ -26,7 +26,8 @@ func (s *Scheduler) arm(now clock.Instant) {
 	}
 }
 
-// tick does what is due, and sets the timer again.
+// tick begins the renewals that are due, ends the items that are over, and sets the timer
+// again.
 func (s *Scheduler) tick() {
 	batches, over, more := s.collect()
 	for _, b := range batches {
@@ -42,7 +43,7 @@ func (s *Scheduler) tick() {
 	}
 }
 
-// expired is an item that is over, and its last error.
+// expired has an item that is over, and the last error of that item.
 type expired struct {
 	item Item
 	last error
@@ -55,7 +56,7 @@ func (s *Scheduler) collect() (batches []*batch, over []expired, more bool) {
 	defer s.mu.Unlock()
 	s.next = 0
 	now := s.Clock.Read()
-	if s.suspend.Suspended(now, s.step/2) { // the margin covers a smaller difference
+	if s.suspend.Suspended(now, s.step/2) { // the margin makes up for a smaller difference between the clocks
 		s.allDue(now.Mono)
 	}
 	for len(s.items) > 0 && s.items[0].Entry().due <= now.Mono {
