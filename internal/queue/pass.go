@@ -6,7 +6,7 @@ package queue
 // `next`, Pass calls the function `before`, without the mutex, and then lets the waiter go on.
 // If v was not passed on, Pass returns false and has changed nothing.
 func (q *Queue[K, T, S]) Pass(v T, next func() (T, bool), before func()) (passed bool) {
-	if !q.Waits() { // true most of the time; a waiter that comes now will be made the head by Next
+	if !q.Waits() { // usually no one waits; Next will make a waiter that comes now the head
 		return false
 	}
 	q.all.mu.Lock()
@@ -51,8 +51,8 @@ func (q *Queue[K, T, S]) holds(v T) bool {
 	return q.held == v && v != none
 }
 
-// end ends the place of a head, and calls `after` with the state and the number of goroutines
-// that wait or ask. If there is no other head and no value is held, the first waiter becomes
+// end ends the place of a head, and calls `after` with the state and with the number of waiters
+// and heads that are left. If no head is left and no value is held, the first waiter becomes
 // the head. The mutex is held.
 func (q *Queue[K, T, S]) end(p *Place[K, T, S], after func(state *S, n int)) {
 	var none T
@@ -90,7 +90,7 @@ func (q *Queue[K, T, S]) promote() {
 // insert adds a place to the waiters, in the order of arrival. The mutex is held.
 func (q *Queue[K, T, S]) insert(p *Place[K, T, S]) {
 	next := q.sentinel
-	if next.prev.number > p.number { // it was a head before, and belongs near the front
+	if next.prev.number > p.number { // the goroutine was a head before, and belongs near the front
 		for next = q.sentinel.next; next.number < p.number; {
 			next = next.next
 		}

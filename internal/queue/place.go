@@ -10,21 +10,21 @@ import (
 // used after that.
 type Place[K, T comparable, S any] struct {
 	queue *Queue[K, T, S]
-	ready chan struct{} // receives one value when the goroutine becomes a head or was passed a value
+	ready chan struct{} // wakes the goroutine when it becomes a head, or when a value was passed to its place
 
 	// Queues.mu guards the rest. When the goroutine has received from the channel `ready`, it
 	// reads the field `head` without the mutex.
 	prev, next *Place[K, T, S]
-	number     uint64        // in the order of arrival; 0 for the goroutine that began the queue
-	seenAt     time.Duration // when a Scan found it waiting for the first time; 0 if no Scan has found it
-	given      T             // the value that was passed to it
+	number     uint64        // the number of this waiter in the order of arrival; 0 for the goroutine that began the queue
+	seenAt     time.Duration // when a Scan found this waiter for the first time; 0 if no Scan has found it
+	given      T             // the value that was passed to the place
 	head       bool
 	accepts    bool
 }
 
-// Wait returns when the place has become a head's, or when a value was passed to it. If a
-// value was passed to it, `given` is true, v is the value, and the place has ended. If ctx
-// ends first, Wait returns ctx's error, and the caller has to call Leave.
+// Wait returns when the goroutine has become a head, or when a value was passed to the place.
+// In the second case `given` is true, v is the value, and the place has ended. If ctx ends
+// first, Wait returns ctx's error, and the caller has to call Leave.
 func (p *Place[K, T, S]) Wait(ctx context.Context) (v T, given bool, err error) {
 	select {
 	case <-p.ready:
@@ -54,13 +54,13 @@ func (p *Place[K, T, S]) take() T {
 
 // Leave ends the place. If a value was passed to it, Leave returns the value, and the caller
 // has to pass it on. If no value was passed to it, Leave calls `after` with the state, and with
-// the number of goroutines of the queue that still wait or ask.
+// the number of waiters and heads that are left in the queue.
 func (p *Place[K, T, S]) Leave(after func(state *S, n int)) (v T, given bool) {
 	q := p.queue
 	q.all.mu.Lock()
 	if p.given != v {
 		q.all.mu.Unlock()
-		<-p.ready // Pass sends it after the call of its parameter `before`
+		<-p.ready // Pass sends to this channel after it has called the function `before`
 		return p.take(), true
 	}
 	defer q.all.mu.Unlock()
@@ -86,8 +86,8 @@ func (p *Place[K, T, S]) Hold(v T, after func(state *S, n int)) *Queue[K, T, S] 
 	return q
 }
 
-// Admit makes heads of the first n waiters, and ends the place, which is a head's. It calls
-// `after` as Leave does.
+// Admit makes heads of the first n waiters, and ends the place, which must be that of a head.
+// Admit calls `after` as Leave does.
 func (p *Place[K, T, S]) Admit(n int, after func(state *S, n int)) {
 	q := p.queue
 	q.all.mu.Lock()

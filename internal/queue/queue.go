@@ -12,7 +12,8 @@ type Queues[K, T comparable, S any] struct {
 	mu    sync.Mutex
 	inUse map[K]*Queue[K, T, S]
 
-	// Queues and places that are not in use are kept, because most queues last for one lock.
+	// Queues and places that are not in use any more are kept for later use, because most
+	// queues are needed only for one Lock and Unlock.
 	queues []*Queue[K, T, S]
 	places []*Place[K, T, S]
 }
@@ -20,7 +21,7 @@ type Queues[K, T comparable, S any] struct {
 // unusedMost bounds how many unused queues are kept, and how many unused places.
 const unusedMost = 1024
 
-// Queue is one queue. It is in use while a goroutine waits, asks or holds.
+// Queue is one queue. It is in use while it has a waiter, a head or a holder.
 type Queue[K, T comparable, S any] struct {
 	all      *Queues[K, T, S]
 	waiters  atomic.Int32    // changed only while the mutex is held
@@ -28,22 +29,22 @@ type Queue[K, T comparable, S any] struct {
 	use[K, T, S]
 }
 
-// use has the fields of a Queue that are reset before it is used for another key. Queues.mu
-// guards it.
+// use has the fields of a Queue that are reset before the Queue is used for another key.
+// Queues.mu guards it.
 type use[K, T comparable, S any] struct {
 	key         K
 	heads       int             // how many heads there are; 0 while a value is held
-	stayer      *Place[K, T, S] // the head that waits for the store; nil if there is none
-	held        T               // the value that is held; the zero T while heads ask
+	stayer      *Place[K, T, S] // the head for which Stay has returned true; nil if there is none
+	held        T               // the value that is held; the zero T while there is a head
 	state       S               // what one head leaves to the next
 	count       uint64          // how many waiters have entered
 	askingSince time.Duration   // when a Scan found the oldest head for the first time; 0 if no Scan has found it
 }
 
-// Enter takes a place in the queue of a key. If there is no queue, Enter begins one with the
-// state that `begin` returns; the place is that of its head, and `head` is true. If there is
-// a queue, Enter returns a place as a waiter if `waits` is true, and nil if it is false. The
-// parameter `accepts` means that a value may be passed to that waiter.
+// Enter takes a place in the queue of a key. If the key has no queue, Enter begins one with the
+// state that `begin` returns. Then the place is that of the head, and `head` is true. If the
+// key has a queue, Enter returns the place of a waiter if `waits` is true, and nil if `waits`
+// is false. The parameter `accepts` means that a value may be passed to that waiter.
 func (a *Queues[K, T, S]) Enter(key K, waits, accepts bool, begin func() S) (p *Place[K, T, S], head bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,11 +77,11 @@ func (a *Queues[K, T, S]) Do(key K, fn func(held T, state *S)) bool {
 // scanChunk is how many queues Scan visits before other goroutines may lock the mutex.
 const scanChunk = 512
 
-// Scan calls the function `visit` for each queue in which goroutines wait or ask. It passes the
-// key, the time when the first of these goroutines began, and their number. No clock is read
-// when a goroutine begins, so that time is the time of the first Scan that found the goroutine.
-// The parameter `now` is a reading of the caller's clock, and not 0. Scan may leave out queues
-// that begin or end meanwhile.
+// Scan calls the function `visit` for each queue that has waiters or heads. It passes the key
+// of the queue, a time, and the number of waiters and heads together. The time is that of the
+// first Scan that found the oldest of these goroutines, because no clock is read when a
+// goroutine enters a queue. The parameter `now` is a reading of the caller's clock, and not 0.
+// Scan may leave out queues that begin or end meanwhile.
 func (a *Queues[K, T, S]) Scan(now time.Duration, visit func(key K, since time.Duration, n int)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,12 +97,12 @@ func (a *Queues[K, T, S]) Scan(now time.Duration, visit func(key K, since time.D
 	}
 }
 
-// size returns how many goroutines wait or ask. The mutex is held.
+// size returns the number of waiters and heads together. The mutex is held.
 func (q *Queue[K, T, S]) size() int { return int(q.waiters.Load()) + q.heads }
 
-// since returns when a Scan first found the goroutine that has waited or asked for longest.
-// It records the time `now` for the goroutines that no Scan has found before. The mutex is
-// held.
+// since returns the time of the first Scan that found the oldest goroutine among the waiters
+// and heads. It records the time `now` for the goroutines that no Scan has found before. The
+// mutex is held.
 func (q *Queue[K, T, S]) since(now time.Duration) time.Duration {
 	for p := q.sentinel.prev; p != q.sentinel && p.seenAt == 0; p = p.prev {
 		p.seenAt = now
@@ -131,8 +132,8 @@ func (a *Queues[K, T, S]) newQueue(key K, state S) (q *Queue[K, T, S]) {
 	return q
 }
 
-// drop ends a queue that no goroutine uses. The last holder may still refer to it. The
-// mutex is held.
+// drop ends a queue that no goroutine uses. The last holder may still have a pointer to the
+// queue. The mutex is held.
 func (a *Queues[K, T, S]) drop(q *Queue[K, T, S]) {
 	delete(a.inUse, q.key)
 	q.use = use[K, T, S]{}
@@ -152,10 +153,10 @@ func (a *Queues[K, T, S]) newPlace(q *Queue[K, T, S]) (p *Place[K, T, S]) {
 	return p
 }
 
-// recycle keeps a place that has ended. The mutex is held.
+// recycle keeps a place that has ended, for later use. The mutex is held.
 func (a *Queues[K, T, S]) recycle(p *Place[K, T, S]) {
 	select {
-	case <-p.ready: // its goroutine had given up the wait before it became a head
+	case <-p.ready: // the goroutine became a head after it had given up the wait
 	default:
 	}
 	*p = Place[K, T, S]{ready: p.ready}
