@@ -29,21 +29,22 @@ const (
 	// cost time, but must not stop a waiter.
 	sleepMost = time.Second
 
-	// TryFailures is after how many failures in a row a caller that does not wait gives up.
+	// TryFailures is the number of failures in a row after which a caller that does not wait
+	// gives up.
 	TryFailures = 3
 )
 
-// Timeout returns how long a call about a claim may take, after so many failures in a row. A
-// slow store gets more time with each failure, up to half the lease: an answer that comes
-// later is of no use.
+// Timeout returns how long a call about a claim may take, if the given number of calls before
+// it have failed in a row. A slow store gets more time with each failure, up to half the lease,
+// because an answer that comes later is of no use.
 func Timeout(ttl time.Duration, failures int) time.Duration {
 	first := min(max(ttl/10, TimeoutLeast), timeoutFirst)
 	return min(first<<min(failures, 10), max(ttl/2, first), timeoutMost)
 }
 
-// TryTimeout is Timeout for a call of Try. If the lease is short, calls get more than half
-// of it after some failures. Their answer is of no use as a grant, but shows that the store
-// is reachable and the lease too short for it.
+// TryTimeout is Timeout for a call of Try. If the lease is short, calls get more than half of
+// it after some failures. A late answer is of no use as a grant, but it shows that the store
+// can be reached, and that the lease is too short for this store.
 func TryTimeout(ttl time.Duration, failures int) time.Duration {
 	return max(Timeout(ttl, failures), min(TimeoutLeast<<min(failures, 10), timeoutFirst))
 }
@@ -53,17 +54,18 @@ func ReleaseTimeout(ttl time.Duration, failures int) time.Duration {
 	return min(Timeout(ttl, failures), releaseMost)
 }
 
-// Delay returns the pause before a call is repeated, after so many failures in a row. It is 10
-// ms after the first failure, and doubles with each further failure, up to the limit `most`. It
-// has jitter, so that clients do not return all at once to a store that has just come back.
+// Delay returns the pause before a call is repeated, if it has failed the given number of times
+// in a row. It is 10 ms after the first failure, and doubles with each further failure, up to
+// the limit `most`. It has jitter, so that clients do not return all at once to a store that
+// has just come back.
 func Delay(failures int, most time.Duration) time.Duration {
 	return jitter(min(delayFirst<<min(max(failures-1, 0), 10), most))
 }
 
 // SleepLimit returns how long a waiter may sleep before it asks the store again: the time
 // `recheck`, which is driver.Info.Recheck, or a second if that is 0. The parameter `after` is
-// the RetryAfter of the store's answer: if it is shorter, and not 0, the waiter sleeps for
-// that time and a few milliseconds more.
+// the RetryAfter of the store's answer. If `after` is shorter than that time, and not 0, the
+// waiter sleeps for `after` and a few milliseconds more.
 func SleepLimit(recheck, after time.Duration) time.Duration {
 	limit := jitter(cmp.Or(recheck, sleepMost))
 	if after > 0 && after < limit {
@@ -96,7 +98,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // Over reports whether ctx has ended. A call with the deadline of ctx may return before the
-// timer of ctx has fired. Then Over waits for that timer.
+// timer of ctx has fired. Then Over waits for that timer, for a moment at most.
 func Over(ctx context.Context) bool {
 	if at, ok := ctx.Deadline(); ok && !time.Now().Before(at) {
 		Sleep(ctx, TimeoutLeast)
@@ -105,8 +107,8 @@ func Over(ctx context.Context) bool {
 }
 
 // Nap lets w wait, for `limit` at most. The parameter `answer` is the last answer of the store.
-// Nap returns what the store granted meanwhile, or the zero Outcome if that is nothing. It also
-// returns whether w was woken. If w cannot be woken, Nap is a short sleep.
+// Nap returns what the store granted meanwhile, or the zero Outcome if the store granted
+// nothing. It also returns whether w was woken. If w cannot be woken, Nap is a short sleep.
 func Nap(ctx context.Context, w driver.Waiter, answer driver.Outcome, limit time.Duration) (meanwhile driver.Outcome, woken bool) {
 	nap, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

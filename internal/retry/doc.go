@@ -9,6 +9,6 @@
 //
 // The policy in delays.go sets how long one call may take ([Timeout]), how long the pause
 // before the next call is ([Delay]) and how long a waiter sleeps ([SleepLimit]). A [Loop]
-// applies it to one call. The acquire of a lock has a loop of its own, because it also waits
-// for the holders of the lock. It uses the same errors and the same policy.
+// applies this policy to one call. The acquire of a lock has a loop of its own, because it also
+// waits for the holders of the lock. It uses the same errors and the same policy.
 package retry

@@ -20,7 +20,7 @@ func Certain(err error) bool {
 // without an answer may have removed the claim.
 func Gone(err error) bool { return errors.Is(err, driver.ErrGone) }
 
-// Final reports whether it is useless to call again.
+// Final reports whether it is useless to make the failed call again.
 func Final(err error) bool {
 	return errors.Is(err, driver.ErrRefused) || errors.Is(err, driver.ErrMismatch) ||
 		Gone(err) || errors.Is(err, errors.ErrUnsupported)
@@ -34,8 +34,8 @@ func Ended(err error) bool {
 
 // Unanswered returns the error for calls that had no answer while the caller waited. The
 // parameter err is the error of the last call. If err is the error of a context, that context
-// was the one that limited the call. The result does not match errors of contexts then, because
-// the caller's own context has not ended.
+// was the one that limited the call. In that case the result matches no error of a context,
+// because the caller's own context has not ended.
 func Unanswered(err error) error {
 	if !Ended(err) {
 		return err
@@ -59,8 +59,8 @@ func (b bounded) Is(target error) bool {
 func (b bounded) As(target any) bool { return errors.As(b.err, target) }
 
 // ToReport returns which of two errors to report: `before`, which may be nil, or err, which
-// came after it. It returns err, unless err says only that a call had no answer in time and
-// there is an earlier error: then the earlier error says more.
+// came after it. If err says only that a call had no answer in time, and there is an earlier
+// error, it returns the earlier error, which says more. Otherwise it returns err.
 func ToReport(before, err error) error {
 	if before != nil && errors.Is(err, context.DeadlineExceeded) {
 		return before
@@ -78,8 +78,8 @@ func ReasonOf(err error) driver.Reason {
 	return driver.ReasonDeleted
 }
 
-// ContextError returns the error of a context that has ended, with its cause if that is
-// another error.
+// ContextError returns the error of a context that has ended. If the cause of the end is
+// another error, the result also has the cause.
 func ContextError(ctx context.Context) error {
 	err := ctx.Err()
 	if cause := context.Cause(ctx); cause != err { //nolint:errorlint // identity: is there a separate cause at all

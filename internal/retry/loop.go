@@ -54,7 +54,7 @@ func (l *Loop) Err(ctx context.Context) error {
 }
 
 // Do repeats a call until it succeeds, ctx ends, or Final is true for its error. Each attempt
-// has a context of its own, which ends as Timeout says.
+// has a context of its own, with the time limit that Timeout returns.
 func Do(ctx context.Context, ttl time.Duration, call func(context.Context) error) error {
 	var loop Loop
 	for loop.Next(ctx) {
