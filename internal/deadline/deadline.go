@@ -1,5 +1,5 @@
-// Package deadline has a context with a deadline that has no timer and no channel until one
-// is needed.
+// Package deadline has a context with a deadline. The context has no timer and no channel until
+// it needs them.
 package deadline
 
 import (
@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// Context is a context with a deadline. Its Done channel and its timer are made when Done
-// is called for the first time. So they cost nothing if callers use only Err and Deadline,
-// or if they wait for the end of Parent and compare the deadline with the clock themselves.
+// Context is a context with a deadline. Its Done channel and its timer are made when Done is
+// called for the first time. So they cost nothing for a caller that uses only Err and Deadline,
+// or for a caller that waits for the end of Parent and compares the deadline with the clock
+// itself.
 //
 // After a call of Done, the parent refers to the Context until the deadline of the Context, or
 // until End.
@@ -20,7 +21,7 @@ type Context struct {
 
 	mu    sync.Mutex
 	state state
-	made  *made // if not nil, it decides in place of the field `state`; nil until Done or Value needs it
+	made  *made // if not nil, it says in place of the field `state` whether the Context has ended; nil until Done or Value needs it
 }
 
 // made is a context of package context that ends when the Context does.
@@ -29,7 +30,7 @@ type made struct {
 	cancel context.CancelFunc
 }
 
-// state is how a Context has ended, as long as the field `made` is nil.
+// state says whether and how a Context has ended, as long as the field `made` is nil.
 type state uint8
 
 const (
@@ -49,15 +50,15 @@ func New(parent context.Context, at time.Time) *Context {
 	return c
 }
 
-// Init makes c what New returns. c must not have been used before. It is for a Context that
-// is a field of another value.
+// Init makes c like a Context that New returns. c must not have been used before. Init is for a
+// Context that is a field of another value.
 func (c *Context) Init(parent context.Context, at time.Time) { c.parent, c.at = parent, at }
 
 // Parent returns the context that was given to New.
 func (c *Context) Parent() context.Context { return c.parent }
 
-// Deadline returns the earlier one of the Context's own deadline and that of its
-// parent.
+// Deadline returns the deadline of the Context or the deadline of its parent, whichever is
+// earlier.
 func (c *Context) Deadline() (time.Time, bool) {
 	if at, ok := c.parent.Deadline(); ok && at.Before(c.at) {
 		return at, true
@@ -73,8 +74,8 @@ func (c *Context) Done() <-chan struct{} {
 }
 
 // Err returns nil until the Context has ended. Then it returns the parent's error,
-// context.DeadlineExceeded, or context.Canceled after End. Before a call of Done it compares
-// the deadline with the clock.
+// context.DeadlineExceeded, or context.Canceled after End. Before the first call of Done there
+// is no timer, so Err compares the deadline with the clock.
 func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,8 +97,9 @@ func (c *Context) Err() error {
 // Value returns the parent's value for key.
 func (c *Context) Value(key any) any {
 	c.mu.Lock()
-	// After the end, package context looks up the cause of the end, and where to add derived
-	// contexts, under a private key. Only a context of that package has both.
+	// After the end, package context may call Value with a key of its own: to find the cause of
+	// the end, or the context to which it adds a derived context. Only a context of that
+	// package has a value for this key, so Value makes one now.
 	if c.made == nil && (c.state == late || c.state == ended) {
 		c.make()
 	}
@@ -137,8 +139,9 @@ func (c *Context) check(clock bool) {
 	}
 }
 
-// make returns c.made, and creates it if it is nil. If the Context has ended already, the new
-// context is not derived from the parent, whose end may have come later.
+// make returns c.made, and creates it if it is nil. If the deadline has passed or End was
+// called before, the new context does not depend on the end of the parent, which may have come
+// later.
 func (c *Context) make() context.Context {
 	switch {
 	case c.made != nil:
