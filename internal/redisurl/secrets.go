@@ -11,10 +11,10 @@ import (
 // Span is the part of a text that begins with the byte From and ends before the byte To.
 type Span struct{ From, To int }
 
-// Secrets returns the spans of the passwords in a text that is a URL or contains one: of the
-// password before the hosts, and of the passwords in parameters. If Secrets is unsure, as with
-// a URL that cannot be taken apart, a span has more than the password rather than less. The
-// spans are in order, and do not overlap.
+// Secrets returns the spans of the passwords in a text that is a URL or contains a URL. It
+// finds the password before the hosts, and the passwords in parameters. If Secrets is unsure,
+// for example because the URL cannot be taken apart, a span has more than the password rather
+// than less. The spans are in order, and do not overlap.
 func Secrets(text string) []Span {
 	p, ok := Cut(text)
 	if !ok {
@@ -58,9 +58,9 @@ func secretParameters(text string, p Parts) (spans []Span) {
 	return spans
 }
 
-// secretName reports whether the parameter of that name has a password as its value. A part
-// of the name that cannot be decoded stays encoded. A URL with such a name is refused, but
-// may have a real password.
+// secretName reports whether the parameter of that name has a password as its value. A part of
+// the name that cannot be decoded stays encoded. ParseTarget refuses a URL with such a name,
+// but the URL may have a real password.
 func secretName(name string) bool {
 	plain := regexp.MustCompile(`%[0-9A-Fa-f]{2}`).ReplaceAllStringFunc(name, func(encoded string) string {
 		c, _ := url.PathUnescape(encoded)
@@ -69,9 +69,9 @@ func secretName(name string) bool {
 	return strings.Contains(strings.ToLower(plain), "password")
 }
 
-// Passwords returns whether a URL has a password for the store, in `store`, and whether it has
-// any password, in `any`. A password for Sentinels counts only for `any`. For a URL that cannot
-// be taken apart, `store` is false.
+// Passwords finds out which passwords a URL has. The result `store` is true if the URL has a
+// password for the store. The result `any` is true if it has such a password, or a password for
+// Sentinels. For a URL that cannot be taken apart, `store` is false.
 func Passwords(raw string) (store, any bool) {
 	p, _ := Cut(raw)
 	_, password, _ := p.User()
@@ -86,7 +86,7 @@ func Passwords(raw string) (store, any bool) {
 func Redacted(raw string) string {
 	p, ok := Cut(raw)
 	if !ok || !regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*$`).MatchString(p.Scheme) {
-		return "" // there is no ://, or more than a scheme before it
+		return "" // there is no ://, or the text before it is not a scheme
 	}
 	unknown := p.Scheme + "://…"
 	path, query, _ := strings.Cut(p.Tail, "?")

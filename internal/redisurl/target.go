@@ -68,8 +68,7 @@ func ParseTarget(raw string) (Target, error) {
 	return t, t.readHosts(hosts, query["addr"])
 }
 
-// schemes returns the Target for each scheme: the deployment, and whether the connection uses
-// TLS.
+// schemes returns for each scheme a Target that has only the fields Deployment and TLS.
 func schemes() map[string]Target {
 	all := map[string]Target{"unix": {Deployment: OneSocket}}
 	for base, encrypts := range map[string]bool{"redis": false, "rediss": true, "valkey": false, "valkeys": true} {
@@ -84,8 +83,8 @@ func schemes() map[string]Target {
 // Schemes returns the schemes that ParseTarget accepts, sorted.
 func Schemes() []string { return slices.Sorted(maps.Keys(schemes())) }
 
-// readScheme returns a Target with the settings that the scheme gives. Its error leaves the
-// scheme out if that text may be a part of a password.
+// readScheme returns a Target with the settings that the scheme gives. Its error does not quote
+// the scheme if that text may be a part of a password.
 func readScheme(scheme string) (Target, error) {
 	if t, known := schemes()[scheme]; known {
 		return t, nil

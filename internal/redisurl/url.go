@@ -51,8 +51,8 @@ func (p Parts) User() (user, password string, both bool) {
 }
 
 // Parse takes a URL apart. url.Parse accepts no list of hosts, so u has only the first host;
-// `hosts` is the whole list. Parse also returns ErrBad if a part of the URL has no meaning in a
-// URL of Redis, or is most likely a piece of a password.
+// `hosts` is the whole list. Parse returns ErrBad if the URL cannot be taken apart, if a part
+// of it has no meaning in a URL of Redis, or if a part is most likely a piece of a password.
 func Parse(raw string) (u *url.URL, hosts string, err error) {
 	p, _ := Cut(raw)
 	first, _, _ := strings.Cut(p.Hosts, ",")
