@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// maxGroups bounds the values of the label lock_group. Each value adds one series for every
-	// kind of lock and every outcome.
+	// maxGroups bounds the number of values of the label lock_group. Each value adds one series
+	// for every kind of lock and every outcome.
 	maxGroups = 100
 	// maxGroup bounds the length of such a value, in bytes.
 	maxGroup = 128
@@ -15,8 +15,8 @@ const (
 	otherGroup = "other"
 )
 
-// Prefix returns the text before the first colon or decimal digit. If the name has neither,
-// Prefix returns the whole name.
+// Prefix returns the part of a name before its first colon or decimal digit. If the name has
+// neither, Prefix returns the whole name.
 func Prefix(name string) string {
 	if i := strings.IndexAny(name, ":0123456789"); i >= 0 {
 		return name[:i]
@@ -24,10 +24,11 @@ func Prefix(name string) string {
 	return name
 }
 
-// Groups returns the value of the label lock_group for each name of a lock. It bounds the
-// number of values, whatever the user's function returns. The first maxGroups groups keep their
-// values, and all other groups share one value. A group never changes its value, so a gauge
-// goes up and down under the same label. Several goroutines may call its methods at once.
+// Groups chooses the value of the label lock_group for a lock, by the name of the lock. It
+// bounds the number of values, whatever the user's function returns. The first maxGroups groups
+// keep their values, and all other groups share one value. A group never changes its value, so
+// a gauge goes up and down under the same label. Several goroutines may call its methods at
+// once.
 type Groups struct {
 	of func(name string) string // returns the group of a name; nil if there are no groups
 

@@ -1,19 +1,19 @@
 package meter
 
-// Metric is one of the metrics: its index in Instruments.
+// Metric names one of the metrics: it is the index of that metric in the result of Instruments.
 type Metric int
 
 // The metrics. Instruments describes each of them.
 const (
-	Acquires      Metric = iota // calls of Lock and TryLock, by their end
+	Acquires      Metric = iota // calls of Lock and TryLock that have ended
 	Holds                       // holds that have ended
-	Margins                     // how early renewals were
+	Margins                     // how much time was left when renewals ended
 	Calls                       // calls to the store
 	Held                        // locks that are held now
 	Waiting                     // calls that wait now
 	Renewals                    // renewals, by their outcome
 	Lost                        // losses, by their reason
-	Wakeups                     // what woke waiters
+	Wakeups                     // wakeups of waiters, by their source
 	Indeterminate               // calls without an answer
 	Leader                      // whether this process is a leader
 )
@@ -38,13 +38,13 @@ type Instrument struct {
 	Help   string
 }
 
-// Instruments returns the metrics, in the order of their constants.
+// Instruments returns the descriptions of the metrics, in the order of the constants above.
 func Instruments() []Instrument {
 	return []Instrument{
 		Acquires: {
 			Kind: Histogram, Name: "acquire.duration", Unit: "s", Labels: []string{"kind", "backend", "outcome", "lock_group", "election"},
 			Help: "Time from the call of Lock or TryLock to its end.",
-			// The bounds begin with a round trip, and end with the longest waits.
+			// The bounds begin with the time of a round trip, and end with the longest waits.
 			Bounds: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300},
 		},
 		Holds: {
@@ -61,8 +61,8 @@ func Instruments() []Instrument {
 		Calls: {
 			Kind: Histogram, Name: "backend.operation.duration", Labels: []string{"op", "outcome"},
 			Help: "Time of one call to the store, until the reply or the timeout.",
-			// The bounds begin with a store in this process, and end with one that does not
-			// answer.
+			// The bounds begin with the times of a store in this process, and end with those of
+			// a store that does not answer.
 			Bounds: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		},
 		Held:          {Gauge, "held", "{lock}", []string{"kind", "lock_group"}, nil, "Locks that this process holds."},

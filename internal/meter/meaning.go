@@ -100,8 +100,9 @@ func either(is bool, yes, no string) string {
 	return no
 }
 
-// known returns s if it is one of the given values, else "other". A later version, or a store,
-// may have values that are not known here, and the number of labels must stay bounded.
+// known returns s if it is one of the given values, else "other". A store or a later version of
+// Holdfast may have values that are not known here, but the number of values of a label must
+// stay bounded.
 func known(s string, values []string) string {
 	if slices.Contains(values, s) {
 		return s

@@ -102,8 +102,8 @@ func (m *Meter) acquired(ctx context.Context, e holdfast.Event, record Record) {
 }
 
 // hold records that a hold has begun (`by` is 1) or ended (`by` is -1). The end of a hold may
-// be reported after the next acquire. A loss may be reported even before the acquire of its own
-// hold. The sums are right when all events were reported.
+// be reported after the next acquire of the same lock. A loss may be reported even before the
+// acquire of the hold that was lost. The sums are right when all events were reported.
 func (m *Meter) hold(e holdfast.Event, by float64, record Record) {
 	record(Held, by, e.Kind, m.groups.Label(e.Name))
 	if election := m.Election(e.Name); election != "" {
