@@ -34,9 +34,9 @@ func Until(t testing.TB, d time.Duration, what string, cond func() bool) {
 	}
 }
 
-// Never fails the test if cond comes to hold within d. That cond did not hold proves little:
-// call Never after an action that could make it hold, and check in another way that the action
-// took place.
+// Never fails the test if cond comes to hold within d. The success of Never alone proves
+// little. So call Never after an action that could make cond hold, and check in another way
+// that the action took place.
 func Never(t testing.TB, d time.Duration, what string, cond func() bool) {
 	t.Helper()
 	began := time.Now()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// NotShort skips a test if the flag -short is set, as `make test` sets it. The parameter `why`
-// says what the test costs.
+// NotShort skips a test if the flag -short is set. `make test` sets this flag. The parameter
+// `why` says what the test costs.
 func NotShort(t testing.TB, why string) {
 	t.Helper()
 	if testing.Short() {

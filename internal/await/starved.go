@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Starved calls the function `do`. It returns for how long, in total, this process wanted a
-// processor during that call and had none.
+// Starved calls the function `do`. It returns the total time during that call in which this
+// process wanted a processor and had none.
 func Starved(do func()) time.Duration {
 	w := watch()
 	defer w.end()
@@ -15,8 +15,8 @@ func Starved(do func()) time.Duration {
 	return w.Late()
 }
 
-// Watch measures the time since its beginning, and for how long in this time the process wanted
-// a processor and had none.
+// Watch measures the time since its beginning, and the part of this time in which the process
+// wanted a processor and had none.
 type Watch struct {
 	Began time.Time
 
@@ -33,7 +33,7 @@ func NewWatch(t testing.TB) *Watch {
 	return w
 }
 
-// Late returns for how long, so far, the process wanted a processor and had none.
+// Late returns the time so far in which the process wanted a processor and had none.
 func (w *Watch) Late() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -2,8 +2,9 @@ package background
 
 import "sync"
 
-// Queue runs functions as tasks of a Group. At most Most of them run at once. Further functions
-// wait without a goroutine, and run in the order in which they came.
+// Queue runs functions as tasks of a Group. The field Most is the maximal number of functions
+// that run at once. Further functions wait without a goroutine, and begin in the order in which
+// they came.
 type Queue struct {
 	Group *Group
 	Most  int

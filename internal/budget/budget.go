@@ -14,7 +14,8 @@ import (
 // page comes at once.
 const burst = 200
 
-// Budget is what the filter still allows one list. It is for one goroutine.
+// Budget counts the keys that one list has read and the commands that it has sent, and keeps
+// both within the limits of a filter. It is for one goroutine.
 type Budget struct {
 	filter admin.Filter
 	begun  time.Time
@@ -27,7 +28,8 @@ func New(f admin.Filter) *Budget { return &Budget{filter: f, begun: time.Now()} 
 
 // Page waits as Wait does, and returns how many keys the next command may read: the number
 // `most`, or fewer if the filter allows fewer. It counts these keys, and the command. It
-// returns admin.ErrIncomplete if no keys are left, and ctx's error if ctx ends first.
+// returns admin.ErrIncomplete if the filter allows no more keys, and ctx's error if ctx ends
+// during the wait.
 func (b *Budget) Page(ctx context.Context, most int) (keys int, err error) {
 	if keys = most; b.filter.Keys > 0 {
 		keys = min(keys, b.filter.Keys-b.keys)

@@ -1,10 +1,10 @@
 // Package clock reads two clocks together, and finds out when the machine may have been
 // suspended between two readings.
 //
-// A lease counts on the monotonic clock. Nobody can set that clock, so no deadline moves
-// when somebody corrects the time of day. But it stands still while the machine is
-// suspended. After a night, the rest of a lease is as long as before, although the store has
-// counted on and may have granted the lock to another client.
+// The time of a lease is measured with the monotonic clock. Nobody can set that clock, so no
+// deadline moves when somebody corrects the time of day. But the monotonic clock stands still
+// while the machine is suspended. After a night, the rest of a lease seems as long as before,
+// although the lease has ended in the store, which may have granted the lock to another client.
 //
 // The wall clock goes on during a suspension. But people and programs set it, so it cannot
 // end a lease either. Therefore neither clock decides alone. If the wall clock has run ahead
@@ -22,7 +22,7 @@ import "time"
 const Longest = 100 * 365 * 24 * time.Hour
 
 // Instant is a time of the monotonic clock. It counts from one second before its Clock was
-// made, so no reading is 0, and 0 can mean "never". It has a third of the size of a
+// made, so no reading is 0, and 0 can mean "never". An Instant has a third of the size of a
 // time.Time.
 type Instant = time.Duration
 
@@ -36,8 +36,8 @@ type Moment struct {
 type Clock struct {
 	epoch time.Time
 
-	// Wall reads the wall clock; nil means that of the system. Tests simulate suspensions
-	// with a Wall that runs while the monotonic clock stands still.
+	// Wall reads the wall clock. If it is nil, the Clock reads the wall clock of the system.
+	// Tests simulate suspensions with a Wall that runs while the monotonic clock stands still.
 	Wall func() time.Time
 }
 
@@ -61,8 +61,8 @@ func (c *Clock) Read() Moment {
 func (c *Clock) Time(i Instant) time.Time { return c.epoch.Add(i) }
 
 // Suspended reports whether the machine may have been suspended between the Moment `before` and
-// m: the wall clock ran further than the monotonic clock, by more than the tolerance. The
-// reason may also be that somebody set the wall clock.
+// m. It returns true if the wall clock ran further than the monotonic clock, by more than the
+// tolerance. Another reason for that may be that somebody set the wall clock.
 func (m Moment) Suspended(before Moment, tolerance time.Duration) bool {
 	return (m.wall-before.wall)-(m.Mono-before.Mono) > tolerance
 }

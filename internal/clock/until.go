@@ -2,8 +2,8 @@ package clock
 
 import "time"
 
-// TakenUntil returns a text for people: a name is taken until the time `end`. The text has
-// the local time, rounded up to a second, and the date if that is not today.
+// TakenUntil returns a text for people, such as "taken until 15:04:05". The time in the text is
+// `end` in local time, rounded up to a second, with the date if that is not today.
 func TakenUntil(end time.Time) string {
 	end = end.Add(time.Second - 1).Truncate(time.Second).Local()
 	format := time.TimeOnly

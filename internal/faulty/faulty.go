@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// Store is a store whose answers a test can replace: by a function for each method. If the
-// function is nil, the call goes to Backend. While the store is in use, a test must use Change
-// to change the functions.
+// Store is a store whose answers a test can replace. The fields OnTry, OnRenew and OnRelease
+// are functions that answer in place of the methods. If such a function is nil, the call goes
+// to Backend. While the store is in use, a test must use Change to change the functions.
 type Store struct {
 	*memhold.Backend
 	Tries, Renews atomic.Int64 // how many calls of Try and of Renew there were
@@ -33,19 +33,19 @@ func (s *Store) Change(fn func()) {
 	fn()
 }
 
-// Try calls OnTry, or Backend.Try if that is nil.
+// Try calls OnTry, or Backend.Try if OnTry is nil.
 func (s *Store) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	s.Tries.Add(1)
 	return chosen(s, &s.OnTry, s.Backend.Try)(ctx, c)
 }
 
-// Renew calls OnRenew, or Backend.Renew if that is nil.
+// Renew calls OnRenew, or Backend.Renew if OnRenew is nil.
 func (s *Store) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	s.Renews.Add(1)
 	return chosen(s, &s.OnRenew, s.Backend.Renew)(ctx, cs)
 }
 
-// Release calls OnRelease, or Backend.Release if that is nil.
+// Release calls OnRelease, or Backend.Release if OnRelease is nil.
 func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	s.mu.Lock()
 	release := s.OnRelease
@@ -56,8 +56,8 @@ func (s *Store) Release(ctx context.Context, c driver.Claim) error {
 	return s.Backend.Release(ctx, c)
 }
 
-// StartRelease returns a function that releases c. That function returns -1 in place of the
-// number of other claims that wait, which it does not know.
+// StartRelease returns a function that releases c. That function returns -1 as the number of
+// other claims that wait, because it does not know this number.
 func (s *Store) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	return func() (int, error) { return -1, s.Release(ctx, c) }
 }
@@ -73,7 +73,7 @@ func chosen[A, R any](s *Store, on *func(context.Context, A) (R, error), sound f
 	return sound
 }
 
-// Hang returns when ctx ends, with its error.
+// Hang waits until ctx ends, and returns ctx's error.
 func Hang(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()

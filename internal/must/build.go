@@ -23,9 +23,10 @@ func Build(t testing.TB) string {
 	return binary
 }
 
-// HearSignals catches each of the given signals that this process ignores. A process in the
-// background of a script ignores some signals. Programs that tests start would ignore them as
-// well: they inherit that a signal is ignored, but not that it is caught.
+// HearSignals catches each of the given signals that this process ignores. It is needed because
+// a process in the background of a script ignores some signals. Programs that tests start would
+// ignore these signals as well: a program inherits that a signal is ignored, but not that a
+// signal is caught.
 func HearSignals(signals ...os.Signal) {
 	caught := make(chan os.Signal, 1)
 	for _, s := range signals {

@@ -1,4 +1,5 @@
-// Package must takes and releases locks in tests. A test fails if that fails.
+// Package must takes and releases locks in tests. If a function of this package cannot do what
+// it should, the test fails.
 package must
 
 import (

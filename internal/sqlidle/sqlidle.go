@@ -1,7 +1,7 @@
 // Package sqlidle closes dead idle connections of a pool of database/sql. If the machine of the
-// server fails, or a network device on the path forgets the connections, nothing closes them.
-// Then calls use these connections one after the other, and each call fails, before the pool
-// makes a new connection.
+// server fails, or if a network device on the path forgets the connections, nothing else closes
+// them. Then calls would use these connections one after the other, and each of these calls
+// would fail, before the pool makes a new connection.
 package sqlidle
 
 import (
@@ -16,8 +16,8 @@ import (
 
 const (
 	every = time.Second
-	limit = 300 * time.Millisecond // of a ping: locks are not usable if a round trip takes longer
-	most  = 200                    // connections that are tested at a time
+	limit = 300 * time.Millisecond // the time limit of a ping; locks are not usable if a round trip takes longer
+	most  = 200                    // the maximal number of connections that are tested at a time
 )
 
 // Pool is a pool whose idle connections are tested.

@@ -11,8 +11,8 @@ import (
 
 // Config returns a configuration that trusts the authorities in the file `ca`, or the
 // authorities of the system if `ca` is "". If `cert` is not "", the configuration has a client
-// certificate: the files `cert` and `key` contain it and its key. Config reads files with the
-// function `read`. An error names the file.
+// certificate: the file `cert` contains the certificate, and the file `key` contains its key.
+// Config reads files with the function `read`. An error names the file.
 func Config(read func(name string) ([]byte, error), ca, cert, key string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != "" {

@@ -10,8 +10,8 @@ import (
 
 // Error returns an error that wraps the error `cause`, and that is driver.ErrNotExecuted too.
 // Its text is that of `cause`. For a connection that could not be made, the text is "cannot
-// connect to HOST:PORT: connection refused", whichever client library returned `cause`. The
-// reasons of several hosts are on one line.
+// connect to HOST:PORT: connection refused", whichever client library returned `cause`. If
+// several hosts failed, the text has the reasons of all, on one line.
 func Error(cause error) error { return &unsent{cause} }
 
 type unsent struct{ cause error }
@@ -27,9 +27,9 @@ func (e *unsent) Error() string {
 	return strings.Join(slices.Compact(reasons), "; ")
 }
 
-// attempts returns the lines in which pgx describes each attempt to connect, without the
-// headline above them. If the text is no such description, attempts returns the whole text as
-// one line.
+// attempts returns the lines of an error text of pgx: each line describes an attempt to
+// connect. The headline above these lines is left out. If the text is no such text of pgx,
+// attempts returns the whole text as one line.
 func attempts(text string) []string {
 	headline, lines, ok := strings.Cut(text, ":\n\t")
 	if !ok || !strings.Contains(headline, "failed to connect to `") {

@@ -57,8 +57,8 @@ func Load(from fs.FS, folder string) Files {
 	return files
 }
 
-// Address returns the address of a file for use in a page: below static/, with its
-// digest, so that a browser may keep the file.
+// Address returns the address of a file, for use in a page. The address begins with static/,
+// and has the digest of the file, so that a browser may keep the file.
 func (f Files) Address(name string) string {
 	return "static/" + name + "?v=" + f[name].digest
 }
