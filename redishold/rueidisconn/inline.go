@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// freshFor is how long a connection of the pool may be idle before a call. A connection that
-// was idle for longer may be dead, and a call over it would be lost.
+// freshFor is how long a connection may be idle before a call in the goroutine of its caller. A
+// connection that was idle for longer may be dead, and a call over it would be lost.
 const freshFor = time.Second
 
 // inline is what a client from Open needs to run calls in the goroutines of their callers. A
@@ -19,6 +19,8 @@ const freshFor = time.Second
 type inline struct {
 	sync bool   // a call may use the pool if no other call is in flight; false with Sentinels, where a call must also end when the master changes
 	ping func() // the method library.ping, stored so that a call does not allocate
+
+	pooled bool // the last call of MayInline chose the pool; the mutex of the Combiner guards it
 
 	mu       sync.Mutex
 	called   time.Time // the time of the last call
@@ -65,18 +67,29 @@ func (l *library) ping() {
 }
 
 // MayInline implements adapter.Inliner.
-func (l *library) MayInline(time.Duration, int) bool {
-	return l.inline != nil && !l.sharedConn.silent()
+func (l *library) MayInline(_ time.Duration, inFlight int) bool {
+	i := l.inline
+	if i == nil {
+		return false
+	}
+	if inFlight == 0 {
+		i.pooled = i.sync && i.fresh()
+		return i.pooled || l.sharedConn.fresh()
+	}
+	return l.sharedConn.fresh()
 }
 
 // RunInline implements adapter.Inliner.
 func (l *library) RunInline(ctx, until context.Context, call *redishold.Call, alone bool) redishold.Result {
-	if alone && l.inline.sync && l.inline.fresh() {
+	if alone && l.inline.pooled {
 		answer := l.client.Do(until, l.evalOver(call, own))
 		l.inline.answered(answer.NonRedisError() == nil)
 		return result(until, answer)
 	}
 	l.sharedConn.begin()
-	defer l.sharedConn.end()
-	return result(ctx, l.client.Do(ctx, l.evalOver(call, shared)))
+	replied := false // also if rueidis panics
+	defer func() { l.sharedConn.end(replied) }()
+	answer := l.client.Do(ctx, l.evalOver(call, shared))
+	replied = answer.NonRedisError() == nil
+	return result(ctx, answer)
 }

@@ -65,17 +65,20 @@ func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []r
 		return
 	}
 	l.sharedConn.begin()
-	defer l.sharedConn.end()
+	done := false // also if rueidis panics
+	defer func() { l.sharedConn.end(done) }()
 	if len(calls) == 1 {
-		results[0] = result(l.neverDone, l.client.Do(l.neverDone, l.eval(calls[0])))
+		answer := l.client.Do(l.neverDone, l.eval(calls[0]))
+		results[0], done = result(l.neverDone, answer), answer.NonRedisError() == nil
 		return
 	}
 	commands := l.commandPool.Get().(*[]rueidis.Completed)
 	for _, call := range calls {
 		*commands = append(*commands, l.eval(call))
 	}
-	done := true
-	for i, answer := range l.client.DoMulti(l.neverDone, *commands...) {
+	answers := l.client.DoMulti(l.neverDone, *commands...)
+	done = true
+	for i, answer := range answers {
 		results[i] = result(l.neverDone, answer)
 		done = done && answer.NonRedisError() == nil
 	}

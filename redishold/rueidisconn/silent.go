@@ -27,6 +27,7 @@ type sharedConn struct {
 	mu       sync.Mutex
 	underway int       // number of pipelines without a reply
 	since    time.Time // when the first of these pipelines was sent, or when the latest pipeline ended, if that was later
+	answered time.Time // when the latest pipeline ended with a reply; zero if it ended without
 }
 
 func (s *sharedConn) begin() {
@@ -38,11 +39,25 @@ func (s *sharedConn) begin() {
 	s.underway++
 }
 
-func (s *sharedConn) end() {
+// end records that a pipeline has ended, and whether the server has replied to it.
+func (s *sharedConn) end(replied bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.underway--
 	s.since = time.Now()
+	if s.answered = s.since; !replied {
+		s.answered = time.Time{}
+	}
+}
+
+// fresh reports whether the latest pipeline got its reply within freshFor, and no reply is
+// overdue. Otherwise rueidis may have to make a connection first, and a call that waits for
+// another call to do so does not return when its context ends.
+func (s *sharedConn) fresh() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	return now.Sub(s.answered) < freshFor && (s.underway == 0 || now.Sub(s.since) <= silentAfter)
 }
 
 // silent reports whether a reply is overdue. It returns false again after any reply, and when
