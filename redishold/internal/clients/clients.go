@@ -1,5 +1,6 @@
-// Package clients knows the clients of a store: it registers those of this process, reports
-// their holds and waits for operators, and looks up the registrations of others.
+// Package clients registers the clients of this process in the store, and looks up the
+// registrations of other clients. For operators, it also reports which locks the clients of this
+// process hold or wait for.
 package clients
 
 import (
@@ -21,11 +22,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// InfoTimeout limits calls that are only for operators. In a cluster such calls go to another
-// node than the lock, and a failure of that node must not delay the lock.
+// InfoTimeout limits calls that are only for operators. In a cluster such a call may go to
+// another node than the calls for the lock. A failure of that node must not delay the lock.
 const InfoTimeout = 250 * time.Millisecond
 
-// Access is the parts of a Backend that this package and package listing use.
+// Access has the parts of a Backend that this package and package listing use.
 type Access struct {
 	Layout *layout.Layout
 	Log    *slog.Logger
@@ -35,13 +36,13 @@ type Access struct {
 	Script func(name string) *wire.Script
 }
 
-// Clients are the clients of a store.
+// Clients registers and looks up the clients of one store.
 type Clients struct {
 	Access
 
 	self         Description
-	names, stems registrar // stems is for clients that take permits
-	waits        sync.Map  // by client: the names for which its last report has waits, a map[string]bool
+	names, stems registrar // stems is for registrations by stem, of clients that take permits
+	waits        sync.Map  // by client: the names in the waits of its last report, as a map[string]bool
 	directory    directory
 }
 
@@ -58,13 +59,13 @@ func New(a Access) *Clients {
 	}
 }
 
-// Description describes a client for operators. It is a part of the registration.
+// Description describes a client for operators. It is a part of the registration of the client.
 type Description struct {
 	Note    string `json:"note"`
 	Host    string `json:"host,omitempty"`
 	PID     int    `json:"pid,omitempty"`
 	Program string `json:"program,omitempty"`
-	Started string `json:"started,omitempty"` // when the process started, as in RFC 3339
+	Started string `json:"started,omitempty"` // when the process started, in the format of RFC 3339
 }
 
 func describeProcess() Description {
@@ -93,8 +94,8 @@ func (d Description) Client(uuid string) admin.Client {
 	}
 }
 
-// NameOf returns the text for a client of Holdfast, for operators: its note, or its program,
-// host and process. It returns "" for another client.
+// NameOf returns the text that names a client of Holdfast to operators. The text is the note of
+// the client, or its program, host and process. For any other client, NameOf returns "".
 func NameOf(c admin.Client) string {
 	if c.Note != "" || c.Program == "" {
 		return Printable(c.Note)
@@ -102,10 +103,10 @@ func NameOf(c admin.Client) string {
 	return Printable(c.Program + "@" + c.Host + ":" + strconv.Itoa(c.PID))
 }
 
-// describe returns the text for an owner, for operators. The result `held` is how long the
-// owner has held the lock. It is 0 if that is unknown, also for a hold that is newer than the
-// last look-up of the client. The parameter `known` is false if the client was not looked up
-// yet; then the text has only the UUID of the client.
+// describe returns the text that names an owner to operators. The result `held` is how long the
+// owner has held the lock. `held` is 0 if that time is unknown, for example because the hold is
+// newer than the last look-up of the client. The parameter `known` is false if the client was
+// not looked up yet; then the text has only the UUID of the client.
 func (s *Clients) describe(owner string, client knownClient, known bool) (who string, held time.Duration) {
 	owner = strings.TrimSuffix(strings.TrimSuffix(owner, layout.WriteField), driver.KeptOwner)
 	if hold, ok := client.holds[owner]; ok {
@@ -126,8 +127,8 @@ func (s *Clients) describe(owner string, client knownClient, known bool) (who st
 	}
 }
 
-// Printable returns s, the text of another program, without characters that are not
-// printable, cut to 200 bytes.
+// Printable returns s without the characters that are not printable, and cuts the result to 200
+// bytes. It is for texts that other programs have written.
 func Printable(s string) string {
 	const limit = 200
 	return Cut(strings.Map(func(r rune) rune {
@@ -155,9 +156,9 @@ func JSON(v any) string {
 	return string(text)
 }
 
-// Age returns the age of an event at the server time `now`. At the server time `then`, the
-// event was ms milliseconds old. Both times are in ms. The result is between 0 and a hundred
-// years for any arguments, because they are from other programs.
+// Age returns the age of an event at the server time `now`. At the server time `then`, the event
+// was `ms` milliseconds old. Both times are in ms. The result is between 0 and a hundred years,
+// even if the arguments make no sense, because they are from other programs.
 func Age(now, then, ms int64) time.Duration {
 	const most = 100 * 365 * 24 * time.Hour
 	old := float64(now) - float64(then) + float64(ms)
@@ -167,10 +168,10 @@ func Age(now, then, ms int64) time.Duration {
 	return max(0, time.Duration(old)*time.Millisecond)
 }
 
-// NotifyForced notifies the client of owner that its hold was ended. If the lock is a fair
-// lock, NotifyForced also wakes the first waiter in the queue, because waiters in a queue do
-// not listen on the channel of the lock. If a notification fails, the client learns of the end
-// at its next renewal, and the waiter at its next try.
+// NotifyForced notifies the client of `owner` that ForceUnlock has ended the hold of this owner.
+// If the lock is a fair lock, NotifyForced also wakes the first waiter in the queue, because
+// waiters in a queue do not listen on the channel of the lock. If a notification fails, the
+// client learns of the end at its next renewal, and the waiter at its next try.
 func (s *Clients) NotifyForced(ctx context.Context, k layout.Keys, owner string) {
 	server, err := s.Info(ctx)
 	var calls []wire.Call

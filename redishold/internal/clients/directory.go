@@ -17,28 +17,29 @@ import (
 
 const (
 	knownFor   = 10 * time.Second // how long a registration is used before it is read again
-	unknownFor = time.Second      // how long to assume that a client has no registration: it may register soon
-	maxClients = 4096             // maximal number of kept clients, and of locks with a known holder
+	unknownFor = time.Second      // how long a missing registration is not looked for again; the client may register soon
+	maxClients = 4096             // maximal number of clients in the directory, and of locks in holderKnownUntil
 	pageSize   = 200              // number of registrations that one call reads
 
-	// newHoldFor is how long a registration is used if a hold that the client has is not in the
-	// registration. Such a hold is new, and the client will soon write a registration with it.
+	// newHoldFor is how long a registration is used if it lacks a hold that the reader needs.
+	// Such a hold is new, and the client will soon write a registration that has it.
 	newHoldFor = 2 * time.Second
 )
 
-// directory is a cache of the clients of the store. It is needed because a waiter asks for the
-// holder with every try, and the dashboard reads a page of locks each second.
+// directory is a cache of the clients of the store. Without a cache there would be many
+// look-ups: a waiter asks for the holder with every try, and the dashboard reads a page of locks
+// each second.
 type directory struct {
 	mu               sync.Mutex
-	known            map[string]knownClient // by UUID of the client; also by stem, then with only the ID of the client
-	holderKnownUntil map[string]time.Time   // by lock: until when a try need not ask for its holder
+	known            map[string]knownClient // by UUID of the client; an entry by stem has only the ID of the client
+	holderKnownUntil map[string]time.Time   // by lock: until when a try need not ask for the registration of the holder
 	pending          map[string]bool        // clients and stems with a look-up in the background
 
 	background background.Group
 }
 
-// knownClient is a client with its registration. If it is registered, client.Library is
-// "holdfast".
+// knownClient is what the directory knows about a client. If the client has a registration,
+// client.Library is "holdfast".
 type knownClient struct {
 	client admin.Client
 	holds  map[string]knownHold // by owner; without holds that are newer than a few seconds
@@ -49,7 +50,7 @@ func (k knownClient) registered() bool { return k.client.Library == "holdfast" }
 
 // fresh reports whether the registration need not be read again yet. A client without a
 // registration is fresh for the duration `unregistered`. A registration is fresh for knownFor,
-// or only for newHoldFor if it does not have the hold of each of `owners`.
+// or only for newHoldFor if it lacks the hold of one of `owners`.
 func (k knownClient) fresh(unregistered time.Duration, owners ...string) bool {
 	limit := unregistered
 	if k.registered() {
@@ -81,15 +82,15 @@ func (d *directory) put(id string, known knownClient) knownClient {
 	return known
 }
 
-// HolderKnown reports whether the holder of `lock` was known at a busy try that is less than
-// knownFor ago.
+// HolderKnown reports whether, within the last knownFor, a try found that `lock` is busy and
+// that its holder is known.
 func (s *Clients) HolderKnown(lock string) bool {
 	s.directory.mu.Lock()
 	defer s.directory.mu.Unlock()
 	return time.Now().Before(s.directory.holderKnownUntil[lock])
 }
 
-// rememberHolder records that the holder of lock is known.
+// rememberHolder records that the holder of `lock` is known.
 func (d *directory) rememberHolder(lock string) {
 	now := time.Now()
 	d.mu.Lock()
@@ -103,7 +104,8 @@ func (d *directory) rememberHolder(lock string) {
 	d.holderKnownUntil[strings.Clone(lock)] = now.Add(knownFor)
 }
 
-// inBackground runs fn, which looks up id, unless another look-up of id is running.
+// inBackground runs `fn` in the background, unless another look-up of the same `id` is running.
+// The function `fn` looks up the client or the stem `id`.
 func (d *directory) inBackground(id string, fn func(context.Context)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,11 +129,11 @@ func (s *Clients) Drain(ctx context.Context) error { return s.directory.backgrou
 // RegistrationText is a registration as it was read.
 type RegistrationText struct {
 	Text string // "" if the registration does not exist
-	Now  int64  // when it was read, by the clock of the server that has it, in ms
+	Now  int64  // when the registration was read, by the clock of its server, in ms
 }
 
-// readRegistrations reads registrations by their keys. The result does not have those that
-// could not be read, because it is unknown whether they exist.
+// readRegistrations reads registrations by their keys. The result leaves out each registration
+// that could not be read, because it is unknown whether that registration exists.
 func (s *Clients) readRegistrations(ctx context.Context, cluster bool, keys []string) map[string]RegistrationText {
 	if len(keys) == 0 {
 		return nil
@@ -166,9 +168,9 @@ func Paged(script *wire.Script, keys []string, cluster bool) (calls []wire.Call)
 	return calls
 }
 
-// parse returns the client whose registration is the parameter `read`. The id is the UUID of
-// the client, or its stem. The registration of a stem has only the UUID of the client. In
-// Redisson's layout, a client without a registration is one of Redisson.
+// parse returns the client that `read`, a registration, describes. The parameter `id` is the
+// UUID of the client, or its stem. The registration of a stem has only the UUID of the client.
+// In Redisson's layout, a client without a registration counts as a client of Redisson.
 func (s *Clients) parse(id string, read RegistrationText) (known knownClient) {
 	if len(id) == layout.StemLength && strings.Trim(id, "0123456789abcdef") == "" {
 		if layout.Fits(id, read.Text) {
@@ -189,8 +191,8 @@ func (s *Clients) parse(id string, read RegistrationText) (known knownClient) {
 
 // lookup has what the caller of lookUp needs of one client.
 type lookup struct {
-	name   string   // the name of a lock for which the client has a hold or waits; "" to search only with the key prefix of this Backend
-	owners []string // the owners of the client whose holds are needed
+	name   string   // the name of a lock that the client holds or waits for; "" to search only with the key prefix of this Backend
+	owners []string // the caller needs the holds of these owners, which belong to the client
 }
 
 // lookUp returns the clients that have the given UUIDs or stems. Clients that could not be
@@ -235,7 +237,8 @@ func (s *Clients) lookUp(ctx context.Context, cluster bool, wanted map[string]lo
 	return clients, 1 + len(keys) + len(elsewhere)
 }
 
-// prefixesOf returns the parts of a name up to each of its first three separators.
+// prefixesOf returns up to three beginnings of a name: they end with the first, the second and
+// the third separator in it.
 func prefixesOf(name string) []string {
 	const most = 3
 	var list []string
@@ -248,7 +251,8 @@ func prefixesOf(name string) []string {
 }
 
 // PermitOwner returns the owner of the permit with the given id, or "" if no client is
-// registered for it. It asks the server if the cache is not fresh.
+// registered for it. If the directory has no fresh entry for the client, PermitOwner asks the
+// server.
 func (s *Clients) PermitOwner(ctx context.Context, id string) string {
 	stem, number, ok := layout.CutPermit(id)
 	if !ok {

@@ -10,10 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
-// A busy try returns the holder without another round trip. On a single server the script of
-// the try also reads the registration of the holder, if it is not known yet. In a cluster the
-// registration may be on another node, and a failure of that node must not delay the lock. So
-// it is read in the background, and the next try has it.
+// A try that finds the lock busy returns the holder without another round trip. On a single
+// server the script of the try also reads the registration of the holder, if this process does
+// not know it yet. In a cluster the registration may be on another node, and a failure of that
+// node must not delay the lock. So this process reads the registration in the background, and
+// the next try uses it.
 
 // HolderInfo is the element that introduce.lua or semaphore_acquire.lua adds to a busy reply.
 type HolderInfo struct {
@@ -21,9 +22,9 @@ type HolderInfo struct {
 	Client string // for a permit: the UUID of its client, "" if no client is registered for it
 }
 
-// Holder returns the text for the holder of a busy lock, for operators. The result `held` is
-// how long the holder has held the lock; 0 if that is unknown. The parameter `mode` is the mode
-// of the try. In the mode Permit, `owner` is a permit id. If the holder is not known yet,
+// Holder returns the text that names the holder of a busy lock to operators. The result `held`
+// is how long the holder has held the lock, or 0 if that is unknown. The parameter `mode` is the
+// mode of the try. In the mode Permit, `owner` is a permit id. If the holder is not known yet,
 // Holder looks it up in the background.
 func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *HolderInfo) (who string, held time.Duration) {
 	if mode == driver.Permit && owner != "" {
@@ -53,10 +54,10 @@ func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *Hold
 	return s.describe(owner, client, known)
 }
 
-// permitHolder returns the owner of the permit with the given id. The result `owner` is "" if
-// no client is registered for the permit, or if the client was not looked up yet. In the second
-// case the result `known` is false. If the cache is not fresh, permitHolder looks the client up
-// in the background.
+// permitHolder returns the owner of the permit with the given id. The result `owner` is "" if no
+// client is registered for the permit, or if the client was not looked up yet. In the second
+// case the result `known` is false. If the directory has no fresh entry for the client,
+// permitHolder looks the client up in the background.
 func (s *Clients) permitHolder(id string, info *HolderInfo) (owner string, known bool) {
 	stem, number, ok := layout.CutPermit(id)
 	if !ok {
@@ -79,7 +80,7 @@ func (s *Clients) permitHolder(id string, info *HolderInfo) (owner string, known
 	return client.client.ID + ":" + number, true
 }
 
-// lookUpClient returns the client with the given id, which is a UUID or a stem. The result ok
+// lookUpClient returns the client with the given id, which is a UUID or a stem. The result `ok`
 // is false if the look-up failed.
 func (s *Clients) lookUpClient(ctx context.Context, id string) (known knownClient, ok bool) {
 	found, _ := s.lookUp(ctx, false, map[string]lookup{id: {}})
@@ -87,8 +88,9 @@ func (s *Clients) lookUpClient(ctx context.Context, id string) (known knownClien
 	return known, ok
 }
 
-// DescribeOwner returns the text for an owner, for operators. It asks the server if the cache
-// is not fresh. If the server does not answer, the text has only the UUID of the client.
+// DescribeOwner returns the text that names an owner to operators. If the directory has no fresh
+// entry for the client of the owner, DescribeOwner asks the server. If the server does not
+// answer, the text has only the UUID of the client.
 func (s *Clients) DescribeOwner(ctx context.Context, owner string) string {
 	uuid, ok := s.clientOfOwner(owner)
 	if !ok {
@@ -104,15 +106,15 @@ func (s *Clients) DescribeOwner(ctx context.Context, owner string) string {
 	return who
 }
 
-// IsHoldfast reports whether the client of owner is in the cache and registered.
+// IsHoldfast reports whether the directory has the client of `owner`, with a registration.
 func (s *Clients) IsHoldfast(owner string) bool {
 	uuid, _, _ := layout.CutOwner(owner)
 	client, _ := s.directory.get(uuid)
 	return client.registered()
 }
 
-// clientOfOwner returns the UUID of the client in owner, and false if owner is not from
-// Holdfast or Redisson.
+// clientOfOwner returns the first part of `owner`, the UUID of the client. The result `ok` is
+// false if `owner` is not the owner of a claim of Holdfast or of a lock of Redisson.
 func (s *Clients) clientOfOwner(owner string) (uuid string, ok bool) {
 	uuid, _, ok = layout.CutOwner(strings.TrimSuffix(owner, layout.WriteField))
 	return uuid, ok && (s.Layout.Name == "" || layout.IsUUID(uuid))
@@ -132,9 +134,9 @@ func (s *Clients) Identify(ctx context.Context, cluster bool, records []admin.Re
 	return spent
 }
 
-// AddClients adds to records the client and the text of each owner, and the token and the age
-// of each hold. It returns the number of commands that it sent. What it could not read stays
-// missing.
+// AddClients adds to `records` the client of each owner, the text that names this owner, and the
+// token and the age of each hold. It returns the number of commands that it sent. A field whose
+// value it could not read stays empty.
 func (s *Clients) AddClients(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
 	spent = s.Identify(ctx, cluster, records)
 	asked := map[string]lookup{}
@@ -170,7 +172,7 @@ func (s *Clients) AddClients(ctx context.Context, cluster bool, records []admin.
 	return spent + more
 }
 
-// clientOf returns the client of owner, and the text for it.
+// clientOf returns the client of `owner`, and the text that names this owner.
 func (s *Clients) clientOf(owner string, clients map[string]knownClient) (admin.Client, string) {
 	uuid := layout.ClientOf(owner)
 	known, ok := clients[uuid]
@@ -181,7 +183,7 @@ func (s *Clients) clientOf(owner string, clients map[string]knownClient) (admin.
 	return known.client, who
 }
 
-// eachPermit calls fn for each permit in records whose id has a stem.
+// eachPermit calls `fn` for each permit in `records`, if the id of this permit has a stem.
 func eachPermit(records []admin.Record, fn func(h *admin.Hold, stem, number string)) {
 	for _, r := range records {
 		for j := range r.Holds {

@@ -20,21 +20,22 @@ const (
 	waitTTL = 10 * time.Second
 	// maxWaits is the maximal number of waiting clients that are stored for one lock.
 	maxWaits = 128
-	// maxWaitsShown is the maximal number of waiting clients that are returned.
+	// maxWaitsShown is the maximal number of waiting clients that ParseWaits returns for one
+	// lock.
 	maxWaitsShown = 64
-	// LongestReported is the maximal number of bytes of a text in a report, because names may
-	// be very long.
+	// LongestReported is the maximal number of bytes of a text in a report. Longer texts are cut
+	// off, because names may be very long.
 	LongestReported = 200
 )
 
-// registrationJSON is the registration of a client: its Description and its holds. At is the
-// server time at which the registration was written, in ms. The ages of the holds are their
-// ages at that time.
+// registrationJSON is the registration of a client: its Description and its holds. The field At
+// is the server time in ms at which the registration was written. The ages in Holds are those at
+// that time.
 type registrationJSON struct {
 	At int64 `json:"at,omitempty"`
 	Description
 	Holds []holdJSON `json:"holds,omitempty"`
-	More  int        `json:"more,omitempty"` // number of holds that are not listed
+	More  int        `json:"more,omitempty"` // number of holds that are not in Holds
 }
 
 type holdJSON struct {
@@ -56,10 +57,11 @@ type waitJSON struct {
 	Count  int    `json:"count"`
 }
 
-// Report stores the holds and waits of a client for operators, in one round trip. The holds are
-// stored in the registration of the client, which is written when the holds change, and before
-// it expires. The waits are stored in one key for each lock, which expires soon after the last
-// report. The error is that of the first failed call.
+// Report stores which locks a client holds and waits for, so that operators can see it. It takes
+// one round trip. The holds are stored in the registration of the client. Report writes this
+// registration if the holds have changed, or if the registration expires soon. The waits are
+// stored in one key for each lock. This key expires soon after the last report. If calls fail,
+// Report returns the error of the first one.
 func (s *Clients) Report(ctx context.Context, r driver.Report) error {
 	server, err := s.Info(ctx)
 	if err != nil {
@@ -172,7 +174,8 @@ func (s *Clients) ParseWaits(r wire.Result) (waits []admin.ClientWait) {
 	return waits
 }
 
-// ModeNamed returns the Mode whose String is name; Exclusive if there is none.
+// ModeNamed returns the Mode whose method String returns `name`. If there is no such Mode, it
+// returns Exclusive.
 func ModeNamed(name string) driver.Mode {
 	for _, m := range []driver.Mode{driver.Shared, driver.Permit} {
 		if m.String() == name {

@@ -16,9 +16,9 @@ import (
 const (
 	// minRegistration is the minimal TTL of a registration.
 	minRegistration = 90 * time.Second
-	// reportBefore is how long before the due time of a registration a report writes it.
-	// Without such a report, a try would write the registration after the due time, and without
-	// the holds.
+	// reportBefore is how early a report writes a registration that has holds: at most this time
+	// before the registration is due. Without such a report, a try would write the registration
+	// when it is due, and without the holds.
 	reportBefore = 10 * time.Second
 )
 
@@ -28,7 +28,7 @@ type registrar struct {
 	latest atomic.Pointer[registration] // the registration that was written or checked last
 
 	mu      sync.Mutex
-	written map[string]*registration // by UUID of the client; values are replaced and never changed
+	written map[string]*registration // by UUID of the client; an element is never changed, but replaced by a new one
 }
 
 // registration is the latest registration that was written for a client.
@@ -47,8 +47,9 @@ func (r *registration) covers(ttl time.Duration, now time.Time) bool {
 	return r != nil && registrationTTL(ttl) <= r.ttl && now.Before(r.due)
 }
 
-// isWritten reports whether the client of c is registered and need not be registered again
-// yet. It only checks the latest client, because most programs have only one.
+// isWritten reports whether the client of c is registered and need not be registered again yet.
+// It only checks the client that was written or checked last, because most programs have only
+// one client.
 func (r *registrar) isWritten(c driver.Claim) bool {
 	last := r.latest.Load()
 	return last != nil && last.uuid == c.Client && last.covers(c.TTL, time.Now())
@@ -74,10 +75,10 @@ func (r *registrar) due(c driver.Claim) (ttl time.Duration, ok bool) {
 	return r.write(c.Client, registrationTTL(c.TTL), ""), true
 }
 
-// reportDue reports whether the given report must write the registration of its client, and
-// with which TTL. That is so if the holds have changed since the registration was written, or
-// if the registration has holds and is due soon. If so, reportDue records the registration as
-// written.
+// reportDue reports whether the given report must write the registration of its client, and with
+// which TTL. A report must write it if the holds have changed since the registration was
+// written, or if the registration has holds and is due soon. If so, reportDue records the
+// registration as written.
 func (r *registrar) reportDue(report driver.Report) (ttl time.Duration, ok bool) {
 	var held strings.Builder
 	for _, h := range report.Holds {
@@ -116,7 +117,8 @@ func (r *registrar) forget() {
 	r.latest.Store(nil)
 }
 
-// retry makes the registration of uuid due in a second, after a failure.
+// retry makes the registration of the client `uuid` due in a second. Its caller has failed to
+// write that registration.
 func (r *registrar) retry(uuid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -140,9 +142,10 @@ func (s *Clients) Registered(c driver.Claim) bool {
 	return s.names.isWritten(c) && (c.Mode != driver.Permit || s.stems.isWritten(c))
 }
 
-// Registrations returns the calls that write those registrations of the clients of cs that are
-// due. It also returns, for each call, the UUID of the client. A client that takes permits is
-// also registered by its stem, so that it can be found by the ids of its permits.
+// Registrations returns one call for each registration that is due now. It checks the clients of
+// the claims cs only. The result `uuids` has the UUID of the client for each call. A client that
+// takes permits is also registered by its stem, so that it can be found by the ids of its
+// permits.
 func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []string) {
 	add := func(r *registrar, c driver.Claim, key, text string) {
 		if ttl, ok := r.due(c); ok && text != "" {
@@ -172,7 +175,7 @@ func (s *Clients) Registrations(cs ...driver.Claim) (calls []wire.Call, uuids []
 }
 
 // Unregistered records that a call of Registrations has failed, so that Registrations returns
-// it again after a second.
+// that call again after a second.
 func (s *Clients) Unregistered(client string, err error) {
 	s.names.retry(client)
 	s.stems.retry(client)
