@@ -21,11 +21,12 @@ import (
 
 const (
 	defaultLength = 10_000             // default number of entries of the log
-	rareShare     = 10                 // the stream of rare entries has a tenth of the length of the log
+	rareShare     = 10                 // the stream of rare entries has a tenth as many entries as the log
 	logTTL        = 7 * 24 * time.Hour // how long the log is kept after its last entry
 	defaultPage   = 1000               // default number of entries that one Read returns
 
-	// These are in bytes. A longer name or reason is cut off. A longer entry is not decoded.
+	// These limits are in bytes. A longer name or reason is cut off. A longer entry is not
+	// decoded.
 	longestName   = 1000
 	longestReason = 500
 	longestEntry  = 16_000
@@ -37,8 +38,8 @@ type clientJSON struct {
 	clients.Description
 }
 
-// entryJSON is an entry of the event log. Ago is the age of the event when the entry was
-// written, in ms.
+// entryJSON is an entry of the event log. The field Ago is the age of the event in ms, at the
+// time when the entry was written.
 type entryJSON struct {
 	Event  string `json:"event"`
 	Ago    int64  `json:"ago_ms"`
@@ -123,9 +124,9 @@ func Read(ctx context.Context, c *clients.Clients, f admin.LogFilter) ([]admin.E
 	return list, nil
 }
 
-// logError returns the error of an action on the log that failed with err. The parameter `does`
-// describes the action. If the user lacks a permission, the result names the parameter `right`,
-// the ACL rule that allows the command.
+// logError returns the error for an action on the event log. The parameter `does` describes the
+// action, and `err` is the error of its call. If the user lacks a permission, the result names
+// the parameter `right`, the ACL rule that allows the command.
 func logError(c *clients.Clients, does, right string, err error) error {
 	key := c.Layout.EventLog()[0]
 	var refused *wire.ServerError
@@ -141,7 +142,7 @@ func logError(c *clients.Clients, does, right string, err error) error {
 
 // streamEntry is an entry of a stream, as it was read.
 type streamEntry struct {
-	order     [2]uint64 // the parts of the id
+	order     [2]uint64 // the two parts of the id, by which entries are ordered
 	id        string
 	time      string // when the entry was written, by the server's clock in ms; "" for an entry of another program
 	who, what string
@@ -183,10 +184,10 @@ func merge(a, b []streamEntry, most int) []streamEntry {
 	return list[:min(most, len(list))]
 }
 
-// decode returns the Entry of s. The parameter `read` is the local time at which s was read,
-// and `now` is the server's time at that moment, in ms. If s is not valid, for example because
-// another program has written it, the Entry has only its ID. The caller needs the ID to read
-// the entries after it.
+// decode returns the Entry of s. The parameter `read` is the local time at which s was read, and
+// `now` is the server's time at that moment, in ms. If s is not valid, for example because
+// another program has written it, the Entry has only its ID. The caller needs the ID to read the
+// entries after this one.
 func (s streamEntry) decode(now int64, read time.Time) admin.Entry {
 	e := admin.Entry{ID: s.id}
 	var client clientJSON
