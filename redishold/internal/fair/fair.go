@@ -16,9 +16,9 @@ const (
 	// Presence is how long a waiter in the queue counts as alive after its last try. The core
 	// tries at least once a second. A dead waiter delays the next one at most by Presence.
 	//
-	// It is also the first lease of a waiter to which a release has granted the lock. That
-	// lease begins with the last try of the waiter. All clients of a lock must have the same
-	// value.
+	// Presence is also the longest first lease of a waiter to which a release has granted the
+	// lock. That lease begins with the last try of the waiter. All clients of a lock must have
+	// the same value.
 	Presence = 4 * time.Second
 
 	// DefaultWait is Redisson's default for "fairLockWaitTimeout": how long Redisson waits for
@@ -78,8 +78,8 @@ func (f Lock) Abandon(k layout.Keys, c driver.Claim, publish []string, tombstone
 	return call
 }
 
-// Channel returns the channel of one waiter. Redisson publishes there to wake the waiter.
-// Holdfast publishes on the channel that SharedChannel returns.
+// Channel returns the channel of the waiter for c alone. A release of Redisson wakes the waiter
+// on this channel. A release of Holdfast wakes it on the channel that SharedChannel returns.
 func (f Lock) Channel(k layout.Keys, c driver.Claim) string { return k.Channel + ":" + c.Owner }
 
 // ReachesAll returns false, because a release notifies only the first waiter in the queue.

@@ -29,9 +29,9 @@ type grant struct {
 }
 
 // parseMessage parses a message for one owner on the channel of its client. A grant is
-// token:alive:lease:size:lock:owner, where lease is in ms, and size is the length of lock, the
-// key of the lock, which may have colons. The message 0:0:owner only means that the owner
-// should try. For any other message, the result `owner` is "".
+// `token:alive:lease:size:lock:owner`. In a grant, `lease` is in ms, and `lock` is the key of
+// the lock. This key may have colons, so `size` is its length. The message `0:0:owner` only
+// means that the owner should try. For any other message, the result `owner` is "".
 func parseMessage(payload string) (owner string, g grant) {
 	if owner, ok := strings.CutPrefix(payload, "0:0:"); ok {
 		return owner, grant{}
@@ -80,8 +80,8 @@ func (f Lock) Waiter(topics *waiting.Topics, k layout.Keys, c driver.Claim) driv
 }
 
 // Grantable returns the longest first lease with which a release may grant the lock to the
-// waiting claim c. It is 0 if c must always try itself, because a release does not do all that
-// c needs.
+// waiting claim c. It is 0 if a release must not grant the lock to c, because a release cannot
+// do all that a Try of c does.
 func (f Lock) Grantable(c driver.Claim) time.Duration {
 	if !f.GrantsNext || c.Tokens > 1 || c.Count > 1 || c.Indeterminate {
 		return 0
@@ -100,18 +100,19 @@ func (w *waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 	return w.Granted(), nil
 }
 
-// Granted returns the grant that a release has made after the latest Try before the last Wait,
-// or the zero Outcome if there is none.
+// Granted returns the grant that a release has made since the latest Try, the one whose Outcome
+// was passed to the last Wait. If there is no such grant, Granted returns the zero Outcome.
 //
 // The message of an earlier grant may come late, when other clients have the lock. The time
-// `alive` in such a message is that of an earlier Try: while a grant lasts, no Try of the owner
-// gets the reply "queued", which has a new time `alive`. So a message that has the time `alive`
-// of the latest Try was sent after that Try. Redis keeps the lock until this time, unless the
-// owner releases or extends it before. If the server's clock was set forward meanwhile, Redis
-// keeps the lock for the lease in the message.
+// `alive` in such a message is that of an earlier Try. The reason is that a Try gets a new time
+// `alive` only with the reply "queued", and no Try of the owner gets this reply while a grant
+// lasts. So a message that has the time `alive` of the latest Try was sent after that Try. Redis
+// keeps the lock until this time `alive`, unless the owner releases or extends the lock before.
+// If the server's clock was set forward meanwhile, Redis keeps the lock for the lease in the
+// message.
 //
-// A message about another lock is no grant. Such a message is possible if two locks have the
-// same queue.
+// A message about another lock does not count as a grant. Such a message is possible if two
+// locks have the same queue.
 func (w *waiter) Granted() driver.Outcome {
 	if w.grantable <= 0 || w.alive <= 0 {
 		return driver.Outcome{}
