@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Store is the parts of a Backend that counters use.
+// Store has the parts of a Backend that counters use.
 type Store struct {
 	*layout.Layout
 	*scripts.Library
@@ -39,7 +39,7 @@ func (s *Store) Counts() Counts { return Counts{s} }
 type Counter struct {
 	*layout.Layout
 	Scripts string                   // prefix of the names of its scripts
-	At      func(layout.Keys) string // returns the channel
+	At      func(layout.Keys) string // returns the channel of the counter
 }
 
 // Family implements Kind.
@@ -51,27 +51,27 @@ func (c Counter) Channel(k layout.Keys, _ driver.Claim) string { return c.At(k) 
 // Step is one call of a counter.
 type Step struct {
 	Script  string
-	Number  []string      // the first argument of the script, a number; nil if it has none
-	ID      string        // of the call, for its idempotency key; "" if the script has no such key
+	Number  []string      // the first argument of the script, if that is a number; otherwise nil
+	ID      string        // the last part of the idempotency key of this call; "" if the script has no such key
 	CallTTL time.Duration // TTL of the idempotency key
 	Late    []string      // "1" if an earlier attempt may still arrive, otherwise "0"; nil if the script has no such argument
 	Publish bool          // the script notifies waiters
 	MayFail bool          // the reply of the script may begin with codeNo
 
-	SecondKey func(layout.Keys) string // returns the second key of the script, if that is not an idempotency key; nil if it has none
-	Numbers   int                      // how many numbers the answer has; 0 means one
+	SecondKey func(layout.Keys) string // returns the second key of the script; nil if the script has no second key, or if that is an idempotency key
+	Numbers   int                      // how many numbers the reply has after its code; 0 means one
 }
 
-// Answer is the answer of a script of a counter.
+// Answer is the reply of the script of a counter.
 type Answer struct {
 	Yes     bool    // the reply begins with codeYes
-	Number  int64   // the first number; after a call that publishes, the number of receivers
-	Numbers []int64 // all numbers
+	Number  int64   // the first number after the code; after a call that publishes, the number of receivers
+	Numbers []int64 // all numbers after the code
 }
 
 // The replies of the scripts of counters begin with one of these codes.
 const (
-	codeOtherKind = -1 // the key is not one of this kind
+	codeOtherKind = -1 // the key belongs to another kind of lock, or to none
 	codeNo        = 0
 	codeYes       = 1
 )
@@ -111,7 +111,8 @@ func (s *Store) Do(ctx context.Context, name string, kind Kind, step Step) (Answ
 	return answer, nil
 }
 
-// read reads the reply of the script of step: a code and numbers.
+// read returns the Answer in `value`, the reply of the script of `step`. The reply has a code,
+// and then numbers.
 func read(step Step, value any) (answer Answer, code int64, err error) {
 	r := wire.Read(value)
 	code = r.Number()

@@ -26,7 +26,7 @@ const Timestamp = "timestamp"
 // Family implements Kind.
 func (f Exclusive) Family() string { return f.Name }
 
-// withRecord adds the key of the record to keys, if the layout has records.
+// withRecord returns `keys` with the key of the record, if the layout has records.
 func (f Exclusive) withRecord(k layout.Keys, keys ...string) []string {
 	if f.Name == Timestamp {
 		keys = append(keys, f.Record(k))
@@ -34,7 +34,7 @@ func (f Exclusive) withRecord(k layout.Keys, keys ...string) []string {
 	return keys
 }
 
-// withCount adds a hold count to args, if the layout has hold counts.
+// withCount returns `args` with the hold count `holds`, if the layout has hold counts.
 func (f Exclusive) withCount(holds string, args ...string) []string {
 	if f.Name == "" {
 		args = append(args, holds)
@@ -64,8 +64,8 @@ func (f Exclusive) Renew(buf Buffers, k layout.Keys, c driver.Claim) wire.Call {
 	}
 }
 
-// Release implements Form. A lock with a record needs two keys, so a migrating slot of a
-// cluster delays its release.
+// Release implements Form. For a lock with a record, the call has two keys, so a migrating slot
+// of a cluster delays the release.
 func (f Exclusive) Release(buf Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	call := wire.Call{
 		Script: f.Scripts.Release,

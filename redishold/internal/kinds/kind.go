@@ -15,8 +15,8 @@ import (
 // Kind is a kind of lock, or of counter: a Form or a Counter. The permissions of the user are
 // checked for each Kind.
 type Kind interface {
-	// Family returns the prefix that the names of its scripts have before an underscore, such
-	// as "fair" for fair_acquire. It returns "" if the names have no underscore.
+	// Family returns the part before the underscore in the names of the scripts of this Kind,
+	// such as "fair" for fair_acquire. It returns "" if the names have no underscore.
 	Family() string
 
 	// Channel returns the channel on which a waiter for c is notified that it should try
@@ -37,13 +37,13 @@ type Form interface {
 	Kind
 
 	// Acquire returns the call that acquires c. The call uses the slices of buf if they have
-	// room; so do the calls of Renew and Release. The parameter `ask` is the key prefix of
-	// registrations if a busy reply must also have the registration of the holder, otherwise
-	// "".
+	// room. The calls of Renew and Release use buf in the same way. The parameter `ask` is the
+	// key prefix of registrations if a busy reply must also have the registration of the holder,
+	// otherwise "".
 	Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call
-	// Renew returns the call that extends c.
+	// Renew returns the call that extends the lease of c.
 	Renew(buf Buffers, k layout.Keys, c driver.Claim) wire.Call
-	// Release returns the call that ends c.
+	// Release returns the call that ends the hold of c.
 	Release(buf Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call
 
 	// Abandon returns the call that ends c if the call of Acquire may still arrive at the
@@ -59,15 +59,15 @@ type Form interface {
 	ReachesAll() bool
 }
 
-// Buffers are slices of length 0 for the keys and arguments of a call, which a caller
-// reuses. They may be nil.
+// Buffers has two slices of length 0, for the keys and for the arguments of a call, so that a
+// caller can reuse their memory. Both slices may be nil.
 type Buffers struct{ Keys, Args []string }
 
-// withTombstone returns the call of `script`, which does the same as the call `release` and
-// also sets a tombstone. The parameter `between` has the arguments between the owner and the
-// channel. The call has the source of the script, because the server may not know a script that
-// is rarely used. A reply NOSCRIPT would cost another round trip, just when a link that hung is
-// back.
+// withTombstone returns the call of `script`, which does the same as the call `release` and also
+// sets a tombstone. The parameter `between` has the arguments between the owner and the channel.
+// The call has the source of the script, because the server may not know a script that is rarely
+// used. Otherwise the reply could be NOSCRIPT, and the call would need another round trip, at a
+// time when the link to the server may be bad.
 func withTombstone(release wire.Call, script *wire.Script, tombstone string, between ...string) wire.Call {
 	return wire.Call{Script: script, Source: true, Keys: append(release.Keys, tombstone), Args: slices.Insert(release.Args, 1, between...)}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// latchCallTTL is the TTL of the idempotency key of a call. It is long, because the core
-// repeats a call as long as its caller waits.
+// latchCallTTL is the TTL of the idempotency key of a call for a latch. It is long, because
+// package holdfast repeats such a call as long as its caller waits.
 const latchCallTTL = 5 * time.Minute
 
 func (c Counts) latch(ctx context.Context, name string, step Step) (Answer, error) {
@@ -47,7 +47,7 @@ func (c Counts) Count(ctx context.Context, name string) (int64, error) {
 	return answer.Number, err
 }
 
-// LatchWaiter returns a Waiter that wakes when the latch called name may have opened. Its first
+// LatchWaiter returns a Waiter that waits until the latch called name may have opened. Its first
 // Wait returns when the server has confirmed the subscription. Every later Wait returns when a
 // message was received since the last Wait. The caller calls Count after each Wait.
 func (c Counts) LatchWaiter(name string) driver.Waiter {

@@ -15,8 +15,8 @@ import (
 // readWrite is Redisson's read-write lock. Its hash has a field "mode", a field owner → hold
 // count for each reader, and a field owner:write for the writer. Each read hold also has a
 // timeout key, whose TTL is the lease, so that live readers differ from dead ones. An owner of
-// Holdfast has only one timeout key, number 1, for all its holds. A Redisson client has one
-// for each of its holds.
+// Holdfast has only one timeout key, with the number 1, for all its holds. An owner of Redisson
+// has one timeout key for each of its holds.
 //
 // In read mode no reader is refused, even if writers wait: the layout has no key for waiting
 // writers.
@@ -82,7 +82,7 @@ func (f *readWrite) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL st
 }
 
 // end returns the call that ends the hold with the given field. If `holds` is not "", the call
-// ends the hold only if that is its hold count. The parameter `timeouts` is the number of
+// ends the hold only if `holds` is its hold count. The parameter `timeouts` is the number of
 // timeout keys, if the hold is that of a reader. The parameter `tombstone` is the text of the
 // tombstone, or "" for none; the caller of end adds the key of the tombstone to the call.
 func (f *readWrite) end(buf Buffers, k layout.Keys, field string, timeouts int, holds, tombstone, tombstoneTTL string, publish []string) wire.Call {
@@ -102,7 +102,7 @@ func (f *readWrite) ReachesAll() bool { return false }
 
 func (f *readWrite) Family() string { return "rw" }
 
-// field returns the field of the hold of c.
+// field returns the field of the hash that has the hold of c.
 func field(c driver.Claim) string {
 	if c.Mode == driver.Shared {
 		return c.Owner

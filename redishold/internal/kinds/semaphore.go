@@ -13,10 +13,10 @@ import (
 )
 
 // semaphore is Redisson's permit-expirable semaphore: a counter of free permits, and a sorted
-// set of the ids of held permits, by the time at which they expire.
+// set of the ids of held permits. The score of an id is the time at which its permit expires.
 //
-// A release needs both keys, so a migrating slot of a cluster can delay it, until the slot has
-// migrated or the permit has expired.
+// A release needs both keys. So a migrating slot of a cluster can delay the release, until the
+// slot has migrated or the permit has expired.
 type semaphore struct {
 	*layout.Layout
 	*scripts.Library
@@ -72,9 +72,9 @@ func (f *semaphore) Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL st
 }
 
 // Resize sets the total number of permits of the semaphore called name, including held permits,
-// and notifies waiters. It does not end holds: if more permits are held than the new total, no
-// permit is granted until enough are released. A repeated call changes nothing. Resize
-// returns driver.ErrMismatch for a name that is not a semaphore.
+// and notifies waiters. Resize does not end holds. If more permits are held than the new total,
+// the server grants no permit until enough permits are released. A repeated call changes
+// nothing. Resize returns driver.ErrMismatch for a name that is not a semaphore.
 func (c Counts) Resize(ctx context.Context, name string, permits int) error {
 	if permits < 0 {
 		return wire.Refused("a semaphore cannot have %d permits", permits)
@@ -85,10 +85,10 @@ func (c Counts) Resize(ctx context.Context, name string, permits int) error {
 }
 
 // Permits returns the total number of permits of the semaphore called name, and the number of
-// free permits, at one instant of the server. Both are 0 if the semaphore does not exist. A
-// permit whose lease has ended counts as free. The result `free` is negative if a Resize has
-// set a total below the number of held permits. Permits returns driver.ErrMismatch for a name
-// that is not a semaphore.
+// free permits, at one instant of the server. Both numbers are 0 if the semaphore does not
+// exist. A permit whose lease has ended counts as free. The result `free` is negative if a
+// Resize has set a total below the number of held permits. Permits returns driver.ErrMismatch
+// for a name that is not a semaphore.
 func (c Counts) Permits(ctx context.Context, name string) (total, free int, err error) {
 	f := &semaphore{c.store.Layout, c.store.Library}
 	answer, err := c.store.Do(ctx, name, f, Step{Script: "semaphore_count", SecondKey: f.Permits, MayFail: true, Numbers: 2})
