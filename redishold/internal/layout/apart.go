@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// No two names may share a key or a channel (rule 6 of package driver). Otherwise a release
-// of one lock would wake the waiters of another. Holdfast's own keys are different for
-// different names. Redisson's keys are not: "orders" and "{orders}" have the same queue, and
-// "{orders}:timeout" is both a name and the key of the permits of the semaphore "orders". One
-// of two such names is refused.
+// No two names may share a key or a channel (rule 6 of package driver). Otherwise a release of
+// one lock would wake the waiters of another. Holdfast's own keys are different for different
+// names. Redisson's keys are not: "orders" and "{orders}" have the same queue, and
+// "{orders}:timeout" is both a name and the key of the permits of the semaphore "orders".
+// Therefore checkName refuses one of two such names.
 
 // auxiliary returns Holdfast's key for the purpose `what`, in the slot of the key `lock`. If
 // the prefix has the hash tag, or a part of it, the result begins with all of `lock`, so that
@@ -24,8 +24,8 @@ func (l *Layout) auxiliary(lock, what string) string {
 	return l.Prefix + "holdfast:" + what + ":" + Tagged(lock)
 }
 
-// IsAuxiliary reports whether key is not a lock, but another key of Redisson's or Holdfast's
-// locks.
+// IsAuxiliary reports whether `key` is not the key of a lock itself, but another key that
+// Redisson or Holdfast uses for locks.
 func (l *Layout) IsAuxiliary(key string) bool {
 	for _, prefix := range []string{"redisson_lock_", "redisson_unlock_latch:", "redisson_rwlock", l.Prefix + "holdfast:"} {
 		if strings.HasPrefix(key, prefix) {
@@ -35,8 +35,8 @@ func (l *Layout) IsAuxiliary(key string) bool {
 	return strings.Contains(key, ":holdfast:") || strings.Contains(key, ":rwlock_timeout:")
 }
 
-// releaseChannel returns the channel on which releases of lock are published. The channel
-// contains the key of the lock, so that both are in the same slot.
+// releaseChannel returns the channel on which releases of a lock are published. The name of the
+// channel contains `lock`, the key of the lock, so that both are in the same slot.
 func (l *Layout) releaseChannel(lock string) string {
 	switch {
 	case l.Name == "":
@@ -73,13 +73,14 @@ func (l *Layout) checkName(name, lock string) error {
 	return nil
 }
 
-// nameOf returns the name of the lock with the given key, which is the key itself if it does
-// not have the prefix.
+// nameOf returns the name of the lock with the given key: the key without Layout.Prefix. If the
+// key does not begin with that prefix, nameOf returns the whole key.
 func (l *Layout) nameOf(key string) string { return strings.TrimPrefix(key, l.Prefix) }
 
-// Unwrapped returns the key of another lock that has the same derived keys as the given one:
-// "orders" for "{orders}". The reason is that Redisson's rule adds no second pair of braces to
-// "{orders}". The result ok is false if there is no such lock.
+// Unwrapped returns the key of another lock, if that lock and the given one have the same
+// derived keys: "orders" for "{orders}". Their derived keys are the same, because Redisson's
+// rule puts braces around "orders", but adds no second pair of braces to "{orders}". The result
+// `ok` is false if there is no such lock.
 func Unwrapped(lock string) (other string, ok bool) {
 	if len(lock) < 2 || lock[0] != '{' || lock[len(lock)-1] != '}' || strings.Contains(lock[1:], "{") {
 		return "", false
@@ -87,9 +88,9 @@ func Unwrapped(lock string) (other string, ok bool) {
 	return lock[1 : len(lock)-1], true
 }
 
-// derivedFrom returns the lock from which Redisson's layout derives the key, and what the key
-// is for. Both results are "" if the key is not derived from a lock. All derived keys have a
-// brace.
+// derivedFrom returns the key of the lock from which Redisson's layout derives the given key.
+// The result `what` says what the given key is for. Both results are "" if the given key is not
+// derived from a lock. All derived keys have a brace.
 func derivedFrom(key string) (lock, what string) {
 	for _, family := range []struct{ prefix, what string }{
 		{"redisson_lock_queue:", "queue"},
@@ -113,7 +114,8 @@ func derivedFrom(key string) (lock, what string) {
 	return "", ""
 }
 
-// untagged returns the lock for which Tagged returns key.
+// untagged is the inverse of Tagged: it returns the key of the lock for which Tagged returns
+// `key`.
 func untagged(key string) string {
 	if other, ok := Unwrapped(key); ok && other != "" {
 		return other

@@ -11,13 +11,15 @@ const (
 )
 
 // keysCache has the Keys of the names that were used last, in two generations. When the young
-// generation is full, it becomes the old one, and the former old one is dropped.
+// generation is full, it becomes the old generation, and the cache drops the former old
+// generation.
 type keysCache struct {
 	mu         sync.Mutex
 	young, old map[string]Keys
 }
 
-// get returns the keys of name if the cache has them. The mutex is held.
+// get returns the Keys of the lock called name, if the cache has them. The caller holds the
+// mutex.
 func (c *keysCache) get(name string) (Keys, bool) {
 	if k, ok := c.young[name]; ok {
 		return k, true
@@ -29,7 +31,7 @@ func (c *keysCache) get(name string) (Keys, bool) {
 	return k, ok
 }
 
-// put adds k to the young generation. The mutex is held.
+// put adds k to the young generation. The caller holds the mutex.
 func (c *keysCache) put(k Keys) {
 	if len(c.young) >= maxCached {
 		c.old, c.young = c.young, nil

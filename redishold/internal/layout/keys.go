@@ -18,9 +18,9 @@ type Layout struct {
 	Name         string                    // "plain" or "timestamp"; "" for Redisson's layout
 	SharedTokens bool                      // use Redisson's token counters, one for each name
 	ClientPrefix string                    // the prefix of the keys of registrations
-	Slots        func() *[SlotCount]uint32 // SlotNumbers, computed once
+	Slots        func() *[SlotCount]uint32 // returns the result of SlotNumbers, which is computed once
 	keysCache    keysCache
-	AllCommands  func() string // the commands that a user needs, as ACL rules
+	AllCommands  func() string // returns the commands that a user needs, as ACL rules
 	lastLease    atomic.Pointer[leaseText]
 }
 
@@ -34,13 +34,14 @@ type Keys struct {
 	Name       string // the name of the lock, without Layout.Prefix
 	Lock       string // the key of the lock itself, which other programs use, too
 	Channel    string // the channel on which releases are published
-	Counter    string // the counter of fencing tokens, usually for all locks of the slot
+	Counter    string // the key of the counter of fencing tokens, which usually all locks of the slot share
 	Tombstones string // prefix of the tombstones of owners
 
 	NameErr error // the error for a name that would share keys with another lock; otherwise nil
 }
 
-// ComputeKeys returns the keys of the lock called name. The method Keys uses a cache for them.
+// ComputeKeys returns the keys of the lock called name. The method Keys returns the same, but
+// from a cache if possible.
 func (l *Layout) ComputeKeys(name string) Keys {
 	k := l.LockOnly(name)
 	k.Channel = l.releaseChannel(k.Lock)
@@ -50,7 +51,8 @@ func (l *Layout) ComputeKeys(name string) Keys {
 	return k
 }
 
-// LockOnly is ComputeKeys for calls that need only the key of the lock itself.
+// LockOnly does the same as ComputeKeys, but sets only the fields Name and Lock. It is for calls
+// that need no other key.
 func (l *Layout) LockOnly(name string) Keys { return Keys{Name: name, Lock: l.Prefix + name} }
 
 // counter returns the key of the token counter for the slot of lock. A prefix with a hash tag
@@ -66,11 +68,12 @@ func (l *Layout) counter(lock string) string {
 	return l.Prefix + "holdfast:token:{" + strconv.FormatUint(uint64(n), 10) + "}"
 }
 
-// Tombstone returns the key that exists after the claim of owner was abandoned or forced.
+// Tombstone returns the key of the tombstone of `owner`. The tombstone exists for a while after
+// the claim of this owner was abandoned or forced.
 func (l *Layout) Tombstone(k Keys, owner string) string { return k.Tombstones + owner }
 
-// Waiters returns the key at which clients report that they wait for the lock, for operators.
-// It is in the slot of the lock.
+// Waiters returns the key of the reports of clients that wait for the lock. These reports are
+// for operators. The key is in the slot of the lock.
 func (l *Layout) Waiters(k Keys) string { return l.auxiliary(k.Lock, "waiting") }
 
 // leaseText is a TTL and its text for scripts.
@@ -79,8 +82,8 @@ type leaseText struct {
 	text string
 }
 
-// Lease returns wire.MS of the TTL of a claim. It keeps the last text, because nearly all
-// claims have the same TTL.
+// Lease returns what wire.MS returns for `ttl`, the TTL of a claim. It keeps the last text,
+// because nearly all claims have the same TTL.
 func (l *Layout) Lease(ttl time.Duration) string {
 	if last := l.lastLease.Load(); last != nil && last.ttl == ttl {
 		return last.text
@@ -90,8 +93,8 @@ func (l *Layout) Lease(ttl time.Duration) string {
 	return text
 }
 
-// KeyPattern returns the key pattern of an ACL rule with which the user has access to the given
-// key. That is a key of the lock, or a scratch key of the probe for the lock.
+// KeyPattern returns the key pattern of an ACL rule with which the user has access to the
+// parameter `key`. This key is a key of the lock, or a scratch key of the probe for the lock.
 func (l *Layout) KeyPattern(k Keys, key string) string {
 	switch {
 	case strings.HasPrefix(key, k.Lock):
@@ -116,9 +119,9 @@ func family(key string) string {
 	return key
 }
 
-// ChannelPrefix returns the common prefix of all channels of the same kind as channel. For the
-// layouts Plain and Timestamp the prefix has two words, because the channels of clients begin
-// with the same first word.
+// ChannelPrefix returns the common prefix of all channels that have the same kind as `channel`.
+// For the layouts Plain and Timestamp the prefix has two words, because the channels of clients
+// begin with the same first word.
 func (l *Layout) ChannelPrefix(channel string) string {
 	if strings.HasPrefix(channel, ownChannel) {
 		return ownChannel
@@ -130,9 +133,9 @@ func (l *Layout) ChannelPrefix(channel string) string {
 // the name of the channel of the client.
 func (l *Layout) Registration(uuid string) string { return l.ClientPrefix + uuid }
 
-// Tagged returns `raw` in braces, or unchanged if it already has a brace. A key that contains
-// the result is in the slot of `raw`. This is Redisson's rule for keys that are derived from a
-// name.
+// Tagged returns `raw` in braces. If `raw` already has an opening brace, Tagged returns `raw`
+// unchanged. A key that contains the result is in the slot of `raw`. This is Redisson's rule for
+// keys that are derived from a name.
 func Tagged(raw string) string {
 	if strings.Contains(raw, "{") {
 		return raw
@@ -143,8 +146,8 @@ func Tagged(raw string) string {
 // Record returns the key of the record of a lock in the layout Timestamp.
 func (l *Layout) Record(k Keys) string { return l.auxiliary(k.Lock, "ts") }
 
-// Queue returns the keys of the queue of a fair lock, of the deadlines of its waiters, and of
-// the times until which Holdfast's waiters count as alive.
+// Queue returns three keys of a fair lock. The first has the queue, the second has the deadlines
+// of the waiters, and the third has the times until which Holdfast's waiters count as alive.
 func (l *Layout) Queue(k Keys) (queue, deadlines, alive string) {
 	return "redisson_lock_queue:" + Tagged(k.Lock), "redisson_lock_timeout:" + Tagged(k.Lock), l.auxiliary(k.Lock, "fair")
 }
@@ -188,6 +191,6 @@ func (l *Layout) EventLog() []string {
 	return []string{key, key + ":rare"}
 }
 
-// ForcedPrefix is the prefix of the text in the tombstone of a forced owner. The reason
-// follows.
+// ForcedPrefix is the prefix of the text in a tombstone that a force unlock has set. The reason
+// follows this prefix.
 const ForcedPrefix = "forced: "

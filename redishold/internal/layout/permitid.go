@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	permitSize = 16 // number of bytes of an id
-	stemSize   = 10 // number of bytes of the stem of an id
+	permitSize = 16 // number of bytes of a permit id
+	stemSize   = 10 // number of bytes of the stem with which a permit id begins
 
 	// StemLength is the number of hex digits of a stem.
 	StemLength = 2 * stemSize
@@ -47,8 +47,8 @@ func StemOf(uuid string) string { return uuid[:8] + uuid[9:13] + uuid[14:18] + u
 func Fits(stem, uuid string) bool { return HasStem(uuid) && StemOf(uuid) == stem }
 
 // CutPermit returns the stem of the client in a permit id, in hex, and the number of the claim.
-// The result ok is false if the id has no stem. An id of Redisson is random, so one of 64 seems
-// to have a stem; but no client is registered for that stem.
+// The result `ok` is false if the id has no stem. The ids of Redisson are random, so one of 64
+// such ids seems to have a stem. But no client is registered for that stem.
 func CutPermit(id string) (stem, number string, ok bool) {
 	if len(id) != permitSize || id[6]>>4 != 4 || id[8]>>6 != 2 {
 		return "", "", false
@@ -60,7 +60,7 @@ func CutPermit(id string) (stem, number string, ok bool) {
 }
 
 // ShownPermit decodes an owner that is a permit id in hex. Get and List show such an owner if
-// the true owner of the permit is not known. The result ok is false for any other owner.
+// the true owner of the permit is not known. The result `ok` is false for any other owner.
 func ShownPermit(owner string) (id string, ok bool) {
 	b, err := hex.DecodeString(owner)
 	return string(b), err == nil && len(b) == permitSize
@@ -89,8 +89,8 @@ func IsUUID(s string) bool {
 	return true
 }
 
-// ClientOf returns the UUID with which an owner in Redisson's layout begins, or "" if it does
-// not begin with one.
+// ClientOf returns the UUID with which an owner in Redisson's layout begins, or "" if the owner
+// does not begin with a UUID.
 func ClientOf(owner string) string {
 	if uuid, rest, _ := strings.Cut(owner, ":"); rest != "" && IsUUID(uuid) {
 		return uuid

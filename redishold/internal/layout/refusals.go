@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Classify returns err as an error for the core, if it is an error reply to a Call for the
-// lock. It returns any other error unchanged.
+// Classify returns err with its meaning for the core, if err is an error reply to a call for the
+// lock with the keys k. It returns any other error unchanged.
 func (l *Layout) Classify(k Keys, err error) error {
 	var reply *wire.ReplyError
 	if !errors.As(err, &reply) {

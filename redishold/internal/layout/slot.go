@@ -8,7 +8,8 @@ import (
 // SlotCount is the number of hash slots of a Redis Cluster.
 const SlotCount = 16384
 
-// SlotOf returns the hash slot of key, which is the slot of its hash tag if it has one.
+// SlotOf returns the hash slot of `key`. If the key has a hash tag, the slot is that of the hash
+// tag.
 func SlotOf(key string) int {
 	if open := strings.IndexByte(key, '{'); open >= 0 {
 		if length := strings.IndexByte(key[open+1:], '}'); length > 0 {
@@ -41,7 +42,7 @@ func SlotNumbers() *[SlotCount]uint32 {
 	var numbers [SlotCount]uint32
 	var found [SlotCount]bool
 	var digits [10]byte
-	var steps [256]uint16 // the CRC of each byte; with it the loop is fast enough for every start of the command line
+	var steps [256]uint16 // the CRC of each byte; with this table the loop is fast enough to run at each start of the command holdfast
 	for i := range steps {
 		steps[i] = crc16(string([]byte{byte(i)}))
 	}
