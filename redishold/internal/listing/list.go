@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	maxShown      = 32  // maximal number of holders and of waiters of each name
+	maxShown      = 32  // maximal number of holders, and of waiters, that are listed for each name
 	namesPerCall  = 40  // number of names that one call reads
 	keysPerScan   = 200 // number of keys that one SCAN reads
-	maxValueBytes = 512 // maximal number of bytes of the value of a plain lock: a longer string is no lock
+	maxValueBytes = 512 // maximal number of bytes of the value of a lock in the layouts Plain and Timestamp: a longer string is no lock
 )
 
 // newLister returns a lister of the locks in the store of c.
@@ -60,8 +60,8 @@ func Get(ctx context.Context, c *clients.Clients, names ...string) ([]admin.Reco
 	return l.fetch(ctx, names)
 }
 
-// fetch returns one Record for each of `names`, with the clients of the holders and waiters. It
-// reads one chunk of names after the other.
+// fetch returns one Record for each of `names`. The Records have the clients of the holders and
+// of the waiters. fetch reads the names in chunks, one after the other.
 func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, error) {
 	records := make([]admin.Record, 0, len(names))
 	var failed error
@@ -74,9 +74,10 @@ func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, err
 	return records, failed
 }
 
-// read returns one Record for each of `names`, which are one chunk. It makes one call, or in a
-// cluster one call for each name, because the locks are in different slots. The Record of a
-// lock that could not be read has the Kind KindUnknown; read then also returns the first error.
+// read returns one Record for each of `names`, which are one chunk. It makes one call for the
+// whole chunk. In a cluster it makes one call for each name, because the locks are in different
+// slots. The Record of a lock that could not be read has the Kind KindUnknown; read then also
+// returns the first error.
 func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, error) {
 	records := make([]admin.Record, len(names))
 	var failed error
@@ -110,7 +111,7 @@ func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, erro
 	return records, failed
 }
 
-// addName adds a name to a call that reads names.
+// addName adds the keys and channels of one lock to c, the call that reads several locks.
 func (l *lister) addName(c *wire.Call, k layout.Keys) {
 	if l.Layout.Name != "" {
 		c.Keys, c.Args = append(c.Keys, k.Lock), append(c.Args, k.Channel)
@@ -124,7 +125,8 @@ func (l *lister) addName(c *wire.Call, k layout.Keys) {
 	c.Args = append(c.Args, layout.Tagged(k.Lock), k.Channel, layout.ReadWriteChannel(k), layout.SemaphoreChannel(k), layout.LatchChannel(k))
 }
 
-// fill writes the Records in a result into records, at the given indices.
+// fill reads the Records in `result`, the result of one call, and writes them into `records` at
+// the given indices.
 func (l *lister) fill(records []admin.Record, indices []int, script *wire.Script, result wire.Result) error {
 	l.spent += 3
 	if result.Err != nil {

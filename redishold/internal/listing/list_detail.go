@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	detailMembers = 64  // maximal number of members of a hash, a list or a sorted set
-	detailBytes   = 512 // maximal number of bytes of a string or a member
+	detailMembers = 64  // maximal number of members that Describe shows of a hash, a list or a sorted set
+	detailBytes   = 512 // maximal number of bytes that Describe shows of a string or of a member
 )
 
 // Describe returns the Record of the lock called name, and the keys of that lock.
@@ -104,7 +104,8 @@ func parseKey(value any) (admin.Key, bool) {
 	return key, r.Done()
 }
 
-// memberLines returns the members of a key as text, with one line for each.
+// memberLines returns the members of a key as text. Each line has one member, and the value or
+// the score of this member if it has one.
 func memberLines(kind string, members []string, size int) string {
 	step := 2 // field and value, or member and score
 	if kind == "list" {
@@ -124,8 +125,8 @@ func memberLines(kind string, members []string, size int) string {
 	return strings.Join(text, "\n")
 }
 
-// printable returns s with escape sequences of Go for characters that are not printable, and
-// cut if it is long.
+// printable returns s with escape sequences of Go for characters that are not printable. It cuts
+// s if s is long.
 func printable(s string) string {
 	cut := ""
 	if len(s) > detailBytes {

@@ -45,8 +45,8 @@ func parseRedisson(value any) (admin.Record, bool) {
 	return record, r.Done()
 }
 
-// readHash reads the lock in a hash: a mutex, a fair lock, or Redisson's lock on several
-// values. If the hash is no lock, the Record is KindOther.
+// readHash reads the lock in a hash: a mutex, a fair lock, or Redisson's lock on several values.
+// If the hash is no lock, the Kind of the Record is KindOther.
 func readHash(r *wire.Reply, record *admin.Record) {
 	fields := r.Nested()
 	record.Holders = int(r.Number())
@@ -70,8 +70,8 @@ func readHash(r *wire.Reply, record *admin.Record) {
 }
 
 // readReaders reads the holds of a read-write lock. A thread of Redisson may hold both sides
-// with one owner. Then the Owner of the write hold is the whole field, with layout.WriteField,
-// so that ForceUnlock ends the write hold.
+// with one owner. In that case the Owner of the write hold is the whole field, including
+// layout.WriteField, so that ForceUnlock ends the write hold.
 func readReaders(r *wire.Reply, record *admin.Record) {
 	fields := r.Nested()
 	record.Holders = int(r.Number())
@@ -100,7 +100,8 @@ func readReaders(r *wire.Reply, record *admin.Record) {
 	}
 }
 
-// readCounter reads a counter: a semaphore if it has permits, otherwise a bare counter.
+// readCounter reads a counter. If permits are held or have expired, the counter belongs to a
+// semaphore. Otherwise it is a bare counter.
 func readCounter(r *wire.Reply, record *admin.Record) {
 	value, held, expired := r.Text(), int(r.Number()), int(r.Number())
 	permits := r.Nested()

@@ -25,7 +25,7 @@ type scanner struct {
 	limits admin.Filter
 	budget *budget.Budget
 	yield  func(admin.Record, error) bool
-	seen   map[string]bool // yielded names, because SCAN may return a key twice
+	seen   map[string]bool // names that were already yielded; SCAN may return a key twice
 }
 
 // scan is a SCAN for one type of key on one master.
@@ -60,7 +60,7 @@ func (sc *scanner) run(ctx context.Context) error {
 	return failed
 }
 
-// routes returns a key for each master, which routes calls to that master.
+// routes returns a key for each master. A call with such a key goes to that master.
 func (sc *scanner) routes(ctx context.Context) ([]string, error) {
 	if !sc.server.Cluster {
 		return []string{sc.Layout.Prefix + "holdfast:list"}, nil
@@ -138,7 +138,7 @@ func (sc *scanner) page(ctx context.Context, s *scan) error {
 	return sc.yieldLocked(ctx, sc.names(s.kind, keys))
 }
 
-// refused returns the error for a page of s that the server has refused.
+// refused returns the error of a scan s, if the server has refused to read its next page.
 func (sc *scanner) refused(s *scan, err error) error {
 	const does = "redis refuses SCAN, which finds locks"
 	k, words := layout.Keys{Name: s.pattern, Lock: s.pattern}, wire.ReplyText(err)
@@ -153,8 +153,8 @@ func (sc *scanner) refused(s *scan, err error) error {
 	return sc.Layout.Classify(k, err)
 }
 
-// yieldLocked reads the locks with the given names, a few at a time, and yields those that are
-// locked.
+// yieldLocked reads the locks with the given names, a few at a time. It yields the Record of
+// each lock that is locked.
 func (sc *scanner) yieldLocked(ctx context.Context, names []string) error {
 	for chunk := range slices.Chunk(names, namesPerCall) {
 		sc.spend()
@@ -192,14 +192,14 @@ func (sc *scanner) locked(r admin.Record) bool {
 	}
 }
 
-// spend reports to the budget the commands that were sent since the last call of spend.
+// spend reports to sc.budget how many commands were sent since the last call of spend.
 func (sc *scanner) spend() {
 	sc.budget.Spent(sc.spent)
 	sc.spent = 0
 }
 
 // names returns the names of the locks to which the given keys belong. All keys have the same
-// type. It leaves out names that were yielded, and keys that are not locks.
+// type. It leaves out keys that are not locks, and names that sc has already yielded.
 func (sc *scanner) names(kind string, keys []string) []string {
 	var names []string
 	add := func(lock string) {
