@@ -17,8 +17,9 @@ for i = 5, #ARGV do
   local entry = string.sub(ARGV[i], 2)
   local id = add(redis.call, KEYS[1], ARGV[1], '*', entry)
   if tonumber(string.match(id, '^%d+')) > tonumber(now) + 60000 then
-    -- The ids of a stream never decrease, so the clock of the server was ahead once.
-    -- Readers select by time, and would find no entry until the clock reaches these ids.
+    -- The id is from the future: the ids of a stream never decrease, so an earlier entry was
+    -- added while the clock of the server was ahead. Readers select by time, and would find no
+    -- entry until the clock reaches these ids.
     redis.call('DEL', KEYS[1], KEYS[2])
     id = add(redis.call, KEYS[1], ARGV[1], '*', entry)
   end

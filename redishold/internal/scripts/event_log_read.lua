@@ -8,7 +8,7 @@
 -- Uses   millis
 
 local now = millis()
--- Entries after `last` are left out: the clock was ahead when they were added.
+-- Entries after `last` are left out, because the clock was ahead when they were added.
 local first, last = '(' .. ARGV[1], string.format('%.0f', tonumber(now) + 60000)
 if ARGV[1] == '' or tonumber(string.match(ARGV[1], '^%d+')) > tonumber(last) then
   first = string.format('%.0f', math.max(0, tonumber(now) - tonumber(ARGV[2])))

@@ -8,7 +8,7 @@ local lock, tombstone, counter = KEYS[1], KEYS[2], KEYS[3]
 
 local exists, holder = redis.call('EXISTS', lock), ''
 if exists == 1 then
-  local fields = redis.pcall('HLEN', lock) -- an error if the key is not a hash any more
+  local fields = redis.pcall('HLEN', lock) -- the reply is an error if the key is not a hash any more
   if type(fields) == 'number' and fields <= 4 then
     for _, field in ipairs(redis.call('HKEYS', lock)) do
       if field ~= 'mode' and holder == '' then -- a read-write lock has a mode

@@ -1,5 +1,5 @@
--- fair_acquire: give the lock to an owner if it is first in the queue, or keep it in the
--- queue.
+-- fair_acquire: give the lock to an owner if the owner is first in the queue. Otherwise keep
+-- the owner in the queue.
 --
 -- KEYS   1 lock, 2 tombstone of the owner, 3 token counter, 4 queue, 5 deadlines of the
 --        queue, 6 until when Holdfast's waiters count as alive
@@ -11,11 +11,11 @@
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds, alive, strangers}
 --                                   queued. If the lock is free, but another waiter is first,
---                                   pttl is in how many ms to try again. alive is until when the
+--                                   pttl is after how many ms to try again. alive is until when the
 --                                   owner counts as alive. strangers is the number of waiters
---                                   before the owner that are not Holdfast's. Both are missing
---                                   if the owner is not in the queue. One element more if
---                                   introduce adds one
+--                                   before the owner that are not Holdfast's. alive and
+--                                   strangers are missing if the owner is not in the queue.
+--                                   One element more if introduce adds one
 --        {-1}                       the key is another kind of lock, or no lock
 --        {-2, tombstone}            the claim was abandoned or forced
 -- Uses   draw, limit, publish, tick, whose, holder, introduce
@@ -46,7 +46,7 @@ end
 local found = redis.call('HMGET', lock, owner, 'mode')
 local pttl = redis.call('PTTL', lock)
 if found[1] then -- also if a release has granted the lock to the owner
-  -- PEXPIRE first: a full server refuses neither it nor the writes after it.
+  -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
   redis.call('PEXPIRE', lock, string.format('%.0f', math.max(pttl, ttl)))
   redis.call('HSET', lock, owner, holds)
   return draw(counter, tokens)
@@ -88,10 +88,10 @@ local function front()
       return head, 0, dropped
     end
     local ends = tonumber(redis.call('ZSCORE', alive, head) or redis.call('ZSCORE', deadlines, head))
-    if not ends then -- without a deadline it would block the queue forever
+    if not ends then -- a waiter without a deadline would block the queue forever
       ends = now + presence
       local left = lasts(ends)
-      expire(left) -- first: a full server refuses neither it nor the ZADD after it
+      expire(left) -- before ZADD: a full server refuses neither PEXPIRE nor the ZADD after it
       redis.call('ZADD', deadlines, text(ends), head)
       expire(left)
     end
@@ -107,8 +107,8 @@ end
 
 -- strangers returns how many waiters at the head of the queue are not Holdfast's. The parameter
 -- `first` is how many waiters it examines, and `size` is the length of the queue. It returns 0
--- if Holdfast has as many live waiters as the queue has entries. That may be wrong while a
--- waiter that Redisson has removed from the queue still counts as alive.
+-- if Holdfast has as many live waiters as the queue has entries. The result 0 may be wrong
+-- while a waiter that Redisson has removed from the queue still counts as alive.
 local function strangers(first, size)
   local count = 0
   if first == 0 or redis.call('ZCOUNT', alive, '(' .. text(now), '+inf') >= size then
@@ -135,20 +135,21 @@ local function enqueue(left)
   local size, found = redis.call('LLEN', queue), redis.call('LPOS', queue, owner)
   local before = found or size
   local others = strangers(before, size)
-  -- When a waiter of Redisson leaves the queue, Redisson subtracts silence from the deadlines
-  -- of the waiters after it. Holdfast does not do that for its own waiters.
+  -- When a waiter of Redisson leaves the queue, Redisson subtracts the time `silence` from the
+  -- deadlines of the waiters after it. Holdfast does not do that for its own waiters.
   local ends = now + math.max(left, 0) + presence + others * silence
   local kept = lasts(ends)
 
   if found then
-    -- This removes waiters that Redisson has removed from the queue. It comes first, because a
-    -- full server refuses neither it nor the writes after it.
+    -- This removes from `alive` the waiters that Redisson has removed from the queue. It is the
+    -- first write, because a full server refuses neither ZREMRANGEBYSCORE nor the writes after
+    -- it.
     redis.call('ZREMRANGEBYSCORE', alive, '-inf', text(now - day))
   end
   local added = redis.call('ZADD', alive, text(now + presence), owner) -- a full server refuses a new waiter here
   if (not found or added > 0) and redis.pcall('PEXPIRE', alive, kept) ~= 1 then
     redis.call('ZREM', alive, owner)
-    redis.call('PEXPIRE', alive, kept) -- refused again: it raises the error of the server
+    redis.call('PEXPIRE', alive, kept) -- if the server refuses again, this raises its error
   end
   if not found then
     redis.call('RPUSH', queue, owner)
@@ -174,8 +175,8 @@ if pttl ~= -2 then
   return introduce(busy, ARGV[8])
 end
 
--- Dead waiters are only removed when the lock is free. Before that they delay no other
--- waiter, and may be alive behind a server or a link that was down.
+-- Dead waiters are only removed when the lock is free. Before that they delay no other waiter.
+-- They may even be alive, if their server or their link was down for a while.
 local head, ends, dropped = front()
 if not head or head == owner then
   local first = grant()
@@ -187,7 +188,8 @@ end
 
 local lives, others = enqueue(0)
 if dropped then
-  -- A waiter of Redisson listens on its own channel, one of Holdfast on that of its client.
+  -- A waiter of Redisson listens on its own channel. A waiter of Holdfast listens on the
+  -- channel of its client.
   publish(9, channel .. head, '0')
   publish(9, channel .. whose(head), '0:0:' .. head)
 end

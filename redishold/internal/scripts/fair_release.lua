@@ -1,14 +1,15 @@
 -- fair_release: end the hold of the owner, or remove the owner from the queue. If the lock is
 -- free then, grant it to the first waiter in the queue, or wake that waiter.
 --
--- A waiter of Holdfast is granted the lock, and notified. Its first lease ends when the waiter
--- would count as dead. So a waiter that died delays the other waiters no longer than it would
--- at the head of the queue. If the message is lost, the waiter learns of the grant with its
--- next try. Redisson's waiters are only woken.
+-- If the first waiter is one of Holdfast, the script grants it the lock, and notifies it. The
+-- first lease ends at the time at which the waiter would count as dead in the queue. So a dead
+-- waiter delays the other waiters no longer with the lock than at the head of the queue. If the
+-- message is lost, the waiter learns of the grant with its next try. Redisson's waiters are
+-- only woken.
 --
--- With the tombstone, an acquire of the owner that arrives later is refused. The lock is
--- released first: if the server refuses the tombstone, the lock is free, and the caller
--- repeats the script.
+-- With the tombstone, the server refuses an acquire of the owner that arrives later. The script
+-- releases the lock first, so that the lock is free even if the server refuses to set the
+-- tombstone. In that case the caller repeats the script.
 --
 -- KEYS   1 lock, 2 queue, 3 deadlines of the queue, 4 until when Holdfast's waiters count
 --        as alive, 5 token counter, 6 tombstone of the owner, if one must be set
@@ -27,7 +28,7 @@ if tombstone then
   set_expiring(tombstone, 'abandoned', ttl)
 end
 if not held then -- a holder is not in the queue
-  -- All occurrences: another program may have added the owner more than once.
+  -- LREM with '0' removes all occurrences: another program may have added the owner twice.
   local waited = redis.call('LREM', queue, '0', owner) > 0
   redis.call('ZREM', deadlines, owner)
   redis.call('ZREM', alive, owner)
@@ -43,9 +44,9 @@ end
 
 local now = math.floor(tick() / 1000)
 
--- front removes dead waiters from the head of the queue, and sets head to the first live
--- one. It returns until when that waiter counts as alive, or nil if it is Redisson's. A
--- waiter without a deadline stays: the next fair_acquire gives it one.
+-- front removes dead waiters from the head of the queue, and sets `head` to the first live
+-- waiter. It returns until when this waiter counts as alive, or nil if this waiter is one of
+-- Redisson. A waiter without a deadline stays: the next fair_acquire gives it one.
 local function front()
   while head do
     local lives = redis.call('ZSCORE', alive, head)

@@ -9,7 +9,8 @@ local head = redis.call('LINDEX', KEYS[1], '0')
 if not head then
   return 0
 end
--- A waiter of Redisson listens on its own channel, one of Holdfast on that of its client.
+-- A waiter of Redisson listens on its own channel. A waiter of Holdfast listens on the channel
+-- of its client.
 local redisson = publish(2, ARGV[1] .. head, '0')
 local holdfast = publish(2, ARGV[1] .. whose(head), '0:0:' .. head)
 return math.min(redisson, holdfast) < 0 and -1 or redisson + holdfast

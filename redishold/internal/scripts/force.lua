@@ -1,8 +1,9 @@
 -- force: end the hold of another client, if the hold has not changed since the caller
 -- read it.
 --
--- The tombstone has the reason for the owner. It also makes the server refuse an acquire
--- of the owner that may still arrive. A read-write lock stays: it may have other holders.
+-- The tombstone has the reason for the owner. It also makes the server refuse an acquire of the
+-- owner that may still arrive. The script does not end a hold of a read-write lock, because
+-- deleting that lock would end all its holds.
 --
 -- KEYS   1 lock, 2 tombstone of the owner
 -- ARGV   1 owner, 2 its hold count, 3 reason, 4 ttl of the tombstone in ms, 5 channel,

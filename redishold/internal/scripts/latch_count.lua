@@ -8,4 +8,4 @@ local value = redis.call('GET', KEYS[1]) or '0'
 if not string.match(value, '^-?%d+$') then
   return {-1, 0}
 end
-return {1, math.max(0, math.min(tonumber(value), 2 ^ 53))} -- a larger number is no count, and no int64
+return {1, math.max(0, math.min(tonumber(value), 2 ^ 53))} -- a larger number is no real count, and may not fit into an int64

@@ -12,7 +12,7 @@ local limit, counting = tonumber(ARGV[1]), ARGV[2]
 
 local found = {}
 for i, lock in ipairs(KEYS) do
-  local value = allow_wrongtype(redis.pcall('GETRANGE', lock, '0', ARGV[1])) -- one byte more than the limit
+  local value = allow_wrongtype(redis.pcall('GETRANGE', lock, '0', ARGV[1])) -- reads one byte more than the limit
   if type(value) ~= 'string' or #value > limit then
     found[i] = {'other', -1, '', -1}
   else

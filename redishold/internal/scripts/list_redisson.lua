@@ -59,7 +59,7 @@ local function readers(lock, prefix, fields, pttl)
     else
       for n = 1, math.min(count, budget) do
         local lease = redis.pcall('PTTL', prefix .. ':' .. field .. ':rwlock_timeout:' .. n)
-        left = math.max(left, type(lease) == 'number' and lease or pttl) -- an error if the slot is migrating
+        left = math.max(left, type(lease) == 'number' and lease or pttl) -- the reply is an error if the slot is migrating
         budget = budget - 1
       end
     end
@@ -79,7 +79,7 @@ local function number(lock, permits)
   end
   local held = allow_wrongtype(redis.pcall('ZCOUNT', permits, '(' .. now_text, '+inf'))
   if type(held) ~= 'number' then
-    held = 0 -- a key of another type
+    held = 0 -- the key has another type
   end
   local expired, shown = 0, {}
   if held > 0 or value ~= '' then

@@ -3,9 +3,9 @@
 -- KEYS   two for each name: 1 lock, 2 record
 -- ARGV   1 maximal number of bytes of a value, 2 the subcommand of PUBSUB that counts
 --        listeners, '' for none; then the channel of each name
--- Reply  {{state, pttl, holder, listeners, remaining lease in ms}, ...}, the rest is
---        as in list_plain. For an old client the holder is the value. The state of a value that
---        is not a time in seconds is 'other'
+-- Reply  {{state, pttl, holder, listeners, remaining lease in ms}, ...}, the other
+--        elements are as in list_plain. If an old client holds the lock, the holder is the
+--        value of the lock. The state is also 'other' if the value is not a time in seconds
 -- Uses   tick, allow_wrongtype, listeners
 
 local limit, counting = tonumber(ARGV[1]), ARGV[2]

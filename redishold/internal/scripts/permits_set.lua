@@ -1,11 +1,12 @@
--- permits_set: set the number of permits of a plain semaphore, if it was never set.
+-- permits_set: set the number of permits of a plain semaphore, if that number was never
+-- set.
 --
 -- KEYS   1 counter of free permits, 2 idempotency key of the call
 -- ARGV   1 number of permits, 2 ttl of the idempotency key in ms, 3 channel, 4... publish
 --        commands
 -- Reply  {1, receivers}   set, now or by an earlier attempt; -1 receivers: the
 --                         server refused to publish
---        {0, 0}           another call has set it before
+--        {0, 0}           another call has set the number before
 --        {-1, 0}          the key is no counter
 -- Uses   publish, set_expiring
 

@@ -1,7 +1,8 @@
 -- plain_abandon: end a claim whose plain_acquire may still arrive.
 --
--- With the tombstone, that acquire is refused. The lock is released first: if the
--- server refuses the tombstone, the lock is free, and the caller repeats the script.
+-- With the tombstone, the server refuses that acquire. The script releases the lock first, so
+-- that the lock is free even if the server refuses to set the tombstone. In that case the
+-- caller repeats the script.
 --
 -- KEYS   1 lock, 2 tombstone of the owner
 -- ARGV   1 owner, 2 ttl of the tombstone in ms, 3 channel, 4... publish commands

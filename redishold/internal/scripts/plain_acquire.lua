@@ -28,7 +28,7 @@ end
 
 local value = redis.call('GET', lock)
 if value == owner then
-  -- PEXPIRE first: a full server refuses neither it nor the writes after it.
+  -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
   local longest = math.max(redis.call('PTTL', lock), ttl)
   redis.call('PEXPIRE', lock, string.format('%.0f', longest))
   return draw(counter, tokens)

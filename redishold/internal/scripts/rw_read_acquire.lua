@@ -26,14 +26,14 @@ end
 
 if not mode then
   local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
-  redis.call('SET', timeout, '1', 'PX', ttl) -- before the field: a reader without it counts as dead
+  redis.call('SET', timeout, '1', 'PX', ttl) -- before HSET, because a reader without a timeout key counts as dead
   redis.call('HSET', lock, 'mode', 'read', owner, holds)
   limit(lock, ttl)
   return first
 end
 
 if redis.call('HGET', lock, owner) then
-  -- PEXPIRE first: a full server refuses neither it nor the writes after it.
+  -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
   redis.call('PEXPIRE', lock, longest(lock, ttl))
   redis.call('SET', timeout, '1', 'PX', longest(timeout, ttl))
   redis.call('HSET', lock, owner, holds)

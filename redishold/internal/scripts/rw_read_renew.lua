@@ -1,7 +1,7 @@
 -- rw_read_renew: extend a read hold if its owner still has it, and record the hold count.
 --
--- It writes the timeout key again if that has expired: as long as the field exists, no
--- writer was granted the lock.
+-- If the timeout key has expired, the script writes it again. That is safe, because no writer
+-- was granted the lock as long as the field exists.
 --
 -- KEYS   1 lock, 2 timeout key of the owner
 -- ARGV   1 owner, 2 ttl in ms, 3 hold count
@@ -16,7 +16,7 @@ if not recorded then
   return 0
 end
 
--- PEXPIRE first: a full server refuses neither it nor the writes after it.
+-- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
 redis.call('PEXPIRE', lock, longest(lock, ttl))
 redis.call('SET', timeout, '1', 'PX', longest(timeout, ttl))
 if recorded ~= holds then

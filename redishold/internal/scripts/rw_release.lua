@@ -1,15 +1,16 @@
 -- rw_release: end one hold of a read-write lock, of either side, and wake the waiters that
 -- may get the lock now.
 --
--- With a tombstone, it also ends a claim whose acquire may still arrive, or the hold of
--- another client by force.
+-- With a tombstone, the script is also for a claim whose acquire may still arrive, and for a
+-- force unlock of the hold of another client.
 --
 -- KEYS   1 lock, then the timeout keys of the hold of a reader; last the tombstone of the
 --        owner, if one must be set
 -- ARGV   1 field of the hold; in write mode, if the lock does not have that field, the script
---          uses the same with ':write' at the end,
+--          uses ARGV 1 with ':write' at the end,
 --        2 prefix of timeout keys, 3 channel,
---        4 the expected hold count, or '' for any; if it differs, nothing is changed,
+--        4 the expected hold count, or '' for any; the script changes nothing if the hold
+--          has another count,
 --        5 text of the tombstone, '' for none, 6 ttl of the tombstone in ms,
 --        7... publish commands
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
@@ -40,7 +41,7 @@ local function remove(mode, writes)
     longest = 30000 -- the lock has no TTL: use the default of Redisson
   end
   if writes then
-    -- PEXPIRE first: a full server refuses neither it nor the writes after it.
+    -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
     redis.call('PEXPIRE', lock, string.format('%.0f', math.max(longest, pttl, 1)))
     redis.call('HSET', lock, 'mode', 'read')
   end

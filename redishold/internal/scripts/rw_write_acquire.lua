@@ -11,9 +11,9 @@
 --        not ask who the holder is
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds}   busy; holder is the field of the writer or of a
---                                   reader, '' if unknown; pttl of the writer, or of
---                                   the reader with the longest lease. One element more
---                                   if introduce adds one
+--                                   reader, '' if unknown; pttl is the remaining
+--                                   lease of the writer, or the longest remaining lease
+--                                   of a reader. One element more if introduce adds one
 --        {-1}                       the key is another kind of lock
 --        {-2, tombstone}            the claim was abandoned or forced
 -- Uses   draw, limit, longest, rw_mode, scan_readers, writer, introduce
@@ -32,7 +32,7 @@ end
 local function grant()
   local first = draw(counter, tokens) -- a full server refuses here, before anything is changed
   if mode then
-    redis.call('DEL', lock) -- it has only dead readers
+    redis.call('DEL', lock) -- the lock has only dead readers
   end
   redis.call('HSET', lock, 'mode', 'write', field, holds)
   limit(lock, ttl)
@@ -44,7 +44,7 @@ if not mode then
 end
 
 if mode == 'write' and redis.call('HGET', lock, field) then
-  -- PEXPIRE first: a full server refuses neither it nor the writes after it.
+  -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
   redis.call('PEXPIRE', lock, longest(lock, ttl))
   redis.call('HSET', lock, field, holds)
   return draw(counter, tokens)

@@ -15,11 +15,12 @@ import (
 //go:embed *.lua shared/*.lua
 var sources embed.FS
 
-// Lock is the scripts of an exclusive lock in one layout. Keep is nil if the layout has no such
+// Lock has the scripts of an exclusive lock in one layout. Keep is nil if the layout has no such
 // script.
 type Lock struct{ Acquire, Renew, Release, Keep, Abandon, Force, Explain *wire.Script }
 
-// LoadLock returns the scripts whose names begin with kind.
+// LoadLock returns the scripts of an exclusive lock in one layout. Their names begin with
+// `kind`, for example "plain_". For Redisson's layout, `kind` is "".
 func LoadLock(kind string) Lock {
 	l := Lock{
 		Acquire: load(kind + "acquire"),
@@ -29,14 +30,14 @@ func LoadLock(kind string) Lock {
 		Force:   load(kind + "force"),
 		Explain: load(kind + "explain"),
 	}
-	if kind != "timestamp_" { // old clients of that layout take a lock after its second, so it cannot be kept from them
+	if kind != "timestamp_" { // old clients of that layout take any lock whose second is over, so Holdfast cannot keep a lock taken
 		l.Keep = load(kind + "keep")
 	}
 	return l
 }
 
 // Library loads each script at its first use, because most programs use few of them.
-type Library struct{ loaded sync.Map } // of *wire.Script, by name: each is written once
+type Library struct{ loaded sync.Map } // of *wire.Script, by name; each script is written once
 
 // Get returns the script called name.
 func (l *Library) Get(name string) *wire.Script {
@@ -47,8 +48,9 @@ func (l *Library) Get(name string) *wire.Script {
 	return s.(*wire.Script)
 }
 
-// load returns a script. The functions in the line "Uses" of its header, each of which is a
-// file in shared, stand before the first paragraph of the body that calls them. To define a
+// load returns a script, with the text of the shared functions that it calls. The line "Uses" in
+// the header of the script names these functions. Each of them is a file in the folder shared.
+// load puts a function before the first paragraph of the body that calls it. To define a
 // function takes time, so a script begins with its usual case, which returns before the
 // functions of the other cases are defined.
 func load(name string) *wire.Script {
@@ -57,7 +59,7 @@ func load(name string) *wire.Script {
 	text := header
 	for paragraph := range strings.SplitSeq(body, "\n\n") {
 		text += "\n\n"
-		if paragraph[0] != ' ' { // it is not inside a function
+		if paragraph[0] != ' ' { // the paragraph is not inside a function
 			text += shared(used, added, paragraph)
 		}
 		text += paragraph
@@ -75,8 +77,8 @@ func uses(header string) []string {
 	return strings.Split(used, ", ")
 }
 
-// shared returns the functions that the paragraph calls and that were not added yet, each after the
-// functions that it uses.
+// shared returns the text of those functions that the paragraph calls and that were not added
+// yet. The text of a function comes after that of the functions it calls.
 func shared(names []string, added map[string]bool, paragraph string) (text string) {
 	for _, name := range names {
 		if !added[name] && strings.Contains(paragraph, name+"(") {
@@ -98,12 +100,12 @@ func source(name string) string {
 }
 
 // Commands returns the Redis commands that the scripts of some families call, each once. The
-// family of a script is the part of its name before an underscore, such as "fair", or "" for
-// a name without one.
+// family of a script is the part of its name before an underscore, such as "fair", or "" for a
+// name without an underscore.
 func Commands(families ...string) (names []string) {
 	files, _ := sources.ReadDir(".")
 	called := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
-	read := map[string]bool{} // shared functions: most scripts use the same
+	read := map[string]bool{} // the shared functions that were read already, because most scripts use the same ones
 	for _, file := range files {
 		name, isScript := strings.CutSuffix(file.Name(), ".lua")
 		family, _, found := strings.Cut(name, "_")

@@ -1,7 +1,8 @@
 -- semaphore_abandon: end a claim whose acquire may still arrive.
 --
--- With the tombstone, that acquire is refused. The permit is released first: if the server
--- refuses the tombstone, the permit is free, and the caller repeats the script.
+-- With the tombstone, the server refuses that acquire. The script releases the permit first, so
+-- that the permit is free even if the server refuses to set the tombstone. In that case the
+-- caller repeats the script.
 --
 -- KEYS   1 counter of free permits, 2 held permits, 3 tombstone of the owner
 -- ARGV   1 permit id, 2 ttl of the tombstone in ms, 3 channel, 4... publish commands

@@ -1,7 +1,8 @@
 -- semaphore_acquire: give a permit to an owner, if one is free.
 --
 -- The layout is that of Redisson's permit-expirable semaphore: the held permits are a
--- sorted set of permit ids, with their ends in ms of the server's clock as scores.
+-- sorted set of permit ids. The score of an id is the time at which its permit ends, in ms
+-- by the server's clock.
 --
 -- KEYS   1 counter of free permits, 2 held permits, 3 tombstone of the owner, 4 token
 --        counter
@@ -11,9 +12,10 @@
 -- Reply  first token         granted, now or by an earlier call
 --        {2, first token, total}
 --                            granted; the total number of permits differs from ARGV 3
---        {0, pttl, id, '1'}  busy; the id of the permit that ends first, and its pttl,
---                            -1 without an end; '' if no permit is held. If the caller
---                            asks, and the registration can be read, one element more:
+--        {0, pttl, id, '1'}  busy; id is that of the permit that ends first, '' if no permit
+--                            is held. pttl is the rest of its lease, -1 without an end.
+--                            If the caller asks who the holder is, and the server
+--                            permits to read the registration, one element more:
 --                            {registration of the holder or '', server time in ms,
 --                            UUID of the holder or ''}
 --        {-1}                the key is no counter
@@ -43,7 +45,8 @@ end
 
 local own = redis.call('ZSCORE', permits, id)
 if own and tonumber(own) > now then
-  -- ZREM of no member first: a full server refuses neither it nor the writes after it.
+  -- A ZREM that removes nothing comes first: a full server refuses neither this ZREM nor the
+  -- writes after it.
   redis.call('ZREM', permits, '')
   if ends > tonumber(own) then
     redis.call('ZADD', permits, text(ends), id)
@@ -54,7 +57,7 @@ if own then -- the permit of the owner has expired: make it the first of the exp
   redis.call('ZADD', permits, '0', id)
 end
 
--- If the counter was lost, the held permits still count.
+-- If the counter was lost, the held permits still count: only the other permits are free.
 local held = redis.call('ZCARD', permits)
 local stock = tonumber(value) or total - held
 local expired = redis.call('ZRANGEBYSCORE', permits, '0', text(now), 'LIMIT', '0', text(chunk))
@@ -67,13 +70,13 @@ if not value then
   redis.call('SET', counter, text(stock))
 end
 if #expired > 0 then
-  redis.call('ZREM', permits, '') -- proves that the user may run it, before the counter changes
+  redis.call('ZREM', permits, '') -- proves that the user may run ZREM, before the counter changes
   redis.call('INCRBY', counter, text(#expired))
   redis.call('ZREM', permits, unpack(expired))
 end
 
 if first then
-  redis.call('ZADD', permits, 'XX', '0', '') -- changes nothing: proves that the user may run it
+  redis.call('ZADD', permits, 'XX', '0', '') -- changes nothing, but proves that the user may run ZADD
   local lives = redis.call('PTTL', counter)
   if lives > 0 then
     redis.call('PEXPIRE', permits, text(lives))
@@ -104,9 +107,9 @@ if #expired == chunk then
   return {0, 0, '', '1'} -- more permits may have expired
 end
 
--- add_holder adds the holder of the permit to a busy reply. The registrations are not
--- among KEYS, because their names are only known here. So the caller asks only on a single
--- server, not in a cluster.
+-- add_holder adds the holder of the permit to a busy reply. The keys of the registrations are
+-- not among KEYS, because their names are only known here. So the caller asks for the holder
+-- only on a single server, not in a cluster.
 local function add_holder(reply)
   if not prefix or prefix == '' or #reply[3] ~= 16 then
     return reply

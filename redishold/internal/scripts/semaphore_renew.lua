@@ -17,7 +17,8 @@ if not own or tonumber(own) <= now then
   return 0
 end
 if ends > tonumber(own) then
-  -- ZREM of no member first: a full server refuses neither it nor the writes after it.
+  -- A ZREM that removes nothing comes first: a full server refuses neither this ZREM nor the
+  -- writes after it.
   redis.call('ZREM', permits, '')
   redis.call('ZADD', permits, string.format('%.0f', ends), id)
 end

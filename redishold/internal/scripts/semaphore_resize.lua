@@ -16,7 +16,8 @@ if value and not string.match(value, '^-?%d+$') then
   return {-1, 0}
 end
 
--- ZREM of no member first: it proves that the user may run ZREM, before the counter changes.
+-- A ZREM that removes nothing comes first. It proves that the user may run ZREM, before the
+-- counter changes.
 redis.call('ZREM', permits, '')
 local expired = redis.call('ZRANGEBYSCORE', permits, '0', string.format('%.0f', now), 'LIMIT', '0', '1000')
 local free = total - redis.call('ZCARD', permits)

@@ -1,11 +1,11 @@
 -- timestamp_acquire: give a timestamp lock to an owner, unless its second is in the future,
 -- or another owner of Holdfast still holds it.
 --
--- The value of the lock is the Unix second at which it ends, as old clients write it with
--- SETNX and GETSET. The record is a second key for Holdfast: it has the holder, and the
--- second that the holder wrote. The record expires exactly at the end of the lease, and
--- the second is never earlier. So as long as the record exists, the second is not past for
--- an old client with a correct clock.
+-- The value of the lock is the Unix second at which it ends, as old clients write it with SETNX
+-- and GETSET. The record is a second key for Holdfast: it has the holder, and the second that
+-- the holder wrote. The record expires exactly at the end of the lease, and the second is never
+-- before that end. So as long as the record exists, the second is not past for an old client
+-- with a correct clock.
 --
 -- KEYS   1 lock, 2 tombstone of the owner, 3 token counter, 4 record
 -- ARGV   1 owner, 2 ttl in ms, 3 number of tokens to reserve, 4 key prefix of
@@ -22,21 +22,24 @@ local owner, ttl, tokens = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 
 local now = tick()
 
--- seconds returns the number in a value that can be a time in seconds: after 2001 and
--- before 5138, which excludes milliseconds. Some clients write fractions.
+-- seconds returns the number in `value`, if it can be a time in seconds between the years 2001
+-- and 5138. That excludes times in milliseconds. The number may have a fraction, because some
+-- clients write one.
 local function seconds(value)
   local s = string.match(value, '^%d+%.?%d*$') and tonumber(value)
   return s and s >= 1e9 and s < 1e11 and s
 end
 
--- write writes the record with the TTL ms, and the lock with the first whole second after
--- that, but not before the second least.
+-- write writes the record with a TTL of `ms` milliseconds. It also writes the lock. The value
+-- of the lock is the first whole second at or after the end of that TTL, but not before the
+-- second `least`.
 local function write(ms, least)
   local ends = now + ms * 1000
   local second = math.max(least, math.ceil(ends / 1000000))
   local text = string.format('%.0f', second)
   redis.call('SET', record, text .. ' ' .. owner, 'PX', string.format('%.0f', ms))
-  -- For an old client a missing key is a free lock, so the key expires after its second.
+  -- For an old client a missing key is a free lock. So the key expires only after the second
+  -- that is its value.
   redis.call('SET', lock, text, 'PX', string.format('%.0f', second * 1000 - math.floor(now / 1000) + 1000))
 end
 
@@ -56,8 +59,8 @@ if stamp then
   if redis.call('PTTL', lock) >= 0 then
     left = math.ceil((stamp * 1000000 - now) / 1000) -- written by Holdfast
   else
-    -- Written by an old client, which may have cut off a fraction: past when the next
-    -- second begins.
+    -- Written by an old client, which may have cut off a fraction. So the second is past only
+    -- when the next second begins.
     left = math.ceil(((math.floor(stamp) + 1) * 1000000 - now) / 1000)
   end
 end
@@ -71,7 +74,7 @@ if (not holder or holder == owner and not (stamp and stamp >= wrote)) and left <
 end
 
 if holder == owner and stamp and stamp >= wrote then
-  -- PEXPIRE first: a full server refuses neither it nor the writes after it.
+  -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
   local longest = math.max(redis.call('PTTL', record), ttl)
   redis.call('PEXPIRE', record, string.format('%.0f', longest))
   write(longest, wrote)

@@ -1,5 +1,5 @@
--- timestamp_force: end the hold that the caller read: that of an owner, or of an old
--- client, which is only known by the value of the lock.
+-- timestamp_force: end the hold that the caller has read: the hold of an owner of Holdfast,
+-- or the hold of an old client, of which only the value of the lock is known.
 --
 -- The tombstone has the reason for the owner, if the owner is a client of Holdfast.
 --

@@ -1,10 +1,10 @@
 -- timestamp_renew: extend a timestamp lock if its owner still holds it.
 --
--- The value may differ from the second that the owner wrote. If an old client finds a
--- lock expired, and loses the race to take it, its GETSET has still written a later second.
+-- The value of the lock may differ from the second that the owner wrote. If an old client finds
+-- a lock expired, and loses the race to take it, its GETSET has still written a later second.
 -- As long as the record of the owner exists, the second of the owner is not past, so a later
--- second is from a client that lost the race. An earlier second may be from a client that
--- won, so it ends the hold.
+-- second is from a client that lost the race. An earlier second may be from a client that won,
+-- so it ends the hold.
 --
 -- KEYS   1 lock, 2 record
 -- ARGV   1 owner, 2 ttl in ms
@@ -21,11 +21,11 @@ wrote = tonumber(wrote)
 
 local stamp = tonumber(redis.call('GET', lock) or '')
 if not (stamp and stamp >= wrote) then
-  redis.call('DEL', record) -- as long as it existed, other clients would wait
+  redis.call('DEL', record) -- as long as the record existed, other clients of Holdfast would wait
   return 0
 end
 
--- PEXPIRE first: a full server refuses neither it nor the writes after it.
+-- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
 local longest = math.max(redis.call('PTTL', record), tonumber(ARGV[2]))
 redis.call('PEXPIRE', record, string.format('%.0f', longest))
 

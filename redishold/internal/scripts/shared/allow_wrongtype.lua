@@ -1,4 +1,4 @@
--- allow_wrongtype: accept the error WRONGTYPE, for keys of any type.
+-- allow_wrongtype: accept the error WRONGTYPE of a command, because the key may have any type.
 --
 -- Takes  result of a pcall
 -- Reply  the same result; any other error is raised

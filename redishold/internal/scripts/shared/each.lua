@@ -2,7 +2,7 @@
 -- the function is still called for the others.
 --
 -- Takes  number of locks, function of the index of a lock
--- Reply  for each the result of the function; {-3, error} if the server refused a command,
+-- Reply  for each lock the result of the function; {-3, error} if the server refused a command,
 --        where the error begins with a code
 
 local function each(count, body)
@@ -11,7 +11,7 @@ local function each(count, body)
     local ran, reply = pcall(body, i)
     if not ran then
       local text = tostring(type(reply) == 'table' and reply.err or reply)
-      if not text:find('^%u+ ') then -- not from a command, or from Redis 6.2, which puts the line number first
+      if not text:find('^%u+ ') then -- the error is not from a command, or is from Redis 6.2, which puts the line number first
         text = 'ERR ' .. text
       end
       reply = {-3, text}

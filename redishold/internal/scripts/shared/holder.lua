@@ -1,10 +1,10 @@
 -- holder: the holder of a lock that is not free.
 --
 -- A hash without a TTL whose field is not an owner is other data, and no client should wait for
--- it. Every owner has a colon. The fields of Redisson's lock on several values may have none,
--- but that lock always has a TTL.
+-- it. Every owner has a colon. The fields of Redisson's lock on several values may have no
+-- colon, but that lock always has a TTL.
 --
--- Takes  the lock, a hash without a mode, and its PTTL
+-- Takes  the lock, which is a hash without a mode, and the PTTL of the lock
 -- Reply  {0, pttl, holder, holds}   holder '' if the hash is too large for a lock
 --        {-1}                       the hash is no lock
 

@@ -1,13 +1,13 @@
 -- introduce: add the registration of the holder to the reply of a busy acquire, so that the
 -- caller needs no second round trip for it.
 --
--- The registration is not among KEYS, because its name is only known here. So the caller
--- asks only on a single server, not in a cluster. If the server refuses to read it, the
--- reply stays as it is.
+-- The key of the registration is not among KEYS, because its name is only known here. So the
+-- caller asks for the registration only on a single server, not in a cluster. If the server
+-- refuses to read the registration, the reply does not change.
 --
--- Takes  reply, key prefix of registrations, '' or nil if the caller does not ask
--- Reply  the reply; if it is busy, with one element more: {registration or '', server time
---        in ms}
+-- Takes  reply; key prefix of registrations, '' or nil if the caller does not ask for one
+-- Reply  the given reply; a busy reply gets one element more: {registration or '', server
+--        time in ms}
 -- Uses   millis
 
 local function introduce(reply, prefix)

@@ -1,5 +1,5 @@
--- listeners: count the listeners on channels. If the server refuses to count, the function
--- is not called.
+-- listeners: count the listeners on channels. If the server refuses to count, listeners does
+-- not call the given function.
 --
 -- Takes  the subcommand of PUBSUB that counts, '' for none; the channels; a function that
 --        is called with the index of each channel and its number of listeners

@@ -5,7 +5,7 @@
 --
 -- ARGV   publish commands, from the given index to the last argument
 -- Takes  index of the first publish command, channel, message; another message for all
---        commands except the last one, nil if they have the same message
+--        commands except the last one, nil if all commands have the same message
 -- Reply  number of receivers; -1 if the server refused to publish. A client may listen on
 --        the classic and on the sharded channel, so the larger number of two commands counts
 

@@ -9,7 +9,7 @@ local function renew(lock, owner, ttl, holds)
     return 0
   end
 
-  -- PEXPIRE first: a full server refuses neither it nor the writes after it.
+  -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
   local left = redis.call('PTTL', lock)
   redis.call('PEXPIRE', lock, left > tonumber(ttl) and string.format('%.0f', left) or ttl)
   if recorded ~= holds then

@@ -1,7 +1,9 @@
--- return_permit: remove a permit from the held ones, and add it to the free ones.
+-- return_permit: remove a permit from the held permits, and add one to the number of free
+-- permits.
 --
--- ZREM of no member comes first: a full server refuses neither it nor the writes after it. And
--- if the user may not run ZREM, the script stops before the counter changes.
+-- A ZREM that removes nothing comes first. A full server refuses neither this ZREM nor the
+-- writes after it. And if the user may not run ZREM, the script stops before the counter
+-- changes.
 --
 -- Takes  counter of free permits, held permits, permit id
 -- Reply  number of free permits; 0 if it is unknown
@@ -9,7 +11,7 @@
 local function return_permit(counter, permits, id)
   redis.call('ZREM', permits, '')
   local free = 0
-  if redis.call('EXISTS', counter) == 1 then -- otherwise the next acquire computes the lost counter
+  if redis.call('EXISTS', counter) == 1 then -- otherwise the counter is lost, and the next acquire computes its value
     free = redis.call('INCRBY', counter, '1')
   end
   redis.call('ZREM', permits, id)

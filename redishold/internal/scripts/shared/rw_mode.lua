@@ -1,8 +1,8 @@
 -- rw_mode: the mode of a read-write lock, for an acquire.
 --
 -- Takes  lock, tombstone of the owner
--- Reply  'read' or 'write', false if the lock is free; and the reply of the acquire if it must
---        be refused whatever the mode, otherwise nil
+-- Reply  'read' or 'write', false if the lock is free; and the reply of the acquire if it
+--        is refused in any mode, otherwise nil
 
 local function rw_mode(lock, tombstone)
   if redis.call('EXISTS', lock, tombstone) == 0 then

@@ -2,10 +2,10 @@
 -- bounded number of timeout keys.
 --
 -- The timeout keys are not among KEYS, because their names are only known after reading the
--- lock. They are in the slot of the lock. If that slot is migrating and a timeout key cannot
--- be read, its reader counts as live.
+-- lock. They are in the slot of the lock. If that slot is migrating, and the server refuses to
+-- read a timeout key, the reader with that key counts as live.
 --
--- Takes  lock, prefix of timeout keys, a field that is left out, if any
+-- Takes  lock, prefix of timeout keys, a field that the scan leaves out, nil for none
 -- Reply  four results: the longest lease in ms, -1 if there is none; {field, hold count} of the
 --        reader with that lease; the fields of the readers without a lease; whether there may
 --        be more readers

@@ -13,7 +13,7 @@ local function taken(lock, tombstone, counter, owner, ttl, holds, tokens)
   end
 
   if redis.call('HGET', lock, owner) then
-    -- PEXPIRE first: a full server refuses neither it nor the writes after it.
+    -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
     local longest = math.max(redis.call('PTTL', lock), tonumber(ttl))
     redis.call('PEXPIRE', lock, string.format('%.0f', longest))
     redis.call('HSET', lock, owner, holds)

@@ -10,9 +10,9 @@ local function timestamp_release(lock, record, owner, channel, from)
   if holder ~= owner then
     return 0
   end
-  -- The lock is deleted if its second is that of the owner, or a later one: a later one is from
-  -- an old client that lost the race for the lock, see timestamp_renew. Any other value belongs
-  -- to another client, and stays.
+  -- The script deletes the lock if its second is that of the owner, or is later. A later second
+  -- is from an old client that lost the race for the lock, see timestamp_renew. Any other value
+  -- belongs to another client, and stays.
   local stamp = tonumber(redis.call('GET', lock) or '')
   local held = stamp and stamp >= tonumber(wrote)
   if held then

@@ -2,7 +2,7 @@
 -- one channel, where each message ends with the owner that it is for.
 --
 -- Takes  an owner
--- Reply  its client, or the owner itself if it has no client
+-- Reply  the client in the owner, or the owner itself if no client is in it
 
 local function whose(waiter)
   return string.match(waiter, '^(.+):') or waiter
