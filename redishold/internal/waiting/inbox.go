@@ -1,13 +1,13 @@
 package waiting
 
-// mailboxes are the messages on the channel of a client, by owner: many owners of that client
-// share the channel. The mutex of Topics guards them.
+// mailboxes has the last message for each owner on the channel of one client, because all owners
+// of that client share the channel. The mutex of Topics guards it.
 type mailboxes struct {
 	boxes  map[string]*inbox
 	unread []string // owners that got a message while they had no waiter
 }
 
-// inbox is the messages for one owner.
+// inbox has the last message for one owner.
 type inbox struct {
 	waiting bool          // the owner has a waiter
 	version uint64        // the version of the last message; 0 if there was no message
@@ -48,8 +48,9 @@ func (m *mailboxes) deliver(owner string, version uint64, message string) {
 	}
 }
 
-// LastVersion returns the latest version of all channels. Everything that is received later has
-// a larger version. LastVersion returns 0 if there is no subscription to the given channel.
+// LastVersion returns the largest version that any channel has got. Every message that is
+// received later gets a larger version. LastVersion returns 0 if there is no subscription to the
+// given channel.
 func (ts *Topics) LastVersion(channel string) uint64 {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

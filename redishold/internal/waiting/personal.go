@@ -15,7 +15,7 @@ type Personal struct {
 	Owner  string
 
 	Shared  string                              // the channel of several owners
-	Address func(message string) (owner string) // returns the owner for whom a message on Shared is; "" if it is for all owners
+	Address func(message string) (owner string) // returns the owner that a message on Shared is for; "" if the message is for all owners
 	Own     string                              // the channel of this owner
 
 	shared, own *topic // nil before the first use and after Close
@@ -23,8 +23,8 @@ type Personal struct {
 }
 
 // Wait returns when a message was received after a Try. The parameters `shared` and `own` are
-// the versions of the two channels before that Try, and `last` is its Outcome. If `alone` is
-// true, no message can come on the owner's own channel.
+// the versions of the two channels before that Try, and `last` is the Outcome of that Try. If
+// `alone` is true, no message can come on the owner's own channel.
 func (w *Personal) Wait(ctx context.Context, shared, own uint64, alone bool, last driver.Outcome) error {
 	if w.shared == nil {
 		w.shared = w.join()

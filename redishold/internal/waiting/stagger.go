@@ -5,8 +5,9 @@ import "time"
 // A release wakes all processes that wait for the lock. If all of them tried at once, all tries
 // but one would fail. So the processes stagger their tries. Each process counts the releases
 // since it last held the lock. A process that has counted as many releases as there are other
-// waiting processes tries at once: it has waited longest. The others try one after the other,
-// each staggerStep after the one before, unless the message that the lock is taken comes first.
+// waiting processes tries at once, because it has waited longest. The other processes try later,
+// one process every staggerStep. When the message comes that the lock is taken, the processes
+// that have not tried yet do not try.
 //
 // This is only for fairness and load. A process that does not know the number of others tries
 // at once, and no process waits longer than staggerMax for others, which may have died.
@@ -16,8 +17,8 @@ const (
 	// granted again. Redisson knows 0 and 1, and ignores other numbers.
 	takenMessage = "2"
 
-	// repeatedMessage is the message that a release publishes on the classic channel, if it
-	// also publishes one on the sharded channel.
+	// repeatedMessage is the message that a release publishes on the classic channel, if it also
+	// publishes a message on the sharded channel.
 	repeatedMessage = "00"
 	// repeatedLimit is the maximal time between the two messages of one release. A
 	// repeatedMessage that comes later than this belongs to another release.
@@ -25,27 +26,27 @@ const (
 
 	// staggerStep is the time between the tries of two processes.
 	staggerStep = time.Millisecond
-	// staggerMax is the maximal time that a process waits before its try.
+	// staggerMax is the maximal time by which a process delays its try.
 	staggerMax = 20 * time.Millisecond
 
 	// maxRemembered is the maximal number of channels without a subscription for which the
 	// number of other listeners is kept.
 	maxRemembered = 1024
-	// rememberFor is how long a remembered number is used.
+	// rememberFor is how long such a number is used.
 	rememberFor = time.Second
 )
 
 // stagger is what a topic knows about the other processes that wait for the same name. The
 // mutex of Topics guards it.
 type stagger struct {
-	others       int       // number of other clients that listen; 0 if it is unknown
-	releases     int       // number of releases since this process held the lock
+	others       int       // number of other clients that listen on the channel; 0 if unknown
+	releases     int       // number of releases since this process last held the lock
 	lastChange   time.Time // when the topic got its current version
-	lastRelease  time.Time // when the latest release was received, without repeated messages
+	lastRelease  time.Time // when the message of the latest release came; a repeatedMessage does not count
 	takenVersion uint64    // the version of the topic when the latest takenMessage came
 }
 
-// retryAt returns when this process should try.
+// retryAt returns when this process should try, after the latest change of the topic.
 func (t *stagger) retryAt() time.Time {
 	if t.releases >= t.others {
 		return t.lastChange
@@ -53,7 +54,7 @@ func (t *stagger) retryAt() time.Time {
 	return t.lastChange.Add(min(time.Duration(t.others-t.releases)*staggerStep, staggerMax))
 }
 
-// Granted records that this process has got the lock of a channel.
+// Granted records that this process has got the lock to which the channel belongs.
 func (ts *Topics) Granted(channel string) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -62,7 +63,7 @@ func (ts *Topics) Granted(channel string) {
 	}
 }
 
-// SetOthers records how many other clients have received a release.
+// SetOthers records how many other clients have received the message of a release on a channel.
 func (ts *Topics) SetOthers(channel string, others int) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -73,8 +74,8 @@ func (ts *Topics) SetOthers(channel string, others int) {
 	}
 }
 
-// remember keeps the number of other clients that listen on a channel to which this process
-// is not subscribed, because this process may subscribe again soon. The mutex is held.
+// remember keeps the number of other clients that listen on a channel to which this process is
+// not subscribed, because this process may subscribe again soon. The caller holds the mutex.
 func (ts *Topics) remember(channel string, others int) {
 	if others == 0 {
 		delete(ts.others, channel)
@@ -97,7 +98,7 @@ type listeners struct {
 }
 
 // remembered returns the number of other clients that listen on a channel to which this process
-// begins to subscribe, or 0 if the number is unknown. The mutex is held.
+// begins to subscribe, or 0 if the number is unknown. The caller holds the mutex.
 func (ts *Topics) remembered(channel string) int {
 	l := ts.others[channel]
 	delete(ts.others, channel)

@@ -15,22 +15,22 @@ import (
 const (
 	// SubscribeLimit is the maximal time of one attempt to subscribe.
 	SubscribeLimit = 5 * time.Second
-	// resubscribeAfter is the time between a failed attempt and the next one.
+	// resubscribeAfter is the time between a failed attempt to subscribe and the next attempt.
 	resubscribeAfter = time.Second
 )
 
-// Topics are the channels with waiters: one topic for each channel, as long as it has a
-// waiter.
+// Topics has one topic for each channel, as long as the channel has a waiter.
 type Topics struct {
-	// Subscribe subscribes to a channel, in a cluster to the classic and to the sharded channel
-	// of that name, and returns when the server has confirmed each subscription.
+	// Subscribe subscribes to a channel. In a cluster that has sharded channels, it subscribes
+	// to the classic and to the sharded channel of that name. It returns when the server has
+	// confirmed each subscription.
 	Subscribe func(ctx context.Context, channel string, notify func(wire.Notice)) ([]Subscription, error)
 
 	// Poll is the maximal sleep of waiters that poll. If it is 0, waiters subscribe.
 	Poll time.Duration
 
 	mu   sync.Mutex
-	last uint64            // the latest version; each version is used once
+	last uint64            // the largest version so far; each version is used once
 	open map[string]*topic // by channel; nil before the first waiter
 
 	others map[string]listeners // the numbers of other listeners, by channel, for channels without a topic
@@ -51,8 +51,8 @@ type topic struct {
 	cancel  context.CancelFunc // stops the attempt to subscribe; nil if there is none
 
 	// version changes with every message or event that may mean a release. It is 0 until the
-	// subscription is confirmed. So a waiter whose Try was before the confirmation tries again:
-	// the release after that Try may have been missed.
+	// subscription is confirmed. So a waiter whose Try was before the confirmation tries again,
+	// because this process may have missed a release after that Try.
 	version uint64
 	changed chan struct{} // closed when version or state changes, and replaced
 	stagger
@@ -61,7 +61,7 @@ type topic struct {
 	mail    mailboxes                           // the messages for single owners
 
 	err         error     // the error of the last attempt to subscribe
-	nextAttempt time.Time // when the next attempt may begin
+	nextAttempt time.Time // when the next attempt to subscribe may begin
 }
 
 // State is the state of the subscription to a channel.
@@ -74,7 +74,7 @@ const (
 	Live                     // confirmed
 )
 
-// Version returns the current version of a channel, or 0 if it has no waiters.
+// Version returns the current version of a channel, or 0 if the channel has no waiters.
 func (ts *Topics) Version(channel string) uint64 {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -111,7 +111,8 @@ func (ts *Topics) join(channel string) *topic {
 	return t
 }
 
-// leave removes a waiter from a topic. With the last waiter the subscription ends.
+// leave removes a waiter from a topic. If that was the last waiter of the topic, the
+// subscription ends.
 func (ts *Topics) leave(t *topic) {
 	ts.mu.Lock()
 	t.waiters--
@@ -227,7 +228,7 @@ func (t *topic) wake() {
 	t.changed = make(chan struct{})
 }
 
-// CloseAll closes subs.
+// CloseAll closes all subscriptions in subs.
 func CloseAll(subs []Subscription) {
 	for _, s := range subs {
 		s.Close()

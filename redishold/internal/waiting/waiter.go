@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Waiter waits for messages on one channel. All Waiters of a channel share a subscription,
-// which ends with the last of them.
+// Waiter waits for messages on one channel. All Waiters of a channel share a subscription, which
+// ends when the last of these Waiters is closed.
 type Waiter struct {
 	topics  *Topics
 	channel string
@@ -55,8 +55,8 @@ func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 }
 
 // waitUntil waits until the given time and returns true. If the channel `changed` is closed
-// before that time, it returns false. If ctx ends before, it returns ctx's error. If the time
-// is zero, it waits only for `changed` and for ctx.
+// before that time, it returns false. If ctx ends before that time, it returns ctx's error. If
+// the given time is zero, it waits only for `changed` and for ctx.
 func waitUntil(ctx context.Context, at time.Time, changed <-chan struct{}) (bool, error) {
 	var timer <-chan time.Time
 	if !at.IsZero() {
@@ -93,7 +93,8 @@ const (
 // a maximum, with jitter so that waiters do not return at the same time.
 type poller struct{ last time.Duration }
 
-// wait returns nil after the next sleep, which ends earlier if the lease of the holder ends.
+// wait sleeps once, and returns nil. The sleep ends early if the lease of the holder ends. If
+// ctx ends, wait returns ctx's error.
 func (w *poller) wait(ctx context.Context, most time.Duration, last driver.Outcome) error {
 	w.last = min(max(2*w.last, pollFirst), most)
 	nap := w.last - rand.N(w.last/4+1) //nolint:gosec // spreads load, protects nothing
