@@ -1,5 +1,5 @@
-// Package wire has the calls of scripts, the parts of their replies, and the meanings of error
-// replies.
+// Package wire has types for calls of scripts and for their results. It also reads the elements
+// of replies, and finds out what error replies mean.
 package wire
 
 import (
@@ -47,13 +47,13 @@ type ReplyError struct{ Text string }
 // Error returns the text of the reply.
 func (e *ReplyError) Error() string { return e.Text }
 
-// Notice is an event of a subscription.
+// Notice is an event of a subscription: a message, or a confirmation by the server.
 type Notice struct {
 	Subscribed bool   // the server has confirmed the subscription, perhaps again: earlier messages may be lost
 	Payload    string // the message, if Subscribed is false
 }
 
-// Server is the properties of a server on which calls depend.
+// Server has those properties of a server that calls of scripts depend on.
 type Server struct {
 	Cluster   bool // the server is a node of a Redis Cluster
 	ShardedPS bool // the server supports SSUBSCRIBE and SPUBLISH
@@ -72,8 +72,8 @@ func (s Server) Publishing() int {
 }
 
 // Listening returns the subcommand of PUBSUB that counts all listeners on a channel, or "" if
-// there is none. A node of a cluster counts only its own clients. For a sharded channel that is
-// the number of all listeners, because they are all clients of one node.
+// there is none. A node of a cluster counts only its own clients. For a sharded channel this
+// count has all listeners, because all listeners on that channel are clients of one node.
 func (s Server) Listening() string {
 	switch {
 	case !s.Cluster:
@@ -85,7 +85,7 @@ func (s Server) Listening() string {
 	}
 }
 
-// Script is a Lua script, read from a file of package redishold.
+// Script is a Lua script, with its name and its digest.
 type Script struct{ name, source, sha string }
 
 // NewScript returns a script.
@@ -103,8 +103,8 @@ func (s *Script) Source() string { return s.source }
 // SHA returns the digest of the script for EVALSHA, in lower-case hex.
 func (s *Script) SHA() string { return s.sha }
 
-// MS returns a duration as an argument of a script: in milliseconds, rounded up, at least 1. A
-// lease must not end early, and a TTL of 0 would delete the key.
+// MS returns a duration as an argument of a script, in milliseconds. It rounds up, because a
+// lease must not end early. It returns at least 1, because a TTL of 0 would delete the key.
 func MS(d time.Duration) string {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {

@@ -12,13 +12,13 @@ import (
 
 // ServerError is an error reply of the server, with its meaning for a claim.
 type ServerError struct {
-	Does   string // what was refused: `redis refuses "stock:42"`
+	Does   string // what was refused, as a text, such as `redis refuses "stock:42"`
 	Cause  *ReplyError
 	Advice string // what the user can do; may be ""
 	Kinds  []error
 }
 
-// Error returns the error reply and the advice.
+// Error returns a text with what was refused, the error reply, and the advice.
 func (e *ServerError) Error() string {
 	text := e.Cause.Text
 	if MeaningOf(text) == MeansWrongType { // the rest of the text is about the script
@@ -34,9 +34,9 @@ func (e *ServerError) Error() string {
 // Unwrap returns the error reply, and the errors of package driver that say what it means.
 func (e *ServerError) Unwrap() []error { return append([]error{e.Cause}, e.Kinds...) }
 
-// Ungranted returns the error for a user who lacks permissions, if nothing was written yet. The
-// parameter `does` says what was refused, `words` is the error reply, and `rules` are the
-// missing ACL rules.
+// Ungranted returns the error for a call that the server refused before it wrote anything,
+// because the user lacks permissions. The parameter `does` says what was refused, `words` is the
+// error reply, and `rules` are the missing ACL rules.
 func Ungranted(does, words string, rules ...string) *ServerError {
 	return &ServerError{
 		Does:   does,
@@ -49,8 +49,9 @@ func Ungranted(does, words string, rules ...string) *ServerError {
 // NoCommand is the advice for MeansNoCommand.
 const NoCommand = "the server, or a proxy in front of it, does not have that command"
 
-// Lacking returns the error for a server without a command, if nothing was written yet. The
-// parameter `does` says what was refused, and `words` is the error reply.
+// Lacking returns the error for a call that the server refused before it wrote anything, because
+// the server does not have a command. The parameter `does` says what was refused, and `words` is
+// the error reply.
 func Lacking(does, words string) *ServerError {
 	return &ServerError{
 		Does: does, Cause: &ReplyError{Text: words}, Advice: "nothing was written; " + NoCommand,
@@ -58,8 +59,8 @@ func Lacking(does, words string) *ServerError {
 	}
 }
 
-// Classify returns an error reply with its meaning for a claim. The parameter `does` says what
-// was refused.
+// Classify returns a ServerError with the error reply and its meaning for a claim. The parameter
+// `does` says what was refused.
 func Classify(does string, reply *ReplyError) *ServerError {
 	e := &ServerError{Does: does, Cause: reply}
 	switch MeaningOf(reply.Text) {
@@ -78,7 +79,8 @@ func Classify(does string, reply *ReplyError) *ServerError {
 	return e
 }
 
-// ClassifyLogin is Classify for an error that came before the first command for a lock.
+// ClassifyLogin does the same as Classify, for an error that came before the first command for a
+// lock was sent.
 func ClassifyLogin(err error) error {
 	var reply *ReplyError
 	if !errors.As(err, &reply) {
@@ -95,7 +97,7 @@ func ClassifyLogin(err error) error {
 	return e
 }
 
-// meaning is the meaning of an error reply for the call.
+// meaning is what an error reply means for the call that got it.
 type meaning int
 
 // The meanings of error replies.
@@ -114,8 +116,9 @@ const (
 // MeaningOf returns the meaning of the text of an error reply.
 func MeaningOf(text string) meaning {
 	// The reply for a missing permission inside a script is "ERR The user executing the script
-	// can't run this command", and from Redis 7.2 "ERR ACL failure in script". In this case
-	// Redis 6.2 replies NOPERM, although the script has begun.
+	// can't run this command", and from Redis 7.2 "ERR ACL failure in script". Redis 6.2 has the
+	// code NOPERM before the first of these texts, although the script has begun. So MeaningOf
+	// looks for these texts before it looks at the code.
 	if strings.Contains(text, "user executing the script can't") || strings.Contains(text, "ACL failure in script") {
 		return MeansNoRightInside
 	}
@@ -169,8 +172,8 @@ func CodeOf(text string) string {
 	return code
 }
 
-// NotBegun adds driver.ErrNotExecuted to an error of acquire from a full server: such a server
-// refuses the first write of the script.
+// NotBegun adds driver.ErrNotExecuted to err, the error of a script, if the server is full. A
+// full server refuses the first write of the script, so the script has written nothing.
 func NotBegun(err error) error {
 	var e *ServerError
 	if errors.As(err, &e) && MeaningOf(e.Cause.Text) == meansNoRoom {
@@ -179,7 +182,8 @@ func NotBegun(err error) error {
 	return err
 }
 
-// NotTried returns err with driver.ErrNotExecuted, because it came before the claim was sent.
+// NotTried returns err, and makes it match driver.ErrNotExecuted, because err came before the
+// claim was sent.
 func NotTried(err error) error {
 	if errors.Is(err, driver.ErrNotExecuted) {
 		return err
@@ -192,7 +196,7 @@ func Refused(format string, args ...any) error {
 	return &refusal{fmt.Errorf(format, args...)}
 }
 
-// refusal is an error of Refused.
+// refusal is the error that Refused returns.
 type refusal struct{ error }
 
 // Unwrap returns the reason, and the errors of package driver that say what it means.

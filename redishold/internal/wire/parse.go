@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Reply reads the elements of a script's reply, from the first to the last. After an element
-// of the wrong type, the Reply and all its nested lists are not ok.
+// Reply reads the elements of a script's reply, from the first to the last. If an element is
+// missing or has the wrong type, More and Done return false from then on, also for the nested
+// lists of the Reply.
 type Reply struct {
 	list []any
 	ok   *bool
@@ -44,7 +45,7 @@ func next[T any](r *Reply) T {
 	return value
 }
 
-// Nested returns the next element, a list; anything else counts as empty.
+// Nested returns the next element, a list. An element of any other type counts as an empty list.
 func (r *Reply) Nested() Reply {
 	list, _ := r.Take().([]any)
 	return Reply{list, r.ok}
@@ -66,10 +67,10 @@ func (r *Reply) Texts() []string {
 	return found
 }
 
-// More reports whether elements are left and the Reply is ok.
+// More reports whether elements are left, and no element was missing or had the wrong type.
 func (r *Reply) More() bool { return *r.ok && len(r.list) > 0 }
 
-// Done reports whether no elements are left and the Reply is ok.
+// Done reports whether no elements are left, and no element was missing or had the wrong type.
 func (r *Reply) Done() bool { return *r.ok && len(r.list) == 0 }
 
 // Texts returns the strings in a value that is a list of strings. For any other value it
