@@ -45,15 +45,15 @@ func New(store *kinds.Store, log *slog.Logger, name string) *Semaphore {
 	return &Semaphore{store: store, log: log, name: name}
 }
 
-// TrySet sets the number of free permits to n and returns true, if the number was never set.
-// Otherwise it returns false.
+// TrySet sets the number of free permits to n and returns true, if that number was never set
+// before. Otherwise TrySet changes nothing and returns false.
 func (s *Semaphore) TrySet(ctx context.Context, n int) (bool, error) {
 	answer, err := s.retry(ctx, &call{what: "set", n: n, Step: kinds.Step{Script: "permits_set", Publish: true, MayFail: true}})
 	return answer.Yes, err
 }
 
-// Add changes the number of free permits by n, which may be negative. A semaphore without
-// a number starts at 0.
+// Add changes the number of free permits by n, which may be negative. If the number was never
+// set, Add begins with 0 free permits.
 func (s *Semaphore) Add(ctx context.Context, n int) error {
 	_, err := s.retry(ctx, &call{what: "add to", n: n, signed: true, Step: kinds.Step{Script: "permits_give", Publish: true}})
 	return err
@@ -78,14 +78,14 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 	return int(answer.Number), err
 }
 
-// Acquire waits until it has taken n permits together, and returns nil. If ctx ends
-// first, it returns ctx's error and has taken no permits. It polls at least every second, in
-// case a message is lost. Waiters are not served in order.
+// Acquire waits until it has taken n permits together, and returns nil. If ctx ends first,
+// Acquire returns ctx's error, and the caller has no permits. While it waits, Acquire tries at
+// least every second, in case a message is lost. Waiters are not served in order.
 //
-// If ctx ends before the store answers, Acquire returns at once. It may have taken permits, so
-// it releases them in the background, for up to a minute; Settle waits for such releases. If a
-// process ends before its releases are done, or while it has permits, these permits are lost
-// forever.
+// If ctx ends before the store answers, Acquire returns at once. The store may have granted the
+// permits. So Acquire tries to release them in the background, for up to a minute. Settle waits
+// for such releases. If a process ends before these releases are done, or while the process has
+// permits, these permits are lost forever.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	waiter := s.store.Topics.Waiter(layout.SemaphoreChannel(s.store.Keys(s.name)))
 	defer waiter.Close()
@@ -101,8 +101,8 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 
 // TryAcquire takes n permits if n are free, and returns true. Otherwise it returns false. It
 // does not wait for permits. If the store cannot be reached, it tries three times. If ctx ends
-// before the store answers, TryAcquire returns. It does not know whether the store granted the
-// permits, so it releases them in the background, as Acquire does.
+// before the store answers, TryAcquire returns at once. It does not know whether the store
+// granted the permits, so it releases them in the background, as Acquire does.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
 	return s.take(ctx, n, retry.TryFailures)
 }
@@ -145,7 +145,7 @@ func (s *Semaphore) explain(what string, err error) error {
 	return fmt.Errorf("%s semaphore %q: %w", what, s.name, err)
 }
 
-// call is a call that is repeated until its outcome is known.
+// call is one call of a Semaphore. It is repeated until its outcome is known.
 type call struct {
 	kinds.Step
 	what        string // the action, for errors
@@ -168,12 +168,12 @@ func (c *call) indeterminate() bool { return !c.unknownSince.IsZero() }
 // callTTL is the TTL of the idempotency key of a call.
 const callTTL = time.Minute
 
-// unknownLimit is how long a call is repeated after an attempt without an answer. At the last
-// repetition the idempotency key must still exist.
+// unknownLimit is how long a call is repeated after its first attempt without an answer. At the
+// last repetition the idempotency key must still exist.
 const unknownLimit = callTTL / 2
 
-// retry makes attempts with the same idempotency key, until one of them has an answer, a
-// failure is final, a limit of c is reached, or ctx ends.
+// retry makes attempts of the call c, all with the same idempotency key, until one of them has
+// an answer, a failure is final, a limit of c is reached, or ctx ends.
 func (s *Semaphore) retry(ctx context.Context, c *call) (answer kinds.Answer, err error) {
 	switch {
 	case c.n < 0 && !c.signed:
@@ -227,14 +227,16 @@ func (s *Semaphore) failed(c *call, err error) error {
 	return s.explain(c.what, err)
 }
 
-// lastOnly is the error of the last one of several attempts. It must not be
-// driver.ErrNotExecuted, because earlier attempts may have been executed.
+// lastOnly is the error of a call after several attempts: it has the error of the last attempt.
+// It must not match driver.ErrNotExecuted, because the server may have executed an earlier
+// attempt.
 type lastOnly struct{ error }
 
-// Is reports what errors.Is reports for the error, but false for driver.ErrNotExecuted.
+// Is reports the same as errors.Is for the wrapped error, but always false for
+// driver.ErrNotExecuted.
 func (e lastOnly) Is(target error) bool {
 	return target != driver.ErrNotExecuted && errors.Is(e.error, target)
 }
 
-// As reports what errors.As reports for the error.
+// As reports the same as errors.As for the wrapped error.
 func (e lastOnly) As(target any) bool { return errors.As(e.error, target) }
