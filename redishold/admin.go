@@ -19,37 +19,40 @@ var (
 	_ driver.Reporter = (*Backend)(nil)
 )
 
-// List finds the locks with SCAN, on one server or on every master of a cluster. It
-// distinguishes locks from other data by their type and layout. The name of a Record is
-// without Options.KeyPrefix, and keys without that prefix are left out.
+// List finds the locks with SCAN, on one server or on every master of a cluster. It recognizes
+// the key of a lock by the type of the key and by the format of the value. The name in a Record
+// is the key without Options.KeyPrefix. List leaves out keys that do not have this prefix.
 //
-// With the layout Plain every short string counts as a lock, with Timestamp every string that
-// is a time in seconds. With Redisson's layout, List finds a semaphore by its held permits, and
-// a fair lock only while it is held. It lists a key that is only a number, such as a latch,
-// only with f.Counters.
+// With the layout Plain, every short string counts as a lock. With the layout Timestamp, every
+// string that is a time in seconds counts as a lock. With Redisson's layout, List finds a
+// semaphore by the key of its held permits, and a fair lock only while the lock is held. It
+// lists a key whose value is only a number, for example the key of a latch, only if f.Counters
+// is true.
 //
 // The user needs the permissions for SCAN, HSCAN, GETRANGE, LLEN and, in a cluster, CLUSTER
-// SLOTS. Without PUBSUB, Record.Listeners is -1. In a cluster, Record.Listeners counts only the
-// listeners on sharded channels. Holdfast uses sharded channels there, and Redisson uses them
-// from version 3.28 on.
+// SLOTS. Without the permission for PUBSUB, Record.Listeners is -1. In a cluster,
+// Record.Listeners counts only the listeners on sharded channels. Holdfast uses sharded channels
+// there, and Redisson uses them from version 3.28 on.
 //
-// If a node does not answer, its locks are missing, and the error comes at the end.
+// If a node does not answer, List leaves out the locks of that node, and yields the error at the
+// end.
 func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return listing.List(ctx, b.clients, f)
 }
 
 // Get returns one Record for each of `names`, in the same order. On one server, one call to the
 // server reads up to 40 names at one instant, with about three commands for each name. In a
-// cluster, each name takes one call. The user needs the permissions of List, except SCAN.
+// cluster, each name takes one call. The user needs the permissions that List needs, except the
+// one for SCAN.
 func (b *Backend) Get(ctx context.Context, names ...string) ([]admin.Record, error) {
 	return listing.Get(ctx, b.clients, names...)
 }
 
-// Describe returns the Record of one name, as Get does, and all keys that exist for the name,
-// whatever the kind of lock. Detail.Token is the value of the counter of Redisson's
-// RFencedLock, which Options.SharedTokens also uses. Describe does not read the other counters
-// of Holdfast, because each of them belongs to several names. The user needs the permissions of
-// Get, and TYPE, STRLEN and ZCARD.
+// Describe returns the Record of one name, as Get does. It also returns all keys that exist for
+// the name, including the keys of other kinds of lock with that name. Detail.Token is the value
+// of the counter of Redisson's RFencedLock, which Options.SharedTokens also uses. Describe does
+// not read the other counters of Holdfast, because each of them belongs to several names. The
+// user needs the permissions that Get needs, and those for TYPE, STRLEN and ZCARD.
 func (b *Backend) Describe(ctx context.Context, name string) (admin.Detail, error) {
 	return listing.Describe(ctx, b.clients, name)
 }
@@ -73,8 +76,8 @@ func (b *Backend) AppendLog(ctx context.Context, by admin.Client, entries []admi
 	return eventlog.Append(ctx, b.clients, b.options.LogLength, by, entries)
 }
 
-// ReadLog returns the entries of clients with the same Options.KeyPrefix. The user needs
-// the permission for XRANGE.
+// ReadLog returns the entries that clients with the same Options.KeyPrefix have written. The
+// user needs the permission for XRANGE.
 func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry, error) {
 	if b.invalid != nil {
 		return nil, b.invalid
@@ -82,11 +85,12 @@ func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry
 	return eventlog.Read(ctx, b.clients, f)
 }
 
-// Report stores the holds and waits of a client for operators, in one round trip.
+// Report stores which locks a client holds and waits for, so that operators can see it. Report
+// takes one round trip.
 func (b *Backend) Report(ctx context.Context, r driver.Report) error { return b.clients.Report(ctx, r) }
 
-// Drain waits for work in the background: queries for the names of holders, each of which takes
-// at most a quarter of a second.
+// Drain waits until the work in the background has ended. This work is to look up the names of
+// holders. Each look-up takes at most a quarter of a second.
 func (b *Backend) Drain(ctx context.Context) error { return b.clients.Drain(ctx) }
 
 func (b *Backend) newClients() *clients.Clients {
@@ -110,7 +114,7 @@ func (b *Backend) newClients() *clients.Clients {
 	})
 }
 
-// ownCalls returns calls of the internal packages as Calls.
+// ownCalls converts calls of the internal packages to the type Call of this package.
 func ownCalls(calls []wire.Call) []Call {
 	own := make([]Call, len(calls))
 	for i, c := range calls {
@@ -119,11 +123,11 @@ func ownCalls(calls []wire.Call) []Call {
 	return own
 }
 
-// doRegistering runs `calls`. It also writes the registrations of the clients that have the
-// claims `cs`, if these registrations are due. On one server, the calls and the registrations
-// share a round trip. In a cluster, a registration may be on another node than the lock. So
-// doRegistering writes the registrations after the calls, for at most InfoTimeout, because a
-// failure of that node must not delay the results for long.
+// doRegistering runs `calls`. It also writes the registrations of the clients to which the
+// claims `cs` belong, if these registrations are due. On one server, the calls and the
+// registrations share a round trip. In a cluster, a registration may be on another node than the
+// lock. So doRegistering writes the registrations after the calls, for at most InfoTimeout,
+// because a failure of that node must not delay the results for long.
 func (b *Backend) doRegistering(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
 	due, owners := b.clients.Registrations(cs...)
 	if !info.Cluster {

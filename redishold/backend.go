@@ -21,17 +21,17 @@ import (
 
 // Options are the settings of New. The zero value has the defaults.
 type Options struct {
-	// KeyPrefix is the prefix of every key that is made from the name of a lock. A
-	// NameMapper with a prefix does the same in a Java program with Redisson: both must
-	// agree. Default: none.
+	// KeyPrefix is the prefix of every key that is made from the name of a lock. In a Java
+	// program with Redisson, a NameMapper adds such a prefix. Both programs must use the same
+	// prefix. Default: none.
 	//
 	// A prefix with a hash tag, such as "{app}:", puts all locks into one slot of
 	// a cluster.
 	KeyPrefix string
 
 	// FairWait is the "fairLockWaitTimeout" of Java programs that wait for the same fair locks.
-	// If their value is longer than FairWait, they may take the place of a waiter of Holdfast
-	// in the queue. Default: 5 minutes, as in Redisson.
+	// If the value in a Java program is longer than FairWait, this program may take the place of
+	// a waiter of Holdfast in the queue. Default: 5 minutes, as in Redisson.
 	FairWait time.Duration
 
 	// Layout is the layout of the locks in Redis, shared with the programs that
@@ -39,40 +39,42 @@ type Options struct {
 	Layout Layout
 
 	// SharedTokens takes fencing tokens from the counter of Redisson's RFencedLock,
-	// redisson_lock_token:{name}, so that tokens rise across Go and Java. A token of
-	// Holdfast is that counter plus one, or the server's clock in microseconds if that is
-	// larger, and Java continues from there. After a failover that lost writes, only
-	// tokens of Holdfast are certain to be larger than before. As in Redisson the counter
-	// has no TTL, so one key for each name stays. Only with the layout Redisson. Default:
-	// a counter for each hash slot.
+	// redisson_lock_token:{name}, so that tokens rise across Go and Java. A token of Holdfast is
+	// the value of that counter plus one, or the server's clock in microseconds if the clock is
+	// larger. Java programs continue from that token. After a failover that lost writes, only
+	// tokens of Holdfast are certain to be larger than all tokens before the failover. As in
+	// Redisson, the counter has no TTL, so the server keeps one key for each name. SharedTokens
+	// is only for the layout Redisson. Default: false, with one counter for each hash slot.
 	SharedTokens bool
 
 	// Replicas is the number of replicas that must acknowledge every grant and every
 	// renewal (WAIT). AllReplicas means all connected replicas, and at least one.
 	// Default: none.
 	//
-	// If fewer acknowledge in time, a grant is released again and its Try fails; Lock tries
-	// again. A failed renewal ends the hold at once: after a failover to a replica without this
-	// renewal, the server would grant the lock again. "In time" means within the attempt, and a
-	// second at most, so replicas must be faster than a tenth of the TTL. Calls in one pipeline
-	// wait together and fail together. AllReplicas takes a second round trip.
+	// If fewer replicas acknowledge a grant in time, the Backend releases the lock again, and
+	// the Try fails; Lock then tries again. If fewer replicas acknowledge a renewal in time, the
+	// hold ends at once, because after a failover to a replica without this renewal the server
+	// would grant the lock again. "In time" means before the timeout of the call, and within a
+	// second at most. As a rule the first timeout is a tenth of the TTL, so replicas must be
+	// faster than that. All calls in one pipeline share one WAIT, so all of them fail if that
+	// WAIT fails. With AllReplicas, every grant and every renewal takes a second round trip.
 	//
-	// With a number smaller than that of all replicas, a grant is lost if the
-	// acknowledging replicas die or are not elected. So use AllReplicas. But even that
-	// does not make Redis consistent: a master that is cut off together with its replicas
-	// still grants locks. Latches and PlainSemaphore do not wait for replicas.
+	// If Replicas is smaller than the number of all replicas, a failover loses a grant if the
+	// replicas that acknowledged the grant die or are not elected. So use AllReplicas. But even
+	// AllReplicas does not make Redis consistent: for example, a master that is cut off together
+	// with its replicas still grants locks. Latches and PlainSemaphore do not wait for replicas.
 	Replicas int
 
-	// Poll, if not 0, makes waiters poll instead of subscribing to a channel. The first pause
-	// is 1 ms, and each later pause is twice as long, up to Poll, with jitter. Redisson's spin
-	// lock does the same, up to 128 ms. Use Poll for servers and proxies without pub/sub. If
-	// only the user lacks the permission to subscribe, waiters poll without this option.
+	// Poll, if not 0, makes waiters poll instead of subscribing to a channel. The first pause is
+	// 1 ms, and each later pause is twice as long, up to Poll, with jitter. Redisson's spin lock
+	// does the same, up to 128 ms. Use Poll for servers and proxies without pub/sub. If only the
+	// permission to subscribe is missing, do not set Poll: waiters then poll by themselves.
 	Poll time.Duration
 
 	// LogLength is the approximate number of entries of the event log, see package audit. An
-	// entry has about 300 bytes. A second stream for rare entries has a tenth of that number.
-	// If clients have different values, that of the last client that wrote counts. Default:
-	// 10,000.
+	// entry has about 300 bytes. A second stream, for rare entries, has a tenth of that number
+	// of entries. If clients have different values of LogLength, the client that has written
+	// last determines the length. Default: 10,000.
 	LogLength int
 
 	// Logger gets warnings that no call can return: an eviction policy that may remove
@@ -81,7 +83,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// counts is embedded in Backend for its methods, which make Backend a driver.Latcher and a
+// counts is embedded in Backend, because its methods make Backend a driver.Latcher and a
 // driver.Resizer.
 type counts = kinds.Counts
 
@@ -92,14 +94,14 @@ type Backend struct {
 	counts
 
 	conn     Conn
-	single   Single   // conn as a Single; nil if conn is none
-	beginner Beginner // conn as a Beginner; nil if conn is none
+	single   Single   // conn as a Single; nil if conn is not a Single
+	beginner Beginner // conn as a Beginner; nil if conn is not a Beginner
 	log      *slog.Logger
 	options  Options
-	invalid  error // the error of invalid options, with which every claim fails; nil if they are valid
+	invalid  error // the error with which every claim fails if the options are invalid; nil if they are valid
 	forms    forms
 	layout   *layout.Layout
-	scripts  scripts.Lock // of an exclusive lock in Redisson's layout
+	scripts  scripts.Lock // the scripts of an exclusive lock in Redisson's layout
 
 	server  server
 	publish [2]string // the publish commands
@@ -110,7 +112,7 @@ type Backend struct {
 
 	callBufs, releases sync.Pool // of *callBuf and *release
 
-	cannotListen, cannotPublish atomic.Bool // true after the warning about it was logged
+	cannotListen, cannotPublish atomic.Bool // each is true after its warning was logged: see warnCannotListen and warnCannotPublish
 }
 
 var (
@@ -166,7 +168,8 @@ func New(conn Conn, opts *Options) *Backend {
 	return b
 }
 
-// maxTTL is ten years. A lease without an end should be renewed instead.
+// maxTTL is ten years. To hold a lock without an end, a client should renew its lease instead of
+// using a longer TTL.
 const maxTTL = 10 * 365 * 24 * time.Hour
 
 // Info describes the store.
@@ -182,13 +185,13 @@ func (b *Backend) Info() driver.Info {
 	})
 }
 
-// PlainSemaphore returns Redisson's semaphore called name. It does no I/O. It must not share a
-// name with a holdfast Semaphore or any other kind of lock.
+// PlainSemaphore returns Redisson's semaphore called name. PlainSemaphore does no I/O. The
+// semaphore must not have the same name as a holdfast Semaphore or any other lock.
 func (b *Backend) PlainSemaphore(name string) *unleased.Semaphore {
 	return unleased.New(&b.store, b.log, name)
 }
 
-// do runs calls and returns a Result for each of them, even if the Conn returns fewer.
+// do runs `calls` and returns a Result for each of them, even if the Conn returns fewer Results.
 func (b *Backend) do(ctx context.Context, calls ...Call) []Result {
 	results := b.conn.Do(ctx, calls...)
 	for len(results) < len(calls) {
@@ -202,14 +205,16 @@ func (b *Backend) call(ctx context.Context, c wire.Call) (any, error) {
 	return result.Value, result.Err
 }
 
-// warnCannotPublish logs once that waiters are not notified.
+// warnCannotPublish logs, only once for each Backend, that the server refuses to publish
+// messages. In that case waiters notice a release late.
 func (b *Backend) warnCannotPublish(words string) {
 	if b.cannotPublish.CompareAndSwap(false, true) {
 		b.log.Warn("redis refuses to publish messages, so waiters notice a release late", "reply", words)
 	}
 }
 
-// warnCannotListen logs once that this process is not notified.
+// warnCannotListen logs, only once for each Backend, that the server refuses subscriptions. In
+// that case the waiters of this process poll.
 func (b *Backend) warnCannotListen(err error) {
 	if b.cannotListen.CompareAndSwap(false, true) {
 		b.log.Warn("redis refuses to subscribe to messages, so waiters poll", "error", err)

@@ -10,16 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// maxBatch is the maximal number of locks in one call. It is small, because the server runs
-// nothing else during a script. A script for fifty locks takes 0.2 ms, a script for one lock
-// takes 0.01 ms.
+// maxBatch is the maximal number of locks in one call. The number is small, because the server
+// does nothing else while it runs a script. A script for fifty locks takes 0.2 ms, a script for
+// one lock takes 0.01 ms.
 const maxBatch = 50
 
 // batchScript returns the name of the script that does for several locks what the script of c
-// does for one lock. It returns "" if there is no such script. The result `own` is how many
-// arguments each lock has of its own. These are the first arguments of c; the rest must be
-// equal for all locks. The reply of the script is a list with one element for each lock: the
-// reply of the script for one lock, or {-3, error}.
+// does for one lock. It returns "" if there is no such script. The result `own` is the number of
+// arguments that may differ from lock to lock. They are the first arguments of c. All other
+// arguments must be equal for all locks. The reply of the script is a list with one element for
+// each lock: the reply of the script for one lock, or {-3, error}.
 func (b *Backend) batchScript(c *Call) (script string, own int) {
 	switch c.Script {
 	case b.scripts.Acquire:
@@ -66,10 +66,11 @@ func (b *Backend) doAll(ctx context.Context, info ServerInfo, do doer, calls []C
 // of claims.
 type doer func(context.Context, ServerInfo, []Call, ...driver.Claim) []Result
 
-// groups divides calls into groups, as slices of their indices. All calls of a group are sent
-// as one call. Successive calls for which batchScript has a script form a group if they are
-// combinable, with at most maxBatch calls. Every other call is a group of its own, and so is
-// each call in a cluster or with replicas.
+// groups divides `calls` into groups. A group is a slice of indices of `calls`. The Backend
+// sends all calls of a group as one call. The calls for which batchScript has a script are
+// divided in their order: successive ones are in one group if combinable returns true for them,
+// and if the group has at most maxBatch calls. Every other call is a group of its own. In a
+// cluster, and if replicas must acknowledge, every call is a group of its own.
 func (b *Backend) groups(info ServerInfo, calls []Call) [][]int {
 	groups := make([][]int, 0, len(calls)/maxBatch+1)
 	plain, other := make([]int, 0, len(calls)), []int(nil)
@@ -89,13 +90,15 @@ func (b *Backend) groups(info ServerInfo, calls []Call) [][]int {
 	return slices.AppendSeq(groups, slices.Chunk(other, 1))
 }
 
-// combinable reports whether both calls can be in one call of a script for several locks.
+// combinable reports whether one call of a script for several locks can do what the calls x and
+// y do.
 func (b *Backend) combinable(x, y *Call) bool {
 	_, own := b.batchScript(x)
 	return x.Script == y.Script && slices.Equal(x.Args[own:], y.Args[own:])
 }
 
-// combine returns one call for a group of calls. It uses the slices of buf.
+// combine returns one call for all calls whose indices are in `group`. The returned call uses
+// the slices of buf.
 func (b *Backend) combine(buf *kinds.Buffers, calls []Call, group []int) Call {
 	first := &calls[group[0]]
 	if len(group) == 1 {
@@ -111,9 +114,8 @@ func (b *Backend) combine(buf *kinds.Buffers, calls []Call, group []int) Call {
 	return commit(buf, call)
 }
 
-// refusesAKey reports whether r is the error for a script that the server did not begin,
-// because the user has no access to one of the keys. The user may have access to the other
-// keys.
+// refusesAKey reports whether the server refused to begin the script of r, because the user has
+// no access to one of its keys. The user may have access to the other keys.
 func refusesAKey(r Result) bool {
 	text := wire.ReplyText(r.Err)
 	return wire.CodeOf(text) == "NOPERM" && strings.Contains(text, "key")
@@ -139,8 +141,8 @@ func distribute(results []Result, group []int, r Result) {
 	}
 }
 
-// codeRefused is the first element of {-3, error}, which stands for a lock in the reply for
-// several locks if the server refused a command for that lock.
+// codeRefused is the first element of {-3, error}. A reply for several locks has this list in
+// place of the reply for one lock, if the server refused a command for that lock.
 const codeRefused = -3
 
 // single returns the Result for one lock from its element v in the reply for several locks.

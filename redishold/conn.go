@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Conn is the interface to a Redis client. It is small, so that an adapter for any client
-// library can implement it. Packages rueidisconn and goredisconn are such adapters.
+// Conn is the interface to a Redis client. This interface is small, so that an adapter for any
+// client library can implement it. Packages rueidisconn and goredisconn are such adapters.
 //
 // A Conn never repeats a call whose outcome is unknown. The scripts are safe to repeat, and the
 // Backend decides when to repeat a call.
@@ -18,9 +18,9 @@ type Conn interface {
 	// while the server or the client library hangs. The Results without an answer then have
 	// ctx's error.
 	//
-	// The server's answer to a call is a value or a *ReplyError. When Do has returned it, the
-	// caller may reuse the slices of the call. After any other error the Conn may still read
-	// the Keys and Args of the call.
+	// The server's answer to a call is a value or a *ReplyError. When Do has returned this
+	// answer, the caller may reuse the slices of the call. After any other error the Conn may
+	// still read the Keys and Args of the call.
 	Do(ctx context.Context, calls ...Call) []Result
 
 	// Subscribe subscribes to ch, and returns when the server has confirmed the subscription.
@@ -40,7 +40,8 @@ type Conn interface {
 
 // Single is a Conn that runs one call without allocating slices.
 type Single interface {
-	// DoOne is Do for one call. The rules of Do for the slices of a call hold here, too.
+	// DoOne does the same as Do, for one call. The rules of Do for the slices of a call are also
+	// the rules of DoOne.
 	DoOne(ctx context.Context, call *Call) Result
 }
 
@@ -63,9 +64,9 @@ type Adviser interface {
 
 // Advice is a client setting that makes locks unreachable for longer than necessary.
 type Advice struct {
-	Setting string // the name in the client library: "FailoverOptions.MaxRetries"
-	Is      string // the current value: "3"
-	Better  string // a value that is good for locks: "-1"
+	Setting string // the name in the client library, such as "FailoverOptions.MaxRetries"
+	Is      string // the current value, such as "3"
+	Better  string // a value that is good for locks, such as "-1"
 	Why     string // the reason, as a sentence
 }
 
@@ -74,9 +75,9 @@ type Channel struct {
 	Name    string
 	Sharded bool // the channel is a sharded one: SSUBSCRIBE instead of SUBSCRIBE
 
-	// Home matters only in a cluster: it asks for a subscription at the node that has the slot
-	// of Name. Every node receives the messages, but the reply to PUBLISH counts only the
-	// receivers at the node that executes the PUBLISH.
+	// Home matters only in a cluster. If it is true, the Conn subscribes at the node that has
+	// the slot of Name. Every node of the cluster sends the messages to its subscribers, but the
+	// reply to a PUBLISH counts only the receivers at the node that executes the PUBLISH.
 	Home bool
 }
 
@@ -98,9 +99,9 @@ type Call struct {
 	// server does not know the script.
 	Source bool
 
-	// Replicas is the number of replicas that must acknowledge the call; 0 means none. The Conn
-	// sends one WAIT for all calls that it sends together: after these calls, on their
-	// connection.
+	// Replicas is the number of replicas that must acknowledge the call; 0 means none. If the
+	// Conn sends several calls together, it sends one WAIT for all of them, after these calls
+	// and on the same connection.
 	Replicas int
 }
 
@@ -116,11 +117,11 @@ type Result struct {
 	Err error
 }
 
-// ServerInfo describes a server. A zero field is unknown.
+// ServerInfo describes a server. A field is zero if its value is unknown.
 type ServerInfo struct {
-	Version   string        // "7.0.15"; for Valkey the compatible version of Redis
+	Version   string        // such as "7.0.15"; for Valkey, the version of Redis with which it is compatible
 	RunID     string        // the run id, which is new after each start of the server
-	Uptime    time.Duration // the time since the last start of the server, by its wall clock, in whole seconds
+	Uptime    time.Duration // the time since the last start of the server, by the wall clock of the server, in whole seconds
 	Cluster   bool          // the server is a node of a Redis Cluster
 	ShardedPS bool          // the server supports SSUBSCRIBE and SPUBLISH
 	Role      string        // "master" or "slave"
@@ -133,15 +134,16 @@ type ServerInfo struct {
 // These types are also a part of the interface of a Conn.
 type (
 	// Notice is an event of a subscription. If Subscribed is true, the server has confirmed the
-	// subscription, and earlier messages may be lost. If it is false, the Notice is a message,
-	// and Payload is its text.
+	// subscription, and earlier messages may be lost. If Subscribed is false, the Notice is a
+	// message, and Payload is its text.
 	Notice = wire.Notice
 
 	// ReplyError is an error reply of the server, with its Text.
 	ReplyError = wire.ReplyError
 
-	// Script is a Lua script. Name is the name of its file without the ending, Source its
-	// text for EVAL, and SHA its digest for EVALSHA in lower-case hex.
+	// Script is a Lua script. Its method Name returns the name of its file without the ending,
+	// Source returns its text for EVAL, and SHA returns its digest for EVALSHA, in lower-case
+	// hex.
 	Script = wire.Script
 )
 

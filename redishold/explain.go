@@ -17,8 +17,8 @@ const (
 	explainTimeout = time.Second
 )
 
-// unexplained returns the error for a loss without a known reason: the server does not
-// distinguish an expired key from a deleted one.
+// unexplained returns the error for a loss whose reason is not known. The text names both
+// possible reasons, because the server does not distinguish an expired key from a deleted one.
 func unexplained() *driver.GoneError {
 	return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "deleted or expired on the server"}
 }
@@ -32,8 +32,8 @@ func tombstoneError(text string) *driver.GoneError {
 	return &driver.GoneError{Reason: driver.ReasonDeleted, Detail: "given up before it was granted"}
 }
 
-// classifyHeld is Layout.Classify for a claim that was held: if the key has another type now,
-// the lock is lost.
+// classifyHeld does the same as Layout.Classify, for a claim that was held. But if the key of
+// the lock now has another type, it returns a *driver.GoneError, because the lock is lost.
 func (b *Backend) classifyHeld(k layout.Keys, err error) error {
 	err = b.layout.Classify(k, err)
 	if errors.Is(err, driver.ErrMismatch) {
@@ -83,9 +83,9 @@ func (b *Backend) explain(ctx context.Context, info ServerInfo, losses ...loss) 
 	}
 }
 
-// keyLoss returns the event of the server that may have removed keys, or nil if none is known.
-// In a cluster it returns nil, because conn.Server may ask another node than the one that had
-// the key.
+// keyLoss returns the event of the server that may have removed keys, or nil if no such event is
+// known. In a cluster it returns nil, because conn.Server may ask another node than the node
+// that had the key.
 func (b *Backend) keyLoss(ctx context.Context, info ServerInfo) *driver.GoneError {
 	b.clients.Forget() // the registrations may be lost, too
 	if info.Cluster {

@@ -15,10 +15,11 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// ForceUnlock ends exactly the hold h of the lock called name, which may be of any kind, and
-// notifies waiters. The owner of the hold gets the reason, `why`: at once if it listens,
-// otherwise at its next renewal or unlock. A Redisson client gets no reason. If the holder of a
-// permit is not known, it gets no reason either.
+// ForceUnlock ends exactly the hold h of the lock called name, and notifies waiters. The lock
+// may be of any kind. The parameter `why` is the reason for the owner of the hold. An owner that
+// listens (see Notify) gets the reason at once, any other owner at its next renewal or unlock. A
+// Redisson client gets no reason. The holder of a permit gets no reason if the Backend does not
+// know who holds the permit.
 func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, why string) error {
 	k := b.layout.Keys(name)
 	if k.NameErr != nil {
@@ -31,7 +32,8 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	if err != nil {
 		return err
 	}
-	// The tombstone must exist until the lease ends: by that time, the owner has read it.
+	// The tombstone must exist until the lease would have ended, because the owner reads it
+	// before that time.
 	ttl, publish := wire.MS(max(h.Remaining, minTombstoneTTL)), b.publishWith(info)
 	ended, err := b.end(ctx, b.forms.oneKey.Force(k, h, why, ttl, publish))
 	if b.forms.only == nil && wire.Means(err, wire.MeansWrongType) {
@@ -60,8 +62,9 @@ func seqOf(client, owner string) (seq uint64, ok bool) {
 }
 
 // Notify calls the function `hint` when it learns that ForceUnlock has ended a hold of the
-// client. ForceUnlock publishes such holds on the channel holdfast:client:<client>, on which
-// Notify listens. The store has no sessions, so Notify never calls `hint` with 0.
+// client. ForceUnlock publishes the owner of such a hold on the channel
+// holdfast:client:<client>, on which Notify listens. The store has no sessions, so Notify never
+// calls `hint` with 0.
 func (b *Backend) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
 	if b.options.Poll != 0 {
 		return fmt.Errorf("redis: no messages, because Options.Poll is set: %w", errors.ErrUnsupported)

@@ -27,7 +27,7 @@ func (b *Backend) newForms() forms {
 		fair: &fair.Lock{
 			Exclusive: exclusive, Library: &b.library,
 			Wait:       cmp.Or(max(b.options.FairWait, 0), fair.DefaultWait),
-			GrantsNext: b.options.Replicas == 0, // if replicas must acknowledge grants, the next waiter must try itself
+			GrantsNext: b.options.Replicas == 0, // a release cannot wait for replicas, so the next waiter must make a Try if replicas must acknowledge
 		},
 		readWrite: kinds.ReadWrite(exclusive, &b.library),
 		permit:    kinds.Semaphore(b.layout, &b.library),

@@ -20,19 +20,19 @@ const (
 	// each other of releases.
 	Redisson Layout = iota
 
-	// Plain is a string key with the name of the lock and a unique value. It is written
-	// with SET NX PX, and deleted and extended only while it has that value. redsync,
-	// redislock, node-redlock, the Lock of redis-py and most own recipes use this layout
-	// on one server. All of them use the unchanged name (resource, key) and only compare
-	// values, so they and Holdfast exclude each other. If another library adds a key
-	// prefix, the prefix is a part of the name here.
+	// Plain keeps a lock in a string key that has the name of the lock and a unique value. The
+	// key is written with SET NX PX. It is deleted or extended only while it has that value.
+	// redsync, redislock, node-redlock, the Lock of redis-py and most recipes that programs
+	// implement themselves use this layout on one server. All of them use the unchanged name
+	// (resource, key) and only compare values, so they and Holdfast exclude each other. If
+	// another library adds a key prefix, the prefix is a part of the name here.
 	//
 	// Any string counts as a holder: the lock is held until the TTL of the string ends, or
 	// forever if it has no TTL. If the key is not a string, Try fails with driver.ErrMismatch.
 	//
 	// The layout has only exclusive locks. Only grants of Holdfast have tokens. Other libraries
-	// publish no release. So, while another library holds the lock, a waiter polls once a
-	// second, and also when the key expires.
+	// publish no message about a release. So, while another library holds the lock, a waiter
+	// tries again once a second, and when the key expires.
 	Plain
 
 	// Timestamp is the oldest recipe, for programs that still use it: SETNX of the Unix second
@@ -40,24 +40,24 @@ const (
 	// whole seconds. It also reads fractions from other clients. If the value is not a time in
 	// seconds, Try fails with driver.ErrMismatch.
 	//
-	// Between clients of Holdfast only the clock of the server decides, even if old clients use
-	// the same lock: a second key, which old clients do not know, has the holder and its lease.
-	// The second that Holdfast writes is never before the end of the lease. For Holdfast, a
-	// lock that Holdfast wrote is expired when the written second begins. A lock that an old
-	// client wrote is expired when the written second is over.
+	// Between clients of Holdfast, only the clock of the server decides when a lease ends, even
+	// if old clients use the same lock. For that purpose a second key, which old clients do not
+	// know, has the holder and its lease. The second that Holdfast writes is never before the
+	// end of the lease. For Holdfast, a lock that Holdfast wrote is expired when the written
+	// second begins. A lock that an old client wrote is expired when the written second is over.
 	//
-	// Old clients keep the weaknesses of the recipe. They use their own clocks: a client whose
-	// clock is ahead by more than the rest of a lease takes the lock. Their DEL deletes the
-	// lock of any holder. A GETSET that loses the race for an expired lock still overwrites the
-	// value of the winner. If Holdfast finds a time that is not earlier than the time it wrote
-	// itself, it keeps its hold, because a client with a correct clock cannot have won in this
-	// case. An earlier time may be that of a winner, so the hold of Holdfast is lost at its
-	// next renewal, as it is if the key is missing. For these reasons, the timeout of the old
-	// clients should not be shorter than the TTL of the Locker, and a fence should protect the
-	// data.
+	// Old clients keep the weaknesses of the recipe. They use their own clocks. So an old client
+	// takes a lock too early if its clock is ahead by more than the remaining time of the lease.
+	// Their DEL deletes the lock of any holder. A GETSET that loses the race for an expired lock
+	// still overwrites the value of the winner. If a client of Holdfast then finds a time that
+	// is not earlier than the time it wrote itself, the client keeps its hold, because an old
+	// client with a correct clock cannot have won in this case. An earlier time may be that of a
+	// winner. So if a client of Holdfast finds an earlier time, or no key, at a renewal, its
+	// hold is lost. For these reasons, the timeout of the old clients should not be shorter than
+	// the TTL of the Locker, and a fence should protect the data.
 	//
 	// The layout has only exclusive locks, with a TTL of at least one second. Old clients
-	// publish no release; Plain describes what waiters do then.
+	// publish no message about a release; the comment of Plain describes what waiters do then.
 	Timestamp
 )
 
@@ -79,8 +79,8 @@ func (p Layout) internalName() string {
 	return p.String()
 }
 
-// limits returns info without the capabilities that the layout or Options.Poll excludes. It
-// also adds the name of the layout and the limits of its TTLs.
+// limits returns `info` without the capabilities that the layout or Options.Poll excludes. The
+// result also has the name of the layout and the limits of the TTLs in that layout.
 func (o *Options) limits(info driver.Info) driver.Info {
 	info.Caps.Wakes = o.Poll == 0
 	if o.Layout != Redisson {

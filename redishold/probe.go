@@ -17,8 +17,8 @@ import (
 )
 
 // scratchKeys returns the keys that a claim of the given kind uses for the lock `scratch`. It
-// replaces the key of the token counter by an unused key of the same slot, because the counter
-// belongs to all locks of its slot.
+// replaces the key of the token counter by an unused key of the same slot, because the probe
+// must not change a counter that belongs to all locks of its slot.
 func scratchKeys(kind kinds.Kind, scratch layout.Keys) []string {
 	lock, ok := kind.(kinds.Form)
 	if !ok {
@@ -85,11 +85,11 @@ func (b *Backend) probed(ctx context.Context, k layout.Keys, kind kinds.Kind) (S
 		return info, err
 	}
 	if tooOld(info) {
-		b.server.known.Store(nil) // the next call asks again, because the server may be upgraded while the program runs
+		b.server.known.Store(nil) // the next call reads the version again, because the server may be upgraded while the program runs
 		return ServerInfo{}, wire.Refused("redis %s is too old: holdfast needs 6.2 or newer", info.Version)
 	}
 	if slotError(info, k, kind) != nil {
-		return info, nil // the caller refuses this name, and the probe is made for the next name
+		return info, nil // the caller refuses this name, and the probe is made with the next name
 	}
 	if err := b.proveReplicas(ctx, k); err != nil {
 		return ServerInfo{}, err
@@ -111,12 +111,12 @@ func tooOld(i ServerInfo) bool {
 
 // probe makes the server try every command of every script that a claim of the given kind may
 // need, on scratch keys whose names begin with the name of the lock. It gets the commands from
-// the text of the scripts, so that none is missing; docs/adr/0019 has the reason why it does
-// not run the scripts. The error names all missing permissions.
+// the text of the scripts, so that no command is missing. docs/adr/0019 explains why probe does
+// not run the scripts themselves. The error names all missing permissions.
 func (b *Backend) probe(ctx context.Context, k layout.Keys, info ServerInfo, kind kinds.Kind) error {
 	families := []string{kind.Family()}
 	if b.forms.only == nil {
-		families = append(families, "") // the scripts for all kinds
+		families = append(families, "") // the scripts without a family, some of which every kind needs
 	}
 	scratch := b.layout.Keys(k.Name + ":holdfast-probe:" + rand.Text())
 	keys := scratchKeys(kind, scratch)

@@ -17,15 +17,15 @@ import (
 const minTombstoneTTL = 10 * time.Second
 
 // Release ends the claim c. If c.Indeterminate is set, an earlier Try of c may still be on its
-// way to the server. Release then also ensures that such a Try is not granted if it arrives
-// within the TTL of the claim, or within ten seconds if that is longer.
+// way to the server. In this case Release also ensures that the Try is not granted if it arrives
+// within the TTL of the claim, or within ten seconds if the TTL is shorter.
 func (b *Backend) Release(ctx context.Context, c driver.Claim) error {
 	_, err := b.release(ctx, c)
 	return err
 }
 
-// release is Release. It also returns the number of other clients that received the message of
-// the release, or -1 if that number is unknown.
+// release does the same as Release. It also returns the number of other clients that received
+// the message of the release, or -1 if that number is unknown.
 func (b *Backend) release(ctx context.Context, c driver.Claim) (others int, err error) {
 	info, err := b.ask(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (b *Backend) releaseAnswer(k layout.Keys, result Result) (bool, int, error)
 	return b.ended(b.scripts.Release, result.Value)
 }
 
-// ReleaseAll releases each of cs, in one round trip for each server. Indeterminate claims
+// ReleaseAll releases each claim in cs, in one round trip for each server. Indeterminate claims
 // take separate calls.
 func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
 	errs, at := make([]error, len(cs)), make([]int, 0, len(cs))
@@ -83,7 +83,8 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, e
 		return b.forms.of(c).Release(buf, b.layout.Keys(c.Name), c, publish)
 	})
 	var losses []loss
-	// Replicas need not acknowledge: if a failover loses the release, the lease expires.
+	// Replicas need not acknowledge a release: if a failover loses it, the lock is free when its
+	// lease ends.
 	for j, result := range b.doAll(ctx, info, b.doRegistering, calls) {
 		i := at[j]
 		released, _, err := b.releaseAnswer(b.layout.Keys(cs[i].Name), result)
@@ -117,8 +118,9 @@ func (b *Backend) abandon(ctx context.Context, k layout.Keys, info ServerInfo, c
 }
 
 // noTombstone returns the error of an abandon that failed. A slot that is migrating refuses
-// calls with two keys, but not calls with one key. In this case noTombstone releases the lock
-// at once. The caller must repeat Release, which sets the tombstone.
+// calls with several keys, but not calls with one key. If that was the reason, noTombstone
+// releases the lock at once with a separate call. The caller must repeat Release to set the
+// tombstone.
 func (b *Backend) noTombstone(ctx context.Context, k layout.Keys, info ServerInfo, c driver.Claim, err error) error {
 	switch wire.CodeOf(wire.ReplyText(err)) {
 	case "": // err is not a reply of the server
@@ -141,9 +143,9 @@ func (b *Backend) end(ctx context.Context, call wire.Call) (ended bool, err erro
 	return ended, err
 }
 
-// ended reads the parameter `value`, the reply of a script that ends a hold: a release, an
-// abandon or a force. It returns whether the script ended a hold, and how many clients received
-// the message of the script, or -1 if the server refused to publish.
+// ended reads `value`, the reply of a script that ends a hold. Such a script is a release, an
+// abandon or a force. The results are whether the script ended a hold, and how many clients
+// received the message of the script, or -1 if the server refused to publish.
 func (b *Backend) ended(script *Script, value any) (ended bool, receivers int, err error) {
 	code, ok := value.(int64)
 	switch {

@@ -14,10 +14,10 @@ import (
 // renewChunk is the maximal number of claims in one round trip.
 const renewChunk = 500
 
-// Renew extends the claims cs in pipelines. For a claim that is gone, it finds the reason
-// as far as the server shows it.
+// Renew extends the leases of the claims cs in pipelines. If a claim is gone, Renew finds out
+// the reason, as far as the server shows that reason.
 //
-// If the program has closed the client, the claims count as gone, because they cannot be
+// If the program has closed the client, the claims count as gone, because their leases cannot be
 // extended any more.
 func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
 	renewals := make([]driver.Renewal, 0, len(cs))
@@ -73,8 +73,8 @@ func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
 	return driver.Renewal{ValidFor: c.TTL}
 }
 
-// notRenewed returns the error for the renewal of c, whose script returned no result. The
-// parameter `err` is the error of the call.
+// notRenewed returns the error for the renewal of c, if the script of this renewal returned no
+// result. The parameter `err` is the error of the call.
 func (b *Backend) notRenewed(c driver.Claim, err error) error {
 	var few *tooFew
 	switch {
@@ -86,7 +86,8 @@ func (b *Backend) notRenewed(c driver.Claim, err error) error {
 	return b.classifyHeld(b.layout.Keys(c.Name), err)
 }
 
-// cutOff is the error of a claim whose client was closed.
+// cutOff is the error of a claim that can no longer be renewed, because the program has closed
+// the Redis client.
 type cutOff struct{ error }
 
 // Unwrap returns the GoneError for the claim, and the error of the client.

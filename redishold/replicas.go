@@ -17,7 +17,7 @@ import (
 // AllReplicas means every replica of the server, see Options.Replicas.
 const AllReplicas = -1
 
-// tooFew is the error of a write that fewer replicas acknowledged than required.
+// tooFew is the error of a write that too few replicas have acknowledged.
 type tooFew struct{ words string }
 
 func (e *tooFew) Error() string { return "redis: " + e.words }
@@ -33,9 +33,9 @@ func shortOf(r Result) *tooFew {
 	return &tooFew{words}
 }
 
-// doReplicated is doRegistering for calls that replicas must acknowledge, according to
-// Options.Replicas. With AllReplicas, a call is not sent if its server has no replica; the
-// error of such a call is a tooFew.
+// doReplicated does the same as doRegistering, but replicas must acknowledge the calls if
+// Options.Replicas requires that. With AllReplicas, doReplicated does not send a call to a
+// server without replicas. The error in the Result of such a call wraps a *tooFew.
 func (b *Backend) doReplicated(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
 	if n := b.options.Replicas; n >= 0 {
 		for i := range calls {
@@ -61,10 +61,10 @@ func (b *Backend) doReplicated(ctx context.Context, info ServerInfo, calls []Cal
 	return results
 }
 
-// countReplicas asks for the number of connected replicas. On one server it asks once. In a
-// cluster it asks for each call, because the calls may go to different nodes. It uses at most
-// half of the remaining time, so that time remains for the calls to the other nodes if one node
-// of a cluster does not respond.
+// countReplicas asks the server how many replicas are connected. On one server it asks once. In
+// a cluster it asks once for each call, because the calls may go to different nodes. It uses at
+// most half of the time that ctx leaves. So if one node of a cluster does not respond, time
+// remains for the calls to the other nodes.
 func (b *Backend) countReplicas(ctx context.Context, info ServerInfo, calls []Call) []Result {
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -81,8 +81,9 @@ func (b *Backend) countReplicas(ctx context.Context, info ServerInfo, calls []Ca
 	return b.do(ctx, questions...)
 }
 
-// connected returns the number in a result of count_replicas.lua, or an error if the call must
-// not be sent, for example because there is no replica.
+// connected returns the number of replicas in r, a result of count_replicas.lua. It returns an
+// error if the write that needs the replicas must not be sent, for example because no replica is
+// connected.
 func connected(r Result) (int, error) {
 	n, ok := r.Value.(int64)
 	switch {
@@ -141,9 +142,9 @@ func refusesInfo(counting bool, err error) error {
 	return wire.Ungranted("redis refuses INFO, which has the number of replicas (AllReplicas)", words, "+info")
 }
 
-// undoGrant releases a claim whose grant too few replicas acknowledged. It returns the error of
-// the try t, which is never nil. The caller may try again: the reason may be a failover that is
-// in progress.
+// undoGrant releases a claim whose grant too few replicas acknowledged. It returns the error for
+// the try t. This error is never nil. The caller may try again, because the reason may be a
+// failover that is in progress.
 func (b *Backend) undoGrant(ctx context.Context, t *try, short *tooFew) error {
 	_, err := b.end(ctx, b.forms.of(t.claim).Release(kinds.Buffers{}, t.keys, t.claim, b.publishWith(t.info)))
 	if err != nil {
@@ -160,9 +161,9 @@ func unreplicated(few *tooFew) *driver.GoneError {
 	return &driver.GoneError{Reason: driver.ReasonUnreachable, Detail: "the renewal was not replicated: " + few.words}
 }
 
-// renewFirst renews cs on one server whose replicas must acknowledge. Every failed WAIT takes
-// until its timeout. So renewFirst first renews one claim alone: if too few replicas
-// acknowledge this renewal, all claims get its error, and the other renewals are not sent.
+// renewFirst renews cs on one server whose replicas must acknowledge. A WAIT that fails lasts
+// until its timeout. So renewFirst first renews one claim alone. If too few replicas acknowledge
+// this renewal, all claims get its error, and the other renewals are not sent.
 func (b *Backend) renewFirst(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	renewals := b.renewChunk(ctx, info, cs[:1])
 	if err := renewals[0].Err; retry.Gone(err) && retry.ReasonOf(err) == driver.ReasonUnreachable {

@@ -13,14 +13,14 @@ import (
 // tryReply is the reply of acquire.lua, or of another script that acquires a lock.
 type tryReply struct {
 	token     uint64              // granted: the first token; otherwise 0
-	permits   int                 // granted: the total number of permits; 0 if it is that of the claim
+	permits   int                 // granted: the total number of permits, if it differs from Claim.Permits; otherwise 0
 	otherKind bool                // the key belongs to another kind of lock
 	ended     bool                // the claim was abandoned or forced
 	tombstone string              // ended: the text of the tombstone
 	remaining time.Duration       // busy: the remaining lease; negative if the lock never expires
 	owner     string              // busy: the holder; "" if unknown
 	alive     int64               // queued: until when the claim counts as alive, by the server's clock in ms; 0 if the claim is in no queue
-	others    int64               // queued: number of waiters before the claim that are no clients of Holdfast
+	others    int64               // queued: how many of the waiters before the claim are not Holdfast's
 	identity  *clients.HolderInfo // busy: the registration of the holder; nil if the reply does not have it
 }
 
@@ -109,7 +109,7 @@ func parseProbe(value any) ([]probeRefusal, error) {
 	var refusals []probeRefusal
 	for r.More() {
 		command, words := r.Text(), r.Text()
-		words = strings.TrimPrefix(words, "-") // the sign of an error, which Redis 6.2 does not remove
+		words = strings.TrimPrefix(words, "-") // Redis 6.2 leaves the sign of an error reply in its text
 		refusals = append(refusals, probeRefusal{command, words})
 	}
 	if !r.Done() || int64(len(refusals)) != count {

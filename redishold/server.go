@@ -15,25 +15,25 @@ import (
 
 // server has what the Backend knows about the server.
 type server struct {
-	gate   chan struct{} // lets one goroutine at a time call Conn.Server or probe; not a mutex, which must not be held across I/O
+	gate   chan struct{} // lets one goroutine at a time call Conn.Server or probe; not a mutex, because no mutex may be held across I/O
 	known  atomic.Pointer[ServerInfo]
 	proven atomic.Pointer[[]string] // families of scripts whose probe has passed, and "replicas" if proveReplicas has passed
 
 	mu        sync.Mutex
-	last      *ServerInfo       // the server at the latest update; nil before the first update
+	last      *ServerInfo       // the properties of the server at the latest update; nil before the first update
 	keyLoss   *driver.GoneError // the latest event that may have removed keys
 	keyLossAt time.Time         // when that event was found
 }
 
-// keyLossFor is how long an event that may have removed keys counts as the reason of losses,
-// from the time at which the event was found. The first lock that is found lost reveals the
-// event. Other locks that the event removed are found lost later, at their next renewal or
-// release. And the call that finds the event may end before it returns the reason. The repeated
-// call then needs the reason, too.
+// keyLossFor limits how long an event that may have removed keys counts as the reason of losses.
+// The time begins when the Backend finds the event, which it does when it finds the first lost
+// lock. It finds the other locks that the event removed later, at their next renewal or release.
+// Also, the context of the call that finds the event may end before the call returns the reason.
+// The repeated call then needs the reason, too.
 const keyLossFor = 10 * time.Second
 
-// ask returns the version and the settings of the server. It calls Conn.Server until one call
-// has succeeded, and keeps that result.
+// ask returns the version and the settings of the server. It keeps the result of the first call
+// of Conn.Server that succeeds, and later returns this result without a call.
 func (b *Backend) ask(ctx context.Context) (ServerInfo, error) {
 	if info := b.server.known.Load(); info != nil {
 		return *info, nil
@@ -45,7 +45,7 @@ func (b *Backend) ask(ctx context.Context) (ServerInfo, error) {
 	return b.askEntered(ctx)
 }
 
-// askEntered is ask for a caller that has entered the gate.
+// askEntered does the same as ask, for a caller that has already entered the gate.
 func (b *Backend) askEntered(ctx context.Context) (ServerInfo, error) {
 	if info := b.server.known.Load(); info != nil {
 		return *info, nil
@@ -95,8 +95,8 @@ func (s *server) pass(what string) {
 	s.proven.Store(&proven)
 }
 
-// update records the current state of the server. It finds out whether keys may have been
-// removed since the last update.
+// update records `now`, the current state of the server. It compares `now` with the state at the
+// last update, to find out whether the server may have removed keys since then.
 func (s *server) update(now ServerInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

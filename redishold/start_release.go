@@ -9,15 +9,17 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// StartRelease is Release in two steps. It returns when the request is sent, so that a
-// Try of the same name after it arrives later, if the client can order them. finish waits
-// for the answer; the caller must call it exactly once.
+// StartRelease is Release in two steps. The first step, StartRelease itself, returns when the
+// request is sent. If the client library keeps the order of calls, a later Try of the same name
+// arrives at the server after the release. The second step is the function `finish`, which waits
+// for the answer. The caller must call `finish` exactly once.
 //
-// others is the number of other clients that got the message of the release and may be
-// waiting. It is -1 if unknown: for fair and read-write locks, for waiters that poll, for
-// an indeterminate or a quiet claim, and in a cluster if no client got it at the node of the lock.
-// If the Conn is not a Beginner, or the server is not known yet, finish sends the
-// release. Backends with one Conn count as one client.
+// The result `others` is the number of other clients that got the message of the release and may
+// be waiting. It is -1 if this number is unknown: for fair and read-write locks, if waiters
+// poll, for an indeterminate or a quiet claim, and in a cluster if no client got the message at
+// the node of the lock. Several Backends with the same Conn count as one client. If the Conn is
+// not a Beginner, if the Backend has not asked the server for its version yet, or if the claim
+// is indeterminate, StartRelease sends nothing, and `finish` sends the release.
 func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	info := b.server.known.Load()
 	if b.beginner == nil || info == nil || c.Indeterminate {
@@ -28,13 +30,13 @@ func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func
 	return r.finish
 }
 
-// releaseLater is StartRelease if finish must send the release. It is a function of its own so
-// that c is only copied to the heap in this case.
+// releaseLater returns the result of StartRelease if `finish` must send the release. It is a
+// function of its own, so that c is copied to the heap only in this case.
 func (b *Backend) releaseLater(ctx context.Context, c driver.Claim) (finish func() (int, error)) {
 	return func() (int, error) { return b.release(ctx, c) }
 }
 
-// release is a release in flight.
+// release is the state of one release, from newRelease until its answer was read.
 type release struct {
 	backend *Backend
 	finish  func() (int, error) // made once, so that a release does not allocate it
@@ -49,7 +51,7 @@ type release struct {
 	// The state of this process before the release.
 	channel   string        // the channel of all waiters; "" if there is none
 	staggered bool          // the waiting processes stagger their tries
-	state     waiting.State // of that channel
+	state     waiting.State // the state of that channel
 }
 
 // newRelease returns a release of c that is not sent yet.
@@ -95,8 +97,10 @@ func (b *Backend) lostBefore(ctx context.Context, info ServerInfo, c driver.Clai
 	return err
 }
 
-// others returns the number of receivers without this process, or -1 if it is unknown. It
-// records the number for the next tries.
+// others returns how many clients other than this process received the message of the release,
+// or -1 if that is unknown. The parameter `receivers` is the number that the server has counted,
+// with this process. If waiting processes stagger their tries, others also records its result
+// for the next tries of this process.
 func (r *release) others(receivers int) int {
 	if r.channel == "" || receivers < 0 {
 		return -1
@@ -115,12 +119,12 @@ func (r *release) others(receivers int) int {
 	return receivers
 }
 
-// ReleaseNow is StartRelease and finish in one step.
+// ReleaseNow does the same as StartRelease and `finish`, but in one step.
 func (b *Backend) ReleaseNow(ctx context.Context, c driver.Claim) (others int, err error) {
 	return b.release(ctx, c)
 }
 
-// Wake publishes the message of a release of c, without a release.
+// Wake publishes the message that a release of c publishes, but does not release c.
 func (b *Backend) Wake(ctx context.Context, c driver.Claim) error {
 	info, err := b.ask(ctx)
 	if err != nil {

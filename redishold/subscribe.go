@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Waiter returns a Waiter for c. All Waiters for one name share a subscription, which
-// ends with the last Waiter.
+// Waiter returns a Waiter for c. All Waiters for one name share a subscription, which ends when
+// the last Waiter is closed.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
 	f, k := b.forms.of(c), b.layout.Keys(c.Name)
 	if lock, ok := f.(*fair.Lock); ok && b.topics.Poll == 0 {

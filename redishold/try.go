@@ -37,7 +37,7 @@ func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
 	return result
 }
 
-// TryAll makes one attempt for each of cs, in one round trip for each server.
+// TryAll makes one attempt for each claim in cs, in one round trip for each server.
 func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	attempts := make([]driver.Attempt, len(cs))
 	tries, at, ask := make([]try, 0, len(cs)), make([]int, 0, len(cs)), ""
@@ -67,10 +67,11 @@ type try struct {
 
 	// Versions of channels before the attempt, see driver.Outcome.Ahead.
 	ahead  uint64
-	shared uint64 // only of a fair claim, see fair.Ahead
+	shared uint64 // set only for a fair claim, see fair.Ahead
 }
 
-// prepare returns the try of c, before its call. Its errors mean that nothing was sent for c.
+// prepare returns a try of c whose call is not sent yet. If prepare returns an error, nothing
+// was sent for c.
 func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	f := b.forms.of(c)
 	k, info, err := b.ready(ctx, c.Name, f)
@@ -85,8 +86,8 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	return t, nil
 }
 
-// acquire returns the call of t. It uses the slices of buf. ask is the result of
-// registrationPrefix.
+// acquire returns the call of t. The call uses the slices of buf. The parameter `ask` is the
+// result of registrationPrefix.
 func (b *Backend) acquire(t *try, buf kinds.Buffers, ask string) wire.Call {
 	publish := b.publishWith(t.info)
 	call := b.forms.of(t.claim).Acquire(buf, t.keys, t.claim, ask, publish)
@@ -96,18 +97,19 @@ func (b *Backend) acquire(t *try, buf kinds.Buffers, ask string) wire.Call {
 	return call
 }
 
-// announces reports whether the grant of t must be published for other waiting processes. It
-// is published only on the channel on which these processes count releases, because messages on
-// two channels may overtake each other.
+// announces reports whether the script must publish the grant of t, so that other waiting
+// processes know that the lock is taken. A grant is published only on the channel on which these
+// processes count releases, because messages on two channels may overtake each other.
 func (b *Backend) announces(t *try) bool {
 	return t.ahead != 0 && !t.claim.Quiet && b.forms.of(t.claim) == b.forms.exclusive
 }
 
 // staggers reports whether processes that wait for a lock of the form stagger their tries. In
-// the layouts Plain and Timestamp they do so, too, but do not learn that a lock is taken.
+// the layouts Plain and Timestamp the processes stagger their tries, too, but get no message
+// that the lock is taken.
 func (b *Backend) staggers(f kinds.Form) bool { return b.forms.only != nil || f == b.forms.exclusive }
 
-// outcome returns the Outcome in the result of t.
+// outcome returns the Outcome of t. The parameter `result` is the result of the call of t.
 func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Outcome, error) {
 	short := shortOf(result)
 	if result.Err != nil && short == nil {
@@ -143,9 +145,10 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 	}
 }
 
-// retryAfter returns the Outcome.RetryAfter for a remaining lease. It is 0, for unknown, if
-// `left` is negative, which means that the key has no TTL. If `left` is 0, the lease ends
-// within a millisecond.
+// retryAfter returns the Outcome.RetryAfter for a lease that remains for the duration `left`. A
+// negative `left` means that the key has no TTL. In that case the result is 0, which means that
+// the time is unknown. If `left` is 0, the lease ends within a millisecond, so the result is a
+// millisecond.
 func retryAfter(left time.Duration) time.Duration {
 	if left < 0 {
 		return 0
@@ -153,8 +156,8 @@ func retryAfter(left time.Duration) time.Duration {
 	return max(left, time.Millisecond)
 }
 
-// registrationPrefix returns the key prefix of registrations if the reply to t must have the
-// holder of the lock, otherwise "".
+// registrationPrefix returns the key prefix of registrations if the reply to t must also have
+// the registration of the holder. Otherwise it returns "".
 func (b *Backend) registrationPrefix(t *try) string {
 	if t.info.Cluster || b.clients.HolderKnown(t.keys.Lock) {
 		return ""
