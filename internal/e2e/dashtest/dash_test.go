@@ -223,7 +223,7 @@ func TestRedisDiesAndComesBack(t *testing.T) {
 				s.redis.Do("DEL", "after")
 				p.Until(5*time.Second, "the row", row("orders:7")+" && !"+row("after"))
 				fault.down(s)
-				took := p.Until(5*time.Second, "the failure", "!document.querySelector('#trouble').hidden && document.querySelector('#trouble').innerText.includes('no answer since')")
+				took := p.Until(5*time.Second, "the failure", "!document.querySelector('#trouble').hidden && document.querySelector('#trouble').innerText.includes('has not answered since')")
 				p.Shot("down-" + name)
 				awaitUpdates(p, 2)
 				fault.up(s)
