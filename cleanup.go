@@ -13,8 +13,8 @@ import (
 )
 
 // cleanersMost bounds the releases of a Locker that run in the background at once.
-// Thousands of callers may give up in the same moment. More goroutines would not help,
-// because a store answers a release within a round trip.
+// Thousands of callers may give up in the same moment. A goroutine for each of them would only
+// send thousands of calls to the store at once.
 const cleanersMost = 32
 
 // Drain waits until the Locker has no work in the background any more, and then returns nil.

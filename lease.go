@@ -99,9 +99,9 @@ func (l *lease) claim(now clock.Instant) driver.Claim {
 	return c
 }
 
-// applyFixedEnd limits the end of the lease to fixedEnd, after a call that began at the instant
-// `start` has moved the end. It sets the field `fixed` if the lease lasts until fixedEnd, or if
-// the call asked for that. The mutex is held, or the lease is new.
+// applyFixedEnd limits the end of the lease to fixedEnd. It is called when a call has moved the
+// end; that call began at the instant `start`. It sets the field `fixed` if the lease lasts until
+// fixedEnd, or if the call asked for that. The mutex is held, or the lease is new.
 func (l *lease) applyFixedEnd(start clock.Instant) {
 	l.fixed = l.ends >= l.fixedEnd || l.locker.info.SessionTTL == 0 && start+l.ttl >= l.fixedEnd
 	l.deadline = min(l.deadline, l.fixedEnd-l.margin)

@@ -85,9 +85,9 @@ func (s *suffixes) textFor(lease int64, name, id string) (text string, ok bool) 
 // textOf returns the text of the suffix with index i.
 func textOf(i int) string { return fmt.Sprintf("%0*x", idLength, i) }
 
-// claimOf returns the ID of the claim that has the suffix `text`. If the suffix is not free,
-// but no claim has its key any more, claimOf returns the suffix itself. `ok` is false if the
-// suffix is free: another claim may get it at any time.
+// claimOf returns the ID of the claim that has the suffix `text`. If the claim is gone and its
+// suffix is not free yet, claimOf returns `text`. `ok` is false if the suffix is free: another
+// claim may get it at any time.
 func (s *suffixes) claimOf(lease int64, name, text string) (id string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

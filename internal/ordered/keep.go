@@ -108,8 +108,8 @@ func (e *Engine) sweepDue(s session) bool {
 	return true
 }
 
-// sweepTime is the third of a session's TTL in which the entries of the session were listed.
+// sweepTime says when the entries of a session were listed.
 type sweepTime struct {
 	session int64
-	third   clock.Instant
+	third   clock.Instant // the number of the period; a period is a third of the session's TTL
 }

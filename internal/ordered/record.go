@@ -19,8 +19,8 @@ const besideOwner = ".readers"
 // parted is a queue, split into its holders and its waiters.
 type parted struct{ holders, waiters []Entry }
 
-// part splits a queue into holders and waiters. An entry behind a waiter waits, too. If no
-// entry contains the number of permits, all entries for permits hold.
+// part splits a queue into holders and waiters. An entry behind a waiter waits, too. In a queue
+// for permits whose entries do not contain the number of permits, all entries are holders.
 func part(queue []Entry) parted {
 	permits := PermitsOf(queue, Label{Permits: math.MaxInt})
 	n := 0

@@ -23,7 +23,8 @@ const (
 	// TickMost bounds the time between two readings of the clocks while there are items: a
 	// suspension of the machine is noticed within that time.
 	TickMost = time.Second
-	// chunk is how many items Each visits before it lets other goroutines lock the mutex.
+	// chunk is how many items the method Each visits before it lets other goroutines lock
+	// the mutex.
 	chunk = 512
 	// CheckAfter is how old an item with a fixed end must be before it is renewed. Most such
 	// items are over by then, and cost no call.

@@ -19,7 +19,7 @@ type Personal struct {
 	Own     string                              // the channel of this owner
 
 	shared, own *topic // nil before the first use and after Close
-	sleeps      poller // used if the user may not subscribe
+	sleeps      poller // used if the user of Redis has no permission to subscribe
 }
 
 // Wait returns when a message was received after a Try. The parameters `shared` and `own` are
