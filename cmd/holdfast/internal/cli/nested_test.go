@@ -67,7 +67,7 @@ func TestRunEndsWhatIsLeftBehind(t *testing.T) {
 		t.Errorf("got status %d, %q, want that of the command, and that the other was asked to end", got, p.rest)
 	}
 	s.mustBeFree("job")
-	if !strings.Contains(helpText(t, "run"), "Processes that CMD leaves behind") {
+	if !strings.Contains(helpText(t, "run"), "run stops the processes that CMD leaves behind") {
 		t.Error("the help does not say so")
 	}
 }
