@@ -41,9 +41,9 @@ func (l *library) MayInline(left time.Duration, inFlight int) bool {
 	return now-l.inline.called.Swap(now) < int64(freshFor)
 }
 
-// RunInline implements adapter.Inliner.
-func (l *library) RunInline(_, _ context.Context, call *redishold.Call, _ bool) redishold.Result {
-	ctx := context.Background()
+// RunInline implements adapter.Inliner. If the program has all connections of the pool in use,
+// go-redis waits for one of them, and that wait ends with ctx.
+func (l *library) RunInline(ctx, _ context.Context, call *redishold.Call, _ bool) redishold.Result {
 	r := process(ctx, l.inline.client, eval(ctx, call))
 	if r.Err != nil {
 		l.inline.called.Store(0)

@@ -1,0 +1,45 @@
+package goredisconn
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
+)
+
+// If the program uses all connections of the pool, a call in the goroutine of its caller waits
+// for one only until its context ends.
+func TestInlineWithoutAFreeConnection(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	addr := must.Serve(t, func(c net.Conn) {
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			asked <- struct{}{}
+			_, _ = io.Copy(io.Discard, c) // no reply
+		}
+	})
+	client := redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1, PoolTimeout: 5 * time.Second, Protocol: 2, DisableIdentity: true, MaxRetries: -1})
+	busy, free := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		client.Ping(busy)
+	}()
+	<-asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	call := &redishold.Call{Script: wire.NewScript("test", "return 1")}
+	if r := newLibrary(client).RunInline(ctx, nil, call, true); !errors.Is(r.Err, context.Canceled) {
+		t.Errorf("got %v, want the error of the context", r.Err)
+	}
+	free()
+	_ = client.Close()
+	<-ended
+}
