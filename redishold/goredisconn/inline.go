@@ -21,24 +21,35 @@ const (
 	// caller. A connection that was idle for longer may be dead, and go-redis would find that
 	// out only after inlineTimeout.
 	freshFor = time.Second
+
+	// fewCalls is low, because go-redis sends each call over a connection of its own. Five calls
+	// in one pipeline cost half as much as five calls over five connections.
+	fewCalls = 4
 )
 
 // inline is what a client for one server needs to run calls in the goroutines of their callers.
 type inline struct {
 	client *redis.Client // has inlineTimeout; nil if no call may run in the goroutine of its caller
-	called atomic.Int64  // when the last call began, in ns since 1970; 0 after an error
+
+	// called has, for each number of other calls in flight, when a call beside so many began
+	// last: in ns since 1970, or 0 after an error.
+	called [fewCalls]atomic.Int64
 }
 
 var _ adapter.Inliner = (*library)(nil)
 
-// MayInline implements adapter.Inliner. go-redis takes the connection that was used last, so
-// that connection is fresh if a call was made a moment ago.
+// FewCalls implements adapter.Inliner.
+func (l *library) FewCalls() int { return fewCalls }
+
+// MayInline implements adapter.Inliner. Of the free connections, go-redis takes the one that was
+// used last. So the connection for a call beside n others is fresh if such a call was made a
+// moment ago.
 func (l *library) MayInline(left time.Duration, inFlight int) bool {
-	if l.inline.client == nil || inFlight > 0 || left < 2*inlineTimeout {
+	if l.inline.client == nil || left < 2*inlineTimeout {
 		return false
 	}
 	now := time.Now().UnixNano()
-	return now-l.inline.called.Swap(now) < int64(freshFor)
+	return now-l.inline.called[inFlight].Swap(now) < int64(freshFor)
 }
 
 // RunInline implements adapter.Inliner. If the program has all connections of the pool in use,
@@ -46,7 +57,9 @@ func (l *library) MayInline(left time.Duration, inFlight int) bool {
 func (l *library) RunInline(ctx, _ context.Context, call *redishold.Call, _ bool) redishold.Result {
 	r := process(ctx, l.inline.client, eval(ctx, call))
 	if r.Err != nil {
-		l.inline.called.Store(0)
+		for n := range l.inline.called {
+			l.inline.called[n].Store(0)
+		}
 	}
 	return r
 }

@@ -30,7 +30,7 @@ func newLibrary(client Client) *library {
 	if _, ring := client.(*redis.Ring); ring {
 		l.Because(wire.Refused("a redis.Ring cannot keep locks: when one of its servers fails, a lock moves to another server, which does not know the holder; use redis.Client, redis.ClusterClient or quorum.Of"))
 	}
-	if c, ok := client.(*redis.Client); ok {
+	if c, ok := client.(*redis.Client); ok && !c.Options().PoolFIFO {
 		l.inline.client = c.WithTimeout(inlineTimeout)
 	}
 	if c, ok := client.(cluster); ok {

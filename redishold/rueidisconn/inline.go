@@ -66,6 +66,10 @@ func (l *library) ping() {
 	l.inline.checking = false
 }
 
+// FewCalls implements adapter.Inliner. rueidis sends calls of several goroutines over one
+// connection, with few system calls. So a shared pipeline saves little until there are many.
+func (l *library) FewCalls() int { return 16 }
+
 // MayInline implements adapter.Inliner.
 func (l *library) MayInline(_ time.Duration, inFlight int) bool {
 	i := l.inline

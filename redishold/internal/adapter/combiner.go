@@ -25,8 +25,7 @@ const (
 	// maxBatch is the maximal number of calls in one pipeline.
 	maxBatch = 256
 
-	// fewCalls is the maximal number of calls, queued or in flight, with which a leader sends
-	// at once. If it waited for more calls then, the server would have no work meanwhile.
+	// fewCalls is Combiner.few for a Sender that is no Inliner.
 	fewCalls = 16
 )
 
@@ -39,6 +38,7 @@ type Combiner struct {
 	inliner  Inliner   // the field `sender`, or nil if that Sender is no Inliner
 	lead     func()    // the method `run`, stored so that starting a leader does not allocate
 	wake     func()    // the method `ring`, stored so that setting the alarm does not allocate
+	few      int       // maximal number of calls, queued or in flight, with which a leader sends at once
 	suspect  func()    // called when a call has got no reply; may be nil
 	requests sync.Pool // of *request
 	batches  sync.Pool // of *batch
@@ -54,8 +54,10 @@ type Combiner struct {
 
 // NewCombiner returns a Combiner that sends with s.
 func NewCombiner(s Sender) *Combiner {
-	c := &Combiner{sender: s}
-	c.inliner, _ = s.(Inliner)
+	c := &Combiner{sender: s, few: fewCalls}
+	if i, ok := s.(Inliner); ok {
+		c.inliner, c.few = i, i.FewCalls()
+	}
 	c.lead, c.wake = c.run, c.ring
 	c.requests.New = func() any {
 		r := &request{combiner: c, done: make(chan struct{}, 1)}
@@ -108,7 +110,7 @@ func (c *Combiner) run() {
 	defer c.dismiss(p)
 	for lead := true; lead; {
 		c.mu.Lock()
-		crowded := len(c.queue)+c.inFlight > fewCalls
+		crowded := len(c.queue)+c.inFlight > c.few
 		c.mu.Unlock()
 		if crowded {
 			// Let other goroutines add calls first: many may be about to do so, because the

@@ -11,9 +11,13 @@ import (
 // Inliner is a Sender that can run a call in the goroutine that makes the call, while few calls
 // are in flight. With so few calls, a leader would cost more than a shared pipeline saves.
 type Inliner interface {
+	// FewCalls returns how many calls, queued or in flight, are few: a leader then sends at
+	// once, because the server would have no work while the leader waited for more calls.
+	FewCalls() int
+
 	// MayInline reports whether RunInline can run a call now. The parameter `left` is the time
 	// until the deadline of the call. The parameter `inFlight` is the number of other calls
-	// without a reply.
+	// without a reply, which is lower than FewCalls.
 	MayInline(left time.Duration, inFlight int) bool
 
 	// RunInline runs a call, at most once, under one of two contexts. ctx has no deadline, and
@@ -57,7 +61,7 @@ func (c *Combiner) inline(ctx context.Context, call *redishold.Call) (result red
 	left := time.Until(at)
 	c.mu.Lock()
 	inFlight := c.inFlight
-	if c.collecting || inFlight >= fewCalls || !c.inliner.MayInline(left, inFlight) {
+	if c.collecting || inFlight >= c.few || !c.inliner.MayInline(left, inFlight) {
 		c.mu.Unlock()
 		return result, false
 	}
