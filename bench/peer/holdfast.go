@@ -16,51 +16,72 @@ import (
 func holdfastRueidis() Spec {
 	return Spec{
 		Name: "holdfast-rueidis", Client: "rueidis", Role: Ours, Can: holdfastCan(),
-		Open: func(ctx context.Context, t Target) (Peer, error) {
-			conn, err := rueidisconn.Open(ctx, "redis://"+t.Redis, nil)
-			if err != nil {
-				return nil, err
-			}
-			return newHoldfast(conn, t, holdfast.Handoff{}, conn.Close), nil
-		},
+		Open: overRueidis(holdfast.Options{}),
+	}
+}
+
+// holdfastRueidisAsync does not wait for the answer to a release.
+func holdfastRueidisAsync() Spec {
+	return Spec{
+		Name: "holdfast-rueidis-async", Client: "rueidis", Role: Ours, Works: own(), Can: holdfastCan(),
+		Open: overRueidis(holdfast.Options{AsyncUnlock: true}),
 	}
 }
 
 // holdfastNoHandoff gives each lock back to Redis before the next one has it.
 func holdfastNoHandoff() Spec {
-	s := holdfastRueidis()
-	s.Name, s.Only = "holdfast-no-handoff", Waits
-	s.Open = func(ctx context.Context, t Target) (Peer, error) {
-		conn, err := rueidisconn.Open(ctx, "redis://"+t.Redis, nil)
-		if err != nil {
-			return nil, err
-		}
-		return newHoldfast(conn, t, holdfast.Handoff{Max: -1}, conn.Close), nil
+	return Spec{
+		Name: "holdfast-no-handoff", Client: "rueidis", Role: Ours, Only: Waits, Can: holdfastCan(),
+		Open: overRueidis(holdfast.Options{Handoff: holdfast.Handoff{Max: -1}}),
 	}
-	return s
 }
 
 func holdfastGoRedis() Spec {
 	return Spec{
 		Name: "holdfast-goredis", Client: "go-redis", Role: Ours, Can: holdfastCan(),
-		Open: func(_ context.Context, t Target) (Peer, error) {
-			client := redis.NewClient(&redis.Options{Addr: t.Redis})
-			return newHoldfast(goredisconn.New(client), t, holdfast.Handoff{}, func() { _ = client.Close() }), nil
-		},
+		Open: overGoRedis(holdfast.Options{}),
 	}
 }
 
+// holdfastGoRedisAsync is holdfastRueidisAsync with the other client.
+func holdfastGoRedisAsync() Spec {
+	return Spec{
+		Name: "holdfast-goredis-async", Client: "go-redis", Role: Ours, Works: own(), Can: holdfastCan(),
+		Open: overGoRedis(holdfast.Options{AsyncUnlock: true}),
+	}
+}
+
+func overRueidis(options holdfast.Options) func(context.Context, Target) (Peer, error) {
+	return func(ctx context.Context, t Target) (Peer, error) {
+		conn, err := rueidisconn.Open(ctx, "redis://"+t.Redis, nil)
+		if err != nil {
+			return nil, err
+		}
+		return newHoldfast(conn, t, options, conn.Close), nil
+	}
+}
+
+func overGoRedis(options holdfast.Options) func(context.Context, Target) (Peer, error) {
+	return func(_ context.Context, t Target) (Peer, error) {
+		client := redis.NewClient(&redis.Options{Addr: t.Redis})
+		return newHoldfast(goredisconn.New(client), t, options, func() { _ = client.Close() }), nil
+	}
+}
+
+// own returns what the names of works begin with where no goroutine waits for another.
+func own() []string { return []string{"own-"} }
+
 func holdfastCan() []Ability { return []Ability{Waits, Renews, Shares, Queues, Counts, Several} }
 
-// holdfastPeer is a Locker with its default settings, but for the lease.
+// holdfastPeer is a Locker with the lease of the target.
 type holdfastPeer struct {
 	locker *holdfast.Locker
 	shut   func()
 }
 
-func newHoldfast(conn redishold.Conn, t Target, handoff holdfast.Handoff, shut func()) *holdfastPeer {
-	options := &holdfast.Options{TTL: time.Duration(t.TTL), Handoff: handoff}
-	return &holdfastPeer{locker: holdfast.New(redishold.New(conn, nil), options), shut: shut}
+func newHoldfast(conn redishold.Conn, t Target, options holdfast.Options, shut func()) *holdfastPeer {
+	options.TTL = time.Duration(t.TTL)
+	return &holdfastPeer{locker: holdfast.New(redishold.New(conn, nil), &options), shut: shut}
 }
 
 // newHoldfastOn is newHoldfast for other stores.

@@ -119,8 +119,9 @@ type Spec struct {
 	Name   string
 	Client string // the library that talks to the server: "rueidis", "go-redis", "etcd", "zk", "pgx" or "mysql"
 	Role   Role
-	Full   bool    // a variant that only the full set measures
-	Only   Ability // a variant that is measured only where this is needed
+	Full   bool     // a variant that only the full set measures
+	Only   Ability  // a variant that is measured only where this is needed
+	Works  []string // a variant that is measured only in works whose names begin so; nil: in all
 	Can    []Ability
 	Open   func(ctx context.Context, t Target) (Peer, error)
 }
@@ -157,7 +158,7 @@ func (s Spec) Store() Store {
 // tables.
 func Specs() []Spec {
 	return []Spec{
-		holdfastRueidis(), holdfastGoRedis(), holdfastNoHandoff(),
+		holdfastRueidis(), holdfastGoRedis(), holdfastNoHandoff(), holdfastRueidisAsync(), holdfastGoRedisAsync(),
 		redsyncGoRedis(), redsyncGoRedisQuick(), redsyncRueidis(),
 		redislockGoRedis(), redislockQuick(), rueidisLock(),
 		redissonAsWritten(), etcdConcurrency(),

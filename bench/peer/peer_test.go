@@ -116,6 +116,47 @@ func TestUnlockOfWhatIsGone(t *testing.T) {
 	}
 }
 
+// Unlock of the rows with AsyncUnlock returns while the server withholds its answer, and Close
+// waits for that answer.
+func TestAsyncUnlock(t *testing.T) {
+	for _, name := range []string{"holdfast-rueidis-async", "holdfast-goredis-async"} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			spec, err := Find(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := spec.Open(t.Context(), Target{Redis: server.Addr(), TTL: Duration(30 * time.Second)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			held, err := p.Lock(t.Context(), "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			server.Do("CLIENT", "PAUSE", "120000", "WRITE")
+			if err := held.Unlock(); err != nil {
+				t.Fatalf("Unlock waited for the answer: %v", err)
+			}
+			closed := make(chan struct{})
+			go func() { p.Close(); close(closed) }()
+			for range 100 { // a Close that does not wait has ended by then
+				server.Do("PING")
+			}
+			select {
+			case <-closed:
+				t.Error("Close did not wait for the answer")
+			default:
+			}
+			server.Do("CLIENT", "UNPAUSE")
+			<-closed
+			if left := server.Do("EXISTS", "k"); left != int64(0) {
+				t.Errorf("got %v locks after Close, want none", left)
+			}
+		})
+	}
+}
+
 // The queue of the algorithm as written goes by the order of asking.
 func TestRedissonKeepsTheOrder(t *testing.T) {
 	p := open(t, "redisson").(*redissonPeer)

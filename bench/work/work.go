@@ -5,6 +5,7 @@ package work
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/peer"
@@ -62,6 +63,9 @@ func (w Work) Needs() []peer.Ability {
 
 // Suits reports whether a peer can do the work.
 func (w Work) Suits(s peer.Spec) bool {
+	if s.Works != nil && !slices.ContainsFunc(s.Works, func(begin string) bool { return strings.HasPrefix(w.Name, begin) }) {
+		return false
+	}
 	needs := w.Needs()
 	if s.Only != "" && !slices.Contains(needs, s.Only) {
 		return false

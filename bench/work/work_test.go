@@ -246,6 +246,16 @@ func TestOneByOneGivesBackWhatItHas(t *testing.T) {
 	}
 }
 
+// A variant for some works is left out of the others.
+func TestSuitsSomeWorks(t *testing.T) {
+	p := peer.Spec{Works: []string{"own-"}, Can: []peer.Ability{peer.Waits}}
+	for name, want := range map[string]bool{"own-8": true, "one-16": false} {
+		if got := (Work{Name: name, Kind: One}).Suits(p); got != want {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+}
+
 func TestListIsWhole(t *testing.T) {
 	seen := map[string]bool{}
 	for _, w := range List() {
