@@ -117,7 +117,7 @@ const (
 // Spec describes a Peer.
 type Spec struct {
 	Name   string
-	Client string // the library that talks to the server: "rueidis", "go-redis", "etcd", "zk", "pgx" or "mysql"
+	Client string // the library that talks to the server: "rueidis", "go-redis", "etcd", "zk", "pgx", "mysql" or "none"
 	Role   Role
 	Full   bool     // a variant that only the full set measures
 	Only   Ability  // a variant that is measured only where this is needed
@@ -162,7 +162,7 @@ func Specs() []Spec {
 		redsyncGoRedis(), redsyncGoRedisQuick(), redsyncRueidis(),
 		redislockGoRedis(), redislockQuick(), rueidisLock(),
 		redissonAsWritten(), etcdConcurrency(),
-		rawRueidis(), rawGoRedis(),
+		rawRueidis(), rawGoRedis(), scriptsRueidis(), scriptsGoRedis(), scriptsSocket(),
 	}
 }
 

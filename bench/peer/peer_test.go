@@ -92,7 +92,7 @@ func TestTargetAsJSON(t *testing.T) {
 
 // Every peer says so when the lock that it releases was not its own any more.
 func TestUnlockOfWhatIsGone(t *testing.T) {
-	for _, name := range []string{"redsync-goredis", "redsync-rueidis", "redislock", "redisson", "raw-rueidis", "raw-goredis"} {
+	for _, name := range []string{"redsync-goredis", "redsync-rueidis", "redislock", "redisson", "raw-rueidis", "raw-goredis", "raw-rueidis-scripts", "raw-goredis-scripts", "raw-socket-scripts"} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
 			spec, err := Find(name)
@@ -152,6 +152,48 @@ func TestAsyncUnlock(t *testing.T) {
 			<-closed
 			if left := server.Do("EXISTS", "k"); left != int64(0) {
 				t.Errorf("got %v locks after Close, want none", left)
+			}
+		})
+	}
+}
+
+// The peers with the scripts of Holdfast send what Holdfast sends.
+func TestScriptsAreThoseOfHoldfast(t *testing.T) {
+	for _, name := range []string{"raw-rueidis-scripts", "raw-goredis-scripts", "raw-socket-scripts"} {
+		t.Run(name, func(t *testing.T) {
+			server := redistest.Start(t)
+			spec, err := Find(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := spec.Open(t.Context(), Target{Redis: server.Addr(), TTL: Duration(30 * time.Second)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			var owners []any
+			for range 2 {
+				held, err := p.Lock(t.Context(), "k")
+				if err != nil {
+					t.Fatal(err)
+				}
+				fields, _ := server.Do("HKEYS", "k").([]any)
+				if len(fields) != 1 {
+					t.Fatalf("got owners %v, want one", fields)
+				}
+				if left, _ := server.Do("PTTL", "k").(int64); left < 20_000 || left > 30_000 {
+					t.Errorf("got %d ms of the lease left, want 30,000 at most", left)
+				}
+				owners = append(owners, fields[0])
+				if _, err := p.Lock(t.Context(), "k"); err == nil {
+					t.Fatal("got a lock that is held")
+				}
+				if err := held.Unlock(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if owners[0] == owners[1] {
+				t.Errorf("got the owner %v twice, want another one for each lock", owners[0])
 			}
 		})
 	}
