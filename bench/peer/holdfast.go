@@ -23,7 +23,7 @@ func holdfastRueidis() Spec {
 // holdfastRueidisAsync does not wait for the answer to a release.
 func holdfastRueidisAsync() Spec {
 	return Spec{
-		Name: "holdfast-rueidis-async", Client: "rueidis", Role: Ours, Works: own(), Can: holdfastCan(),
+		Name: "holdfast-async-rueidis", Client: "rueidis", Role: Ours, Works: own(), Can: holdfastCan(),
 		Open: overRueidis(holdfast.Options{AsyncUnlock: true}),
 	}
 }
@@ -46,7 +46,7 @@ func holdfastGoRedis() Spec {
 // holdfastGoRedisAsync is holdfastRueidisAsync with the other client.
 func holdfastGoRedisAsync() Spec {
 	return Spec{
-		Name: "holdfast-goredis-async", Client: "go-redis", Role: Ours, Works: own(), Can: holdfastCan(),
+		Name: "holdfast-async-goredis", Client: "go-redis", Role: Ours, Works: own(), Can: holdfastCan(),
 		Open: overGoRedis(holdfast.Options{AsyncUnlock: true}),
 	}
 }

@@ -92,7 +92,7 @@ func TestTargetAsJSON(t *testing.T) {
 
 // Every peer says so when the lock that it releases was not its own any more.
 func TestUnlockOfWhatIsGone(t *testing.T) {
-	for _, name := range []string{"redsync-goredis", "redsync-rueidis", "redislock", "redisson", "raw-rueidis", "raw-goredis", "raw-rueidis-scripts", "raw-goredis-scripts", "raw-socket-scripts"} {
+	for _, name := range []string{"redsync-goredis", "redsync-rueidis", "redislock", "redisson", "raw-rueidis", "raw-goredis", "raw-scripts-rueidis", "raw-scripts-goredis", "raw-scripts-socket"} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
 			spec, err := Find(name)
@@ -119,7 +119,7 @@ func TestUnlockOfWhatIsGone(t *testing.T) {
 // Unlock of the rows with AsyncUnlock returns while the server withholds its answer, and Close
 // waits for that answer.
 func TestAsyncUnlock(t *testing.T) {
-	for _, name := range []string{"holdfast-rueidis-async", "holdfast-goredis-async"} {
+	for _, name := range []string{"holdfast-async-rueidis", "holdfast-async-goredis"} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
 			spec, err := Find(name)
@@ -159,7 +159,7 @@ func TestAsyncUnlock(t *testing.T) {
 
 // The peers with the scripts of Holdfast send what Holdfast sends.
 func TestScriptsAreThoseOfHoldfast(t *testing.T) {
-	for _, name := range []string{"raw-rueidis-scripts", "raw-goredis-scripts", "raw-socket-scripts"} {
+	for _, name := range []string{"raw-scripts-rueidis", "raw-scripts-goredis", "raw-scripts-socket"} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
 			spec, err := Find(name)

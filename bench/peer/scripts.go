@@ -23,7 +23,7 @@ import (
 // the scripts cost, beside Holdfast what its client part costs.
 
 func scriptsRueidis() Spec {
-	return replaying("raw-rueidis-scripts", "rueidis", func(t Target) (sender, error) {
+	return replaying("raw-scripts-rueidis", "rueidis", func(t Target) (sender, error) {
 		client, err := rueidis.NewClient(rueidis.ClientOption{
 			InitAddress: []string{t.Redis}, PipelineMultiplex: -1, DisableCache: true,
 		})
@@ -32,7 +32,7 @@ func scriptsRueidis() Spec {
 }
 
 func scriptsGoRedis() Spec {
-	return replaying("raw-goredis-scripts", "go-redis", func(t Target) (sender, error) {
+	return replaying("raw-scripts-goredis", "go-redis", func(t Target) (sender, error) {
 		return &goRedisSender{client: redis.NewClient(&redis.Options{Addr: t.Redis})}, nil
 	})
 }

@@ -16,7 +16,7 @@ import (
 // library: a call takes a connection that no other call uses. That is the least that a call
 // costs which does not share a pipeline.
 func scriptsSocket() Spec {
-	return replaying("raw-socket-scripts", "none", func(t Target) (sender, error) {
+	return replaying("raw-scripts-socket", "none", func(t Target) (sender, error) {
 		return &sockets{addr: t.Redis}, nil
 	})
 }
