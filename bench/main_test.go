@@ -159,8 +159,11 @@ func take(t *testing.T, r *run.Runner, w work.Work, p peer.Spec) {
 	if s.Commands == 0 || s.Commands < s.Pairs && !handsOn {
 		t.Errorf("got %d commands for %d pairs, want at least one each", s.Commands, s.Pairs)
 	}
-	if w.Hold > 0 && s.Pairs > 1 && len(s.Dead) == 0 {
+	if w.Hold > 0 && s.Pairs > 1 && s.Dead.Count() == 0 {
 		t.Error("no dead time was measured")
+	}
+	if p99 := s.Latency.At(0.99); w.Hold == 0 && s.Pairs > 1000 && (p99 <= 0 || p99 > s.Elapsed) {
+		t.Errorf("got %v as the 99th percentile of %d pairs", p99, s.Latency.Count())
 	}
 }
 

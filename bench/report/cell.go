@@ -81,11 +81,11 @@ func (s Sample) rate() float64 {
 // Summary returns the figures of a Cell.
 func (c Cell) Summary() Summary {
 	var rates []float64
-	var dead []time.Duration
+	dead := work.NewLatencies()
 	var sum Summary
 	for _, s := range c.Samples {
 		rates = append(rates, s.rate())
-		dead = append(dead, s.Dead...)
+		dead = dead.Merge(s.Dead)
 		sum.Longest = max(sum.Longest, s.Longest)
 		sum.Violations += s.Violations
 		if sum.LeastLeft == 0 || s.LeastLeft < sum.LeastLeft {
@@ -96,7 +96,7 @@ func (c Cell) Summary() Summary {
 		}
 	}
 	sum.Rate, sum.Spread = Median(rates), Spread(rates)
-	sum.DeadP50, sum.DeadP99 = Percentile(dead, 0.5), Percentile(dead, 0.99)
+	sum.DeadP50, sum.DeadP99 = dead.At(0.5), dead.At(0.99)
 	c.costs(&sum)
 	c.fairness(&sum)
 	return sum

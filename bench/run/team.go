@@ -106,7 +106,8 @@ func merge(s *report.Sample, r work.Result) {
 	s.Each = append(s.Each, r.Each...)
 	s.Elapsed = max(s.Elapsed, r.Elapsed)
 	s.Longest = max(s.Longest, r.Longest)
-	s.Dead = append(s.Dead, r.Dead...)
+	s.Latency = s.Latency.Merge(r.Latency)
+	s.Dead = s.Dead.Merge(r.Dead)
 	s.CPU += r.CPU
 	s.Allocs += r.Allocs
 	s.Bytes += r.Bytes

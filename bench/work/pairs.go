@@ -30,6 +30,8 @@ type workers struct {
 
 	phase      atomic.Int32
 	violations atomic.Int64
+	latency    *Latencies // of pairs; nil where they are not recorded
+	dead       *Latencies // from the begin of an unlock to the next holder; nil where nobody holds
 }
 
 // tally is what one goroutine has done while it was measured.
@@ -37,8 +39,21 @@ type tally struct {
 	pairs   int64
 	turns   int64
 	longest time.Duration
-	dead    []time.Duration
+	every   int64 // one in so many pairs is recorded; 0: none
 	err     error
+}
+
+// recorded is how many pairs all goroutines together record in the time of the warm-up.
+// A clock is read for each, which would cost a twentieth where a pair takes no request.
+const recorded = 4000
+
+// interval returns every how many pairs one is recorded by a goroutine that did n in the
+// warm-up.
+func (w *workers) interval(n int64) int64 {
+	if w.latency == nil {
+		return 0
+	}
+	return 1 + n*int64(len(w.tasks))/recorded
 }
 
 // pairs locks and unlocks for a sample.
@@ -51,8 +66,14 @@ func pairs(p peer.Peer, plan Plan, shared *page, parent parent) (Result, error) 
 		}
 		w.tasks = append(w.tasks, t)
 	}
+	if plan.Work.Hold > 0 {
+		w.dead = NewLatencies()
+	}
 	if plan.Sample == 0 {
 		return w.count(parent)
+	}
+	if plan.Work.Hold == 0 {
+		w.latency = NewLatencies()
 	}
 	return w.clock(parent)
 }
@@ -97,7 +118,15 @@ func (w *workers) watch(parent parent) (elapsed time.Duration, before, after usa
 
 // repeat does pairs until the sample is over.
 func (w *workers) repeat(ctx context.Context, t task) (done tally) {
-	for n := int64(0); w.phase.Load() != over; n++ {
+	for n := int64(0); ; n++ {
+		switch w.phase.Load() {
+		case over:
+			return done
+		case measuring:
+			if done.every == 0 {
+				done.every = w.interval(n)
+			}
+		}
 		if err := w.pair(ctx, t, n, &done); err != nil {
 			if w.phase.Swap(over) != over {
 				done.err = err
@@ -105,7 +134,6 @@ func (w *workers) repeat(ctx context.Context, t task) (done tally) {
 			return done
 		}
 	}
-	return done
 }
 
 // count lets the goroutines do as many pairs as the plan says.
@@ -146,7 +174,8 @@ func (w *workers) times(t task, pairs int) (done tally) {
 func (w *workers) pair(ctx context.Context, t task, n int64, done *tally) error {
 	var asked time.Time
 	var waited, idle time.Duration
-	if t.shared {
+	record := done.every > 0 && n%done.every == 0
+	if t.shared || record {
 		asked = time.Now()
 	}
 	held, rule, err := t.take(ctx, n)
@@ -170,27 +199,31 @@ func (w *workers) pair(ctx context.Context, t task, n int64, done *tally) error 
 	if err := held.Unlock(); err != nil {
 		return err
 	}
-	if w.phase.Load() == measuring {
-		done.add(waited, idle, turn)
+	if w.phase.Load() != measuring {
+		return nil
 	}
+	if record {
+		w.latency.Add(time.Since(asked))
+	}
+	if idle > 0 {
+		w.dead.Add(idle)
+	}
+	done.add(waited, turn)
 	return nil
 }
 
-// add counts a pair; an idle time of 0 is none.
-func (t *tally) add(waited, idle time.Duration, turn bool) {
+// add counts a pair.
+func (t *tally) add(waited time.Duration, turn bool) {
 	t.pairs++
 	if turn {
 		t.turns++
 	}
 	t.longest = max(t.longest, waited)
-	if idle > 0 {
-		t.dead = append(t.dead, idle)
-	}
 }
 
 // gather puts everything together.
 func (w *workers) gather(tallies []tally, elapsed time.Duration, before, after usage) (Result, error) {
-	r := Result{Elapsed: elapsed, Violations: w.violations.Load()}
+	r := Result{Elapsed: elapsed, Violations: w.violations.Load(), Latency: w.latency, Dead: w.dead}
 	r.add(before, after)
 	var errs []error
 	for _, t := range tallies {
@@ -198,7 +231,6 @@ func (w *workers) gather(tallies []tally, elapsed time.Duration, before, after u
 		r.Turns += t.turns
 		r.Each = append(r.Each, t.pairs)
 		r.Longest = max(r.Longest, t.longest)
-		r.Dead = append(r.Dead, t.dead...)
 		errs = append(errs, t.err)
 	}
 	return r, errors.Join(errs...)

@@ -24,8 +24,9 @@ type Result struct {
 	Each    []int64 // pairs of each goroutine
 	Turns   int64   // pairs before which another process had the one name
 	Elapsed time.Duration
-	Longest time.Duration   // that anybody waited for the one name; 0 where names are not shared
-	Dead    []time.Duration // from the begin of an unlock to the next holder, where locks are held
+	Longest time.Duration // that anybody waited for the one name; 0 where names are not shared
+	Latency *Latencies    // of Lock and Unlock, of some or all pairs; nil where locks are held, or pairs are counted
+	Dead    *Latencies    // from the begin of an unlock to the next holder, where locks are held
 
 	CPU    time.Duration // of the process
 	Allocs uint64

@@ -134,7 +134,7 @@ func (h *lawlessHeld) Unlock() error {
 
 func workersOf(t *testing.T, p peer.Peer, work Work) *workers {
 	t.Helper()
-	w := &workers{plan: Plan{Peer: "test", Work: work}, page: newTestPage(t)}
+	w := &workers{plan: Plan{Peer: "test", Work: work}, page: newTestPage(t), dead: NewLatencies()}
 	for g := range work.Goroutines {
 		task, err := newTask(p, w.plan, g)
 		if err != nil {
