@@ -1,9 +1,10 @@
 // Bench measures Holdfast beside other lock libraries and beside the bare client,
 // all with the same work against the same server.
 //
-//	go run ./bench -set short -markdown bench.md -svg bench.svg
-//	go run ./bench -set full -markdown bench.md -svg bench.svg
+//	go run ./bench -set short -samples bench.txt -markdown bench.md -svg bench.svg
+//	go run ./bench -set full -samples bench.txt
 //	go run ./bench -set stores -store etcd,zookeeper
+//	go run ./bench -tables bench.txt
 //	go run ./bench -check
 //
 // It starts a redis-server of its own, and an etcd if there is one: what HOLDFAST_ETCD
@@ -14,6 +15,9 @@
 // With -set stores it measures the other stores, one after the other, each beside what
 // its users use today. The jars of ZooKeeper are in HOLDFAST_ZOOKEEPER; .ci/zookeeper gets
 // them. Databases are those that are installed.
+//
+// The samples are in the Go benchmark format: benchstat -col /peer bench.txt reads them, and
+// so does -tables, which measures nothing.
 //
 // With -check it measures only what does not depend on the machine, and compares
 // that with bench/guard.json; -update writes that table again.
@@ -62,15 +66,16 @@ func main() {
 
 // settings are the flags.
 type settings struct {
-	set, stores   string
-	works, peers  string
-	markdown, svg string
-	repeats       int
-	retries       int
-	check, update bool
-	guard         string
-	etcd, jars    string
-	pin           bool
+	set, stores     string
+	works, peers    string
+	samples, tables string
+	markdown, svg   string
+	repeats         int
+	retries         int
+	check, update   bool
+	guard           string
+	etcd, jars      string
+	pin             bool
 }
 
 func parse(args []string, stderr io.Writer) (settings, error) {
@@ -83,6 +88,8 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	f.StringVar(&s.peers, "peer", "", "only the peers whose names begin so, separated by commas")
 	f.IntVar(&s.repeats, "repeats", 0, "samples of each cell; 0 for what the set says")
 	f.IntVar(&s.retries, "retries", -1, "how often a disturbed sample is taken again; -1 for what the set says")
+	f.StringVar(&s.samples, "samples", "", "file for the samples, in the Go benchmark format; none if empty")
+	f.StringVar(&s.tables, "tables", "", "measure nothing, and show the samples of this file")
 	f.StringVar(&s.markdown, "markdown", "-", "file for the tables; - for standard output")
 	f.StringVar(&s.svg, "svg", "", "file for the plot; none if empty")
 	f.BoolVar(&s.check, "check", false, "compare the costs that do not depend on the machine with the table of -guard")
@@ -106,6 +113,13 @@ func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if s.tables != "" {
+		samples, err := os.ReadFile(s.tables)
+		if err != nil {
+			return err
+		}
+		return s.show(s.tables, string(samples), stdout)
+	}
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
 	if err != nil {
 		return err
@@ -118,37 +132,27 @@ func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	o := run.Options{Dir: dir, Child: []string{self, child}, Pin: s.pin, Log: stderr, Stores: []peer.Store{peer.Redis}}
+	o := run.Options{Dir: dir, Child: []string{self, child}, Pin: s.pin, Log: stderr}
 	o.Programs.Jars = s.jars
 	o.Programs.Etcd, _ = exec.LookPath(s.etcd) // "" leaves etcd out, and the tables say so
-	switch {
-	case s.set == storesSet && !s.check:
-		return s.measureStores(ctx, o, stdout)
-	case o.Programs.Etcd != "" && !s.check:
-		o.Stores = append(o.Stores, peer.Etcd)
-	}
-	r, err := run.Start(o)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
 	if s.check {
-		return s.compare(ctx, r, stdout)
+		return s.compare(ctx, o, stdout)
 	}
-	return s.measure(ctx, r, stdout)
+	return s.measure(ctx, o, stdout)
 }
 
-// plan returns the set that the flags ask for.
-func (s settings) plan() (run.Set, error) {
-	set := run.Short()
+// plan returns the set of a store that the flags ask for.
+func (s settings) plan(store peer.Store) (run.Set, error) {
 	switch s.set {
 	case "short":
+		return s.narrow(run.Short())
 	case "full":
-		set = run.Full()
+		return s.narrow(run.Full())
+	case storesSet:
+		return s.narrow(run.Stores(store))
 	default:
-		return set, fmt.Errorf("there is no set %q: short, full or stores", s.set)
+		return run.Set{}, fmt.Errorf("there is no set %q: short, full or stores", s.set)
 	}
-	return s.narrow(set)
 }
 
 // narrow keeps of a set what the flags name.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -167,6 +169,28 @@ func take(t *testing.T, r *run.Runner, w work.Work, p peer.Spec) {
 	}
 }
 
+// The samples of a run give its tables again, without a server.
+func TestSamplesGiveTheSameTables(t *testing.T) {
+	start(t, peer.Redis, stores.Programs{}).Close() // or skip
+	path := filepath.Join(t.TempDir(), "samples.txt")
+	var tables, again strings.Builder
+	args := []string{"-work=own-8", "-peer=holdfast-rueidis,raw-rueidis", "-repeats=2", "-retries=0", "-etcd=none", "-samples=" + path}
+	if err := bench(t.Context(), args, &tables, t.Output()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| holdfast-rueidis | ", "÷ raw", "p99-sec"} {
+		if !strings.Contains(tables.String(), want) {
+			t.Errorf("there is no %q in\n%s", want, &tables)
+		}
+	}
+	if err := bench(t.Context(), []string{"-tables=" + path}, &again, t.Output()); err != nil || again.String() != tables.String() {
+		t.Errorf("got %v and\n%s\nwant\n%s", err, &again, &tables)
+	}
+	if err := bench(t.Context(), []string{"-tables=" + path + ".none"}, &again, t.Output()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v of a file that is not there", err)
+	}
+}
+
 func TestPlan(t *testing.T) {
 	for _, test := range []struct {
 		settings settings
@@ -176,11 +200,11 @@ func TestPlan(t *testing.T) {
 	}{
 		{settings{set: "short", works: "own-1,all-2", peers: "holdfast-r", retries: -1}, "own-1 all-2", 1, false},
 		{settings{set: "full", works: "keep-1", peers: "raw-rueidis"}, "keep-10000 keep-100000", 1, false},
-		{settings{set: "stores"}, "", 0, true}, // has servers of its own
+		{settings{set: "stores", works: "keep", peers: "pg_", retries: -1}, "keep-1000", 1, false},
 		{settings{set: "long"}, "", 0, true},
 		{settings{set: "short", works: "nothing"}, "", 0, true},
 	} {
-		set, err := test.settings.plan()
+		set, err := test.settings.plan(peer.PostgreSQL)
 		if (err != nil) != test.bad {
 			t.Errorf("%+v: got error %v", test.settings, err)
 		}
@@ -198,21 +222,21 @@ func TestPlan(t *testing.T) {
 }
 
 func TestFailuresAreOurs(t *testing.T) {
-	group := func(p peer.Role, left string, violations int64) []report.Group {
-		cell := report.Cell{Work: work.Work{Name: "w"}, Peer: peer.Spec{Name: "p", Role: p}, Left: left}
-		return []report.Group{{Name: "w", Rows: []report.Row{{Cell: cell, Summary: report.Summary{Violations: violations}}}}}
+	cell := func(p peer.Role, left string, violations int64) report.Cell {
+		sample := report.Sample{Result: work.Result{Violations: violations}}
+		return report.Cell{Peer: peer.Spec{Role: p}, Left: left, Samples: []report.Sample{{}, sample}}
 	}
 	for _, test := range []struct {
-		groups []report.Group
-		fails  bool
+		cell  report.Cell
+		fails bool
 	}{
-		{group(peer.Ours, "", 0), false},
-		{group(peer.Ours, "it broke", 0), true},
-		{group(peer.Ours, "", 1), true},
-		{group(peer.Other, "it broke", 1), false},
+		{cell(peer.Ours, "", 0), false},
+		{cell(peer.Ours, "it broke", 0), true},
+		{cell(peer.Ours, "", 1), true},
+		{cell(peer.Other, "it broke", 1), false},
 	} {
-		if err := failures(test.groups); (err != nil) != test.fails {
-			t.Errorf("%+v: got %v", test.groups, err)
+		if err := failures([]report.Cell{test.cell}); (err != nil) != test.fails {
+			t.Errorf("%+v: got %v", test.cell, err)
 		}
 	}
 }

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast/bench/guard"
 	"github.com/holdfast-go/holdfast/bench/peer"
@@ -16,91 +15,66 @@ import (
 	"github.com/holdfast-go/holdfast/bench/run"
 )
 
-// measure takes the samples of a set and writes the tables and the plot. It fails
-// if Holdfast failed, or let in too many.
-func (s settings) measure(ctx context.Context, r *run.Runner, stdout io.Writer) error {
-	set, err := s.plan()
-	if err != nil {
-		return err
-	}
-	begun := time.Now()
-	cells, err := r.Measure(ctx, set)
-	if err != nil {
-		return err
-	}
-	groups := report.Groups(cells)
-	var text strings.Builder
-	text.WriteString(preface(r, set, time.Since(begun)))
-	text.WriteString("Left out:\n\n")
-	for _, m := range peer.Missing() {
-		fmt.Fprintf(&text, "- %s\n", m)
-	}
-	text.WriteString("\n")
-	if err := report.Markdown(&text, groups); err != nil {
-		return err
-	}
-	if err := write(s.markdown, text.String(), stdout); err != nil {
-		return err
-	}
-	if s.svg != "" {
-		var plot strings.Builder
-		if err := report.SVG(&plot, groups); err != nil {
-			return err
-		}
-		if err := write(s.svg, plot.String(), stdout); err != nil {
-			return err
-		}
-	}
-	return failures(groups)
-}
-
-// storesSet is the set that has servers of its own.
+// storesSet is the set of the other stores, of one after the other.
 const storesSet = "stores"
 
-// measureStores takes the samples of the stores other than Redis, of one after the other,
-// and writes the tables. It fails as measure does.
-func (s settings) measureStores(ctx context.Context, o run.Options, stdout io.Writer) error {
-	var text strings.Builder
-	var all []report.Group
-	for name := range strings.SplitSeq(s.stores, ",") {
-		groups, err := s.measureStore(ctx, o, peer.Store(name), &text)
-		if err != nil {
-			return err
-		}
-		all = append(all, groups...)
+// measure takes the samples of a set, writes them down and shows them. It fails if Holdfast
+// could not do a work, or not safely.
+func (s settings) measure(ctx context.Context, o run.Options, stdout io.Writer) error {
+	stores := []string{string(peer.Redis)}
+	if s.set == storesSet {
+		stores = strings.Split(s.stores, ",")
 	}
-	return errors.Join(write(s.markdown, text.String(), stdout), failures(all))
+	var samples strings.Builder
+	var failed []error
+	for _, store := range stores {
+		failed = append(failed, s.take(ctx, o, peer.Store(store), &samples))
+	}
+	if s.samples != "" {
+		failed = append(failed, write(s.samples, samples.String(), stdout))
+	}
+	return errors.Join(append(failed, s.show(s.samples, samples.String(), stdout))...)
 }
 
-// measureStore starts a store and takes the samples of its peers.
-func (s settings) measureStore(ctx context.Context, o run.Options, store peer.Store, text io.Writer) ([]report.Group, error) {
-	set, err := s.narrow(run.Stores(store))
+// take starts a store and takes the samples of its set.
+func (s settings) take(ctx context.Context, o run.Options, store peer.Store, samples io.Writer) error {
+	set, err := s.plan(store)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	o.Stores = []peer.Store{store}
+	if store == peer.Redis && o.Programs.Etcd != "" {
+		o.Stores = append(o.Stores, peer.Etcd)
+	}
 	r, err := run.Start(o)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer r.Close()
-	begun := time.Now()
 	cells, err := r.Measure(ctx, set)
-	if err != nil {
-		return nil, err
-	}
-	groups := report.Groups(cells)
-	fmt.Fprintf(text, "## %s\n\n%s", store, preface(r, set, time.Since(begun)))
-	return groups, report.Markdown(text, groups)
+	return errors.Join(err, report.Write(samples, store, r.Pinned(), cells), failures(cells))
 }
 
-// preface says how it was measured.
-func preface(r *run.Runner, set run.Set, took time.Duration) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Measured with %s on %s/%s: %s. Samples of each cell: %d, by turns, each in processes of its own; "+
-		"medians; spread is the distance from the slowest to the fastest. It took %s.\n\n",
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, r.Pinned(), set.Repeats, took.Round(time.Second))
-	return b.String()
+// show writes the tables and the plot of samples.
+func (s settings) show(file, samples string, stdout io.Writer) error {
+	groups, err := report.Read(strings.NewReader(samples), file)
+	if err != nil {
+		return err
+	}
+	var tables, plot strings.Builder
+	if err := errors.Join(report.Markdown(&tables, groups), report.SVG(&plot, groups)); err != nil {
+		return err
+	}
+	for line := range strings.Lines(samples) {
+		if left, ok := strings.CutPrefix(line, report.Skipped); ok {
+			tables.WriteString("- Left out: " + left)
+		}
+	}
+	err = write(s.markdown, tables.String(), stdout)
+	if s.svg != "" {
+		err = errors.Join(err, write(s.svg, plot.String(), stdout))
+	}
+	return err
 }
 
 func write(path, text string, stdout io.Writer) error {
@@ -112,13 +86,12 @@ func write(path, text string, stdout io.Writer) error {
 }
 
 // failures returns an error if Holdfast could not do a work, or not safely.
-func failures(groups []report.Group) error {
+func failures(cells []report.Cell) error {
 	var failed []string
-	for _, g := range groups {
-		for _, row := range g.Rows {
-			if row.Cell.Peer.Role == peer.Ours && (row.Cell.Left != "" || row.Summary.Violations > 0) {
-				failed = append(failed, g.Name+" with "+row.Cell.Peer.Name)
-			}
+	for _, c := range cells {
+		unsafe := slices.ContainsFunc(c.Samples, func(s report.Sample) bool { return s.Violations > 0 })
+		if c.Peer.Role == peer.Ours && (c.Left != "" || unsafe) {
+			failed = append(failed, c.Work.Name+" with "+c.Peer.Name)
 		}
 	}
 	if failed != nil {
@@ -128,7 +101,13 @@ func failures(groups []report.Group) error {
 }
 
 // compare checks the costs that do not depend on the machine.
-func (s settings) compare(ctx context.Context, r *run.Runner, stdout io.Writer) error {
+func (s settings) compare(ctx context.Context, o run.Options, stdout io.Writer) error {
+	o.Stores = []peer.Store{peer.Redis}
+	r, err := run.Start(o)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
 	got, err := guard.Measure(ctx, r)
 	if err != nil {
 		return err

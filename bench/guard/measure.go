@@ -15,7 +15,7 @@ import (
 type job struct {
 	work  work.Work
 	pairs int
-	keep  func(report.Summary) Figures
+	keep  func(of func(unit string) *float64) Figures
 }
 
 func jobs() []job {
@@ -23,23 +23,25 @@ func jobs() []job {
 	return []job{
 		{
 			work.Work{Name: "pair", Kind: work.Own, Processes: 1, Goroutines: 1, TTL: lease},
-			2000, func(s report.Summary) Figures {
-				return Figures{Allocs: &s.Allocs, Bytes: &s.Bytes, Commands: &s.Commands, Calls: &s.Calls}
+			2000, func(of func(string) *float64) Figures {
+				return Figures{Allocs: of("allocs/op"), Bytes: of("B/op"), Commands: of("commands/op"), Calls: of("calls/op")}
 			},
 		},
 		{
 			work.Work{Name: "pair-of-16-waiters", Kind: work.One, Processes: 1, Goroutines: 16, TTL: lease},
-			3200, func(s report.Summary) Figures { return Figures{Commands: &s.Commands, Calls: &s.Calls} },
+			3200, func(of func(string) *float64) Figures {
+				return Figures{Commands: of("commands/op"), Calls: of("calls/op")}
+			},
 		},
 		{
 			work.Work{Name: "all-100", Kind: work.All, Processes: 1, Goroutines: 1, Names: 100, TTL: lease},
-			100, func(s report.Summary) Figures {
-				return Figures{Allocs: &s.Allocs, Commands: &s.Commands, Calls: &s.Calls}
+			100, func(of func(string) *float64) Figures {
+				return Figures{Allocs: of("allocs/op"), Commands: of("commands/op"), Calls: of("calls/op")}
 			},
 		},
 		{
 			work.Work{Name: "keep-2000", Kind: work.Keep, Processes: 1, Goroutines: 1, Names: 2000, TTL: lease},
-			0, func(s report.Summary) Figures { return Figures{Goroutines: &s.Goroutines} },
+			0, func(of func(string) *float64) Figures { return Figures{Goroutines: of("goroutines/name")} },
 		},
 	}
 }
@@ -71,9 +73,14 @@ func (j job) measure(ctx context.Context, r *run.Runner, p peer.Spec) (Figures, 
 	if err != nil {
 		return Figures{}, err
 	}
-	sum := report.Cell{Work: j.work, Peer: p, Samples: []report.Sample{sample}}.Summary()
-	if sum.Violations > 0 {
-		return Figures{}, fmt.Errorf("%d holders too many, or locks lost", sum.Violations)
+	if sample.Violations > 0 {
+		return Figures{}, fmt.Errorf("%d holders too many, or locks lost", sample.Violations)
 	}
-	return j.keep(sum), nil
+	result := report.Cell{Work: j.work, Peer: p}.Result(sample)
+	return j.keep(func(unit string) *float64 {
+		if v, ok := result.Value(unit); ok {
+			return &v
+		}
+		return nil
+	}), nil
 }

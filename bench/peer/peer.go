@@ -176,15 +176,6 @@ func OtherSpecs() []Spec {
 	}
 }
 
-// Missing returns what was to be measured and is not, with the reasons.
-func Missing() []string {
-	return []string{
-		"cheerego/go-redisson: the module cannot be downloaded from the Go module proxy; " +
-			"\"redisson\" is the algorithm that it follows, written from its description",
-		"me-cs/goRedisson: likewise",
-	}
-}
-
 // Find returns the Spec with a name.
 func Find(name string) (Spec, error) {
 	for _, s := range append(Specs(), OtherSpecs()...) {

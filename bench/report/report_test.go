@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/perf/benchfmt"
 
 	"github.com/holdfast-go/holdfast/bench/peer"
 	"github.com/holdfast-go/holdfast/bench/work"
@@ -17,31 +18,31 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestMedianAndSpread(t *testing.T) {
+func TestFigure(t *testing.T) {
 	for _, test := range []struct {
-		values         []float64
-		median, spread float64
+		unit   string
+		values []float64
+		want   float64
+		text   string
+		spread string
 	}{
-		{nil, 0, 0},
-		{[]float64{7}, 7, 0},
-		{[]float64{30, 10, 20}, 20, 1},
-		{[]float64{4, 1, 3, 2}, 2.5, 1.2},
-		{[]float64{0, 0}, 0, 0},
+		{pairRate, nil, 0, "–", "–"},
+		{pairRate, []float64{7}, 7, "7.000", "0%"},
+		{pairRate, []float64{30e3, 10e3, 20e3}, 20e3, "20.00k", "100%"},
+		{pairRate, []float64{4, 1, 3, 2}, 2.5, "2.500", "120%"},
+		{pairRate, []float64{0, 0}, 0, "0.000", "–"},
+		{"jain", []float64{0.9996}, 0.9996, "1.000", "0%"},
+		{p50, []float64{191e-6, 200e-6, 190e-6}, 191e-6, "191.0µs", "5%"},
+		{longest, []float64{3, 9, 4}, 9, "9.000s", "67%"},
+		{leastLeft, []float64{0.7, 0.6, 0.8}, 0.6, "0.600", "33%"},
 	} {
-		if got := Median(test.values); got != test.median {
-			t.Errorf("%v: got median %v, want %v", test.values, got, test.median)
+		r := &Row{values: map[string][]float64{test.unit: test.values}}
+		if got := r.Figure(test.unit); got != test.want {
+			t.Errorf("%s of %v: got %v, want %v", test.unit, test.values, got, test.want)
 		}
-		if got := Spread(test.values); math.Abs(got-test.spread) > 1e-9 {
-			t.Errorf("%v: got spread %v, want %v", test.values, got, test.spread)
+		if text, spread := r.text(test.unit), r.spread(test.unit); text != test.text || spread != test.spread {
+			t.Errorf("%s of %v: got %s and a spread of %s, want %s and %s", test.unit, test.values, text, spread, test.text, test.spread)
 		}
-	}
-}
-
-func TestMedianLeavesItsArgumentAlone(t *testing.T) {
-	values := []float64{3, 1, 2}
-	Median(values)
-	if values[0] != 3 || values[2] != 2 {
-		t.Fatalf("got %v, want it as it was", values)
 	}
 }
 
@@ -62,21 +63,6 @@ func TestJain(t *testing.T) {
 	}
 }
 
-func TestPercentile(t *testing.T) {
-	var values []time.Duration
-	if got := Percentile(values, 0.5); got != 0 {
-		t.Errorf("got %v of nothing, want 0", got)
-	}
-	for i := 100; i >= 1; i-- {
-		values = append(values, time.Duration(i))
-	}
-	for q, want := range map[float64]time.Duration{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
-		if got := Percentile(values, q); got != want {
-			t.Errorf("%v: got %d, want %d", q, got, want)
-		}
-	}
-}
-
 // cell has samples of a second with so many pairs each.
 func cell(name, client string, role peer.Role, pairs ...int64) Cell {
 	c := Cell{
@@ -92,48 +78,84 @@ func cell(name, client string, role peer.Role, pairs ...int64) Cell {
 	return c
 }
 
-func TestSummary(t *testing.T) {
-	c := cell("a", "x", peer.Ours, 100, 300, 200)
-	c.Samples[0].Violations, c.Samples[1].Foreign, c.Samples[2].Longest = 2, 0.5, time.Minute
-	c.Samples[0].Shares = []int64{10, 30}
-	c.Samples[1].Shares = []int64{10, 30}
-	s := c.Summary()
-	if s.Rate != 200 || s.Spread != 1 || s.Commands != 6 || s.Calls != 2 || s.Allocs != 8 || s.Bytes != 600 ||
-		s.ServerCPU != 10 || s.ClientCPU != 20 || s.Jain != 1 || s.CommandsPS != 1200 {
-		t.Errorf("got %+v", s)
+// grouped puts cells into a group of their own.
+func grouped(cells ...Cell) *Group {
+	g := &Group{Store: peer.Redis, Name: "w"}
+	for _, c := range cells {
+		for _, s := range c.Samples {
+			g.add(c.Peer, c.Result(s).Values)
+		}
 	}
-	if s.Violations != 2 || s.Disturbed != 1 || s.Longest != time.Minute || s.LeastShare != 0.5 || s.MostShare != 1.5 {
-		t.Errorf("got %+v", s)
+	g.compare()
+	return g
+}
+
+// check compares values of a sample by unit; NaN stands for a unit that is not there.
+func check(t *testing.T, r *benchfmt.Result, want map[string]float64) {
+	t.Helper()
+	for unit, want := range want {
+		got, ok := r.Value(unit)
+		if ok == math.IsNaN(want) || ok && math.Abs(got-want) > 1e-9 {
+			t.Errorf("got %v %s, %v, want %v", got, unit, ok, want)
+		}
 	}
 }
 
-func TestSummaryOfKeptNames(t *testing.T) {
+func TestResult(t *testing.T) {
+	c := cell("a", "x", peer.Ours, 200)
+	s := c.Samples[0]
+	s.Violations, s.Foreign, s.Longest, s.Turns = 2, 0.5, time.Minute, 50
+	s.Latency, s.Dead = work.NewLatencies(), work.NewLatencies()
+	for i := range 100 {
+		s.Latency.Add(time.Duration(i+1) * time.Second)
+	}
+	none := math.NaN()
+	check(t, c.Result(s), map[string]float64{
+		perOp: 0.005, pairRate: 200, "commands/op": 6, "calls/op": 2, "allocs/op": 8, "B/op": 600,
+		"server-sec/op": 10e-9, "client-sec/op": 20e-9, "jain": 1, longest: 60, violations: 2, foreign: 0.5,
+		"turns/s": none, "least-share": none, "dead-p50-sec": none, "commands/s": none,
+	})
+	for unit, want := range map[string]float64{p50: 50, "p99-sec": 99} {
+		if got, _ := c.Result(s).Value(unit); math.Abs(got-want) > want/500 {
+			t.Errorf("got %v %s, want %v", got, unit, want)
+		}
+	}
+	c.Work.Processes, s.Shares, s.Latency = 2, []int64{50, 150}, nil
+	s.Dead.Add(time.Millisecond)
+	check(t, c.Result(s), map[string]float64{"turns/s": 50, "least-share": 0.5, "most-share": 1.5, p50: none, "commands/s": 1200})
+	c.Work.Kind, c.Peer.Client = work.Own, "etcd"
+	check(t, c.Result(s), map[string]float64{"calls/op": none, "jain": none, longest: none})
+	check(t, c.Result(Sample{Result: work.Result{Elapsed: time.Second}}), map[string]float64{pairRate: 0, perOp: none, "allocs/op": none})
+}
+
+func TestResultOfKeptNames(t *testing.T) {
+	c := Cell{Work: work.Work{Name: "keep", Kind: work.Keep}}
 	s := Sample{Commands: 6000}
 	s.Kept, s.Elapsed, s.CPU, s.Goroutines, s.Memory, s.LeastLeft = 1000, 2*time.Second, time.Second, 0.1, 700, 0.6
-	worse := s
-	worse.LeastLeft = 0.5
-	sum := Cell{Samples: []Sample{s, worse, s}}.Summary()
-	if sum.Rate != 2000 || sum.Busy != 0.5 || sum.Commands != 3 || sum.CommandsPS != 3000 || sum.Goroutines != 0.1 || sum.Memory != 700 || sum.LeastLeft != 0.5 {
-		t.Errorf("got %+v", sum)
-	}
+	check(t, c.Result(s), map[string]float64{
+		keptRate: 2000, "client-cores": 0.5, "commands/s": 3000, "commands/name-s": 3, "goroutines/name": 0.1, "B/name": 700, leastLeft: 0.6,
+	})
+	s.LeastLeft = 1
+	check(t, c.Result(s), map[string]float64{leastLeft: math.NaN()})
 }
 
 func TestRatios(t *testing.T) {
-	groups := Groups([]Cell{
-		cell("ours", "x", peer.Ours, 300),
-		cell("same client", "x", peer.Other, 100),
-		cell("other client", "y", peer.Other, 200),
-		unsafe(cell("does not exclude", "x", peer.Other, 9000)),
+	quick := func(c Cell, d time.Duration) Cell {
+		c.Samples[0].Latency = work.NewLatencies()
+		c.Samples[0].Latency.Add(d)
+		return c
+	}
+	g := grouped(
+		quick(cell("ours", "x", peer.Ours, 300), 400),
+		quick(cell("same client", "x", peer.Other, 100), 200),
+		quick(cell("other client", "y", peer.Other, 200), 1000),
+		quick(unsafe(cell("does not exclude", "x", peer.Other, 9000)), 1),
 		cell("bare", "x", peer.Limit, 600),
-	})
-	if len(groups) != 1 || groups[0].Best != "other client" {
-		t.Fatalf("got %+v, want one group whose best is the other client", groups)
+	)
+	if r := g.Rows[0]; r.ToBest != 1.5 || r.ToOwn != 3 || r.ToLimit != 0.5 || math.Abs(r.ToBestP50-0.5) > 1e-9 {
+		t.Errorf("got %v, %v, %v and %v, want 1.5, 3, 0.5 and 0.5", r.ToBest, r.ToOwn, r.ToLimit, r.ToBestP50)
 	}
-	ours := groups[0].Rows[0]
-	if ours.ToBest != 1.5 || ours.ToOwn != 3 || ours.ToLimit != 0.5 {
-		t.Errorf("got %v, %v and %v, want 1.5, 3 and 0.5", ours.ToBest, ours.ToOwn, ours.ToLimit)
-	}
-	if alone := Groups([]Cell{cell("ours", "x", peer.Ours, 300)})[0].Rows[0]; alone.ToBest != 0 || alone.ToLimit != 0 {
+	if alone := grouped(cell("ours", "x", peer.Ours, 300)).Rows[0]; alone.ToBest != 0 || alone.ToLimit != 0 || alone.ToBestP50 != 0 {
 		t.Errorf("got ratios to nobody: %+v", alone)
 	}
 }
@@ -144,27 +166,31 @@ func unsafe(c Cell) Cell {
 }
 
 func TestMarkdown(t *testing.T) {
-	left := cell("gone", "y", peer.Other)
-	left.Left = "no program"
 	busy := cell("busy", "x", peer.Other, 5, 5)
 	busy.Samples[1].Foreign = 1
+	other := cell("other", "etcd", peer.Other, 4700)
+	g := grouped(busy, cell("ours", "x", peer.Ours, 14100), unsafe(cell("bad", "x", peer.Other, 10)), other)
+	elsewhere := grouped(cell("ours", "zk", peer.Ours, 300), cell("theirs", "zk", peer.Other, 300))
+	elsewhere.Store = peer.ZooKeeper
 	var b strings.Builder
-	err := Markdown(&b, Groups([]Cell{busy, cell("ours", "x", peer.Ours, 14100), unsafe(cell("bad", "x", peer.Other, 10)), left}))
-	if err != nil {
+	if err := Markdown(&b, []*Group{g, elsewhere}); err != nil {
 		t.Fatal(err)
 	}
-	text := b.String()
+	here, there, _ := strings.Cut(b.String(), "## zookeeper\n")
 	for _, want := range []string{
-		"### the work (`w`)", "| ours | 14.1 k | 0 % | 2820.00 |", "| gone | – |",
-		"- gone was left out: no program", "- bad let in 1 holders too many",
-		"- Other programs ran during samples of busy (1 of 2)",
+		"## redis\n", "### w (`w`)", "|  | pairs/s | spread | ÷ best peer | ÷ best with its client |",
+		"| ours | 14.10k | 0% | 3.00 | 2820.00 |", "| other | 4.700k | 0% | 1.00 | 1.00 | 1.000 | 0.000s | 6.000 | – |",
+		"- bad let in 1 holders too many", "- Other programs ran during samples of busy (1 of 2)",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in\n%s", want, text)
+		if !strings.Contains(here, want) {
+			t.Errorf("there is no %q in\n%s", want, here)
 		}
 	}
+	if want := "|  | pairs/s | spread | ÷ best peer | jain |"; !strings.Contains(there, want) || strings.Contains(there, "calls/op") {
+		t.Errorf("there is no %q in\n%s", want, there)
+	}
 	width := 0
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(here) {
 		if n := strings.Count(line, "|"); strings.HasPrefix(line, "|") {
 			if width != 0 && n != width {
 				t.Errorf("%q has %d bars, the others %d", line, n, width)
@@ -174,39 +200,14 @@ func TestMarkdown(t *testing.T) {
 	}
 }
 
-// The tables of stores other than Redis have no columns of Redis, and the turns of
-// processes.
-func TestMarkdownOfAnotherStore(t *testing.T) {
-	c := cell("ours", "zk", peer.Ours, 300, 300)
-	c.Work.Kind, c.Work.Processes = work.One, 4
-	for i := range c.Samples {
-		c.Samples[i].Turns = 2 * int64(c.Samples[i].Elapsed.Seconds()*100)
-	}
-	var b strings.Builder
-	if err := Markdown(&b, Groups([]Cell{c})); err != nil {
-		t.Fatal(err)
-	}
-	text := b.String()
-	if !strings.Contains(text, "| turns/s |") || !strings.Contains(text, "| 300 | 0 % | – | 200 |") || strings.Contains(text, "Redis") || strings.Contains(text, "raw") {
-		t.Errorf("got\n%s", text)
-	}
-}
-
-func TestNumbers(t *testing.T) {
-	for v, want := range map[float64]string{
-		0: "0", 0.5: "0.50", 9.5: "9.50", 95: "95.0", 950: "950", 999.6: "1.00 k", 14_100: "14.1 k", 1_060_000: "1.06 M",
-	} {
-		if got := count(v); got != want {
-			t.Errorf("%v: got %q, want %q", v, got, want)
-		}
-	}
-}
-
 func TestSVG(t *testing.T) {
 	kept := cell("kept", "x", peer.Ours, 5)
 	kept.Work = work.Work{Name: "k", Title: "kept names", Kind: work.Keep}
+	kept.Samples[0].CPU, kept.Samples[0].Kept = time.Second, 9
+	keeps := grouped(kept)
+	keeps.Name = "kept names"
 	var b strings.Builder
-	if err := SVG(&b, Groups([]Cell{cell("a<b", "x", peer.Ours, 1000), cell("c", "x", peer.Limit, 10), kept})); err != nil {
+	if err := SVG(&b, []*Group{grouped(cell("a<b", "x", peer.Ours, 1000), cell("c", "x", peer.Limit, 10)), keeps}); err != nil {
 		t.Fatal(err)
 	}
 	bars := 0

@@ -1,99 +1,79 @@
 package report
 
 import (
-	"fmt"
-	"html"
 	"io"
 	"math"
-	"strings"
+	"text/template"
 
 	"github.com/holdfast-go/holdfast/bench/peer"
-	"github.com/holdfast-go/holdfast/bench/work"
 )
 
-// Sizes of the plot, in pixels.
-const (
-	barHeight  = 12
-	barGap     = 2
-	groupGap   = 30
-	labelWidth = 170
-	plotWidth  = 520
-	valueWidth = 80
-	headHeight = 26
-)
+// svg is the plot; a bar and its texts are where their group is.
+const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 770 {{.Height}}" font-family="sans-serif" font-size="11">
+<rect width="100%" height="100%" fill="#fff"/>
+<text x="170" y="16" fill="#555">lock and unlock pairs per second, logarithmic: each line is ten times the one before</text>
+{{range .Lines}}<path d="M{{.}} 24V{{$.Height}}" stroke="#ddd"/>
+{{end}}{{range .Titles}}<text x="8" y="{{.Y}}" font-weight="bold">{{html .Text}}</text>
+{{end}}{{range .Bars}}<g transform="translate(170 {{.Y}})"><text x="-6" y="10" text-anchor="end">{{html .Text}}</text>` +
+	`<rect width="{{.Width}}" height="12" fill="{{.Colour}}"/><text x="{{.Width}}" dx="4" y="10" fill="#555">{{.Rate}}</text></g>
+{{end}}</svg>
+`
 
-// SVG writes a plot of the rates: a bar for each peer, works below each other, on
-// a logarithmic scale. Works that have no rate are left out.
-func SVG(w io.Writer, groups []Group) error {
-	var shown []Group
-	for _, g := range groups {
-		if len(g.Rows) > 0 && g.Rows[0].Cell.Work.Kind != work.Keep {
-			shown = append(shown, g)
-		}
-	}
-	p := newPlot(shown)
-	for _, g := range shown {
-		p.group(g)
-	}
-	_, err := fmt.Fprintf(w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">
-<rect width="100%%" height="100%%" fill="#fff"/>
-<text x="%d" y="16" fill="#555">lock and unlock pairs per second, logarithmic: each line is ten times the one before</text>
-%s</svg>
-`, labelWidth+plotWidth+valueWidth, p.y, labelWidth, p.b.String())
-	return err
-}
-
-// plot is a plot that grows downwards.
+// plot is what the template shows, in pixels.
 type plot struct {
-	b         strings.Builder
-	y         int
-	low, high float64 // decades
+	Lines        []float64
+	Titles, Bars []mark
+	Height       int
 }
 
-func newPlot(groups []Group) *plot {
-	p := &plot{y: headHeight, low: math.Inf(1), high: math.Inf(-1)}
+// mark is a title, or a bar with its text.
+type mark struct {
+	Y            int
+	Text         string
+	Width        float64
+	Rate, Colour string
+}
+
+// SVG writes a plot of the rates: a bar for each peer, works below each other, on a
+// logarithmic scale. No library that draws one is as small. Works that have no rate are
+// left out.
+func SVG(w io.Writer, groups []*Group) error {
+	low, high := decades(groups)
+	x := func(decade float64) float64 { return math.Round(520 * (decade - low) / (high - low)) }
+	p := plot{Height: 26}
+	for d := low; d <= high; d++ {
+		p.Lines = append(p.Lines, 170+x(d))
+	}
 	for _, g := range groups {
+		if g.rate() != pairRate {
+			continue
+		}
+		p.Titles = append(p.Titles, mark{Y: p.Height + 24, Text: g.Title()})
+		p.Height += 30
 		for _, r := range g.Rows {
-			if v := r.Summary.Rate; v > 0 {
-				p.low = min(p.low, math.Floor(math.Log10(v)))
-				p.high = max(p.high, math.Ceil(math.Log10(v)))
+			if v := r.Figure(pairRate); v > 0 {
+				p.Bars = append(p.Bars, mark{p.Height, r.Peer.Name, max(1, x(math.Log10(v))), r.text(pairRate), colour(r.Peer.Role)})
+				p.Height += 14
 			}
 		}
 	}
-	if p.low >= p.high { // nothing, or one exact power of ten
-		p.low, p.high = 0, 1
-	}
-	return p
+	return template.Must(template.New("svg").Parse(svg)).Execute(w, p)
 }
 
-// x returns where a rate lies.
-func (p *plot) x(v float64) float64 {
-	return labelWidth + plotWidth*(math.Log10(v)-p.low)/(p.high-p.low)
-}
-
-func (p *plot) group(g Group) {
-	p.y += groupGap
-	fmt.Fprintf(&p.b, `<text x="%d" y="%d" font-weight="bold">%s</text>`+"\n", 8, p.y-6, html.EscapeString(g.Title))
-	height := len(g.Rows) * (barHeight + barGap)
-	for d := p.low; d <= p.high; d++ {
-		x := p.x(math.Pow(10, d))
-		fmt.Fprintf(&p.b, `<line x1="%.1f" x2="%.1f" y1="%d" y2="%d" stroke="#ddd"/>`+"\n", x, x, p.y, p.y+height)
+// decades returns the powers of ten between which all rates are.
+func decades(groups []*Group) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, g := range groups {
+		for _, r := range g.Rows {
+			if v := r.Figure(pairRate); v > 0 {
+				low, high = min(low, math.Floor(math.Log10(v))), max(high, math.Ceil(math.Log10(v)))
+			}
+		}
 	}
-	for _, r := range g.Rows {
-		p.bar(r)
+	if low >= high { // nothing, or one exact power of ten
+		return 0, 1
 	}
-}
-
-func (p *plot) bar(r Row) {
-	fmt.Fprintf(&p.b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n",
-		labelWidth-6, p.y+barHeight-2, html.EscapeString(r.Cell.Peer.Name))
-	if v := r.Summary.Rate; v > 0 {
-		end := p.x(v)
-		fmt.Fprintf(&p.b, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="%s"/>`+"\n",
-			labelWidth, p.y, max(1, end-labelWidth), barHeight, colour(r.Cell.Peer.Role))
-		fmt.Fprintf(&p.b, `<text x="%.1f" y="%d" fill="#555">%s</text>`+"\n", end+4, p.y+barHeight-2, count(v))
-	}
-	p.y += barHeight + barGap
+	return low, high
 }
 
 func colour(role peer.Role) string {

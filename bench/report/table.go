@@ -3,217 +3,132 @@ package report
 import (
 	"fmt"
 	"io"
-	"math"
+	"slices"
 	"strings"
-	"time"
+
+	"golang.org/x/perf/benchunit"
 
 	"github.com/holdfast-go/holdfast/bench/peer"
-	"github.com/holdfast-go/holdfast/bench/work"
 )
 
 // column is one column of a table.
 type column struct {
 	title string
-	text  func(Row) string
+	text  func(*Row) string
 }
 
 // Markdown writes a table for each group.
-func Markdown(w io.Writer, groups []Group) error {
+func Markdown(w io.Writer, groups []*Group) error {
+	var b strings.Builder
+	var store peer.Store
 	for _, g := range groups {
-		if _, err := io.WriteString(w, g.markdown()); err != nil {
-			return err
+		if g.Store != store {
+			store = g.Store
+			fmt.Fprintf(&b, "## %s\n\nMeasured with %s. Medians of %d samples, which were taken by turns, each in processes of its own.\n\n",
+				store, g.How, len(g.Rows[0].values[violations]))
 		}
+		g.markdown(&b)
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
-func (g Group) markdown() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "### %s (`%s`)\n\n", g.Title, g.Name)
+func (g *Group) markdown(b *strings.Builder) {
 	columns := g.columns()
+	fmt.Fprintf(b, "### %s (`%s`)\n\n|  |", g.Title(), g.Name)
 	for _, c := range columns {
-		fmt.Fprintf(&b, "| %s ", c.title)
+		fmt.Fprintf(b, " %s |", c.title)
 	}
-	b.WriteString("|\n|" + strings.Repeat("---|", len(columns)) + "\n")
+	b.WriteString("\n" + strings.Repeat("|---", len(columns)+1) + "|\n")
 	for _, row := range g.Rows {
+		fmt.Fprintf(b, "| %s |", row.Peer.Name)
 		for _, c := range columns {
-			fmt.Fprintf(&b, "| %s ", row.cell(c))
+			fmt.Fprintf(b, " %s |", c.text(row))
 		}
-		b.WriteString("|\n")
-	}
-	b.WriteString("\n" + g.notes())
-	return b.String()
-}
-
-// cell returns the text of a cell; a peer that was left out has only its name.
-func (r Row) cell(c column) string {
-	if r.Cell.Left != "" && c.title != "" {
-		return "–"
-	}
-	return c.text(r)
-}
-
-// notes reports what was left out, went wrong or was disturbed.
-func (g Group) notes() string {
-	var b strings.Builder
-	var disturbed []string
-	for _, r := range g.Rows {
-		if r.Cell.Left != "" {
-			fmt.Fprintf(&b, "- %s was left out: %s\n", r.Cell.Peer.Name, r.Cell.Left)
-		}
-		if n := r.Summary.Violations; n > 0 {
-			fmt.Fprintf(&b, "- %s let in %d holders too many, or lost that many locks\n", r.Cell.Peer.Name, n)
-		}
-		if n := r.Summary.Disturbed; n > 0 {
-			disturbed = append(disturbed, fmt.Sprintf("%s (%d of %d)", r.Cell.Peer.Name, n, len(r.Cell.Samples)))
-		}
-	}
-	if disturbed != nil {
-		fmt.Fprintf(&b, "- Other programs ran during samples of %s\n", strings.Join(disturbed, ", "))
-	}
-	if b.Len() > 0 {
 		b.WriteString("\n")
 	}
-	return b.String()
+	b.WriteString("\n")
+	if notes := g.notes(); notes != nil {
+		b.WriteString(strings.Join(notes, "\n") + "\n\n")
+	}
 }
 
-func (g Group) columns() []column {
-	w, redis := g.Rows[0].Cell.Work, g.Rows[0].Cell.Peer.Store() == peer.Redis
-	columns := []column{{"", func(r Row) string { return r.Cell.Peer.Name }}}
-	if w.Kind == work.Keep {
-		return append(columns, keepColumns(redis)...)
-	}
-	columns = append(columns, rateColumns(redis)...)
-	if !redis && w.Processes > 1 {
-		columns = append(columns, column{"turns/s", func(r Row) string { return count(r.Summary.Turns) }})
-	}
-	if w.Kind != work.Own && w.Kind != work.All && w.Kind != work.Hear {
-		columns = append(columns, fairColumns(w.Processes > 1)...)
-	}
-	if w.Hold > 0 {
-		columns = append(columns,
-			column{"dead time p50", func(r Row) string { return span(r.Summary.DeadP50) }},
-			column{"p99", func(r Row) string { return span(r.Summary.DeadP99) }},
-			column{requests(redis) + "/s", func(r Row) string { return count(r.Summary.CommandsPS) }})
-	}
-	return append(columns, costColumns(redis)...)
-}
-
-// requests is what a server is asked for.
-func requests(redis bool) string {
-	if redis {
-		return "commands"
-	}
-	return "requests"
-}
-
-// rateColumns are fewer where all peers have the same client, and none is bare.
-func rateColumns(redis bool) []column {
-	columns := []column{
-		{"pairs/s", func(r Row) string { return count(r.Summary.Rate) }},
-		{"spread", func(r Row) string { return fmt.Sprintf("%.0f %%", 100*r.Summary.Spread) }},
-		{"÷ best peer", func(r Row) string { return ratio(r.ToBest) }},
-	}
-	if !redis {
-		return columns
-	}
-	return append(columns, []column{
-		{"÷ best with its client", func(r Row) string { return ratio(r.ToOwn) }},
-		{"÷ raw", func(r Row) string { return ratio(r.ToLimit) }},
-	}...)
-}
-
-func fairColumns(processes bool) []column {
-	columns := []column{{"Jain", func(r Row) string { return fmt.Sprintf("%.3f", r.Summary.Jain) }}}
-	if processes {
-		columns = append(columns, column{"shares of processes", func(r Row) string {
-			return fmt.Sprintf("%.2f–%.2f", r.Summary.LeastShare, r.Summary.MostShare)
-		}})
-	}
-	return append(columns, column{"longest wait", func(r Row) string { return span(r.Summary.Longest) }})
-}
-
-func costColumns(redis bool) []column {
-	columns := []column{{"requests", func(r Row) string { return figure(r.Summary.Commands) }}}
-	if redis {
-		columns = []column{
-			{"Redis commands", columns[0].text},
-			{"script calls", func(r Row) string { return figure(r.Summary.Calls) }},
+// notes reports what went wrong or was disturbed.
+func (g *Group) notes() (notes []string) {
+	var busy []string
+	for _, r := range g.Rows {
+		if n := r.Violations(); n > 0 {
+			notes = append(notes, fmt.Sprintf("- %s let in %d holders too many, or lost that many locks", r.Peer.Name, n))
+		}
+		cores := r.values[foreign]
+		if n := len(slices.DeleteFunc(slices.Clone(cores), func(v float64) bool { return v <= disturbance })); n > 0 {
+			busy = append(busy, fmt.Sprintf("%s (%d of %d)", r.Peer.Name, n, len(cores)))
 		}
 	}
-	return append(columns, []column{
-		{"server CPU", func(r Row) string { return span(r.Summary.ServerCPU) }},
-		{"client CPU", func(r Row) string { return span(r.Summary.ClientCPU) }},
-		{"allocs", func(r Row) string { return figure(r.Summary.Allocs) }},
-		{"bytes", func(r Row) string { return count(r.Summary.Bytes) }},
-	}...)
+	if busy != nil {
+		notes = append(notes, "- Other programs ran during samples of "+strings.Join(busy, ", "))
+	}
+	return notes
 }
 
-func keepColumns(redis bool) []column {
-	title := "requests/s"
-	if redis {
-		title = "Redis commands/s"
-	}
-	return []column{
-		{"client, of a core", func(r Row) string { return fmt.Sprintf("%.1f %%", 100*r.Summary.Busy) }},
-		{title, func(r Row) string { return count(r.Summary.CommandsPS) }},
-		{"per name and s", func(r Row) string { return figure(r.Summary.Commands) }},
-		{"goroutines per name", func(r Row) string { return fmt.Sprintf("%.3f", r.Summary.Goroutines) }},
-		{"bytes per name", func(r Row) string { return count(r.Summary.Memory) }},
-		{"least lease left", func(r Row) string {
-			if r.Summary.LeastLeft == 0 || r.Summary.LeastLeft >= 1 {
-				return "–" // the peer does not tell
+// columns returns the columns: the ratios beside what is divided, and a column for each
+// unit as benchstat names it.
+func (g *Group) columns() (columns []column) {
+	for _, unit := range g.Units {
+		switch unit {
+		case perOp, violations, foreign: // the inverse of the rate; the others are notes
+			continue
+		}
+		columns = append(columns, column{unit, func(r *Row) string { return r.text(unit) }})
+		switch unit {
+		case g.rate():
+			columns = append(columns, column{"spread", func(r *Row) string { return r.spread(unit) }})
+			columns = g.ratio(columns, "÷ best peer", func(r *Row) float64 { return r.ToBest })
+			if g.Store == peer.Redis { // elsewhere all peers have the same client
+				columns = g.ratio(columns, "÷ best with its client", func(r *Row) float64 { return r.ToOwn })
 			}
-			return fmt.Sprintf("%.0f %%", 100*r.Summary.LeastLeft)
-		}},
-		{"cost ÷ best peer", func(r Row) string { return ratio(Ratio(1, r.ToBest)) }},
+			columns = g.ratio(columns, "÷ raw", func(r *Row) float64 { return r.ToLimit })
+		case p50:
+			columns = g.ratio(columns, "best peer's p50 ÷", func(r *Row) float64 { return r.ToBestP50 })
+		}
 	}
+	return columns
 }
 
-// count writes a number with three figures: 950, 14.1 k, 1.06 M.
-func count(v float64) string {
+// ratio appends a column of ratios, if there are any.
+func (g *Group) ratio(columns []column, title string, of func(*Row) float64) []column {
+	if !slices.ContainsFunc(g.Rows, func(r *Row) bool { return of(r) != 0 }) {
+		return columns
+	}
+	return append(columns, column{title, func(r *Row) string {
+		if of(r) == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.2f", of(r))
+	}})
+}
+
+// text returns a figure as benchstat writes it, but for parts of one.
+func (r *Row) text(unit string) string {
+	v := r.Figure(unit)
+	text := benchunit.Scale(v, benchunit.Decimal)
 	switch {
-	case v >= 999.5e3:
-		return three(v/1e6) + " M"
-	case v >= 999.5:
-		return three(v/1e3) + " k"
-	default:
-		return three(v)
+	case len(r.values[unit]) == 0:
+		return "–"
+	case strings.Contains(unit, "sec"):
+		return text + "s"
+	case v < 1:
+		return fmt.Sprintf("%.3f", v)
 	}
+	return text
 }
 
-func three(v float64) string {
-	digits := 0
-	if v > 0 {
-		digits = max(0, 2-int(math.Floor(math.Log10(v))))
-	}
-	return fmt.Sprintf("%.*f", min(digits, 2), v)
-}
-
-func figure(v float64) string {
-	if v >= 999.5 {
-		return count(v)
-	}
-	return fmt.Sprintf("%.1f", v)
-}
-
-func ratio(v float64) string {
-	if v == 0 {
+// spread returns the distance from the smallest to the largest value, in percent of the
+// median.
+func (r *Row) spread(unit string) string {
+	values, median := r.values[unit], r.Figure(unit)
+	if median == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%.2f", v)
-}
-
-// span writes a duration with three figures.
-func span(d time.Duration) string {
-	switch {
-	case d == 0:
-		return "–"
-	case d < time.Millisecond:
-		return d.Round(100 * time.Nanosecond).String()
-	case d < time.Second:
-		return d.Round(10 * time.Microsecond).String()
-	default:
-		return d.Round(10 * time.Millisecond).String()
-	}
+	return fmt.Sprintf("%.0f%%", 100*(slices.Max(values)-slices.Min(values))/median)
 }

@@ -70,7 +70,9 @@ func (r *Runner) Measure(ctx context.Context, s Set) ([]report.Cell, error) {
 			}
 		}
 		cells = append(cells, group...)
-		r.tell(group)
+		if err := report.Write(r.Log, r.Stores[0], r.Pinned(), group); err != nil {
+			return cells, err
+		}
 	}
 	return cells, nil
 }
@@ -114,16 +116,4 @@ func (r *Runner) repeat(ctx context.Context, c *report.Cell, s Set) {
 		}
 	}
 	c.Samples = append(c.Samples, kept)
-}
-
-// tell says what has been measured.
-func (r *Runner) tell(group []report.Cell) {
-	for _, g := range report.Groups(group) {
-		for _, row := range g.Rows {
-			if row.Cell.Left == "" {
-				fmt.Fprintf(r.Log, "%-14s %-22s %12.0f  spread %3.0f %%  violations %d\n",
-					g.Name, row.Cell.Peer.Name, row.Summary.Rate, 100*row.Summary.Spread, row.Summary.Violations)
-			}
-		}
-	}
 }

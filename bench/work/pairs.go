@@ -45,7 +45,7 @@ type tally struct {
 
 // recorded is how many pairs all goroutines together record in the time of the warm-up.
 // A clock is read for each, which would cost a twentieth where a pair takes no request.
-const recorded = 4000
+const recorded = 1000
 
 // interval returns every how many pairs one is recorded by a goroutine that did n in the
 // warm-up.
