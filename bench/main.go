@@ -35,7 +35,9 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
+	"github.com/holdfast-go/holdfast/bench/delay"
 	"github.com/holdfast-go/holdfast/bench/peer"
 	"github.com/holdfast-go/holdfast/bench/run"
 	"github.com/holdfast-go/holdfast/bench/work"
@@ -43,15 +45,42 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 )
 
-// child is the argument that makes the program a measuring process.
-const child = "measure"
+// Arguments that make the program another one.
+const (
+	child   = "measure" // a measuring process
+	network = "delay"   // a proxy with a delay: its address, that of the server, and the delay follow
+)
+
+// other runs what the arguments make of the program, if they do.
+func other(args []string) (ran bool, err error) {
+	switch {
+	case len(args) == 1 && args[0] == child:
+		return true, work.Serve(os.Stdin, os.Stdout)
+	case len(args) == 4 && args[0] == network:
+		return true, pass(args[1], args[2], args[3])
+	default:
+		return false, nil
+	}
+}
+
+// pass delays what goes through addr to a server and back.
+func pass(addr, server, text string) error {
+	after, err := time.ParseDuration(text)
+	if err != nil {
+		return err
+	}
+	proxy, err := delay.Listen(addr, server, after)
+	if err != nil {
+		return err
+	}
+	return proxy.Run()
+}
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == child {
-		if err := work.Serve(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if ran, err := other(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	} else if ran {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -132,7 +161,7 @@ func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	o := run.Options{Dir: dir, Child: []string{self, child}, Pin: s.pin, Log: stderr}
+	o := run.Options{Dir: dir, Child: []string{self, child}, Network: []string{self, network}, Pin: s.pin, Log: stderr}
 	o.Programs.Jars = s.jars
 	o.Programs.Etcd, _ = exec.LookPath(s.etcd) // "" leaves etcd out, and the tables say so
 	if s.check {

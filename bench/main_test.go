@@ -26,13 +26,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 )
 
-// TestMain makes the test program a measuring process, too.
+// TestMain makes the test program a measuring process and a proxy, too.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == child {
-		if err := work.Serve(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if ran, err := other(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	} else if ran {
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -53,7 +52,7 @@ func start(t *testing.T, store peer.Store, programs stores.Programs) *run.Runner
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	o := run.Options{Dir: dir, Child: []string{self, child}, Stores: []peer.Store{store}, Programs: programs, Log: t.Output()}
+	o := run.Options{Dir: dir, Child: []string{self, child}, Network: []string{self, network}, Stores: []peer.Store{store}, Programs: programs, Log: t.Output()}
 	if store == peer.Redis && programs.Etcd != "" {
 		o.Stores = append(o.Stores, peer.Etcd)
 	}
@@ -87,7 +86,7 @@ func TestEveryPeer(t *testing.T) {
 			if p.Client == "etcd" && etcd == "" {
 				t.Skip("etcd is not on PATH")
 			}
-			works := []string{"own-8", "one-16", "fair-16", "hear"}
+			works := []string{"own-8", "net-0.3ms-8", "one-16", "fair-16", "hear"}
 			if p.Role == peer.Ours {
 				works = append(works, "hold-4x25", "keep-10000", "all-10", "shared-64", "semaphore-100")
 			}

@@ -69,7 +69,7 @@ func overGoRedis(options holdfast.Options) func(context.Context, Target) (Peer, 
 }
 
 // own returns what the names of works begin with where no goroutine waits for another.
-func own() []string { return []string{"own-"} }
+func own() []string { return []string{"own-", "net-"} }
 
 func holdfastCan() []Ability { return []Ability{Waits, Renews, Shares, Queues, Counts, Several} }
 

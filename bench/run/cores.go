@@ -25,6 +25,14 @@ func (r *Runner) pin() {
 	r.cores = cores{last: n - 1}
 }
 
+// server is what stands before the command of a program beside the servers.
+func (c cores) server() []string {
+	if c.last == 0 {
+		return nil
+	}
+	return []string{"taskset", "-c", "0"}
+}
+
 // clients is what stands before the command of a client.
 func (c cores) clients() []string {
 	if c.last == 0 {

@@ -17,12 +17,15 @@ type look struct {
 	at      time.Time
 	servers map[peer.Store]stores.Work
 	busy    time.Duration // all cores of the machine; 0 where that is unknown
-	own     time.Duration // of this process
+	own     time.Duration // of this process and its proxies
 }
 
 // look asks every server once.
 func (r *Runner) look(ctx context.Context) (look, error) {
 	l := look{at: time.Now(), busy: machineBusy(), own: stores.CPU(os.Getpid()), servers: map[peer.Store]stores.Work{}}
+	for _, p := range r.proxies {
+		l.own += stores.CPU(p.PID())
+	}
 	for store, s := range r.servers {
 		done, err := s.Done(ctx)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 type Options struct {
 	Dir      string       // for all files; the caller's to remove
 	Child    []string     // the command that calls work.Serve
+	Network  []string     // the command of a proxy of package delay, without its three arguments
 	Stores   []peer.Store // what to start
 	Programs stores.Programs
 	Pin      bool      // servers on the first core, clients on the others, where that is possible
@@ -29,6 +30,7 @@ type Options struct {
 type Runner struct {
 	Options
 	servers map[peer.Store]stores.Server
+	proxies map[peer.Duration]*stores.Network // before Redis, by what they add to a round trip
 	cores   cores
 	page    string
 }
@@ -36,7 +38,7 @@ type Runner struct {
 // Start starts the servers. It returns redistest.ErrMissing where there is no
 // redis-server. The Runner must be closed.
 func Start(o Options) (*Runner, error) {
-	r := &Runner{Options: o, page: filepath.Join(o.Dir, "page"), servers: map[peer.Store]stores.Server{}}
+	r := &Runner{Options: o, page: filepath.Join(o.Dir, "page"), servers: map[peer.Store]stores.Server{}, proxies: map[peer.Duration]*stores.Network{}}
 	for _, store := range o.Stores {
 		s, err := stores.Start(store, o.Programs, o.Dir)
 		if err != nil {
@@ -51,6 +53,9 @@ func Start(o Options) (*Runner, error) {
 
 // Close ends the servers.
 func (r *Runner) Close() {
+	for _, p := range r.proxies {
+		p.Close()
+	}
 	for _, s := range r.servers {
 		s.Close()
 	}
@@ -73,10 +78,14 @@ func (r *Runner) Sample(ctx context.Context, w work.Work, p peer.Spec, size Size
 	if err := r.reset(ctx); err != nil {
 		return report.Sample{}, err
 	}
+	target, err := r.target(w)
+	if err != nil {
+		return report.Sample{}, err
+	}
 	team := &team{}
 	defer team.close()
 	for i := range w.Processes {
-		if err := team.start(ctx, r.command(ctx), r.plan(w, p, size, i)); err != nil {
+		if err := team.start(ctx, r.command(ctx), r.plan(w, p, target, size, i)); err != nil {
 			return report.Sample{}, err
 		}
 	}
@@ -108,12 +117,30 @@ func (r *Runner) watch(ctx context.Context, team *team) (difference, error) {
 	return after.sub(before), team.say(work.End)
 }
 
-// plan is the plan of process number i.
-func (r *Runner) plan(w work.Work, p peer.Spec, size Size, i int) work.Plan {
+// target says where the servers are for a work.
+func (r *Runner) target(w work.Work) (peer.Target, error) {
 	target := peer.Target{TTL: w.TTL}
 	for _, s := range r.servers {
 		s.Reach(&target)
 	}
+	if w.Delay == 0 {
+		return target, nil
+	}
+	proxy := r.proxies[w.Delay]
+	if proxy == nil {
+		var err error
+		command := append(r.cores.server(), r.Network...)
+		if proxy, err = stores.StartNetwork(command, r.Dir, target.Redis, time.Duration(w.Delay)/2); err != nil {
+			return target, fmt.Errorf("start a network: %w", err)
+		}
+		r.proxies[w.Delay] = proxy
+	}
+	target.Redis = proxy.Addr()
+	return target, nil
+}
+
+// plan is the plan of process number i.
+func (r *Runner) plan(w work.Work, p peer.Spec, target peer.Target, size Size, i int) work.Plan {
 	return work.Plan{
 		Peer: p.Name, Target: target, Work: w, Process: i, Page: r.page,
 		Warm: peer.Duration(size.Warm), Sample: peer.Duration(size.Sample), Pairs: size.Pairs,

@@ -5,6 +5,7 @@ package work
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +36,7 @@ type Work struct {
 	Goroutines int           // of each process
 	Names      int           // Keep: held by each process; All: taken together
 	Permits    int           // Semaphore
+	Delay      peer.Duration // what a network adds to a round trip to Redis
 	Hold       peer.Duration // how long each lock is held; 0: not at all
 	TTL        peer.Duration // of the locks
 	Sample     peer.Duration // how long one sample lasts in the short set
@@ -63,6 +65,9 @@ func (w Work) Needs() []peer.Ability {
 
 // Suits reports whether a peer can do the work.
 func (w Work) Suits(s peer.Spec) bool {
+	if w.Delay > 0 && s.Store() != peer.Redis {
+		return false
+	}
 	if s.Works != nil && !slices.ContainsFunc(s.Works, func(begin string) bool { return strings.HasPrefix(w.Name, begin) }) {
 		return false
 	}
@@ -98,6 +103,7 @@ func List() []Work {
 			Kind: One, Goroutines: n, Sample: short, Short: n == 16 || n == 1000,
 		})
 	}
+	list = append(list, networks()...)
 	list = append(list, crowds()...)
 	list = append(list, kept()...)
 	return complete(append(list, kinds()...))
@@ -127,6 +133,22 @@ func complete(list []Work) []Work {
 		list[i].Goroutines = max(1, list[i].Goroutines)
 		if list[i].TTL == 0 {
 			list[i].TTL = lease
+		}
+	}
+	return list
+}
+
+// networks are names of their own behind a network. Its delay is as much longer as the way to
+// another building, or to another zone of a cloud.
+func networks() []Work {
+	var list []Work
+	for _, delay := range []time.Duration{300 * time.Microsecond, 2 * time.Millisecond} {
+		for _, n := range []int{1, 8, 64} {
+			ms := strconv.FormatFloat(delay.Seconds()*1000, 'f', -1, 64)
+			list = append(list, Work{
+				Name: fmt.Sprintf("net-%sms-%d", ms, n), Title: fmt.Sprintf("names of their own, %s ms away, goroutines: %d", ms, n),
+				Kind: Own, Goroutines: n, Delay: peer.Duration(delay), Sample: short,
+			})
 		}
 	}
 	return list

@@ -254,6 +254,11 @@ func TestSuitsSomeWorks(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
 	}
+	for client, want := range map[string]bool{"rueidis": true, "etcd": false} { // the network leads to Redis
+		if got := (Work{Kind: Own, Delay: 1}).Suits(peer.Spec{Client: client}); got != want {
+			t.Errorf("%s behind a network: got %v, want %v", client, got, want)
+		}
+	}
 }
 
 func TestListIsWhole(t *testing.T) {
