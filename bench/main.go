@@ -12,6 +12,8 @@
 // in processes of its own. Where taskset is there, the server has one core and the
 // clients have the others.
 //
+// Redisson itself is measured where .ci/interop-java has built it in $HOLDFAST_INTEROP.
+//
 // With -set stores it measures the other stores, one after the other, each beside what
 // its users use today. The jars of ZooKeeper are in HOLDFAST_ZOOKEEPER; .ci/zookeeper gets
 // them. Databases are those that are installed.

@@ -69,6 +69,7 @@ type Preparing interface {
 // Target says where the servers are, and how long a lock outlives its holder.
 type Target struct {
 	Redis      string   // host:port; like the others "" where the store was not started
+	Redisson   string   // the folder of the program of internal/e2e/interop/java; "" where it was not built
 	Etcd       string   // a URL
 	ZooKeeper  string   // host:port
 	Curator    string   // the program of internal/e2e/interop/curator, a jar; "" where it was not built
@@ -117,13 +118,17 @@ const (
 // Spec describes a Peer.
 type Spec struct {
 	Name   string
-	Client string // the library that talks to the server: "rueidis", "go-redis", "etcd", "zk", "pgx", "mysql" or "none"
+	Client string // the library that talks to the server: "rueidis", "go-redis", "etcd", "zk", "pgx", "mysql", "redisson" or "none"
 	Role   Role
 	Full   bool     // a variant that only the full set measures
 	Only   Ability  // a variant that is measured only where this is needed
 	Works  []string // a variant that is measured only in works whose names begin so; nil: in all
 	Can    []Ability
 	Open   func(ctx context.Context, t Target) (Peer, error)
+
+	// Program is set in place of Open where the Peer is not of Go: it returns the command of a
+	// measuring process that does the works itself, or why there is none.
+	Program func(t Target) ([]string, error)
 }
 
 // Store is a store that a Peer keeps its locks in.
@@ -161,7 +166,7 @@ func Specs() []Spec {
 		holdfastRueidis(), holdfastGoRedis(), holdfastNoHandoff(), holdfastRueidisAsync(), holdfastGoRedisAsync(),
 		redsyncGoRedis(), redsyncGoRedisQuick(), redsyncRueidis(),
 		redislockGoRedis(), redislockQuick(), rueidisLock(),
-		redissonAsWritten(), etcdConcurrency(),
+		redissonAsWritten(), redissonJava(), etcdConcurrency(),
 		rawRueidis(), rawGoRedis(), scriptsRueidis(), scriptsGoRedis(), scriptsSocket(),
 	}
 }

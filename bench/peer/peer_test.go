@@ -42,7 +42,7 @@ func TestAbilitiesAreTrue(t *testing.T) {
 		Several: reflect.TypeFor[Multi](), Hears: reflect.TypeFor[Hearing](),
 	}
 	for _, s := range Specs() {
-		if s.Client == "etcd" {
+		if s.Client == "etcd" || s.Open == nil {
 			continue
 		}
 		p, err := s.Open(t.Context(), Target{Redis: server.Addr(), TTL: Duration(time.Second)})
@@ -62,7 +62,7 @@ func TestNames(t *testing.T) {
 	for _, list := range [][]Spec{Specs(), OtherSpecs()} {
 		seen := map[string]bool{}
 		for _, s := range list {
-			if seen[s.Name] || s.Client == "" || s.Role == "" {
+			if seen[s.Name] || s.Client == "" || s.Role == "" || (s.Open == nil) == (s.Program == nil) {
 				t.Errorf("%+v is twice there or not complete", s)
 			}
 			seen[s.Name] = true
@@ -258,6 +258,20 @@ func awaitLength(t *testing.T, p *redissonPeer, list string, want int64) {
 	t.Helper()
 	if !await.Eventually(10*time.Second, func() bool { return p.client.LLen(t.Context(), list).Val() == want }) {
 		t.Fatalf("the queue is %q, want %d members", p.client.LRange(t.Context(), list, 0, -1).Val(), want)
+	}
+}
+
+// Where Redisson was not built, its row is left out with the reason.
+func TestRedissonNeedsItsProgram(t *testing.T) {
+	spec, err := Find("redisson-java")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spec.Program(Target{}); err == nil || !strings.Contains(err.Error(), ".ci/interop-java") {
+		t.Errorf("got %v, want what builds it", err)
+	}
+	if command, err := spec.Program(Target{Redisson: "/r"}); err != nil || command[0] != "java" {
+		t.Errorf("got %q, %v, want a program in Java", command, err)
 	}
 }
 

@@ -82,10 +82,16 @@ func (r *Runner) Sample(ctx context.Context, w work.Work, p peer.Spec, size Size
 	if err != nil {
 		return report.Sample{}, err
 	}
+	command := r.Child
+	if p.Program != nil {
+		if command, err = p.Program(target); err != nil {
+			return report.Sample{}, err
+		}
+	}
 	team := &team{}
 	defer team.close()
 	for i := range w.Processes {
-		if err := team.start(ctx, r.command(ctx), r.plan(w, p, target, size, i)); err != nil {
+		if err := team.start(ctx, r.command(ctx, command), r.plan(w, p, target, size, i)); err != nil {
 			return report.Sample{}, err
 		}
 	}

@@ -27,8 +27,8 @@ type member struct {
 }
 
 // command is a measuring process, not started yet. It is killed when ctx ends.
-func (r *Runner) command(ctx context.Context) *exec.Cmd {
-	args := append(r.cores.clients(), r.Child...)
+func (r *Runner) command(ctx context.Context, args []string) *exec.Cmd {
+	args = append(r.cores.clients(), args...)
 	return exec.CommandContext(ctx, args[0], args[1:]...)
 }
 

@@ -3,11 +3,14 @@ package stores
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/peer"
+	"github.com/holdfast-go/holdfast/internal/e2e/interop/redisson"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -21,7 +24,19 @@ func startRedis(dir string) (Server, error) {
 	return &redis{s}, nil
 }
 
-func (r *redis) Reach(t *peer.Target) { t.Redis = r.Addr() }
+func (r *redis) Reach(t *peer.Target) {
+	t.Redis, t.Redisson = r.Addr(), Redisson()
+}
+
+// Redisson returns the folder with the program of Redisson that measures, or "" where
+// .ci/interop-java has not built it.
+func Redisson() string {
+	folder := filepath.Join(os.Getenv("HOLDFAST_INTEROP"), "java", redisson.Newest)
+	if exists(filepath.Join(folder, "classes", "holdfast", "peer", "Bench.class")) {
+		return folder
+	}
+	return ""
+}
 
 func (r *redis) Empty(context.Context) error {
 	if err, ok := r.Do("FLUSHALL").(error); ok {
