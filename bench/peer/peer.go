@@ -129,6 +129,9 @@ type Spec struct {
 	// Program is set in place of Open where the Peer is not of Go: it returns the command of a
 	// measuring process that does the works itself, or why there is none.
 	Program func(t Target) ([]string, error)
+
+	// Compiles says that each process compiles while it warms up.
+	Compiles bool
 }
 
 // Store is a store that a Peer keeps its locks in.

@@ -71,8 +71,14 @@ type Size struct {
 	Pairs  int           // by each process
 }
 
+// compiling is how many times as long as others a process warms up that compiles meanwhile.
+const compiling = 20
+
 // Sample lets new processes do a work with a peer, once.
 func (r *Runner) Sample(ctx context.Context, w work.Work, p peer.Spec, size Size) (report.Sample, error) {
+	if p.Compiles { // the processes share the cores of the clients
+		size.Warm *= time.Duration(compiling * w.Processes)
+	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute+2*(size.Warm+size.Sample))
 	defer cancel()
 	if err := r.reset(ctx); err != nil {

@@ -36,9 +36,6 @@ public final class Bench {
   private static final int SLOT_SIZE = 64;
   private static final long WRITER = 1 << 20;
 
-  /** A JVM compiles while it warms up: it warms up so many times as long as a program in Go. */
-  private static final int SLOW = 20;
-
   /** The end of a histogram, in ns: what takes longer counts as so long. */
   private static final long LONGEST = 600_000_000_000L;
 
@@ -96,7 +93,7 @@ public final class Bench {
   }
 
   private JSONObject measure(List<Pairs> all) throws Exception {
-    Thread.sleep(SLOW * nanos(plan.getString("Warm")) / 1_000_000);
+    Thread.sleep(nanos(plan.getString("Warm")) / 1_000_000); // while the JVM compiles
     System.gc();
     exchange("ready");
     long cpu = processTime();
