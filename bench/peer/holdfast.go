@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold"
@@ -63,7 +61,7 @@ func overRueidis(options holdfast.Options) func(context.Context, Target) (Peer, 
 
 func overGoRedis(options holdfast.Options) func(context.Context, Target) (Peer, error) {
 	return func(_ context.Context, t Target) (Peer, error) {
-		client := redis.NewClient(&redis.Options{Addr: t.Redis})
+		client := goRedis(t)
 		return newHoldfast(goredisconn.New(client), t, options, func() { _ = client.Close() }), nil
 	}
 }

@@ -75,6 +75,7 @@ type Target struct {
 	Curator    string   // the program of internal/e2e/interop/curator, a jar; "" where it was not built
 	PostgreSQL string   // a URL
 	MySQL      string   // a DSN of go-sql-driver/mysql
+	Pool       int      // connections that go-redis has at least; 0: its default
 	TTL        Duration // of every lock, whatever the library's default
 }
 

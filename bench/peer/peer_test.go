@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -258,6 +259,17 @@ func awaitLength(t *testing.T, p *redissonPeer, list string, want int64) {
 	t.Helper()
 	if !await.Eventually(10*time.Second, func() bool { return p.client.LLen(t.Context(), list).Val() == want }) {
 		t.Fatalf("the queue is %q, want %d members", p.client.LRange(t.Context(), list, 0, -1).Val(), want)
+	}
+}
+
+// A pool has as many connections as the target says, and never less than by default.
+func TestPool(t *testing.T) {
+	for want, pool := range map[int]int{10 * runtime.GOMAXPROCS(0): 1, 5000: 5000} {
+		client := goRedis(Target{Redis: "127.0.0.1:1", Pool: pool})
+		if got := client.Options().PoolSize; got != want {
+			t.Errorf("pool of %d: got %d connections, want %d", pool, got, want)
+		}
+		_ = client.Close()
 	}
 }
 

@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -122,11 +123,18 @@ func rawGoRedis() Spec {
 		Name: "raw-goredis", Client: "go-redis", Role: Limit,
 		Open: func(_ context.Context, t Target) (Peer, error) {
 			return &goRedisRaw{
-				client: redis.NewClient(&redis.Options{Addr: t.Redis}), ttl: millis(t),
+				client: goRedis(t), ttl: millis(t),
 				acquire: redis.NewScript(rawAcquire), release: redis.NewScript(rawRelease),
 			}, nil
 		},
 	}
+}
+
+// goRedis returns a client with go-redis' defaults, but for the size of its pool. The default
+// is ten connections for each core. Behind a network a call has its connection for the time of
+// a round trip, so with ten connections most of 64 goroutines would wait for one.
+func goRedis(t Target) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: t.Redis, PoolSize: max(10*runtime.GOMAXPROCS(0), t.Pool)})
 }
 
 type goRedisRaw struct {

@@ -33,7 +33,7 @@ type redislockPeer struct {
 }
 
 func newRedislock(t Target, backoff time.Duration) *redislockPeer {
-	client := redis.NewClient(&redis.Options{Addr: t.Redis})
+	client := goRedis(t)
 	return &redislockPeer{
 		client: client, locks: redislock.New(client), ttl: time.Duration(t.TTL),
 		options: &redislock.Options{RetryStrategy: redislock.LinearBackoff(backoff)},

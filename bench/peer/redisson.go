@@ -37,7 +37,7 @@ func redissonAsWritten() Spec {
 	return Spec{
 		Name: "redisson", Client: "go-redis", Role: Other, Can: []Ability{Waits, Queues},
 		Open: func(_ context.Context, t Target) (Peer, error) {
-			client := redis.NewClient(&redis.Options{Addr: t.Redis})
+			client := goRedis(t)
 			return &redissonPeer{
 				client: client, lease: time.Duration(t.TTL).Milliseconds(),
 				id: rand.Text(), topics: newTopics(client),

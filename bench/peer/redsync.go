@@ -9,7 +9,6 @@ import (
 	syncredis "github.com/go-redsync/redsync/v4/redis"
 	goredispool "github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	rueidispool "github.com/go-redsync/redsync/v4/redis/rueidis"
-	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidiscompat"
 )
@@ -34,7 +33,7 @@ func redsyncGoRedisQuick() Spec {
 }
 
 func openRedsync(t Target, options ...redsync.Option) Peer {
-	client := redis.NewClient(&redis.Options{Addr: t.Redis})
+	client := goRedis(t)
 	return newRedsync(goredispool.NewPool(client), t, func() { _ = client.Close() }, options...)
 }
 

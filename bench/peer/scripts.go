@@ -33,7 +33,7 @@ func scriptsRueidis() Spec {
 
 func scriptsGoRedis() Spec {
 	return replaying("raw-scripts-goredis", "go-redis", func(t Target) (sender, error) {
-		return &goRedisSender{client: redis.NewClient(&redis.Options{Addr: t.Redis})}, nil
+		return &goRedisSender{client: goRedis(t)}, nil
 	})
 }
 

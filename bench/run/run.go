@@ -147,7 +147,7 @@ func (r *Runner) target(w work.Work) (peer.Target, error) {
 		}
 		r.proxies[w.Delay] = proxy
 	}
-	target.Redis = proxy.Addr()
+	target.Redis, target.Pool = proxy.Addr(), w.Goroutines
 	return target, nil
 }
 
