@@ -1,6 +1,6 @@
 // Package guard compares what a lock costs with a committed table. It looks only
-// at what does not depend on the machine: allocations, Redis commands and
-// goroutines.
+// at what does not depend on the machine: allocations, Redis commands, reads and
+// writes, and goroutines.
 package guard
 
 import (
@@ -9,18 +9,15 @@ import (
 	"maps"
 	"math"
 	"os"
+	"runtime"
 	"slices"
+
+	"github.com/holdfast-go/holdfast/bench/report"
 )
 
-// Figures are what one lock and unlock cost, or one name that is kept. A figure
-// that is not given is not compared.
-type Figures struct {
-	Allocs     *float64 `json:"allocs,omitempty"`
-	Bytes      *float64 `json:"bytes,omitempty"`
-	Commands   *float64 `json:"redis_commands,omitempty"`
-	Calls      *float64 `json:"script_calls,omitempty"`
-	Goroutines *float64 `json:"goroutines,omitempty"`
-}
+// Figures are what one lock and unlock cost, or one name that is kept, by the keys of
+// the table. A figure that has no bound is not compared.
+type Figures map[string]float64
 
 // Table has the Figures by "work/peer".
 type Table map[string]Figures
@@ -38,28 +35,21 @@ func Load(path string) (Table, error) {
 	return t, nil
 }
 
-// Save writes a table, rounded, in a form whose changes can be read in a diff.
+// Save writes a table, rounded to two digits behind the point, in a form whose changes
+// can be read in a diff.
 func (t Table) Save(path string) error {
 	rounded := Table{}
 	for key, f := range t {
-		rounded[key] = f.rounded()
+		rounded[key] = Figures{}
+		for name, v := range f {
+			rounded[key][name] = math.Round(v*100) / 100
+		}
 	}
 	text, err := json.MarshalIndent(rounded, "", "\t")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(path, append(text, '\n'), 0o600)
-}
-
-// rounded returns the figures with two digits behind the point.
-func (f Figures) rounded() Figures {
-	for _, v := range []**float64{&f.Allocs, &f.Bytes, &f.Commands, &f.Calls, &f.Goroutines} {
-		if *v != nil {
-			r := math.Round(**v*100) / 100
-			*v = &r
-		}
-	}
-	return f
 }
 
 // slack is by how much a figure may exceed its bound: a part of it, and an
@@ -69,21 +59,31 @@ type slack struct{ part, amount float64 }
 func (s slack) over(got, want float64) bool  { return got > want+want*s.part+s.amount }
 func (s slack) under(got, want float64) bool { return got < want-want*s.part-s.amount }
 
-// figure is one of Figures with its name and its slack.
+// figure is one of Figures.
 type figure struct {
-	name  string
-	of    func(Figures) *float64
-	slack slack
+	key, title string
+	of         func(report.Sample) float64 // by all pairs
+	slack      slack
+	linux      bool // only Linux counts it
 }
 
+// reads is the key of the one figure that is rounded.
+const reads = "reads"
+
+// figures returns those that can be measured on this system.
 func figures() []figure {
-	return []figure{
-		{"allocations", func(f Figures) *float64 { return f.Allocs }, slack{0.02, 0.5}},
-		{"bytes", func(f Figures) *float64 { return f.Bytes }, slack{0.10, 64}},
-		{"Redis commands", func(f Figures) *float64 { return f.Commands }, slack{0.02, 0.2}},
-		{"script calls", func(f Figures) *float64 { return f.Calls }, slack{0.02, 0.1}},
-		{"goroutines", func(f Figures) *float64 { return f.Goroutines }, slack{0, 0.02}},
+	all := []figure{
+		{"allocs", "allocations", func(s report.Sample) float64 { return float64(s.Allocs) }, slack{0.02, 0.5}, false},
+		{"bytes", "bytes", func(s report.Sample) float64 { return float64(s.Bytes) }, slack{0.02, 16}, false},
+		{"redis_commands", "Redis commands", func(s report.Sample) float64 { return float64(s.Commands) }, slack{0.02, 0.3}, false},
+		{"script_calls", "script calls", func(s report.Sample) float64 { return float64(s.Calls) }, slack{0.02, 0.1}, false},
+		{"goroutine_starts", "starts of goroutines", func(s report.Sample) float64 { return float64(s.Starts) }, slack{0, 0.2}, false},
+		{"goroutine_runs", "runs of goroutines", func(s report.Sample) float64 { return float64(s.Runs) }, slack{0.1, 1}, false},
+		{reads, "reads", func(s report.Sample) float64 { return float64(s.Reads) }, slack{0, 0.5}, true},
+		{"writes", "writes", func(s report.Sample) float64 { return float64(s.Writes) }, slack{0, 0.2}, true},
+		{"goroutines", "goroutines", func(s report.Sample) float64 { return s.Goroutines }, slack{0, 0.02}, false},
 	}
+	return slices.DeleteFunc(all, func(f figure) bool { return f.linux && runtime.GOOS != "linux" })
 }
 
 // Compare returns what is worse in got than in want, which fails a check, and
@@ -96,15 +96,16 @@ func Compare(got, want Table) (worse, better []string) {
 			continue
 		}
 		for _, f := range figures() {
-			bound, now := f.of(want[key]), f.of(have)
+			bound, bounded := want[key][f.key]
+			now, measured := have[f.key]
 			switch {
-			case bound == nil:
-			case now == nil:
-				worse = append(worse, fmt.Sprintf("%s: %s were not measured", key, f.name))
-			case f.slack.over(*now, *bound):
-				worse = append(worse, fmt.Sprintf("%s: %.2f %s, want at most %.2f", key, *now, f.name, *bound))
-			case f.slack.under(*now, *bound):
-				better = append(better, fmt.Sprintf("%s: %.2f %s, down from %.2f", key, *now, f.name, *bound))
+			case !bounded:
+			case !measured:
+				worse = append(worse, fmt.Sprintf("%s: %s were not measured", key, f.title))
+			case f.slack.over(now, bound):
+				worse = append(worse, fmt.Sprintf("%s: %.2f %s, want at most %.2f", key, now, f.title, bound))
+			case f.slack.under(now, bound):
+				better = append(better, fmt.Sprintf("%s: %.2f %s, down from %.2f", key, now, f.title, bound))
 			}
 		}
 	}

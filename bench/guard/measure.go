@@ -3,6 +3,9 @@ package guard
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/peer"
@@ -11,38 +14,30 @@ import (
 	"github.com/holdfast-go/holdfast/bench/work"
 )
 
-// job is one work of the check, by numbers and not by time.
+// job is a work whose figures are compared.
 type job struct {
-	work  work.Work
-	pairs int
-	keep  func(of func(unit string) *float64) Figures
+	work  string   // its name
+	peers string   // what the names of the peers begin with
+	pairs int      // how many are done; 0 for a work that keeps names
+	keep  []string // the keys of the figures that do not depend on the machine
 }
 
+// jobs returns every job. The reads of some works depend on the machine: a long answer may
+// arrive in pieces, and one read may find several answers. With AsyncUnlock, the next Lock may
+// travel with the release or behind it.
 func jobs() []job {
-	const lease = peer.Duration(30 * time.Second)
+	calls := []string{"redis_commands", "script_calls", "goroutine_starts"}
+	short := slices.Concat(calls, []string{"writes"})
+	pair := slices.Concat(short, []string{"allocs", "bytes", reads})
+	alone := slices.Concat(pair, []string{"goroutine_runs"})
 	return []job{
-		{
-			work.Work{Name: "pair", Kind: work.Own, Processes: 1, Goroutines: 1, TTL: lease},
-			2000, func(of func(string) *float64) Figures {
-				return Figures{Allocs: of("allocs/op"), Bytes: of("B/op"), Commands: of("commands/op"), Calls: of("calls/op")}
-			},
-		},
-		{
-			work.Work{Name: "pair-of-16-waiters", Kind: work.One, Processes: 1, Goroutines: 16, TTL: lease},
-			3200, func(of func(string) *float64) Figures {
-				return Figures{Commands: of("commands/op"), Calls: of("calls/op")}
-			},
-		},
-		{
-			work.Work{Name: "all-100", Kind: work.All, Processes: 1, Goroutines: 1, Names: 100, TTL: lease},
-			100, func(of func(string) *float64) Figures {
-				return Figures{Allocs: of("allocs/op"), Commands: of("commands/op"), Calls: of("calls/op")}
-			},
-		},
-		{
-			work.Work{Name: "keep-2000", Kind: work.Keep, Processes: 1, Goroutines: 1, Names: 2000, TTL: lease},
-			0, func(of func(string) *float64) Figures { return Figures{Goroutines: of("goroutines/name")} },
-		},
+		{"own-1", "holdfast-rueidis", 2000, alone},
+		{"own-1", "holdfast-goredis", 2000, alone},
+		{"own-1", "holdfast-async-", 2000, slices.Concat(short, []string{"allocs"})},
+		{"one-16", "holdfast-", 10000, short},
+		{"all-2", "holdfast-", 1000, pair},
+		{"all-100", "holdfast-", 100, slices.Concat(calls, []string{"allocs"})},
+		{"keep-10000", "holdfast-", 0, []string{"goroutines"}},
 	}
 }
 
@@ -50,37 +45,49 @@ func jobs() []job {
 func Measure(ctx context.Context, r *run.Runner) (Table, error) {
 	t := Table{}
 	for _, j := range jobs() {
+		i := slices.IndexFunc(work.List(), func(w work.Work) bool { return w.Name == j.work })
+		w := work.List()[i]
 		for _, p := range peer.Specs() {
-			if p.Role != peer.Ours || !j.work.Suits(p) {
+			if !strings.HasPrefix(p.Name, j.peers) || !w.Suits(p) {
 				continue
 			}
-			figures, err := j.measure(ctx, r, p)
+			sample, err := measure(ctx, r, w, p, j.pairs)
 			if err != nil {
-				return nil, fmt.Errorf("%s with %s: %w", j.work.Name, p.Name, err)
+				return nil, fmt.Errorf("%s with %s: %w", w.Name, p.Name, err)
 			}
-			t[j.work.Name+"/"+p.Name] = figures
+			t[w.Name+"/"+p.Name] = j.figures(sample)
 		}
 	}
 	return t, nil
 }
 
-func (j job) measure(ctx context.Context, r *run.Runner, p peer.Spec) (Figures, error) {
-	size := run.Size{Warm: 100 * time.Millisecond, Pairs: j.pairs}
-	if j.work.Kind == work.Keep {
+func measure(ctx context.Context, r *run.Runner, w work.Work, p peer.Spec, pairs int) (report.Sample, error) {
+	size := run.Size{Pairs: pairs}
+	if pairs == 0 {
 		size.Sample = 100 * time.Millisecond
 	}
-	sample, err := r.Sample(ctx, j.work, p, size)
-	if err != nil {
-		return Figures{}, err
+	sample, err := r.Sample(ctx, w, p, size)
+	if err == nil && sample.Violations > 0 {
+		err = fmt.Errorf("%d holders too many, or locks lost", sample.Violations)
 	}
-	if sample.Violations > 0 {
-		return Figures{}, fmt.Errorf("%d holders too many, or locks lost", sample.Violations)
-	}
-	result := report.Cell{Work: j.work, Peer: p}.Result(sample)
-	return j.keep(func(unit string) *float64 {
-		if v, ok := result.Value(unit); ok {
-			return &v
-		}
-		return nil
-	}), nil
+	return sample, err
 }
+
+// figures returns those that the job keeps. Where there are no reads, nothing was counted.
+func (j job) figures(s report.Sample) Figures {
+	got := Figures{}
+	for _, f := range figures() {
+		if slices.Contains(j.keep, f.key) && (!f.linux || s.Reads > 0) {
+			got[f.key] = f.of(s) / float64(max(1, s.Pairs))
+		}
+	}
+	if n, ok := got[reads]; ok {
+		got[reads] = most(n)
+	}
+	return got
+}
+
+// most returns how many reads a pair needs at most. A read that finds nothing waits, and is
+// done once more. If the process or the server was kept waiting, an answer is there at once,
+// and some pairs need fewer.
+func most(reads float64) float64 { return math.Ceil(reads - 0.3) }

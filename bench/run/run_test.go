@@ -32,10 +32,10 @@ func TestForeignWork(t *testing.T) {
 
 func TestMerge(t *testing.T) {
 	var s report.Sample
-	merge(&s, work.Result{Pairs: 3, Turns: 2, Each: []int64{1, 2}, Elapsed: 5, Longest: 9, CPU: 1, Allocs: 4, Kept: 2, Goroutines: 0.5, LeastLeft: 0.7, Violations: 1})
-	merge(&s, work.Result{Pairs: 4, Turns: 1, Each: []int64{4}, Elapsed: 4, Longest: 8, CPU: 2, Allocs: 5, Kept: 3, Goroutines: 0.25, LeastLeft: 0.6, Violations: 2})
+	merge(&s, work.Result{Pairs: 3, Turns: 2, Each: []int64{1, 2}, Elapsed: 5, Longest: 9, CPU: 1, Allocs: 4, Starts: 1, Runs: 2, Reads: 3, Writes: 4, Kept: 2, Goroutines: 0.5, LeastLeft: 0.7, Violations: 1})
+	merge(&s, work.Result{Pairs: 4, Turns: 1, Each: []int64{4}, Elapsed: 4, Longest: 8, CPU: 2, Allocs: 5, Starts: 10, Runs: 20, Reads: 30, Writes: 40, Kept: 3, Goroutines: 0.25, LeastLeft: 0.6, Violations: 2})
 	if s.Pairs != 7 || s.Turns != 3 || len(s.Each) != 3 || len(s.Shares) != 2 || s.Elapsed != 5 || s.Longest != 9 || s.CPU != 3 ||
-		s.Allocs != 9 || s.Kept != 5 || s.Goroutines != 0.5 || s.LeastLeft != 0.6 || s.Violations != 3 {
+		s.Allocs != 9 || s.Starts != 11 || s.Runs != 22 || s.Reads != 33 || s.Writes != 44 || s.Kept != 5 || s.Goroutines != 0.5 || s.LeastLeft != 0.6 || s.Violations != 3 {
 		t.Fatalf("got %+v", s)
 	}
 }

@@ -111,6 +111,10 @@ func merge(s *report.Sample, r work.Result) {
 	s.CPU += r.CPU
 	s.Allocs += r.Allocs
 	s.Bytes += r.Bytes
+	s.Starts += r.Starts
+	s.Runs += r.Runs
+	s.Reads += r.Reads
+	s.Writes += r.Writes
 	s.Kept += r.Kept
 	s.Goroutines = max(s.Goroutines, r.Goroutines)
 	s.Memory = max(s.Memory, r.Memory)

@@ -136,8 +136,10 @@ func (w *workers) repeat(ctx context.Context, t task) (done tally) {
 	}
 }
 
-// count lets the goroutines do as many pairs as the plan says.
+// count lets the goroutines do as many pairs as the plan says, on one core: on several, the
+// Go runtime wakes threads by reading and writing, more often on a busy machine.
 func (w *workers) count(parent parent) (Result, error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	for _, t := range w.tasks { // every connection is made, every script is known
 		if done := w.times(t, 3); done.err != nil {
 			return Result{}, done.err

@@ -31,6 +31,10 @@ type Result struct {
 	CPU    time.Duration // of the process
 	Allocs uint64
 	Bytes  uint64
+	Starts uint64 // of goroutines
+	Runs   uint64 // how often a goroutine went on, after a start or a wait; an estimate
+	Reads  uint64 // system calls; 0 where the system does not count them, as only Linux does
+	Writes uint64
 
 	Kept       int     // names that were held
 	Goroutines float64 // more than before, for each of them
