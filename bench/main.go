@@ -156,9 +156,6 @@ func bench(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // databases run as another user
-		return err
-	}
 	self, err := os.Executable()
 	if err != nil {
 		return err

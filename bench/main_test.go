@@ -44,15 +44,7 @@ func start(t *testing.T, store peer.Store, programs stores.Programs) *run.Runner
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "holdfast-bench-") // not t.TempDir, into which the users of databases cannot look
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	o := run.Options{Dir: dir, Child: []string{self, child}, Network: []string{self, network}, Stores: []peer.Store{store}, Programs: programs, Log: t.Output()}
+	o := run.Options{Dir: t.TempDir(), Child: []string{self, child}, Network: []string{self, network}, Stores: []peer.Store{store}, Programs: programs, Log: t.Output()}
 	if store == peer.Redis && programs.Etcd != "" {
 		o.Stores = append(o.Stores, peer.Etcd)
 	}

@@ -14,12 +14,13 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/bench/peer"
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
 // etcd is a cluster of one node.
 type etcd struct {
-	*process
+	child.Program
 	url string
 }
 
@@ -41,15 +42,10 @@ func startEtcd(program, dir string) (Server, error) {
 		"--listen-client-urls", e.url, "--advertise-client-urls", e.url,
 		"--listen-peer-urls", others, "--initial-advertise-peer-urls", others,
 		"--initial-cluster", "default="+others)
-	cmd.Dir = dir
-	e.process, err = run(cmd, func(ctx context.Context) error {
+	return e, e.Serve(cmd, filepath.Join(dir, "log"), until(func(ctx context.Context) error {
 		_, err := e.ask(ctx, http.MethodGet, "/health", nil)
 		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return e, nil
+	}))
 }
 
 // address returns an address of the loopback that nobody uses now.
@@ -111,5 +107,5 @@ func (e *etcd) Done(ctx context.Context) (Work, error) {
 
 func (e *etcd) Close() {
 	http.DefaultClient.CloseIdleConnections()
-	e.process.Close()
+	e.Kill()
 }

@@ -4,15 +4,16 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
 )
 
 // Network is a process that delays what goes through it to a server.
 type Network struct {
-	*process
+	child.Program
 	addr string
 }
 
@@ -23,21 +24,20 @@ func StartNetwork(command []string, dir, server string, delay time.Duration) (*N
 	if err != nil {
 		return nil, err
 	}
+	n := &Network{addr: addr}
 	cmd := exec.Command(command[0], append(command[1:], addr, server, delay.String())...) //nolint:gosec // the program itself
-	cmd.Dir = filepath.Join(dir, fmt.Sprintf("network-%v", delay))
-	if err := os.MkdirAll(cmd.Dir, 0o700); err != nil {
-		return nil, err
-	}
-	p, err := run(cmd, func(ctx context.Context) error {
+	return n, n.Serve(cmd, filepath.Join(dir, fmt.Sprintf("network-%v", delay)), until(func(ctx context.Context) error {
 		var dialer net.Dialer
 		conn, err := dialer.DialContext(ctx, "tcp", addr)
 		if err != nil {
 			return err
 		}
 		return conn.Close()
-	})
-	return &Network{p, addr}, err
+	}))
 }
+
+// Close ends the process.
+func (n *Network) Close() { n.Kill() }
 
 // Addr is where clients connect.
 func (n *Network) Addr() string { return n.addr }

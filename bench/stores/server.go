@@ -45,7 +45,7 @@ type Programs struct {
 // Redis the error is redistest.ErrMissing where there is no redis-server.
 func Start(store peer.Store, programs Programs, dir string) (Server, error) {
 	dir = filepath.Join(dir, string(store))
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // databases run as another user, who reads it
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	switch store {
@@ -56,10 +56,34 @@ func Start(store peer.Store, programs Programs, dir string) (Server, error) {
 	case peer.ZooKeeper:
 		return startZooKeeper(programs.Jars, dir)
 	case peer.PostgreSQL:
-		return startPostgreSQL(dir)
+		return startPostgreSQL()
 	case peer.MySQL:
-		return startMySQL(dir)
+		return startMySQL()
 	default:
 		return nil, fmt.Errorf("there is no store %q", store)
+	}
+}
+
+// startLimit bounds how long a server may take until it answers.
+const startLimit = 30 * time.Second
+
+// until returns what child.Program.Serve calls: it returns when ready returns nil.
+func until(ready func(context.Context) error) func(done <-chan struct{}) error {
+	return func(done <-chan struct{}) error {
+		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+		defer cancel()
+		for {
+			err := ready(ctx)
+			if err == nil {
+				return nil
+			}
+			select {
+			case <-done:
+				return fmt.Errorf("it ended: %w", err)
+			case <-ctx.Done():
+				return fmt.Errorf("it does not answer: %w", err)
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
 	}
 }

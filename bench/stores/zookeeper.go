@@ -16,11 +16,12 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/bench/peer"
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
 )
 
 // zooKeeper is an ensemble of one server.
 type zooKeeper struct {
-	*process
+	child.Program
 	addr string
 	conn *zk.Conn
 }
@@ -43,13 +44,12 @@ func startZooKeeper(jars, dir string) (Server, error) {
 	z := &zooKeeper{addr: addr}
 	cmd := exec.Command("java", "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-cp", filepath.Join(jars, "*"), "org.apache.zookeeper.server.quorum.QuorumPeerMain", config)
-	cmd.Dir = dir
-	if z.process, err = run(cmd, func(ctx context.Context) error { _, err := z.Done(ctx); return err }); err != nil {
+	if err := z.Serve(cmd, filepath.Join(dir, "log"), until(func(ctx context.Context) error { _, err := z.received(ctx); return err })); err != nil {
 		return nil, err
 	}
 	z.conn, _, err = zk.Connect([]string{addr}, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
-		z.process.Close()
+		z.Kill()
 		return nil, err
 	}
 	return z, nil
@@ -113,37 +113,35 @@ func (z *zooKeeper) remove(path string) error {
 
 // Done reads the server's own statistics, which count pings too.
 func (z *zooKeeper) Done(ctx context.Context) (Work, error) {
+	n, err := z.received(ctx)
+	return Work{Requests: n, CPU: worked(z.PID())}, err
+}
+
+// received returns how many packets the server has received.
+func (z *zooKeeper) received(ctx context.Context) (int64, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp", z.addr)
 	if err != nil {
-		return Work{}, err
+		return 0, err
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
 	if _, err := conn.Write([]byte("srvr")); err != nil {
-		return Work{}, err
+		return 0, err
 	}
 	said, err := io.ReadAll(conn)
 	if err != nil {
-		return Work{}, err
+		return 0, err
 	}
 	_, number, found := strings.Cut(string(said), "Received: ")
 	if !found {
-		return Work{}, fmt.Errorf("ZooKeeper says %q", said)
+		return 0, fmt.Errorf("ZooKeeper says %q", said)
 	}
 	number, _, _ = strings.Cut(number, "\n")
-	n, err := strconv.ParseInt(number, 10, 64)
-	return Work{Requests: n, CPU: z.cpu()}, err
-}
-
-func (z *zooKeeper) cpu() time.Duration {
-	if z.process == nil { // it is being started
-		return 0
-	}
-	return worked(z.PID())
+	return strconv.ParseInt(number, 10, 64)
 }
 
 func (z *zooKeeper) Close() {
 	z.conn.Close()
-	z.process.Close()
+	z.Kill()
 }

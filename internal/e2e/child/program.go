@@ -83,6 +83,9 @@ func (p *Program) Kill() {
 	<-done
 }
 
+// PID returns the process of the program.
+func (p *Program) PID() int { return p.process().Pid }
+
 // Pause stops the process of the program, until Resume.
 func (p *Program) Pause() error { return Pause(p.process()) }
 

@@ -192,6 +192,13 @@ func (s *Server) Log() string {
 // Addr returns the address for clients, "host:port".
 func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
+// PID returns the first of its processes.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd.Process.Pid
+}
+
 // Pause stops the server with all of its processes, until Resume.
 func (s *Server) Pause() error {
 	if err := s.pause(); err != nil {
