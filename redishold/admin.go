@@ -3,6 +3,7 @@ package redishold
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
@@ -131,7 +132,7 @@ func ownCalls(calls []wire.Call) []Call {
 func (b *Backend) doRegistering(ctx context.Context, info ServerInfo, calls []Call, cs ...driver.Claim) []Result {
 	due, owners := b.clients.Registrations(cs...)
 	if !info.Cluster {
-		results := b.do(ctx, append(calls, ownCalls(due)...)...)
+		results := b.do(ctx, append(slices.Clip(calls), ownCalls(due)...)...)
 		b.registered(owners, results[len(calls):])
 		return results[:len(calls)]
 	}

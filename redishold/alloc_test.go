@@ -28,7 +28,12 @@ func (c *quickConn) Do(ctx context.Context, calls ...Call) []Result {
 	return results
 }
 
-func (c *quickConn) DoOne(_ context.Context, call *Call) Result { return quick(call) }
+func (c *quickConn) DoOne(_ context.Context, call *Call) Result {
+	if c.ones != nil {
+		return Result{Value: c.ones}
+	}
+	return quick(call)
+}
 
 func (c *quickConn) Begin(context.Context, *Call) func() Result { return released }
 
@@ -101,6 +106,37 @@ func TestAllocationsOfRenewals(t *testing.T) {
 	})
 	if got > 20 && !raceDetector {
 		t.Errorf("400 claims: got %v allocations, want at most 20", got)
+	}
+}
+
+// Several locks cost what the path of one lock costs for each of them, and a result for the
+// caller of TryAll and of ReleaseAll.
+func TestAllocationsOfSeveral(t *testing.T) {
+	conn := &quickConn{fakeConn: fakeConn{silent: true}}
+	b := New(conn, nil)
+	for _, n := range []int{2, 8, maxBatch} {
+		claims := several(n)
+		try := func() {
+			for _, a := range b.TryAll(t.Context(), claims) {
+				if a.Err != nil {
+					t.Fatal(a.Err)
+				}
+			}
+		}
+		try() // with the registration
+		conn.ones = int64(1)
+		got := testing.AllocsPerRun(100, func() {
+			try()
+			for _, err := range b.ReleaseAll(t.Context(), claims) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		conn.ones = nil
+		if want := float64(n + 2); got > want && !raceDetector {
+			t.Errorf("%d claims: got %v allocations, want at most %v", n, got, want)
+		}
 	}
 }
 

@@ -110,7 +110,7 @@ type Backend struct {
 	topics  waiting.Topics
 	store   kinds.Store
 
-	callBufs, releases sync.Pool // of *callBuf and *release
+	callBufs, batchBufs, releases sync.Pool // of *callBuf, *batchBuf and *release
 
 	cannotListen, cannotPublish atomic.Bool // each is true after its warning was logged: see warnCannotListen and warnCannotPublish
 }
@@ -147,6 +147,7 @@ func New(conn Conn, opts *Options) *Backend {
 	b.layout.AllCommands = sync.OnceValue(scripts.AllCommands)
 	b.clients = b.newClients()
 	b.callBufs.New = func() any { return &callBuf{} }
+	b.batchBufs.New = func() any { return &batchBuf{} }
 	b.releases.New = func() any {
 		r := &release{backend: b}
 		r.finish = func() (int, error) { return r.answered(r.answer()) }

@@ -19,7 +19,8 @@ const maxBatch = 50
 // does for one lock. It returns "" if there is no such script. The result `own` is the number of
 // arguments that may differ from lock to lock. They are the first arguments of c. All other
 // arguments must be equal for all locks. The reply of the script is a list with one element for
-// each lock: the reply of the script for one lock, or {-3, error}.
+// each lock: the reply of the script for one lock, or {-3, error}. If all elements are the same
+// number, the reply is that number.
 func (b *Backend) batchScript(c *Call) (script string, own int) {
 	switch c.Script {
 	case b.scripts.Acquire:
@@ -34,60 +35,79 @@ func (b *Backend) batchScript(c *Call) (script string, own int) {
 	return "", 0
 }
 
-// doAll runs `calls`, and returns one Result for each call. It needs one round trip to each
+// doAll runs m.calls, and returns one Result for each call. It needs one round trip to each
 // server. If the user has no access to a key, some calls need a second round trip. The function
 // `do` sends the calls, and also registers the clients of the claims `register`.
-func (b *Backend) doAll(ctx context.Context, info ServerInfo, do doer, calls []Call, register ...driver.Claim) []Result {
+func (b *Backend) doAll(ctx context.Context, info ServerInfo, do doer, m *batchBuf, register []driver.Claim) []Result {
+	b.group(info, m)
 	keys, args := 0, 0
-	for i := range calls {
-		keys, args = keys+len(calls[i].Keys), args+len(calls[i].Args)
+	for i := range m.calls {
+		keys, args = keys+len(m.calls[i].Keys), args+len(m.calls[i].Args)
 	}
-	groups, buf := b.groups(info, calls), kinds.Buffers{Keys: make([]string, 0, keys), Args: make([]string, 0, args)}
-	combined := make([]Call, len(groups), len(groups)+1) // with room for the registration that doRegistering appends
-	for i, g := range groups {
-		combined[i] = b.combine(&buf, calls, g)
+	buf := grown(&m.shared, keys, args)
+	m.sent = m.sent[:0]
+	for _, g := range m.groups {
+		m.sent = append(m.sent, b.combine(&buf, m.calls, g))
 	}
-	results := make([]Result, len(calls))
+	m.results = append(m.results[:0], make([]Result, len(m.calls))...)
 	var retry []int
-	for i, r := range do(ctx, info, combined, register...) {
-		if len(groups[i]) > 1 && refusesAKey(r) {
-			retry = append(retry, groups[i]...)
+	for i, r := range b.send(ctx, info, do, m, register) {
+		if len(m.groups[i]) > 1 && refusesAKey(r) {
+			retry = append(retry, m.groups[i]...)
 			continue
 		}
-		distribute(results, groups[i], r)
+		distribute(m.results, m.groups[i], r)
 	}
 	if len(retry) > 0 {
-		wire.Scatter(results, retry, do(ctx, info, wire.Pick(calls, retry)))
+		wire.Scatter(m.results, retry, do(ctx, info, wire.Pick(m.calls, retry)))
 	}
-	return results
+	return m.results
 }
 
 // doer is the type of doReplicated and doRegistering, which run calls and register the clients
 // of claims.
 type doer func(context.Context, ServerInfo, []Call, ...driver.Claim) []Result
 
-// groups divides `calls` into groups. A group is a slice of indices of `calls`. The Backend
+// send sends m.sent with `do`. If that is one call, and nothing else has to be sent with it, send
+// does not need `do`.
+func (b *Backend) send(ctx context.Context, info ServerInfo, do doer, m *batchBuf, register []driver.Claim) []Result {
+	unregistered := func(c driver.Claim) bool { return !b.clients.Registered(c) }
+	if len(m.sent) != 1 || b.options.Replicas != 0 || slices.ContainsFunc(register, unregistered) {
+		return do(ctx, info, m.sent, register...)
+	}
+	m.one[0] = b.one(ctx, &m.sent[0])
+	return m.one[:]
+}
+
+// group divides m.calls into m.groups. A group is a slice of indices of m.calls. The Backend
 // sends all calls of a group as one call. The calls for which batchScript has a script are
 // divided in their order: successive ones are in one group if combinable returns true for them,
 // and if the group has at most maxBatch calls. Every other call is a group of its own. In a
 // cluster, and if replicas must acknowledge, every call is a group of its own.
-func (b *Backend) groups(info ServerInfo, calls []Call) [][]int {
-	groups := make([][]int, 0, len(calls)/maxBatch+1)
-	plain, other := make([]int, 0, len(calls)), []int(nil)
-	for i := range calls {
-		if script, _ := b.batchScript(&calls[i]); script != "" && !info.Cluster && b.options.Replicas == 0 {
-			plain = append(plain, i)
-		} else {
-			other = append(other, i)
+func (b *Backend) group(info ServerInfo, m *batchBuf) {
+	m.groups, m.indices = m.groups[:0], slices.Grow(m.indices[:0], len(m.calls))
+	alone := func(i int) bool {
+		script, _ := b.batchScript(&m.calls[i])
+		return script == "" || info.Cluster || b.options.Replicas != 0
+	}
+	for i := range m.calls {
+		if !alone(i) {
+			m.indices = append(m.indices, i)
 		}
 	}
+	plain := m.indices
 	for from, to := 0, 1; from < len(plain); to++ {
-		if to == len(plain) || to-from == maxBatch || !b.combinable(&calls[plain[from]], &calls[plain[to]]) {
-			groups = append(groups, plain[from:to])
+		if to == len(plain) || to-from == maxBatch || !b.combinable(&m.calls[plain[from]], &m.calls[plain[to]]) {
+			m.groups = append(m.groups, plain[from:to])
 			from = to
 		}
 	}
-	return slices.AppendSeq(groups, slices.Chunk(other, 1))
+	for i := range m.calls {
+		if alone(i) {
+			m.indices = append(m.indices, i)
+			m.groups = append(m.groups, m.indices[len(m.indices)-1:])
+		}
+	}
 }
 
 // combinable reports whether one call of a script for several locks can do what the calls x and
@@ -129,15 +149,19 @@ func distribute(results []Result, group []int, r Result) {
 		return
 	}
 	list, _ := r.Value.([]any)
-	if r.Err == nil && len(list) != len(group) {
+	_, same := r.Value.(int64) // the reply for each lock
+	if r.Err == nil && !same && len(list) != len(group) {
 		r.Err = wire.BadReply("of several locks", r.Value)
 	}
 	for j, i := range group {
-		if r.Err != nil {
+		switch {
+		case r.Err != nil:
 			results[i].Err = r.Err
-			continue
+		case same:
+			results[i] = r
+		default:
+			results[i] = single(list[j])
 		}
-		results[i] = single(list[j])
 	}
 }
 

@@ -146,13 +146,13 @@ func (c *rawConn) Do(ctx context.Context, calls ...Call) []Result {
 // A reply with the wrong number of elements is an error for each lock.
 func TestSeveralWithoutAnAnswerForEach(t *testing.T) {
 	for name, r := range map[string]Result{
-		"none":     {Value: []any{}},
-		"few":      {Value: []any{int64(1), int64(1)}},
-		"many":     {Value: []any{int64(1), int64(1), int64(1), int64(1)}},
-		"a number": {Value: int64(1)},
-		"nil":      {},
-		"lost":     {Err: errors.New("cut")},
-		"both":     {Value: []any{int64(1), int64(1), int64(1)}, Err: errors.New("cut")},
+		"none":   {Value: []any{}},
+		"few":    {Value: []any{int64(1), int64(1)}},
+		"many":   {Value: []any{int64(1), int64(1), int64(1), int64(1)}},
+		"a text": {Value: "1"},
+		"nil":    {},
+		"lost":   {Err: errors.New("cut")},
+		"both":   {Value: []any{int64(1), int64(1), int64(1)}, Err: errors.New("cut")},
 	} {
 		conn := &rawConn{raw: r}
 		b := New(conn, nil)
@@ -175,6 +175,68 @@ func TestSeveralWithoutAnAnswerForEach(t *testing.T) {
 		if conn.runs != 3 {
 			t.Errorf("%s: %d calls, want that none is repeated", name, conn.runs)
 		}
+	}
+}
+
+// One number is the reply for each lock. It has to be one that the script for one lock may
+// reply.
+func TestSeveralWithOneReply(t *testing.T) {
+	for _, c := range []struct {
+		reply         int64
+		token         uint64 // 0 if the reply to a try is not valid
+		kept, release error  // the errors of a renewal and of a release
+	}{
+		{reply: 1, token: 1},
+		{reply: 1734567890123456, token: 1734567890123456, kept: errors.New("not valid"), release: errors.New("not valid")},
+		{reply: 0, kept: driver.ErrGone, release: driver.ErrGone},
+		{reply: -3, kept: errors.New("not valid"), release: errors.New("not valid")},
+	} {
+		b := New(&rawConn{raw: Result{Value: c.reply}}, nil)
+		cs := several(3)
+		for i, a := range b.TryAll(t.Context(), cs) {
+			if valid := c.token != 0; a.Outcome.Token != c.token || a.Outcome.Granted != valid || (a.Err == nil) != valid {
+				t.Errorf("%d: TryAll, claim %d: got %+v", c.reply, i, a)
+			}
+		}
+		renewals, errs := mustRenew(t, b, cs...), b.ReleaseAll(t.Context(), cs)
+		for i := range cs {
+			for _, got := range []struct{ err, want error }{{renewals[i].Err, c.kept}, {errs[i], c.release}} {
+				if (got.err == nil) != (got.want == nil) || errors.Is(got.err, driver.ErrGone) != errors.Is(got.want, driver.ErrGone) {
+					t.Errorf("%d: claim %d: got error %v, want %v", c.reply, i, got.err, got.want)
+				}
+			}
+		}
+	}
+}
+
+// lateConn is a Conn that still reads the calls of a TryAll after it has returned without a
+// reply.
+type lateConn struct {
+	fakeConn
+	calls []Call
+}
+
+func (c *lateConn) Do(ctx context.Context, calls ...Call) []Result {
+	if c.calls == nil && calls[0].Script.Name() == "acquire_all" {
+		c.calls = calls
+		return []Result{{Err: ctx.Err()}, {Err: errors.New("cut")}}
+	}
+	return c.fakeConn.Do(ctx, calls...)
+}
+
+// The memory of calls without a reply is not used again.
+func TestSeveralStayAsTheyWereSent(t *testing.T) {
+	conn := &lateConn{}
+	b := New(conn, nil)
+	b.TryAll(t.Context(), several(3))
+	sent := copies(conn.calls)
+	other := several(3)
+	for i := range other {
+		other[i].Name = fmt.Sprint("room:", i)
+	}
+	b.TryAll(t.Context(), other)
+	if !reflect.DeepEqual(conn.calls, sent) {
+		t.Errorf("got %q, want %q", conn.calls[0].Keys, sent[0].Keys)
 	}
 }
 

@@ -18,16 +18,50 @@ func commit(buf *kinds.Buffers, call Call) Call {
 	return call
 }
 
-// callsFor returns n calls. It gets the call with the index i from the function `call`. All
-// calls share two slices, which have room for the given numbers of keys and arguments of each
-// call.
-func callsFor(n, keys, args int, call func(buf kinds.Buffers, i int) wire.Call) []Call {
-	buf := kinds.Buffers{Keys: make([]string, 0, n*keys), Args: make([]string, 0, n*args)}
-	calls := make([]Call, n)
-	for i := range calls {
-		calls[i] = commit(&buf, Call(call(buf, i)))
+// batchBuf is the memory for one TryAll, Renew or ReleaseAll. Its slices grow when that is
+// needed.
+type batchBuf struct {
+	at      []int    // the indices of the claims for which there is a call
+	tries   []try    // the tries of these claims; only for TryAll
+	calls   []Call   // a call for each of these claims
+	results []Result // the results of `calls`
+	own     kinds.Buffers
+
+	indices []int
+	groups  [][]int // see Backend.groups; each group is a part of `indices`
+	sent    []Call  // a call for each group
+	one     [1]Result
+	shared  kinds.Buffers
+}
+
+// fill sets m.calls to a call for each claim, and gets the call with the index i from the
+// function `call`. All calls share two slices, which have room for the given numbers of keys and
+// arguments of each call.
+func (m *batchBuf) fill(keys, args int, call func(buf kinds.Buffers, i int) wire.Call) {
+	buf := grown(&m.own, len(m.at)*keys, len(m.at)*args)
+	m.calls = m.calls[:0]
+	for i := range m.at {
+		m.calls = append(m.calls, commit(&buf, Call(call(buf, i))))
 	}
-	return calls
+}
+
+// grown makes room in buf for the given numbers of keys and arguments, and returns buf.
+func grown(buf *kinds.Buffers, keys, args int) kinds.Buffers {
+	buf.Keys, buf.Args = slices.Grow(buf.Keys[:0], keys), slices.Grow(buf.Args[:0], args)
+	return *buf
+}
+
+func (b *Backend) newBatchBuf() *batchBuf {
+	m := b.batchBufs.Get().(*batchBuf)
+	m.at, m.tries = m.at[:0], m.tries[:0]
+	return m
+}
+
+// recycle returns m to its pool, if the Conn does not read the calls in m any more.
+func (b *Backend) recycle(m *batchBuf) {
+	if !slices.ContainsFunc(m.results, func(r Result) bool { return !isAnswer(r) }) {
+		b.batchBufs.Put(m)
+	}
 }
 
 // callBuf is one call in flight, with enough room for a call of any kind of lock.

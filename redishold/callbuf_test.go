@@ -44,14 +44,15 @@ func TestErrandsHaveRoom(t *testing.T) {
 // Calls that lie in one buffer do not touch each other, and neither does one for which
 // there is not enough.
 func TestRoomsAreApart(t *testing.T) {
+	m := &batchBuf{at: make([]int, 3)}
 	for _, most := range []int{0, 1, 2, 3} {
-		calls := callsFor(3, most, most, func(buf kinds.Buffers, i int) wire.Call {
+		m.fill(most, most, func(buf kinds.Buffers, i int) wire.Call {
 			return wire.Call{
 				Keys: append(buf.Keys, fmt.Sprint("key ", i), fmt.Sprint("more ", i)),
 				Args: append(buf.Args, fmt.Sprint("a ", i), fmt.Sprint("b ", i)),
 			}
 		})
-		for i, call := range calls {
+		for i, call := range m.calls {
 			_, _ = append(call.Keys, "x"), append(call.Args, "x")
 			if got, want := fmt.Sprint(call.Keys, call.Args), fmt.Sprintf("[key %d more %d] [a %d b %d]", i, i, i, i); got != want {
 				t.Errorf("room for %d: got %s, want %s", most, got, want)

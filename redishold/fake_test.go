@@ -2,6 +2,7 @@ package redishold
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,7 +71,7 @@ func granting(call Call) Result {
 		for _, one := range unbundled(call) {
 			list = append(list, granting(one).Value)
 		}
-		return Result{Value: list}
+		return Result{Value: once(list)}
 	}
 	switch name[strings.LastIndexByte(name, '_')+1:] { // <kind>_<operation>
 	case "acquire":
@@ -152,7 +153,16 @@ func (c *fakeConn) replyAll(call Call) Result {
 		}
 		list = append(list, r.Value)
 	}
-	return Result{Value: list}
+	return Result{Value: once(list)}
+}
+
+// once returns the number of which the elements of the list are copies, as each.lua does, or the
+// list.
+func once(list []any) any {
+	if _, ok := list[0].(int64); ok && !slices.ContainsFunc(list, func(v any) bool { return !reflect.DeepEqual(v, list[0]) }) {
+		return list[0]
+	}
+	return list
 }
 
 // unbundled returns a call of its own for each lock of a call for several.

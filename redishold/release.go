@@ -50,49 +50,59 @@ func (b *Backend) releaseAnswer(k layout.Keys, result Result) (bool, int, error)
 // ReleaseAll releases each claim in cs, in one round trip for each server. Indeterminate claims
 // take separate calls.
 func (b *Backend) ReleaseAll(ctx context.Context, cs []driver.Claim) []error {
-	errs, at := make([]error, len(cs)), make([]int, 0, len(cs))
-	var indeterminate sync.WaitGroup
+	errs, m := make([]error, len(cs)), b.newBatchBuf()
 	for i := range cs {
-		if cs[i].Indeterminate {
-			indeterminate.Go(func() { errs[i] = b.Release(ctx, cs[i]) })
-		} else {
-			at = append(at, i)
+		if !cs[i].Indeterminate {
+			m.at = append(m.at, i)
 		}
 	}
-	b.releaseAll(ctx, cs, at, errs)
-	indeterminate.Wait()
+	if len(m.at) < len(cs) {
+		defer b.releaseIndeterminate(ctx, cs, errs).Wait()
+	}
+	if len(m.at) > 0 {
+		b.releaseAll(ctx, cs, m, errs)
+	}
 	return errs
 }
 
-// releaseAll releases the claim cs[i] for each i in `at`, and writes the error of that claim
-// into errs[i].
-func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, at []int, errs []error) {
-	if len(at) == 0 {
-		return
+// releaseIndeterminate releases, in the background, the claims in cs that are indeterminate.
+func (b *Backend) releaseIndeterminate(ctx context.Context, cs []driver.Claim, errs []error) *sync.WaitGroup {
+	var all sync.WaitGroup
+	for i := range cs {
+		if cs[i].Indeterminate {
+			all.Go(func() { errs[i] = b.Release(ctx, cs[i]) })
+		}
 	}
+	return &all
+}
+
+// releaseAll releases the claim cs[i] for each i in m.at, and writes the error of that claim
+// into errs[i].
+func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, m *batchBuf, errs []error) {
 	info, err := b.ask(ctx)
 	if err != nil {
-		for _, i := range at {
+		for _, i := range m.at {
 			errs[i] = err
 		}
 		return
 	}
 	publish := b.publishWith(info)
-	calls := callsFor(len(at), 1, 3+len(publish), func(buf kinds.Buffers, j int) wire.Call {
-		c := cs[at[j]]
+	m.fill(1, 3+len(publish), func(buf kinds.Buffers, j int) wire.Call {
+		c := cs[m.at[j]]
 		return b.forms.of(c).Release(buf, b.layout.Keys(c.Name), c, publish)
 	})
 	var losses []loss
 	// Replicas need not acknowledge a release: if a failover loses it, the lock is free when its
 	// lease ends.
-	for j, result := range b.doAll(ctx, info, b.doRegistering, calls) {
-		i := at[j]
+	for j, result := range b.doAll(ctx, info, b.doRegistering, m, nil) {
+		i := m.at[j]
 		released, _, err := b.releaseAnswer(b.layout.Keys(cs[i].Name), result)
 		if err == nil && !released {
 			err, losses = unexplained(), append(losses, loss{&cs[i], &errs[i]})
 		}
 		errs[i] = err
 	}
+	b.recycle(m)
 	b.explain(ctx, info, losses...)
 }
 

@@ -47,12 +47,17 @@ func (b *Backend) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewa
 
 func (b *Backend) renewChunk(ctx context.Context, info ServerInfo, cs []driver.Claim) []driver.Renewal {
 	renewals := make([]driver.Renewal, len(cs))
-	calls := callsFor(len(cs), 1, 3, func(buf kinds.Buffers, i int) wire.Call {
+	m := b.newBatchBuf()
+	for i := range cs {
+		m.at = append(m.at, i)
+	}
+	m.fill(1, 3, func(buf kinds.Buffers, i int) wire.Call {
 		return b.forms.of(cs[i]).Renew(buf, b.layout.LockOnly(cs[i].Name), cs[i])
 	})
-	for i, result := range b.doAll(ctx, info, b.doReplicated, calls, cs...) {
+	for i, result := range b.doAll(ctx, info, b.doReplicated, m, cs) {
 		renewals[i] = b.renewal(cs[i], result)
 	}
+	b.recycle(m)
 	return renewals
 }
 

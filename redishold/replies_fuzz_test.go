@@ -3,6 +3,7 @@ package redishold
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -168,6 +169,9 @@ func (c *wildConn) since(start int, script string) (all []answered) {
 func (a answered) each() (ones []answered) {
 	calls := unbundled(a.call)
 	list, _ := a.Value.([]any)
+	if same, ok := a.Value.(int64); ok {
+		list = slices.Repeat([]any{same}, len(calls))
+	}
 	if !strings.HasSuffix(a.call.Script.Name(), "_all") || a.Err != nil || len(list) != len(calls) {
 		return []answered{a}
 	}

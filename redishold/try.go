@@ -40,22 +40,25 @@ func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
 // TryAll makes one attempt for each claim in cs, in one round trip for each server.
 func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	attempts := make([]driver.Attempt, len(cs))
-	tries, at, ask := make([]try, 0, len(cs)), make([]int, 0, len(cs)), ""
+	m, ask := b.newBatchBuf(), ""
 	for i := range cs {
 		t, err := b.prepare(ctx, cs[i])
 		if err != nil {
 			attempts[i].Err = err
 			continue
 		}
-		tries, at, ask = append(tries, t), append(at, i), cmp.Or(ask, b.registrationPrefix(&t))
+		m.tries, m.at, ask = append(m.tries, t), append(m.at, i), cmp.Or(ask, b.registrationPrefix(&t))
 	}
-	if len(at) == 0 {
+	if len(m.at) == 0 {
 		return attempts
 	}
-	calls := callsFor(len(at), 3, kinds.AcquireArgs, func(buf kinds.Buffers, j int) wire.Call { return b.acquire(&tries[j], buf, ask) })
-	for j, result := range b.doAll(ctx, tries[0].info, b.doReplicated, calls, tries[0].claim) {
-		attempts[at[j]].Outcome, attempts[at[j]].Err = b.outcome(ctx, &tries[j], result)
+	m.fill(3, kinds.AcquireArgs, func(buf kinds.Buffers, j int) wire.Call { return b.acquire(&m.tries[j], buf, ask) })
+	first := m.at[0]
+	for j, result := range b.doAll(ctx, m.tries[0].info, b.doReplicated, m, cs[first:first+1]) {
+		a := &attempts[m.at[j]]
+		a.Outcome, a.Err = b.outcome(ctx, &m.tries[j], result)
 	}
+	b.recycle(m)
 	return attempts
 }
 

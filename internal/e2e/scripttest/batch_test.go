@@ -177,6 +177,29 @@ func TestSeveralOfSeveralCounters(t *testing.T) {
 	}
 }
 
+// If the replies for all locks are the same number, that number is the reply.
+func TestSeveralAlike(t *testing.T) {
+	b := newBench(t)
+	all := []keySet{keysOf("x"), keysOf("y"), keysOf("z")}
+	var acquire, locks []string
+	var owners, release []any
+	for _, k := range all {
+		acquire, locks = append(acquire, k.acquire()...), append(locks, k.lock)
+		owners, release = append(owners, "a:1"), append(release, "a:1", k.channel)
+	}
+	token := b.token(b.run("acquire_all", acquire, append(owners, 30000, 1, 5)...))
+	for _, k := range all {
+		if last := b.Do("GET", k.counter); last != any(fmt.Sprint(token+4)) {
+			t.Errorf("%s: the counter is %v after token %d and four more", k.lock, last, token)
+		}
+	}
+	renew := append(slices.Clip(owners), 40000, 1)
+	b.want(n(1), "renew_all", locks, renew...)
+	b.want(n(1), "release_all", locks, append(release, "PUBLISH")...)
+	b.want(n(0), "release_all", locks, append(release, "PUBLISH")...)
+	b.want(n(0), "renew_all", locks, renew...)
+}
+
 // A waiter for one of the locks learns of its release, on either kind of channel.
 func TestSeveralReleasesAreHeard(t *testing.T) {
 	redistest.Needs(t, redistest.ShardedChannels)

@@ -3,7 +3,8 @@
 -- KEYS   for each: lock, tombstone of the owner, token counter
 -- ARGV   for each: owner; then ttl in ms, hold count, number of tokens to reserve, key
 --        prefix of registrations, '' if the caller does not ask who the holders are
--- Reply  for each the reply of acquire.lua; {-3, error} if the server refused it
+-- Reply  for each the reply of acquire.lua; {-3, error} if the server refused it. If all of them are
+--        the same number, only that number
 -- Uses   draw, limit, taken, each, introduce
 --
 -- It leaves no key without a TTL, even if the server refuses a command.

@@ -2,7 +2,8 @@
 --
 -- KEYS   for each: lock
 -- ARGV   for each: owner, channel; then publish commands
--- Reply  for each the reply of release.lua; {-3, error} if the server refused it
+-- Reply  for each the reply of release.lua; {-3, error} if the server refused it. If all of them are
+--        the same number, only that number
 -- Uses   release, each
 
 return each(#KEYS, function(i)

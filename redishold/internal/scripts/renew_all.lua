@@ -2,7 +2,8 @@
 --
 -- KEYS   for each: lock
 -- ARGV   for each: owner; then ttl in ms, hold count
--- Reply  for each the reply of renew.lua; {-3, error} if the server refused it
+-- Reply  for each the reply of renew.lua; {-3, error} if the server refused it. If all of them are
+--        the same number, only that number
 -- Uses   renew, each
 
 local ttl, holds = unpack(ARGV, #KEYS + 1)
