@@ -24,6 +24,7 @@ type acquisition struct {
 	waiter   driver.Waiter
 	inQueue  *queuedClaim // renews the claim while it waits in the queue of a store with sessions; nil if the claim does not wait there
 	asked    clock.Moment // the start of the last try
+	room     holdRoom     // where hold makes the lease and the Lock
 	detached *detachedTry // a try that goes on without the caller; nil if there is none
 
 	last    driver.Outcome // why the lock is busy: the last such answer of the store, or what this process knows
@@ -311,7 +312,7 @@ func (a *acquisition) tooLate(start clock.Moment, out driver.Outcome, margin tim
 // hold makes a hold of a lease that began at the time `start`.
 func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.Duration) *Lock {
 	l := newLease(a, start, start.Mono+out.ValidFor-margin, out)
-	lock := newLock(&l.first)
+	lock := a.room.newLock(&l.first)
 	a.leaveQueued()
 	a.holdPlace(l)
 	a.locker.renewals.Add(l, start, l.ends-start.Mono, l.fixed)

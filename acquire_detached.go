@@ -55,13 +55,13 @@ func (a *acquisition) awaitDetached(ctx context.Context) bool {
 	}
 }
 
-// tryAllDetached is tryDetached for the acquisitions of a batch.
-func (l *Locker) tryAllDetached(ctx context.Context, as []*acquisition, claims []driver.Claim) []driver.Attempt {
+// tryAllDetached is tryDetached for the tries of a batch that are l's.
+func (l *Locker) tryAllDetached(ctx context.Context, b batch, claims []driver.Claim) []driver.Attempt {
 	store := l.backend.(driver.Batcher) //nolint:forcetypeassert // ready has checked
 	answers, try := callDetached(ctx, l, retry.Timeout(l.ttl, 0), func(ctx context.Context) []driver.Attempt {
 		return store.TryAll(ctx, claims)
 	}, func(answers []driver.Attempt) bool { return slices.ContainsFunc(answers, maybeSent) })
-	for _, a := range as {
+	for a := range b.of(l) {
 		a.detached = try
 	}
 	return answers

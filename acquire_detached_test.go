@@ -188,11 +188,11 @@ func TestLockAllMakesNoTryAfterItsContext(t *testing.T) {
 	})
 }
 
-// If a try panics, its grant is released.
+// If a try panics, its grant is released, and its name is free in this process, too.
 func TestTryThatPanicsLeavesNothingBehind(t *testing.T) {
-	for _, tombstones := range []bool{false, true} {
+	for _, test := range []struct{ tombstones, several bool }{{}, {tombstones: true}, {several: true}, {tombstones: true, several: true}} {
 		synctest.Test(t, func(t *testing.T) {
-			store := &forgetful{Backend: memhold.New(), panics: true, claims: tombstones}
+			store := &forgetful{Backend: memhold.New(), panics: true, claims: test.tombstones}
 			l := holdfast.New(store, nil)
 			defer func() {
 				if p := recover(); p != "a bug of the store" {
@@ -204,7 +204,16 @@ func TestTryThatPanicsLeavesNothingBehind(t *testing.T) {
 				if hs := holders(t, store, "a"); len(hs) != 0 {
 					t.Errorf("a is held by %s, want nothing left behind", hs[0].Owner)
 				}
+				store.panics = false
+				k, err := l.TryLock(t.Context(), "a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				must.Unlock(t, k)
 			}()
+			if test.several {
+				_, _ = holdfast.LockAll(t.Context(), []*holdfast.Mutex{l.Mutex("a"), l.Mutex("b")})
+			}
 			_, _ = l.Lock(t.Context(), "a")
 		})
 	}

@@ -98,6 +98,25 @@ func (l *Locker) retryReleaseUntil(c driver.Claim, kept clock.Instant, err error
 	return l.retryRelease(ctx, c, kept, err)
 }
 
+// retryReleases repeats, in the background, the releases of a releaseAll that have no answer. The
+// returned function waits for them, and returns their errors by the index in claims.
+func (l *Locker) retryReleases(ks Locks, ended []int, claims []driver.Claim, answers []error, now clock.Instant) (wait func() []error) {
+	errs := make([]error, len(answers))
+	var all sync.WaitGroup
+	for j, i := range ended {
+		if err := answers[j]; !answered(err) {
+			h := ks[i].hold
+			all.Go(func() {
+				errs[j] = h.releaseResult(claims[j], l.retryReleaseUntil(claims[j], h.lease.keptUntil, err, h.lease.unlockBy(now)))
+			})
+		}
+	}
+	return func() []error {
+		all.Wait()
+		return errs
+	}
+}
+
 // cleanUp releases a claim in the background. The parameter `first` is the error of the first
 // release; nil if no release was sent yet. The comment of retryRelease explains `kept`. cleanUp
 // repeats the release until the result is certain, or until the instant `until`, when the store

@@ -60,7 +60,8 @@ type lease struct {
 
 func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out driver.Outcome) *lease {
 	c := &a.claim
-	l := &lease{
+	l := a.room.newLease()
+	*l = lease{
 		locker: a.locker, kind: a.kind, fenced: a.locker.info.Caps.Fencing, indeterminate: c.Indeterminate,
 		name: c.Name, seq: c.Seq, owner: c.Owner, beside: c.Beside, note: c.Note, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
 		state: leaseHeld, holds: int32(c.Count), handoffsLeft: int32(c.Tokens - 1),
@@ -339,9 +340,10 @@ func (l *lease) late(now clock.Instant) bool {
 // queue does not refer to the *Lock. So a *Lock that is dropped without Unlock is collected,
 // and then the runtime calls hold.dropped.
 type hold struct {
-	lease *lease
-	token uint64
-	began clock.Instant
+	lease   *lease
+	token   uint64
+	began   clock.Instant
+	sharers int32 // how many Locks share the net of the hold's Lock: see shareNet; 0 if that Lock has a net of its own
 
 	// Guarded by lease.mu.
 	err      error // nil while held
@@ -364,9 +366,6 @@ func (h *hold) ended() error {
 	defer h.lease.mu.Unlock()
 	return h.err
 }
-
-// over reports whether `state`, which is the state of a hold, means that the hold has ended.
-func over(state error) bool { return state != nil && !errors.Is(state, errSuspended) }
 
 // take records that a Lock of the hold is returned. It returns false if the hold has ended.
 func (h *hold) take() bool {

@@ -2,7 +2,10 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -15,7 +18,8 @@ import (
 // If a program drops a Lock without Unlock, the garbage collector finds the Lock. Holdfast then
 // stops the renewals of the lock, and writes a line to Options.Logger. This shows mistakes, but
 // it does not replace Unlock. A Lock is not collected while a context from its method Context
-// has not ended. So a holder that only waits for the end of that context keeps the lock.
+// has not ended. So a holder that only waits for the end of that context keeps the lock. The
+// Locks of one LockAll are collected together, when the program has dropped all of them.
 type Lock struct {
 	hold  *hold
 	net   runtime.Cleanup
@@ -28,6 +32,68 @@ func newLock(h *hold) *Lock {
 	k := &Lock{hold: h}
 	k.net = runtime.AddCleanup(k, func(h *hold) { h.dropped() }, h)
 	return k
+}
+
+// holdRoom is memory for a lease and for its Lock. In the zero holdRoom there is none, so that
+// both are allocated.
+type holdRoom struct {
+	lease *lease
+	lock  *Lock
+}
+
+func (r holdRoom) newLease() *lease {
+	if r.lease == nil {
+		return new(lease)
+	}
+	return r.lease
+}
+
+// newLock returns the Lock of h. If its memory is that of the holdRoom, the Lock gets a net later,
+// from shareNet.
+func (r holdRoom) newLock(h *hold) *Lock {
+	if r.lock == nil {
+		return newLock(h)
+	}
+	r.lock.hold = h
+	return r.lock
+}
+
+// shareNet sets one net for Locks that lie in one slice, whose holds are the first ones of
+// leases in one slice. The garbage collector finds these Locks when the program has dropped all
+// of them.
+func shareNet(locks []Lock, leases []lease) {
+	if len(locks) == 0 {
+		return
+	}
+	net := runtime.AddCleanup(&locks[0], func(leases []lease) {
+		for i := range leases {
+			leases[i].first.dropped()
+		}
+	}, leases)
+	for i := range locks {
+		locks[i].net, leases[i].first.sharers = net, int32(len(locks))
+	}
+}
+
+// stopNet is called before the Lock is unlocked. A shared net stays: when the garbage collector
+// finds its Locks, those that were unlocked need nothing any more.
+func (k *Lock) stopNet() {
+	if k.hold.sharers == 0 {
+		k.net.Stop()
+	}
+}
+
+// stopSharedNet is called before all locks in ks are unlocked. It stops the net that they share,
+// unless locks that are not in ks share it, too.
+func (ks Locks) stopSharedNet() {
+	for _, k := range ks {
+		if k == nil || k.net != ks[0].net || int(k.hold.sharers) != len(ks) {
+			return
+		}
+	}
+	if len(ks) > 0 {
+		ks[0].net.Stop()
+	}
 }
 
 // Name returns the name of the lock.
@@ -96,6 +162,9 @@ func (k *Lock) unlock(async bool) error {
 	return k.release(async)
 }
 
+// over reports whether `state`, which is the state of a hold, means that the hold has ended.
+func over(state error) bool { return state != nil && !errors.Is(state, errSuspended) }
+
 // derived is a context made by Lock.Context that has not ended yet.
 type derived struct {
 	cancel context.CancelCauseFunc
@@ -141,6 +210,88 @@ func (h *hold) dropContext(d *derived) {
 	delete(h.contexts, d)
 	h.lease.mu.Unlock()
 	d.cancel(nil)
+}
+
+// Locks are several locks held together.
+type Locks []*Lock
+
+// Err returns nil while all locks are held, and otherwise the error of the first one that
+// is not. See Lock.Err.
+func (ks Locks) Err() error {
+	for _, k := range ks {
+		if err := k.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Context returns a context for the work under the locks. It is derived from ctx, and
+// ends when the first of the locks is lost or unlocked.
+func (ks Locks) Context(ctx context.Context) context.Context {
+	for _, k := range ks {
+		ctx = k.Context(ctx)
+	}
+	return ctx
+}
+
+// Unlock releases all locks and returns their errors joined, or nil. The locks of one
+// Locker take one round trip, if its store supports that.
+func (ks Locks) Unlock() error { return ks.unlock(false) }
+
+// unlock is Unlock. It always waits for the answers of the stores.
+func (ks Locks) unlock(bool) error {
+	ks.stopSharedNet()
+	if len(ks) > 0 && len(ks) <= batchMost && !slices.ContainsFunc(ks, func(k *Lock) bool { return !k.inBatch() || !k.sameLocker(ks[0]) }) {
+		errs := make([]error, len(ks))
+		ks[0].hold.lease.locker.unlockAll(ks, errs)
+		return errors.Join(errs...)
+	}
+	return errors.Join(ks.unlockSeveral()...)
+}
+
+// unlockSeveral releases locks of several Lockers, or locks that cannot be released together.
+// It returns an error for each lock, or nil, in the order of ks.
+func (ks Locks) unlockSeveral() []error {
+	errs := make([]error, len(ks))
+	together := make(map[*Locker][]int)
+	var wg sync.WaitGroup
+	for i, k := range ks {
+		if k.inBatch() {
+			l := k.hold.lease.locker
+			together[l] = append(together[l], i)
+		} else {
+			wg.Go(func() { errs[i] = k.unlock(false) })
+		}
+	}
+	for l, all := range together {
+		for at := range slices.Chunk(all, batchMost) {
+			wg.Go(func() {
+				some, failed := make(Locks, len(at)), make([]error, len(at))
+				for j, i := range at {
+					some[j] = ks[i]
+				}
+				l.unlockAll(some, failed)
+				for j, i := range at {
+					errs[i] = failed[j]
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return errs
+}
+
+// sameLocker reports whether two locks are of one Locker.
+func (k *Lock) sameLocker(other *Lock) bool { return k.hold.lease.locker == other.hold.lease.locker }
+
+// inBatch reports whether a lock can be released together with others.
+func (k *Lock) inBatch() bool {
+	if k == nil || k.owned != nil {
+		return false
+	}
+	_, ok := k.hold.lease.locker.backend.(driver.Batcher)
+	return ok
 }
 
 // heldLockKey is the key of the context value with the lock from which the context is derived.

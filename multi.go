@@ -1,9 +1,11 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -11,11 +13,9 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
-
-// Locks are several locks held together.
-type Locks []*Lock
 
 // LockAll takes all of ms or none. It waits for busy locks. If ctx ends first, it returns ctx's
 // error. The option Wait limits the whole call: after that time LockAll returns ErrBusy with
@@ -35,16 +35,14 @@ type Locks []*Lock
 // names both locks. It returns ErrDeadlock if ms has a name of one Locker twice, also with
 // different kinds.
 func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
-	sorted := slices.SortedStableFunc(slices.Values(ms), func(a, b *Mutex) int {
-		if c := strings.Compare(a.name, b.name); c != 0 {
-			return c
-		}
-		return int(a.kind) - int(b.kind)
-	})
+	sorted := make([]*Mutex, len(ms))
+	copy(sorted, ms)
+	slices.SortStableFunc(sorted, byName)
 	if m := namedTwice(sorted); m != nil {
 		return nil, fmt.Errorf("lock %q: %w: LockAll got this name twice", m.name, ErrDeadlock)
 	}
-	requests := make([]request, len(sorted))
+	tries := make(batch, len(sorted))
+	var all request // the options of the call
 	for i, m := range sorted {
 		r, err := m.prepare(ctx, forever, opts)
 		if err == nil && r.atLeast != 0 {
@@ -53,41 +51,53 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 		if err != nil {
 			return nil, fmt.Errorf("lock %q: %w", m.name, err)
 		}
-		requests[i] = r
+		all, tries[i].req = r, r
 	}
 	began := time.Now()
-	locks := make(Locks, 0, len(ms))
+	locks, err := tries.atOnce(ctx, sorted, all.left(began), make(Locks, 0, len(sorted)))
+	if err == nil && len(locks) < len(sorted) {
+		locks, err = tries.oneByOne(ctx, sorted, opts, all, began, locks)
+	}
+	if err == nil {
+		err = locks.Err()
+	}
+	if err != nil {
+		return nil, locks.giveUp(ctx, all.left(began), err)
+	}
+	return locks, nil
+}
+
+// byName orders the mutexes of a LockAll by name, and then by kind.
+func byName(a, b *Mutex) int {
+	return cmp.Or(strings.Compare(a.name, b.name), int(a.kind)-int(b.kind))
+}
+
+// oneByOne takes the mutexes that atOnce has not taken. It waits for the first of them, tries
+// the rest at once, and so on. The parameter `locks` has the locks that LockAll has taken so
+// far. oneByOne returns them with those that it has taken, also if it returns an error.
+func (b batch) oneByOne(ctx context.Context, sorted []*Mutex, opts []Option, all request, began time.Time, locks Locks) (Locks, error) {
 	held, cancel := context.WithCancel(ctx) // ends when one of the locks taken so far is lost
 	defer cancel()
 	joined := 0 // the number of locks whose end also ends the context `held`
-	giveUp := func(err error) (Locks, error) { return nil, locks.giveUp(ctx, requests[0].left(began), err) }
 	for len(locks) < len(sorted) {
-		some, err := atOnce(ctx, sorted[len(locks):], requests[len(locks):], requests[0].left(began))
-		locks = append(locks, some...)
-		if err != nil {
-			return giveUp(err)
-		}
-		if len(locks) == len(sorted) {
-			break
-		}
 		held = locks[joined:].Context(held)
 		joined = len(locks)
 		next, until := sorted[joined], held
 		if ctx.Err() != nil {
 			until = ctx // ctx ends a moment before the context `held` does, and a try could start in between
 		}
-		lock, err := next.lock(until, forever, append(opts[:len(opts):len(opts)], Wait(requests[0].left(began))))
+		lock, err := next.lock(until, forever, append(opts[:len(opts):len(opts)], Wait(all.left(began))))
 		lost := locks.Err()
 		locks = append(locks, lock) // lock is nil if err is not nil
 		switch {
 		case lost != nil && ctx.Err() == nil:
-			return giveUp(fmt.Errorf("%w, while LockAll waited for lock %q", lost, next.name))
+			return locks, fmt.Errorf("%w, while LockAll waited for lock %q", lost, next.name)
 		case err != nil:
-			return giveUp(err)
+			return locks, err
 		}
-	}
-	if err := locks.Err(); err != nil {
-		return giveUp(err)
+		if locks, err = b[len(locks):].atOnce(ctx, sorted[len(locks):], all.left(began), locks); err != nil {
+			return locks, err
+		}
 	}
 	return locks, nil
 }
@@ -126,46 +136,64 @@ func namedTwice(sorted []*Mutex) *Mutex {
 // batchMost bounds the claims in one TryAll.
 const batchMost = 1000
 
+// batch has the tries of a LockAll, in the order of the names.
+type batch []batchTry
+
+// batchTry is one try for a claim, together with the tries for other claims.
+type batchTry struct {
+	acquisition
+	answer driver.Attempt
+}
+
 // atOnce tries the first mutexes of a sorted list together: those before the first mutex for
-// which the method ready returns false. It returns the granted locks that come before the first
-// mutex that was not granted. It releases later ones, because a caller that waits for a busy
-// lock must not hold a lock that comes later in the list. The error is that of a lock that the
-// store will never grant.
-func atOnce(ctx context.Context, ms []*Mutex, requests []request, wait time.Duration) (Locks, error) {
+// which the method ready returns false. It adds the granted locks that come before the first
+// mutex that was not granted to `locks`. It releases later ones, because a caller that waits for
+// a busy lock must not hold a lock that comes later in the list. The error is that of a lock
+// that the store will never grant.
+func (b batch) atOnce(ctx context.Context, ms []*Mutex, wait time.Duration, locks Locks) (Locks, error) {
 	if ownerOf(ctx) != nil || ctx.Err() != nil {
-		return nil, nil
+		return locks, nil
 	}
-	ms = ms[:min(len(ms), batchMost)]
-	as, n := make([]acquisition, len(ms)), 0
-	for n < len(ms) && ms[n].ready(ctx, &as[n], requests[n]) {
+	n := 0
+	for n < min(len(ms), batchMost) && ms[n].ready(ctx, &b[n].acquisition) {
 		n++
 	}
+	b = b[:n]
 	if n < 2 {
-		for i := range n {
-			as[i].giveUp()
-		}
-		return nil, nil
+		b.giveUp()
+		return locks, nil
 	}
-	as = as[:n]
-	b := &batch{as: as, answers: make([]driver.Attempt, len(as))}
 	limit := ctx
 	if 0 < wait && wait < clock.Longest {
 		var cancel context.CancelFunc
 		limit, cancel = context.WithTimeout(ctx, max(wait, retry.TimeoutLeast))
 		defer cancel()
 	}
+	returned := false
+	defer func() {
+		if !returned { // the store's code has panicked
+			b.giveUp()
+		}
+	}()
 	b.ask(limit)
-	return b.take(ctx)
+	returned = true
+	return b.take(ctx, locks)
+}
+
+func (b batch) giveUp() {
+	for i := range b {
+		b[i].acquisition.giveUp()
+	}
 }
 
 // ready fills the acquisition `a` for m, and gives it the place of a head in the queue of m.
-// It returns false if m has to be locked alone.
-func (m *Mutex) ready(ctx context.Context, a *acquisition, r request) bool {
+// The field a.req is set already. ready returns false if m has to be locked alone.
+func (m *Mutex) ready(ctx context.Context, a *acquisition) bool {
 	if _, ok := m.locker.backend.(driver.Batcher); !ok || holdsAlready(ctx, m) {
 		return false
 	}
-	r.wait = 0 // busy locks are waited for later, one by one
-	a.init(m.locker, m.name, m.kind, r)
+	a.req.wait = 0 // busy locks are waited for later, one by one
+	a.init(m.locker, m.name, m.kind, a.req)
 	if a.waitInQueue(ctx, ctx) != nil {
 		return false
 	}
@@ -173,66 +201,85 @@ func (m *Mutex) ready(ctx context.Context, a *acquisition, r request) bool {
 	return true
 }
 
-// batch is one try for each of several claims. It has the answers in the order of the claims.
-type batch struct {
-	as      []acquisition
-	answers []driver.Attempt
-}
-
 // ask makes one call for each Locker, all of them at the same time.
-func (b *batch) ask(ctx context.Context) {
-	of := make(map[*Locker][]int)
-	for i := range b.as {
-		l := b.as[i].locker
-		of[l] = append(of[l], i)
+func (b batch) ask(ctx context.Context) {
+	for i := range b {
+		if b[i].locker != b[0].locker {
+			b.askSeveral(ctx)
+			return
+		}
 	}
-	var wg sync.WaitGroup
-	for l, at := range of {
-		wg.Go(func() { b.askOne(ctx, l, at) })
-	}
-	wg.Wait()
+	b.askOne(ctx, b[0].locker)
 }
 
-func (b *batch) askOne(ctx context.Context, l *Locker, at []int) {
-	claims, as := make([]driver.Claim, len(at)), make([]*acquisition, len(at))
+func (b batch) askSeveral(ctx context.Context) {
+	asked := make(map[*Locker]bool)
+	var calls sync.WaitGroup
+	for i := range b {
+		if l := b[i].locker; !asked[l] {
+			asked[l] = true
+			calls.Go(func() { b.askOne(ctx, l) })
+		}
+	}
+	calls.Wait()
+}
+
+// of returns the tries of one Locker.
+func (b batch) of(l *Locker) iter.Seq[*batchTry] {
+	return func(yield func(*batchTry) bool) {
+		for i := range b {
+			if b[i].locker == l && !yield(&b[i]) {
+				return
+			}
+		}
+	}
+}
+
+// askOne makes one call for the tries of one Locker, and records the answers.
+func (b batch) askOne(ctx context.Context, l *Locker) {
+	claims := make([]driver.Claim, 0, len(b))
 	start := l.clock.Read()
-	for j, i := range at {
-		as[j] = &b.as[i]
-		as[j].tries++
-		as[j].asked = start
-		claims[j] = as[j].claim
-		b.answers[i].Err = retry.ErrNoAnswer
+	for a := range b.of(l) {
+		a.tries++
+		a.asked, a.asking = start, true
+		claims = append(claims, a.claim)
 	}
-	for j, answer := range l.tryAll(ctx, as, claims) {
-		b.answers[at[j]] = answer
+	answers := b.call(ctx, l, claims)
+	for a := range b.of(l) {
+		a.asking, a.answer = false, driver.Attempt{Err: retry.ErrNoAnswer}
+		if len(answers) > 0 {
+			a.answer, answers = answers[0], answers[1:]
+		}
 	}
 }
 
-// tryAll makes one attempt for several acquisitions.
-func (l *Locker) tryAll(ctx context.Context, as []*acquisition, claims []driver.Claim) []driver.Attempt {
+// call makes one attempt for the claims of all tries of one Locker.
+func (b batch) call(ctx context.Context, l *Locker, claims []driver.Claim) []driver.Attempt {
 	if !l.info.Caps.Tombstones {
-		return l.tryAllDetached(ctx, as, claims)
+		return l.tryAllDetached(ctx, b, claims)
 	}
-	attempt, cancel := context.WithTimeout(ctx, retry.Timeout(l.ttl, 0))
-	defer cancel()
-	for _, a := range as { // otherwise a name may be busy because of such a release, and then the locks after it are released again
+	attempt := deadline.New(ctx, time.Now().Add(retry.Timeout(l.ttl, 0)))
+	defer attempt.End()
+	for a := range b.of(l) { // otherwise a name may be busy because of such a release, and then the locks after it are released again
 		_ = metOwnRelease(attempt, a.ownRelease())
 	}
 	return l.backend.(driver.Batcher).TryAll(attempt, claims) //nolint:forcetypeassert // ready has checked
 }
 
-// take keeps the granted locks that come before the first claim that was not granted. It
-// releases the others, and then reports the calls. The error is that of the first claim that
-// was not granted, if another try cannot succeed.
-func (b *batch) take(ctx context.Context) (locks Locks, err error) {
-	locks = b.keep()
-	for i := range b.as {
-		a, failed := &b.as[i], b.answers[i].Err
+// take keeps the granted locks that come before the first claim that was not granted, and adds
+// them to `locks`. It releases the others, and then reports the calls. The error is that of the
+// first claim that was not granted, if another try cannot succeed.
+func (b batch) take(ctx context.Context, locks Locks) (_ Locks, err error) {
+	before := len(locks)
+	locks = b.keep(locks)
+	taken := locks[before:]
+	for i := range b {
+		a, failed := &b[i], b[i].answer.Err
 		a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.Mono, failed)
 		switch {
-		case i < len(locks):
-			a.report(ctx, locks[i], nil)
-		case i == len(locks) && retry.Final(failed) && !retry.Gone(failed):
+		case i < len(taken):
+			a.report(ctx, taken[i], nil)
+		case i == len(taken) && retry.Final(failed) && !retry.Gone(failed):
 			err = a.refused(ctx, failed)
 			a.report(ctx, nil, err)
 		}
@@ -240,13 +287,21 @@ func (b *batch) take(ctx context.Context) (locks Locks, err error) {
 	return locks, err
 }
 
-func (b *batch) keep() Locks {
-	locks := make(Locks, 0, len(b.as))
-	for i := range b.as {
-		a, answer := &b.as[i], &b.answers[i]
-		if len(locks) == i && answer.Err == nil && answer.Outcome.Granted {
+// keep is take without the reports. The leases of the kept locks are in one slice, and so are
+// the Locks, which saves allocations.
+func (b batch) keep(locks Locks) Locks {
+	n := 0
+	for n < len(b) && b[n].answer.Err == nil && b[n].answer.Outcome.Granted {
+		n++
+	}
+	leases, room, kept := make([]lease, n), make([]Lock, n), 0
+	for i := range b {
+		a, answer := &b[i], &b[i].answer
+		if i == kept && i < n {
+			a.room = holdRoom{&leases[i], &room[i]}
 			if lock := a.granted(a.asked, answer.Outcome); lock != nil {
 				locks = append(locks, lock)
+				kept++
 				continue
 			}
 		}
@@ -256,6 +311,7 @@ func (b *batch) keep() Locks {
 		a.grantUnused = answer.Outcome.Granted
 		a.giveUp()
 	}
+	shareNet(room[:kept], leases[:kept])
 	return locks
 }
 
@@ -293,62 +349,4 @@ func (ks Locks) giveUp(ctx context.Context, wait time.Duration, err error) error
 		failed = retry.Unanswered(failed) // it must not look like the end of the caller's context
 	}
 	return errors.Join(err, failed)
-}
-
-// Err returns nil while all locks are held, and otherwise the error of the first one that
-// is not. See Lock.Err.
-func (ks Locks) Err() error {
-	for _, k := range ks {
-		if err := k.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Context returns a context for the work under the locks. It is derived from ctx, and
-// ends when the first of the locks is lost or unlocked.
-func (ks Locks) Context(ctx context.Context) context.Context {
-	for _, k := range ks {
-		ctx = k.Context(ctx)
-	}
-	return ctx
-}
-
-// Unlock releases all locks and returns their errors joined, or nil. The locks of one
-// Locker take one round trip, if its store supports that.
-func (ks Locks) Unlock() error { return ks.unlock(false) }
-
-// unlock is Unlock. It always waits for the answers of the stores.
-func (ks Locks) unlock(bool) error {
-	errs := make([]error, len(ks))
-	together := make(map[*Locker][]int)
-	var wg sync.WaitGroup
-	for i, k := range ks {
-		if k.inBatch() {
-			l := k.hold.lease.locker
-			together[l] = append(together[l], i)
-		} else {
-			wg.Go(func() { errs[i] = k.unlock(false) })
-		}
-	}
-	for l, at := range together {
-		for len(at) > 0 {
-			n := min(len(at), batchMost)
-			some := at[:n]
-			at = at[n:]
-			wg.Go(func() { l.unlockAll(ks, some, errs) })
-		}
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// inBatch reports whether a lock can be released together with others.
-func (k *Lock) inBatch() bool {
-	if k == nil || k.owned != nil {
-		return false
-	}
-	_, ok := k.hold.lease.locker.backend.(driver.Batcher)
-	return ok
 }

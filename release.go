@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -27,7 +27,7 @@ const unlockWait = 3 * time.Second
 // release ends the hold: it passes the lease on to the next goroutine, or releases it
 // in the store. If `async` is true, it does not wait for the answer of the store.
 func (k *Lock) release(async bool) error {
-	k.net.Stop()
+	k.stopNet()
 	h := k.hold
 	var err error
 	switch {
@@ -107,12 +107,11 @@ func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
 	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
 	defer bound.End()
 	err := l.sendRelease(bound, c, began)
-	answered := err == nil || retry.Gone(err)
-	if answered {
+	if answered(err) {
 		l.letNext()
 	}
 	l.locker.reportCall(bound, OpRelease, &c, began, err)
-	if answered {
+	if answered(err) {
 		return err
 	}
 	return l.locker.retryReleaseUntil(c, l.keptUntil, err, until)
@@ -320,10 +319,10 @@ func (l *lease) abandon(reason driver.Reason) {
 	l.releaseSession(reason)
 }
 
-// unlockAll unlocks some locks of l in one call. The parameter `at` has their indexes in ks.
-// unlockAll sets their errors in errs, at the same indexes.
-func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
-	claims, ended := make([]driver.Claim, 0, len(at)), make([]int, 0, len(at))
+// unlockAll unlocks locks of l in one call. It sets the error of the lock ks[i] in errs[i], if
+// there is one.
+func (l *Locker) unlockAll(ks Locks, errs []error) {
+	claims, ended := make([]driver.Claim, 0, len(ks)), make([]int, 0, len(ks))
 	var passed []*hold
 	defer func() { // last, because the observer may be slow
 		for _, h := range passed {
@@ -332,46 +331,58 @@ func (l *Locker) unlockAll(ks Locks, at []int, errs []error) {
 	}()
 	now := l.clock.Now()
 	until := now + retry.TimeoutLeast // the call may take as long as the longest lease
-	for _, i := range at {
-		k := ks[i]
-		k.net.Stop()
+	for i, k := range ks {
+		k.stopNet()
 		if k.hold.passOn() {
 			passed = append(passed, k.hold)
 		} else if errs[i] = k.hold.finish(); errs[i] == nil {
 			claims, ended = append(claims, k.hold.lease.releaseClaim(now)), append(ended, i)
 			until = max(until, k.hold.lease.unlockBy(now))
 		}
+		runtime.KeepAlive(k)
 	}
-	if len(claims) == 0 {
-		return
+	if len(claims) > 0 {
+		l.releaseAll(ks, ended, claims, errs, now, until)
 	}
+}
+
+// releaseAll releases claims in one call, which begins at the instant `now` and ends at the
+// instant `until`. They are the claims of the locks ks[i] for each i in `ended`. releaseAll sets
+// the errors of these locks in errs.
+func (l *Locker) releaseAll(ks Locks, ended []int, claims []driver.Claim, errs []error, now, until clock.Instant) {
 	defer func() { // also if the store's code panics
 		for _, i := range ended {
 			ks[i].hold.lease.letNext()
 		}
 	}()
-	ctx := deadline.New(context.Background(), time.Now().Add(min(until-now, retry.ReleaseTimeout(l.ttl, 0))))
+	ctx := &ks[ended[0]].releasing
+	ctx.Init(context.Background(), time.Now().Add(min(until-now, retry.ReleaseTimeout(l.ttl, 0))))
 	defer ctx.End()
 	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
 	for len(answers) < len(ended) {
 		answers = append(answers, retry.ErrNoAnswer)
 	}
-	var wg sync.WaitGroup
 	for j, i := range ended { // first the locks with an answer: goroutines wait for them
-		h, err := ks[i].hold, answers[j]
-		if err == nil || retry.Gone(err) {
-			h.lease.letNext()
-			continue
+		if answered(answers[j]) {
+			ks[i].hold.lease.letNext()
 		}
-		wg.Go(func() {
-			errs[i] = h.releaseResult(claims[j], l.retryReleaseUntil(claims[j], h.lease.keptUntil, err, h.lease.unlockBy(now)))
-		})
+	}
+	retried := func() []error { return nil }
+	if slices.ContainsFunc(answers, func(err error) bool { return !answered(err) }) {
+		retried = l.retryReleases(ks, ended, claims, answers, now)
 	}
 	for j, i := range ended {
 		l.reportCall(ctx, OpRelease, &claims[j], now, answers[j])
-		if err := answers[j]; err == nil || retry.Gone(err) {
-			errs[i] = ks[i].hold.releaseResult(claims[j], err)
+		if answered(answers[j]) {
+			errs[i] = ks[i].hold.releaseResult(claims[j], answers[j])
 		}
 	}
-	wg.Wait()
+	for j, err := range retried() {
+		if err != nil {
+			errs[ended[j]] = err
+		}
+	}
 }
+
+// answered reports whether err is an answer of the store to a release.
+func answered(err error) bool { return err == nil || retry.Gone(err) }

@@ -4,12 +4,14 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/memhold"
@@ -110,23 +112,49 @@ func TestWallClockStepsAreHarmless(t *testing.T) {
 	}
 }
 
-// A Lock that became unreachable is not renewed.
+// A Lock that became unreachable is not renewed. The Locks of a LockAll are found together, when
+// all of them are unreachable: also if some of them were unlocked before.
 func TestDroppedLockIsNotRenewed(t *testing.T) {
 	store := memhold.New()
 	l := New(store, &Options{TTL: 300 * time.Millisecond})
+	all := func(names ...string) Locks {
+		var ms []*Mutex
+		for _, name := range names {
+			ms = append(ms, l.Mutex(name))
+		}
+		locks, err := LockAll(t.Context(), ms)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return locks
+	}
+	kept := all("kept", "kept, too")[0]
+	if err := all("all 1", "all 2", "all 3")[0].Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := all("some 1", "some 2", "some 3")[:2].Unlock(); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := l.Lock(t.Context(), "job"); err != nil {
 		t.Fatal(err)
 	}
+	names := []string{"job", "all 1", "all 2", "all 3", "some 1", "some 2", "some 3"}
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		runtime.GC()
-		if records, err := store.Get(t.Context(), "job"); err != nil || records[0].Holders == 0 {
+		if records, err := store.Get(t.Context(), names...); err != nil || !slices.ContainsFunc(records, func(r admin.Record) bool { return r.Holders != 0 }) {
 			break
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("still renewed")
 		}
 		runtime.Gosched()
+	}
+	if records, err := store.Get(t.Context(), "kept", "kept, too"); err != nil || records[0].Holders+records[1].Holders != 2 {
+		t.Errorf("got %+v, error %v, want both held: one Lock is still reachable", records, err)
+	}
+	if err := kept.Unlock(); err != nil {
+		t.Error(err)
 	}
 }
 
