@@ -20,11 +20,17 @@ func below(name string) string { return name + "/" }
 
 // keyOf returns the key of a claim.
 func keyOf(lease int64, name string, m ordered.Label, suffix string) string {
-	kind := string(m.Kind)
+	var room [128]byte
+	key := append(room[:0], name...)
+	key = append(key, '/')
+	key = strconv.AppendUint(key, uint64(lease), 16)
+	key = append(key, '-')
+	key = append(key, m.Kind...)
 	if m.Kind == ordered.Permit {
-		kind += strconv.Itoa(m.Permits)
+		key = strconv.AppendInt(key, int64(m.Permits), 10)
 	}
-	return fmt.Sprintf("%s/%x-%s-%s", name, lease, kind, suffix)
+	key = append(key, '-')
+	return string(append(key, suffix...))
 }
 
 // parseKey returns the name and the label in a key. `ok` is false if the key does not belong to

@@ -6,6 +6,14 @@ import (
 	"time"
 )
 
+// untimed is a context that hides its deadline from the client. A call still ends at the
+// deadline, because the context then ends. But the client does not send the deadline to the
+// server, which would start a timer for it. The server has a limit of its own.
+type untimed struct{ context.Context }
+
+// Deadline returns no deadline.
+func (untimed) Deadline() (time.Time, bool) { return time.Time{}, false }
+
 // attempts is the largest number of attempts to get one answer.
 const attempts = 3
 

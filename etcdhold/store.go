@@ -147,14 +147,19 @@ func (s *store) enqueue(ctx context.Context, session int64, name string, m order
 		none = clientv3.Compare(clientv3.CreateRevision(below(name)), "=", 0).WithPrefix()
 	}
 	read := clientv3.OpGet(below(name), clientv3.WithPrefix())
-	r, err := s.client.Txn(ctx).If(none).
-		Then(clientv3.OpPut(key, note, clientv3.WithLease(clientv3.LeaseID(session))), read).
-		Else(read).Commit()
+	put := clientv3.OpPut(key, note, clientv3.WithLease(clientv3.LeaseID(session)))
+	r, err := s.client.Txn(untimed{ctx}).If(none).Then(read, put).Else(read).Commit() // the reading comes first, so that the answer is short if nobody else is in the queue
 	if err = s.errorOf(err); err != nil {
 		s.keys.endPut(use, false, err)
 		return nil, false, err
 	}
-	kvs := r.Responses[len(r.Responses)-1].GetResponseRange().Kvs
+	kvs := r.Responses[0].GetResponseRange().Kvs
+	if r.Succeeded {
+		s.keys.endPut(use, true, nil)
+		entries, err = parseQueue(kvs, name)
+		own := ordered.Entry{Name: name, Key: key, Order: uint64(r.Header.Revision), Label: m, Note: note, Session: session}
+		return append(entries, own), false, err
+	}
 	i := slices.IndexFunc(kvs, func(kv *mvccpb.KeyValue) bool { return string(kv.Key) == key })
 	if taken = i >= 0 && ordered.ClaimOf(string(kvs[i].Value)) != m.ID; taken {
 		s.keys.endRemove(use, nil)
@@ -194,7 +199,7 @@ func parseQueue(kvs []*mvccpb.KeyValue, name string) ([]ordered.Entry, error) {
 // Remove deletes the key. It needs no comparison, because only this claim has the key.
 func (s *store) Remove(ctx context.Context, session int64, name string, m ordered.Label) (bool, error) {
 	use := s.keys.begin(session, name, m.ID, -1)
-	r, err := s.client.Delete(ctx, keyOf(session, name, m, use.text))
+	r, err := s.client.Delete(untimed{ctx}, keyOf(session, name, m, use.text))
 	err = s.errorOf(err)
 	s.keys.endRemove(use, err)
 	if err != nil {

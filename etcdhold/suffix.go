@@ -3,7 +3,6 @@ package etcdhold
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -83,7 +82,11 @@ func (s *suffixes) textFor(lease int64, name, id string) (text string, ok bool) 
 }
 
 // textOf returns the text of the suffix with index i.
-func textOf(i int) string { return fmt.Sprintf("%0*x", idLength, i) }
+func textOf(i int) string {
+	const zeros = "0000000000000000" // idLength of them
+	digits := strconv.FormatUint(uint64(i), 16)
+	return zeros[len(digits):] + digits
+}
 
 // claimOf returns the ID of the claim that has the suffix `text`. If the claim is gone and its
 // suffix is not free yet, claimOf returns `text`. `ok` is false if the suffix is free: another
