@@ -74,38 +74,46 @@ func (l *Locker) tryAllDetached(ctx context.Context, b batch, claims []driver.Cl
 // before the store's code has sent the call, the store's code need not send the call any more.
 // A panic of the call is raised again for the caller, or logged if the caller has given up.
 func callDetached[T any](ctx context.Context, l *Locker, limit time.Duration, call func(context.Context) T, sent func(T) bool) (answer T, unreturned *detachedTry) {
-	type end struct {
-		answer T
-		panics any
-	}
-	ended, try := make(chan end), &detachedTry{done: make(chan struct{})}
-	bound := deadline.New(deadline.Detach(ctx), time.Now().Add(limit))
+	c := &detachedCall[T]{detachedTry: detachedTry{done: make(chan struct{})}}
 	go func() {
 		growStack(false)
-		defer bound.End()
-		var e end
-		defer func() { try.end(e.panics != nil || sent(e.answer)) }()
-		func() {
-			defer func() { e.panics = recover() }()
-			e.answer = call(bound)
-		}()
-		select {
-		case ended <- e:
-		case <-ctx.Done():
-			if e.panics != nil {
-				l.log.Error("the store panicked during a try whose caller had given up", "backend", l.info.Name, "panic", e.panics)
-			}
+		bound, cancel := context.WithTimeout(deadline.Detach(ctx), limit)
+		defer cancel()
+		defer func() { c.end(c.panics != nil || sent(c.answer)) }()
+		if c.run(bound, call); c.panics != nil && c.abandoned {
+			l.log.Error("the store panicked during a try whose caller had given up", "backend", l.info.Name, "panic", c.panics)
 		}
 	}()
 	select {
-	case e := <-ended:
-		if e.panics != nil {
-			panic(e.panics)
-		}
-		return e.answer, nil
+	case <-c.done:
 	case <-ctx.Done():
-		return answer, try
+		if c.abandon() {
+			return answer, &c.detachedTry
+		}
 	}
+	if c.panics != nil {
+		panic(c.panics)
+	}
+	return c.answer, nil
+}
+
+// detachedCall is a detachedTry with the result of its call. The caller may read the result
+// when the call has returned.
+type detachedCall[T any] struct {
+	detachedTry
+	answer T
+	panics any // the value with which the call panicked, or nil
+}
+
+// run makes the call. After it, the caller cannot give up any more.
+func (c *detachedCall[T]) run(ctx context.Context, call func(context.Context) T) {
+	defer func() {
+		c.panics = recover()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.returned = true
+	}()
+	c.answer = call(ctx)
 }
 
 // stackOfTry is the room in bytes that growStack makes. The client of etcd needs about that
@@ -131,14 +139,27 @@ func growStack(fill bool) (sum int) {
 	return sum
 }
 
-// detachedTry is a try that goes on after its caller gave up.
+// detachedTry is a try that goes on if its caller gives up.
 type detachedTry struct {
 	done chan struct{} // closed when the try has returned
 
 	mu        sync.Mutex
+	returned  bool // the call has returned
+	abandoned bool // the caller has given up before the call returned
 	ended     bool
 	sent      bool // the store may have received the call, as far as the answer shows
 	callbacks []func(sent bool)
+}
+
+// abandon records that the caller gives up. It returns false if the call has returned before.
+func (t *detachedTry) abandon() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.returned {
+		return false
+	}
+	t.abandoned = true
+	return true
 }
 
 // onReturn calls f at once if the try has returned. Otherwise the goroutine of the try calls

@@ -24,7 +24,9 @@ func tokenOf(order uint64) uint64 { return order << tokenBits }
 // idOf returns Label.ID of the claim with this owner: 16 hexadecimal digits of a hash.
 func idOf(owner string) string {
 	sum := sha256.Sum256([]byte(owner))
-	return hex.EncodeToString(sum[:8])
+	var digits [16]byte
+	hex.Encode(digits[:], sum[:8])
+	return string(digits[:])
 }
 
 // labelOf returns the label of the entry of c.
