@@ -70,15 +70,13 @@ type Advice struct {
 	Why     string // the reason, as a sentence
 }
 
-// Channel names a pub/sub channel.
+// Channel names a pub/sub channel. In a cluster, a Conn subscribes at the node that has the slot
+// of Name, also to a classic channel: every node sends the messages of that channel to its
+// subscribers, but the reply to a PUBLISH counts only the receivers at the node that executes
+// the PUBLISH.
 type Channel struct {
 	Name    string
 	Sharded bool // the channel is a sharded one: SSUBSCRIBE instead of SUBSCRIBE
-
-	// Home matters only in a cluster. If it is true, the Conn subscribes at the node that has
-	// the slot of Name. Every node of the cluster sends the messages to its subscribers, but the
-	// reply to a PUBLISH counts only the receivers at the node that executes the PUBLISH.
-	Home bool
 }
 
 // Subscription is a running subscription.

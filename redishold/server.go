@@ -130,7 +130,7 @@ func channels(i ServerInfo, name string) []Channel {
 	if i.Cluster && i.ShardedPS {
 		return []Channel{{Name: name}, {Name: name, Sharded: true}}
 	}
-	return []Channel{{Name: name, Home: i.Cluster}}
+	return []Channel{{Name: name}}
 }
 
 // publishWith returns the publish commands for a server, without an allocation.

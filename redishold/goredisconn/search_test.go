@@ -79,7 +79,7 @@ func TestReviewOutlastsNodesThatHaveLeft(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := &topologies{known: tt.known}
-				newNodes(client).Review("")
+				newNodes(client).Review()
 				synctest.Wait()
 				if got := client.count(); got != tt.want {
 					t.Errorf("%d nodes were asked, want %d", got, tt.want)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -63,23 +62,4 @@ func (n *nodes) server(ctx context.Context, addr string) (rueidis.Client, bool) 
 }
 
 // Review implements adapter.Router: the next Route refreshes the slots.
-func (n *nodes) Review(string) { n.Suspect() }
-
-func (n *nodes) Any(ctx context.Context, stay adapter.Node, failed string) (adapter.Node, error) {
-	slots, servers := n.slots(ctx), n.library.client.Nodes() // rueidis may have replaced the client of the node `stay`
-	chosen := ""
-	for addr := range servers { // the order is random
-		if slots.has(addr) && (addr == stay.Addr || chosen == "" || chosen == failed && chosen != stay.Addr) {
-			chosen = addr
-		}
-	}
-	if chosen == "" {
-		return adapter.Node{}, adapter.Classify(ctx, errNoMaster, true)
-	}
-	return adapter.Node{Addr: chosen, Dial: dial(servers[chosen])}, nil
-}
-
-// has reports whether addr is the master of a slot.
-func (m slotMap) has(addr string) bool {
-	return slices.ContainsFunc(m, func(r slotRange) bool { return r.addr == addr })
-}
+func (n *nodes) Review() { n.Suspect() }

@@ -24,7 +24,6 @@ type kindEnv struct {
 	*clusterEnv
 	kind    redishold.Channel // one without a name
 	sharded bool              // it is a sharded one
-	spread  bool              // each node serves those of its slots
 }
 
 // eachKind runs test for every adapter and all kinds of channels, or with -short for
@@ -41,7 +40,7 @@ func eachKindAlone(t *testing.T, test func(e *kindEnv)) {
 	d := redistest.StartDeployment(t, redistest.Cluster)
 	preferred := redistest.Has(t, redistest.ShardedChannels)
 	for _, adapter := range dial.Adapters() {
-		for kind, ch := range map[string]redishold.Channel{"classic": {}, "classic at home": {Home: true}, "sharded": {Sharded: true}} {
+		for kind, ch := range map[string]redishold.Channel{"classic": {}, "sharded": {Sharded: true}} {
 			if testing.Short() && ch.Sharded != preferred {
 				continue
 			}
@@ -49,7 +48,7 @@ func eachKindAlone(t *testing.T, test func(e *kindEnv)) {
 				if ch.Sharded {
 					redistest.Needs(t, redistest.ShardedChannels)
 				}
-				test(&kindEnv{openIn(t, d, adapter), ch, ch.Sharded, ch.Sharded || ch.Home})
+				test(&kindEnv{openIn(t, d, adapter), ch, ch.Sharded})
 			})
 		}
 	}
@@ -182,17 +181,12 @@ func closeAll(subs []redishold.Subscription) {
 	}
 }
 
-// Who publishes at the node of a channel learns how many listen to it, if they listen
-// at home.
+// Who publishes at the node of a channel learns how many listen to it.
 func TestClusterOneConnectionPerNode(t *testing.T) {
 	eachKind(t, func(e *kindEnv) {
 		names := e.keys(sized(1000, 200))
 		ears, subs := e.listenAll(names)
-		want := 1
-		if e.spread {
-			want = len(e.Masters())
-		}
-		total := 0
+		want, total := len(e.Masters()), 0
 		for addr, n := range e.subscribers() {
 			total += n
 			if n != 1 {
@@ -203,7 +197,7 @@ func TestClusterOneConnectionPerNode(t *testing.T) {
 			e.Errorf("got %d connections with subscriptions, want %d", total, want)
 		}
 		for i := range 100 {
-			if got := e.publishAt(i%2 == 0, names[i], names[i]); i%2 == 0 && e.spread && got != any(int64(1)) {
+			if got := e.publishAt(i%2 == 0, names[i], names[i]); i%2 == 0 && got != any(int64(1)) {
 				e.Errorf("%s was received by %v, want 1", names[i], got)
 			}
 		}
@@ -219,7 +213,7 @@ func TestClusterOneConnectionPerNode(t *testing.T) {
 
 // publishAt publishes at the node of a channel, or as publish does.
 func (e *kindEnv) publishAt(home bool, name, payload string) any {
-	if home && e.spread && !e.sharded {
+	if home && !e.sharded {
 		return e.Master(name).Do("PUBLISH", name, payload)
 	}
 	return e.publish(name, payload)
@@ -321,21 +315,18 @@ func TestClusterMasterDies(t *testing.T) { eachFault(t, (*redistest.Server).Kill
 
 func TestClusterNodeFreezes(t *testing.T) { eachFault(t, (*redistest.Server).Pause) }
 
-// eachFault strikes the node of a subscription for every adapter: once where any node has
-// all of them, and once for the kinds that are spread over the nodes.
+// eachFault strikes the node of a subscription for every adapter, with channels of all kinds.
 func eachFault(t *testing.T, strike func(*redistest.Server)) {
 	t.Helper()
 	await.NotShort(t, "takes long")
 	t.Parallel()
 	d := redistest.StartDeployment(t, redistest.Cluster)
-	spread := []redishold.Channel{{Home: true}}
+	kinds := []redishold.Channel{{}}
 	if redistest.Has(t, redistest.ShardedChannels) {
-		spread = append(spread, redishold.Channel{Sharded: true})
+		kinds = append(kinds, redishold.Channel{Sharded: true})
 	}
 	for _, adapter := range dial.Adapters() {
-		for what, kinds := range map[string][]redishold.Channel{"at any node": {{}}, "at home": spread} {
-			t.Run(adapter+"/"+what, func(t *testing.T) { openIn(t, d, adapter).fault(kinds, strike) })
-		}
+		t.Run(adapter, func(t *testing.T) { openIn(t, d, adapter).fault(kinds, strike) })
 	}
 }
 
@@ -349,7 +340,7 @@ func (e *clusterEnv) fault(kinds []redishold.Channel, strike func(*redistest.Ser
 	}
 	var all []listener
 	for _, kind := range kinds {
-		l := listener{kindEnv: &kindEnv{e, kind, kind.Sharded, kind.Sharded || kind.Home}}
+		l := listener{kindEnv: &kindEnv{e, kind, kind.Sharded}}
 		l.ears, l.subs = l.listenAll(names)
 		for _, a := range l.ears {
 			a.confirmed()
@@ -359,7 +350,7 @@ func (e *clusterEnv) fault(kinds []redishold.Channel, strike func(*redistest.Ser
 	victim := all[0].subscriber(names[0])
 	var hit, spared []int
 	for i, name := range names {
-		if !all[0].spread || e.Master(name).Addr() == victim.Addr() {
+		if e.Master(name).Addr() == victim.Addr() {
 			hit = append(hit, i)
 		} else {
 			spared = append(spared, i)

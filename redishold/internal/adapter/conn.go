@@ -18,7 +18,7 @@ type Conn struct {
 	combiner *Combiner // nil for a cluster
 	masters  Masters   // nil if calls always go to the same server
 
-	classic, home, sharded *Hub
+	classic, sharded *Hub
 }
 
 var (
@@ -31,7 +31,7 @@ var (
 // that server. The parameter `check` is the interval at which the links are checked: see
 // NewHub.
 func New(client Client, check time.Duration, dial Dial) *Conn {
-	c := newConn(client, check, dial, dial)
+	c := newConn(client, check, dial)
 	c.combiner = NewCombiner(sender(client))
 	if s, ok := client.(Switcher); ok {
 		c.masters = pollMasters(s, c.combiner)
@@ -42,16 +42,13 @@ func New(client Client, check time.Duration, dial Dial) *Conn {
 // NewCluster returns a Conn over a client for a cluster. The parameter `check` is the interval
 // at which the links are checked: see NewHub.
 func NewCluster(client Client, check time.Duration, cluster Cluster) *Conn {
-	c := newConn(client, check, &stickyRouter{nodes: cluster}, cluster)
+	c := newConn(client, check, cluster)
 	c.cluster, c.masters = cluster, cluster
 	return c
 }
 
-// newConn returns a Conn. The Router `anyNode` is for subscriptions to classic channels. The
-// Router `home` is for subscriptions to sharded channels, and for subscriptions with
-// redishold.Channel.Home. The Router `home` routes each channel to the node of its slot.
-func newConn(client Client, check time.Duration, anyNode, home Router) *Conn {
-	c := &Conn{client: client, pipeline: client.Pipeline, classic: NewHub(check, anyNode), home: NewHub(check, home), sharded: NewHub(check, home)}
+func newConn(client Client, check time.Duration, router Router) *Conn {
+	c := &Conn{client: client, pipeline: client.Pipeline, classic: NewHub(check, router), sharded: NewHub(check, router)}
 	c.sharded.sharded = true
 	c.observer, _ = client.(Observer)
 	return c
@@ -61,9 +58,8 @@ func newConn(client Client, check time.Duration, anyNode, home Router) *Conn {
 // a method, because the Conn of package goredisconn embeds the Conn of this package and would
 // get that method, too.
 func Close(c *Conn) {
-	for _, hub := range []*Hub{c.classic, c.home, c.sharded} {
-		hub.Close()
-	}
+	c.classic.Close()
+	c.sharded.Close()
 }
 
 // Do implements redishold.Conn.
@@ -112,20 +108,16 @@ func (c *Conn) Begin(ctx context.Context, call *redishold.Call) (finish func() r
 	return func() redishold.Result { return <-answer }
 }
 
-// Subscribe implements redishold.Conn. Its connections are for subscriptions only. One
-// connection is for all classic channels without Channel.Home. Each node has one connection for
-// classic channels with Channel.Home, and one for sharded channels. Subscribe fails at once if
+// Subscribe implements redishold.Conn. Its connections are for subscriptions only. Each node has
+// one connection for classic channels, and one for sharded channels. Subscribe fails at once if
 // the connection cannot be made. notify must not close the Subscription.
 func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(redishold.Notice)) (redishold.Subscription, error) {
 	if err := c.client.Refuse(); err != nil {
 		return nil, err
 	}
 	hub := c.classic
-	switch {
-	case ch.Sharded:
+	if ch.Sharded {
 		hub = c.sharded
-	case ch.Home:
-		hub = c.home
 	}
 	return hub.Subscribe(ctx, ch.Name, notify)
 }

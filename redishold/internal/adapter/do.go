@@ -42,7 +42,7 @@ type Observer interface {
 // Cluster is the part of a client library for a cluster that a Conn uses in addition to
 // Client.
 type Cluster interface {
-	Topology
+	Router
 	Masters
 
 	// At runs calls in one pipeline over one connection to a node. If a call asks for replicas,

@@ -17,7 +17,7 @@ import (
 // fakeCluster is a client of a cluster in which a key lives on the node whose
 // name it begins with: "a1" on "a:1". Calls answer with what happened to them.
 type fakeCluster struct {
-	Topology // of channels, which no test here has
+	Router // of channels, which no test here has
 
 	single  bool              // it is no cluster
 	refuse  error             // why it takes no calls

@@ -16,12 +16,12 @@ import (
 // fakeShards is a Router to servers that refuse the channels of others as Redis does. Its
 // routes are wrong until Review is called.
 type fakeShards struct {
-	mu       sync.Mutex
-	nodes    map[string]*fakeNode
-	owner    map[string]string // of channels, as it is
-	known    map[string]string // as Route knows
-	reviewed []string
-	mute     error // what Route fails with
+	mu      sync.Mutex
+	nodes   map[string]*fakeNode
+	owner   map[string]string // of channels, as it is
+	known   map[string]string // as Route knows
+	reviews int
+	mute    error // what Route fails with
 }
 
 // fakeNode is one of them.
@@ -49,10 +49,10 @@ func (c *fakeShards) Route(_ context.Context, channel string) (Node, error) {
 	return Node{Addr: addr, Dial: c.nodes[addr].dial}, nil
 }
 
-func (c *fakeShards) Review(addr string) {
+func (c *fakeShards) Review() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reviewed = append(c.reviewed, addr)
+	c.reviews++
 	c.known = maps.Clone(c.owner)
 }
 
@@ -320,7 +320,7 @@ func TestFailedNodeIsDoubted(t *testing.T) {
 			synctest.Wait()
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			if !slices.Contains(c.reviewed, "n1") {
+			if c.reviews == 0 {
 				t.Errorf("%s: not reviewed", name)
 			}
 		})

@@ -81,7 +81,7 @@ func (s *Session) Unsubscribed(name string) {
 func (s *Session) Denied(name string, err error) {
 	why := code(err)
 	if why == "" {
-		s.hub.router.Review(s.node.addr) // err is no reply: the link is broken
+		s.hub.router.Review() // err is no reply: the link is broken
 	}
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()

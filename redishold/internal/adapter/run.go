@@ -85,13 +85,13 @@ func (h *Hub) serve(ln *nodeConn, s *Session) {
 	h.mu.Unlock()
 	link, err := dial(s.ctx, s)
 	if err != nil {
-		h.router.Review(ln.addr)
+		h.router.Review()
 		h.failFirst(ln, s, err)
 		return
 	}
 	defer link.Close()
 	if h.drive(ln, s, link) {
-		h.router.Review(ln.addr)
+		h.router.Review()
 	}
 }
 
@@ -121,10 +121,10 @@ func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 		case <-ln.wake:
 		case <-retryRoute:
 			retryRoute, last = nil, time.Now()
-			h.router.Review("")
+			h.router.Review()
 			h.reroute(s.ctx, ln, h.takeMisrouted(ln, s))
 		case <-review:
-			h.router.Review("")
+			h.router.Review()
 			reviewed = time.After(longestPause)
 		case <-reviewed:
 			h.reroute(s.ctx, ln, h.names(ln))
