@@ -17,88 +17,61 @@ const (
 	longestSilence      = 2 * time.Second
 	longestDial         = 1500 * time.Millisecond
 	longestSentinelDial = 2 * time.Second
+	longestRefresh      = 3 * time.Second
 )
 
 // Advice returns the client settings that make locks unreachable for longer than five
 // seconds after the loss of a machine. It knows the settings for Sentinels and for a
 // cluster.
 func (c *Conn) Advice() []redishold.Advice {
-	if o, ok := settingsOf(c.library.client); ok && c.end == nil {
-		return o.advice()
+	if o := optionOf(c.library.client); o != nil && c.end == nil {
+		return advice(o, c.library.nodes != nil)
 	}
 	return nil
 }
 
-// settings are the settings of a client that matter when a machine is lost.
-type settings struct {
-	mode                        rueidis.ClientMode
-	silence, dial, sentinelDial time.Duration
-	refresh                     time.Duration // interval at which rueidis asks the Sentinels for the master, or a cluster for the slots
-}
-
-func (o settings) advice() []redishold.Advice {
+func advice(o *rueidis.ClientOption, cluster bool) []redishold.Advice {
 	var found []redishold.Advice
-	add := func(bad bool, setting string, is time.Duration, better, why string) {
+	add := func(setting string, is time.Duration, better, why string) {
 		text := is.String()
 		if is == 0 {
 			text = "not set"
 		}
-		if bad {
-			found = append(found, redishold.Advice{Setting: setting, Is: text, Better: better, Why: why})
-		}
+		found = append(found, redishold.Advice{Setting: setting, Is: text, Better: better, Why: why})
 	}
-	const (
-		silent = "When a machine fails, rueidis waits for this machine so long before it looks for the new master."
-		unseen = "Without this setting, rueidis waits for a message of one Sentinel. When a machine with the master and that Sentinel fails, rueidis never finds the new master."
-		slots  = "Without this setting, rueidis notices a new master only by calls that fail."
-		twice  = "When a machine fails, rueidis tries twice to connect to the old master, each time for so long. Meanwhile it does not follow a new master."
-		asked  = "When a machine with the master and a Sentinel fails, rueidis waits for that Sentinel so long before it asks the next Sentinel."
-	)
-	add(o.silence > longestSilence, "ClientOption.ConnWriteTimeout", o.silence, "1.5s", silent)
-	if o.mode == rueidis.ClientModeCluster {
-		add(o.refresh == 0 && o.silence > longestSilence, "ClusterOption.ShardsRefreshInterval", o.refresh, "1s", slots)
+	if o.ConnWriteTimeout > longestSilence {
+		add("ClientOption.ConnWriteTimeout", o.ConnWriteTimeout, "1.5s", "When a machine fails, rueidis waits for this machine so long before it looks for the new master.")
+	}
+	if cluster {
+		if o.ClusterOption.ShardsRefreshInterval == 0 && o.ConnWriteTimeout > longestSilence {
+			add("ClusterOption.ShardsRefreshInterval", 0, "1s", "Without this setting, rueidis notices a new master only by calls that fail.")
+		}
 		return found
 	}
-	add(o.dial > longestDial, "ClientOption.Dialer.Timeout", o.dial, "1s", twice)
-	add(o.refresh == 0 || o.refresh > 3*time.Second, "SentinelOption.TopologyRefreshInterval", o.refresh, "2s", unseen)
-	add(o.sentinelDial == 0 || o.sentinelDial > longestSentinelDial, "SentinelOption.Dialer.Timeout", o.sentinelDial, "1s", asked)
+	if o.Dialer.Timeout > longestDial {
+		add("ClientOption.Dialer.Timeout", o.Dialer.Timeout, "1s", "When a machine fails, rueidis tries twice to connect to the old master, each time for so long. Meanwhile it does not follow a new master.")
+	}
+	if refresh := o.Sentinel.TopologyRefreshInterval; refresh == 0 || refresh > longestRefresh {
+		add("SentinelOption.TopologyRefreshInterval", refresh, "2s", "Without this setting, rueidis waits for a message of one Sentinel. When a machine with the master and that Sentinel fails, rueidis never finds the new master.")
+	}
+	if dial := o.Sentinel.Dialer.Timeout; dial == 0 || dial > longestSentinelDial {
+		add("SentinelOption.Dialer.Timeout", dial, "1s", "When a machine with the master and a Sentinel fails, rueidis waits for that Sentinel so long before it asks the next Sentinel.")
+	}
 	return found
 }
 
-// settingsOf reads the settings of a client from its fields, because rueidis has no method
-// for them. It returns false for a client whose fields it does not know.
-func settingsOf(client rueidis.Client) (settings, bool) {
-	mode := client.Mode()
-	name := map[rueidis.ClientMode]string{rueidis.ClientModeSentinel: "mOpt", rueidis.ClientModeCluster: "opt"}[mode]
-	option, ok := field(reflect.ValueOf(client), name)
-	known := func(path ...string) time.Duration {
-		v, found := field(option, path...)
-		if !found || !v.CanInt() {
-			ok = false
-			return 0
-		}
-		return time.Duration(v.Int())
+// optionOf reads the settings of a client with Sentinels or for a cluster from a field of the
+// client, because rueidis has no method for them. It returns nil for other clients, and for a
+// client whose fields it does not know.
+func optionOf(client rueidis.Client) *rueidis.ClientOption {
+	name := map[rueidis.ClientMode]string{rueidis.ClientModeSentinel: "mOpt", rueidis.ClientModeCluster: "opt"}[client.Mode()]
+	v := reflect.Indirect(reflect.ValueOf(client))
+	if v.Kind() != reflect.Struct {
+		return nil
 	}
-	o := settings{mode: mode, silence: known("ConnWriteTimeout"), dial: known("Dialer", "Timeout")}
-	if mode == rueidis.ClientModeCluster {
-		o.refresh = known("ClusterOption", "ShardsRefreshInterval")
-	} else {
-		o.refresh = known("Sentinel", "TopologyRefreshInterval")
-		o.sentinelDial = known("Sentinel", "Dialer", "Timeout")
+	option := v.FieldByName(name)
+	if !option.IsValid() || option.Type() != reflect.TypeFor[*rueidis.ClientOption]() {
+		return nil
 	}
-	return o, ok
-}
-
-// field returns the value at a path of field names, through pointers and interfaces.
-func field(v reflect.Value, path ...string) (reflect.Value, bool) {
-	for _, name := range path {
-		for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
-			v = v.Elem()
-		}
-		if v.Kind() != reflect.Struct {
-			return reflect.Value{}, false
-		}
-		v = v.FieldByName(name)
-	}
-	return v, v.IsValid()
+	return (*rueidis.ClientOption)(option.UnsafePointer())
 }

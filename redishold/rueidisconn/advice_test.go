@@ -43,7 +43,7 @@ func TestAdvice(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer client.Close()
-			if _, ok := settingsOf(client); !ok {
+			if optionOf(client) == nil {
 				t.Fatal("the settings cannot be read")
 			}
 			var got []string
@@ -67,21 +67,19 @@ func TestNoAdviceOnOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if o, ok := settingsOf(conn.library.client); !ok || o.advice() != nil {
-		t.Errorf("got %v, %v", o.advice(), ok)
+	if o := optionOf(conn.library.client); o == nil || advice(o, false) != nil {
+		t.Errorf("got %+v", o)
 	}
 }
 
 func TestAdviceOnClusters(t *testing.T) {
-	for _, tt := range []struct {
-		o    settings
-		want int
-	}{
-		{settings{mode: rueidis.ClientModeCluster, silence: 1500 * time.Millisecond}, 0},
-		{settings{mode: rueidis.ClientModeCluster, silence: 10 * time.Second, dial: 5 * time.Second}, 2},
+	for want, o := range []rueidis.ClientOption{
+		{ConnWriteTimeout: 1500 * time.Millisecond},
+		{ConnWriteTimeout: 10 * time.Second, ClusterOption: rueidis.ClusterOption{ShardsRefreshInterval: time.Second}},
+		{ConnWriteTimeout: 10 * time.Second, Dialer: net.Dialer{Timeout: 5 * time.Second}},
 	} {
-		if got := tt.o.advice(); len(got) != tt.want {
-			t.Errorf("%+v: got %+v, want %d", tt.o, got, tt.want)
+		if got := advice(&o, true); len(got) != want {
+			t.Errorf("%+v: got %+v, want %d", o, got, want)
 		}
 	}
 }
