@@ -159,7 +159,7 @@ func targetOf(what, url string, opts *Options) (*target, error) {
 	case redisurl.OneSocket:
 		t.transport.network = "unix"
 	case redisurl.Sentinels:
-		t.transport.silentServers = newSilentServers()
+		t.transport.silentServers.until = make(map[string]time.Time)
 	case redisurl.OnlyCluster:
 	}
 	t.option = o.complete(u)

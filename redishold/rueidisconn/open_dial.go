@@ -14,7 +14,7 @@ type transport struct {
 	named   string                                                            // the host of a URL with one host, because certificates may be for that name; otherwise ""
 	connect func(ctx context.Context, network, addr string) (net.Conn, error) // Options.Dial; nil for a net.Dialer
 
-	silentServers *silentServers // nil unless the URL has Sentinels
+	silentServers silentServers // remembers servers only if the URL has Sentinels
 
 	// open ends when no connection may be open any more. It is needed because rueidis does not
 	// close a connection that it makes while the program closes the client.
@@ -26,49 +26,29 @@ type dialError struct{ error }
 
 func (e *dialError) Unwrap() error { return e.error }
 
-// dial makes a connection for rueidis. ctx belongs to the first caller, but other callers
-// wait for the same connection and must not fail with ctx. So dial ignores the end of ctx.
-func (t *transport) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
-	if t.silentServers == nil {
-		return t.makeUntilEnd(ctx, addr, d, config)
-	}
-	if err := t.silentServers.check(addr); err != nil {
-		return nil, &dialError{err}
-	}
-	conn, err := t.makeUntilEnd(ctx, addr, d, config)
-	if err == nil {
-		return &monitoredConn{Conn: conn, silent: func() { t.silentServers.note(addr) }}, nil
-	}
-	if errors.Is(err, errSilent) {
-		t.silentServers.note(addr)
-	}
-	return nil, err
-}
-
 // errSilent means that a connection was not made in time.
 var errSilent = errors.New("no connection within")
 
-// makeUntilEnd makes a connection that is closed when t.open ends. It ignores the end of ctx.
-func (t *transport) makeUntilEnd(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+// dial makes a connection for rueidis, which is closed when t.open ends. ctx belongs to the first
+// caller, but other callers wait for the same connection and must not fail with ctx. So dial
+// ignores the end of ctx.
+func (t *transport) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+	if t.silentServers.has(addr) {
+		return nil, &dialError{fmt.Errorf("dial %s: the server did not answer a moment ago", addr)}
+	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(t.open, cancel)()
-	conn, err := t.make(ctx, addr, d, config)
+	made, err := t.make(ctx, addr, d, config)
+	if errors.Is(err, errSilent) {
+		t.silentServers.add(addr)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return &closingConn{conn, context.AfterFunc(t.open, func() { _ = conn.Close() })}, nil
-}
-
-// closingConn is a connection that is also closed when transport.open ends.
-type closingConn struct {
-	net.Conn
-	forget func() bool
-}
-
-func (e *closingConn) Close() error {
-	e.forget()
-	return e.Conn.Close()
+	c := &clientConn{Conn: made, silent: func() { t.silentServers.add(addr) }}
+	c.forget = context.AfterFunc(t.open, func() { _ = made.Close() })
+	return c, nil
 }
 
 // make makes a connection, with TLS if config is not nil. d.Timeout limits the time for the

@@ -2,7 +2,6 @@ package rueidisconn
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"sync"
@@ -18,51 +17,49 @@ const silentFor = 500 * time.Millisecond
 // silentServers remembers the servers that did not respond when they were dialled last.
 type silentServers struct {
 	mu    sync.Mutex
-	until map[string]time.Time
+	until map[string]time.Time // nil if no server is to be remembered
 }
 
-func newSilentServers() *silentServers { return &silentServers{until: make(map[string]time.Time)} }
-
-// check returns an error if the server at addr did not respond within the last silentFor.
-func (s *silentServers) check(addr string) error {
+// has reports whether the server at addr did not respond within the last silentFor.
+func (s *silentServers) has(addr string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Now().Before(s.until[addr]) {
-		return fmt.Errorf("dial %s: the server did not answer a moment ago", addr)
+	return time.Now().Before(s.until[addr])
+}
+
+func (s *silentServers) add(addr string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.until != nil {
+		s.until[addr] = time.Now().Add(silentFor)
 	}
-	delete(s.until, addr)
-	return nil
 }
 
-func (s *silentServers) note(addr string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.until[addr] = time.Now().Add(silentFor)
-}
-
-// monitoredConn is a connection that calls the function `silent` if it is closed before
-// anything was received. It is needed because a machine that hangs still accepts connections.
-type monitoredConn struct {
+// clientConn is a connection of a client. It calls the function `silent` if it is closed before
+// anything was received: a machine that hangs still accepts connections.
+type clientConn struct {
 	net.Conn
 	received atomic.Bool
 	silent   func()
+	forget   func() bool // ends the wait for the end of transport.open
 }
 
 // Read also records that something was received, or that the other side closed the
 // connection.
-func (l *monitoredConn) Read(p []byte) (int, error) {
-	n, err := l.Conn.Read(p)
-	if !l.received.Load() && (n > 0 || err != nil && !timedOut(err)) {
-		l.received.Store(true)
+func (c *clientConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if !c.received.Load() && (n > 0 || err != nil && !timedOut(err)) {
+		c.received.Store(true)
 	}
 	return n, err
 }
 
-func (l *monitoredConn) Close() error {
-	if l.received.CompareAndSwap(false, true) {
-		l.silent()
+func (c *clientConn) Close() error {
+	c.forget()
+	if c.received.CompareAndSwap(false, true) {
+		c.silent()
 	}
-	return l.Conn.Close()
+	return c.Conn.Close()
 }
 
 func timedOut(err error) bool {

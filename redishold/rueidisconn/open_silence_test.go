@@ -24,7 +24,7 @@ func TestSilentServerIsNotTriedAgainAtOnce(t *testing.T) {
 	for name, connect := range map[string]func(context.Context, string, string) (net.Conn, error){"accepts": accepts, "does not even accept": hangs} {
 		synctest.Test(t, func(t *testing.T) {
 			made := 0
-			transport := transport{open: t.Context(), silentServers: newSilentServers(), connect: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			transport := transport{open: t.Context(), silentServers: silentServers{until: make(map[string]time.Time)}, connect: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				made++
 				return connect(ctx, network, addr)
 			}}
@@ -75,7 +75,7 @@ func TestServerThatSpeaksIsTriedAgain(t *testing.T) {
 		},
 		"refuses": func(context.Context, string, string) (net.Conn, error) { return nil, refused },
 	} {
-		transport := transport{open: t.Context(), silentServers: newSilentServers(), connect: connect}
+		transport := transport{open: t.Context(), silentServers: silentServers{until: make(map[string]time.Time)}, connect: connect}
 		for range 2 {
 			conn, err := transport.dial(t.Context(), "a:1", &net.Dialer{Timeout: 5 * time.Second}, nil)
 			if err == nil {
