@@ -55,21 +55,6 @@ func key(call *redishold.Call) string {
 	return call.Keys[0]
 }
 
-// At runs calls for one node over one connection. It uses the client of that node: the pipeline
-// of a cluster client would send WAIT to any node, because WAIT has no key.
-func (c *nodes) At(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
-	home, err := c.client.MasterForKey(ctx, key(&calls[0]))
-	if err != nil {
-		return adapter.Fail(len(calls), adapter.Classify(ctx, err, true))
-	}
-	if !node.Redirected {
-		return run(ctx, home.Pipeline(), calls, false)
-	}
-	redirected := c.newNodeClient(home, node.Addr)
-	defer redirected.Close()
-	return run(ctx, redirected.Pipeline(), calls, node.Asking)
-}
-
 // newNodeClient returns a new client for the node at addr, with the settings of `sibling`, the
 // client of another node. A new client is needed because go-redis may not know the node at addr
 // yet, and has no method that returns the client for an address.

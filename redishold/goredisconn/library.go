@@ -55,20 +55,28 @@ func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []r
 	}
 }
 
-// Pipeline sends calls in one pipeline. In a cluster, go-redis routes a single call. Several
-// calls go to the node of the first call, and package adapter follows redirections. The
-// pipeline of a cluster client cannot be used for several calls. If its second attempt breaks
-// off, a command keeps the error of the first attempt: then the command seems not executed,
-// although it may have been executed.
-func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
+// Pipeline sends calls in one pipeline. In a cluster, go-redis routes a single call, unless the
+// call asks for replicas: WAIT has no key, so a cluster client would send it to any node.
+// Several calls go to the client of the node of the first call. The pipeline of a cluster client
+// cannot be used for them. If its second attempt breaks off, a command keeps the error of the
+// first attempt: then the command seems not executed, although it may have been executed.
+func (l *library) Pipeline(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
 	switch {
 	case l.nodes == nil:
 		return run(ctx, l.client.Pipeline(), calls, false)
-	case len(calls) == 1:
+	case len(calls) == 1 && calls[0].Replicas == 0 && node.Addr == "":
 		return []redishold.Result{process(ctx, l.client, eval(ctx, &calls[0]))}
 	}
-	home := l.nodes.Homes(ctx, calls[:1])[0]
-	return adapter.Follow(ctx, l.nodes, adapter.Destination{Addr: home}, calls)
+	home, err := l.nodes.client.MasterForKey(ctx, key(&calls[0]))
+	if err != nil {
+		return adapter.Fail(len(calls), adapter.Classify(ctx, err, true))
+	}
+	if node.Addr == "" {
+		return run(ctx, home.Pipeline(), calls, false)
+	}
+	redirected := l.nodes.newNodeClient(home, node.Addr)
+	defer redirected.Close()
+	return run(ctx, redirected.Pipeline(), calls, node.Asking)
 }
 
 type processor interface {

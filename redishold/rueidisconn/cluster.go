@@ -34,7 +34,7 @@ type nodes struct {
 	unanswered sync.Map // addresses of nodes that were asked and have not replied yet
 
 	polled      slotMap      // the slots at the latest poll
-	divertUntil atomic.Int64 // until when `divert` runs calls, in Unix nanoseconds
+	divertUntil atomic.Int64 // until when calls are diverted, in Unix nanoseconds
 }
 
 func newNodes(l *library) *nodes {
@@ -64,33 +64,19 @@ func (n *nodes) slot(key string) int {
 	return int(cmd.Slot())
 }
 
-// At implements adapter.Cluster. If rueidis has no client for the address of the node, each
-// call takes a dedicated connection, for which rueidis finds the node by the key.
-func (n *nodes) At(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
-	if client, ok := n.client(ctx, node, calls); ok {
-		return n.library.run(ctx, client.DoMulti, calls, node.Asking)
+// at returns rueidis' client for the node of calls, and false if rueidis has none. If a
+// redirection named the node, and rueidis does not know the node yet, this method first sends a
+// command for the key of the first call. The cluster redirects that command to the node, and
+// rueidis then adds the node.
+func (n *nodes) at(ctx context.Context, node adapter.Destination, calls []redishold.Call) (rueidis.Client, bool) {
+	addr := node.Addr
+	if addr == "" {
+		addr = n.Homes(ctx, calls[:1])[0]
 	}
-	results := make([]redishold.Result, len(calls))
-	for i := range calls {
-		dedicated, release := n.library.client.Dedicate()
-		results[i] = n.library.run(ctx, dedicated.DoMulti, calls[i:i+1], false)[0]
-		release()
-	}
-	return results
-}
-
-// client returns rueidis' client for a node, and false if rueidis has none. If a redirection
-// named the node, and rueidis does not know the node yet, this method first sends a command for
-// the key of the first call. The cluster redirects that command to the node, and rueidis then
-// adds the node.
-func (n *nodes) client(ctx context.Context, node adapter.Destination, calls []redishold.Call) (rueidis.Client, bool) {
-	if node.Addr == "" {
-		return nil, false
-	}
-	client, ok := n.library.client.Nodes()[node.Addr]
-	if !ok && node.Redirected && len(calls[0].Keys) > 0 {
+	client, ok := n.library.client.Nodes()[addr]
+	if !ok && node.Addr != "" && len(calls[0].Keys) > 0 {
 		n.library.client.Do(withoutDeadline{ctx}, n.library.client.B().Exists().Key(calls[0].Keys[0]).Build().ToPipe())
-		client, ok = n.library.client.Nodes()[node.Addr]
+		client, ok = n.library.client.Nodes()[addr]
 	}
 	return client, ok
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
 // The cluster is polled after a call without a reply.
@@ -38,25 +35,5 @@ func (n *nodes) poll() (changed, last bool) {
 	return changed, n.library.Refuse() != nil
 }
 
-// divert runs calls at the node that has all their slots, as far as is known. It does so only
-// for the time divertFor after a poll has found a change of the slots. If it did not run the
-// calls, it returns false. divert is needed because rueidis refreshes its own slots up to a
-// second after it has got a reason, and asks only one node, which may still return the old
-// masters.
-func (n *nodes) divert(ctx context.Context, calls []redishold.Call) ([]redishold.Result, bool) {
-	if time.Now().UnixNano() >= n.divertUntil.Load() {
-		return nil, false
-	}
-	var home string
-	for i, known := range n.Homes(ctx, calls) {
-		if known == "" || i > 0 && known != home {
-			return nil, false
-		}
-		home = known
-	}
-	node := adapter.Destination{Addr: home}
-	if _, ok := n.client(ctx, node, calls); !ok {
-		return nil, false
-	}
-	return adapter.Follow(ctx, n, node, calls), true
-}
+// diverts reports whether a poll has found a change of the slots within divertFor.
+func (n *nodes) diverts() bool { return time.Now().UnixNano() < n.divertUntil.Load() }

@@ -86,14 +86,14 @@ func (l *library) MayInline(_ time.Duration, inFlight int) bool {
 // RunInline implements adapter.Inliner.
 func (l *library) RunInline(ctx, until context.Context, call *redishold.Call, alone bool) redishold.Result {
 	if alone && l.inline.pooled {
-		answer := l.client.Do(until, l.evalOver(call, own))
+		answer := l.client.Do(until, l.eval(call, false))
 		l.inline.answered(answer.NonRedisError() == nil)
 		return result(until, answer)
 	}
 	l.sharedConn.begin()
 	replied := false // also if rueidis panics
 	defer func() { l.sharedConn.end(replied) }()
-	answer := l.client.Do(ctx, l.evalOver(call, shared))
+	answer := l.client.Do(ctx, l.eval(call, false).ToPipe())
 	replied = answer.NonRedisError() == nil
 	return result(ctx, answer)
 }

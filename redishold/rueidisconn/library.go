@@ -3,7 +3,6 @@ package rueidisconn
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -68,13 +67,13 @@ func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []r
 	done := false // also if rueidis panics
 	defer func() { l.sharedConn.end(done) }()
 	if len(calls) == 1 {
-		answer := l.client.Do(l.neverDone, l.eval(calls[0]))
+		answer := l.client.Do(l.neverDone, l.eval(calls[0], false).ToPipe())
 		results[0], done = result(l.neverDone, answer), answer.NonRedisError() == nil
 		return
 	}
 	commands := l.commandPool.Get().(*[]rueidis.Completed)
 	for _, call := range calls {
-		*commands = append(*commands, l.eval(call))
+		*commands = append(*commands, l.eval(call, false).ToPipe())
 	}
 	answers := l.client.DoMulti(l.neverDone, *commands...)
 	done = true
@@ -89,18 +88,39 @@ func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []r
 	}
 }
 
-// Pipeline sends calls in one pipeline for each node. A cluster client of rueidis routes each
-// command, and follows the redirections of each command.
-func (l *library) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
-	if l.nodes != nil {
-		if results, ok := l.nodes.divert(ctx, calls); ok {
-			return results
-		}
-		if len(calls) == 1 {
-			return []redishold.Result{result(ctx, l.client.Do(withoutDeadline{ctx}, l.eval(&calls[0])))}
+// Pipeline sends calls in one pipeline. In a cluster, rueidis routes each command that needs no
+// WAIT, and follows its redirections. For some time after another node has become a master,
+// Pipeline routes the commands itself: rueidis refreshes its own slots up to a second after it
+// has got a reason, and asks only one node, which may still return the old masters.
+func (l *library) Pipeline(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
+	if l.nodes == nil {
+		return l.run(ctx, l.client.DoMulti, calls, false)
+	}
+	waits := calls[0].Replicas > 0
+	if waits || node.Addr != "" || l.nodes.diverts() {
+		if client, ok := l.nodes.at(ctx, node, calls); ok {
+			return l.run(ctx, client.DoMulti, calls, node.Asking)
 		}
 	}
+	switch {
+	case waits:
+		return l.runDedicated(ctx, calls)
+	case len(calls) == 1:
+		return []redishold.Result{result(ctx, l.client.Do(withoutDeadline{ctx}, l.eval(&calls[0], false).ToPipe()))}
+	}
 	return l.run(ctx, l.client.DoMulti, calls, false)
+}
+
+// runDedicated runs calls that ask for replicas, at nodes for which rueidis has no client. Each
+// call takes a dedicated connection, for which rueidis finds the node by the key.
+func (l *library) runDedicated(ctx context.Context, calls []redishold.Call) []redishold.Result {
+	results := make([]redishold.Result, len(calls))
+	for i := range calls {
+		dedicated, release := l.client.Dedicate()
+		results[i] = l.run(ctx, dedicated.DoMulti, calls[i:i+1], false)[0]
+		release()
+	}
+	return results
 }
 
 type doMulti func(context.Context, ...rueidis.Completed) []rueidis.RedisResult
@@ -112,19 +132,20 @@ type doMulti func(context.Context, ...rueidis.Completed) []rueidis.RedisResult
 func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, asking bool) []redishold.Result {
 	commands := make(rueidis.Commands, 0, 2*len(calls)+1)
 	scripts := make([]int, len(calls)) // the index of each call's script in commands
-	replicas, over := 0, shared
+	replicas := 0
 	for i := range calls {
 		replicas = max(replicas, calls[i].Replicas)
-	}
-	if replicas > 0 {
-		over = own // a WAIT must not delay other calls
 	}
 	for i := range calls {
 		if asking {
 			commands = append(commands, l.client.B().Asking().Build())
 		}
 		scripts[i] = len(commands)
-		commands = append(commands, l.evalOver(&calls[i], over))
+		cmd := l.eval(&calls[i], false)
+		if replicas == 0 { // otherwise the WAIT would delay other calls
+			cmd = cmd.ToPipe()
+		}
+		commands = append(commands, cmd)
 	}
 	if replicas > 0 {
 		wait := l.client.B().Wait().Numreplicas(int64(replicas)).Timeout(adapter.WaitMillis(ctx)).Build()
@@ -139,23 +160,12 @@ func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, a
 	return results
 }
 
-// eval returns the command of a call. rueidis learns only of the first key that it is a key: a
-// cluster client would panic if keys are in different slots, whereas the server returns an
-// error that explains the problem.
-func (l *library) eval(call *redishold.Call) rueidis.Completed { return l.evalOver(call, shared) }
-
-// connection says over which connection rueidis sends a command. The values `own` and `pooled`
-// differ only for a client that Open has made.
-type connection int
-
-const (
-	shared connection = iota // the connection that all calls share
-	pooled                   // a connection of the pool, in a goroutine of rueidis
-	own                      // a connection of the pool, in the goroutine of the caller
-)
-
-// evalOver returns the command of a call for a connection.
-func (l *library) evalOver(call *redishold.Call, over connection) rueidis.Completed {
+// eval returns the command of a call. With ToPipe, the command uses the connection that all calls
+// share. Otherwise, if Open has made the client, the command uses a connection of the pool. If
+// `blocking` is true, it does so with every client, and in a goroutine of rueidis. rueidis learns
+// only of the first key that it is a key: a cluster client would panic if keys are in different
+// slots, whereas the server returns an error that explains the problem.
+func (l *library) eval(call *redishold.Call, blocking bool) rueidis.Completed {
 	verb, script := "EVALSHA", call.Script.SHA()
 	if call.Source {
 		verb, script = "EVAL", call.Script.Source()
@@ -164,21 +174,17 @@ func (l *library) evalOver(call *redishold.Call, over connection) rueidis.Comple
 	if len(call.Keys) > 0 {
 		cmd = cmd.Keys(call.Keys[0]).Args(call.Keys[1:]...)
 	}
-	switch cmd = cmd.Args(call.Args...); over {
-	case pooled:
+	cmd = cmd.Args(call.Args...)
+	if blocking {
 		return cmd.Blocking()
-	case own:
-		return cmd.Build()
-	case shared:
 	}
-	return cmd.Build().ToPipe()
+	return cmd.Build()
 }
 
 func result(ctx context.Context, answer rueidis.RedisResult) redishold.Result {
-	var v any
-	msg, err := answer.ToMessage()
+	v, err := answer.ToAny()
 	if err == nil {
-		v, err = decode(msg)
+		v, err = adapter.Value(v)
 	}
 	switch reply, isReply := rueidis.IsRedisErr(err); {
 	case err == nil:
@@ -190,36 +196,6 @@ func result(ctx context.Context, answer rueidis.RedisResult) redishold.Result {
 	default:
 		return redishold.Result{Err: adapter.Classify(ctx, err, neverSent(err))}
 	}
-}
-
-// decode returns the value of a reply. ToAny would return an error for nil, and copy an array
-// once more.
-func decode(msg rueidis.RedisMessage) (any, error) {
-	switch {
-	case msg.IsInt64():
-		return msg.ToInt64()
-	case msg.IsString():
-		return msg.ToString()
-	case msg.IsNil():
-		return nil, nil
-	case msg.IsArray():
-		elements, err := msg.ToArray()
-		if err != nil {
-			return nil, err
-		}
-		values := make([]any, len(elements))
-		for i, element := range elements {
-			if values[i], err = decode(element); err != nil {
-				return nil, fmt.Errorf("script answered with an error inside an array: %w", err)
-			}
-		}
-		return values, nil
-	}
-	v, err := msg.ToAny()
-	if err != nil {
-		return nil, err
-	}
-	return adapter.Value(v)
 }
 
 // replyError returns the error reply of the server. The error of rueidis leaves out the code

@@ -75,11 +75,7 @@ func (l *library) sendPooled(ctx context.Context, calls []*redishold.Call, resul
 	defer cancel()
 	commands := make([]rueidis.Completed, len(calls))
 	for i, call := range calls {
-		over := own // the first command decides over which connection all commands go
-		if i == 0 {
-			over = pooled
-		}
-		commands[i] = l.evalOver(call, over)
+		commands[i] = l.eval(call, true)
 	}
 	for i, answer := range l.client.DoMulti(ctx, commands...) {
 		results[i] = result(ctx, answer)

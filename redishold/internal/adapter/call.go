@@ -130,6 +130,8 @@ func code(err error) string {
 func Value(v any) (any, error) {
 	switch v := v.(type) {
 	case nil, int64, string:
+	case error:
+		return nil, fmt.Errorf("script answered with an error inside an array: %w", v)
 	case []any:
 		for _, e := range v {
 			if _, err := Value(e); err != nil {

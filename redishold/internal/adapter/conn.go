@@ -12,7 +12,6 @@ import (
 // made at about the same time share a pipeline.
 type Conn struct {
 	client   Client
-	pipeline send      // the method Pipeline of the client, stored so that a call does not allocate
 	observer Observer  // the client; nil if it is not an Observer
 	cluster  Cluster   // nil if all keys are on one server
 	combiner *Combiner // nil for a cluster
@@ -48,7 +47,7 @@ func NewCluster(client Client, check time.Duration, cluster Cluster) *Conn {
 }
 
 func newConn(client Client, check time.Duration, router Router) *Conn {
-	c := &Conn{client: client, pipeline: client.Pipeline, classic: NewHub(check, router), sharded: NewHub(check, router)}
+	c := &Conn{client: client, classic: NewHub(check, router), sharded: NewHub(check, router)}
 	c.sharded.sharded = true
 	c.observer, _ = client.(Observer)
 	return c
@@ -179,8 +178,8 @@ func (c *Conn) run(ctx context.Context, calls []redishold.Call) []redishold.Resu
 	switch {
 	case len(calls) == 0:
 		return nil
-	case c.cluster == nil, len(calls) == 1 && calls[0].Replicas == 0:
-		results = c.atHome(ctx, calls, c.pipeline)
+	case c.cluster == nil, len(calls) == 1:
+		results = c.atHome(ctx, calls)
 	default:
 		results = c.spread(ctx, calls)
 	}
@@ -191,13 +190,10 @@ func (c *Conn) run(ctx context.Context, calls []redishold.Call) []redishold.Resu
 	return results
 }
 
-// send sends calls for one node in one pipeline.
-type send func(ctx context.Context, calls []redishold.Call) []redishold.Result
-
 // atHome runs calls for one node. It gives the calls up when another node becomes the master of
 // their keys.
-func (c *Conn) atHome(ctx context.Context, calls []redishold.Call, send send) []redishold.Result {
-	results, err := whileMaster(ctx, c.masters, calls, func() []redishold.Result { return complete(ctx, calls, send) })
+func (c *Conn) atHome(ctx context.Context, calls []redishold.Call) []redishold.Result {
+	results, err := whileMaster(ctx, c.masters, calls, func() []redishold.Result { return c.complete(ctx, calls) })
 	if err != nil {
 		return Fail(len(calls), err)
 	}

@@ -37,7 +37,7 @@ func TestOneCall(t *testing.T) {
 			{true, 0, "send a1"},
 			{true, 1, "pipeline a1"},
 			{false, 0, "pipeline a1"},
-			{false, 1, "at a:1 a1"},
+			{false, 1, "pipeline a1"},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fakeCluster{single: c.single}

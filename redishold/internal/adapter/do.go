@@ -13,9 +13,10 @@ type Client interface {
 	// Sender is for the Combiner of a Conn for one server.
 	Sender
 
-	// Pipeline runs calls in one pipeline for each node. In a cluster it gets only calls that
-	// ask for no replicas, and follows redirections.
-	Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result
+	// Pipeline runs calls in one pipeline, at the server or at a node of the cluster. If a call
+	// asks for replicas, one WAIT follows after all calls, over the same connection. Pipeline
+	// may follow redirections of calls that ask for no replicas.
+	Pipeline(ctx context.Context, node Destination, calls []redishold.Call) []redishold.Result
 
 	// Ask is the Question for the server. If there are several servers, it asks any of them.
 	Ask(ctx context.Context, command ...string) redishold.Result
@@ -44,17 +45,12 @@ type Observer interface {
 type Cluster interface {
 	Router
 	Masters
-
-	// At runs calls in one pipeline over one connection to a node. If a call asks for replicas,
-	// one WAIT follows after all calls. At follows no redirection.
-	At(ctx context.Context, node Destination, calls []redishold.Call) []redishold.Result
 }
 
 // Destination is the node to which calls are sent.
 type Destination struct {
-	Addr       string // the address of the node; "" if it is unknown: then the library finds the node by the key
-	Redirected bool   // the address is from a redirection; otherwise it is from Homes
-	Asking     bool   // the slot is still migrating to the node, and each call needs an ASKING before it
+	Addr   string // the address in a redirection; "" for the node that has the keys of the calls
+	Asking bool   // the slot is still migrating to the node, and each call needs an ASKING before it
 }
 
 // suspectsMaster reports whether err is a reason to suspect that the node is not the master
@@ -72,8 +68,8 @@ func suspectsMaster(err error) bool {
 // complete sends calls in one pipeline. If the server does not know the script of a call,
 // complete sends the call once more, with the source of the script. That is safe, because the
 // server has executed nothing of such a call.
-func complete(ctx context.Context, calls []redishold.Call, send send) []redishold.Result {
-	results := send(ctx, calls)
+func (c *Conn) complete(ctx context.Context, calls []redishold.Call) []redishold.Result {
+	results := c.follow(ctx, calls)
 	var at []int
 	for i := range results {
 		if NoScript(results[i].Err) {
@@ -85,7 +81,7 @@ func complete(ctx context.Context, calls []redishold.Call, send send) []redishol
 		for i := range again {
 			again[i].Source = true
 		}
-		wire.Scatter(results, at, send(ctx, again))
+		wire.Scatter(results, at, c.follow(ctx, again))
 	}
 	return results
 }

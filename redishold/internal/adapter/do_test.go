@@ -91,11 +91,6 @@ func (f *fakeCluster) Send(ctx context.Context, calls []*redishold.Call, results
 	}
 }
 
-func (f *fakeCluster) Pipeline(ctx context.Context, calls []redishold.Call) []redishold.Result {
-	f.note("pipeline", calls)
-	return f.answers(calls)
-}
-
 func (f *fakeCluster) Homes(ctx context.Context, calls []redishold.Call) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,15 +104,16 @@ func (f *fakeCluster) Homes(ctx context.Context, calls []redishold.Call) []strin
 	return homes
 }
 
-func (f *fakeCluster) At(ctx context.Context, to Destination, calls []redishold.Call) []redishold.Result {
+func (f *fakeCluster) Pipeline(ctx context.Context, to Destination, calls []redishold.Call) []redishold.Result {
+	if to.Addr == "" {
+		f.note("pipeline", calls)
+		return f.answers(calls)
+	}
 	line := "at " + to.Addr
 	if to.Asking {
 		line += " asking"
 	}
 	f.note(line, calls)
-	if !to.Redirected {
-		return f.answers(calls)
-	}
 	results := make([]redishold.Result, len(calls))
 	for i := range results {
 		results[i].Value = to.Addr
@@ -211,7 +207,7 @@ func TestDoInACluster(t *testing.T) {
 	newConnTo(f).Do(t.Context(), callsFor(0, "a1")...)
 	calls := append(callsFor(0, "a2", "b3", "", "a4", "?5", ""), callsFor(1, "a6", "b7", "a8")...)
 	results := newConnTo(f).Do(t.Context(), calls...)
-	f.expect(t, 0, "at a:1 a6 a8", "at b:1 b7", "pipeline - -", "pipeline ?5", "pipeline a1", "pipeline a2 a4", "pipeline b3")
+	f.expect(t, 0, "pipeline - -", "pipeline ?5", "pipeline a1", "pipeline a2 a4", "pipeline a6 a8", "pipeline b3", "pipeline b7")
 	for i := range calls {
 		if want := home(&calls[i]); results[i].Err != nil || results[i].Value != want {
 			t.Errorf("call %d: got %v, error %v, want %v", i, results[i].Value, results[i].Err, want)
@@ -226,7 +222,7 @@ func TestUnknownScriptIsSentAsSource(t *testing.T) {
 			t.Errorf("got error %v", r.Err)
 		}
 	}
-	f.expect(t, 0, "at b:1 b4", "at b:1 b4(source)", "pipeline a1", "pipeline a1(source)", "pipeline b2 b3", "pipeline b2(source)")
+	f.expect(t, 0, "pipeline a1", "pipeline a1(source)", "pipeline b2 b3", "pipeline b2(source)", "pipeline b4", "pipeline b4(source)")
 }
 
 func TestHangingNodeCostsOnlyItsOwnCalls(t *testing.T) {
@@ -279,12 +275,12 @@ func TestAnswerIsWorthMoreThanAnEnd(t *testing.T) {
 	}
 }
 
-func TestCallsThatNeedReplicasAreRedirected(t *testing.T) {
+func TestCallsAreRedirected(t *testing.T) {
 	f := &fakeCluster{moved: map[string]string{
 		"a1": "MOVED 5 b:1", "a2": "ASK 6 c:1", "a4": "MOVED 7 :2", "a5": "MOVED 8 ::1:3", "a6": "TRYAGAIN x", "a7": "MOVED 9 ?",
 	}}
 	r := newConnTo(f).Do(t.Context(), callsFor(1, "a1", "a2", "a3", "a4", "a5", "a6", "a7")...)
-	f.expect(t, 2, "at [::1]:3 a5", "at a:1 a1 a2 a3 a4 a5 a6 a7", "at a:2 a4", "at b:1 a1", "at c:1 asking a2")
+	f.expect(t, 2, "at [::1]:3 a5", "at a:2 a4", "at b:1 a1", "at c:1 asking a2", "pipeline a1 a2 a3 a4 a5 a6 a7")
 	for i, want := range []any{"b:1", "c:1", "a:1", "a:2", "[::1]:3", nil, nil} {
 		if r[i].Value != want || (r[i].Err != nil) != (want == nil) {
 			t.Errorf("call %d: got %v, error %v, want %v", i, r[i].Value, r[i].Err, want)
@@ -298,7 +294,7 @@ type pingPong struct {
 	asked int
 }
 
-func (p *pingPong) At(context.Context, Destination, []redishold.Call) []redishold.Result {
+func (p *pingPong) Pipeline(context.Context, Destination, []redishold.Call) []redishold.Result {
 	p.asked++
 	return []redishold.Result{{Err: &redishold.ReplyError{Text: "MOVED 1 b:1"}}}
 }
@@ -315,21 +311,22 @@ func TestRedirectionsEnd(t *testing.T) {
 func TestDoubt(t *testing.T) {
 	for _, c := range []struct {
 		err  error
-		want int
+		want [2]int // for one call, and for calls to two nodes
 	}{
-		{nil, 0},
-		{io.EOF, 1},
-		{&redishold.ReplyError{Text: "MOVED 1 b:1"}, 1},
-		{&redishold.ReplyError{Text: "READONLY You can't write"}, 1},
-		{&redishold.ReplyError{Text: "CLUSTERDOWN Hash slot not served"}, 1},
-		{&redishold.ReplyError{Text: "TRYAGAIN"}, 0},
-		{&redishold.ReplyError{Text: "OOM"}, 0},
+		{nil, [2]int{0, 0}},
+		{io.EOF, [2]int{1, 1}},
+		{&redishold.ReplyError{Text: "MOVED 1 b:1"}, [2]int{1, 2}}, // each pipeline is redirected
+		{&redishold.ReplyError{Text: "MOVED 1 ?"}, [2]int{1, 1}},
+		{&redishold.ReplyError{Text: "READONLY You can't write"}, [2]int{1, 1}},
+		{&redishold.ReplyError{Text: "CLUSTERDOWN Hash slot not served"}, [2]int{1, 1}},
+		{&redishold.ReplyError{Text: "TRYAGAIN"}, [2]int{0, 0}},
+		{&redishold.ReplyError{Text: "OOM"}, [2]int{0, 0}},
 	} {
 		for n, keys := range [][]string{{"a1"}, {"a1", "b2", "b3"}} {
 			f := &fakeCluster{fail: c.err}
 			newConnTo(f).Do(t.Context(), callsFor(0, keys...)...)
-			if _, got := f.said(); got != c.want {
-				t.Errorf("%v, case %d: Suspect was called %d times, want %d", c.err, n, got, c.want)
+			if _, got := f.said(); got != c.want[n] {
+				t.Errorf("%v, case %d: Suspect was called %d times, want %d", c.err, n, got, c.want[n])
 			}
 		}
 	}

@@ -31,14 +31,8 @@ func (c *Conn) spread(ctx context.Context, calls []redishold.Call) []redishold.R
 	}
 	results := make([]redishold.Result, len(calls))
 	var all sync.WaitGroup
-	for k, at := range groups {
-		send := c.pipeline
-		if k.waits {
-			send = func(ctx context.Context, calls []redishold.Call) []redishold.Result {
-				return Follow(ctx, c.cluster, Destination{Addr: k.home}, calls)
-			}
-		}
-		all.Go(func() { wire.Scatter(results, at, c.atHome(ctx, wire.Pick(calls, at), send)) })
+	for _, at := range groups {
+		all.Go(func() { wire.Scatter(results, at, c.atHome(ctx, wire.Pick(calls, at))) })
 	}
 	all.Wait()
 	return results
@@ -48,46 +42,46 @@ func (c *Conn) spread(ctx context.Context, calls []redishold.Call) []redishold.R
 // than twice in a row, the nodes do not agree yet.
 const maxRedirects = 3
 
-// Follow runs calls at a node. It sends a redirected call again, to the node that the
-// redirection names. That is safe, because the server that redirects a call has executed
-// nothing of it. If a call is redirected too often, its Result has the last redirection as its
-// error.
-func Follow(ctx context.Context, cluster Cluster, node Destination, calls []redishold.Call) []redishold.Result {
-	results := cluster.At(ctx, node, calls)
+// follow runs calls for one node. In a cluster, it sends a redirected call again, to the node
+// that the redirection names. That is safe, because the server that redirects a call has
+// executed nothing of it. If a call is redirected too often, its Result has the last redirection
+// as its error.
+func (c *Conn) follow(ctx context.Context, calls []redishold.Call) []redishold.Result {
+	results := c.client.Pipeline(ctx, Destination{}, calls)
 	for range maxRedirects {
 		elsewhere := make(map[Destination][]int)
 		for i := range results {
-			if to, ok := redirection(results[i].Err, node.Addr); ok {
+			if to, ok := c.redirection(ctx, &calls[i], results[i].Err); ok {
 				elsewhere[to] = append(elsewhere[to], i)
 			}
 		}
 		if len(elsewhere) == 0 || ctx.Err() != nil {
 			break
 		}
-		cluster.Suspect()
+		c.cluster.Suspect()
 		for to, at := range elsewhere {
-			wire.Scatter(results, at, cluster.At(ctx, to, wire.Pick(calls, at)))
+			wire.Scatter(results, at, c.client.Pipeline(ctx, to, wire.Pick(calls, at)))
 		}
 	}
 	return results
 }
 
-// redirection returns the destination of a reply MOVED or ASK, such as "MOVED 3999
+// redirection returns the destination in the reply MOVED or ASK to a call, such as "MOVED 3999
 // 127.0.0.1:6381". A server that does not know its own name leaves out the host. Then the
-// destination has the host of `asked`, the address of the node that sent the reply.
-func redirection(err error, asked string) (to Destination, ok bool) {
+// destination has the host of the node to which the call was sent first.
+func (c *Conn) redirection(ctx context.Context, call *redishold.Call, err error) (to Destination, ok bool) {
 	words := strings.Fields(wire.ReplyText(err))
-	if len(words) != 3 || words[0] != "MOVED" && words[0] != "ASK" {
+	if c.cluster == nil || len(words) != 3 || words[0] != "MOVED" && words[0] != "ASK" {
 		return Destination{}, false
 	}
 	host, port := splitAddr(words[2])
 	if host == "" {
-		host, _ = splitAddr(asked)
+		host, _ = splitAddr(c.cluster.Homes(ctx, []redishold.Call{*call})[0])
 	}
 	if host == "" || port == "" {
 		return Destination{}, false
 	}
-	return Destination{Addr: net.JoinHostPort(host, port), Redirected: true, Asking: words[0] == "ASK"}, true
+	return Destination{Addr: net.JoinHostPort(host, port), Asking: words[0] == "ASK"}, true
 }
 
 // splitAddr splits host:port at the last colon, because Redis writes IPv6 addresses without
