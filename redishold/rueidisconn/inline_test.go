@@ -9,12 +9,11 @@ import (
 // A call runs in the goroutine of its caller only over a connection that has just answered:
 // otherwise the caller might have to wait for a new connection, past its deadline.
 func TestMayInline(t *testing.T) {
-	shared := func(replied bool) func(*library) {
-		return func(l *library) {
-			l.sharedConn.begin()
-			l.sharedConn.end(replied)
-		}
+	answers := func(conn *replies, replied bool) {
+		conn.begin()
+		conn.end(replied)
 	}
+	shared := func(replied bool) func(*library) { return func(l *library) { answers(&l.shared, replied) } }
 	for _, tt := range []struct {
 		name          string
 		before        func(*library)
@@ -26,11 +25,11 @@ func TestMayInline(t *testing.T) {
 		{"its last call failed", func(l *library) { shared(true)(l); shared(false)(l) }, false, false},
 		{"its reply is overdue", func(l *library) {
 			shared(true)(l)
-			l.sharedConn.begin()
+			l.shared.begin()
 			time.Sleep(2 * silentAfter)
 		}, false, false},
-		{"a connection of the pool has answered", func(l *library) { l.inline.answered(true) }, true, false},
-		{"the pool's last call failed", func(l *library) { l.inline.answered(true); l.inline.answered(false) }, false, false},
+		{"a connection of the pool has answered", func(l *library) { answers(&l.pool, true) }, true, false},
+		{"the pool's last call failed", func(l *library) { answers(&l.pool, true); answers(&l.pool, false) }, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

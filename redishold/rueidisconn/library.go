@@ -22,8 +22,9 @@ type library struct {
 	client      rueidis.Client
 	nodes       *nodes    // nil if the client is not for a cluster
 	commandPool sync.Pool // of *[]rueidis.Completed
-	sharedConn  sharedConn
-	inline      *inline // nil if calls do not run in the goroutines of their callers
+	shared      replies   // over the connection that all calls share
+	pool        replies   // over connections of the pool, to calls in the goroutines of their callers
+	inline      *inline   // nil if calls do not run in the goroutines of their callers
 
 	neverDone *neverDone
 }
@@ -59,18 +60,17 @@ func (l *library) Master() string {
 // of a connection for which other calls wait, too. While the shared connection is silent, Send
 // uses a connection of the pool.
 func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
-	if l.nodes == nil && l.sharedConn.silent() {
+	if l.nodes == nil && l.shared.silent() {
 		l.sendPooled(ctx, calls, results)
 		return
 	}
-	l.sharedConn.begin()
-	done := false // also if rueidis panics
-	defer func() { l.sharedConn.end(done) }()
 	if len(calls) == 1 {
-		answer := l.client.Do(l.neverDone, l.eval(calls[0], false).ToPipe())
-		results[0], done = result(l.neverDone, answer), answer.NonRedisError() == nil
+		results[0] = l.do(l.neverDone, &l.shared, l.eval(calls[0], false).ToPipe())
 		return
 	}
+	l.shared.begin()
+	done := false // also if rueidis panics
+	defer func() { l.shared.end(done) }()
 	commands := l.commandPool.Get().(*[]rueidis.Completed)
 	for _, call := range calls {
 		*commands = append(*commands, l.eval(call, false).ToPipe())

@@ -15,22 +15,26 @@ const (
 	// sent over other connections. It is shorter than the timeout of any call that is worth
 	// repeating.
 	silentAfter = 300 * time.Millisecond
+	// freshFor is how long a connection may be idle before a call in the goroutine of its
+	// caller. A connection that was idle for longer may be dead, and a call over it would be
+	// lost.
+	freshFor = time.Second
 	// pooledTimeout is how long a call over a connection of the pool may take. After this time
 	// the connection is closed, so that the pool does not use it again.
 	pooledTimeout = time.Second
 )
 
-// sharedConn is the state of the connection that all calls share. With its default settings,
-// rueidis needs about ten seconds to notice that this connection is dead, and replaces it only
-// then.
-type sharedConn struct {
+// replies records when the server replies over the connection that all calls share, or over
+// those of the pool. With its default settings, rueidis needs about ten seconds to notice that a
+// connection is dead, and replaces it only then.
+type replies struct {
 	mu       sync.Mutex
 	underway int       // number of pipelines without a reply
 	since    time.Time // when the first of these pipelines was sent, or when the latest pipeline ended, if that was later
 	answered time.Time // when the latest pipeline ended with a reply; zero if it ended without
 }
 
-func (s *sharedConn) begin() {
+func (s *replies) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.underway == 0 {
@@ -40,7 +44,7 @@ func (s *sharedConn) begin() {
 }
 
 // end records that a pipeline has ended, and whether the server has replied to it.
-func (s *sharedConn) end(replied bool) {
+func (s *replies) end(replied bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.underway--
@@ -53,19 +57,31 @@ func (s *sharedConn) end(replied bool) {
 // fresh reports whether the latest pipeline got its reply within freshFor, and no reply is
 // overdue. Otherwise rueidis may have to make a connection first, and a call that waits for
 // another call to do so does not return when its context ends.
-func (s *sharedConn) fresh() bool {
+func (s *replies) fresh() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	return now.Sub(s.answered) < freshFor && (s.underway == 0 || now.Sub(s.since) <= silentAfter)
+	return time.Since(s.answered) < freshFor && !s.overdue()
 }
 
 // silent reports whether a reply is overdue. It returns false again after any reply, and when
 // rueidis has closed the connection.
-func (s *sharedConn) silent() bool {
+func (s *replies) silent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.underway > 0 && time.Since(s.since) > silentAfter
+	return s.overdue()
+}
+
+// overdue is the method silent, for a caller that holds the mutex.
+func (s *replies) overdue() bool { return s.underway > 0 && time.Since(s.since) > silentAfter }
+
+// do sends a command over the shared connection or over one of the pool.
+func (l *library) do(ctx context.Context, over *replies, cmd rueidis.Completed) redishold.Result {
+	over.begin()
+	replied := false // also if rueidis panics
+	defer func() { over.end(replied) }()
+	answer := l.client.Do(ctx, cmd)
+	replied = answer.NonRedisError() == nil
+	return result(ctx, answer)
 }
 
 // sendPooled sends calls over a connection of the pool that rueidis has for commands that may
