@@ -19,9 +19,9 @@ type Context struct {
 	parent context.Context // Init sets it
 	at     time.Time
 
-	mu    sync.Mutex
-	state state
-	made  *made // if not nil, it says in place of the field `state` whether the Context has ended; nil until Done or Value needs it
+	mu   sync.Mutex
+	err  error // not nil if the Context has ended by itself before the field `made` was set
+	made *made // otherwise it says whether the Context has ended, if it is not nil; nil until Done or Value needs it
 }
 
 // made is a context of package context that ends when the Context does.
@@ -30,24 +30,12 @@ type made struct {
 	cancel context.CancelFunc
 }
 
-// state says whether and how a Context has ended, as long as the field `made` is nil.
-type state uint8
-
-const (
-	running state = iota
-	late          // the deadline has passed
-	ended         // by a call of End
-	orphan        // the parent has ended
-)
-
 var _ context.Context = (*Context)(nil)
 
 // New returns a Context that ends when `parent` ends, at the given time, or at a call of End,
 // whichever comes first.
 func New(parent context.Context, at time.Time) *Context {
-	c := new(Context)
-	c.Init(parent, at)
-	return c
+	return &Context{parent: parent, at: at}
 }
 
 // Init makes c like a Context that New returns. c must not have been used before. Init is for a
@@ -79,19 +67,16 @@ func (c *Context) Done() <-chan struct{} {
 func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.check(true)
-	switch c.state {
-	case late:
-		return context.DeadlineExceeded
-	case ended:
-		return context.Canceled
-	case orphan:
-		return c.parent.Err()
-	}
-	if c.made != nil {
+	switch {
+	case c.err != nil:
+	case c.made != nil:
 		return c.made.Err()
+	case c.parent.Err() != nil:
+		return c.parent.Err()
+	case !time.Now().Before(c.at):
+		c.err = context.DeadlineExceeded
 	}
-	return nil
+	return c.err
 }
 
 // Value returns the parent's value for key.
@@ -100,7 +85,7 @@ func (c *Context) Value(key any) any {
 	// After the end, package context may call Value with a key of its own: to find the cause of
 	// the end, or the context to which it adds a derived context. Only a context of that
 	// package has a value for this key, so Value makes one now.
-	if c.made == nil && (c.state == late || c.state == ended) {
+	if c.err != nil {
 		c.make()
 	}
 	made := c.made
@@ -117,41 +102,23 @@ func (c *Context) Value(key any) any {
 func (c *Context) End() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.made != nil {
-		c.made.cancel()
-		return
-	}
-	if c.check(false); c.state == running {
-		c.state = ended
-	}
-}
-
-// check sets the field `state` when the parent has ended. If the parameter `clock` is true, it
-// also sets the field when the deadline has passed. It does nothing if the Context has ended
-// before, or if the field `made` is not nil.
-func (c *Context) check(clock bool) {
 	switch {
-	case c.state != running || c.made != nil:
-	case c.parent.Err() != nil:
-		c.state = orphan
-	case clock && !time.Now().Before(c.at):
-		c.state = late
+	case c.made != nil:
+		c.made.cancel()
+	case c.err == nil && c.parent.Err() == nil:
+		c.err = context.Canceled
 	}
 }
 
-// make returns c.made, and creates it if it is nil. If the deadline has passed or End was
-// called before, the new context does not depend on the end of the parent, which may have come
-// later.
+// make returns c.made, and creates it if it is nil. If the Context has ended by itself, the new
+// context does not depend on the end of the parent, which may have come later.
 func (c *Context) make() context.Context {
 	switch {
 	case c.made != nil:
-	case c.state == late || c.state == ended:
-		ctx, end := context.WithCancelCause(context.WithoutCancel(c.parent))
-		c.made = &made{ctx, func() { end(nil) }}
-		if c.state == late {
-			end(context.DeadlineExceeded)
-		}
-		c.made.cancel()
+	case c.err != nil:
+		ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.parent))
+		cancel(c.err)
+		c.made = &made{ctx, func() {}}
 	default:
 		ctx, cancel := context.WithDeadline(c.parent, c.at)
 		c.made = &made{ctx, cancel}
