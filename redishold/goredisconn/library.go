@@ -39,44 +39,30 @@ func newLibrary(client Client) *library {
 	return l
 }
 
-func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
-	if len(calls) == 1 {
+// Send implements adapter.Client. In a cluster, go-redis routes a single call, unless the call
+// asks for replicas: WAIT has no key, so a cluster client would send it to any node. Several
+// calls go to the client of the node of the first call. The pipeline of a cluster client cannot
+// be used for them. If its second attempt breaks off, a command keeps the error of the first
+// attempt: then the command seems not executed, although it may have been executed.
+func (l *library) Send(ctx context.Context, node adapter.Destination, calls []*redishold.Call, results []redishold.Result) {
+	switch {
+	case len(calls) == 1 && calls[0].Replicas == 0 && node.Addr == "":
 		results[0] = process(ctx, l.client, eval(ctx, calls[0]))
 		return
-	}
-	pipe := l.client.Pipeline()
-	for _, call := range calls {
-		_ = pipe.Process(ctx, noRetry{eval(ctx, call)})
-	}
-	cmds, err := pipe.Exec(ctx)
-	setError(cmds, err) // changes the commands only if none of them has an error of its own
-	for i := range results {
-		results[i] = result(ctx, cmds[i].(noRetry).Cmd)
-	}
-}
-
-// Pipeline sends calls in one pipeline. In a cluster, go-redis routes a single call, unless the
-// call asks for replicas: WAIT has no key, so a cluster client would send it to any node.
-// Several calls go to the client of the node of the first call. The pipeline of a cluster client
-// cannot be used for them. If its second attempt breaks off, a command keeps the error of the
-// first attempt: then the command seems not executed, although it may have been executed.
-func (l *library) Pipeline(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
-	switch {
 	case l.nodes == nil:
-		return run(ctx, l.client.Pipeline(), calls, false)
-	case len(calls) == 1 && calls[0].Replicas == 0 && node.Addr == "":
-		return []redishold.Result{process(ctx, l.client, eval(ctx, &calls[0]))}
+		run(ctx, l.client.Pipeline(), calls, results, false)
+		return
 	}
-	home, err := l.nodes.client.MasterForKey(ctx, key(&calls[0]))
+	home, err := l.nodes.client.MasterForKey(ctx, key(calls[0]))
 	if err != nil {
-		return adapter.Fail(len(calls), adapter.Classify(ctx, err, true))
+		copy(results, adapter.Fail(len(calls), adapter.Classify(ctx, err, true)))
+		return
 	}
-	if node.Addr == "" {
-		return run(ctx, home.Pipeline(), calls, false)
+	if node.Addr != "" {
+		home = l.nodes.newNodeClient(home, node.Addr)
+		defer home.Close()
 	}
-	redirected := l.nodes.newNodeClient(home, node.Addr)
-	defer redirected.Close()
-	return run(ctx, redirected.Pipeline(), calls, node.Asking)
+	run(ctx, home.Pipeline(), calls, results, node.Asking)
 }
 
 type processor interface {
@@ -96,28 +82,26 @@ func (noRetry) NoRetry() bool { return true }
 // run fills the pipeline `pipe` with calls, and executes it. If `asking` is true, an ASKING
 // comes before each call. If a call asks for replicas, one WAIT at the end is enough for all
 // calls: it counts the replicas that have all earlier writes of the connection.
-func run(ctx context.Context, pipe redis.Pipeliner, calls []redishold.Call, asking bool) []redishold.Result {
-	scripts := make([]*redis.Cmd, len(calls))
-	replicas := 0
-	for i := range calls {
+func run(ctx context.Context, pipe redis.Pipeliner, calls []*redishold.Call, results []redishold.Result, asking bool) {
+	replicas, each := 0, 1 // the number of commands for each call
+	for _, call := range calls {
 		if asking {
 			_ = pipe.Process(ctx, noRetry{redis.NewCmd(ctx, "asking")})
+			each = 2
 		}
-		scripts[i] = eval(ctx, &calls[i])
-		_ = pipe.Process(ctx, noRetry{scripts[i]})
-		replicas = max(replicas, calls[i].Replicas)
+		_ = pipe.Process(ctx, noRetry{eval(ctx, call)})
+		replicas = max(replicas, call.Replicas)
 	}
-	wait := redis.NewCmd(ctx, "wait", replicas, adapter.WaitMillis(ctx))
 	if replicas > 0 {
-		_ = pipe.Process(ctx, noRetry{wait})
+		_ = pipe.Process(ctx, noRetry{redis.NewCmd(ctx, "wait", replicas, adapter.WaitMillis(ctx))})
 	}
-	setError(pipe.Exec(ctx)) // changes the commands only if none of them has an error of its own
-	results := make([]redishold.Result, len(calls))
+	cmds, err := pipe.Exec(ctx)
+	setError(cmds, err) // changes the commands only if none of them has an error of its own
+	answer := func(i int) redishold.Result { return result(ctx, cmds[i].(noRetry).Cmd) }
 	for i := range calls {
-		results[i] = result(ctx, scripts[i])
+		results[i] = answer(i*each + each - 1)
 	}
-	adapter.Acknowledge(calls, results, func() redishold.Result { return result(ctx, wait) })
-	return results
+	adapter.Acknowledge(calls, results, func() redishold.Result { return answer(len(cmds) - 1) })
 }
 
 // setError sets err in all cmds if none of them has an error. It is needed if the server

@@ -64,18 +64,44 @@ func (n *nodes) slot(key string) int {
 	return int(cmd.Slot())
 }
 
-// at returns rueidis' client for the node of calls, and false if rueidis has none. If a
+// send sends calls for one node. rueidis routes each command that needs no WAIT, and follows its
+// redirections. For some time after another node has become a master, send routes the commands
+// itself: rueidis refreshes its own slots up to a second after it has got a reason, and asks only
+// one node, which may still return the old masters.
+func (n *nodes) send(ctx context.Context, node adapter.Destination, calls []*redishold.Call, results []redishold.Result) {
+	l, wait := n.library, waits(calls[0])
+	if wait || node.Addr != "" || time.Now().UnixNano() < n.divertUntil.Load() {
+		if client, ok := n.at(ctx, node, calls[0]); ok {
+			l.run(ctx, client.DoMulti, calls, results, node.Asking)
+			return
+		}
+	}
+	switch {
+	case wait: // over connections for which rueidis finds the node by the key
+		for i := range calls {
+			dedicated, release := l.client.Dedicate()
+			l.run(ctx, dedicated.DoMulti, calls[i:i+1], results[i:i+1], false)
+			release()
+		}
+	case len(calls) == 1:
+		results[0] = result(ctx, l.client.Do(withoutDeadline{ctx}, l.eval(calls[0], false).ToPipe()))
+	default:
+		l.run(ctx, l.client.DoMulti, calls, results, false)
+	}
+}
+
+// at returns rueidis' client for the node of a call, and false if rueidis has none. If a
 // redirection named the node, and rueidis does not know the node yet, this method first sends a
-// command for the key of the first call. The cluster redirects that command to the node, and
+// command for the key of the call. The cluster redirects that command to the node, and
 // rueidis then adds the node.
-func (n *nodes) at(ctx context.Context, node adapter.Destination, calls []redishold.Call) (rueidis.Client, bool) {
+func (n *nodes) at(ctx context.Context, node adapter.Destination, call *redishold.Call) (rueidis.Client, bool) {
 	addr := node.Addr
 	if addr == "" {
-		addr = n.Homes(ctx, calls[:1])[0]
+		addr = n.Homes(ctx, []redishold.Call{*call})[0]
 	}
 	client, ok := n.library.client.Nodes()[addr]
-	if !ok && node.Addr != "" && len(calls[0].Keys) > 0 {
-		n.library.client.Do(withoutDeadline{ctx}, n.library.client.B().Exists().Key(calls[0].Keys[0]).Build().ToPipe())
+	if !ok && node.Addr != "" && len(call.Keys) > 0 {
+		n.library.client.Do(withoutDeadline{ctx}, n.library.client.B().Exists().Key(call.Keys[0]).Build().ToPipe())
 		client, ok = n.library.client.Nodes()[addr]
 	}
 	return client, ok

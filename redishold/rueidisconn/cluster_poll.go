@@ -34,6 +34,3 @@ func (n *nodes) poll() (changed, last bool) {
 	}
 	return changed, n.library.Refuse() != nil
 }
-
-// diverts reports whether a poll has found a change of the slots within divertFor.
-func (n *nodes) diverts() bool { return time.Now().UnixNano() < n.divertUntil.Load() }

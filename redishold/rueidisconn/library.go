@@ -55,109 +55,71 @@ func (l *library) Master() string {
 	return addrs[0]
 }
 
-// Send sends calls in one pipeline. It does not pass ctx to rueidis for the connection that all
-// calls share: the end of ctx would not stop a command that was sent, but could end the making
-// of a connection for which other calls wait, too. While the shared connection is silent, Send
-// uses a connection of the pool.
-func (l *library) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
-	if l.nodes == nil && l.shared.silent() {
-		l.sendPooled(ctx, calls, results)
-		return
-	}
-	if len(calls) == 1 {
-		results[0] = l.do(l.neverDone, &l.shared, l.eval(calls[0], false).ToPipe())
-		return
-	}
-	l.shared.begin()
-	done := false // also if rueidis panics
-	defer func() { l.shared.end(done) }()
-	commands := l.commandPool.Get().(*[]rueidis.Completed)
-	for _, call := range calls {
-		*commands = append(*commands, l.eval(call, false).ToPipe())
-	}
-	answers := l.client.DoMulti(l.neverDone, *commands...)
-	done = true
-	for i, answer := range answers {
-		results[i] = result(l.neverDone, answer)
-		done = done && answer.NonRedisError() == nil
-	}
-	if done { // if a call has no reply, rueidis may still write the commands
-		clear(*commands)
-		*commands = (*commands)[:0]
-		l.commandPool.Put(commands)
-	}
-}
-
-// Pipeline sends calls in one pipeline. In a cluster, rueidis routes each command that needs no
-// WAIT, and follows its redirections. For some time after another node has become a master,
-// Pipeline routes the commands itself: rueidis refreshes its own slots up to a second after it
-// has got a reason, and asks only one node, which may still return the old masters.
-func (l *library) Pipeline(ctx context.Context, node adapter.Destination, calls []redishold.Call) []redishold.Result {
-	if l.nodes == nil {
-		return l.run(ctx, l.client.DoMulti, calls, false)
-	}
-	waits := calls[0].Replicas > 0
-	if waits || node.Addr != "" || l.nodes.diverts() {
-		if client, ok := l.nodes.at(ctx, node, calls); ok {
-			return l.run(ctx, client.DoMulti, calls, node.Asking)
-		}
-	}
+// Send implements adapter.Client. For the connection that all calls share, it does not pass ctx
+// to rueidis: the end of ctx would not stop a command that was sent, but could end the making of
+// a connection for which other calls wait, too. While the shared connection is silent, Send uses
+// a connection of the pool.
+func (l *library) Send(ctx context.Context, node adapter.Destination, calls []*redishold.Call, results []redishold.Result) {
 	switch {
-	case waits:
-		return l.runDedicated(ctx, calls)
+	case l.nodes != nil:
+		l.nodes.send(ctx, node, calls, results)
+	case slices.ContainsFunc(calls, waits):
+		l.run(ctx, l.client.DoMulti, calls, results, false)
+	case l.shared.silent():
+		l.sendPooled(ctx, calls, results)
 	case len(calls) == 1:
-		return []redishold.Result{result(ctx, l.client.Do(withoutDeadline{ctx}, l.eval(&calls[0], false).ToPipe()))}
+		results[0] = l.do(l.neverDone, &l.shared, l.eval(calls[0], false).ToPipe())
+	default:
+		l.shared.begin()
+		replied := false // also if rueidis panics
+		defer func() { l.shared.end(replied) }()
+		replied = l.run(l.neverDone, l.client.DoMulti, calls, results, false)
 	}
-	return l.run(ctx, l.client.DoMulti, calls, false)
 }
 
-// runDedicated runs calls that ask for replicas, at nodes for which rueidis has no client. Each
-// call takes a dedicated connection, for which rueidis finds the node by the key.
-func (l *library) runDedicated(ctx context.Context, calls []redishold.Call) []redishold.Result {
-	results := make([]redishold.Result, len(calls))
-	for i := range calls {
-		dedicated, release := l.client.Dedicate()
-		results[i] = l.run(ctx, dedicated.DoMulti, calls[i:i+1], false)[0]
-		release()
-	}
-	return results
-}
+// waits reports whether a call needs a WAIT.
+func waits(call *redishold.Call) bool { return call.Replicas > 0 }
 
 type doMulti func(context.Context, ...rueidis.Completed) []rueidis.RedisResult
 
-// run sends calls in one pipeline. If `asking` is true, an ASKING comes before each call. If a
-// call asks for replicas, one WAIT at the end is enough for all calls: it counts the replicas
-// that have all earlier writes of the connection. rueidis sends a pipeline with a WAIT over one
-// connection from its pool.
-func (l *library) run(ctx context.Context, do doMulti, calls []redishold.Call, asking bool) []redishold.Result {
-	commands := make(rueidis.Commands, 0, 2*len(calls)+1)
-	scripts := make([]int, len(calls)) // the index of each call's script in commands
-	replicas := 0
-	for i := range calls {
-		replicas = max(replicas, calls[i].Replicas)
+// run sends calls in one pipeline, and reports whether all of them got a reply. If `asking` is
+// true, an ASKING comes before each call. If a call asks for replicas, one WAIT at the end is
+// enough for all calls: it counts the replicas that have all earlier writes of the connection.
+// rueidis sends a pipeline with a WAIT over one connection from its pool.
+func (l *library) run(ctx context.Context, do doMulti, calls []*redishold.Call, results []redishold.Result, asking bool) (replied bool) {
+	commands := l.commandPool.Get().(*[]rueidis.Completed)
+	replicas, each := 0, 1 // the number of commands for each call
+	for _, call := range calls {
+		replicas = max(replicas, call.Replicas)
 	}
-	for i := range calls {
+	for _, call := range calls {
 		if asking {
-			commands = append(commands, l.client.B().Asking().Build())
+			*commands = append(*commands, l.client.B().Asking().Build())
+			each = 2
 		}
-		scripts[i] = len(commands)
-		cmd := l.eval(&calls[i], false)
+		cmd := l.eval(call, false)
 		if replicas == 0 { // otherwise the WAIT would delay other calls
 			cmd = cmd.ToPipe()
 		}
-		commands = append(commands, cmd)
+		*commands = append(*commands, cmd)
 	}
 	if replicas > 0 {
 		wait := l.client.B().Wait().Numreplicas(int64(replicas)).Timeout(adapter.WaitMillis(ctx)).Build()
-		commands = append(commands, wait)
+		*commands = append(*commands, wait)
 	}
-	answers := do(withoutDeadline{ctx}, commands...)
-	results := make([]redishold.Result, len(calls))
+	answers := do(withoutDeadline{ctx}, *commands...)
 	for i := range calls {
-		results[i] = result(ctx, answers[scripts[i]])
+		results[i] = result(ctx, answers[i*each+each-1])
 	}
 	adapter.Acknowledge(calls, results, func() redishold.Result { return result(ctx, answers[len(answers)-1]) })
-	return results
+	lost := func(answer rueidis.RedisResult) bool { return answer.NonRedisError() != nil }
+	if slices.ContainsFunc(answers, lost) { // rueidis may still write the commands
+		return false
+	}
+	clear(*commands)
+	*commands = (*commands)[:0]
+	l.commandPool.Put(commands)
+	return true
 }
 
 // eval returns the command of a call. With ToPipe, the command uses the connection that all calls

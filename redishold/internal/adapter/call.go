@@ -159,7 +159,7 @@ func WaitMillis(ctx context.Context) int64 {
 // the Result of the one WAIT that was sent after the calls. If fewer replicas acknowledged than
 // a call asks for, the Result of that call gets an error that starts with NOREPLICAS. The Value
 // of such a Result stays, because the script was executed.
-func Acknowledge(calls []redishold.Call, results []redishold.Result, wait func() redishold.Result) {
+func Acknowledge(calls []*redishold.Call, results []redishold.Result, wait func() redishold.Result) {
 	for i := range calls {
 		if want := calls[i].Replicas; want > 0 && results[i].Err == nil {
 			results[i].Err = unacknowledged(wait(), want)

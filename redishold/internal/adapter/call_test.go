@@ -66,7 +66,7 @@ func TestClassify(t *testing.T) {
 }
 
 func TestAcknowledged(t *testing.T) {
-	calls := []redishold.Call{{}, {Replicas: 2}}
+	calls := []*redishold.Call{{}, {Replicas: 2}}
 	for _, c := range []struct {
 		wait redishold.Result
 		want string // what the error starts with; "" for none

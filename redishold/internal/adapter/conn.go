@@ -232,6 +232,6 @@ func (n inlining) RunInline(ctx, until context.Context, call *redishold.Call, al
 }
 
 func (n noticing) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
-	n.Client.Send(ctx, calls, results)
+	n.Client.Send(ctx, Destination{}, calls, results)
 	n.Notice(ctx, results)
 }

@@ -10,13 +10,10 @@ import (
 // Client is the part of a client library that a Conn uses. Its methods may block even after
 // their context has ended. They never repeat a command that may have been executed.
 type Client interface {
-	// Sender is for the Combiner of a Conn for one server.
-	Sender
-
-	// Pipeline runs calls in one pipeline, at the server or at a node of the cluster. If a call
-	// asks for replicas, one WAIT follows after all calls, over the same connection. Pipeline
-	// may follow redirections of calls that ask for no replicas.
-	Pipeline(ctx context.Context, node Destination, calls []redishold.Call) []redishold.Result
+	// Send runs calls in one pipeline, as Sender describes it, at the server or at a node of the
+	// cluster. If a call asks for replicas, one WAIT follows after all calls, over the same
+	// connection. Send may follow redirections of calls that ask for no replicas.
+	Send(ctx context.Context, node Destination, calls []*redishold.Call, results []redishold.Result)
 
 	// Ask is the Question for the server. If there are several servers, it asks any of them.
 	Ask(ctx context.Context, command ...string) redishold.Result

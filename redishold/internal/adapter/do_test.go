@@ -58,12 +58,12 @@ func (f *fakeCluster) Servers(context.Context) (map[string]Question, error) {
 	return map[string]Question{"a:1": f.Ask}, f.fail
 }
 
-func (f *fakeCluster) note(line string, calls []redishold.Call) {
+func (f *fakeCluster) note(line string, calls []*redishold.Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i := range calls {
-		line += " " + firstKey(&calls[i])
-		if calls[i].Source {
+	for _, call := range calls {
+		line += " " + firstKey(call)
+		if call.Source {
 			line += "(source)"
 		}
 	}
@@ -84,13 +84,6 @@ func home(call *redishold.Call) string {
 	return call.Keys[0][:1] + ":1"
 }
 
-func (f *fakeCluster) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
-	for i, call := range calls {
-		f.note("send", []redishold.Call{*call})
-		results[i] = f.answer(call)
-	}
-}
-
 func (f *fakeCluster) Homes(ctx context.Context, calls []redishold.Call) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,21 +97,23 @@ func (f *fakeCluster) Homes(ctx context.Context, calls []redishold.Call) []strin
 	return homes
 }
 
-func (f *fakeCluster) Pipeline(ctx context.Context, to Destination, calls []redishold.Call) []redishold.Result {
-	if to.Addr == "" {
-		f.note("pipeline", calls)
-		return f.answers(calls)
+func (f *fakeCluster) Send(ctx context.Context, to Destination, calls []*redishold.Call, results []redishold.Result) {
+	line := "pipeline"
+	if _, combined := ctx.(*batchContext); combined {
+		line = "send"
 	}
-	line := "at " + to.Addr
+	if to.Addr != "" {
+		line = "at " + to.Addr
+	}
 	if to.Asking {
 		line += " asking"
 	}
 	f.note(line, calls)
-	results := make([]redishold.Result, len(calls))
-	for i := range results {
-		results[i].Value = to.Addr
+	for i, call := range calls {
+		if results[i].Value = to.Addr; to.Addr == "" {
+			results[i] = f.answer(call)
+		}
 	}
-	return results
 }
 
 func (f *fakeCluster) Suspect() {
@@ -140,14 +135,6 @@ func (f *fakeCluster) elect(home, heir string) {
 	f.heirs = map[string]string{home: heir}
 	close(f.changed)
 	f.changed = make(chan struct{})
-}
-
-func (f *fakeCluster) answers(calls []redishold.Call) []redishold.Result {
-	results := make([]redishold.Result, len(calls))
-	for i := range calls {
-		results[i] = f.answer(&calls[i])
-	}
-	return results
 }
 
 func (f *fakeCluster) answer(call *redishold.Call) redishold.Result {
@@ -294,9 +281,9 @@ type pingPong struct {
 	asked int
 }
 
-func (p *pingPong) Pipeline(context.Context, Destination, []redishold.Call) []redishold.Result {
+func (p *pingPong) Send(_ context.Context, _ Destination, _ []*redishold.Call, results []redishold.Result) {
 	p.asked++
-	return []redishold.Result{{Err: &redishold.ReplyError{Text: "MOVED 1 b:1"}}}
+	results[0].Err = &redishold.ReplyError{Text: "MOVED 1 b:1"}
 }
 
 func TestRedirectionsEnd(t *testing.T) {

@@ -47,7 +47,7 @@ const maxRedirects = 3
 // executed nothing of it. If a call is redirected too often, its Result has the last redirection
 // as its error.
 func (c *Conn) follow(ctx context.Context, calls []redishold.Call) []redishold.Result {
-	results := c.client.Pipeline(ctx, Destination{}, calls)
+	results := c.send(ctx, Destination{}, calls)
 	for range maxRedirects {
 		elsewhere := make(map[Destination][]int)
 		for i := range results {
@@ -60,9 +60,18 @@ func (c *Conn) follow(ctx context.Context, calls []redishold.Call) []redishold.R
 		}
 		c.cluster.Suspect()
 		for to, at := range elsewhere {
-			wire.Scatter(results, at, c.client.Pipeline(ctx, to, wire.Pick(calls, at)))
+			wire.Scatter(results, at, c.send(ctx, to, wire.Pick(calls, at)))
 		}
 	}
+	return results
+}
+
+func (c *Conn) send(ctx context.Context, node Destination, calls []redishold.Call) []redishold.Result {
+	pointers, results := make([]*redishold.Call, len(calls)), make([]redishold.Result, len(calls))
+	for i := range calls {
+		pointers[i] = &calls[i]
+	}
+	c.client.Send(ctx, node, pointers, results)
 	return results
 }
 
