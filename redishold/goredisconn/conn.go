@@ -53,10 +53,11 @@ var _ redishold.Adviser = (*Conn)(nil)
 // values of the callers' contexts.
 func New(client Client) *Conn {
 	l := newLibrary(client)
+	var router adapter.Router = dial(client.Subscribe)
 	if l.nodes != nil {
-		return &Conn{adapter.NewCluster(l, pingAfter, l.nodes), client}
+		router = l.nodes
 	}
-	return &Conn{adapter.New(l, pingAfter, dial(client.Subscribe)), client}
+	return &Conn{adapter.New(l, router, pingAfter), client}
 }
 
 // Advice returns the client settings that make locks unreachable for longer than five

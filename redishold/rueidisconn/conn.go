@@ -49,10 +49,11 @@ var _ redishold.Adviser = (*Conn)(nil)
 // allow two connections to each node in addition to those of the program.
 func New(client rueidis.Client) *Conn {
 	l := newLibrary(client)
+	var router adapter.Router = dial(client)
 	if l.nodes != nil {
-		return &Conn{conn: adapter.NewCluster(l, 0, l.nodes), library: l}
+		router = l.nodes
 	}
-	return &Conn{conn: adapter.New(l, 0, dial(client)), library: l}
+	return &Conn{conn: adapter.New(l, router, 0), library: l}
 }
 
 // closeGrace is how long calls in flight may still take when their client is closed. It is

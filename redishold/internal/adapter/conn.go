@@ -26,30 +26,21 @@ var (
 	_ redishold.Beginner = (*Conn)(nil)
 )
 
-// New returns a Conn over a client for a single server. The parameter `dial` makes the links to
-// that server. The parameter `check` is the interval at which the links are checked: see
-// NewHub.
-func New(client Client, check time.Duration, dial Dial) *Conn {
-	c := newConn(client, check, dial)
+// New returns a Conn over a client. The Router is a Dial if the client is for a single server,
+// and a Cluster if it is for a cluster. The parameter `check` is the interval at which the links
+// are checked: see NewHub.
+func New(client Client, router Router, check time.Duration) *Conn {
+	c := &Conn{client: client, classic: NewHub(check, router), sharded: NewHub(check, router)}
+	c.sharded.sharded = true
+	c.observer, _ = client.(Observer)
+	if cluster, ok := router.(Cluster); ok {
+		c.cluster, c.masters = cluster, cluster
+		return c
+	}
 	c.combiner = NewCombiner(sender(client))
 	if s, ok := client.(Switcher); ok {
 		c.masters = pollMasters(s, c.combiner)
 	}
-	return c
-}
-
-// NewCluster returns a Conn over a client for a cluster. The parameter `check` is the interval
-// at which the links are checked: see NewHub.
-func NewCluster(client Client, check time.Duration, cluster Cluster) *Conn {
-	c := newConn(client, check, cluster)
-	c.cluster, c.masters = cluster, cluster
-	return c
-}
-
-func newConn(client Client, check time.Duration, router Router) *Conn {
-	c := &Conn{client: client, classic: NewHub(check, router), sharded: NewHub(check, router)}
-	c.sharded.sharded = true
-	c.observer, _ = client.(Observer)
 	return c
 }
 

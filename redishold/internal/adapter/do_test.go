@@ -41,9 +41,9 @@ func newConnTo(c interface {
 },
 ) *Conn {
 	if c.isSingle() {
-		return New(c, 0, nil)
+		return New(c, Dial(nil), 0)
 	}
-	return NewCluster(c, 0, c)
+	return New(c, c, 0)
 }
 
 func (f *fakeCluster) isSingle() bool                             { return f.single }
