@@ -1,9 +1,6 @@
 package deadline
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // callerKey is the key for which a detached context returns the context of the caller.
 type callerKey struct{}
@@ -11,7 +8,9 @@ type callerKey struct{}
 // Detach returns a context that does not end, and that has the values of the context `caller`.
 // If the caller gives up, a call that was sent under the new context goes on. A call that is
 // still unsent then need not be sent: see Caller.
-func Detach(caller context.Context) context.Context { return detached{caller} }
+func Detach(caller context.Context) context.Context {
+	return context.WithValue(context.WithoutCancel(caller), callerKey{}, caller)
+}
 
 // Caller returns the context that was given to Detach, if ctx is derived from a detached
 // context. Otherwise it returns ctx. A call that is still unsent when the returned context ends
@@ -21,17 +20,4 @@ func Caller(ctx context.Context) context.Context {
 		return caller
 	}
 	return ctx
-}
-
-type detached struct{ caller context.Context }
-
-func (detached) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (detached) Done() <-chan struct{}       { return nil }
-func (detached) Err() error                  { return nil }
-
-func (d detached) Value(key any) any {
-	if key == (callerKey{}) {
-		return d.caller
-	}
-	return d.caller.Value(key)
 }

@@ -26,10 +26,10 @@ type nodes struct {
 	*adapter.Poller
 	library *library
 
-	gate      chan struct{} // for one refresh at a time; a mutex must not be held across I/O
 	known     atomic.Pointer[slotMap]
-	stale     atomic.Bool  // the known slots must be refreshed
-	notBefore atomic.Int64 // when the next refresh may begin, in Unix nanoseconds
+	stale     atomic.Bool   // the known slots must be refreshed
+	gate      chan struct{} // for one refresh at a time; a mutex must not be held across I/O
+	notBefore time.Time     // when the next refresh may begin; for the owner of the gate
 
 	unanswered sync.Map // addresses of nodes that were asked and have not replied yet
 
@@ -113,34 +113,32 @@ const (
 	maxAsked       = 4 // maximal number of nodes that are asked at a time
 )
 
-// slots returns the known slots. If they are stale or empty, it refreshes them first.
+// slots returns the known slots. If they are stale or empty, it first asks the nodes for them.
+// If no node replies, the known slots stay.
 func (n *nodes) slots(ctx context.Context) slotMap {
-	if len(*n.known.Load()) == 0 || n.stale.Load() {
-		select {
-		case n.gate <- struct{}{}:
-			n.refresh(ctx)
-			<-n.gate
-		case <-ctx.Done():
+	if n.fresh() {
+		return *n.known.Load()
+	}
+	select {
+	case n.gate <- struct{}{}:
+	case <-ctx.Done():
+		return *n.known.Load()
+	}
+	defer func() { <-n.gate }()
+	if now := time.Now(); !n.fresh() && now.After(n.notBefore) { // otherwise another goroutine has just asked
+		n.notBefore = now.Add(refreshEvery)
+		if slots := n.ask(ctx); len(slots) > 0 {
+			n.known.Store(&slots)
+			n.stale.Store(false)
 		}
 	}
 	return *n.known.Load()
 }
 
-// refresh asks some nodes for the slots, all at the same time, because a node may hang. If no
-// node replies, the known slots stay. The caller has sent a value to the channel `gate`.
-func (n *nodes) refresh(ctx context.Context) {
-	now := time.Now().UnixNano()
-	if len(*n.known.Load()) > 0 && !n.stale.Load() || now < n.notBefore.Load() {
-		return // another goroutine has just refreshed
-	}
-	n.notBefore.Store(now + int64(refreshEvery))
-	if slots := n.ask(ctx); len(slots) > 0 {
-		n.known.Store(&slots)
-		n.stale.Store(false)
-	}
-}
+func (n *nodes) fresh() bool { return len(*n.known.Load()) > 0 && !n.stale.Load() }
 
-// ask returns the slots from the node that replies first, or nil if no node replies.
+// ask asks some nodes for the slots, all at the same time, because a node may hang. It returns
+// the slots from the node that replies first, or nil if no node replies.
 func (n *nodes) ask(ctx context.Context) slotMap {
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
 	defer cancel()
