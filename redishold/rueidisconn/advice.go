@@ -9,10 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// These are limits for the settings of a client that the program has made. rueidis asks the
-// Sentinels one after the other, also the Sentinel of a lost machine. If a Sentinel still names
-// the old master, rueidis dials that master twice, and does not learn of a new one meanwhile.
-// The five seconds of Advice are the sum of two times longestDial and once longestSentinelDial.
+// These are limits for the settings of a client that the program has made. The five seconds of
+// Advice are the sum of two times longestDial and once longestSentinelDial.
 const (
 	longestSilence      = 2 * time.Second
 	longestDial         = 1500 * time.Millisecond

@@ -29,19 +29,15 @@ var _ redishold.Adviser = (*Conn)(nil)
 // closes the client after the last use of the Conn.
 //
 // ClientOption.ConnWriteTimeout and ClientOption.Dialer.KeepAlive decide how soon the client
-// notices a dead connection, by default after about ten seconds. With any settings, a call
-// returns when its context ends.
+// notices a dead connection, by default after about ten seconds.
 //
 // After a failover, rueidis switches to the new master when the Sentinels announce that master,
 // when a connection breaks, or when a node redirects a call. Set
 // SentinelOption.TopologyRefreshInterval and ClusterOption.ShardsRefreshInterval to a second or
-// two, so that the switch does not depend on these events. Without TopologyRefreshInterval, a
-// client that missed the message of the Sentinels stays with the old master, which answers
-// READONLY or is lost. With Sentinels, also set ClientOption.Dialer.Timeout and
-// SentinelOption.Dialer.Timeout to a second. Then the loss of a machine with the master and a
-// Sentinel costs a few seconds at most. rueidis keeps a connection that answers READONLY. If
-// one address always leads to the current master, use goredisconn, which replaces such a
-// connection.
+// two, so that the switch does not depend on these events. With Sentinels, also set
+// ClientOption.Dialer.Timeout and SentinelOption.Dialer.Timeout to a second. Advice has the
+// reasons. rueidis keeps a connection that answers READONLY. If one address always leads to the
+// current master, use goredisconn, which replaces such a connection.
 //
 // Leave ClientOption.ConnLifetime at 0. When the age of a connection reaches ConnLifetime,
 // rueidis repeats calls whose answers it lost, also with DisableRetry. A call may then be

@@ -42,8 +42,7 @@ func newLibrary(client rueidis.Client) *library {
 }
 
 // Master implements adapter.Switcher. It returns the address of the master that the Sentinels
-// have named, and "" for clients without Sentinels. It is needed because rueidis does not end
-// a call that waits for a connection to the former master.
+// have named, and "" for clients without Sentinels.
 func (l *library) Master() string {
 	if l.client.Mode() != rueidis.ClientModeSentinel {
 		return ""

@@ -112,8 +112,6 @@ const (
 // "master_set", "sentinelMasterId"), sentinel_username and sentinel_password. The user and the
 // password before the hosts are for the data nodes, not for the Sentinels. Any other parameter
 // is an error.
-//
-// Commands go to masters only, never to replicas.
 func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
 	t, err := targetOf("open redis", url, opts)
 	if err != nil {

@@ -67,8 +67,7 @@ func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Resu
 	return results
 }
 
-// DoOne implements redishold.Single. Unless the client is for a cluster or the call asks for
-// replicas, the call shares a pipeline with other calls that are made at about the same time.
+// DoOne implements redishold.Single.
 func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result {
 	if !c.combines(call) {
 		return c.Do(ctx, *call)[0]

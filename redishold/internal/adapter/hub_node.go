@@ -1,7 +1,6 @@
 package adapter
 
 import (
-	"context"
 	"maps"
 	"slices"
 )
@@ -75,32 +74,20 @@ func (h *Hub) misroute(name string, t *topic) {
 	t.node.wakeUp()
 }
 
-// takeMisrouted returns the misrouted channels of a node connection, and clears their list. The
-// node connection subscribes again to the channels that stay at its node.
-func (h *Hub) takeMisrouted(ln *nodeConn, s *Session) []string {
+// reroute asks the Router again for the nodes of the channels of ln, and moves those channels to
+// their node that do not belong to the node of ln. The node connection subscribes again to the
+// misrouted channels that stay. If the Router returns an error, all remaining channels stay.
+func (h *Hub) reroute(ln *nodeConn, s *Session) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	names := slices.Collect(maps.Keys(ln.misrouted))
-	clear(ln.misrouted)
-	for _, name := range names {
+	names := slices.Collect(maps.Keys(ln.topics))
+	for name := range ln.misrouted {
 		delete(s.asked, name)
 		ln.changed[name] = struct{}{}
 	}
-	return names
-}
-
-func (h *Hub) names(ln *nodeConn) []string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Collect(maps.Keys(ln.topics))
-}
-
-// reroute asks the Router again for the nodes of channels, and moves those channels to their
-// node that do not belong to the node of ln. If the Router returns an error, the remaining
-// channels stay.
-func (h *Hub) reroute(ctx context.Context, ln *nodeConn, names []string) {
+	clear(ln.misrouted)
+	h.mu.Unlock()
 	for _, name := range names {
-		node, err := h.router.Route(ctx, name)
+		node, err := h.router.Route(s.ctx, name)
 		if err != nil {
 			return
 		}

@@ -26,7 +26,7 @@ func (h *Hub) run(ln *nodeConn) {
 			return
 		}
 		if again {
-			h.reroute(s.ctx, ln, h.names(ln))
+			h.reroute(ln, s)
 		}
 		h.serve(ln, s)
 		wanted, worked := h.end(ln, s)
@@ -122,12 +122,12 @@ func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 		case <-retryRoute:
 			retryRoute, last = nil, time.Now()
 			h.router.Review()
-			h.reroute(s.ctx, ln, h.takeMisrouted(ln, s))
+			h.reroute(ln, s)
 		case <-review:
 			h.router.Review()
 			reviewed = time.After(longestPause)
 		case <-reviewed:
-			h.reroute(s.ctx, ln, h.names(ln))
+			h.reroute(ln, s)
 		case <-check:
 			if link.Check() != nil {
 				return true

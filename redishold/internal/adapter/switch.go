@@ -22,8 +22,7 @@ const (
 	masterPollFor   = 5 * time.Second       // how long to poll: longer than the next call may take
 )
 
-// servers polls a Switcher after a call without a reply, and ends the calls to a replaced
-// server.
+// servers is a Masters that polls a Switcher, and ends the calls to a replaced server.
 type servers struct {
 	*Poller
 	switcher Switcher
@@ -31,9 +30,8 @@ type servers struct {
 	master   string // the address of the master at the latest poll
 }
 
-// pollMasters returns a Masters that polls s. After a call of c without a reply, the polls
-// start. pollMasters returns nil if s does not know the address of its server, or if that
-// server never changes.
+// pollMasters returns a Masters for s and c. It returns nil if s does not know the address of its
+// server, or if that server never changes.
 func pollMasters(s Switcher, c *Combiner) Masters {
 	master := s.Master()
 	if master == "" {
@@ -50,8 +48,8 @@ func (s *servers) Homes(_ context.Context, calls []redishold.Call) []string {
 }
 
 // refresh finds out whether the master has changed. If so, the calls of the Combiner that are
-// in flight now end after redirectGrace. Some of these calls may have gone to the new master,
-// and need that time for their replies.
+// in flight now end after redirectGrace: some may have gone to the new master, and need that
+// time for their replies.
 func (s *servers) refresh() (changed, last bool) {
 	master := s.switcher.Master()
 	if master == s.master {
