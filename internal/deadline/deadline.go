@@ -62,8 +62,7 @@ func (c *Context) Done() <-chan struct{} {
 }
 
 // Err returns nil until the Context has ended. Then it returns the parent's error,
-// context.DeadlineExceeded, or context.Canceled after End. Before the first call of Done there
-// is no timer, so Err compares the deadline with the clock.
+// context.DeadlineExceeded, or context.Canceled after End.
 func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

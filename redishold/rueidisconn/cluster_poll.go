@@ -13,12 +13,6 @@ const (
 	divertFor = 5 * time.Second        // how long calls are diverted after a change: by then rueidis knows the new slots
 )
 
-// Suspect implements adapter.Masters. It also makes the next Do refresh the slots.
-func (n *nodes) Suspect() {
-	n.stale.Store(true)
-	n.Poller.Suspect()
-}
-
 // poll reports whether slots have got other masters, and whether the polls must end because the
 // client takes no calls any more. It is needed because rueidis does not end a call that waits
 // for a connection to a node that hangs, even when rueidis has learnt of new masters.

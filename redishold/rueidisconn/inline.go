@@ -38,7 +38,7 @@ func (l *library) MayInline(_ time.Duration, inFlight int) bool {
 			return true
 		}
 	}
-	return l.shared.fresh()
+	return l.shared.fresh() && !l.shared.silent()
 }
 
 // poolIsFresh reports whether the connection of the pool that was used last has answered within

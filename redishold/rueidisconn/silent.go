@@ -54,13 +54,13 @@ func (s *replies) end(replied bool) {
 	}
 }
 
-// fresh reports whether the latest pipeline got its reply within freshFor, and no reply is
-// overdue. Otherwise rueidis may have to make a connection first, and a call that waits for
-// another call to do so does not return when its context ends.
+// fresh reports whether the latest pipeline got its reply within freshFor. Otherwise rueidis may
+// have to make a connection first, and a call that waits for another call to do so does not
+// return when its context ends.
 func (s *replies) fresh() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Since(s.answered) < freshFor && !s.overdue()
+	return time.Since(s.answered) < freshFor
 }
 
 // silent reports whether a reply is overdue. It returns false again after any reply, and when
@@ -68,11 +68,8 @@ func (s *replies) fresh() bool {
 func (s *replies) silent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.overdue()
+	return s.underway > 0 && time.Since(s.since) > silentAfter
 }
-
-// overdue is the method silent, for a caller that holds the mutex.
-func (s *replies) overdue() bool { return s.underway > 0 && time.Since(s.since) > silentAfter }
 
 // do sends a command over the shared connection or over one of the pool.
 func (l *library) do(ctx context.Context, over *replies, cmd rueidis.Completed) redishold.Result {

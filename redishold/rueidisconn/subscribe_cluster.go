@@ -15,12 +15,10 @@ import (
 // rueidis' clients for the single nodes: their dedicated connections serve all slots of the
 // node.
 
-var errNoMaster = errors.New("no node of the cluster is known to serve the channel")
-
 func (n *nodes) Route(ctx context.Context, channel string) (adapter.Node, error) {
 	addr := n.slots(ctx).home(n.slot(channel))
 	if addr == "" {
-		return adapter.Node{}, adapter.Classify(ctx, errNoMaster, true)
+		return adapter.Node{}, adapter.Classify(ctx, errors.New("no node of the cluster is known to serve the channel"), true)
 	}
 	server, ok := n.server(ctx, addr)
 	if !ok {
@@ -62,4 +60,7 @@ func (n *nodes) server(ctx context.Context, addr string) (rueidis.Client, bool) 
 }
 
 // Review implements adapter.Router: the next Route refreshes the slots.
-func (n *nodes) Review() { n.Suspect() }
+func (n *nodes) Review() {
+	n.stale.Store(true)
+	n.Suspect()
+}

@@ -16,10 +16,6 @@ func Server(info redishold.Result) (redishold.ServerInfo, error) {
 		return redishold.ServerInfo{}, info.Err
 	}
 	text, _ := info.Value.(string) // "" after a refusal
-	return parseInfo(text), nil
-}
-
-func parseInfo(text string) redishold.ServerInfo {
 	fields := wire.Fields(text, "\n", ":")
 	number := func(field string) int64 {
 		n, _ := strconv.ParseInt(fields[field], 10, 64)
@@ -37,5 +33,5 @@ func parseInfo(text string) redishold.ServerInfo {
 		Replicas:       int(number("connected_slaves")),
 		EvictionPolicy: fields["maxmemory_policy"],
 		EvictedKeys:    number("evicted_keys"),
-	}
+	}, nil
 }
