@@ -19,9 +19,10 @@ type Context struct {
 	parent context.Context // Init sets it
 	at     time.Time
 
-	mu   sync.Mutex
-	err  error // not nil if the Context has ended by itself before the field `made` was set
-	made *made // otherwise it says whether the Context has ended, if it is not nil; nil until Done or Value needs it
+	mu    sync.Mutex
+	late  bool  // the deadline has passed before the field `made` was set
+	ended bool  // End was called before the field `made` was set
+	made  *made // otherwise it says whether the Context has ended, if it is not nil; nil until Done or Value needs it
 }
 
 // made is a context of package context that ends when the Context does.
@@ -67,15 +68,26 @@ func (c *Context) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.err != nil:
+	case c.own() != nil:
 	case c.made != nil:
 		return c.made.Err()
 	case c.parent.Err() != nil:
 		return c.parent.Err()
-	case !time.Now().Before(c.at):
-		c.err = context.DeadlineExceeded
+	default:
+		c.late = !time.Now().Before(c.at)
 	}
-	return c.err
+	return c.own()
+}
+
+// own returns the error with which the Context has ended by itself.
+func (c *Context) own() error {
+	switch {
+	case c.late:
+		return context.DeadlineExceeded
+	case c.ended:
+		return context.Canceled
+	}
+	return nil
 }
 
 // Value returns the parent's value for key.
@@ -84,7 +96,7 @@ func (c *Context) Value(key any) any {
 	// After the end, package context may call Value with a key of its own: to find the cause of
 	// the end, or the context to which it adds a derived context. Only a context of that
 	// package has a value for this key, so Value makes one now.
-	if c.err != nil {
+	if c.late || c.ended {
 		c.make()
 	}
 	made := c.made
@@ -104,8 +116,8 @@ func (c *Context) End() {
 	switch {
 	case c.made != nil:
 		c.made.cancel()
-	case c.err == nil && c.parent.Err() == nil:
-		c.err = context.Canceled
+	case !c.late && c.parent.Err() == nil:
+		c.ended = true
 	}
 }
 
@@ -114,9 +126,9 @@ func (c *Context) End() {
 func (c *Context) make() context.Context {
 	switch {
 	case c.made != nil:
-	case c.err != nil:
+	case c.late || c.ended:
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(c.parent))
-		cancel(c.err)
+		cancel(c.own())
 		c.made = &made{ctx, func() {}}
 	default:
 		ctx, cancel := context.WithDeadline(c.parent, c.at)
