@@ -1,5 +1,4 @@
-// Package deadline has a context with a deadline. The context has no timer and no channel until
-// it needs them.
+// Package deadline has a context with a deadline that rarely needs a timer.
 package deadline
 
 import (
@@ -30,8 +29,6 @@ type made struct {
 	context.Context
 	cancel context.CancelFunc
 }
-
-var _ context.Context = (*Context)(nil)
 
 // New returns a Context that ends when `parent` ends, at the given time, or at a call of End,
 // whichever comes first.

@@ -38,7 +38,7 @@ func (l *library) Servers(ctx context.Context) (map[string]adapter.Question, err
 	return servers, err
 }
 
-func questions(server processor) adapter.Question {
+func questions(server Client) adapter.Question {
 	return func(ctx context.Context, words ...string) redishold.Result {
 		args := make([]any, len(words))
 		for i, word := range words {

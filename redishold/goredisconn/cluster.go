@@ -7,7 +7,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
@@ -34,26 +33,28 @@ func newNodes(client cluster) *nodes {
 	return c
 }
 
-// Homes implements adapter.Masters. If go-redis does not know the slots yet, it reads them
-// first.
-func (c *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
-	homes := make([]string, len(calls))
-	for i := range calls {
-		if node, err := c.client.MasterForKey(ctx, key(&calls[i])); err == nil {
-			homes[i] = node.Options().Addr
-		}
-	}
-	return homes
-}
-
-// key returns the key by which a call is routed, or "" for a call without keys, which may go to
-// any node.
-func key(call *redishold.Call) string {
-	if len(call.Keys) == 0 {
+// Home implements adapter.Masters. If go-redis does not know the slots yet, it reads them first.
+func (c *nodes) Home(ctx context.Context, key string) string {
+	node, err := c.client.MasterForKey(ctx, key)
+	if err != nil {
 		return ""
 	}
-	return call.Keys[0]
+	return node.Options().Addr
 }
+
+// Route returns the master of the slot of a channel. If go-redis does not know the slots yet, it
+// reads them first. The link is a PubSub of the client for that node. The PubSub of a cluster
+// client would stay at the node of its first channel, or at a random node.
+func (c *nodes) Route(ctx context.Context, channel string) (adapter.Node, error) {
+	master, err := adapter.Try(ctx, func() (*redis.Client, error) { return c.client.MasterForKey(ctx, channel) })
+	if err != nil {
+		return adapter.Node{}, adapter.Classify(ctx, err, true)
+	}
+	return adapter.Node{Addr: master.Options().Addr, Dial: dial(master.Subscribe)}, nil
+}
+
+// Review starts one poll, in which go-redis finds out the masters again.
+func (c *nodes) Review() { c.Once() }
 
 // newNodeClient returns a new client for the node at addr, with the settings of `sibling`, the
 // client of another node. A new client is needed because go-redis may not know the node at addr

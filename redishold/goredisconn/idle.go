@@ -48,9 +48,9 @@ func newIdle(client Client) *idle {
 	return i
 }
 
-// Observe pings the idle connections if a call got no reply in time. If all connections of the
-// pool are in use, Observe adds that fact to the error instead.
-func (i *idle) Observe(results []redishold.Result) {
+// observe pings the idle connections if a call got no reply in time. If all connections of the
+// pool are in use, observe adds that fact to the error instead.
+func (i *idle) observe(results []redishold.Result) {
 	if i.pool == nil || !slices.ContainsFunc(results, func(r redishold.Result) bool { return r.Err != nil && timedOut(r.Err) }) {
 		return
 	}

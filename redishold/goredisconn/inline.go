@@ -17,11 +17,6 @@ const (
 	// ends. So a call runs there only if at least twice that time is left until its deadline.
 	inlineTimeout = 500 * time.Millisecond
 
-	// freshFor is how long a connection may be idle before a call in the goroutine of its
-	// caller. A connection that was idle for longer may be dead, and go-redis would find that
-	// out only after inlineTimeout.
-	freshFor = time.Second
-
 	// fewCalls is low, because go-redis sends each call over a connection of its own. Five calls
 	// in one pipeline cost half as much as five calls over five connections.
 	fewCalls = 4
@@ -49,7 +44,7 @@ func (l *library) MayInline(left time.Duration, inFlight int) bool {
 		return false
 	}
 	now := time.Now().UnixNano()
-	return now-l.inline.called[inFlight].Swap(now) < int64(freshFor)
+	return now-l.inline.called[inFlight].Swap(now) < int64(adapter.FreshFor)
 }
 
 // RunInline implements adapter.Inliner. If the program has all connections of the pool in use,

@@ -22,8 +22,6 @@ type library struct {
 	inline inline
 }
 
-var _ adapter.Observer = (*library)(nil)
-
 func newLibrary(client Client) *library {
 	l := &library{client: client, idle: newIdle(client)}
 	l.End = adapter.End{Closed: redis.ErrClosed, Server: l.Ask}
@@ -37,6 +35,12 @@ func newLibrary(client Client) *library {
 		l.nodes = newNodes(c)
 	}
 	return l
+}
+
+// Notice implements adapter.Client.
+func (l *library) Notice(ctx context.Context, results []redishold.Result) {
+	l.End.Notice(ctx, results)
+	l.observe(results)
 }
 
 // Send implements adapter.Client. In a cluster, go-redis routes a single call, unless the call
@@ -53,7 +57,7 @@ func (l *library) Send(ctx context.Context, node adapter.Destination, calls []*r
 		run(ctx, l.client.Pipeline(), calls, results, false)
 		return
 	}
-	home, err := l.nodes.client.MasterForKey(ctx, key(calls[0]))
+	home, err := l.nodes.client.MasterForKey(ctx, adapter.Key(calls[0]))
 	if err != nil {
 		copy(results, adapter.Fail(len(calls), adapter.Classify(ctx, err, true)))
 		return
@@ -65,11 +69,7 @@ func (l *library) Send(ctx context.Context, node adapter.Destination, calls []*r
 	run(ctx, home.Pipeline(), calls, results, node.Asking)
 }
 
-type processor interface {
-	Process(ctx context.Context, cmd redis.Cmder) error
-}
-
-func process(ctx context.Context, server processor, cmd *redis.Cmd) redishold.Result {
+func process(ctx context.Context, server Client, cmd *redis.Cmd) redishold.Result {
 	_ = server.Process(ctx, noRetry{cmd}) // cmd has the error, too
 	return result(ctx, cmd)
 }
@@ -80,8 +80,7 @@ type noRetry struct{ *redis.Cmd }
 func (noRetry) NoRetry() bool { return true }
 
 // run fills the pipeline `pipe` with calls, and executes it. If `asking` is true, an ASKING
-// comes before each call. If a call asks for replicas, one WAIT at the end is enough for all
-// calls: it counts the replicas that have all earlier writes of the connection.
+// comes before each call.
 func run(ctx context.Context, pipe redis.Pipeliner, calls []*redishold.Call, results []redishold.Result, asking bool) {
 	replicas, each := 0, 1 // the number of commands for each call
 	for _, call := range calls {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/redisurl"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
@@ -78,7 +79,7 @@ func (s *Sentinels) askOne(ctx context.Context, addr string, command []string) r
 		return redishold.Result{Err: &redishold.ReplyError{Text: reply.Error()}}
 	}
 	if err != nil {
-		return redishold.Result{Err: adapter.NotSent(fmt.Errorf("redis Sentinel at %s: %w", addr, err))}
+		return redishold.Result{Err: unsent.Error(fmt.Errorf("redis Sentinel at %s: %w", addr, err))}
 	}
 	defer client.Close()
 	return adapter.Answer(ctx, func() redishold.Result { return ask(ctx, client, command) })

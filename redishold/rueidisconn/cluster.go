@@ -19,9 +19,8 @@ import (
 
 // nodes is the adapter.Cluster over a cluster client of rueidis. rueidis knows the slots, but
 // has no method that returns the node of a key. So the type `nodes` asks the servers for the
-// slots itself. The known slots decide which calls share a pipeline. If replicas must
-// acknowledge the calls, the known slots also decide where the calls are sent; rueidis routes
-// all other calls.
+// slots itself. The known slots decide which calls share a pipeline, and sometimes where the
+// calls are sent.
 type nodes struct {
 	*adapter.Poller
 	library *library
@@ -44,18 +43,15 @@ func newNodes(l *library) *nodes {
 	return n
 }
 
-func (n *nodes) Homes(ctx context.Context, calls []redishold.Call) []string {
+func (n *nodes) Home(ctx context.Context, key string) string {
+	if key == "" {
+		return ""
+	}
 	slots := *n.known.Load()
-	if len(slots) == 0 || n.Changed() == nil { // while polls refresh the slots anyway, Homes does not wait
+	if len(slots) == 0 || n.Changed() == nil { // while polls refresh the slots anyway, Home does not wait
 		slots = n.slots(ctx)
 	}
-	homes := make([]string, len(calls))
-	for i := range calls {
-		if len(calls[i].Keys) > 0 {
-			homes[i] = slots.home(n.slot(calls[i].Keys[0]))
-		}
-	}
-	return homes
+	return slots.home(n.slot(key))
 }
 
 // slot returns the hash slot of key, as rueidis computes it for its commands.
@@ -97,7 +93,7 @@ func (n *nodes) send(ctx context.Context, node adapter.Destination, calls []*red
 func (n *nodes) at(ctx context.Context, node adapter.Destination, call *redishold.Call) (rueidis.Client, bool) {
 	addr := node.Addr
 	if addr == "" {
-		addr = n.Homes(ctx, []redishold.Call{*call})[0]
+		addr = n.Home(ctx, adapter.Key(call))
 	}
 	client, ok := n.library.client.Nodes()[addr]
 	if !ok && node.Addr != "" && len(call.Keys) > 0 {

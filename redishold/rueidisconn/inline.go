@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
 // inline is what a client from Open needs to run calls in the goroutines of their callers. A
@@ -42,11 +43,11 @@ func (l *library) MayInline(_ time.Duration, inFlight int) bool {
 }
 
 // poolIsFresh reports whether the connection of the pool that was used last has answered within
-// freshFor. If not, but calls come often, it starts a PING over that connection, so that the next
+// adapter.FreshFor. If not, but calls come often, it starts a PING over that connection, so that the next
 // calls can use the connection.
 func (l *library) poolIsFresh() bool {
 	i, now := l.inline, time.Now()
-	often := now.Sub(i.called) < freshFor
+	often := now.Sub(i.called) < adapter.FreshFor
 	i.called = now
 	fresh := l.pool.fresh()
 	if !fresh && often && i.pinging.CompareAndSwap(false, true) {
@@ -59,15 +60,15 @@ func (l *library) poolIsFresh() bool {
 // closes that connection.
 func (l *library) ping() {
 	defer l.inline.pinging.Store(false)
-	ctx, cancel := context.WithTimeout(context.Background(), freshFor)
+	ctx, cancel := context.WithTimeout(context.Background(), adapter.FreshFor)
 	defer cancel()
 	l.do(ctx, &l.pool, l.client.B().Ping().Build())
 }
 
 // RunInline implements adapter.Inliner.
-func (l *library) RunInline(ctx, until context.Context, call *redishold.Call, alone bool) redishold.Result {
+func (l *library) RunInline(ctx, caller context.Context, call *redishold.Call, alone bool) redishold.Result {
 	if alone && l.inline.pooled {
-		return l.do(until, &l.pool, l.eval(call, false))
+		return l.do(caller, &l.pool, l.eval(call, false))
 	}
 	return l.do(ctx, &l.shared, l.eval(call, false).ToPipe())
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
@@ -82,9 +83,8 @@ func waits(call *redishold.Call) bool { return call.Replicas > 0 }
 type doMulti func(context.Context, ...rueidis.Completed) []rueidis.RedisResult
 
 // run sends calls in one pipeline, and reports whether all of them got a reply. If `asking` is
-// true, an ASKING comes before each call. If a call asks for replicas, one WAIT at the end is
-// enough for all calls: it counts the replicas that have all earlier writes of the connection.
-// rueidis sends a pipeline with a WAIT over one connection from its pool.
+// true, an ASKING comes before each call. rueidis sends a pipeline with a WAIT over one
+// connection from its pool.
 func (l *library) run(ctx context.Context, do doMulti, calls []*redishold.Call, results []redishold.Result, asking bool) (replied bool) {
 	commands := l.commandPool.Get().(*[]rueidis.Completed)
 	replicas, each := 0, 1 // the number of commands for each call
@@ -173,7 +173,7 @@ func replyError(answer rueidis.RedisResult, reply *rueidis.RedisError) *redishol
 // neverSent reports whether err proves that a call was not sent.
 func neverSent(err error) bool {
 	var dial *net.OpError
-	return errors.As(err, &dial) && dial.Op == "dial" || errors.As(err, new(*dialError))
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, driver.ErrNotExecuted)
 }
 
 // withoutDeadline hides the deadline of a context, but not its end. If a context with a

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // transport makes the connections of a client.
@@ -21,11 +23,6 @@ type transport struct {
 	open context.Context //nolint:containedctx // it is the client's, not a call's
 }
 
-// dialError is an error of making a connection, TLS included.
-type dialError struct{ error }
-
-func (e *dialError) Unwrap() error { return e.error }
-
 // errSilent means that a connection was not made in time.
 var errSilent = errors.New("no connection within")
 
@@ -34,7 +31,7 @@ var errSilent = errors.New("no connection within")
 // ignores the end of ctx.
 func (t *transport) dial(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	if t.silentServers.has(addr) {
-		return nil, &dialError{fmt.Errorf("dial %s: the server did not answer a moment ago", addr)}
+		return nil, unsent.Error(fmt.Errorf("dial %s: the server did not answer a moment ago", addr))
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -72,7 +69,7 @@ func (t *transport) make(ctx context.Context, addr string, d *net.Dialer, config
 		err = fmt.Errorf("dial %s: %w %v", addr, errSilent, d.Timeout) // without err as a cause: a timeout of dialling is not the end of a caller's context
 	}
 	if err != nil {
-		return nil, &dialError{err}
+		return nil, unsent.Error(err)
 	}
 	return conn, nil
 }

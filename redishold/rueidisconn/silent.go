@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
 const (
@@ -15,10 +16,6 @@ const (
 	// sent over other connections. It is shorter than the timeout of any call that is worth
 	// repeating.
 	silentAfter = 300 * time.Millisecond
-	// freshFor is how long a connection may be idle before a call in the goroutine of its
-	// caller. A connection that was idle for longer may be dead, and a call over it would be
-	// lost.
-	freshFor = time.Second
 	// pooledTimeout is how long a call over a connection of the pool may take. After this time
 	// the connection is closed, so that the pool does not use it again.
 	pooledTimeout = time.Second
@@ -54,13 +51,13 @@ func (s *replies) end(replied bool) {
 	}
 }
 
-// fresh reports whether the latest pipeline got its reply within freshFor. Otherwise rueidis may
+// fresh reports whether the latest pipeline got its reply within adapter.FreshFor. Otherwise rueidis may
 // have to make a connection first, and a call that waits for another call to do so does not
 // return when its context ends.
 func (s *replies) fresh() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Since(s.answered) < freshFor
+	return time.Since(s.answered) < adapter.FreshFor
 }
 
 // silent reports whether a reply is overdue. It returns false again after any reply, and when

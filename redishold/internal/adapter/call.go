@@ -77,22 +77,17 @@ func Fail(n int, err error) []redishold.Result {
 	return slices.Repeat([]redishold.Result{{Err: err}}, n)
 }
 
-// NotSent returns an error that wraps `cause`, and means that the call was not sent.
-func NotSent(cause error) error {
-	return unsent.Error(cause)
-}
-
 // Classify returns the error that redishold.Result promises for the error of a client library.
-// The parameter err must not be an error reply of the server. If `unsent` is true, the call was
+// The parameter err must not be an error reply of the server. If `notSent` is true, the call was
 // certainly not sent.
-func Classify(ctx context.Context, err error, unsent bool) error {
+func Classify(ctx context.Context, err error, notSent bool) error {
 	ended := ended(ctx)
 	if ended != nil && !errors.Is(err, ended) {
 		err = fmt.Errorf("%w: %w", ended, err) // err is, for example, "i/o timeout" at ctx's deadline
 	}
 	switch {
-	case unsent:
-		return NotSent(err)
+	case notSent:
+		return unsent.Error(err)
 	case ended == nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		// The error is from the context of another call on the same connection, or from a
 		// timeout of the library. The caller must not take the error for the end of its own

@@ -12,13 +12,17 @@ import (
 
 // Sender is the part of a client library that a Combiner uses.
 type Sender interface {
-	// Send runs calls in one pipeline on the one server, each at most once. No call asks for
-	// replicas. Send writes the Result of each call into `results`, which already has one zero
-	// Result for each call. ctx has no deadline and no values, and ends when no caller waits
-	// for any of the calls any more. Send may block even after that end. After Send has
-	// returned, the library may still read the calls that got no reply of the server, but no
-	// other calls.
-	Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result)
+	// Send runs calls in one pipeline, each at most once, at the server or at a node of the
+	// cluster. It writes the Result of each call into `results`, which already has one zero
+	// Result for each call. If a call asks for replicas, one WAIT follows after all calls, over
+	// the same connection: it counts the replicas that have all earlier writes of the
+	// connection. Send may follow redirections of calls that ask for no replicas.
+	//
+	// A Combiner sends calls that ask for no replicas to the one server, with a ctx that has no
+	// deadline and no values, and ends when no caller waits for any of the calls any more. Send
+	// may block even after that end. After Send has returned, the library may still read the
+	// calls that got no reply of the server, but no other calls.
+	Send(ctx context.Context, node Destination, calls []*redishold.Call, results []redishold.Result)
 }
 
 const (
@@ -39,9 +43,13 @@ type Combiner struct {
 	lead     func()    // the method `run`, stored so that starting a leader does not allocate
 	wake     func()    // the method `ring`, stored so that setting the alarm does not allocate
 	few      int       // maximal number of calls, queued or in flight, with which a leader sends at once
-	suspect  func()    // called when a call has got no reply; may be nil
 	requests sync.Pool // of *request
 	batches  sync.Pool // of *batch
+
+	// failed gets the Results of calls before their callers get them, if one of them has an
+	// error, in the goroutine that waits for the Result. It may add text to the errors, and may
+	// be nil.
+	failed func(ctx context.Context, results []redishold.Result)
 
 	mu         sync.Mutex
 	queue      []*request // calls that no leader has taken yet
@@ -120,9 +128,8 @@ func (c *Combiner) run() {
 		if c.take(p) {
 			go c.lead()
 		}
-		lead = false
-		for len(p.requests) > 0 {
-			c.sender.Send(p.context, p.calls, p.results)
+		if lead = false; len(p.requests) > 0 {
+			c.sender.Send(p.context, Destination{}, p.calls, p.results)
 			lead = c.deliver(p)
 		}
 	}
@@ -149,28 +156,22 @@ func (c *Combiner) take(p *batch) bool {
 	c.queue = c.queue[:left]
 	c.collecting = left > 0
 	if len(p.requests) > 0 {
-		c.inFlight += len(p.requests)
-		p.prepare()
 		p.enter()
 	}
 	return c.collecting
 }
 
-// deliver gives the results of Send to the callers. Calls whose script the server does not know
-// stay in p, and are sent again with the source of the script. That is safe, because the server
-// has executed nothing of them. If no call stays, deliver reports whether the leader of p must
-// take the next calls from the queue.
+// deliver gives the results of Send to the callers, and empties p. A call whose script the server
+// does not know is queued again, with the source of the script. That is safe, because the server
+// has executed nothing of the call. The result `lead` is true if a leader must take the next
+// calls from the queue, which is the leader of p if p has one.
 func (c *Combiner) deliver(p *batch) (lead bool) {
-	if c.suspect != nil && suspectsMaster(p.results[0].Err) {
-		c.suspect()
-	}
 	c.mu.Lock()
 	c.inFlight -= len(p.requests)
-	resend := p.requests[:0]
 	for i, r := range p.requests {
 		if !r.decided && !r.call.Source && NoScript(p.results[i].Err) {
-			r.call.Source = true
-			resend = append(resend, r)
+			r.call.Source, r.batch = true, nil
+			c.queue = append(c.queue, r)
 			continue
 		}
 		if !r.decided {
@@ -179,18 +180,10 @@ func (c *Combiner) deliver(p *batch) (lead bool) {
 		}
 		r.detach()
 	}
-	clear(p.requests[len(resend):])
-	p.requests = resend
-	c.inFlight += len(resend)
-	p.prepare()
-	if len(resend) == 0 {
-		p.exit()
-		if !p.inline {
-			lead = !c.collecting
-			c.collecting = true
-		}
-		p.inline = false
-	}
+	p.exit()
+	lead = !c.collecting && (!p.inline || len(c.queue) > 0)
+	c.collecting = c.collecting || lead
+	p.inline = false
 	c.mu.Unlock()
 	wake(p.wake)
 	clear(p.wake)
@@ -208,8 +201,7 @@ func (c *Combiner) dismiss(p *batch) {
 		c.batches.Put(p)
 		return
 	}
-	for i, r := range p.requests {
-		r.call.Source = true // so that deliver does not keep the call to send it again
+	for i := range p.results {
 		p.results[i] = redishold.Result{Err: errEnded}
 	}
 	if c.deliver(p) {

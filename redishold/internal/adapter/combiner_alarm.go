@@ -50,9 +50,6 @@ func (c *Combiner) ring() {
 		expire(p.requests)
 	}
 	c.mu.Unlock()
-	if len(late) > 0 && c.suspect != nil {
-		c.suspect()
-	}
 	wake(late)
 }
 

@@ -18,7 +18,6 @@ type batch struct {
 	results  []redishold.Result
 	wake     []*request
 	inline   bool // the batch has one request, and the caller of that request sends the batch
-	until    until
 
 	// Guarded by the Combiner's mutex.
 	index   int    // the index of the batch in Combiner.sent
@@ -43,26 +42,22 @@ func newBatchContext(c *Combiner) *batchContext {
 	return &batchContext{Context: context.Background(), combiner: c}
 }
 
-// prepare fills the arguments of Send. The Combiner's mutex is held.
-func (p *batch) prepare() {
-	clear(p.calls)
-	clear(p.results)
-	p.calls, p.results, p.callers = p.calls[:0], p.results[:0], len(p.requests)
+// enter fills the arguments of Send, and adds the batch to Combiner.sent. The Combiner's mutex is
+// held.
+func (p *batch) enter() {
 	for _, r := range p.requests {
 		p.calls = append(p.calls, &r.call)
 		p.results = append(p.results, redishold.Result{})
 	}
-}
-
-// enter adds the batch to Combiner.sent. The mutex is held.
-func (p *batch) enter() {
 	c := p.combiner
+	c.inFlight += len(p.requests)
+	p.callers = len(p.requests)
 	c.batchCount++
 	p.number, p.index = c.batchCount, len(c.sent)
 	c.sent = append(c.sent, p)
 }
 
-// exit removes the batch from Combiner.sent. The last batch in Combiner.sent moves to the index
+// exit empties the batch, and removes it from Combiner.sent. The last batch in Combiner.sent moves to the index
 // that becomes free. The mutex is held.
 func (p *batch) exit() {
 	c := p.combiner
@@ -71,6 +66,10 @@ func (p *batch) exit() {
 	c.sent[p.index], moved.index = moved, p.index
 	c.sent[left] = nil
 	c.sent = c.sent[:left]
+	clear(p.requests)
+	clear(p.calls)
+	clear(p.results)
+	p.requests, p.calls, p.results = p.requests[:0], p.calls[:0], p.results[:0]
 	if p.context.ended {
 		p.context = newBatchContext(c)
 	}

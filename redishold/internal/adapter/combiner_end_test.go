@@ -23,7 +23,7 @@ func (c tardy) Err() error            { return nil }
 
 type stuck struct{ free chan struct{} }
 
-func (s stuck) Send(_ context.Context, calls []*redishold.Call, results []redishold.Result) {
+func (s stuck) Send(_ context.Context, _ Destination, calls []*redishold.Call, results []redishold.Result) {
 	<-s.free
 	for i := range calls {
 		results[i].Value = int64(1)
@@ -63,7 +63,7 @@ func TestEndWithoutAnError(t *testing.T) {
 // keeper keeps the contexts of Send, which ends with them.
 type keeper struct{ contexts []context.Context }
 
-func (k *keeper) Send(ctx context.Context, _ []*redishold.Call, results []redishold.Result) {
+func (k *keeper) Send(ctx context.Context, _ Destination, _ []*redishold.Call, results []redishold.Result) {
 	k.contexts = append(k.contexts, ctx)
 	<-ctx.Done()
 	for i := range results {

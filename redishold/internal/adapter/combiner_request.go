@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -35,37 +36,44 @@ type request struct {
 // wait returns the outcome of the call. Afterwards the caller must not use the request any
 // more.
 func (r *request) wait() redishold.Result {
+	c, ctx := r.combiner, r.ctx
 	select {
 	case <-r.done:
 	case <-r.ctxDone:
-		suspect := r.combiner.suspect
 		if err := r.leave(); err != nil {
-			if suspect != nil {
-				suspect()
-			}
-			return redishold.Result{Err: err}
+			return c.report(ctx, redishold.Result{Err: err})
 		}
 		<-r.done // the call has an outcome, which says more than the end of ctx. The channel `done` has its value by now, or gets it at once
 	}
 	return r.outcome()
 }
 
+// outcome is the method wait, for a request whose channel `done` has had its value.
 func (r *request) outcome() redishold.Result {
-	result, ctx := r.result, r.ctx
-	if r.late {
-		r.combiner.mu.Lock()
-		defer r.combiner.mu.Unlock()
-		r.left = true
-		if r.detached {
+	c, ctx, result, late := r.combiner, r.ctx, r.result, r.late
+	if late {
+		c.mu.Lock()
+		if r.left = true; r.detached {
 			r.free()
 		}
-		return result
+		c.mu.Unlock()
+	} else {
+		r.free()
 	}
-	r.free()
-	if result.Err != nil && code(result.Err) == "" {
+	if result.Err != nil && !late && code(result.Err) == "" {
 		result.Err = Classify(ctx, result.Err, false) // an error that means "not sent" keeps that meaning
 	}
-	return result
+	return c.report(ctx, result)
+}
+
+// report returns the outcome of a call, after `failed` has got it if it is an error.
+func (c *Combiner) report(ctx context.Context, result redishold.Result) redishold.Result {
+	if result.Err == nil || c.failed == nil {
+		return result
+	}
+	results := []redishold.Result{result}
+	c.failed(ctx, results)
+	return results[0]
 }
 
 // leave ends the request because its context has ended, and returns the error of the call. If
@@ -96,7 +104,7 @@ func endOf(ctx context.Context) error {
 // for that caller: `end`, which also means "not sent" if the request is still queued.
 func (r *request) abandon(end error) error {
 	if r.batch == nil {
-		return NotSent(end) // the request is still queued, and a leader drops decided requests
+		return unsent.Error(end) // the request is still queued, and a leader drops decided requests
 	}
 	r.batch.abandon()
 	return end

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -12,7 +13,6 @@ import (
 // made at about the same time share a pipeline.
 type Conn struct {
 	client   Client
-	observer Observer  // the client; nil if it is not an Observer
 	cluster  Cluster   // nil if all keys are on one server
 	combiner *Combiner // nil for a cluster
 	masters  Masters   // nil if calls always go to the same server
@@ -20,24 +20,18 @@ type Conn struct {
 	classic, sharded *Hub
 }
 
-var (
-	_ redishold.Conn     = (*Conn)(nil)
-	_ redishold.Single   = (*Conn)(nil)
-	_ redishold.Beginner = (*Conn)(nil)
-)
-
 // New returns a Conn over a client. The Router is a Dial if the client is for a single server,
 // and a Cluster if it is for a cluster. The parameter `check` is the interval at which the links
 // are checked: see NewHub.
 func New(client Client, router Router, check time.Duration) *Conn {
 	c := &Conn{client: client, classic: NewHub(check, router), sharded: NewHub(check, router)}
 	c.sharded.sharded = true
-	c.observer, _ = client.(Observer)
 	if cluster, ok := router.(Cluster); ok {
 		c.cluster, c.masters = cluster, cluster
 		return c
 	}
-	c.combiner = NewCombiner(sender(client))
+	c.combiner = NewCombiner(client)
+	c.combiner.failed = c.failed
 	if s, ok := client.(Switcher); ok {
 		c.masters = pollMasters(s, c.combiner)
 	}
@@ -60,11 +54,7 @@ func (c *Conn) Do(ctx context.Context, calls ...redishold.Call) []redishold.Resu
 	if err := c.refuse(ctx); err != nil {
 		return Fail(len(calls), err)
 	}
-	results := c.run(ctx, calls)
-	if c.observer != nil {
-		c.observer.Observe(results)
-	}
-	return results
+	return c.run(ctx, calls)
 }
 
 // DoOne implements redishold.Single.
@@ -75,13 +65,7 @@ func (c *Conn) DoOne(ctx context.Context, call *redishold.Call) redishold.Result
 	if err := c.refuse(ctx); err != nil {
 		return redishold.Result{Err: err}
 	}
-	result := c.combiner.DoOne(ctx, call)
-	if c.observer != nil && result.Err != nil {
-		results := []redishold.Result{result}
-		c.observer.Observe(results)
-		return results[0]
-	}
-	return result
+	return c.combiner.DoOne(ctx, call)
 }
 
 // Begin implements redishold.Beginner.
@@ -156,7 +140,7 @@ func (c *Conn) refuse(ctx context.Context) error {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return NotSent(err)
+		return unsent.Error(err)
 	}
 	return nil
 }
@@ -173,15 +157,20 @@ func (c *Conn) run(ctx context.Context, calls []redishold.Call) []redishold.Resu
 	default:
 		results = c.spread(ctx, calls)
 	}
+	c.failed(ctx, results)
+	return results
+}
+
+// failed finds out from errors whether the client is closed, and whether its server is no master
+// any more.
+func (c *Conn) failed(ctx context.Context, results []redishold.Result) {
 	c.client.Notice(ctx, results)
 	if c.masters != nil && slices.ContainsFunc(results, func(r redishold.Result) bool { return suspectsMaster(r.Err) }) {
 		c.masters.Suspect()
 	}
-	return results
 }
 
-// atHome runs calls for one node. It gives the calls up when another node becomes the master of
-// their keys.
+// atHome runs calls for one node, until another node becomes the master of their keys.
 func (c *Conn) atHome(ctx context.Context, calls []redishold.Call) []redishold.Result {
 	results, err := whileMaster(ctx, c.masters, calls, func() []redishold.Result { return c.complete(ctx, calls) })
 	if err != nil {
@@ -192,36 +181,4 @@ func (c *Conn) atHome(ctx context.Context, calls []redishold.Call) []redishold.R
 
 func (c *Conn) combines(call *redishold.Call) bool {
 	return c.combiner != nil && call.Replicas == 0
-}
-
-// noticing is the Sender of a Combiner: it passes the results of Send to Client.Notice, which
-// finds out whether the program has closed the client.
-type noticing struct{ Client }
-
-// inlining is a noticing whose Client is an Inliner.
-type inlining struct {
-	noticing
-	Inliner
-}
-
-// sender returns the Sender for a client.
-func sender(client Client) Sender {
-	if i, ok := client.(Inliner); ok {
-		return inlining{noticing{client}, i}
-	}
-	return noticing{client}
-}
-
-// RunInline implements Inliner.
-func (n inlining) RunInline(ctx, until context.Context, call *redishold.Call, alone bool) redishold.Result {
-	result := n.Inliner.RunInline(ctx, until, call, alone)
-	if result.Err != nil {
-		n.Notice(ctx, []redishold.Result{result})
-	}
-	return result
-}
-
-func (n noticing) Send(ctx context.Context, calls []*redishold.Call, results []redishold.Result) {
-	n.Client.Send(ctx, Destination{}, calls, results)
-	n.Notice(ctx, results)
 }

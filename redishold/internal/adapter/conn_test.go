@@ -3,13 +3,22 @@ package adapter
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold"
+)
+
+var (
+	_ redishold.Conn     = (*Conn)(nil)
+	_ redishold.Single   = (*Conn)(nil)
+	_ redishold.Beginner = (*Conn)(nil)
 )
 
 // ways are the three in which one call can be made.
@@ -94,19 +103,25 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// observing is a client that observes the results of calls.
+// observing is a client that adds text to errors.
 type observing struct {
 	*fakeCluster
 	observed []redishold.Result
 }
 
-func (n *observing) Observe(results []redishold.Result) { n.observed = results }
+func (n *observing) Notice(_ context.Context, results []redishold.Result) {
+	n.observed = slices.Clone(results)
+	results[0].Err = fmt.Errorf("observed: %w", results[0].Err)
+}
 
 func TestErrorsAreObserved(t *testing.T) {
-	for _, way := range []string{"Do", "DoOne"} {
+	for _, way := range []string{"Do", "DoOne", "Begin"} {
 		for _, replicas := range []int{0, 1} {
 			n := &observing{fakeCluster: &fakeCluster{single: true, fail: io.EOF}}
-			ways[way](newConnTo(n), t.Context(), &redishold.Call{Keys: []string{"a1"}, Replicas: replicas})
+			r := ways[way](newConnTo(n), t.Context(), &redishold.Call{Keys: []string{"a1"}, Replicas: replicas})
+			if r.Err == nil || !strings.HasPrefix(r.Err.Error(), "observed: ") {
+				t.Errorf("%s, replicas %d: got error %v, want the one with more text", way, replicas, r.Err)
+			}
 			if len(n.observed) != 1 || !errors.Is(n.observed[0].Err, io.EOF) {
 				t.Errorf("%s, replicas %d: got %v, want EOF", way, replicas, n.observed)
 			}

@@ -10,10 +10,7 @@ import (
 // Client is the part of a client library that a Conn uses. Its methods may block even after
 // their context has ended. They never repeat a command that may have been executed.
 type Client interface {
-	// Send runs calls in one pipeline, as Sender describes it, at the server or at a node of the
-	// cluster. If a call asks for replicas, one WAIT follows after all calls, over the same
-	// connection. Send may follow redirections of calls that ask for no replicas.
-	Send(ctx context.Context, node Destination, calls []*redishold.Call, results []redishold.Result)
+	Sender
 
 	// Ask is the Question for the server. If there are several servers, it asks any of them.
 	Ask(ctx context.Context, command ...string) redishold.Result
@@ -21,21 +18,14 @@ type Client interface {
 	// Servers returns a Question for each known server, by its address.
 	Servers(ctx context.Context) (map[string]Question, error)
 
-	// Refuse and Notice are the methods of End with these names.
+	// Refuse is End.Refuse. Notice is End.Notice, and may add text to the errors: it gets the
+	// results of calls before their callers get them.
 	Refuse() error
 	Notice(ctx context.Context, results []redishold.Result)
 }
 
 // Question sends a command to one server and returns the reply, which may be a map.
 type Question = func(ctx context.Context, command ...string) redishold.Result
-
-// Observer is a Client that observes the results of Do and DoOne.
-type Observer interface {
-	// Observe gets the results before the caller gets them. It gets the result of a call that
-	// was combined with others only if the result has an error. Observe may add text to the
-	// errors.
-	Observe(results []redishold.Result)
-}
 
 // Cluster is the part of a client library for a cluster that a Conn uses in addition to
 // Client.
@@ -48,6 +38,15 @@ type Cluster interface {
 type Destination struct {
 	Addr   string // the address in a redirection; "" for the node that has the keys of the calls
 	Asking bool   // the slot is still migrating to the node, and each call needs an ASKING before it
+}
+
+// Key returns the key by which a call is routed, or "" for a call without keys, which may go to
+// any node.
+func Key(call *redishold.Call) string {
+	if len(call.Keys) == 0 {
+		return ""
+	}
+	return call.Keys[0]
 }
 
 // suspectsMaster reports whether err is a reason to suspect that the node is not the master

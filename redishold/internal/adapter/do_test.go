@@ -77,24 +77,23 @@ func firstKey(call *redishold.Call) string {
 	return call.Keys[0]
 }
 
-func home(call *redishold.Call) string {
-	if len(call.Keys) == 0 || call.Keys[0][0] == '?' {
+func home(call *redishold.Call) string { return homeOf(Key(call)) }
+
+func homeOf(key string) string {
+	if key == "" || key[0] == '?' {
 		return ""
 	}
-	return call.Keys[0][:1] + ":1"
+	return key[:1] + ":1"
 }
 
-func (f *fakeCluster) Homes(ctx context.Context, calls []redishold.Call) []string {
+func (f *fakeCluster) Home(_ context.Context, key string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	homes := make([]string, len(calls))
-	for i := range calls {
-		homes[i] = home(&calls[i])
-		if heir, ok := f.heirs[homes[i]]; ok {
-			homes[i] = heir
-		}
+	home := homeOf(key)
+	if heir, ok := f.heirs[home]; ok {
+		return heir
 	}
-	return homes
+	return home
 }
 
 func (f *fakeCluster) Send(ctx context.Context, to Destination, calls []*redishold.Call, results []redishold.Result) {

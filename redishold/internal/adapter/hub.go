@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -102,7 +103,7 @@ func NewHub(check time.Duration, router Router) *Hub {
 // subscription. It fails at once if no connection can be made.
 func (h *Hub) Subscribe(ctx context.Context, name string, notify func(redishold.Notice)) (redishold.Subscription, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, NotSent(err)
+		return nil, unsent.Error(err)
 	}
 	l := &listener{hub: h, name: name, notify: notify, first: make(chan error, 1)}
 	node, err := h.router.Route(ctx, name)
@@ -130,7 +131,7 @@ func (h *Hub) Close() {
 	h.closed = true
 	for name, t := range h.topics {
 		for _, l := range t.listeners {
-			l.settle(NotSent(errClosed))
+			l.settle(unsent.Error(errClosed))
 		}
 		h.forget(name, t)
 	}
@@ -171,7 +172,7 @@ func (h *Hub) add(l *listener, node Node) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return NotSent(errClosed)
+		return unsent.Error(errClosed)
 	}
 	t := h.topics[l.name]
 	if t == nil {

@@ -8,6 +8,10 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
+// FreshFor is how long a connection may be idle before a call in the goroutine of its caller. A
+// connection that was idle for longer may be dead, and the call over it would be lost.
+const FreshFor = time.Second
+
 // Inliner is a Sender that can run a call in the goroutine that makes the call, while few calls
 // are in flight. With so few calls, a leader would cost more than a shared pipeline saves.
 type Inliner interface {
@@ -22,30 +26,9 @@ type Inliner interface {
 
 	// RunInline runs a call, at most once, under one of two contexts. ctx has no deadline, and
 	// ends at the deadline of the call, or when the Combiner gives the call up. The parameter
-	// `until` is a context with that deadline, and without a Done channel. RunInline may use
-	// `until` only if `alone` is true, which means that no other call was in flight when this
-	// call began.
-	RunInline(ctx, until context.Context, call *redishold.Call, alone bool) redishold.Result
-}
-
-// until is a context that has a deadline and no Done channel.
-type until struct{ at time.Time }
-
-// Deadline implements context.Context.
-func (u *until) Deadline() (time.Time, bool) { return u.at, true }
-
-// Done returns nil.
-func (*until) Done() <-chan struct{} { return nil }
-
-// Value returns nil.
-func (*until) Value(any) any { return nil }
-
-// Err returns context.DeadlineExceeded after the deadline.
-func (u *until) Err() error {
-	if time.Now().Before(u.at) {
-		return nil
-	}
-	return context.DeadlineExceeded
+	// `caller` is the context of the caller: only its deadline ends it, and its method Done sets
+	// a timer. The parameter `alone` means that no other call was in flight when this call began.
+	RunInline(ctx, caller context.Context, call *redishold.Call, alone bool) redishold.Result
 }
 
 // inline runs a call in the goroutine of its caller, if the Sender can do that now, and if
@@ -67,16 +50,14 @@ func (c *Combiner) inline(ctx context.Context, call *redishold.Call) (result red
 	}
 	r, p := c.requests.Get().(*request), c.batches.Get().(*batch)
 	r.call, r.ctx, r.deadline, r.batch = *call, ctx, at, p
-	p.requests, p.inline, p.until.at = append(p.requests, r), true, at
-	c.inFlight++
-	p.prepare()
+	p.requests, p.inline = append(p.requests, r), true
 	p.enter()
 	c.alarm.set(at, c.wake)
 	c.mu.Unlock()
 	defer c.dismiss(p)
-	for len(p.requests) > 0 { // a second time if the server does not know the script
-		p.results[0] = c.inliner.RunInline(p.context, &p.until, p.calls[0], inFlight == 0)
-		c.deliver(p)
+	p.results[0] = c.inliner.RunInline(p.context, d, p.calls[0], inFlight == 0)
+	if c.deliver(p) {
+		go c.lead()
 	}
 	<-r.done
 	return r.outcome(), true

@@ -20,15 +20,15 @@ const redirectGrace = 100 * time.Millisecond
 // Masters finds the servers that take calls: the masters of a cluster, or the one master
 // that Sentinels have named.
 type Masters interface {
-	// Homes returns for each call the address of its node, as far as the library knows, and ""
-	// if the library does not know the node.
-	Homes(ctx context.Context, calls []redishold.Call) []string
+	// Home returns the address of the node that has a key, as far as the library knows, and "" if
+	// the library does not know the node. The parameter `key` is "" for a call without keys.
+	Home(ctx context.Context, key string) string
 
 	// Suspect reports that a node did not reply as the master of its keys. The library should
 	// find out the masters again. Suspect does not block.
 	Suspect()
 
-	// Changed returns a channel that is closed when the library has found other masters. Homes
+	// Changed returns a channel that is closed when the library has found other masters. Home
 	// does not block after that. Changed returns nil while no poll is planned. If the library
 	// itself ends the calls to a former master, Changed always returns nil.
 	Changed() <-chan struct{}
@@ -48,7 +48,7 @@ func whileMaster(ctx context.Context, m Masters, calls []redishold.Call, run fun
 	if changed == nil {
 		return Guard(ctx, run)
 	}
-	home := func() string { return m.Homes(ctx, calls[:1])[0] }
+	home := func() string { return m.Home(ctx, Key(&calls[0])) }
 	asked, answer := make(chan string, 1), make(chan []redishold.Result, 1)
 	go func() {
 		asked <- home()

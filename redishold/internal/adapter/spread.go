@@ -19,15 +19,18 @@ type kind struct {
 
 // spread runs calls on the nodes of a cluster, at the same time.
 func (c *Conn) spread(ctx context.Context, calls []redishold.Call) []redishold.Result {
-	// The library may not honour ctx in Homes.
-	homes, err := Guard(ctx, func() []string { return c.cluster.Homes(ctx, calls) })
+	// The library may not honour ctx in Home.
+	groups, err := Guard(ctx, func() map[kind][]int {
+		groups := make(map[kind][]int) // the indices of the calls of each kind
+		for i := range calls {
+			home := c.cluster.Home(ctx, Key(&calls[i]))
+			k := kind{home: home, keyless: len(calls[i].Keys) == 0, waits: calls[i].Replicas > 0}
+			groups[k] = append(groups[k], i)
+		}
+		return groups
+	})
 	if err != nil {
 		return Fail(len(calls), err)
-	}
-	groups := make(map[kind][]int) // the indices of the calls of each kind
-	for i := range calls {
-		k := kind{home: homes[i], keyless: len(calls[i].Keys) == 0, waits: calls[i].Replicas > 0}
-		groups[k] = append(groups[k], i)
 	}
 	results := make([]redishold.Result, len(calls))
 	var all sync.WaitGroup
@@ -85,7 +88,7 @@ func (c *Conn) redirection(ctx context.Context, call *redishold.Call, err error)
 	}
 	host, port := splitAddr(words[2])
 	if host == "" {
-		host, _ = splitAddr(c.cluster.Homes(ctx, []redishold.Call{*call})[0])
+		host, _ = splitAddr(c.cluster.Home(ctx, Key(call)))
 	}
 	if host == "" || port == "" {
 		return Destination{}, false

@@ -2,10 +2,7 @@ package adapter
 
 import (
 	"context"
-	"slices"
 	"time"
-
-	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // Switcher is a Client for one master that Sentinels may replace. In its library, a call to the
@@ -39,13 +36,10 @@ func pollMasters(s Switcher, c *Combiner) Masters {
 	}
 	w := &servers{switcher: s, combiner: c, master: master}
 	w.Poller = NewPoller(masterPollEvery, masterPollFor, w.refresh)
-	c.suspect = w.Suspect
 	return w
 }
 
-func (s *servers) Homes(_ context.Context, calls []redishold.Call) []string {
-	return slices.Repeat([]string{s.switcher.Master()}, len(calls))
-}
+func (s *servers) Home(context.Context, string) string { return s.switcher.Master() }
 
 // refresh finds out whether the master has changed. If so, the calls of the Combiner that are
 // in flight now end after redirectGrace: some may have gone to the new master, and need that
