@@ -24,8 +24,8 @@ type Conn interface {
 	Do(ctx context.Context, calls ...Call) []Result
 
 	// Subscribe subscribes to ch, and returns when the server has confirmed the subscription.
-	// All subscriptions share one connection for each node. The goroutine that reads this
-	// connection calls `notify`, so `notify` must not block. The calls of `notify` have the
+	// All subscriptions of one kind share one connection for each node. The goroutine that reads
+	// this connection calls `notify`, so `notify` must not block. The calls of `notify` have the
 	// order in which the server sent the messages. Each message is a Notice with a Payload.
 	// Each confirmation of the subscription is a Notice with Subscribed. The Notice for the
 	// first confirmation comes before Subscribe returns, or shortly after. Another such Notice
