@@ -130,11 +130,14 @@ func rawGoRedis() Spec {
 	}
 }
 
-// goRedis returns a client with go-redis' defaults, but for the size of its pool. The default
-// is ten connections for each core. Behind a network a call has its connection for the time of
-// a round trip, so with ten connections most of 64 goroutines would wait for one.
+// goRedis returns a client with go-redis' defaults, but for deadlines, which a call should keep,
+// and for the size of its pool. The default is ten connections for each core. Behind a network a
+// call has its connection for the time of a round trip, so with ten connections most of 64
+// goroutines would wait for one.
 func goRedis(t Target) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: t.Redis, PoolSize: max(10*runtime.GOMAXPROCS(0), t.Pool)})
+	return redis.NewClient(&redis.Options{
+		Addr: t.Redis, PoolSize: max(10*runtime.GOMAXPROCS(0), t.Pool), ContextTimeoutEnabled: true,
+	})
 }
 
 type goRedisRaw struct {

@@ -36,7 +36,7 @@ func TestInlineWithoutAFreeConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	call := &redishold.Call{Script: wire.NewScript("test", "return 1")}
-	if r := newLibrary(client).RunInline(ctx, nil, call, true); !errors.Is(r.Err, context.Canceled) {
+	if r := newLibrary(client).RunInline(ctx, ctx, call, true); !errors.Is(r.Err, context.Canceled) {
 		t.Errorf("got %v, want the error of the context", r.Err)
 	}
 	free()
@@ -44,35 +44,13 @@ func TestInlineWithoutAFreeConnection(t *testing.T) {
 	<-ended
 }
 
-// A call beside others needs one more connection that was used a moment ago.
+// Calls run in the goroutines of their callers if go-redis ends them at their deadlines.
 func TestMayInline(t *testing.T) {
-	const enough = 2 * inlineTimeout
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
-	defer client.Close()
-	l := newLibrary(client)
-	may := func(inFlight int, left time.Duration, want bool) {
-		t.Helper()
-		if got := l.MayInline(left, inFlight); got != want {
-			t.Errorf("beside %d others, with %v left: got %v", inFlight, left, got)
+	for _, want := range []bool{true, false} {
+		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: want})
+		defer client.Close()
+		if got := newLibrary(client).MayInline(time.Second, 0); got != want {
+			t.Errorf("got %v, want %v", got, want)
 		}
 	}
-	may(0, enough, false) // the first call of all
-	may(0, enough, true)
-	may(0, enough-1, false)
-	may(1, enough, false) // the first call beside another
-	may(1, enough, true)
-	may(fewCalls-1, enough, false)
-	may(fewCalls-1, enough, true)
-	call := &redishold.Call{Script: wire.NewScript("test", "return 1")}
-	if r := l.RunInline(t.Context(), nil, call, true); r.Err == nil {
-		t.Fatal("no error without a server")
-	}
-	for n := range fewCalls {
-		may(n, enough, false) // after an error
-	}
-	fifo := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", PoolFIFO: true})
-	defer fifo.Close()
-	l = newLibrary(fifo)
-	may(0, enough, false)
-	may(0, enough, false) // it takes the connection that was used first
 }

@@ -19,7 +19,7 @@ type library struct {
 	*idle
 	client Client
 	nodes  *nodes // nil if the client is not for a cluster
-	inline inline
+	inline bool   // calls may run in the goroutines of their callers
 }
 
 func newLibrary(client Client) *library {
@@ -28,8 +28,8 @@ func newLibrary(client Client) *library {
 	if _, ring := client.(*redis.Ring); ring {
 		l.Because(wire.Refused("a redis.Ring cannot keep locks: when one of its servers fails, a lock moves to another server, which does not know the holder; use redis.Client, redis.ClusterClient or quorum.Of"))
 	}
-	if c, ok := client.(*redis.Client); ok && !c.Options().PoolFIFO {
-		l.inline.client = c.WithTimeout(inlineTimeout)
+	if c, ok := client.(*redis.Client); ok {
+		l.inline = c.Options().ContextTimeoutEnabled // otherwise go-redis does not end a call at its deadline
 	}
 	if c, ok := client.(cluster); ok {
 		l.nodes = newNodes(c)

@@ -6,8 +6,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
+
+// freshFor is how long a connection may be idle before a call in the goroutine of its caller. A
+// connection that was idle for longer may be dead, and the call over it would be lost.
+const freshFor = time.Second
 
 // inline is what a client from Open needs to run calls in the goroutines of their callers. A
 // call that finds no other call in flight uses a connection of the pool: then rueidis writes
@@ -43,11 +46,11 @@ func (l *library) MayInline(_ time.Duration, inFlight int) bool {
 }
 
 // poolIsFresh reports whether the connection of the pool that was used last has answered within
-// adapter.FreshFor. If not, but calls come often, it starts a PING over that connection, so that the next
+// freshFor. If not, but calls come often, it starts a PING over that connection, so that the next
 // calls can use the connection.
 func (l *library) poolIsFresh() bool {
 	i, now := l.inline, time.Now()
-	often := now.Sub(i.called) < adapter.FreshFor
+	often := now.Sub(i.called) < freshFor
 	i.called = now
 	fresh := l.pool.fresh()
 	if !fresh && often && i.pinging.CompareAndSwap(false, true) {
@@ -60,15 +63,15 @@ func (l *library) poolIsFresh() bool {
 // closes that connection.
 func (l *library) ping() {
 	defer l.inline.pinging.Store(false)
-	ctx, cancel := context.WithTimeout(context.Background(), adapter.FreshFor)
+	ctx, cancel := context.WithTimeout(context.Background(), freshFor)
 	defer cancel()
 	l.do(ctx, &l.pool, l.client.B().Ping().Build())
 }
 
 // RunInline implements adapter.Inliner.
-func (l *library) RunInline(ctx, caller context.Context, call *redishold.Call, alone bool) redishold.Result {
+func (l *library) RunInline(ctx, timed context.Context, call *redishold.Call, alone bool) redishold.Result {
 	if alone && l.inline.pooled {
-		return l.do(caller, &l.pool, l.eval(call, false))
+		return l.do(timed, &l.pool, l.eval(call, false))
 	}
 	return l.do(ctx, &l.shared, l.eval(call, false).ToPipe())
 }

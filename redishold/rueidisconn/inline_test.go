@@ -4,8 +4,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
 // A call runs in the goroutine of its caller only over a connection that has just answered:
@@ -23,7 +21,7 @@ func TestMayInline(t *testing.T) {
 	}{
 		{"nothing was answered", func(*library) {}, false, false},
 		{"the shared connection has answered", shared(true), true, true},
-		{"it has answered long ago", func(l *library) { shared(true)(l); time.Sleep(adapter.FreshFor) }, false, false},
+		{"it has answered long ago", func(l *library) { shared(true)(l); time.Sleep(freshFor) }, false, false},
 		{"its last call failed", func(l *library) { shared(true)(l); shared(false)(l) }, false, false},
 		{"its reply is overdue", func(l *library) {
 			shared(true)(l)
@@ -53,7 +51,7 @@ func TestPingBeforeThePool(t *testing.T) {
 		l := &library{inline: &inline{sync: true, ping: func() { pings++ }}}
 		for range 3 {
 			l.MayInline(time.Minute, 0)
-			time.Sleep(adapter.FreshFor)
+			time.Sleep(freshFor)
 		}
 		if synctest.Wait(); pings != 0 {
 			t.Errorf("%d PINGs for rare calls, want none", pings)

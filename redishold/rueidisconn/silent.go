@@ -8,7 +8,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
 const (
@@ -51,13 +50,13 @@ func (s *replies) end(replied bool) {
 	}
 }
 
-// fresh reports whether the latest pipeline got its reply within adapter.FreshFor. Otherwise rueidis may
+// fresh reports whether the latest pipeline got its reply within freshFor. Otherwise rueidis may
 // have to make a connection first, and a call that waits for another call to do so does not
 // return when its context ends.
 func (s *replies) fresh() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Since(s.answered) < adapter.FreshFor
+	return time.Since(s.answered) < freshFor
 }
 
 // silent reports whether a reply is overdue. It returns false again after any reply, and when

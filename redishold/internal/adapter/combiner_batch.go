@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -34,6 +35,7 @@ type batchContext struct {
 	// Guarded by the Combiner's mutex.
 	ended bool
 	done  chan struct{} // nil before the first call of Done
+	at    time.Time     // the deadline of a call in the goroutine of its caller
 }
 
 func newBatch(c *Combiner) *batch { return &batch{combiner: c, context: newBatchContext(c)} }

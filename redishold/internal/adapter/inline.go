@@ -8,10 +8,6 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// FreshFor is how long a connection may be idle before a call in the goroutine of its caller. A
-// connection that was idle for longer may be dead, and the call over it would be lost.
-const FreshFor = time.Second
-
 // Inliner is a Sender that can run a call in the goroutine that makes the call, while few calls
 // are in flight. With so few calls, a leader would cost more than a shared pipeline saves.
 type Inliner interface {
@@ -26,9 +22,20 @@ type Inliner interface {
 
 	// RunInline runs a call, at most once, under one of two contexts. ctx has no deadline, and
 	// ends at the deadline of the call, or when the Combiner gives the call up. The parameter
-	// `caller` is the context of the caller: only its deadline ends it, and its method Done sets
-	// a timer. The parameter `alone` means that no other call was in flight when this call began.
-	RunInline(ctx, caller context.Context, call *redishold.Call, alone bool) redishold.Result
+	// `timed` is the same context with that deadline. The parameter `alone` means that no other
+	// call was in flight when this call began.
+	RunInline(ctx, timed context.Context, call *redishold.Call, alone bool) redishold.Result
+}
+
+// timedContext is the batchContext of a call in the goroutine of its caller, with the deadline
+// of the call.
+type timedContext struct{ *batchContext }
+
+// Deadline implements context.Context.
+func (t timedContext) Deadline() (time.Time, bool) {
+	t.combiner.mu.Lock()
+	defer t.combiner.mu.Unlock()
+	return t.at, true
 }
 
 // inline runs a call in the goroutine of its caller, if the Sender can do that now, and if
@@ -50,12 +57,12 @@ func (c *Combiner) inline(ctx context.Context, call *redishold.Call) (result red
 	}
 	r, p := c.requests.Get().(*request), c.batches.Get().(*batch)
 	r.call, r.ctx, r.deadline, r.batch = *call, ctx, at, p
-	p.requests, p.inline = append(p.requests, r), true
+	p.requests, p.inline, p.context.at = append(p.requests, r), true, at
 	p.enter()
 	c.alarm.set(at, c.wake)
 	c.mu.Unlock()
 	defer c.dismiss(p)
-	p.results[0] = c.inliner.RunInline(p.context, d, p.calls[0], inFlight == 0)
+	p.results[0] = c.inliner.RunInline(p.context, timedContext{p.context}, p.calls[0], inFlight == 0)
 	if c.deliver(p) {
 		go c.lead()
 	}

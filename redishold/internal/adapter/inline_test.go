@@ -28,7 +28,7 @@ func (*inlineSender) FewCalls() int { return few }
 
 func (f *inlineSender) MayInline(time.Duration, int) bool { return !f.refuses }
 
-func (f *inlineSender) RunInline(ctx, caller context.Context, call *redishold.Call, alone bool) redishold.Result {
+func (f *inlineSender) RunInline(ctx, timed context.Context, call *redishold.Call, alone bool) redishold.Result {
 	f.mu.Lock()
 	what := firstKey(call)
 	if call.Source {
@@ -36,7 +36,7 @@ func (f *inlineSender) RunInline(ctx, caller context.Context, call *redishold.Ca
 	}
 	if alone {
 		what += " alone"
-		ctx = caller
+		ctx = timed
 	}
 	f.calls = append(f.calls, what)
 	do := f.plan[firstKey(call)]
