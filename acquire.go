@@ -43,7 +43,6 @@ type acquisition struct {
 	grantUnused  bool // the store granted the claim, but no hold was made of it
 	queued       bool // the store has the claim in its queue
 	waitReported bool // EventWait was emitted
-	stayed       bool // the claim's queue had several heads, and this claim was the head that waited for the store
 	asking       bool // a try is under way; still true after it panicked
 }
 
@@ -110,12 +109,9 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 
 // waitInQueue takes a place in the queue of this process. It returns nil when the claim is a
 // head of the queue, or when another goroutine has passed a hold on to the claim. It returns an
-// error if the caller does not wait and there is a queue already, or if the caller's time is
-// over. It returns nil at once for a fair claim, which queues in the store. Before the first
-// try of a reader or a permit, it also returns nil at once, unless this process has a queue for
-// that name already.
+// error if the caller does not wait and gets no place, or if the caller's time is over. It returns nil at once for a fair claim, which queues in the store.
 func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
-	if a.skipsQueue() || !a.kind.exclusive() && a.tries == 0 && !a.locker.queues.Do(a.queueKey(), func(*hold, *queueState) {}) {
+	if a.skipsQueue() {
 		return nil
 	}
 	for {
@@ -150,16 +146,20 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 }
 
 // enter takes a place in the queue, and reports whether it is the place of a head. A caller
-// that does not wait gets no place if there is a queue already.
+// that does not wait gets no place if this process knows that the lock is held.
 func (a *acquisition) enter() (p *place, head bool) {
 	waits := a.req.wait != 0
-	return a.locker.queues.Enter(a.queueKey(), waits, a.acceptsHandoff(), func() queueState {
+	begin := func() queueState {
 		if waits {
 			a.yield = a.locker.yields[a.queueKey()]
 			delete(a.locker.yields, a.queueKey())
 		}
 		return queueState{handoffs: handoffFirst, others: unknown}
-	})
+	}
+	if a.kind.exclusive() {
+		return a.locker.queues.Enter(a.queueKey(), waits, a.acceptsHandoff(), begin)
+	}
+	return a.locker.queues.Join(a.queueKey(), waits, sharedFirst, begin)
 }
 
 // becomeHead takes what the previous head has left in the state of the queue.
@@ -359,9 +359,6 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 	a.locker.reports.start()
 	a.locker.logWaiting(ctx, a)
 	a.reportWait(ctx)
-	if a.place == nil && !a.skipsQueue() && !a.queued {
-		return meanwhile, a.waitInQueue(ctx, waitCtx)
-	}
 	if back, err := a.goBack(ctx, waitCtx); back {
 		return meanwhile, err
 	}

@@ -14,17 +14,30 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// far is a store with a long round trip. It counts the calls.
+// far is a store with a long round trip. It counts the tries, and how many there are at once.
 type far struct {
 	slow
-	tries atomic.Int64
+	session            time.Duration // Info.SessionTTL
+	tries, now, atOnce atomic.Int64
 }
 
 func newFar() *far { return &far{slow: slow{Backend: memhold.New(), rtt: 10 * time.Millisecond}} }
 
 func (f *far) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	f.tries.Add(1)
+	for now := f.now.Add(1); ; {
+		if most := f.atOnce.Load(); now <= most || f.atOnce.CompareAndSwap(most, now) {
+			break
+		}
+	}
+	defer f.now.Add(-1)
 	return f.slow.Try(ctx, c)
+}
+
+func (f *far) Info() driver.Info {
+	info := f.slow.Info()
+	info.SessionTTL = f.session
+	return info
 }
 
 func (f *far) Release(ctx context.Context, c driver.Claim) error {
@@ -45,7 +58,7 @@ func crowdOf(n int, one func()) *sync.WaitGroup {
 // Claims that can be held together do not wait for each other: what admits one of them
 // admits the others. That takes a few round trips in all, and not one for each.
 func TestSharedClaimsAreAdmittedTogether(t *testing.T) {
-	const n = 100
+	const n = 1000
 	for name, tt := range map[string]struct {
 		trips int   // until all hold, from the release on
 		tries int64 // to the store in that time
@@ -61,7 +74,7 @@ func TestSharedClaimsAreAdmittedTogether(t *testing.T) {
 			one: func(l *Locker) (*Lock, error) { return l.RWMutex("job").Read.Lock(context.Background()) },
 		},
 		"permits": {
-			trips: 10, tries: n + 10,
+			trips: 12, tries: n + 10,
 			first: func(l *Locker) (held []*Lock) {
 				for range n {
 					k, _ := l.Semaphore("job", n).Acquire(context.Background())
@@ -108,6 +121,149 @@ func TestSharedClaimsAreAdmittedTogether(t *testing.T) {
 				wg.Wait()
 				if n := queuesOf(l); n != 0 {
 					t.Errorf("%d queues are left", n)
+				}
+			})
+		})
+	}
+}
+
+// If a crowd comes at a busy name, only a part of it asks the store, and later only one goroutine.
+func TestCrowdAtABusyNameAsksLittle(t *testing.T) {
+	type acquire = func(context.Context) (*Lock, error)
+	for name, kind := range map[string]func(l, other *Locker) (one, first acquire){
+		"readers": func(l, other *Locker) (one, first acquire) {
+			return func(ctx context.Context) (*Lock, error) { return l.RWMutex("job").Read.Lock(ctx) },
+				func(ctx context.Context) (*Lock, error) { return other.RWMutex("job").Write.Lock(ctx) }
+		},
+		"permits": func(l, other *Locker) (one, first acquire) {
+			return func(ctx context.Context) (*Lock, error) { return l.Semaphore("job", 1).Acquire(ctx) },
+				func(ctx context.Context) (*Lock, error) { return other.Semaphore("job", 1).Acquire(ctx) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const n, seconds = 1000, 5 // crowdOf waits so long
+				store := newFar()
+				l := New(store, nil)
+				one, first := kind(l, New(store.Backend, nil))
+				held, _ := first(t.Context())
+				ctx, cancel := context.WithCancel(t.Context())
+				wg := crowdOf(n, func() {
+					if _, err := one(ctx); !errors.Is(err, context.Canceled) {
+						t.Errorf("got %v", err)
+					}
+				})
+				if got := store.tries.Load(); got > sharedFirst+2*seconds {
+					t.Errorf("a crowd of %d asked the store %d times, want %d times at first, and then about once a second", n, got, sharedFirst)
+				}
+				cancel()
+				wg.Wait()
+				_ = held.Unlock()
+				if n := queuesOf(l); n != 0 {
+					t.Errorf("%d queues are left", n)
+				}
+			})
+		})
+	}
+}
+
+// A caller that does not wait asks the store although a crowd asks, unless this process knows
+// that the name is busy.
+func TestTryLockBesideACrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFar()
+		l, other := New(store, nil), New(store.Backend, nil)
+		read := l.RWMutex("job").Read
+		crowd := func(ctx context.Context) *sync.WaitGroup {
+			var wg sync.WaitGroup
+			for range 2 * sharedFirst {
+				wg.Go(func() {
+					if k, err := read.Lock(ctx); err == nil {
+						_ = k.Unlock()
+					}
+				})
+			}
+			synctest.Wait()
+			return &wg
+		}
+		wg := crowd(t.Context())
+		k, err := read.TryLock(t.Context())
+		if err != nil {
+			t.Fatalf("no writer holds the name: got %v", err)
+		}
+		_ = k.Unlock()
+		wg.Wait()
+
+		held, _ := other.RWMutex("job").Write.Lock(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		wg = crowd(ctx)
+		time.Sleep(2 * store.rtt)
+		before := store.tries.Load()
+		if _, err := read.TryLock(t.Context()); !errors.Is(err, ErrBusy) || store.tries.Load() != before {
+			t.Errorf("a writer holds the name: got %v, and %d calls", err, store.tries.Load()-before)
+		}
+		cancel()
+		wg.Wait()
+		_ = held.Unlock()
+	})
+}
+
+// A caller that does not wait returns although the store fails, and does not wait behind another
+// goroutine that asks the store again.
+func TestTryLockOfAFailingStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.New()
+		store.OnTry = func(context.Context, driver.Claim) (driver.Outcome, error) {
+			time.Sleep(10 * time.Millisecond)
+			return driver.Outcome{}, driver.ErrNotExecuted
+		}
+		l := New(store, nil)
+		read := l.RWMutex("job").Read
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() { _, _ = read.Lock(ctx) })
+		}
+		synctest.Wait()
+		start := time.Now()
+		tryCtx, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		if _, err := read.TryLock(tryCtx); err == nil || time.Since(start) > time.Second {
+			t.Errorf("got %v after %v", err, time.Since(start))
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+// However many goroutines can have a name together, only so many ask at once.
+func TestTriesAtOnceAreBounded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		session time.Duration
+		most    int64
+	}{
+		"each claim has a lease":   {0, sharedMost},
+		"the store keeps sessions": {time.Minute, sharedFirst},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := newFar()
+				store.session = tt.session
+				l := New(store, nil)
+				var wg sync.WaitGroup
+				for range 2 * sharedMost {
+					wg.Go(func() {
+						if k, err := l.RWMutex("job").Read.Lock(t.Context()); err != nil {
+							t.Error(err)
+						} else {
+							time.Sleep(time.Minute)
+							_ = k.Unlock()
+						}
+					})
+				}
+				wg.Wait()
+				if got := store.atOnce.Load(); got != tt.most {
+					t.Errorf("%d tries at once, want %d", got, tt.most)
 				}
 			})
 		})

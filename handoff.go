@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -313,27 +312,30 @@ func (l *Locker) rememberYield(key queueKey, s yield) {
 }
 
 // What follows is for readers and permits. Several of them can be held at the same time, so
-// their queue may have several heads at once. One head waits for the store. A head that gets
-// its lock admits more heads from the queue. A head that finds the name busy goes back to its
-// place in the queue, if another head waits for the store already.
-//
-// A reader admits all waiters, because a lock that one reader can get is free for every reader.
-// How many permits are free is not known. A permit that was granted after a wait admits one
-// waiter: when permits become free one by one, each permit costs two tries, however many
-// goroutines wait. A permit that was granted at the first try admits two waiters, so the number
-// of heads doubles with every round trip while permits are free.
+// their queue may have several heads at once. A head that gets its lock admits more heads from
+// the queue. A head that finds the name busy goes back to its place in the queue, if another
+// head waits for the store already. docs/turns.md explains which heads are admitted.
 
-// admit makes waiters heads of the queue, after the claim was granted.
+const (
+	// sharedFirst is how many heads ask the store before it has answered any of them. If the
+	// name is busy, all of them ask in vain, and each may get a place in the queue of the store.
+	sharedFirst = 64
+
+	// sharedMost is how many heads there are at most after some were admitted. In a store with
+	// sessions there are at most sharedFirst, because the store reads the claims of all holders
+	// and waiters for each answer.
+	sharedMost = 1024
+)
+
+// admit makes waiters heads of the queue, after the claim was granted. A reader admits all
+// waiters, because a lock that one reader can get is free for every reader.
 func (a *acquisition) admit() {
-	n := 1
-	switch {
-	case a.kind == reader:
-		n = math.MaxInt
-	case !a.stayed:
-		n = 2
+	most := sharedMost
+	if a.locker.info.SessionTTL > 0 {
+		most = sharedFirst
 	}
 	var waiter, spare driver.Waiter
-	a.place.Admit(n, func(s *queueState, n int) {
+	a.place.Admit(a.kind == reader, most, func(s *queueState, n int) {
 		waiter, spare = s.keepSpare(a.waiter, n), s.dropSpare(n)
 		s.answered(a.locker.clock.Now(), nil)
 	})
@@ -343,14 +345,11 @@ func (a *acquisition) admit() {
 
 // goBack puts the claim back to its place in the queue and waits there, if another head waits
 // for the store. Then the result `back` is true. In that case err is nil when the claim is a
-// head again, and not nil if the caller's time is over. A claim that is in the store's own
-// queue does not go back: the other head may be behind it there, and the two would wait for
-// each other.
+// head again, and not nil if the caller's time is over. A caller that does not wait does not go
+// back. Neither does a claim that is in the store's own queue: the other head may be behind it
+// there, and the two would wait for each other.
 func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error) {
-	if a.place == nil || a.kind.exclusive() || a.queued {
-		return false, nil
-	}
-	if a.stayed = a.place.Stay(); a.stayed {
+	if a.place == nil || a.kind.exclusive() || a.req.wait == 0 || a.place.Stay(a.queued) {
 		return false, nil
 	}
 	p := a.place

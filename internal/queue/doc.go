@@ -24,10 +24,12 @@
 // the lock in the store.
 //
 // Some locks can be held by several goroutines at once. The queue of such a lock never has a
-// holder. A head that has got the lock calls Admit, which makes heads of some waiters, and ends
-// the place of the head that called it. So there may be several heads, but it is enough that
-// one of them waits until the store can grant the lock. Stay returns true for the first head
-// that calls it, and makes waiters of the other heads again, at their old places.
+// holder, but it may have several heads, which ask at the same time. Goroutines enter it with
+// Join, which makes heads of the first ones. A head that has got the lock calls Admit, which
+// makes heads of some waiters, and ends the place of the head that called it. If the lock is
+// not free, it is enough that one head waits until the store can grant it. Stay returns true
+// for the first head that calls it, and makes waiters of the other heads again, at their old
+// places. While a head stays, Join makes no heads.
 //
 // K identifies a queue. T is the type of what is held and passed on; the zero T means that
 // nothing is held. S is the state of a queue: what one head leaves to the next head, such as

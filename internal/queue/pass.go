@@ -56,8 +56,8 @@ func (q *Queue[K, T, S]) holds(v T) bool {
 // the head. The mutex is held.
 func (q *Queue[K, T, S]) end(p *Place[K, T, S], after func(state *S, n int)) {
 	var none T
-	if q.stayer == p {
-		q.stayer = nil
+	if p.stays {
+		q.staying--
 	}
 	q.heads--
 	after(&q.state, q.size())

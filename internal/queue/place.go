@@ -15,10 +15,11 @@ type Place[K, T comparable, S any] struct {
 	// Queues.mu guards the rest. When the goroutine has received from the channel `ready`, it
 	// reads the field `head` without the mutex.
 	prev, next *Place[K, T, S]
-	number     uint64        // the number of this waiter in the order of arrival; 0 for the goroutine that began the queue
+	number     uint64        // the number of this goroutine in the order of arrival; 0 for the one that began the queue
 	seenAt     time.Duration // when a Scan found this waiter for the first time; 0 if no Scan has found it
 	given      T             // the value that was passed to the place
 	head       bool
+	stays      bool // Stay has returned true
 	accepts    bool
 }
 
@@ -86,14 +87,24 @@ func (p *Place[K, T, S]) Hold(v T, after func(state *S, n int)) *Queue[K, T, S] 
 	return q
 }
 
-// Admit makes heads of the first n waiters, and ends the place, which must be that of a head.
-// Admit calls `after` as Leave does.
-func (p *Place[K, T, S]) Admit(n int, after func(state *S, n int)) {
+// Admit ends the place, which must be that of a head, and makes heads of some waiters. If `all`
+// is true, these are all waiters. Otherwise they are the first two, so that the number of heads
+// doubles from one answer to the next. If this head or another one stays, the lock was not free
+// a moment ago, and it is the first waiter only. After Admit there are at most `most` heads,
+// unless there were more before. Admit calls `after` as Leave does.
+func (p *Place[K, T, S]) Admit(all bool, most int, after func(state *S, n int)) {
 	q := p.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	q.askingSince = 0
-	for ; n > 0 && q.waiters.Load() > 0; n-- {
+	n := 2
+	switch {
+	case all:
+		n = most
+	case q.staying > 0:
+		n = 1
+	}
+	for ; n > 0 && q.heads <= most && q.Waits(); n-- { // the place counts as a head until it ends
 		q.promote()
 	}
 	q.end(p, after)
@@ -101,13 +112,18 @@ func (p *Place[K, T, S]) Admit(n int, after func(state *S, n int)) {
 
 // Stay returns true to the first of several heads that calls it: this head stays a head, and
 // Stay returns true to it again, until its place ends. To the other heads Stay returns false:
-// they have become waiters again, at their old places, and have to call Wait.
-func (p *Place[K, T, S]) Stay() bool {
+// they have become waiters again, at their old places, and have to call Wait. If `always` is
+// true, Stay returns true, also if another head stays.
+func (p *Place[K, T, S]) Stay(always bool) bool {
 	q := p.queue
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
-	if q.stayer == nil || q.stayer == p {
-		q.stayer = p
+	if p.stays {
+		return true
+	}
+	if q.staying == 0 || always {
+		p.stays = true
+		q.staying++
 		return true
 	}
 	q.heads--

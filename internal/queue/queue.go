@@ -33,12 +33,12 @@ type Queue[K, T comparable, S any] struct {
 // Queues.mu guards it.
 type use[K, T comparable, S any] struct {
 	key         K
-	heads       int             // how many heads there are; 0 while a value is held
-	stayer      *Place[K, T, S] // the head for which Stay has returned true; nil if there is none
-	held        T               // the value that is held; the zero T while there is a head
-	state       S               // what one head leaves to the next
-	count       uint64          // how many waiters have entered
-	askingSince time.Duration   // when a Scan found the oldest head for the first time; 0 if no Scan has found it
+	heads       int           // how many heads there are; 0 while a value is held
+	staying     int           // for how many heads Stay has returned true
+	held        T             // the value that is held; the zero T while there is a head
+	state       S             // what one head leaves to the next
+	count       uint64        // how many waiters have entered
+	askingSince time.Duration // when a Scan found the oldest head for the first time; 0 if no Scan has found it
 }
 
 // Enter takes a place in the queue of a key. If the key has no queue, Enter begins one with the
@@ -51,15 +51,34 @@ func (a *Queues[K, T, S]) Enter(key K, waits, accepts bool, begin func() S) (p *
 	q := a.inUse[key]
 	switch {
 	case q == nil:
-		p = a.newPlace(a.newQueue(key, begin()))
-		p.head = true
+		return a.newHead(a.newQueue(key, begin())), true
 	case waits:
-		p = a.newPlace(q)
-		q.count++
-		p.number, p.accepts = q.count, accepts
-		q.insert(p)
+		p = a.newWaiter(q, accepts)
 	}
-	return p, q == nil
+	return p, false
+}
+
+// Join is Enter for a lock that several goroutines can hold at once. The place is also that of
+// a head if no goroutine waits, no head stays, and there are fewer than `most` heads. If
+// `waits` is false, it is that of a head unless a head stays, because only a head that stays
+// has learned that the lock is not free.
+func (a *Queues[K, T, S]) Join(key K, waits bool, most int, begin func() S) (p *Place[K, T, S], head bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.inUse[key]
+	switch {
+	case q == nil:
+		return a.newHead(a.newQueue(key, begin())), true
+	case q.staying == 0 && (!waits || q.heads < most && !q.Waits()):
+		q.heads++
+		q.count++
+		p = a.newHead(q)
+		p.number = q.count
+		return p, true
+	case waits:
+		p = a.newWaiter(q, false)
+	}
+	return p, false
 }
 
 // Do calls fn with the value that is held in the queue of a key, and with the state of that
@@ -140,6 +159,22 @@ func (a *Queues[K, T, S]) drop(q *Queue[K, T, S]) {
 	if len(a.queues) < unusedMost {
 		a.queues = append(a.queues, q)
 	}
+}
+
+// newHead returns the place of a head. The mutex is held.
+func (a *Queues[K, T, S]) newHead(q *Queue[K, T, S]) *Place[K, T, S] {
+	p := a.newPlace(q)
+	p.head = true
+	return p
+}
+
+// newWaiter returns the place of a waiter at the end of the queue. The mutex is held.
+func (a *Queues[K, T, S]) newWaiter(q *Queue[K, T, S], accepts bool) *Place[K, T, S] {
+	p := a.newPlace(q)
+	q.count++
+	p.number, p.accepts = q.count, accepts
+	q.insert(p)
+	return p
 }
 
 // newPlace returns a place that is neither a head's nor a waiter's yet. The mutex is held.

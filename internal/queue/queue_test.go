@@ -151,7 +151,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 			if _, given, err := p.Wait(ctx); err != nil || given {
 				t.Fatalf("its turn had come: %v, %v", given, err)
 			}
-			p.Stay()
+			p.Stay(false)
 			if _, given := p.Leave(nothing); given {
 				t.Fatal("given what nobody passed on")
 			}
@@ -184,12 +184,12 @@ func TestHeadsGoBackInOrder(t *testing.T) {
 			}
 		}
 	}
-	first.Admit(3, nothing)
+	first.Admit(true, 3, nothing)
 	heads(true, true, true, false)
-	if !places[1].Stay() || places[2].Stay() || places[0].Stay() || !places[1].Stay() {
+	if !places[1].Stay(false) || places[2].Stay(false) || places[0].Stay(false) || !places[1].Stay(false) {
 		t.Fatal("not one of several heads stays")
 	}
-	places[1].Admit(2, nothing)
+	places[1].Admit(true, 2, nothing)
 	places = slices.Delete(places, 1, 2)
 	heads(true, true, false)
 	for _, p := range places {
@@ -234,7 +234,7 @@ func TestScan(t *testing.T) {
 	one.Leave(nothing)
 	scan(7, waits{"key", 5, 1})
 	three := waiter(t, &qs)
-	two.Admit(1, nothing)
+	two.Admit(false, 1, nothing)
 	scan(8, waits{"key", 8, 1})
 	three.Leave(nothing)
 	scan(9)
