@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/internal/retry"
+	"github.com/holdfast-go/holdfast/internal/stack"
 )
 
 // On a store without tombstones, a try that is cut off may be executed after the release that
@@ -76,7 +77,7 @@ func (l *Locker) tryAllDetached(ctx context.Context, b batch, claims []driver.Cl
 func callDetached[T any](ctx context.Context, l *Locker, limit time.Duration, call func(context.Context) T, sent func(T) bool) (answer T, unreturned *detachedTry) {
 	c := &detachedCall[T]{detachedTry: detachedTry{done: make(chan struct{})}}
 	go func() {
-		growStack(false)
+		stack.Grow()
 		bound, cancel := context.WithTimeout(deadline.Detach(ctx), limit)
 		defer cancel()
 		defer func() { c.end(c.panics != nil || sent(c.answer)) }()
@@ -114,29 +115,6 @@ func (c *detachedCall[T]) run(ctx context.Context, call func(context.Context) T)
 		c.returned = true
 	}()
 	c.answer = call(ctx)
-}
-
-// stackOfTry is the room in bytes that growStack makes. The client of etcd needs about that
-// much.
-const stackOfTry = 8 << 10
-
-// growStack makes the stack of a new goroutine large enough for a try. Otherwise the stack would
-// grow several times during the try, and each time the runtime would copy all of its frames.
-// That took a fiftieth of the processor time of a lock in etcd.
-//
-// Callers set `fill` to false. With true, growStack uses its array, so that the compiler does
-// not leave out the array.
-//
-//go:noinline
-func growStack(fill bool) (sum int) {
-	if fill {
-		var room [stackOfTry]byte
-		for i := range room {
-			room[i] = byte(i + sum)
-			sum += int(room[i/2])
-		}
-	}
-	return sum
 }
 
 // detachedTry is a try that goes on if its caller gives up.

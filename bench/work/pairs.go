@@ -80,7 +80,10 @@ func pairs(p peer.Peer, plan Plan, shared *page, parent parent) (Result, error) 
 
 // clock lets the goroutines work for the time of the plan.
 func (w *workers) clock(parent parent) (Result, error) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.Background(), func() {}
+	if w.tasks[0].shared { // the others wait for nobody: theirs is the context of a caller that never gives up
+		ctx, cancel = context.WithCancel(ctx)
+	}
 	defer cancel()
 	tallies := make([]tally, len(w.tasks))
 	var wg sync.WaitGroup
@@ -89,9 +92,7 @@ func (w *workers) clock(parent parent) (Result, error) {
 	}
 	elapsed, before, after, err := w.watch(parent)
 	w.phase.Store(over)
-	if w.tasks[0].shared { // others are between two locks, and at their end in a moment
-		cancel()
-	}
+	cancel()
 	wg.Wait()
 	if err != nil {
 		return Result{}, err

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/stack"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -114,6 +115,7 @@ func (c *Combiner) enqueue(ctx context.Context, call *redishold.Call) *request {
 // run is the goroutine of a leader. The leader takes calls from the queue and sends them. It
 // ends when another leader takes calls from the queue.
 func (c *Combiner) run() {
+	stack.Grow()
 	p := c.batches.Get().(*batch)
 	defer c.dismiss(p)
 	for lead := true; lead; {
