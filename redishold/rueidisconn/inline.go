@@ -27,9 +27,20 @@ type inline struct {
 	pooled bool      // MayInline has chosen the pool for that call
 }
 
+// These constants are for FewCalls.
+const (
+	leastFew = 16
+	mostFew  = 512                   // half of the places for calls that rueidis has for a connection
+	callCost = 20 * time.Microsecond // more than the processor time of a call that is a pipeline of its own
+)
+
 // FewCalls implements adapter.Inliner. rueidis sends calls of several goroutines over one
-// connection, with few system calls. So a shared pipeline saves little until there are many.
-func (l *library) FewCalls() int { return 16 }
+// connection, with few system calls. So a shared pipeline saves little until there are many. In
+// a shared pipeline a caller waits for the replies to all calls. So where a round trip takes so
+// long that the processor has time for a pipeline for each call, many are still few.
+func (l *library) FewCalls() int {
+	return min(max(leastFew, int(time.Duration(l.shared.trip.Load())/callCost)), mostFew)
+}
 
 // MayInline implements adapter.Inliner.
 func (l *library) MayInline(_ time.Duration, inFlight int) bool {

@@ -1,9 +1,14 @@
 package rueidisconn
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // A call runs in the goroutine of its caller only over a connection that has just answered:
@@ -63,4 +68,38 @@ func TestPingBeforeThePool(t *testing.T) {
 			t.Errorf("%d PINGs for calls that come often, want one", pings)
 		}
 	})
+}
+
+// The longer a round trip, the more calls are few: the processor has time for a pipeline for
+// each of them.
+func TestFewCalls(t *testing.T) {
+	for _, tt := range []struct {
+		trip time.Duration
+		want int
+	}{{0, 16}, {100 * time.Microsecond, 16}, {400 * time.Microsecond, 20}, {2 * time.Millisecond, 100}, {time.Second, 512}} {
+		l := &library{}
+		l.shared.trip.Store(int64(tt.trip))
+		if got := l.FewCalls(); got != tt.want {
+			t.Errorf("with round trips of %v: got %d, want %d", tt.trip, got, tt.want)
+		}
+	}
+}
+
+func TestRoundTripsAreMeasured(t *testing.T) {
+	addr := serve(t, nil, func(command string) string {
+		if strings.HasPrefix(command, "EVALSHA") {
+			return ":1\r\n"
+		}
+		return ""
+	})
+	conn, err := Open(t.Context(), "redis://"+addr, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	l, call := conn.library, &redishold.Call{Script: wire.NewScript("test", "return 1")}
+	l.Send(t.Context(), adapter.Destination{}, []*redishold.Call{call}, make([]redishold.Result, 1))
+	if l.shared.trip.Load() == 0 {
+		t.Error("the length of a round trip is not known after a call")
+	}
 }

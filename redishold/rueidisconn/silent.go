@@ -3,6 +3,7 @@ package rueidisconn
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -25,18 +26,21 @@ const (
 // connection is dead, and replaces it only then.
 type replies struct {
 	mu       sync.Mutex
-	underway int       // number of pipelines without a reply
-	since    time.Time // when the first of these pipelines was sent, or when the latest pipeline ended, if that was later
-	answered time.Time // when the latest pipeline ended with a reply; zero if it ended without
+	underway int          // number of pipelines without a reply
+	since    time.Time    // when the first of these pipelines was sent, or when the latest pipeline ended, if that was later
+	answered time.Time    // when the latest pipeline ended with a reply; zero if it ended without
+	trip     atomic.Int64 // how many ns the latest call took that was a pipeline of its own
 }
 
-func (s *replies) begin() {
+func (s *replies) begin() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := time.Now()
 	if s.underway == 0 {
-		s.since = time.Now()
+		s.since = now
 	}
 	s.underway++
+	return now
 }
 
 // end records that a pipeline has ended, and whether the server has replied to it.
@@ -69,11 +73,11 @@ func (s *replies) silent() bool {
 
 // do sends a command over the shared connection or over one of the pool.
 func (l *library) do(ctx context.Context, over *replies, cmd rueidis.Completed) redishold.Result {
-	over.begin()
-	replied := false // also if rueidis panics
+	began, replied := over.begin(), false // false also if rueidis panics
 	defer func() { over.end(replied) }()
 	answer := l.client.Do(ctx, cmd)
 	replied = answer.NonRedisError() == nil
+	over.trip.Store(int64(time.Since(began)))
 	return result(ctx, answer)
 }
 

@@ -30,7 +30,7 @@ const (
 	// maxBatch is the maximal number of calls in one pipeline.
 	maxBatch = 256
 
-	// fewCalls is Combiner.few for a Sender that is no Inliner.
+	// fewCalls is the result of Combiner.few for a Sender that is no Inliner.
 	fewCalls = 16
 )
 
@@ -43,7 +43,6 @@ type Combiner struct {
 	inliner  Inliner   // the field `sender`, or nil if that Sender is no Inliner
 	lead     func()    // the method `run`, stored so that starting a leader does not allocate
 	wake     func()    // the method `ring`, stored so that setting the alarm does not allocate
-	few      int       // maximal number of calls, queued or in flight, with which a leader sends at once
 	requests sync.Pool // of *request
 	batches  sync.Pool // of *batch
 
@@ -63,10 +62,8 @@ type Combiner struct {
 
 // NewCombiner returns a Combiner that sends with s.
 func NewCombiner(s Sender) *Combiner {
-	c := &Combiner{sender: s, few: fewCalls}
-	if i, ok := s.(Inliner); ok {
-		c.inliner, c.few = i, i.FewCalls()
-	}
+	c := &Combiner{sender: s}
+	c.inliner, _ = s.(Inliner)
 	c.lead, c.wake = c.run, c.ring
 	c.requests.New = func() any {
 		r := &request{combiner: c, done: make(chan struct{}, 1)}
@@ -112,6 +109,15 @@ func (c *Combiner) enqueue(ctx context.Context, call *redishold.Call) *request {
 	return r
 }
 
+// few returns the maximal number of calls, queued or in flight, with which a leader sends at
+// once.
+func (c *Combiner) few() int {
+	if c.inliner == nil {
+		return fewCalls
+	}
+	return c.inliner.FewCalls()
+}
+
 // run is the goroutine of a leader. The leader takes calls from the queue and sends them. It
 // ends when another leader takes calls from the queue.
 func (c *Combiner) run() {
@@ -120,7 +126,7 @@ func (c *Combiner) run() {
 	defer c.dismiss(p)
 	for lead := true; lead; {
 		c.mu.Lock()
-		crowded := len(c.queue)+c.inFlight > c.few
+		crowded := len(c.queue)+c.inFlight > c.few()
 		c.mu.Unlock()
 		if crowded {
 			// Let other goroutines add calls first: many may be about to do so, because the

@@ -51,7 +51,7 @@ func (c *Combiner) inline(ctx context.Context, call *redishold.Call) (result red
 	left := time.Until(at)
 	c.mu.Lock()
 	inFlight := c.inFlight
-	if c.collecting || inFlight >= c.few || !c.inliner.MayInline(left, inFlight) {
+	if c.collecting || inFlight >= c.few() || !c.inliner.MayInline(left, inFlight) {
 		c.mu.Unlock()
 		return result, false
 	}
