@@ -109,7 +109,8 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 
 // waitInQueue takes a place in the queue of this process. It returns nil when the claim is a
 // head of the queue, or when another goroutine has passed a hold on to the claim. It returns an
-// error if the caller does not wait and gets no place, or if the caller's time is over. It returns nil at once for a fair claim, which queues in the store.
+// error if the caller does not wait and need not ask the store, or if the caller's time is over.
+// It returns nil at once for a fair claim, which queues in the store.
 func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 	if a.skipsQueue() {
 		return nil
@@ -124,7 +125,9 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 		case p == nil && metOwnRelease(waitCtx, ownRelease):
 			continue
 		case p == nil:
-			a.busyLocally()
+			if a.busyLocally(); !a.answered { // a goroutine waits because the store fails
+				return a.refused(ctx, retry.Unanswered(a.lastErr))
+			}
 			return a.busy()
 		}
 		a.reportQueued(ctx, p)
@@ -145,8 +148,10 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 	}
 }
 
-// enter takes a place in the queue, and reports whether it is the place of a head. A caller
-// that does not wait gets no place if this process knows that the lock is held.
+// enter takes a place in the queue, and reports whether the caller asks the store now. A caller
+// that does not wait gets a place in a queue that it begins itself, and none in another. For a
+// permit or a read lock it gets no place, and asks unless another goroutine waits for the store:
+// among the heads it would keep those back that wait.
 func (a *acquisition) enter() (p *place, head bool) {
 	waits := a.req.wait != 0
 	begin := func() queueState {
@@ -156,10 +161,14 @@ func (a *acquisition) enter() (p *place, head bool) {
 		}
 		return queueState{handoffs: handoffFirst, others: unknown}
 	}
-	if a.kind.exclusive() {
+	switch {
+	case a.kind.exclusive():
 		return a.locker.queues.Enter(a.queueKey(), waits, a.acceptsHandoff(), begin)
+	case waits:
+		return a.locker.queues.Join(a.queueKey(), sharedFirst, begin)
+	default:
+		return nil, !a.locker.queues.Stays(a.queueKey())
 	}
-	return a.locker.queues.Join(a.queueKey(), waits, sharedFirst, begin)
 }
 
 // becomeHead takes what the previous head has left in the state of the queue.

@@ -225,11 +225,58 @@ func TestTryLockOfAFailingStore(t *testing.T) {
 			wg.Go(func() { _, _ = read.Lock(ctx) })
 		}
 		synctest.Wait()
-		start := time.Now()
-		tryCtx, stop := context.WithTimeout(t.Context(), time.Minute)
-		defer stop()
-		if _, err := read.TryLock(tryCtx); err == nil || time.Since(start) > time.Second {
-			t.Errorf("got %v after %v", err, time.Since(start))
+		for range 2 { // while the others ask for the first time, and while one waits after an error
+			start := time.Now()
+			tryCtx, stop := context.WithTimeout(t.Context(), time.Minute)
+			if _, err := read.TryLock(tryCtx); err == nil || errors.Is(err, ErrBusy) || time.Since(start) > time.Second {
+				t.Errorf("got %v after %v", err, time.Since(start))
+			}
+			stop()
+			time.Sleep(time.Second)
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+// refusingTries is a store in whose queue others wait: it refuses each claim that does not wait.
+type refusingTries struct {
+	*far
+	asked atomic.Int64 // number of tries of claims that wait
+}
+
+func (s *refusingTries) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	if c.NoQueue {
+		time.Sleep(s.rtt)
+		return driver.Outcome{RetryAfter: time.Second}, nil
+	}
+	s.asked.Add(1)
+	return s.far.Try(ctx, c)
+}
+
+// Goroutines that try again and again do not keep a goroutine that waits from asking the store.
+func TestTriesDoNotHoldBackAWaiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &refusingTries{far: newFar()}
+		l := New(store, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 2 * sharedFirst {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * 37 * time.Microsecond) // so that some of them always ask
+				for ctx.Err() == nil {
+					_, _ = l.Semaphore("job", 1).TryAcquire(ctx)
+				}
+			})
+		}
+		time.Sleep(10 * store.rtt)
+		began := time.Now()
+		k, err := l.Semaphore("job", 1).Acquire(t.Context(), Wait(time.Minute))
+		if err != nil || time.Since(began) > 2*store.rtt {
+			t.Errorf("got %v after %v and %d tries", err, time.Since(began), store.asked.Load())
+		}
+		if err == nil {
+			_ = k.Unlock()
 		}
 		cancel()
 		wg.Wait()

@@ -345,11 +345,10 @@ func (a *acquisition) admit() {
 
 // goBack puts the claim back to its place in the queue and waits there, if another head waits
 // for the store. Then the result `back` is true. In that case err is nil when the claim is a
-// head again, and not nil if the caller's time is over. A caller that does not wait does not go
-// back. Neither does a claim that is in the store's own queue: the other head may be behind it
-// there, and the two would wait for each other.
+// head again, and not nil if the caller's time is over. A claim that is in the store's own queue
+// does not go back: the other head may be behind it there, and the two would wait for each other.
 func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error) {
-	if a.place == nil || a.kind.exclusive() || a.req.wait == 0 || a.place.Stay(a.queued) {
+	if a.place == nil || a.kind.exclusive() || a.place.Stay(a.queued) {
 		return false, nil
 	}
 	p := a.place

@@ -105,8 +105,7 @@ type step struct {
 
 var (
 	enter      = step{"enter", (*world).enter}
-	join       = step{"join", func(w *world, i int) { w.join(i, true) }}
-	look       = step{"join or go", func(w *world, i int) { w.join(i, false) }}
+	join       = step{"join", (*world).join}
 	learn      = step{"learn", (*world).learn}
 	leave      = step{"leave", (*world).leave}
 	hold       = step{"hold", (*world).hold}
@@ -124,7 +123,7 @@ func (w *world) steps(i int) []step {
 	switch w.goroutines[i].stage {
 	case out:
 		if w.shared {
-			return []step{join, look}
+			return []step{join}
 		}
 		return []step{enter}
 	case waiting, coming:
@@ -169,18 +168,17 @@ func (w *world) enter(i int) {
 // headsMost is the `most` of Join and Admit in the model.
 const headsMost = 2
 
-// join calls Join, for a goroutine that may wait or not.
-func (w *world) join(i int, waits bool) {
+func (w *world) join(i int) {
 	g := w.goroutines[i]
 	heads := w.heads()
 	free := !w.inUse()
-	want := free || w.staying() == 0 && (!waits || heads < headsMost && len(w.line) == 0)
-	place, head := w.queues.Join("key", waits, headsMost, func() int { w.left += 100; return w.left })
-	if head != want || (place != nil) != (waits || want) {
-		w.fail("Join: got %+v, head: %v", place, head)
+	want := free || w.staying() == 0 && heads < headsMost && len(w.line) == 0
+	if stays := w.queues.Stays("key"); stays != (w.staying() > 0) {
+		w.fail("Stays: got %v", stays)
 	}
-	if place == nil {
-		return
+	place, head := w.queues.Join("key", headsMost, func() int { w.left += 100; return w.left })
+	if head != want {
+		w.fail("Join: got %+v, head: %v", place, head)
 	}
 	g.place, g.number, g.accepts = place, 0, false
 	if !free {
@@ -519,7 +517,7 @@ func (w *world) endAll() {
 // TestEveryInterleaving makes every sequence of so many steps of three goroutines.
 func TestEveryInterleaving(t *testing.T) {
 	t.Run("exclusive", func(t *testing.T) { everyInterleaving(t, false, 8) })
-	t.Run("shared", func(t *testing.T) { everyInterleaving(t, true, 5) })
+	t.Run("shared", func(t *testing.T) { everyInterleaving(t, true, 6) })
 }
 
 func everyInterleaving(t *testing.T, shared bool, depth int) {

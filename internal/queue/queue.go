@@ -58,27 +58,33 @@ func (a *Queues[K, T, S]) Enter(key K, waits, accepts bool, begin func() S) (p *
 	return p, false
 }
 
-// Join is Enter for a lock that several goroutines can hold at once. The place is also that of
-// a head if no goroutine waits, no head stays, and there are fewer than `most` heads. If
-// `waits` is false, it is that of a head unless a head stays, because only a head that stays
-// has learned that the lock is not free.
-func (a *Queues[K, T, S]) Join(key K, waits bool, most int, begin func() S) (p *Place[K, T, S], head bool) {
+// Join is Enter for a goroutine that waits for a lock that several goroutines can hold at once.
+// The place is also that of a head if no goroutine waits, no head stays, and there are fewer
+// than `most` heads.
+func (a *Queues[K, T, S]) Join(key K, most int, begin func() S) (p *Place[K, T, S], head bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q := a.inUse[key]
 	switch {
 	case q == nil:
 		return a.newHead(a.newQueue(key, begin())), true
-	case q.staying == 0 && (!waits || q.heads < most && !q.Waits()):
+	case q.staying == 0 && q.heads < most && !q.Waits():
 		q.heads++
 		q.count++
 		p = a.newHead(q)
 		p.number = q.count
 		return p, true
-	case waits:
-		p = a.newWaiter(q, false)
+	default:
+		return a.newWaiter(q, false), false
 	}
-	return p, false
+}
+
+// Stays reports whether a head of the queue of a key stays.
+func (a *Queues[K, T, S]) Stays(key K) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.inUse[key]
+	return q != nil && q.staying > 0
 }
 
 // Do calls fn with the value that is held in the queue of a key, and with the state of that
