@@ -49,8 +49,8 @@ var _ redishold.Adviser = (*Conn)(nil)
 // pool, for up to ReadTimeout.
 //
 // On a single server, calls at about the same time share a pipeline. Hooks of the client see
-// only the pipeline. The context of the pipeline ends when no caller waits any more, and has no
-// values of the callers' contexts.
+// the pipeline, or a call that is alone. The context of both ends when no caller waits any more,
+// and has no values of the callers' contexts.
 func New(client Client) *Conn {
 	l := newLibrary(client)
 	var router adapter.Router = dial(client.Subscribe)

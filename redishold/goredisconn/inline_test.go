@@ -46,11 +46,20 @@ func TestInlineWithoutAFreeConnection(t *testing.T) {
 
 // Calls run in the goroutines of their callers if go-redis ends them at their deadlines.
 func TestMayInline(t *testing.T) {
-	for _, want := range []bool{true, false} {
-		client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: want})
+	for _, tt := range []struct {
+		options redis.Options
+		want    bool
+	}{
+		{redis.Options{ContextTimeoutEnabled: true}, true},
+		{redis.Options{}, false},
+		{redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -1}, true},
+		{redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}, false}, // sets no deadline
+		{redis.Options{ContextTimeoutEnabled: true, WriteTimeout: -2}, false},
+	} {
+		client := redis.NewClient(&tt.options)
 		defer client.Close()
-		if got := newLibrary(client).MayInline(time.Second, 0); got != want {
-			t.Errorf("got %v, want %v", got, want)
+		if got := newLibrary(client).MayInline(time.Second, 0); got != tt.want {
+			t.Errorf("ReadTimeout %v, WriteTimeout %v: got %v, want %v", tt.options.ReadTimeout, tt.options.WriteTimeout, got, tt.want)
 		}
 	}
 }

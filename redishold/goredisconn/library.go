@@ -28,8 +28,9 @@ func newLibrary(client Client) *library {
 	if _, ring := client.(*redis.Ring); ring {
 		l.Because(wire.Refused("a redis.Ring cannot keep locks: when one of its servers fails, a lock moves to another server, which does not know the holder; use redis.Client, redis.ClusterClient or quorum.Of"))
 	}
-	if c, ok := client.(*redis.Client); ok {
-		l.inline = c.Options().ContextTimeoutEnabled // otherwise go-redis does not end a call at its deadline
+	if c, ok := client.(*redis.Client); ok { // otherwise go-redis does not end a call at its deadline
+		o := c.Options()
+		l.inline = o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0
 	}
 	if c, ok := client.(cluster); ok {
 		l.nodes = newNodes(c)

@@ -27,19 +27,16 @@ type inline struct {
 	pooled bool      // MayInline has chosen the pool for that call
 }
 
-// These constants are for FewCalls.
-const (
-	leastFew = 16
-	mostFew  = 512                   // half of the places for calls that rueidis has for a connection
-	callCost = 20 * time.Microsecond // more than the processor time of a call that is a pipeline of its own
-)
+// callCost is more than the processor time of a call that is a pipeline of its own.
+const callCost = 20 * time.Microsecond
 
 // FewCalls implements adapter.Inliner. rueidis sends calls of several goroutines over one
 // connection, with few system calls. So a shared pipeline saves little until there are many. In
 // a shared pipeline a caller waits for the replies to all calls. So where a round trip takes so
-// long that the processor has time for a pipeline for each call, many are still few.
+// long that the processor has time for a pipeline for each call, many are still few: up to half
+// of the places for calls that rueidis has for a connection.
 func (l *library) FewCalls() int {
-	return min(max(leastFew, int(time.Duration(l.shared.trip.Load())/callCost)), mostFew)
+	return min(max(16, int(time.Duration(l.shared.trip.Load())/callCost)), 1<<ringScale/2)
 }
 
 // MayInline implements adapter.Inliner.

@@ -2,6 +2,7 @@ package rueidisconn
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,6 +33,11 @@ func TestMayInline(t *testing.T) {
 			shared(true)(l)
 			l.shared.begin()
 			time.Sleep(2 * silentAfter)
+		}, false, false},
+		{"a connection was closed since", func(l *library) {
+			l.shared.closed = new(atomic.Int64)
+			shared(true)(l)
+			l.shared.closed.Add(1)
 		}, false, false},
 		{"a connection of the pool has answered", func(l *library) { answers(&l.pool, true) }, true, false},
 		{"the pool's last call failed", func(l *library) { answers(&l.pool, true); answers(&l.pool, false) }, false, false},
@@ -76,7 +82,7 @@ func TestFewCalls(t *testing.T) {
 	for _, tt := range []struct {
 		trip time.Duration
 		want int
-	}{{0, 16}, {100 * time.Microsecond, 16}, {400 * time.Microsecond, 20}, {2 * time.Millisecond, 100}, {time.Second, 512}} {
+	}{{0, 16}, {100 * time.Microsecond, 16}, {400 * time.Microsecond, 20}, {2 * time.Millisecond, 100}, {time.Second, 128}} {
 		l := &library{}
 		l.shared.trip.Store(int64(tt.trip))
 		if got := l.FewCalls(); got != tt.want {
@@ -101,5 +107,8 @@ func TestRoundTripsAreMeasured(t *testing.T) {
 	l.Send(t.Context(), adapter.Destination{}, []*redishold.Call{call}, make([]redishold.Result, 1))
 	if l.shared.trip.Load() == 0 {
 		t.Error("the length of a round trip is not known after a call")
+	}
+	if conn.Close(); l.shared.closed.Load() == 0 || l.pool.closed.Load() == 0 {
+		t.Error("closed connections are not counted")
 	}
 }

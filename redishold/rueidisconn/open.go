@@ -128,6 +128,7 @@ func Open(ctx context.Context, url string, opts *Options) (*Conn, error) {
 	c := New(client)
 	c.end = end
 	if t.Deployment != redisurl.OnlyCluster && c.library.nodes == nil {
+		c.library.shared.closed, c.library.pool.closed = &t.transport.closed, &t.transport.closed
 		c.library.inline = &inline{sync: t.Deployment != redisurl.Sentinels, ping: c.library.ping}
 	}
 	return c, nil

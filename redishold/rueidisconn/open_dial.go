@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
@@ -16,6 +17,7 @@ type transport struct {
 	named   string                                                            // the host of a URL with one host, because certificates may be for that name; otherwise ""
 	connect func(ctx context.Context, network, addr string) (net.Conn, error) // Options.Dial; nil for a net.Dialer
 
+	closed        atomic.Int64  // number of connections that were closed
 	silentServers silentServers // remembers servers only if the URL has Sentinels
 
 	// open ends when no connection may be open any more. It is needed because rueidis does not
@@ -43,7 +45,7 @@ func (t *transport) dial(ctx context.Context, addr string, d *net.Dialer, config
 	if err != nil {
 		return nil, err
 	}
-	c := &clientConn{Conn: made, silent: func() { t.silentServers.add(addr) }}
+	c := &clientConn{Conn: made, closed: &t.closed, silent: func() { t.silentServers.add(addr) }}
 	c.forget = context.AfterFunc(t.open, func() { _ = made.Close() })
 	return c, nil
 }

@@ -41,7 +41,8 @@ type clientConn struct {
 	net.Conn
 	received atomic.Bool
 	silent   func()
-	forget   func() bool // ends the wait for the end of transport.open
+	closed   *atomic.Int64 // transport.closed
+	forget   func() bool   // ends the wait for the end of transport.open
 }
 
 // Read also records that something was received, or that the other side closed the
@@ -56,6 +57,7 @@ func (c *clientConn) Read(p []byte) (int, error) {
 
 func (c *clientConn) Close() error {
 	c.forget()
+	c.closed.Add(1)
 	if c.received.CompareAndSwap(false, true) {
 		c.silent()
 	}

@@ -29,7 +29,10 @@ type replies struct {
 	underway int          // number of pipelines without a reply
 	since    time.Time    // when the first of these pipelines was sent, or when the latest pipeline ended, if that was later
 	answered time.Time    // when the latest pipeline ended with a reply; zero if it ended without
-	trip     atomic.Int64 // how many ns the latest call took that was a pipeline of its own
+	trip     atomic.Int64 // how many ns the latest call with a reply took that was a pipeline of its own
+
+	closed *atomic.Int64 // number of connections that were closed; nil if nobody counts
+	seen   int64         // that number when the latest pipeline ended
 }
 
 func (s *replies) begin() time.Time {
@@ -48,19 +51,22 @@ func (s *replies) end(replied bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.underway--
+	if s.closed != nil {
+		s.seen = s.closed.Load()
+	}
 	s.since = time.Now()
 	if s.answered = s.since; !replied {
 		s.answered = time.Time{}
 	}
 }
 
-// fresh reports whether the latest pipeline got its reply within freshFor. Otherwise rueidis may
-// have to make a connection first, and a call that waits for another call to do so does not
-// return when its context ends.
+// fresh reports whether the latest pipeline got its reply within freshFor, and no connection was
+// closed since. Otherwise rueidis may have to make a connection first, and neither that call nor
+// one that waits for it returns when its context ends.
 func (s *replies) fresh() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Since(s.answered) < freshFor
+	return time.Since(s.answered) < freshFor && (s.closed == nil || s.closed.Load() == s.seen)
 }
 
 // silent reports whether a reply is overdue. It returns false again after any reply, and when
@@ -77,7 +83,9 @@ func (l *library) do(ctx context.Context, over *replies, cmd rueidis.Completed) 
 	defer func() { over.end(replied) }()
 	answer := l.client.Do(ctx, cmd)
 	replied = answer.NonRedisError() == nil
-	over.trip.Store(int64(time.Since(began)))
+	if replied {
+		over.trip.Store(int64(time.Since(began)))
+	}
 	return result(ctx, answer)
 }
 

@@ -59,8 +59,9 @@ func (n *nodes) server(ctx context.Context, addr string) (rueidis.Client, bool) 
 	}
 }
 
-// Review implements adapter.Router: the next Route refreshes the slots.
+// Review implements adapter.Router: it starts one poll, and the next Route refreshes the slots.
+// A Hub reviews every ten seconds. So Review does not poll for as long as Suspect.
 func (n *nodes) Review() {
 	n.stale.Store(true)
-	n.Suspect()
+	n.Once()
 }
