@@ -28,7 +28,7 @@ type batchBuf struct {
 	own     kinds.Buffers
 
 	indices []int
-	groups  [][]int // see Backend.groups; each group is a part of `indices`
+	groups  [][]int // see Backend.group; each group is a part of `indices`
 	sent    []Call  // a call for each group
 	one     [1]Result
 	shared  kinds.Buffers

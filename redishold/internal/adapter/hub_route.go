@@ -8,7 +8,7 @@ type Router interface {
 	Route(ctx context.Context, channel string) (Node, error)
 
 	// Review reports that a result of Route may be wrong, for example because a node has
-	// failed. The next call of Route must ask the servers. Review does not wait for them.
+	// failed. Soon Route must know what the servers say now. Review does not wait for them.
 	Review()
 }
 
