@@ -22,7 +22,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, dial.Sleepers()...) }
 
 func open(t *testing.T, name string) Peer {
 	t.Helper()
-	server := redistest.Start(t)
+	p := openAt(t, redistest.Start(t), name)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func openAt(t *testing.T, server *redistest.Server, name string) Peer {
+	t.Helper()
 	spec, err := Find(name)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +37,6 @@ func open(t *testing.T, name string) Peer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Close)
 	return p
 }
 
@@ -96,14 +101,7 @@ func TestUnlockOfWhatIsGone(t *testing.T) {
 	for _, name := range []string{"redsync-goredis", "redsync-rueidis", "redislock", "redisson", "raw-rueidis", "raw-goredis", "raw-scripts-rueidis", "raw-scripts-goredis", "raw-scripts-socket"} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
-			spec, err := Find(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := spec.Open(t.Context(), Target{Redis: server.Addr(), TTL: Duration(30 * time.Second)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := openAt(t, server, name)
 			defer p.Close()
 			held, err := p.Lock(t.Context(), "k")
 			if err != nil {
@@ -123,14 +121,7 @@ func TestAsyncUnlock(t *testing.T) {
 	for _, name := range []string{"holdfast-async-rueidis", "holdfast-async-goredis"} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
-			spec, err := Find(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := spec.Open(t.Context(), Target{Redis: server.Addr(), TTL: Duration(30 * time.Second)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := openAt(t, server, name)
 			held, err := p.Lock(t.Context(), "k")
 			if err != nil {
 				t.Fatal(err)
@@ -163,14 +154,7 @@ func TestScriptsAreThoseOfHoldfast(t *testing.T) {
 	for _, name := range []string{"raw-scripts-rueidis", "raw-scripts-goredis", "raw-scripts-socket"} {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
-			spec, err := Find(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := spec.Open(t.Context(), Target{Redis: server.Addr(), TTL: Duration(30 * time.Second)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := openAt(t, server, name)
 			defer p.Close()
 			var owners []any
 			for range 2 {

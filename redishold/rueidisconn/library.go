@@ -123,9 +123,9 @@ func (l *library) run(ctx context.Context, do doMulti, calls []*redishold.Call, 
 
 // eval returns the command of a call. With ToPipe, the command uses the connection that all calls
 // share. Otherwise, if Open has made the client, the command uses a connection of the pool. If
-// `blocking` is true, it does so with every client. rueidis learns
-// only of the first key that it is a key: a cluster client would panic if keys are in different
-// slots, whereas the server returns an error that explains the problem.
+// `blocking` is true, it does so with every client. rueidis learns only of the first key that it
+// is a key: a cluster client would panic if keys are in different slots, whereas the server
+// returns an error that explains the problem.
 func (l *library) eval(call *redishold.Call, blocking bool) rueidis.Completed {
 	verb, script := "EVALSHA", call.Script.SHA()
 	if call.Source {

@@ -59,8 +59,8 @@ func (p *batch) enter() {
 	c.sent = append(c.sent, p)
 }
 
-// exit empties the batch, and removes it from Combiner.sent. The last batch in Combiner.sent moves to the index
-// that becomes free. The mutex is held.
+// exit empties the batch, and removes it from Combiner.sent. The last batch in Combiner.sent
+// moves to the index that becomes free. The mutex is held.
 func (p *batch) exit() {
 	c := p.combiner
 	left := len(c.sent) - 1
