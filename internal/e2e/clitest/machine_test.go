@@ -139,11 +139,11 @@ func (m *machine) follow(page string) {
 	s := m.open(ctx, page)
 	for _, b := range blocksOf(m.T, page) {
 		switch {
-		case b.language == "go":
+		case b.Language == "go":
 			s.write(b)
-		case strings.HasPrefix(b.text, twice):
+		case strings.HasPrefix(b.Text, twice):
 			s.takeTurns(b)
-		case strings.HasPrefix(b.text, killed):
+		case strings.HasPrefix(b.Text, killed):
 			s.takeOver(b)
 		default:
 			s.enter(b)
@@ -158,7 +158,7 @@ func (s *shell) write(b block) {
 		return // a part of a program, see TestFirstScreen
 	}
 	dir, _ := s.enterLine("pwd")
-	code := strings.ReplaceAll(b.text, "localhost:6379", s.addr)
+	code := strings.ReplaceAll(b.Text, "localhost:6379", s.addr)
 	if err := os.WriteFile(filepath.Join(strings.TrimSpace(dir), b.file()), []byte(code), 0o600); err != nil {
 		s.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func (s *shell) write(b block) {
 func (s *shell) enter(b block) string {
 	s.Helper()
 	all := ""
-	for line := range strings.Lines(b.text) {
+	for line := range strings.Lines(b.Text) {
 		line = strings.TrimSuffix(line, "\n")
 		if line == "make test" {
 			line = "make -n test >/dev/null" // CI runs it, see .ci/run

@@ -4,51 +4,44 @@ package clitest
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/pages"
 )
 
 // block is a piece of code of a page.
-type block struct{ language, text string }
+type block pages.Block
 
 // blocksOf returns all of a page, in their order. Those in other languages than Go and
 // sh would be typed by no test.
 func blocksOf(t *testing.T, page string) (all []block) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, m := range regexp.MustCompile("(?s)```([^\n]*)\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		if m[1] != "go" && m[1] != "sh" {
-			t.Fatalf("%s: a block in the language %q, want go or sh:\n%s", page, m[1], m[2])
+	for _, b := range pages.Of(t, page) {
+		if b.Language != "go" && b.Language != "sh" {
+			t.Fatalf("%s: a block in the language %q, want go or sh:\n%s", page, b.Language, b.Text)
 		}
-		all = append(all, block{m[1], m[2]})
-	}
-	if len(all) == 0 {
-		t.Fatalf("%s has no code", page)
+		all = append(all, block(b))
 	}
 	return all
 }
 
 // bare returns code without its comments, in which pages of two languages differ.
 func (b block) bare() string {
-	if b.language != "go" {
-		return b.text
+	if b.Language != "go" {
+		return b.Text
 	}
-	return regexp.MustCompile(`(?m)[ \t]*//.*$`).ReplaceAllString(b.text, "")
+	return regexp.MustCompile(`(?m)[ \t]*//.*$`).ReplaceAllString(b.Text, "")
 }
 
 // file returns the name of the file that a block of Go is, "" for a part of a program.
 func (b block) file() string {
 	switch {
-	case !strings.HasPrefix(b.text, "package main\n"):
+	case !strings.HasPrefix(b.Text, "package main\n"):
 		return ""
-	case strings.Contains(b.text, `"testing"`):
+	case strings.Contains(b.Text, `"testing"`):
 		return "main_test.go"
 	}
 	return "main.go"
@@ -59,8 +52,8 @@ func filesOf(t *testing.T, page string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, b := range blocksOf(t, page) {
-		if b.language == "go" && b.file() != "" {
-			files[b.file()] = b.text
+		if b.Language == "go" && b.file() != "" {
+			files[b.file()] = b.Text
 		}
 	}
 	return files
@@ -89,7 +82,7 @@ func TestCheckedLinesExist(t *testing.T) {
 	text := ""
 	for _, page := range []string{"README.md", "docs/quickstart.md"} {
 		for _, b := range blocksOf(t, page) {
-			text += "\n" + b.text
+			text += "\n" + b.Text
 		}
 	}
 	for _, begin := range append(slices.Collect(maps.Keys(printed)), twice, killed) {
@@ -103,16 +96,12 @@ func TestCheckedLinesExist(t *testing.T) {
 // comparison with other libraries.
 func TestFirstScreen(t *testing.T) {
 	for _, page := range []string{"README.md", "README.zh-CN.md"} {
-		first := blocksOf(t, page)[0].text
+		first := blocksOf(t, page)[0].Text
 		indented := regexp.MustCompile(`(?m)^(.)`).ReplaceAllString(first, "\t$1")
 		if strings.Count(first, "\n") != 6 || !strings.Contains(filesOf(t, page)["main.go"], indented) {
 			t.Errorf("%s begins with other code than six lines of its program:\n%s", page, first)
 		}
-		text, err := os.ReadFile(filepath.Join(root, page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		screen := strings.Join(strings.SplitAfter(string(text), "\n")[:30], "")
+		screen := strings.Join(strings.SplitAfter(pages.File(t, page), "\n")[:30], "")
 		for _, want := range []string{first, "`SET NX PX`", "redsync", "redislock"} {
 			if !strings.Contains(screen, want) {
 				t.Errorf("%s does not have this in its first 30 lines:\n%s", page, want)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/e2e/pages"
 	"github.com/holdfast-go/holdfast/internal/faulty"
 	"github.com/holdfast-go/holdfast/job"
 	"github.com/holdfast-go/holdfast/memhold"
@@ -26,32 +25,24 @@ func recipes() map[string]func(context.Context, *job.Job) error {
 
 // The page has the functions of two files, all of them, and each is short.
 func TestRecipesAreThoseOfThePage(t *testing.T) {
-	read := func(name string) string {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+	const page = "docs/recipes.md"
+	files := []string{"internal/e2e/jobtest/recipes_test.go", "internal/hosts/recipes_test.go"}
+	pages.Within(t, page, "go", files...)
+	pages.Within(t, page, "java", "internal/e2e/interop/java/src/main/java/holdfast/peer/Recipe.java")
+	functions, want := 0, 0
+	for _, b := range pages.Of(t, page) {
+		if b.Language != "go" {
+			continue
 		}
-		return string(text)
-	}
-	code := read("recipes_test.go") + read("../../hosts/recipes_test.go")
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read("../../../docs/recipes.md"), -1)
-	java := read("../interop/java/src/main/java/holdfast/peer/Recipe.java")
-	for _, b := range regexp.MustCompile("(?s)```java\n(.*?)```").FindAllStringSubmatch(read("../../../docs/recipes.md"), -1) {
-		if indented := regexp.MustCompile("(?m)^").ReplaceAllString(strings.TrimSpace(b[1]), "    "); !strings.Contains(java, indented) {
-			t.Errorf("Recipe.java does not have this recipe:\n%s", b[1])
-		}
-	}
-	functions := 0
-	for _, b := range blocks {
-		functions += strings.Count("\n"+b[1], "\nfunc ")
-		if !strings.Contains(code, b[1]) {
-			t.Errorf("no test has this recipe:\n%s", b[1])
-		}
-		if n := strings.Count(b[1], "\n"); n > 25 {
-			t.Errorf("a recipe has %d lines, want 25 at most:\n%s", n, b[1])
+		functions += strings.Count("\n"+b.Text, "\nfunc ")
+		if n := strings.Count(b.Text, "\n"); n > 25 {
+			t.Errorf("a recipe has %d lines, want 25 at most:\n%s", n, b.Text)
 		}
 	}
-	if want := strings.Count(code, "\nfunc "); functions != want {
+	for _, name := range files {
+		want += strings.Count(pages.File(t, name), "\nfunc ")
+	}
+	if functions != want {
 		t.Errorf("the page has %d functions, the tests %d", functions, want)
 	}
 }
