@@ -16,17 +16,14 @@ type Block struct {
 	Text     string // its lines, the last one too with its end
 }
 
-var (
-	fenced = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
-	fence  = regexp.MustCompile("(?m)^[ \t>]*(```|~~~)")
-)
-
 // Of returns the blocks of a page in their order. The page is named by its path from the
 // root of the repository, docs/recipes.md. A page without code fails the test, and so does
 // a fence that is indented or has no end: no test would see such code.
 func Of(t testing.TB, page string) []Block {
 	t.Helper()
 	text := File(t, page)
+	fenced := regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
+	fence := regexp.MustCompile("(?m)^[ \t>]*(```|~~~)")
 	var all []Block
 	for _, m := range fenced.FindAllStringSubmatch(text, -1) {
 		if strings.TrimSpace(m[2]) == "" {
