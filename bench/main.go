@@ -100,7 +100,8 @@ type settings struct {
 	set, stores     string
 	works, peers    string
 	samples, tables string
-	markdown, svg   string
+	markdown, csv   string
+	svg             string
 	repeats         int
 	retries         int
 	check, update   bool
@@ -122,6 +123,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	f.StringVar(&s.samples, "samples", "", "file for the samples, in the Go benchmark format; none if empty")
 	f.StringVar(&s.tables, "tables", "", "measure nothing, and show the samples of this file")
 	f.StringVar(&s.markdown, "markdown", "-", "file for the tables; - for standard output")
+	f.StringVar(&s.csv, "csv", "", "file for the figures of the tables, as CSV; none if empty")
 	f.StringVar(&s.svg, "svg", "", "file for the plot; none if empty")
 	f.BoolVar(&s.check, "check", false, "compare the costs that do not depend on the machine with the table of -guard")
 	f.BoolVar(&s.update, "update", false, "with -check: write a new table")

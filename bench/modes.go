@@ -55,14 +55,14 @@ func (s settings) take(ctx context.Context, o run.Options, store peer.Store, sam
 	return errors.Join(err, report.Write(samples, store, r.Pinned(), cells), failures(cells))
 }
 
-// show writes the tables and the plot of samples.
+// show writes the tables, their figures and the plot of samples.
 func (s settings) show(file, samples string, stdout io.Writer) error {
 	groups, err := report.Read(strings.NewReader(samples), file)
 	if err != nil {
 		return err
 	}
-	var tables, plot strings.Builder
-	if err := errors.Join(report.Markdown(&tables, groups), report.SVG(&plot, groups)); err != nil {
+	var tables, figures, plot strings.Builder
+	if err := errors.Join(report.Markdown(&tables, groups), report.CSV(&figures, groups), report.SVG(&plot, groups)); err != nil {
 		return err
 	}
 	for line := range strings.Lines(samples) {
@@ -71,6 +71,9 @@ func (s settings) show(file, samples string, stdout io.Writer) error {
 		}
 	}
 	err = write(s.markdown, tables.String(), stdout)
+	if s.csv != "" {
+		err = errors.Join(err, write(s.csv, figures.String(), stdout))
+	}
 	if s.svg != "" {
 		err = errors.Join(err, write(s.svg, plot.String(), stdout))
 	}

@@ -70,6 +70,37 @@ func TestNamesOfBenchmarks(t *testing.T) {
 	}
 }
 
+func TestFiguresAreWrittenAsCSV(t *testing.T) {
+	groups, err := Read(strings.NewReader(samples(t)), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := CSV(&text, groups); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(strings.NewReader(text.String())).ReadAll()
+	if err != nil || len(lines) != 5 {
+		t.Fatalf("got %d lines, %v, want a head and four rows:\n%s", len(lines), err, &text)
+	}
+	row := map[string]string{}
+	for i, name := range lines[0] {
+		row[name] = lines[1][i]
+	}
+	want := map[string]string{
+		"store": "redis", "work": "own-1", "peer": "holdfast-rueidis", "samples": "6",
+		pairRate: "302.5", "÷ best peer": "2.42", "÷ best with its client": "", "spread": "0.01653",
+	}
+	for name, want := range want {
+		if got, ok := row[name]; !ok || got != want {
+			t.Errorf("got %q in the column %s, want %q:\n%s", got, name, want, &text)
+		}
+	}
+	if _, ok := row[perOp]; ok {
+		t.Errorf("the inverse of the rate has a column:\n%s", &text)
+	}
+}
+
 // Benchstat finds the same medians in the samples as the tables have.
 func TestBenchstatReadsTheSamples(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "samples.txt")
