@@ -23,6 +23,11 @@ func TestConformanceSynctest(t *testing.T) {
 	drivertest.Suite{Open: open, Synctest: true}.Run(t)
 }
 
+// A connection without a fault is as good as the store.
+func TestConformanceConn(t *testing.T) {
+	drivertest.Suite{Open: func(*testing.T) driver.Backend { return memhold.New().Connect() }, Synctest: true}.Run(t)
+}
+
 func TestAdmin(t *testing.T) {
 	admintest.Suite{Open: func(*testing.T) admintest.Store { return memhold.New() }, Synctest: true}.Run(t)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
@@ -50,4 +51,24 @@ func ExampleBackend_Drop() {
 	// Output:
 	// dropped: true
 	// release: the record was deleted by hand
+}
+
+// Each process of a test has its own connection, which the test can disturb.
+func ExampleBackend_Connect() {
+	ctx := context.Background()
+	store := memhold.New()
+	first, second := store.Connect(), store.Connect()
+	first.Fail(driver.ErrNotExecuted) // for this process the store is down
+
+	_, err := holdfast.New(first, nil).TryLock(ctx, "stock:42")
+	fmt.Println("first:", err)
+
+	lock, err := holdfast.New(second, nil).TryLock(ctx, "stock:42")
+	fmt.Println("second:", err)
+	fmt.Println("unlock:", lock.Unlock())
+
+	// Output:
+	// first: lock "stock:42": not executed
+	// second: <nil>
+	// unlock: <nil>
 }
