@@ -9,9 +9,11 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/zkhold"
 )
@@ -104,6 +106,34 @@ func TestRefusals(t *testing.T) {
 	claim.TTL = ttl
 	if _, err := b.Try(within(t), claim); !errors.Is(err, driver.ErrClosed) {
 		t.Errorf("closed: got error %v, want ErrClosed", err)
+	}
+}
+
+// A session that may not create nodes at the root of ZooKeeper uses a node that an
+// administrator has made, also for the reason of a forced unlock.
+func TestRootIsNotWritable(t *testing.T) {
+	t.Parallel()
+	s := zktest.Start(t)
+	client, acl := s.Client(t), zk.DigestACL(zk.PermRead|zk.PermCreate|zk.PermDelete|zk.PermWrite, "user", "password")
+	if _, err := client.Create("/shop", nil, 0, acl); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.SetACL("/", zk.WorldACL(zk.PermRead), -1); err != nil {
+		t.Fatal(err)
+	}
+	opts := &zkhold.Options{Auth: []zkhold.Credentials{{Scheme: "digest", Auth: "user:password"}}, ACL: acl, Root: "/shop"}
+	l, c := sessiontest.LockerOf(t, openOn(t, s, opts)), admin.New(openOn(t, s, opts))
+	must.Unlock(t, must.Lock(t, l, "a/b"))
+	lock := must.Lock(t, l, "a/b")
+	if err := c.ForceUnlock(within(t), "a/b", get(t, c, "a/b").Holds[0].Holder, "because"); err != nil {
+		t.Error(err)
+	}
+	if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+		t.Errorf("Unlock: got error %v, want ErrLost", err)
+	}
+	opts.Root = "/other"
+	if _, err := sessiontest.LockerOf(t, openOn(t, s, opts)).TryLock(within(t), "a"); !errors.Is(err, driver.ErrRefused) {
+		t.Errorf("below a node that nobody has made: got error %v, want ErrRefused", err)
 	}
 }
 
