@@ -22,10 +22,15 @@ type mod struct {
 
 func (m *mod) path() string { return m.file.Module.Mod.Path }
 
-// published says that the module gets tags. The others are for this repository alone.
+// published says that the module gets tags. The others are for this repository alone, or
+// examples.
 func (m *mod) published() bool {
-	return m.dir != "bench" && m.dir != "internal" && !strings.HasPrefix(m.dir, "internal/")
+	return m.dir != "bench" && m.dir != "internal" && !strings.HasPrefix(m.dir, "internal/") && !m.example()
 }
+
+// example says that users copy the module. A copy has the versions and the sums of what is
+// published.
+func (m *mod) example() bool { return strings.HasPrefix(m.dir, "examples/") }
 
 // tag returns the name of the tag of a version, which begins with the module's folder.
 func (m *mod) tag(version string) string {
@@ -148,6 +153,16 @@ func (t *tree) siblings(m *mod) (found []*mod) {
 func (t *tree) published() (found []*mod) {
 	for _, m := range t.mods {
 		if m.published() {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// alone returns the modules that are built without the workspace, in their order.
+func (t *tree) alone() (found []*mod) {
+	for _, m := range t.mods {
+		if m.published() || m.example() {
 			found = append(found, m)
 		}
 	}

@@ -30,12 +30,15 @@ func (p proxy) publish(ctx context.Context, r repo, version string) error {
 		return err
 	}
 	sums := map[module.Version]string{}
-	for _, m := range t.published() {
+	for _, m := range t.alone() {
 		if err := t.setSums(m, sums); err != nil {
 			return err
 		}
 		if _, err := r.git(ctx, "add", "-A"); err != nil {
 			return err
+		}
+		if !m.published() {
+			continue
 		}
 		if err := p.add(ctx, r, m, version, sums); err != nil {
 			return fmt.Errorf("%s: %w", m.path(), err)

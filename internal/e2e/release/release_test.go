@@ -63,6 +63,8 @@ func TestRelease(t *testing.T) {
 	for name, wants := range map[string][]string{
 		"cmd/tool/go.mod": {prefix + " v0.1.0", prefix + "/store v0.1.0"},
 		"bench/go.mod":    {prefix + " v0.1.0", prefix + "/store v0.1.0"},
+
+		"examples/buy/go.mod": {prefix + " v0.1.0", prefix + "/store v0.1.0"},
 		"internal/hosts/go.mod": {
 			prefix + " v0.1.0", prefix + "/bench v0.0.0", prefix + " => ../..\n",
 		},
@@ -228,8 +230,10 @@ func TestSumsAreThoseOfTheGoCommand(t *testing.T) {
 	}
 	env := append(os.Environ(), "GOWORK=off", "GOPROXY=direct", "GOSUMDB=off", "GOVCS=*:git", "GOMODCACHE="+t.TempDir(),
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url.file://"+r.dir+".insteadOf", "GIT_CONFIG_VALUE_0=https://"+prefix)
-	if _, err := output(t.Context(), filepath.Join(r.dir, "cmd", "tool"), env, "go", "build", "-mod=readonly", "-o", os.DevNull, "."); err != nil {
-		t.Errorf("a clone without the workspace: %v", err)
+	for _, dir := range []string{"cmd/tool", "examples/buy"} {
+		if _, err := output(t.Context(), filepath.Join(r.dir, dir), env, "go", "build", "-mod=readonly", "-o", os.DevNull, "."); err != nil {
+			t.Errorf("a clone without the workspace: %v", err)
+		}
 	}
 	out, err := output(t.Context(), r.dir, env, "go", "mod", "download", "-json", prefix+"/cmd/tool@v0.1.0")
 	if err != nil {

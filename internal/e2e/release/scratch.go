@@ -41,7 +41,7 @@ func (s *scratch) env(ctx context.Context) ([]string, error) {
 }
 
 // resolves shows that the go command finds all packages: of the workspace, and of each
-// published module without it, with the sums of its go.sum. The code is that of the commit
+// published module and example without it, with the sums of its go.sum. The code is that of the commit
 // before, so it is not compiled again.
 func (s *scratch) resolves(ctx context.Context, r repo) error {
 	t, err := readTree(r.dir)
@@ -52,7 +52,7 @@ func (s *scratch) resolves(ctx context.Context, r repo) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range t.published() {
+	for _, m := range t.alone() {
 		if _, err := output(ctx, filepath.Join(r.dir, m.dir), env, "go", "list", "-mod=readonly", "-deps", "./..."); err != nil {
 			return fmt.Errorf("%s without the workspace: %w", m.path(), err)
 		}

@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 // prefix is the module path of the trees of tests.
 const prefix = "github.com/holdfast-go/fake"
 
-// files is a workspace of four modules: the root, a store, a command and one that is not
-// published.
+// files is a workspace of five modules: the root, a store, a command, an example and one that
+// is not published.
 func files() map[string]string {
 	gomod := func(dir string, requires ...string) string {
 		text := "module " + filepath.Join(prefix, dir) + "\n\ngo 1.25.0\n"
@@ -45,9 +45,10 @@ func files() map[string]string {
 		"cmd/tool/go.mod": gomod("cmd/tool", "store", ""), "cmd/tool/main.go": program("store", ""),
 		"cmd/tool/LICENSE": "its own\n",
 		"bench/go.mod":     gomod("bench", "", "store"), "bench/main.go": program("", "store"),
+		"examples/buy/go.mod": gomod("examples/buy", "", "store"), "examples/buy/main.go": program("", "store"),
 		// a module that is not in the workspace
 		"internal/hosts/go.mod": gomod("internal/hosts", "", "bench") + "\nreplace " + prefix + " => ../..\n",
-		"go.work": "go 1.25.0\n\nuse (\n\t./cmd/tool\n\t.\n\t./store\n\t./bench\n)\n\nreplace (\n\t" +
+		"go.work": "go 1.25.0\n\nuse (\n\t./cmd/tool\n\t.\n\t./store\n\t./bench\n\t./examples/buy\n)\n\nreplace (\n\t" +
 			prefix + " v0.0.0 => ./\n\t" + prefix + "/store v0.0.0 => ./store\n\t" + prefix + "/bench v0.0.0 => ./bench\n)\n",
 		"CHANGELOG.md": "# Changelog\n\n## Unreleased\n\n- A line.\n",
 		beforeFile:     "0123456789\n",
