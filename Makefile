@@ -2,16 +2,17 @@
 GO      ?= go
 # The folders of the modules. go.work has the only list; internal/hosts is outside of it.
 MODULES := $(patsubst ./%,%,$(shell sed -n '/^use (/,/^)/s/^\t//p' go.work))
-# The modules that get versions, and those of them that users import.
-RELEASED  := $(filter-out bench internal/%,$(MODULES))
+# The modules that get versions, those of them that users import, and those that users copy.
+RELEASED  := $(filter-out bench examples/% internal/%,$(MODULES))
 LIBRARIES := $(filter-out cmd/%,$(RELEASED))
+EXAMPLES  := $(filter examples/%,$(MODULES))
 FLAGS   ?=
 # All packages, and those that begin first as they take longest. Several run at the same
 # time (-p): they wait for servers and for leases more than they compute.
 LIST    := $(GO) list $(MODULES:%=./%/...)
 LONG    := /holdfast$$|internal/e2e/(clitest|scripttest|locktest|conntest|dashtest|deploytest)$$
 # Packages for make e2e alone: deployments under faults, databases, and pages in a browser.
-E2E     := internal/e2e/(deploytest|dashtest|webdemotest|matrix|soak|fencetest|sqltest)$$
+E2E     := internal/e2e/(deploytest|dashtest|webdemotest|matrix|soak|fencetest|shoptest|sqltest)$$
 # Packages of make test with tests that ask testing.Short: make e2e runs them again, whole.
 SHORTER := internal/e2e/(clitest|conntest|locktest|resources|simoverlay)$$
 # Those that keep a machine busy, and whose bounds of time suffer from others.
@@ -76,8 +77,8 @@ e2e: redis databases ## the others: shares of processes, deployments, faults, da
 	$(GO) test -race -count=1 -p 1 $(FLAGS) -skip OfStores ./internal/e2e/matrix ./internal/e2e/soak
 
 .PHONY: pages
-pages: redis ## type every line of README and quickstart, with the oldest Go and with the one that is installed
-	$(GO) test -count=1 $(FLAGS) -run '^TestPages$$' ./internal/e2e/clitest
+pages: redis databases ## type every line of README and quickstart, with the oldest Go and with the one that is installed, and those of the example
+	$(GO) test -count=1 $(FLAGS) -run '^TestPages$$' ./internal/e2e/clitest ./internal/e2e/shoptest
 
 # Tests of what differs between servers: scripts, answers, and clients of a cluster.
 SMOKE   := Test(Acquire|Renew|Release|Abandon|Break|Explain|Several|Fair|ReadWrite|Semaphore|Latch|Plain|Timestamp|Probe|Missing|Redishold|SlowAnswer|Open|WhatCannotWork|Database)
@@ -178,8 +179,8 @@ dist-check: ## the archive of one system, built in two clones of this commit, is
 	@GO="$(GO)" sh .ci/dist-check
 
 .PHONY: oldest
-oldest: ## each library with the Go and the dependencies that its go.mod names, and with the Go that is installed
-	@GO="$(GO)" sh .ci/oldest $(LIBRARIES)
+oldest: ## each library and example with the Go and the dependencies that its go.mod names, and with the Go that is installed
+	@GO="$(GO)" sh .ci/oldest $(LIBRARIES) $(EXAMPLES)
 
 .PHONY: redis
 redis:

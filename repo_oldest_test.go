@@ -15,7 +15,8 @@ var (
 	majorVersion = regexp.MustCompile(`(/v\d+)$`)
 )
 
-// isLibrary reports whether users import the packages of the module in a folder.
+// isLibrary reports whether users have the packages of the module in a folder in programs of
+// their own: by import, or as a copy.
 func isLibrary(dir string) bool {
 	return dir != "bench" && !strings.HasPrefix(dir, "cmd/") && !strings.HasPrefix(dir, "internal/")
 }
