@@ -29,7 +29,7 @@ import org.json.JSONObject;
  * <p>The operations: lock waits up to wait ms for the lock of a kind (lock, read, write) at the path
  * name, and answers whether it has it; unlock; rounds takes it n times, and adds one to the number
  * in the node value each time. acquire and release do the first two for one of two permits of a
- * semaphore.
+ * semaphore. migration runs the program of {@link Migration}, and answers whether it got its lock.
  */
 public final class Main {
   private final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
@@ -110,6 +110,8 @@ public final class Main {
         return acquire(c);
       case "release":
         return release();
+      case "migration":
+        return new Migration(client).deployed();
       default:
         return locked(c);
     }

@@ -29,6 +29,9 @@ final class Operations {
     if (c.getString("op").equals("recipe")) {
       return new Recipe(client).shipped();
     }
+    if (c.getString("op").equals("migration")) {
+      return new Migration(client).shipped();
+    }
     String kind = c.optString("kind", "lock");
     switch (kind) {
       case "semaphore":

@@ -30,7 +30,8 @@ import org.springframework.jdbc.datasource.DriverManagerDataSource;
  *
  * <p>The operations: lock takes the lock name with lease as lockAtMostFor and n as lockAtLeastFor,
  * both in ms, tries again for up to wait ms, and answers whether it has it; extend and unlock;
- * rounds takes it n times, and adds one to the number in the table value each time.
+ * rounds takes it n times, and adds one to the number in the table value each time. migration runs
+ * the job of {@link Migration}, and answers whether it did its work.
  */
 public final class Main {
   private final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
@@ -105,6 +106,9 @@ public final class Main {
   }
 
   private Object run(JSONObject c) throws Exception {
+    if (c.getString("op").equals("migration")) {
+      return new Migration(database).reported();
+    }
     String name = c.getString("name");
     switch (c.getString("op")) {
       case "lock":
