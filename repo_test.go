@@ -37,9 +37,12 @@ func TestRepository(t *testing.T) {
 		"WaysAreAsDescribed":               waysAreAsDescribed,
 		"PlacesAreAsDescribed":             placesAreAsDescribed,
 		"ConstantsAreAsDescribed":          constantsAreAsDescribed,
+		"ReasonsAreAsDescribed":            reasonsAreAsDescribed,
 		"SizesAreBounded":                  sizesAreBounded,
 		"RealTimeOnlyFalls":                realTimeOnlyFalls,
 		"DocumentsPointAtWhatExists":       documentsPointAtWhatExists,
+		"LinksLeadToHeadings":              linksLeadToHeadings,
+		"PagesAreInOrder":                  pagesAreInOrder,
 		"MergesAreFinished":                mergesAreFinished,
 		"ShortTestsRunWhole":               shortTestsRunWhole,
 		"OldestVersionsAreAsSaid":          oldestVersionsAreAsSaid,
@@ -453,9 +456,8 @@ func makeTargetsExist(t *testing.T, _ *repository) {
 }
 
 // architectureNamesFolders requires a row for each folder with code: in
-// docs/architecture.md, or for a folder of tests with servers in their README.
+// docs/architecture.md, or for tests with servers and for the command in a README of theirs.
 func architectureNamesFolders(t *testing.T, r *repository) {
-	const page, e2e = "docs/architecture.md", "internal/e2e/"
 	folders := map[string]bool{}
 	for _, name := range r.files {
 		if ext := path.Ext(name); (ext == ".go" || ext == ".lua") && path.Dir(name) != "." && !strings.Contains(name, "/testdata/") {
@@ -463,12 +465,14 @@ func architectureNamesFolders(t *testing.T, r *repository) {
 		}
 	}
 	for _, dir := range slices.Sorted(maps.Keys(folders)) {
-		in, folder := page, dir
-		if below, ok := strings.CutPrefix(dir, e2e); ok {
-			in, folder = e2e+"README.md", below
+		in, folder := "docs/architecture.md", dir
+		for _, above := range []string{"internal/e2e/", "cmd/holdfast/internal/"} {
+			if below, ok := strings.CutPrefix(dir, above); ok {
+				in, folder = above+"README.md", below
+			}
 		}
-		if !strings.Contains(read(t, in), "`"+folder+"`") {
-			t.Errorf("%s does not name `%s`", in, folder)
+		if !regexp.MustCompile("(?m)^\\|.*`" + regexp.QuoteMeta(folder) + "`").MatchString(read(t, in)) {
+			t.Errorf("%s has no row for `%s`", in, folder)
 		}
 	}
 }

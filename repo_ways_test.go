@@ -15,11 +15,11 @@ import (
 )
 
 var (
-	// wayStep is a file and its functions in a way of docs/architecture.md.
+	// wayStep is a file and its functions in a way of docs/ways.md.
 	wayStep  = regexp.MustCompile("`([a-z_/]+\\.go)`: ((?:`[A-Za-z.]+`(?:,? then |, | or )?)+)")
 	wayAside = regexp.MustCompile(` \([^)]*\)`)
 	wayNames = regexp.MustCompile("`([A-Za-z.]+)`")
-	// changePlace is what a row of "Where to change what" names in a file.
+	// changePlace is what a row of docs/changing.md names in a file.
 	changePlace = regexp.MustCompile("((?:`[A-Za-z.]+`(?:, | and )?)+) in `([a-z_/]+\\.go)`")
 	// turnConstant is a row of the constants in docs/turns.md.
 	turnConstant = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` in `([a-z_/]+\\.go)` \\| ([^ ]+) \\|")
@@ -27,13 +27,11 @@ var (
 	nanoseconds = strings.NewReplacer("time.Microsecond", "1e3", "time.Millisecond", "1e6", "time.Second", "1e9")
 )
 
-// waysAreAsDescribed looks up the functions that docs/architecture.md names on the
-// ways of a lock. A numbered list has each file once.
+// waysAreAsDescribed looks up the functions that docs/ways.md names on the ways of a lock.
+// A numbered list has each file once.
 func waysAreAsDescribed(t *testing.T, r *repository) {
-	_, text, _ := strings.Cut(read(t, "docs/architecture.md"), "## The ways of a lock\n")
-	text, _, _ = strings.Cut(text, "\n## ")
 	found := 0
-	for _, way := range strings.Split(text, "\n### ")[1:] {
+	for _, way := range strings.Split(read(t, "docs/ways.md"), "\n## ")[1:] {
 		name, _, _ := strings.Cut(way, "\n")
 		var passed []string
 		for _, line := range strings.Split(wayAside.ReplaceAllString(way, ""), "\n") {
@@ -62,16 +60,14 @@ func waysAreAsDescribed(t *testing.T, r *repository) {
 	}
 }
 
-// placesAreAsDescribed looks up what docs/architecture.md names in the files where to change
+// placesAreAsDescribed looks up what docs/changing.md names in the files where to change
 // something.
 func placesAreAsDescribed(t *testing.T, r *repository) {
-	_, text, _ := strings.Cut(read(t, "docs/architecture.md"), "## Where to change what\n")
-	text, _, _ = strings.Cut(text, "\n## ")
-	places := changePlace.FindAllStringSubmatch(text, -1)
+	places := changePlace.FindAllStringSubmatch(read(t, "docs/changing.md"), -1)
 	for _, place := range places {
 		for _, name := range wayNames.FindAllStringSubmatch(place[1], -1) {
 			if file := r.code[place[2]]; !hasFunc(file, name[1]) && !hasSpec(file, name[1]) {
-				t.Errorf("where to change what: %s does not declare %s", place[2], name[1])
+				t.Errorf("docs/changing.md: %s does not declare %s", place[2], name[1])
 			}
 		}
 	}

@@ -4,6 +4,9 @@
 // own tests. Its locks only exclude users of the same Backend value, not other processes,
 // and end with the process. For goroutines of one process a sync.Mutex is better.
 //
+// A test loses a lock with Backend.Drop, and makes the store fail for one process with a
+// Conn. The page docs/testing.md shows how.
+//
 // Leases use time.Now, and a Backend has no timers and no goroutines. So in a bubble of
 // testing/synctest leases use the fake clock, and hours of renewals take milliseconds. A
 // Backend belongs to the bubble in which it is first used.

@@ -11,7 +11,9 @@ import (
 
 // In production the members are redishold backends on independent servers.
 func Example() {
-	backend, err := quorum.Of(memhold.New(), memhold.New(), memhold.New())
+	one, two, three := memhold.New(), memhold.New(), memhold.New()
+
+	backend, err := quorum.Of(one, two, three)
 	if err != nil {
 		fmt.Println(err)
 		return

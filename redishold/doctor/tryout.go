@@ -230,6 +230,9 @@ func (e *exam) findEndless(ctx context.Context, b *redishold.Backend) Finding {
 	switch {
 	case count > 0:
 		f.Severity = Warning
+		if e.options.Redis.Layout != redishold.Redisson { // a string of the program looks like a lock
+			f.Severity, f.special = Note, "string"
+		}
 		f.Saw = fmt.Sprintf("%d keys%s look like locks that have a holder but no TTL: %s", count, partly, strings.Join(names, ", "))
 	case wire.Means(failed, wire.MeansNoCommand):
 		f.Severity, f.Saw = Unknown, "the doctor cannot read the keys: "+failed.Error()

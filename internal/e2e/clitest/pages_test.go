@@ -28,14 +28,6 @@ func blocksOf(t *testing.T, page string) (all []block) {
 	return all
 }
 
-// bare returns code without its comments, in which pages of two languages differ.
-func (b block) bare() string {
-	if b.Language != "go" {
-		return b.Text
-	}
-	return regexp.MustCompile(`(?m)[ \t]*//.*$`).ReplaceAllString(b.Text, "")
-}
-
 // file returns the name of the file that a block of Go is, "" for a part of a program.
 func (b block) file() string {
 	switch {
@@ -59,14 +51,8 @@ func filesOf(t *testing.T, page string) map[string]string {
 	return files
 }
 
-// The pages in Chinese have the same code as those in English, which TestPages types.
+// The README and the quickstart have the same programs.
 func TestPagesHaveTheSameCode(t *testing.T) {
-	for page, other := range map[string]string{"README.md": "README.zh-CN.md", "docs/quickstart.md": "docs/zh/quickstart.md"} {
-		one, two := blocksOf(t, page), blocksOf(t, other)
-		if !slices.EqualFunc(one, two, func(a, b block) bool { return a.bare() == b.bare() }) {
-			t.Errorf("%s has other code than %s", other, page)
-		}
-	}
 	readme, quickstart := filesOf(t, "README.md"), filesOf(t, "docs/quickstart.md")
 	for _, name := range []string{"main.go", "main_test.go"} {
 		if readme[name] == "" || readme[name] != quickstart[name] {

@@ -141,6 +141,7 @@ func TestSettings(t *testing.T) {
 		{[][]string{{"DEBUG", "SLEEP", "0.02"}}, lease(150 * time.Millisecond), "slow-commands", doctor.Warning},
 		{nil, lease(time.Minute), "slow-commands", doctor.OK},
 		{[][]string{{"HSET", "orders", "cb8b3a68-6c50-4d9d-a6cf-8a4ad1ee2d8b:7", "1"}}, doctor.Options{}, "endless-locks", doctor.Warning},
+		{[][]string{{"SET", "orders", "17"}}, doctor.Options{Redis: redishold.Options{Layout: redishold.Plain}}, "endless-locks", doctor.Note},
 		{nil, doctor.Options{Redis: redishold.Options{Replicas: redishold.AllReplicas}}, "replicas", doctor.Danger},
 	} {
 		t.Run(fmt.Sprintf("%s is %s", test.id, test.severity), func(t *testing.T) {

@@ -187,9 +187,16 @@ func crowd(t *testing.T, f fenced) {
 }
 
 func TestFenceScript(t *testing.T) {
+	for name, script := range map[string]string{"fence.Script": fence.Script, "the script of the page": scriptOfThePage(t)} {
+		t.Run(name, func(t *testing.T) { fencedByScript(t, script) })
+	}
+}
+
+// fencedByScript writes to a hash with known tokens.
+func fencedByScript(t *testing.T, script string) {
 	server := redistest.Start(t)
 	set := func(token, value string) error {
-		return fence.Accepted(server.Do("EVAL", fence.Script, "1", "report", token, value))
+		return fence.Accepted(server.Do("EVAL", script, "1", "report", token, value))
 	}
 	for i, step := range []struct {
 		token, value string

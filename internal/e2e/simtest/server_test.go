@@ -144,7 +144,7 @@ func (s *server) Left() (left []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, v := range s.model.keys {
-		counts := key == "{sim}:holdfast:token" || strings.HasPrefix(key, "{sim}:s") // docs/architecture.md
+		counts := key == "{sim}:holdfast:token" || strings.HasPrefix(key, "{sim}:s") // docs/redis.md
 		if v.ends == 0 && !counts {
 			left = append(left, key+" has no TTL")
 		}

@@ -4,10 +4,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
@@ -22,26 +24,29 @@ const docsFile = "../../../../docs/cli.md"
 func TestDocs(t *testing.T) {
 	root := newRootCommand(output.Environment{})
 	root.InitDefaultCompletionCmd()
+	cmds, shared := documentedBelow(root), groupsOf(root)
 	var text strings.Builder
-	text.WriteString("# The command line\n\nMade from the commands by `go test ./cmd/holdfast/internal/cli -run TestDocs -update`; do not edit.\n\n" + root.Long + "\n\n")
-	for _, cmd := range documentedBelow(root) {
-		fmt.Fprintf(&text, "- [`%s`](#%s): %s\n", nameOf(cmd), strings.ReplaceAll(cmd.CommandPath(), " ", "-"), cmd.Short)
+	text.WriteString("# The command line\n\nMade from the commands by `go test ./cmd/holdfast/internal/cli -run TestDocs -update`; do not edit.\n\n")
+	paragraphs(&text, root.Long)
+	text.WriteString("\n")
+	for _, cmd := range cmds {
+		fmt.Fprintf(&text, "- [`%s`](#%s): %s\n", nameOf(cmd), anchorOf(cmd.CommandPath()), cmd.Short)
 	}
-	for _, cmd := range documentedBelow(root) {
-		describe(&text, cmd)
+	text.WriteString("\n## Shared flags\n\nEach command names those of these flags that it has. All commands have `--help`.\n")
+	for _, g := range shared {
+		fmt.Fprintf(&text, "\n### %s\n\n```\n%s```\n", g.title, g.flags.FlagUsagesWrapped(output.UsualWidth))
 	}
+	for _, cmd := range cmds {
+		describe(&text, cmd, shared)
+	}
+	text.WriteString("\n## Next\n\n- For the file `holdfast.yaml`: [configuration](configuration.md).\n- For a lock that is stuck, or was lost: [operating](operating.md#why-a-lock-was-lost).\n")
 	if *update {
 		if err := os.WriteFile(docsFile, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return
 	}
-	found, err := os.ReadFile(docsFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(found) != text.String() {
-		t.Errorf("%s is not what the commands say; run: go test ./cmd/holdfast/internal/cli -run TestDocs -update", docsFile)
+	if found, err := os.ReadFile(docsFile); err != nil || string(found) != text.String() {
+		t.Errorf("%s is not what the commands say (%v); run: go test ./cmd/holdfast/internal/cli -run TestDocs -update", docsFile, err)
 	}
 }
 
@@ -67,8 +72,51 @@ func documented(cmd *cobra.Command) bool {
 	return cmd.Name() != "help" && (cmd.IsAvailableCommand() || cmd.IsAdditionalHelpTopicCommand())
 }
 
-// describe writes what help shows of a command.
-func describe(text *strings.Builder, cmd *cobra.Command) {
+// anchorOf returns the anchor of a heading.
+func anchorOf(heading string) string { return strings.ToLower(strings.ReplaceAll(heading, " ", "-")) }
+
+// groups are sets of flags that the reference describes once, for all commands with them.
+type groups []struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+// of returns the number of the group that has the flag with the same help, or -1.
+func (g groups) of(f *pflag.Flag) int {
+	for i := range g {
+		if same := g[i].flags.Lookup(f.Name); same != nil && same.Shorthand+same.DefValue+same.Usage == f.Shorthand+f.DefValue+f.Usage {
+			return i
+		}
+	}
+	return -1
+}
+
+// groupsOf returns the groups: each has the flags that two commands have alike.
+func groupsOf(root *cobra.Command) (all groups) {
+	for _, of := range [][]string{{"Connection flags", "ls", "doctor"}, {"Output flags", "inspect", "status"}, {"Lock flags", "run", "hold"}, {"Command flags", "run", "elect"}} {
+		one, _, _ := root.Find(of[1:2])
+		other, _, _ := root.Find(of[2:])
+		both := groups{{flags: other.LocalFlags()}}
+		flags, _ := flagsOf(one, func(f *pflag.Flag) bool { return both.of(f) == 0 && all.of(f) < 0 })
+		all = append(all, groups{{of[0], flags}}...)
+	}
+	return all
+}
+
+// flagsOf returns the flags of a command for which keep returns true, and their names.
+func flagsOf(cmd *cobra.Command, keep func(*pflag.Flag) bool) (set *pflag.FlagSet, names []string) {
+	set = &pflag.FlagSet{}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" && keep(f) {
+			set.AddFlag(f)
+			names = append(names, "`--"+f.Name+"`")
+		}
+	})
+	return set, names
+}
+
+// describe writes what help shows of a command, and the names of its shared flags.
+func describe(text *strings.Builder, cmd *cobra.Command, shared groups) {
 	fmt.Fprintf(text, "\n## %s\n\n", cmd.CommandPath())
 	if cmd.Runnable() {
 		fmt.Fprintf(text, "```\n%s\n```\n\n", cmd.UseLine())
@@ -81,18 +129,18 @@ func describe(text *strings.Builder, cmd *cobra.Command) {
 	if cmd.Example != "" {
 		fmt.Fprintf(text, "\nExamples:\n\n```sh\n%s\n```\n", strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"))
 	}
-	cmd.InitDefaultHelpFlag()
-	if !cmd.Runnable() {
-		return
+	if own, names := flagsOf(cmd, func(f *pflag.Flag) bool { return shared.of(f) < 0 }); names != nil {
+		fmt.Fprintf(text, "\nFlags:\n\n```\n%s```\n", own.FlagUsagesWrapped(output.UsualWidth))
 	}
-	own, connection := flagUsages(cmd, output.UsualWidth)
-	if own != "" {
-		fmt.Fprintf(text, "\nFlags:\n\n```\n%s```\n", own)
-	}
-	if connection != "" {
-		fmt.Fprintf(text, "\nConnection flags:\n\n```\n%s```\n", connection)
+	for i, g := range shared {
+		if _, names := flagsOf(cmd, func(f *pflag.Flag) bool { return shared.of(f) == i }); names != nil {
+			fmt.Fprintf(text, "\n[%s](#%s): %s\n", g.title, anchorOf(g.title), strings.Join(names, " "))
+		}
 	}
 }
+
+// mentions name a topic of help, or a command.
+var mentions = regexp.MustCompile(`"holdfast (?:help ([a-z-]+)|([a-z-]+) --help)"`)
 
 // paragraphs writes text as Markdown: what is indented is shown as it is.
 func paragraphs(out *strings.Builder, text string) {
@@ -103,7 +151,8 @@ func paragraphs(out *strings.Builder, text string) {
 		begin := 0
 		lines := strings.Split(paragraph, "\n")
 		for begin < len(lines) && !strings.HasPrefix(lines[begin], "  ") {
-			out.WriteString(strings.NewReplacer("*", `\*`, "<", `\<`, "[", `\[`, "$", `\$`).Replace(lines[begin]) + "\n")
+			line := strings.NewReplacer("*", `\*`, "<", `\<`, "[", `\[`, "$", `\$`).Replace(lines[begin])
+			out.WriteString(mentions.ReplaceAllString(line, "[$1$2](#holdfast-$1$2)") + "\n")
 			begin++
 		}
 		if begin < len(lines) {

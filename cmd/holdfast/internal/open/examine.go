@@ -199,7 +199,7 @@ func renew(ctx context.Context, b driver.Backend, c driver.Claim) error {
 
 func notHad(err error) doctor.Finding {
 	f := because(saw("locks", doctor.Danger, "the test lock does not work: %v", err),
-		"programs that use this store cannot lock", "correct what the message names; docs/stores.md lists the permissions that a user needs")
+		"programs that use this store cannot lock", "correct what the message names; the page of the store in docs lists the permissions that a user needs")
 	if errors.Is(err, rows.ErrNoTable) {
 		f.Remedy = "create the table, or let holdfast create it: add create=true to the parameters of the URL, once"
 	}

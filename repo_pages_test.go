@@ -1,0 +1,208 @@
+//go:build !race
+
+package holdfast_test
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// Limits of what a reader has to read.
+const (
+	mostPageWords = 2500
+	mostPathWords = 8000 // of the pages that lead to a first lock in a program
+)
+
+var (
+	pageHeading = regexp.MustCompile(`^(#{1,6}) +(.*?)(?: +#+)?$`)
+	pageLink    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	anchorLink  = regexp.MustCompile(`\]\(([^)#:\s]*)#([^)\s]+)\)`)
+	pageOfCode  = regexp.MustCompile(`\b(docs/[\w./-]+\.md)(?:#([\w-]+))?`)
+)
+
+// pagesAreInOrder checks each page of the documents: its length, its last section, its place
+// in docs/README.md, and whether a page in Chinese is behind the one in English.
+func pagesAreInOrder(t *testing.T, r *repository) {
+	for _, page := range r.files {
+		if path.Ext(page) == ".md" && (strings.HasPrefix(page, "docs/") || strings.HasPrefix(page, "README.") || page == "CONTRIBUTING.md") {
+			for _, fault := range pageFaults(t, page, read(t, page)) {
+				t.Errorf("%s: %s", page, fault)
+			}
+		}
+	}
+	words := 0
+	for _, page := range []string{"README.md", "docs/quickstart.md", "docs/concepts.md", "docs/choosing.md", "docs/recipes.md"} {
+		words += len(strings.Fields(read(t, page)))
+	}
+	if t.Logf("the first path has %d words", words); words > mostPathWords {
+		t.Errorf("the first path has %d words, want %d at most", words, mostPathWords)
+	}
+}
+
+// pageFaults returns what is wrong with a page.
+func pageFaults(t *testing.T, page, text string) (faults []string) {
+	english, chinese := englishOf(page)
+	folder := path.Dir(page)
+	generated := slices.Contains([]string{"docs/cli.md", "docs/evidence/redisson.md"}, page)
+	if n := len(strings.Fields(text)); n > mostPageWords && !chinese && !generated && page != "docs/guarantees.md" {
+		faults = append(faults, fmt.Sprintf("%d words, want %d at most", n, mostPageWords))
+	}
+	next := "Next"
+	if chinese {
+		next = "下一步"
+		faults = append(faults, chineseFaults(t, page, english)...)
+	}
+	if folder == "." || folder == "docs" || folder == "docs/zh" {
+		most := 4
+		if folder == "." {
+			most = 30 // the README leads to all pages
+		}
+		faults = append(faults, endFaults(text, next, most)...)
+	}
+	if link, ok := strings.CutPrefix(page, "docs/"); ok && folder != "docs/adr" && link != "README.md" {
+		if n := strings.Count(read(t, "docs/README.md"), "]("+link+")"); n != 1 {
+			faults = append(faults, fmt.Sprintf("docs/README.md has %d links to it, want one", n))
+		}
+	}
+	return faults
+}
+
+// endFaults returns what is wrong with the end of a page: its last section has a title and
+// links, at most so many.
+func endFaults(text, title string, most int) []string {
+	all := headingsOf(text)
+	if len(all) == 0 || all[len(all)-1].title != title || all[len(all)-1].level != 2 {
+		return []string{fmt.Sprintf("the last section is not called %q", title)}
+	}
+	lines := strings.Split(text, "\n")
+	end := strings.Join(lines[all[len(all)-1].line:], "\n")
+	if n := len(pageLink.FindAllString(end, -1)); n < 1 || n > most {
+		return []string{fmt.Sprintf("the section %q has %d links, want 1 to %d", title, n, most)}
+	}
+	return nil
+}
+
+// heading is a heading of a page, and its line.
+type heading struct {
+	level, line int
+	title       string
+}
+
+// headingsOf returns the headings of a page. Its code has none.
+func headingsOf(text string) (all []heading) {
+	text, _ = prose(text)
+	for i, line := range strings.Split(text, "\n") {
+		if m := pageHeading.FindStringSubmatch(line); m != nil {
+			all = append(all, heading{len(m[1]), i, m[2]})
+		}
+	}
+	return all
+}
+
+// anchorsOf returns the anchors of a page, as GitHub makes them from its headings.
+func anchorsOf(text string) map[string]bool {
+	anchors := map[string]bool{}
+	for _, h := range headingsOf(text) {
+		slug := slugOf(h.title)
+		for n := 1; anchors[slug]; n++ {
+			slug = fmt.Sprintf("%s-%d", slugOf(h.title), n)
+		}
+		anchors[slug] = true
+	}
+	return anchors
+}
+
+func slugOf(title string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == ' ':
+			return '-'
+		case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r):
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, pageLink.ReplaceAllString(title, "$1"))
+}
+
+// linksLeadToHeadings checks the links to a section of a page, in documents and in what the
+// code says about pages. In tests it reads the comments only.
+func linksLeadToHeadings(t *testing.T, r *repository) {
+	anchors := map[string]map[string]bool{}
+	check := func(from, page, anchor string) {
+		if _, known := anchors[page]; !known {
+			text, err := os.ReadFile(page)
+			if err != nil {
+				t.Errorf("%s names %s: %v", from, page, err)
+				return
+			}
+			anchors[page] = anchorsOf(string(text))
+		}
+		if anchor != "" && !anchors[page][anchor] {
+			t.Errorf("%s: %s has no section #%s", from, page, anchor)
+		}
+	}
+	for _, name := range r.files {
+		text := ""
+		switch path.Ext(name) {
+		case ".md":
+			text, _ = prose(read(t, name))
+			for _, m := range anchorLink.FindAllStringSubmatch(codeSpan.ReplaceAllString(text, ""), -1) {
+				page := name
+				if m[1] != "" {
+					page = path.Join(path.Dir(name), m[1])
+				}
+				if path.Ext(page) == ".md" {
+					check(name, page, m[2])
+				}
+			}
+			continue
+		case ".go":
+			if text = read(t, name); strings.HasSuffix(name, "_test.go") {
+				text = commentsOf(r.code[name])
+			}
+		case ".lua", ".txt", ".html", ".yml", ".yaml", ".sh", "":
+			text = read(t, name)
+		}
+		for _, m := range pageOfCode.FindAllStringSubmatch(text, -1) {
+			check(name, m[1], m[2])
+		}
+	}
+}
+
+// commentsOf returns the comments of a file.
+func commentsOf(file *ast.File) string {
+	var text strings.Builder
+	for _, group := range file.Comments {
+		text.WriteString(group.Text())
+	}
+	return text.String()
+}
+
+// What the checks must find, and what they must leave alone.
+func TestFaultsOfPagesAreFound(t *testing.T) {
+	for text, want := range map[string]int{
+		"# A\n\n## Next\n\n- [b](b.md): for all\n":                    0,
+		"# A\n\n## Next\n\nNothing.\n":                                1,
+		"# A\n\n## Next\n\n[1](1) [2](2) [3](3) [4](4) [5](5)\n":      1,
+		"# A\n\n## Next\n\n[b](b.md)\n\n## B\n\n[c](c.md)\n":          1,
+		"# A\n\n### Next\n\n[b](b.md)\n":                              1,
+		"# A\n\n[b](b.md)\n\n```sh\n## Next\n```\n":                   1,
+		"# A\n\n## Next\n\n[b](b.md)\n\n```sh\n# no heading\nls\n```": 0,
+	} {
+		if faults := endFaults(text, "Next", 4); len(faults) != want {
+			t.Errorf("%q: found %q, want %d", text, faults, want)
+		}
+	}
+	anchors := anchorsOf("# The `a_b` of [x](y.md), c-d!\n## 下一步\n## Twice\n### Twice\n```\n# code\n```\n")
+	if want := []string{"the-a_b-of-x-c-d", "twice", "twice-1", "下一步"}; !slices.Equal(slices.Sorted(maps.Keys(anchors)), want) {
+		t.Errorf("got the anchors %q, want %q", slices.Sorted(maps.Keys(anchors)), want)
+	}
+}

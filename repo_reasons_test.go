@@ -1,0 +1,50 @@
+//go:build !race
+
+package holdfast_test
+
+import (
+	"go/ast"
+	"maps"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// reasonRow is a row of the table of reasons: the reason, and its meaning.
+var reasonRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]*) \\|")
+
+// reasonsAreAsDescribed compares the reasons for a loss in docs/operating.md, to which the other
+// pages link, with those of package driver and their comments.
+func reasonsAreAsDescribed(t *testing.T, r *repository) {
+	_, text, _ := strings.Cut(read(t, "docs/operating.md"), "\n## Why a lock was lost\n")
+	text, _, _ = strings.Cut(text, "\n## ")
+	described := map[string]string{}
+	for _, row := range reasonRow.FindAllStringSubmatch(text, -1) {
+		described[row[1]] = row[2]
+	}
+	if want := reasons(r.code["driver/errors.go"]); !maps.Equal(described, want) {
+		t.Errorf("docs/operating.md has the reasons %q, driver/errors.go %q", described, want)
+	}
+}
+
+// reasons returns the constants of type Reason in a file, with their comments.
+func reasons(file *ast.File) map[string]string {
+	found := map[string]string{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		s, ok := n.(*ast.ValueSpec)
+		if !ok || len(s.Values) != 1 {
+			return true
+		}
+		typ, _ := s.Type.(*ast.Ident)
+		value, _ := s.Values[0].(*ast.BasicLit)
+		if typ == nil || typ.Name != "Reason" || value == nil {
+			return true
+		}
+		reason, _ := strconv.Unquote(value.Value) // the parser has checked it
+		_, meaning, _ := strings.Cut(strings.Join(strings.Fields(s.Doc.Text()), " "), ": ")
+		found[reason] = strings.TrimSuffix(meaning, ".")
+		return true
+	})
+	return found
+}
