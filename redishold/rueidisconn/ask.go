@@ -16,6 +16,11 @@ import (
 )
 
 func (l *library) Ask(ctx context.Context, command ...string) redishold.Result {
+	if l.nodes != nil {
+		if node, ok := l.nodes.at(ctx, adapter.Destination{}, &redishold.Call{}); ok {
+			return ask(ctx, node, command)
+		}
+	}
 	return ask(ctx, l.client, command)
 }
 
@@ -41,8 +46,7 @@ func ask(ctx context.Context, client rueidis.Client, command []string) redishold
 	return redishold.Result{Value: v}
 }
 
-// Sentinels are the Sentinels of a URL. They need no Close, because each request makes
-// its own connection.
+// Sentinels are the Sentinels of a URL. There is no Close: each request has its own connection.
 type Sentinels struct{ target *target }
 
 // NewSentinels returns the Sentinels that url names, or nil if url names none. It makes no

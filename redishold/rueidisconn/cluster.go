@@ -2,6 +2,7 @@ package rueidisconn
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"sort"
@@ -60,13 +61,12 @@ func (n *nodes) slot(key string) int {
 	return int(cmd.Slot())
 }
 
-// send sends calls for one node. rueidis routes each command that needs no WAIT, and follows its
-// redirections. For some time after another node has become a master, send routes the commands
-// itself: rueidis refreshes its own slots up to a second after it has got a reason, and asks only
-// one node, which may still return the old masters.
+// send sends calls for one node. rueidis routes commands with keys that need no WAIT, and follows
+// redirections. For some time after another node has become a master, send routes them itself:
+// rueidis refreshes its slots up to a second later, from one node, which may be behind.
 func (n *nodes) send(ctx context.Context, node adapter.Destination, calls []*redishold.Call, results []redishold.Result) {
 	l, wait := n.library, waits(calls[0])
-	if wait || node.Addr != "" || time.Now().UnixNano() < n.divertUntil.Load() {
+	if wait || node.Addr != "" || len(calls[0].Keys) == 0 || time.Now().UnixNano() < n.divertUntil.Load() {
 		if client, ok := n.at(ctx, node, calls[0]); ok {
 			l.run(ctx, client.DoMulti, calls, results, node.Asking)
 			return
@@ -86,14 +86,18 @@ func (n *nodes) send(ctx context.Context, node adapter.Destination, calls []*red
 	}
 }
 
-// at returns rueidis' client for the node of a call, and false if rueidis has none. If a
-// redirection named the node, and rueidis does not know the node yet, this method first sends a
-// command for the key of the call. The cluster redirects that command to the node, and
-// rueidis then adds the node.
+// at returns rueidis' client for the node of a call, and false if rueidis has none. A call without
+// keys gets any node with slots. For a node that only a redirection has named, this method first
+// sends a command for the key of the call: the cluster redirects it, and rueidis adds the node.
 func (n *nodes) at(ctx context.Context, node adapter.Destination, call *redishold.Call) (rueidis.Client, bool) {
 	addr := node.Addr
 	if addr == "" {
 		addr = n.Home(ctx, adapter.Key(call))
+	}
+	if addr == "" && len(call.Keys) == 0 { // rueidis would also choose a dead address of the URL
+		if slots := n.slots(ctx); len(slots) > 0 {
+			addr = slots[rand.IntN(len(slots))].addr
+		}
 	}
 	client, ok := n.library.client.Nodes()[addr]
 	if !ok && node.Addr != "" && len(call.Keys) > 0 {
@@ -164,10 +168,9 @@ func (n *nodes) ask(ctx context.Context) slotMap {
 	return nil
 }
 
-// clusterSlots asks one node for the slots. The end of ctx does not end the command: rueidis
-// may be making a connection for it, and other callers that wait for that connection would
-// fail. The command ends at the latest when rueidis finds the connection dead. Because of
-// Arbitrary, rueidis does not repeat the command.
+// clusterSlots asks one node for the slots. The end of ctx does not end the command, which rueidis
+// does not repeat: other callers may wait for the connection that rueidis makes for it. It ends
+// when rueidis finds the connection dead.
 func clusterSlots(ctx context.Context, node rueidis.Client, addr string) slotMap {
 	reply, _ := node.Do(context.WithoutCancel(ctx), node.B().Arbitrary("CLUSTER", "SLOTS").Build().ToPipe()).ToAny() // nil after an error
 	return readSlots(reply, addr)
@@ -191,10 +194,9 @@ func (m slotMap) home(slot int) string {
 	return m[i].addr
 }
 
-// readSlots returns the slots in a reply to CLUSTER SLOTS: for each range its first and last
-// slot, and its nodes with host and port, the master first. A node that does not know its own
-// name leaves out the host. Then the range gets the host of `asked`, the address of the node
-// that sent the reply.
+// readSlots returns the slots in a reply to CLUSTER SLOTS: for each range its first and last slot,
+// and its nodes with host and port, the master first. A node that does not know its own name leaves
+// out the host, and the range gets that of `asked`, the address of the node that sent the reply.
 func readSlots(reply any, asked string) slotMap {
 	var slots slotMap
 	ranges, _ := reply.([]any)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
@@ -22,8 +21,6 @@ type Conn struct {
 }
 
 type conn = adapter.Conn
-
-var _ redishold.Adviser = (*Conn)(nil)
 
 // New returns a Conn over client, for a single server, Sentinels or a cluster. The caller
 // closes the client after the last use of the Conn.

@@ -1,8 +1,7 @@
 // Package rueidisconn connects Holdfast to Redis or Valkey through rueidis.
 //
 // Open makes a client with settings for locks, from a URL. New uses a client of the
-// program. Open is the faster way: with one server, or behind Sentinels, calls of few
-// goroutines travel without a hop to another goroutine.
+// program. Open is faster: without a cluster, few calls at a time need no other goroutine.
 //
 // # Deployments
 //

@@ -30,8 +30,6 @@ type library struct {
 	neverDone *neverDone
 }
 
-var _ adapter.Switcher = (*library)(nil)
-
 func newLibrary(client rueidis.Client) *library {
 	l := &library{client: client, neverDone: &neverDone{context.Background(), make(chan struct{})}}
 	l.commandPool.New = func() any { return new([]rueidis.Completed) }
