@@ -186,8 +186,8 @@ func (l *link) makeContainers(dir string) error {
 		err := l.call(func() error {
 			_, err := l.conn.CreateContainer(dir[:i], nil, zk.FlagContainer, l.acl())
 			if errors.Is(err, zk.ErrNoAuth) { // also if the node exists
-				if there, _, failed := l.conn.Exists(dir[:i]); failed == nil && there {
-					return nil
+				if there, _, failed := l.conn.Exists(dir[:i]); failed != nil || there {
+					return failed
 				}
 			}
 			return err

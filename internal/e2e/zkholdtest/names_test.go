@@ -1,8 +1,14 @@
 package zkholdtest
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"path"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,7 +19,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
-	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/zkhold"
 )
@@ -109,32 +114,76 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A session that may not create nodes at the root of ZooKeeper uses a node that an
-// administrator has made, also for the reason of a forced unlock.
+// readOnly returns options for a root that an administrator has made below a node where the
+// session may not create any.
+func readOnly(t *testing.T) *zkhold.Options {
+	t.Helper()
+	locked := fmt.Sprint("/locked-", rand.Uint64())
+	acl := append(zk.DigestACL(zk.PermCreate|zk.PermDelete|zk.PermWrite, "user", "password"), zk.WorldACL(zk.PermRead)...)
+	_, err := observer.Create(locked, nil, 0, zk.WorldACL(zk.PermAll))
+	if err == nil {
+		_, err = observer.Create(locked+"/shop", nil, 0, acl)
+	}
+	if err == nil {
+		_, err = observer.SetACL(locked, zk.WorldACL(zk.PermRead), -1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &zkhold.Options{Auth: []zkhold.Credentials{{Scheme: "digest", Auth: "user:password"}}, ACL: acl, Root: locked + "/shop"}
+}
+
+// A session that may not create nodes above its root uses a node that an administrator has
+// made, also for the reason of a forced unlock.
 func TestRootIsNotWritable(t *testing.T) {
 	t.Parallel()
-	s := zktest.Start(t)
-	client, acl := s.Client(t), zk.DigestACL(zk.PermRead|zk.PermCreate|zk.PermDelete|zk.PermWrite, "user", "password")
-	if _, err := client.Create("/shop", nil, 0, acl); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.SetACL("/", zk.WorldACL(zk.PermRead), -1); err != nil {
-		t.Fatal(err)
-	}
-	opts := &zkhold.Options{Auth: []zkhold.Credentials{{Scheme: "digest", Auth: "user:password"}}, ACL: acl, Root: "/shop"}
-	l, c := sessiontest.LockerOf(t, openOn(t, s, opts)), admin.New(openOn(t, s, opts))
+	opts := readOnly(t)
+	l, c := sessiontest.LockerOf(t, open(t, opts)), admin.New(open(t, opts))
 	must.Unlock(t, must.Lock(t, l, "a/b"))
 	lock := must.Lock(t, l, "a/b")
 	if err := c.ForceUnlock(within(t), "a/b", get(t, c, "a/b").Holds[0].Holder, "because"); err != nil {
 		t.Error(err)
 	}
+	if there, _, err := observer.Exists(opts.Root + "/holdfast.forced"); err != nil || !there {
+		t.Errorf("the reason is not below the root: %v", err)
+	}
 	if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
 		t.Errorf("Unlock: got error %v, want ErrLost", err)
 	}
-	opts.Root = "/other"
-	if _, err := sessiontest.LockerOf(t, openOn(t, s, opts)).TryLock(within(t), "a"); !errors.Is(err, driver.ErrRefused) {
+	opts.Root = path.Dir(opts.Root) + "/other"
+	if _, err := sessiontest.LockerOf(t, open(t, opts)).TryLock(within(t), "a"); !errors.Is(err, driver.ErrRefused) {
 		t.Errorf("below a node that nobody has made: got error %v, want ErrRefused", err)
 	}
+}
+
+// breaks is a connection that breaks before the first request whether a node exists.
+type breaks struct {
+	net.Conn
+	broken *atomic.Bool
+}
+
+func (b breaks) Write(packet []byte) (int, error) {
+	const exists = 3
+	if len(packet) >= 12 && binary.BigEndian.Uint32(packet[8:]) == exists && b.broken.CompareAndSwap(false, true) {
+		_ = b.Close()
+	}
+	return b.Conn.Write(packet)
+}
+
+// A connection that breaks while a session finds out whether its root exists is no missing
+// permission.
+func TestConnectionBreaksBelowReadOnlyNode(t *testing.T) {
+	t.Parallel()
+	opts, broken := readOnly(t), new(atomic.Bool)
+	opts.Dial = func(network, address string, timeout time.Duration) (net.Conn, error) {
+		conn, err := net.DialTimeout(network, address, timeout)
+		return breaks{conn, broken}, err
+	}
+	lock, err := sessiontest.LockerOf(t, open(t, opts)).Lock(within(t), "a")
+	if err != nil || !broken.Load() {
+		t.Fatalf("got error %v, broken: %v, want a lock over the next connection", err, broken.Load())
+	}
+	must.Unlock(t, lock)
 }
 
 // The end of a Backend frees what it holds at once.
