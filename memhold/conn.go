@@ -50,7 +50,8 @@ func (b *Backend) Connect() *Conn {
 
 // Cut makes the store unreachable: from now on no call of this Conn reaches the store, and no
 // answer or notification of the store reaches this Conn. Calls wait until their contexts end or
-// until Restore. A call that still waits at Restore is executed then.
+// until Restore. A call that still waits at Restore is executed then. A Wait that has begun goes
+// on after Restore; its notification comes then.
 func (c *Conn) Cut() { c.set(fault{cut: true, deaf: true}) }
 
 // LoseAnswers lets the store execute each call from now on, but neither an answer nor a
@@ -79,8 +80,8 @@ func (c *Conn) set(f fault) {
 	}
 }
 
-// now returns the fault, and a channel that is closed when the fault changes.
-func (c *Conn) now() (fault, <-chan struct{}) {
+// current returns the fault, and a channel that is closed when the fault changes.
+func (c *Conn) current() (fault, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.changed == nil { // not made by Connect: a channel belongs to the bubble that makes it
@@ -89,42 +90,46 @@ func (c *Conn) now() (fault, <-chan struct{}) {
 	return c.fault, c.changed
 }
 
-// send returns nil when a request has arrived at the store.
-func (c *Conn) send(ctx context.Context) error {
+// begin returns the delay of a call that begins now, or the error with which the call ends.
+func (c *Conn) begin(ctx context.Context) (delay time.Duration, err error) {
 	if err := ended(ctx); err != nil {
-		return err
+		return 0, err
 	}
-	f, err := c.passes(ctx, func(f fault) bool { return f.err != nil || !f.cut })
-	if err == nil {
-		err = f.err
-	}
-	if err != nil {
-		return err
-	}
-	return pause(ctx, f.delay/2)
+	f, _ := c.current()
+	return f.delay, f.err
 }
 
-// receive returns nil when an answer of the store has arrived.
-func (c *Conn) receive(ctx context.Context) error {
-	f, err := c.passes(ctx, func(f fault) bool { return !f.deaf })
-	if err != nil {
-		return err
-	}
-	return pause(ctx, f.delay-f.delay/2)
+// send returns nil when the request of a call with that delay has arrived at the store.
+func (c *Conn) send(ctx context.Context, delay time.Duration) error {
+	return c.travel(ctx, delay/2, func(f fault) bool { return !f.cut })
 }
 
-// passes waits until the fault is one for which the function `open` returns true, and returns
-// that fault. If ctx ends first, it returns an error.
-func (c *Conn) passes(ctx context.Context, open func(fault) bool) (fault, error) {
+// receive returns nil when the answer of a call with that delay has arrived.
+func (c *Conn) receive(ctx context.Context, delay time.Duration) error {
+	return c.travel(ctx, delay-delay/2, func(f fault) bool { return !f.deaf })
+}
+
+// travel waits for the time d, and then until the fault lets a request or an answer pass. In
+// this order a fault that begins during the delay stops it, too.
+func (c *Conn) travel(ctx context.Context, d time.Duration, open func(fault) bool) error {
+	if err := pause(ctx, d); err != nil {
+		return err
+	}
+	return c.passes(ctx, open)
+}
+
+// passes waits until the fault is one for which the function `open` returns true. If ctx ends
+// first, it returns an error.
+func (c *Conn) passes(ctx context.Context, open func(fault) bool) error {
 	for {
-		f, changed := c.now()
+		f, changed := c.current()
 		if open(f) {
-			return f, nil
+			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return fault{}, noAnswer(ctx)
+			return noAnswer(ctx)
 		}
 	}
 }
@@ -153,11 +158,15 @@ func noAnswer(ctx context.Context) error {
 // over makes a call of the store over the connection.
 func over[R any](ctx context.Context, c *Conn, call func() (R, error)) (R, error) {
 	var none R
-	if err := c.send(ctx); err != nil {
+	delay, err := c.begin(ctx)
+	if err == nil {
+		err = c.send(ctx, delay)
+	}
+	if err != nil {
 		return none, err
 	}
 	result, err := call()
-	if lost := c.receive(ctx); lost != nil {
+	if lost := c.receive(ctx, delay); lost != nil {
 		return none, lost
 	}
 	return result, err

@@ -85,11 +85,15 @@ func (c *Conn) Count(ctx context.Context, name string) (int64, error) {
 // Notify is Backend.Notify over the connection. While no answers arrive, no grant that ends is
 // reported, also not later.
 func (c *Conn) Notify(ctx context.Context, client string, hint func(seq uint64)) error {
-	if err := c.send(ctx); err != nil {
+	delay, err := c.begin(ctx)
+	if err == nil {
+		err = c.send(ctx, delay)
+	}
+	if err != nil {
 		return err
 	}
 	return c.store.Notify(ctx, client, func(seq uint64) {
-		if f, _ := c.now(); !f.deaf && f.err == nil {
+		if f, _ := c.current(); !f.deaf {
 			hint(seq)
 		}
 	})

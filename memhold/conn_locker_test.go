@@ -26,16 +26,17 @@ func drain(t *testing.T, l *holdfast.Locker) {
 // The holder is notified of each loss in the time of the table, with the reason of the table.
 func TestLossesOfTheTable(t *testing.T) {
 	for name, loss := range map[string]struct {
-		lose   func(t *testing.T, store *memhold.Backend, conn *memhold.Conn)
+		lose   func(t *testing.T, store *memhold.Backend)
+		fault  func(*memhold.Conn) // in place of lose
 		reason driver.Reason
 		within time.Duration
 	}{
-		"Drop": {func(t *testing.T, store *memhold.Backend, _ *memhold.Conn) {
+		"Drop": {func(t *testing.T, store *memhold.Backend) {
 			if !store.Drop("stock:42") {
 				t.Error("there was nothing to drop")
 			}
-		}, driver.ReasonDeleted, 10 * time.Second},
-		"ForceUnlock": {func(t *testing.T, store *memhold.Backend, _ *memhold.Conn) {
+		}, nil, driver.ReasonDeleted, 10 * time.Second},
+		"ForceUnlock": {func(t *testing.T, store *memhold.Backend) {
 			records, err := store.Get(t.Context(), "stock:42")
 			if err == nil {
 				err = store.ForceUnlock(t.Context(), "stock:42", records[0].Holds[0].Holder, "it hung")
@@ -43,12 +44,12 @@ func TestLossesOfTheTable(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-		}, driver.ReasonForced, 10 * time.Second},
-		"Cut":                 {func(_ *testing.T, _ *memhold.Backend, conn *memhold.Conn) { conn.Cut() }, driver.ReasonUnreachable, 27 * time.Second},
-		"Fail ErrNotExecuted": {func(_ *testing.T, _ *memhold.Backend, conn *memhold.Conn) { conn.Fail(driver.ErrNotExecuted) }, driver.ReasonUnreachable, 27 * time.Second},
-		"Fail ErrRefused":     {func(_ *testing.T, _ *memhold.Backend, conn *memhold.Conn) { conn.Fail(driver.ErrRefused) }, driver.ReasonRefused, 27 * time.Second},
-		"LoseAnswers":         {func(_ *testing.T, _ *memhold.Backend, conn *memhold.Conn) { conn.LoseAnswers() }, driver.ReasonUnreachable, 27 * time.Second},
-		"Delay":               {func(_ *testing.T, _ *memhold.Backend, conn *memhold.Conn) { conn.Delay(5 * time.Second) }, driver.ReasonUnreachable, 27 * time.Second},
+		}, nil, driver.ReasonForced, 10 * time.Second},
+		"Cut":                 {nil, (*memhold.Conn).Cut, driver.ReasonUnreachable, 27 * time.Second},
+		"Fail ErrNotExecuted": {nil, func(conn *memhold.Conn) { conn.Fail(driver.ErrNotExecuted) }, driver.ReasonUnreachable, 27 * time.Second},
+		"Fail ErrRefused":     {nil, func(conn *memhold.Conn) { conn.Fail(driver.ErrRefused) }, driver.ReasonRefused, 27 * time.Second},
+		"LoseAnswers":         {nil, (*memhold.Conn).LoseAnswers, driver.ReasonUnreachable, 27 * time.Second},
+		"Delay":               {nil, func(conn *memhold.Conn) { conn.Delay(5 * time.Second) }, driver.ReasonUnreachable, 27 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -57,7 +58,11 @@ func TestLossesOfTheTable(t *testing.T) {
 				locker := holdfast.New(conn, nil)
 				lock := must.Lock(t, locker, "stock:42")
 				start := time.Now()
-				loss.lose(t, store, conn)
+				if loss.fault != nil {
+					loss.fault(conn)
+				} else {
+					loss.lose(t, store)
+				}
 				<-lock.Context(t.Context()).Done()
 				if took := time.Since(start); took > loss.within {
 					t.Errorf("the loss came after %v, want %v at most", took, loss.within)
