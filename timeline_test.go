@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
-	"github.com/holdfast-go/holdfast/internal/faulty"
+	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/memhold"
 )
 
 // The TTL and the margin of a Locker without Options.
@@ -35,16 +35,24 @@ func underLock(ctx context.Context, locker *holdfast.Locker, work func(context.C
 // answering, loss, next holder, late write.
 func TestTimeline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, start := faulty.New(), time.Now()
-		renewed := twoRenewals(store, start)
+		store, start := memhold.New(), time.Now()
+		conn := store.Connect()
+		var all []time.Duration // when a renewal succeeded
+		mine := holdfast.New(conn, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
+			if e.Type == holdfast.EventRenew && e.Err == nil {
+				if all = append(all, time.Since(start)); len(all) == 2 {
+					conn.Cut()
+				}
+			}
+		}})
 		var data fence.Guard
 		write := func(token uint64) error { return data.Do("stock:42", token, func() error { return nil }) }
 		var lost, granted time.Duration
 
-		err := underLock(t.Context(), holdfast.New(store, nil), func(ctx context.Context, token uint64) error {
+		err := underLock(t.Context(), mine, func(ctx context.Context, token uint64) error {
 			next := make(chan *holdfast.Lock, 1)
 			go func() { // process B reaches the store
-				lock, err := holdfast.New(store.Backend, nil).Lock(t.Context(), "stock:42")
+				lock, err := holdfast.New(store, nil).Lock(t.Context(), "stock:42")
 				if err != nil {
 					t.Error(err)
 				}
@@ -73,7 +81,8 @@ func TestTimeline(t *testing.T) {
 		if !errors.As(err, &loss) || loss.Reason != driver.ReasonUnreachable {
 			t.Errorf("got %v, want a loss: %s", err, driver.ReasonUnreachable)
 		}
-		all := renewed()
+		conn.Restore()
+		must.Drain(t, mine)
 		if len(all) != 2 {
 			t.Fatalf("%d renewals succeeded, want 2", len(all))
 		}
@@ -82,30 +91,6 @@ func TestTimeline(t *testing.T) {
 		between(t, "the loss after the last renewal", lost-all[1], usualTTL-usualMargin, usualTTL-usualMargin)
 		between(t, "the next grant after the last renewal", granted-all[1], usualTTL, usualTTL+100*time.Millisecond)
 	})
-}
-
-// twoRenewals has the store execute two renewals, and no longer answer then. The function that
-// it returns has the times of these renewals.
-func twoRenewals(store *faulty.Store, start time.Time) func() []time.Duration {
-	var mu sync.Mutex
-	var at []time.Duration
-	store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
-		mu.Lock()
-		cut := len(at) == 2
-		if !cut {
-			at = append(at, time.Since(start))
-		}
-		mu.Unlock() // not held in Hang: the fake clock stands still while a goroutine waits for a mutex
-		if cut {
-			return nil, faulty.Hang(ctx)
-		}
-		return store.Backend.Renew(ctx, cs)
-	}
-	return func() []time.Duration {
-		mu.Lock()
-		defer mu.Unlock()
-		return at
-	}
 }
 
 // The picture and the steps have the times that TestTimeline finds, for renewals at 10 s and
