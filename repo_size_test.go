@@ -4,7 +4,9 @@ package holdfast_test
 
 import (
 	"go/ast"
+	"os"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,11 +16,28 @@ const (
 	mostLines     = 400 // of a file
 	mostFuncLines = 60
 	mostRootFiles = 16
+	mostBytes     = 512_000 // of a file of any type
 )
 
 // sizesAreBounded limits the lengths of files and functions that are no tests, and the
-// number of exported names of the packages that all users read.
+// number of exported names of the packages that all users read. No file is as large as a
+// program: one that was built in its folder was committed once.
 func sizesAreBounded(t *testing.T, r *repository) {
+	ignored := strings.Fields(read(t, ".gitignore"))
+	for _, name := range r.files {
+		if slices.ContainsFunc(ignored, func(pattern string) bool {
+			of, _ := path.Match(pattern, "/"+name)
+			base, _ := path.Match(pattern, path.Base(name))
+			return of || base
+		}) {
+			continue
+		}
+		if info, err := os.Stat(name); err != nil {
+			t.Error(err)
+		} else if info.Size() > mostBytes {
+			t.Errorf("%s has %d kB, want %d at most: is a build committed?", name, info.Size()/1000, mostBytes/1000)
+		}
+	}
 	names, rootFiles := map[string]int{}, 0
 	for name, file := range r.code {
 		if strings.HasSuffix(name, "_test.go") {
