@@ -14,7 +14,7 @@ LONG    := /holdfast$$|internal/e2e/(clitest|scripttest|locktest|conntest|dashte
 # Packages for make e2e alone: deployments under faults, databases, and pages in a browser.
 E2E     := internal/e2e/(deploytest|dashtest|webdemotest|matrix|soak|fencetest|shoptest|sqltest)$$
 # Packages of make test with tests that ask testing.Short: make e2e runs them again, whole.
-SHORTER := internal/e2e/(clitest|conntest|locktest|resources|simoverlay)$$
+SHORTER := internal/e2e/(clitest|conntest|faqtest|locktest|resources|simoverlay)$$
 # Those that keep a machine busy, and whose bounds of time suffer from others.
 ALONE   := internal/e2e/(matrix|soak)$$
 # Packages that need programs in other languages, and where those are kept.

@@ -13,7 +13,8 @@ import (
 var packagesOf = regexp.MustCompile(`(?m)^(E2E|SHORTER|STORES) +:= internal/e2e/\((.*)\)\$\$$`)
 
 // shortTestsRunWhole finds tests that make test leaves out and that no other target runs.
-// Their package has to be in a list of the Makefile.
+// Their package has to be in a list of the Makefile. Package sqltest asks testing.Short for
+// the tests that use its servers.
 func shortTestsRunWhole(t *testing.T, r *repository) {
 	lists := packagesOf.FindAllStringSubmatch(read(t, "Makefile"), -1)
 	if len(lists) != 3 {
@@ -31,7 +32,7 @@ func shortTestsRunWhole(t *testing.T, r *repository) {
 		if !strings.HasPrefix(dir, "internal/e2e/") || !strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		if text := read(t, name); strings.Contains(text, "testing.Short()") || strings.Contains(text, "await.NotShort(") {
+		if text := read(t, name); strings.Contains(text, "testing.Short()") || strings.Contains(text, "await.NotShort(") || strings.Contains(text, "/sqltest\"") {
 			asked[dir] = true
 			if !whole[dir] {
 				t.Errorf("%s: no target runs this without -short: name the package in SHORTER of the Makefile", name)
