@@ -24,7 +24,7 @@ const docsFile = "../../../../docs/cli.md"
 func TestDocs(t *testing.T) {
 	root := newRootCommand(output.Environment{})
 	root.InitDefaultCompletionCmd()
-	cmds, shared := documentedBelow(root), groupsOf(root)
+	cmds, shared := documentedBelow(root), groupsOf(t, root)
 	var text strings.Builder
 	text.WriteString("# The command line\n\nMade from the commands by `go test ./cmd/holdfast/internal/cli -run TestDocs -update`; do not edit.\n\n")
 	paragraphs(&text, root.Long)
@@ -92,22 +92,32 @@ func (g groups) of(f *pflag.Flag) int {
 }
 
 // groupsOf returns the groups: each has the flags that two commands have alike.
-func groupsOf(root *cobra.Command) (all groups) {
+func groupsOf(t *testing.T, root *cobra.Command) (all groups) {
+	t.Helper()
+	find := func(name string) *cobra.Command {
+		cmd, _, err := root.Find([]string{name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
 	for _, of := range [][]string{{"Connection flags", "ls", "doctor"}, {"Output flags", "inspect", "status"}, {"Lock flags", "run", "hold"}, {"Command flags", "run", "elect"}} {
-		one, _, _ := root.Find(of[1:2])
-		other, _, _ := root.Find(of[2:])
-		both := groups{{flags: other.LocalFlags()}}
-		flags, _ := flagsOf(one, func(f *pflag.Flag) bool { return both.of(f) == 0 && all.of(f) < 0 })
+		both := groups{{flags: find(of[2]).LocalFlags()}}
+		flags, names := flagsOf(find(of[1]), func(f *pflag.Flag) bool { return both.of(f) == 0 && all.of(f) < 0 })
+		if len(names) == 0 {
+			t.Fatalf("%s: %s and %s have none alike", of[0], of[1], of[2])
+		}
 		all = append(all, groups{{of[0], flags}}...)
 	}
 	return all
 }
 
-// flagsOf returns the flags of a command for which keep returns true, and their names.
+// flagsOf returns the flags of a command for which keep returns true, and their names. Hidden
+// flags are not among them.
 func flagsOf(cmd *cobra.Command, keep func(*pflag.Flag) bool) (set *pflag.FlagSet, names []string) {
 	set = &pflag.FlagSet{}
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" && keep(f) {
+		if f.Name != "help" && !f.Hidden && keep(f) {
 			set.AddFlag(f)
 			names = append(names, "`--"+f.Name+"`")
 		}
