@@ -116,13 +116,12 @@ func firstColumn(t *testing.T, heading string) (spans []string) {
 }
 
 // sourceMessages are those that need a pause of the machine, a collected Lock or a server
-// that few have. They are compared with the string in the source that has them; a test of
-// that store shows when the error comes.
+// that few have. They are compared with the string in the source that has them: this shows
+// that the words are right, and not when the error comes.
 func sourceMessages() map[string]produce {
 	files := map[string]string{
 		"the wall clock ran past the end of the lease":                 "lease.go",
 		"a lock was dropped without Unlock":                            "release.go",
-		"the lease in etcd has ended":                                  "etcdhold/errors.go",
 		"the session in ZooKeeper has expired":                         "zkhold/errors.go",
 		"not connected to ZooKeeper":                                   "zkhold/errors.go",
 		"ZooKeeper does not let this client use the nodes of the lock": "zkhold/errors.go",

@@ -1,7 +1,6 @@
 package faqtest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -16,37 +15,27 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/goredisconn"
 )
 
-// tryRedis returns the error of a TryLock over a client of go-redis.
+// tryRedis returns the error of a TryLock over a client of go-redis, which it closes.
 func tryRedis(t *testing.T, client *redis.Client, name string) string {
 	t.Helper()
 	defer client.Close()
-	l := holdfast.New(redishold.New(goredisconn.New(client), nil), nil)
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = l.Drain(ctx) // a server that refuses may refuse the releases, too
-	}()
-	_, err := l.TryLock(await.Context(t, 5*time.Second), name)
-	return words(t, err)
+	return try(t, redishold.New(goredisconn.New(client), nil), name)
 }
 
 // onRedis returns the error of a TryLock on a server that was prepared.
 func onRedis(name string, prepare func(*redistest.Server), opts ...redistest.Option) produce {
+	return loggedIn(redis.Options{}, name, prepare, opts...)
+}
+
+// loggedIn is onRedis for a client with the name and the password of a user.
+func loggedIn(as redis.Options, name string, prepare func(*redistest.Server), opts ...redistest.Option) produce {
 	return func(t *testing.T) string {
 		s := redistest.Start(t, opts...)
 		if prepare != nil {
 			prepare(s)
 		}
-		return tryRedis(t, redis.NewClient(&redis.Options{Addr: s.Addr()}), name)
-	}
-}
-
-// loggedIn is onRedis for a user with a password.
-func loggedIn(user, password string, prepare func(*redistest.Server), opts ...redistest.Option) produce {
-	return func(t *testing.T) string {
-		s := redistest.Start(t, opts...)
-		prepare(s)
-		return tryRedis(t, redis.NewClient(&redis.Options{Addr: s.Addr(), Username: user, Password: password}), "job")
+		as.Addr = s.Addr()
+		return tryRedis(t, redis.NewClient(&as), name)
 	}
 }
 
@@ -110,8 +99,8 @@ func redisMessages() map[string]produce {
 		"close the client only after the last lock is unlocked and Drain has returned": closed,
 
 		"NOAUTH":    onRedis("job", nil, redistest.Password("secret")),
-		"WRONGPASS": loggedIn("", "guess", do(), redistest.Password("secret")),
-		"nothing was written; grant it with: ACL SETUSER <user> …": loggedIn("app", "app",
+		"WRONGPASS": loggedIn(redis.Options{Password: "guess"}, "job", nil, redistest.Password("secret")),
+		"nothing was written; grant it with: ACL SETUSER <user> …": loggedIn(redis.Options{Username: "app", Password: "app"}, "job",
 			do([]string{"ACL", "SETUSER", "app", "on", ">app", "~*", "&*", "+@all", "-hset"})),
 		"READONLY":    onRedis("job", replica("yes")),
 		"MASTERDOWN":  onRedis("job", replica("no")),

@@ -41,12 +41,12 @@ func onEtcd(version string, answer error) produce {
 			t.Fatal(err)
 		}
 		defer client.Close()
-		return try(t, etcdhold.New(client, nil))
+		return try(t, etcdhold.New(client, nil), "job")
 	}
 }
 
 // try returns the error of a TryLock.
-func try(t *testing.T, b driver.Backend) string {
+func try(t *testing.T, b driver.Backend, name string) string {
 	t.Helper()
 	l := holdfast.New(b, nil)
 	defer func() {
@@ -54,7 +54,7 @@ func try(t *testing.T, b driver.Backend) string {
 		defer cancel()
 		_ = l.Drain(ctx) // a store that refuses may refuse the releases, too
 	}()
-	_, err := l.TryLock(await.Context(t, 10*time.Second), "job")
+	_, err := l.TryLock(await.Context(t, 10*time.Second), name)
 	return words(t, err)
 }
 
@@ -63,7 +63,8 @@ func etcdMessages() map[string]produce {
 		"etcdserver: too many requests": onEtcd("", rpctypes.ErrGRPCRequestTooManyRequests),
 		"etcd has reached its disk quota; compact and defragment it, then disarm the alarm": onEtcd("3.7.3", rpctypes.ErrGRPCNoSpace),
 		"etcd does not let this user use the keys of the lock":                              onEtcd("3.7.3", rpctypes.ErrGRPCPermissionDenied),
-		"is too old for locks": onEtcd("3.4.31", nil),
+		"the lease in etcd has ended":                                                       onEtcd("3.7.3", rpctypes.ErrGRPCLeaseNotFound),
+		"is too old for locks":                                                              onEtcd("3.4.31", nil),
 	}
 }
 
@@ -83,7 +84,7 @@ func onPostgreSQL(prepare func(t *testing.T, b *pghold.Backend, db *sql.DB) (use
 			t.Fatal(err)
 		}
 		defer pool.Close()
-		return try(t, pghold.New(pool, nil))
+		return try(t, pghold.New(pool, nil), "job")
 	}
 }
 
@@ -148,5 +149,5 @@ func onMySQL(t *testing.T, dsn string) string {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	return try(t, mysqlhold.New(db, nil))
+	return try(t, mysqlhold.New(db, nil), "job")
 }
