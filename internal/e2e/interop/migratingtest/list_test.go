@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/pages"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
@@ -22,7 +25,7 @@ func TestLinesOfThePage(t *testing.T) {
 	t.Cleanup(func() { must.Drain(t, locker) })
 	lock := must.Lock(t, locker, "stock:new")
 	defer lock.Unlock()
-	mutex := newRedsyncShop(rdb, nil).locks.NewMutex("stock:old")
+	mutex := newRedsyncShop(rdb, nil).locks.NewMutex("stock:old", redsync.WithExpiry(time.Minute))
 	if err := mutex.LockContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
