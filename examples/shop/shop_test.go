@@ -13,34 +13,27 @@ import (
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
-// shelf is a stock in memory.
-type shelf struct {
-	fence  fence.Guard
-	pieces int
-}
-
-func (s *shelf) take(_ context.Context, lock *holdfast.Lock, _ string, n int) (left int, err error) {
-	err = s.fence.Do(lock.Name(), lock.Token(), func() error { s.pieces -= n; left = s.pieces; return nil })
-	return left, err
-}
-
 // Two instances get an order for the same item, the second one a second after the first. The
 // clock is fake: an hour takes no time.
 func TestTwoOrders(t *testing.T) {
 	for _, test := range []struct {
 		pieces, left int
 		payment      time.Duration
-		lost         bool   // the lock of the first order, when the second one comes
+		lost         string // the lock of the first order, if it is dropped when the second one comes
 		statuses     [2]int // of the answers
 	}{
 		{pieces: 1, left: 0, payment: 2 * time.Second, statuses: [2]int{200, 409}},
 		{pieces: 2, left: 1, payment: time.Hour, statuses: [2]int{200, 423}},
-		{pieces: 2, left: 1, payment: 2 * time.Second, lost: true, statuses: [2]int{503, 200}},
+		{pieces: 2, left: 1, payment: 2 * time.Second, lost: "stock:teapot", statuses: [2]int{503, 200}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			locks, stock := memhold.New(), &shelf{pieces: test.pieces}
+			locks, stock, pieces := memhold.New(), fence.Guard{}, test.pieces
+			take := func(_ context.Context, lock *holdfast.Lock, _ string, n int) (left int, err error) {
+				err = stock.Do(lock.Name(), lock.Token(), func() error { pieces -= n; left = pieces; return nil })
+				return left, err
+			}
 			order := func() int {
-				s := &shop{holdfast.New(locks, nil), stock, test.payment, slog.New(slog.DiscardHandler)}
+				s := &shop{holdfast.New(locks, nil), take, test.payment, slog.New(slog.DiscardHandler)}
 				w, r := httptest.NewRecorder(), httptest.NewRequest("POST", "/", nil)
 				r.SetPathValue("item", "teapot")
 				s.handleBuy(w, r)
@@ -49,12 +42,10 @@ func TestTwoOrders(t *testing.T) {
 			first := make(chan int)
 			go func() { first <- order() }()
 			time.Sleep(time.Second)
-			if test.lost {
-				locks.Drop("stock:teapot")
-			}
+			locks.Drop(test.lost)
 			second := order()
-			if got := [2]int{<-first, second}; got != test.statuses || stock.pieces != test.left {
-				t.Errorf("%+v: got %v and %d pieces", test, got, stock.pieces)
+			if got := [2]int{<-first, second}; got != test.statuses || pieces != test.left {
+				t.Errorf("%+v: got %v and %d pieces", test, got, pieces)
 			}
 		})
 	}

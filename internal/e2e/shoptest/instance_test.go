@@ -5,6 +5,7 @@
 package shoptest
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -39,11 +40,12 @@ type town struct {
 	redis   *redistest.Server
 	url     string // of the database
 	db      *sql.DB
+	client  *http.Client
 }
 
 func newTown(t *testing.T) *town {
 	t.Helper()
-	w := &town{program: filepath.Join(t.TempDir(), "shop"), redis: redistest.Start(t)}
+	w := &town{program: filepath.Join(t.TempDir(), "shop"), redis: redistest.Start(t), client: &http.Client{Timeout: limit}}
 	w.url, w.db = sqltest.StartPostgreSQL(t)
 	build := exec.CommandContext(t.Context(), "go", "build", "-race", "-o", w.program, ".")
 	build.Dir = filepath.Join(root, "examples/shop")
@@ -57,7 +59,7 @@ func newTown(t *testing.T) *town {
 	if _, err := w.db.Exec(string(schema)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	t.Cleanup(w.client.CloseIdleConnections)
 	return w
 }
 
@@ -92,15 +94,16 @@ func (w *town) count(t *testing.T, query string, args ...any) (n int) {
 
 // instance is a process.
 type instance struct {
-	addr  string
-	log   string // the file
-	cmd   *exec.Cmd
-	err   error // how it ended; read after ended
-	ended <-chan struct{}
+	addr   string
+	log    string // the file
+	cmd    *exec.Cmd
+	err    error // how it ended; read after ended
+	ended  <-chan struct{}
+	client *http.Client
 }
 
-// open starts an instance whose payment service takes so long. t kills it.
-func (w *town) open(t *testing.T, payment time.Duration) *instance {
+// open starts an instance whose payment service takes so long, with other settings. t kills it.
+func (w *town) open(t *testing.T, payment time.Duration, settings ...string) *instance {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
 	i, err := child.UntilPortsAreFree(func() (*instance, error) {
@@ -108,8 +111,10 @@ func (w *town) open(t *testing.T, payment time.Duration) *instance {
 		if err != nil {
 			return nil, err
 		}
-		i := &instance{addr: fmt.Sprintf("127.0.0.1:%d", port), log: log, cmd: exec.Command(w.program)}
-		i.cmd.Env = append(os.Environ(), "LISTEN="+i.addr, "REDIS_ADDR="+w.redis.Addr(), "DATABASE_URL="+w.url, "PAYMENT_TAKES="+payment.String())
+		i := &instance{addr: fmt.Sprintf("127.0.0.1:%d", port), log: log, cmd: exec.Command(w.program), client: w.client}
+		i.cmd.Env = append(os.Environ(), "LISTEN="+i.addr, "REDIS_ADDR="+w.redis.Addr(), "DATABASE_URL="+w.url, "PAYMENT_TAKES="+payment.String(),
+			"GORACE=atexit_sleep_ms=0") // it ends at once
+		i.cmd.Env = append(i.cmd.Env, settings...)
 		return i, i.start()
 	})
 	if err != nil {
@@ -174,7 +179,7 @@ func (i *instance) said() string {
 
 // has reports whether a page is there, and contains text.
 func (i *instance) has(page, text string) bool {
-	r, err := http.Get("http://" + i.addr + page)
+	r, err := i.client.Get("http://" + i.addr + page)
 	if err != nil {
 		return false
 	}
@@ -189,10 +194,13 @@ type answer struct {
 	text   string
 }
 
-// order buys a piece.
-func (i *instance) order(item string) answer {
-	client := http.Client{Timeout: limit}
-	r, err := client.Post("http://"+i.addr+"/buy/"+item, "", nil)
+// order buys a piece. The customer leaves when ctx ends.
+func (i *instance) order(ctx context.Context, item string) answer {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+i.addr+"/buy/"+item, nil)
+	if err != nil {
+		return answer{text: err.Error()}
+	}
+	r, err := i.client.Do(request)
 	if err != nil {
 		return answer{text: err.Error()}
 	}
@@ -205,10 +213,10 @@ func (i *instance) order(item string) answer {
 }
 
 // insist orders until the item is not busy.
-func (i *instance) insist(item string) answer {
-	for {
-		if got := i.order(item); got.status != http.StatusLocked {
-			return got
-		}
-	}
+func (i *instance) insist(ctx context.Context, item string) (got answer) {
+	await.Eventually(2*limit, func() bool {
+		got = i.order(ctx, item)
+		return got.status != http.StatusLocked
+	})
+	return got
 }

@@ -3,16 +3,19 @@
 package shoptest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/e2e/child"
 	"github.com/holdfast-go/holdfast/internal/e2e/pages"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
@@ -21,13 +24,35 @@ import (
 // TestPages types every line of the README in a copy of the repository, and wants each to
 // succeed, and to print what its comment says.
 func TestPages(t *testing.T) {
-	server := redistest.Start(t)
+	var lines []string
+	for _, b := range pages.Of(t, "examples/shop/README.md") {
+		if b.Language != "sh" {
+			t.Fatalf("a block in the language %q, want sh:\n%s", b.Language, b.Text)
+		}
+		lines = slices.AppendSeq(lines, strings.Lines(b.Text))
+	}
+	printed, err := child.UntilPortsAreFree(func() ([]string, error) { return enter(t, lines) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected := regexp.MustCompile(`# (.+)`)
+	for n, line := range lines {
+		if want := expected.FindStringSubmatch(line); want != nil && !strings.Contains(printed[n], want[1]) {
+			t.Errorf("%s: it printed\n%s", strings.TrimSpace(line), printed[n])
+		}
+	}
+}
+
+// enter types lines, with servers of its own in place of those of the page, and returns what
+// each line printed.
+func enter(t *testing.T, lines []string) (printed []string, err error) {
+	t.Helper()
 	database, _ := sqltest.StartPostgreSQL(t)
-	replace := []string{"localhost:6379", server.Addr(), "postgres://shop@localhost:5432/shop", database}
+	replace := []string{"localhost:6379", redistest.Start(t).Addr(), "postgres://shop@localhost:5432/shop", database}
 	for _, port := range []string{"localhost:8081", "localhost:8082"} {
 		free, err := redistest.FreePort()
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		replace = append(replace, port, fmt.Sprintf("localhost:%d", free))
 	}
@@ -37,33 +62,29 @@ func TestPages(t *testing.T) {
 
 	const next = "== the next line\n"
 	script := "set -e\n" + retry + "\n"
-	var lines []string
-	for _, b := range pages.Of(t, "examples/shop/README.md") {
-		if b.Language != "sh" {
-			t.Fatalf("a block in the language %q, want sh:\n%s", b.Language, b.Text)
-		}
-		for line := range strings.Lines(b.Text) {
-			lines = append(lines, line)
-			script += fmt.Sprintf("echo %q\n%s", strings.TrimSpace(next), replacer.Replace(line))
-		}
+	for _, line := range lines {
+		script += fmt.Sprintf("echo %q\n%s", strings.TrimSpace(next), replacer.Replace(line))
 	}
-	sh := exec.CommandContext(t.Context(), "sh", "-c", script)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	sh := exec.CommandContext(ctx, "sh", "-c", script)
 	sh.Dir = filepath.Join(home, "examples/shop")
 	sh.Env = append(os.Environ(), "GOWORK=")
 	sh.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	sh.Cancel = func() error { return syscall.Kill(-sh.Process.Pid, syscall.SIGKILL) }
 	sh.WaitDelay = time.Second // for instances that it left behind, as it failed
 	out, err := sh.CombinedOutput()
-	_ = syscall.Kill(-sh.Process.Pid, syscall.SIGKILL)
-	printed := strings.Split(string(out), next)[1:]
-	if err != nil || len(printed) != len(lines) {
-		t.Fatalf("%d of %d lines were typed: %v\n%s", len(printed), len(lines), err, out)
+	if sh.Process != nil {
+		_ = sh.Cancel()
 	}
-	expected := regexp.MustCompile(`# (.+)`)
-	for n, line := range lines {
-		if want := expected.FindStringSubmatch(line); want != nil && !strings.Contains(printed[n], want[1]) {
-			t.Errorf("%s: it printed\n%s", strings.TrimSpace(line), printed[n])
-		}
+	printed = strings.Split(string(out), next)[1:]
+	switch {
+	case strings.Contains(string(out), "address already in use"):
+		return nil, child.ErrPortTaken
+	case err != nil || len(printed) != len(lines):
+		return nil, fmt.Errorf("%d of %d lines were typed: %v\n%s", len(printed), len(lines), err, out)
 	}
+	return printed, nil
 }
 
 // retry has "go mod tidy" try again: what a module proxy refuses once it may give later.
