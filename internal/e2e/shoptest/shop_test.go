@@ -23,7 +23,8 @@ func TestShop(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *town){
 		"AKilledInstance": aKilledInstance, "APausedInstance": aPausedInstance, "APausedTransaction": aPausedTransaction,
 		"ALostLock": aLostLock, "AGoneCustomer": aGoneCustomer, "AnImpatientCustomer": anImpatientCustomer,
-		"Shutdown": shutdown, "LongPayment": longPayment, "RefusedUnlock": refusedUnlock, "NoSuchItem": noSuchItem,
+		"Shutdown": shutdown, "LongPayment": longPayment, "RefusedUnlock": refusedUnlock,
+		"SecondSignal": secondSignal, "NoSuchItem": noSuchItem,
 	} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, w) })
 	}
@@ -304,6 +305,24 @@ func abort(t *testing.T, w *town, item string, scripts func(p paying, right stri
 	})
 	if left := w.left(t, item); left != 1 {
 		t.Errorf("%d pieces are left, want 1", left)
+	}
+}
+
+// A second signal ends an instance that waits for a payment.
+func secondSignal(t *testing.T, w *town) {
+	const item = "mug"
+	w.stock(t, item, 1)
+	p := begin(t, w.open(t, time.Hour), item, 1)
+	await.Until(t, limit, "the lock is held", func() bool { return p.has("/metrics", held) })
+	for range 2 {
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		await.Until(t, limit, "the instance is closed", func() bool { return !p.has("/health", "") })
+	}
+	await.Until(t, limit, "the instance has ended", p.over)
+	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() {
+		t.Errorf("the instance ended with %v, want the signal", p.err)
 	}
 }
 
