@@ -80,12 +80,21 @@ func newMachine(t *testing.T, toolchain, origin string) *machine {
 	m.env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "HOLDFAST_") || strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "GORACE=")
 	}),
-		"PATH="+filepath.Join(goRoot, "bin")+string(filepath.ListSeparator)+os.Getenv("PATH"),
+		"PATH="+filepath.Join(goRoot, "bin")+string(filepath.ListSeparator)+pathWithoutHoldfast(),
 		"GOTOOLCHAIN=local", "GOWORK=", "GOFLAGS=", "GOBIN=",
 		"GOPATH="+t.TempDir(), "GOMODCACHE="+goEnv(t, "GOMODCACHE"),
 		"GIT_CONFIG_GLOBAL="+config,
 	)
 	return m
+}
+
+// pathWithoutHoldfast returns PATH without the folders that have the command already.
+func pathWithoutHoldfast() string {
+	folders := slices.DeleteFunc(filepath.SplitList(os.Getenv("PATH")), func(folder string) bool {
+		_, err := os.Stat(filepath.Join(folder, "holdfast"))
+		return err == nil
+	})
+	return strings.Join(folders, string(filepath.ListSeparator))
 }
 
 // goEnv returns a setting of Go. A toolchain may have to be fetched for it: what a module
