@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/pages"
 )
 
 // shell is a shell in which the lines of a page are typed.
@@ -21,9 +23,6 @@ type shell struct {
 	in   io.Writer
 	out  *bufio.Reader // of the shell, and of all that it runs
 }
-
-// retry has "go mod tidy" try again: what a module proxy refuses once it may give later.
-const retry = `go() { case "$*" in "mod tidy") command go mod tidy || command go mod tidy || command go mod tidy;; *) command go "$@";; esac; }`
 
 // open starts a shell. It and what it runs end with ctx, or with the test.
 func (m *machine) open(ctx context.Context, page string) *shell {
@@ -51,7 +50,7 @@ func (m *machine) open(ctx context.Context, page string) *shell {
 		_ = cmd.Wait()
 		_ = out.Close()
 	})
-	s.enterLine(retry)
+	s.enterLine(pages.TidyRetries)
 	return s
 }
 

@@ -10,6 +10,10 @@ import (
 	"testing"
 )
 
+// TidyRetries is a function of the shell that has "go mod tidy" try again: what a module
+// proxy refuses once it may give later.
+const TidyRetries = `go() { case "$*" in "mod tidy") command go mod tidy || command go mod tidy || command go mod tidy;; *) command go "$@";; esac; }`
+
 // Block is a piece of code of a page.
 type Block struct {
 	Language string // after the fence: go, sh, "" for none

@@ -212,8 +212,8 @@ func (i *instance) order(ctx context.Context, item string) answer {
 	return answer{r.StatusCode, strings.TrimSpace(string(body))}
 }
 
-// insist orders until the item is not busy.
-func (i *instance) insist(ctx context.Context, item string) (got answer) {
+// orderWhenFree orders until the item is not busy.
+func (i *instance) orderWhenFree(ctx context.Context, item string) (got answer) {
 	await.Eventually(2*limit, func() bool {
 		got = i.order(ctx, item)
 		return got.status != http.StatusLocked

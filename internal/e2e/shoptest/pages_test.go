@@ -61,7 +61,7 @@ func enter(t *testing.T, lines []string) (printed []string, err error) {
 	copyRepository(t, home)
 
 	const next = "== the next line\n"
-	script := "set -e\n" + retry + "\n"
+	script := "set -e\n" + pages.TidyRetries + "\n"
 	for _, line := range lines {
 		script += fmt.Sprintf("echo %q\n%s", strings.TrimSpace(next), replacer.Replace(line))
 	}
@@ -86,9 +86,6 @@ func enter(t *testing.T, lines []string) (printed []string, err error) {
 	}
 	return printed, nil
 }
-
-// retry has "go mod tidy" try again: what a module proxy refuses once it may give later.
-const retry = `go() { case "$*" in "mod tidy") command go mod tidy || command go mod tidy || command go mod tidy;; *) command go "$@";; esac; }`
 
 // copyRepository copies the files of this repository, also those that are not committed.
 func copyRepository(t *testing.T, to string) {

@@ -45,7 +45,7 @@ func aKilledInstance(t *testing.T, w *town) {
 		if n%2 == 0 {
 			i = other
 		}
-		go func() { answers <- i.insist(t.Context(), item) }()
+		go func() { answers <- i.orderWhenFree(t.Context(), item) }()
 	}
 	var sold []string // what was left after each sale
 	unknown := 0
@@ -135,7 +135,7 @@ func (p paying) answer(t *testing.T) answer {
 // mustBeRefused lets the instance go on, whose order comes after that of another one.
 func (p paying) mustBeRefused(t *testing.T, w *town, other *instance) {
 	t.Helper()
-	if got, want := other.insist(t.Context(), p.item), fmt.Sprintf("sold, %d left", p.left-1); got.text != want {
+	if got, want := other.orderWhenFree(t.Context(), p.item), fmt.Sprintf("sold, %d left", p.left-1); got.text != want {
 		t.Errorf("the other instance got %+v, want %s", got, want)
 	}
 	p.resume(t)

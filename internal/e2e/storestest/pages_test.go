@@ -146,16 +146,12 @@ func (r *reader) wantRefusal(what, why string) {
 	}
 }
 
-// retry has "go mod tidy" try again: what a module proxy refuses once it may give later.
-const retry = `go() { case "$*" in "mod tidy") command go mod tidy || command go mod tidy || command go mod tidy;; *) command go "$@";; esac; }
-`
-
 // sh runs lines, each of which has to succeed, and returns what they printed.
 func (r *reader) sh(lines string) string {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), 10*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-ec", retry+r.here(lines))
+	cmd := exec.CommandContext(ctx, "sh", "-ec", pages.TidyRetries+"\n"+r.here(lines))
 	cmd.Dir, cmd.Env, cmd.WaitDelay = r.dir, r.env, time.Second
 	said, err := cmd.CombinedOutput()
 	if err != nil {

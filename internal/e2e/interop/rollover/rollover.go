@@ -15,7 +15,7 @@ import (
 
 const (
 	// Turns is how often instances of different releases take the lock, one after the other.
-	// Half of the turns are in the roll-over, the other half in the way back.
+	// Half of the turns are in the roll-over, the other half in the roll-back.
 	Turns = 200
 
 	// same is how often two instances of one release take the lock between two steps.

@@ -32,7 +32,7 @@ func TestFromShedLock(t *testing.T) {
 			locker, p := s.locker(t), java(t, s.url)
 			rollover.Test(t,
 				rollover.Peer(p,
-					peer.Command{Op: "lock", Name: "turns", Lease: hour, Wait: patience.Milliseconds()},
+					peer.Command{Op: "lock", Name: "turns", Lease: hour, Wait: timeout.Milliseconds()},
 					peer.Command{Op: "unlock", Name: "turns"}),
 				func(ctx context.Context, work func(context.Context) error) error {
 					return locker.Mutex("turns").Do(ctx, func(ctx context.Context, _ *holdfast.Lock) error { return work(ctx) })

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	ttl      = 2 * time.Second // of our locks
-	patience = 30 * time.Second
-	prompt   = time.Second // bounds how long a waiter needs to see that a name is free
+	ttl     = 2 * time.Second // of our locks
+	timeout = 30 * time.Second
+	prompt  = time.Second // bounds how long a waiter needs to see that a name is free
 )
 
 // hour is a lease that does not end in a test.
@@ -64,7 +64,7 @@ func mustRefuse(t *testing.T, l *holdfast.Locker, name string) {
 func refused(t *testing.T, l *holdfast.Locker, name string) *holdfast.BusyError {
 	t.Helper()
 	var busy *holdfast.BusyError
-	if _, err := l.TryLock(await.Context(t, patience), name); !errors.As(err, &busy) {
+	if _, err := l.TryLock(await.Context(t, timeout), name); !errors.As(err, &busy) {
 		t.Fatalf("TryLock beside them: got error %v, want a BusyError", err)
 	}
 	if host, _ := os.Hostname(); host != "" && !strings.Contains(busy.Holder, host) {
@@ -160,7 +160,7 @@ func keep(t *testing.T, l *holdfast.Locker, p *peer.Process, name string, left f
 	lock := must.Lock(t, l, name, holdfast.AtLeast(least))
 	granted := time.Now()
 	must.Unlock(t, lock)
-	if !p.Do(peer.Command{Op: "lock", Name: name, Lease: hour, N: least.Milliseconds(), Wait: patience.Milliseconds()}).Bool() {
+	if !p.Do(peer.Command{Op: "lock", Name: name, Lease: hour, N: least.Milliseconds(), Wait: timeout.Milliseconds()}).Bool() {
 		t.Fatal("they were never granted it")
 	}
 	if took := time.Since(began); took < least || time.Since(granted) > least+prompt+watch.Late() {
@@ -186,7 +186,7 @@ func theyAreLate(t *testing.T, s *store, p *peer.Process) {
 	}
 	lock := must.Lock(t, s.locker(t), "late")
 	p.Do(peer.Command{Op: "unlock", Name: "late"})
-	if _, err := s.locker(t).TryLock(await.Context(t, patience), "late"); !errors.Is(err, holdfast.ErrBusy) {
+	if _, err := s.locker(t).TryLock(await.Context(t, timeout), "late"); !errors.Is(err, holdfast.ErrBusy) {
 		t.Errorf("TryLock after their late unlock: got error %v, want ErrBusy", err)
 	}
 	must.Unlock(t, lock)
@@ -266,7 +266,7 @@ func weDie(t *testing.T, s *store, p *peer.Process) {
 		t.Fatal(err)
 	}
 	died := time.Now()
-	if !p.Do(peer.Command{Op: "lock", Name: "job", Lease: hour, Wait: patience.Milliseconds()}).Bool() {
+	if !p.Do(peer.Command{Op: "lock", Name: "job", Lease: hour, Wait: timeout.Milliseconds()}).Bool() {
 		t.Fatal("they were never granted it")
 	}
 	if took := time.Since(died); took > ttl+prompt || took < ttl/4 {
