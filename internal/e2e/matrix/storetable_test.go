@@ -12,7 +12,7 @@ func storeTable() string {
 	var b strings.Builder
 	b.WriteString("\nThe letters are those of the [fault matrix](#fault-matrix). A cell in brackets has a test that is named below the table. " +
 		"Each other cell belongs to `TestMatrixOfStores` in `internal/e2e/matrix`, on a real server. " +
-		"A dash (–) means that the fault does not apply, and a question mark that it was not tested.\n\n")
+		"A dash (–) means that the fault does not apply, a question mark that it was not tested. *Is served* means: gets the lock.\n\n")
 	b.WriteString("| | fault | the holder | a waiter | etcd | ZooKeeper | PostgreSQL | MariaDB | MySQL |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, f := range storeFaults() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |", f.id, f.what, f.holder, f.waiter)
@@ -22,16 +22,16 @@ func storeTable() string {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "\nThe TTL is %v, with ZooKeeper %v, and %v in F18. In F14 the lock is free one TTL and one second after the death of its holder, "+
-		"with ZooKeeper one tick later. For the tokens in F46 see [below](#postgresql-mariadb-mysql). In F11 and F12 the waiter has the lock within %v. "+
-		"As above, the time without a processor is subtracted.\n",
+		"with ZooKeeper one tick later. For the tokens in F46 see [below](#postgresql-mariadb-mysql). In F11 and F12 the waiter has the lock at most %v after the fault ends. "+
+		"As above, the test subtracts the longest pause.\n",
 		etcd.ttl(), zookeeper.ttl(), restartTTL, storeBack)
 	b.WriteString("\nWhere two clients may hold a lock, the older one is notified:\n\n| at the latest | cells |\n|---|---|\n")
 	for _, line := range grouped(storeCells(), func(c cell) string { return c.notified }) {
-		fmt.Fprintf(&b, "| %s | %s |\n", line.key, line.places)
+		fmt.Fprintf(&b, "| %s | %s |\n", line.key, places(line.cells))
 	}
 	b.WriteString("\nTests in other folders of `internal/e2e`:\n\n| test | cells |\n|---|---|\n")
 	for _, line := range grouped(storeCells(), func(c cell) string { return c.by }) {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Replace(line.key, ".", "` `", 1), line.places)
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Replace(line.key, ".", "` `", 1), places(line.cells))
 	}
 	return b.String()
 }
@@ -50,22 +50,25 @@ func shownOfStore(fault string, on deployment) string {
 	}
 }
 
-// common is the places of cells that have something in common.
-type common struct{ key, places string }
+// common is the cells that have a key in common.
+type common struct {
+	key   string
+	cells []cell
+}
 
 // grouped returns the cells for which key is not "", by that.
 func grouped(cells []cell, key func(cell) string) []common {
 	var all []common
 	for _, c := range cells {
-		k, at := key(c), c.fault+" "+string(c.on)
+		k := key(c)
 		if k == "" {
 			continue
 		}
 		if i := slices.IndexFunc(all, func(g common) bool { return g.key == k }); i >= 0 {
-			all[i].places += "; " + at
+			all[i].cells = append(all[i].cells, c)
 			continue
 		}
-		all = append(all, common{k, at})
+		all = append(all, common{k, []cell{c}})
 	}
 	slices.SortFunc(all, func(a, b common) int { return cmp.Compare(a.key, b.key) })
 	return all

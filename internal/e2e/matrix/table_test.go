@@ -60,12 +60,12 @@ const legend = `
 | letter | outcome |
 |---|---|
 | A | no effect: locks are taken, kept and released |
-| E | an acquire fails, and leaves nothing |
-| L | the holder is notified of its loss before another can have the lock. With U it is notified within the time given below the table |
+| E | an acquire fails, and leaves nothing in the store |
+| L | the holder is notified of its loss before another client can have the lock. If U stands beside L, a table below has the time of the notification |
 | W | waiters wait longer, and get the lock |
 | **U** | two clients may hold the lock. The newer one has the larger token, and package ` + "`fence`" + ` refuses the older one. A quorum and the plain semaphore have no tokens |
-| – | does not apply, or the same as with one server |
-| * | a proxy answers in place of the server, with the server's words |
+| – | the fault does not apply, or has the same outcome as with one server |
+| * | a proxy answers in place of the server, with the server's texts |
 | (in brackets) | checked on the memory store only |
 
 `
@@ -82,14 +82,14 @@ func table() string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "\nA call takes %v at most, and %v after a failover. The test measures how long the machine leaves it without a processor, "+
-		"and subtracts the longest such pause from each time. A cell that failed in a run with a pause of %v or more runs again, at most %d times in all. "+
+	fmt.Fprintf(&b, "\nA call takes at most %v, and at most %v after a failover. The test measures the pauses in which it has no processor, "+
+		"and subtracts the longest one from each time. If a cell fails in a run with a pause of %v or more, it runs again, at most %d times in all. "+
 		"At most %d cells of a run may do so. Tokens that do not rise, keys without a TTL, wrong answers of a fence and wrong hold counts "+
 		"fail at once, because no pause explains them.\n", call, callAfterFailOver, standstill, attempts, repeats)
 	b.WriteString(onOneAdapter())
 	b.WriteString("\n*Strict* means that `redishold.Options.Replicas` is `AllReplicas`, and that the servers have `min-replicas-to-write 1`. " +
-		"A renewal that finds no replica then ends its lock at once. That can happen during a failover, while the replicas have left the old master " +
-		"and the clients have not.\n\n")
+		"A renewal that finds no replica then ends its lock at once. That can happen during a failover, when the replicas have left the old master " +
+		"before the clients.\n\n")
 	b.WriteString("The other kinds of lock have these cells. F23 is on Sentinel, the others are on one server.\n\n")
 	b.WriteString("| kind | F1, F5 lost reply | F12 lost message | F13 holder stopped | F14 holder killed | F23 write lost | F31 memory full |\n|---|---|---|---|---|---|---|\n")
 	for _, k := range otherKinds() {
@@ -133,7 +133,8 @@ func (c cell) text() string {
 	return text
 }
 
-// onOneAdapter lists what runs with one adapter only.
+// onOneAdapter lists what runs with one adapter only: the cells of the first adapter. All others
+// run with the second one.
 func onOneAdapter() string {
 	var both []string
 	var b strings.Builder
@@ -142,19 +143,16 @@ func onOneAdapter() string {
 			both = append(both, string(on))
 			continue
 		}
-		with := map[string][]string{}
+		var first []string
 		for _, f := range faults() {
-			if c, ok := find(f.id, on, mutex); ok && c.check != nil {
-				with[adapters(c)[0]] = append(with[adapters(c)[0]], f.id)
+			if c, ok := find(f.id, on, mutex); ok && c.check != nil && adapters(c)[0] == dial.Adapters()[0] {
+				first = append(first, f.id)
 			}
 		}
-		fmt.Fprintf(&b, "\n- %s", on)
-		for i, adapter := range dial.Adapters() {
-			fmt.Fprintf(&b, "%s %s: %s", []string{":", ";"}[min(i, 1)], adapter, strings.Join(with[adapter], ", "))
-		}
-		b.WriteString(".")
+		fmt.Fprintf(&b, "\n- %s: %s.", on, strings.Join(first, ", "))
 	}
-	return fmt.Sprintf("\nCells of %s run with both adapters, the others with one:\n%s\n", strings.Join(both, " and "), b.String())
+	return fmt.Sprintf("\nCells of %s run with rueidis and with go-redis (*single* is one server). "+
+		"Of the other cells, these run with rueidis, the rest with go-redis:\n%s\n", strings.Join(both, " and "), b.String())
 }
 
 func find(fault string, on deployment, k kind) (cell, bool) {
@@ -168,16 +166,11 @@ func find(fault string, on deployment, k kind) (cell, bool) {
 
 // twoHolders lists the cells with U by when the older holder is notified of the loss.
 func twoHolders() string {
-	when := map[string][]string{}
+	when := map[string][]cell{}
 	for _, c := range cells() {
-		if !strings.Contains(string(c.want), "U") {
-			continue
+		if strings.Contains(string(c.want), "U") {
+			when[c.notified] = append(when[c.notified], c)
 		}
-		what := c.fault + " " + string(c.on)
-		if c.kind != mutex {
-			what += ", " + string(c.kind)
-		}
-		when[c.notified] = append(when[c.notified], what)
 	}
 	var b strings.Builder
 	b.WriteString("Where two clients may hold a lock, the older one is notified:\n\n| at the latest | cells |\n|---|---|\n")
@@ -187,9 +180,28 @@ func twoHolders() string {
 	}
 	slices.SortFunc(order, func(a, b string) int { return cmp.Or(len(when[b])-len(when[a]), cmp.Compare(a, b)) })
 	for _, notified := range order {
-		fmt.Fprintf(&b, "| %s | %s |\n", notified, strings.Join(when[notified], "; "))
+		fmt.Fprintf(&b, "| %s | %s |\n", notified, places(when[notified]))
 	}
 	return b.String()
+}
+
+// places lists cells: each fault once with its deployments, or with the other kinds of lock.
+func places(cells []cell) string {
+	var all []string
+	last := ""
+	for _, c := range cells {
+		row, column := c.fault, string(c.on)
+		if c.kind != mutex {
+			row, column = c.fault+" "+string(c.on)+" with", string(c.kind)
+		}
+		if row == last {
+			all[len(all)-1] += ", " + column
+			continue
+		}
+		last = row
+		all = append(all, row+" "+column)
+	}
+	return strings.Join(all, "; ")
 }
 
 // elsewhere lists the cells that other tests check.
