@@ -185,17 +185,17 @@ func ExampleLocker_CountDownLatch() {
 	// Output: <nil>
 }
 
-// A transfer needs both accounts.
+// A comparison needs both scales.
 func ExampleDoAll() {
 	ctx := context.Background()
 	locker := holdfast.New(memhold.New(), nil)
-	transfer := func(_ context.Context, locks holdfast.Locks) error {
+	compare := func(_ context.Context, locks holdfast.Locks) error {
 		fmt.Println(len(locks), "locks, held:", locks.Err() == nil)
 		return nil
 	}
 
-	accounts := []*holdfast.Mutex{locker.Mutex("account:7"), locker.Mutex("account:3")}
-	err := holdfast.DoAll(ctx, accounts, transfer)
+	scales := []*holdfast.Mutex{locker.Mutex("scale:7"), locker.Mutex("scale:3")}
+	err := holdfast.DoAll(ctx, scales, compare)
 	fmt.Println(err)
 	// Output:
 	// 2 locks, held: true

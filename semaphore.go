@@ -13,7 +13,9 @@ import (
 // *Lock with a lease and renewals. The permit of a process that died becomes free when
 // its lease ends.
 //
-// Each Acquire takes another permit, also under WithOwner.
+// Each Acquire takes another permit, also under WithOwner. Do not let a resource compare the
+// tokens of permits: several holders are there at once, and an earlier one may write after a
+// later one.
 type Semaphore struct {
 	locker  *Locker
 	name    string

@@ -72,7 +72,7 @@ func withLoop(ctx context.Context, report *job.Job) error {
 
 func lead(ctx context.Context, e *elect.Election, work func(ctx context.Context, token uint64) error) error {
 	return e.Run(ctx, func(term context.Context, lock *holdfast.Lock) error {
-		return work(term, lock.Token()) // until term ends; then Run campaigns again
+		return work(term, lock.Token()) // until term ends
 	})
 }
 
