@@ -23,7 +23,7 @@ const usualTTL, usualMargin = 30 * time.Second, 3 * time.Second
 // underLock has the lines of docs/concepts.md: see TestConceptsOfThePage in
 // internal/e2e/locktest.
 func underLock(ctx context.Context, locker *holdfast.Locker, work func(context.Context, uint64) error) error {
-	lock, err := locker.Lock(ctx, "stock:42") // waits until ctx ends
+	lock, err := locker.Lock(ctx, "stock:42") // waits for the lock until ctx ends
 	if err != nil {
 		return err // no lock, so no work
 	}
