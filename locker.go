@@ -55,8 +55,8 @@ import (
 )
 
 // Locker takes locks from one store, as one client of it. Any number of goroutines may
-// use it, and most programs need only one. It has goroutines only while it holds locks,
-// so it needs no Close.
+// use it, and most programs need only one. It has goroutines only while it takes,
+// holds or releases locks, so it needs no Close.
 type Locker struct {
 	settings
 	backend driver.Backend
