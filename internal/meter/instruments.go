@@ -70,7 +70,7 @@ func Instruments() []Instrument {
 		Renewals:      {Counter, "renewals", "{renewal}", []string{"outcome"}, nil, "Renewals of locks by their answer."},
 		Lost:          {Counter, "lost", "{lock}", []string{"reason"}, nil, "Locks that ended before they were unlocked, other than by their option Lease."},
 		Wakeups:       {Counter, "wakeups", "{wakeup}", []string{"source"}, nil, "Times that a waiter asked the store again: after a notification, or after a pause."},
-		Indeterminate: {Counter, "indeterminate", "{call}", []string{"op", "resolved"}, nil, "Calls without an answer that were followed up: whether it is certain what became of them."},
+		Indeterminate: {Counter, "indeterminate", "{call}", []string{"op", "resolved"}, nil, "Calls without an answer that were followed up: whether their result is known."},
 		Leader:        {Gauge, "leader", "{leader}", []string{"election"}, nil, "Whether this process holds the lock of an election."},
 	}
 }
