@@ -5,7 +5,7 @@ func faults() []fault {
 	return []fault{
 		{"F1", "reply of an acquire lost"},
 		{"F2", "reply of an acquire delayed until after its timeout"},
-		{"F3", "acquire delayed until after its clean-up"},
+		{"F3", "acquire delayed until its tombstone is set"},
 		{"F4", "request of an acquire lost"},
 		{"F5", "reply of an unlock lost"},
 		{"F6", "reply of a renewal lost"},
@@ -39,7 +39,7 @@ func faults() []fault {
 		{"F32", "lock evicted"},
 		{"F33", "permissions revoked"},
 		{"F34", "lock deleted, flushed or forced"},
-		{"F35a", "name in use for data, server cannot save"},
+		{"F35a", "name in use for data, or server cannot save"},
 		{"F35b", "too many clients"},
 		{"F35c", "handshake of a new connection refused"},
 		{"F36a", "minority of the servers down"},
@@ -58,7 +58,7 @@ func entries() []entry {
 	watched := []deployment{sentinel, strict}
 	one := func(d deployment) []deployment { return []deployment{d} }
 	leased := []kind{reentrant, fair, reader, writer, permit, several}
-	const afterStop = "5 ms after its process runs again, without the time in which the process waits for a processor"
+	const afterStop = "5 ms after its process runs again; waiting for a processor does not count"
 	rest := []deployment{sentinel, cluster, strict, quorum5}
 	return []entry{
 		{fault: "F1", on: all, want: "A", check: lostReplyOfAcquire},
@@ -79,7 +79,7 @@ func entries() []entry {
 		{fault: "F14", on: all, want: "W", check: killedHolder},
 		{fault: "F15", on: all, want: "A", by: "TestWallClockStepsAreHarmless"},
 		{fault: "F16a", on: servers, want: "LU", check: clockForward, notified: "TTL/3, and the time of a call"},
-		{fault: "F16a", on: one(quorum5), want: "LU", check: clockForwardAtOverlap, notified: "one TTL later"},
+		{fault: "F16a", on: one(quorum5), want: "LU", check: clockForwardAtOverlap, notified: "one TTL after the clock was set"},
 		{fault: "F16b", on: all, want: "W", check: clockBack},
 		{fault: "F17", on: one(single), want: "LU", check: emptyRestart, notified: "TTL/3, and the time of a call"},
 		{fault: "F17", on: replicas, want: "LU", check: emptyMaster, notified: "TTL/3, and the time of a call"},

@@ -59,7 +59,7 @@ func heldReplyOfAcquire(s *scenario) {
 	k.mustUnlock()
 }
 
-// lateAcquire: the request arrives after its clean-up.
+// lateAcquire: the request arrives after the tombstone of its claim is set.
 func lateAcquire(s *scenario) {
 	c := s.client()
 	late := c.on(s.script("acquire"), func() faultproxy.Action { return faultproxy.DelayRequest(0) }, faultproxy.Always())

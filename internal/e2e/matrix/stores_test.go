@@ -105,7 +105,7 @@ func storeEntries() []entry {
 		{fault: "F10b", on: all, want: "L", check: noRequests},
 		{fault: "F11", on: all, want: "LW", check: hungStore},
 		{fault: "F12", on: all, want: "W", check: waiterCutOff},
-		{fault: "F13", on: all, want: "LU", check: stoppedHolder, notified: "5 ms after its process runs again, without the time in which the process waits for a processor"},
+		{fault: "F13", on: all, want: "LU", check: stoppedHolder, notified: "5 ms after its process runs again; waiting for a processor does not count"},
 		{fault: "F14", on: all, want: "W", check: killedHolder},
 		{fault: "F18", on: all, want: "A", check: restartedStore},
 		{fault: "F34", on: all, want: "LU", check: forcedUnnoticed, notified: renewal},

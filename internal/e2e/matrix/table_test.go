@@ -82,7 +82,7 @@ func table() string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, "\nA call takes at most %v, and at most %v after a failover. The test measures the pauses in which it has no processor, "+
+	fmt.Fprintf(&b, "\nA call takes at most %v, the first one after a failover at most %v. The test measures the pauses in which it has no processor, "+
 		"and subtracts the longest one from each time. If a cell fails in a run with a pause of %v or more, it runs again, at most %d times in all. "+
 		"At most %d cells of a run may do so. Tokens that do not rise, keys without a TTL, wrong answers of a fence and wrong hold counts "+
 		"fail at once, because no pause explains them.\n", call, callAfterFailOver, standstill, attempts, repeats)
