@@ -68,7 +68,7 @@ func table(t *testing.T) string {
 		name string
 		has  func(b driver.Backend) bool
 	}{
-		{"`Mutex`: one holder; reentrant under `WithOwner`; `LockAll`", func(driver.Backend) bool { return true }},
+		{"`Mutex`: one holder; `WithOwner`: reentrant; `LockAll`: several names", func(driver.Backend) bool { return true }},
 		{"`FairMutex`: first come, first served across all processes", func(b driver.Backend) bool { return b.Info().Caps.Fair }},
 		{"`RWMutex`: many readers or one writer", func(b driver.Backend) bool { return b.Info().Caps.Shared }},
 		{"`Semaphore`: n leased permits", func(b driver.Backend) bool { return b.Info().Caps.Permits }},
