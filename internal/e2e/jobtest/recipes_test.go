@@ -152,7 +152,7 @@ func shutDown(stopTaking context.CancelFunc, running *sync.WaitGroup, locker *ho
 	running.Wait() // everybody has called Unlock
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	err := locker.Drain(ctx) // releases that have no answer are repeated; what is left then, its lease ends
+	err := locker.Drain(ctx) // repeats releases without an answer; a lock that is left ends with its lease
 	closeClient()
 	return err
 }
