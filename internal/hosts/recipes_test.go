@@ -31,7 +31,7 @@ func migrateWithGoose(ctx context.Context, locker *holdfast.Locker, db *sql.DB, 
 	return err
 }
 
-// lockedDriver has Lock and Unlock of named.One, which are nearer than those of the Driver.
+// lockedDriver has Lock and Unlock of named.One. They hide those of the Driver.
 type lockedDriver struct {
 	innerDriver
 	named.One
@@ -55,7 +55,7 @@ func migrateWithGolangMigrate(locker *holdfast.Locker, db database.Driver, migra
 	return nil
 }
 
-// lockedStorage has the locks of named.Locks, which are nearer than those of the Storage.
+// lockedStorage has the locks of named.Locks. They hide those of the Storage.
 type lockedStorage struct {
 	innerStorage
 	*named.Locks
