@@ -92,7 +92,7 @@ func documentedRights(t *testing.T) []string {
 		unknown = append(unknown, "+spublish", "+ssubscribe", "+sunsubscribe")
 	}
 	var rules []string
-	for _, word := range strings.Fields(strings.ReplaceAll(section, "`", " ")) {
+	for _, word := range strings.Fields(strings.NewReplacer("`", " ", "'", " ").Replace(section)) {
 		if rule.MatchString(word) && !slices.Contains(unknown, word) {
 			rules = append(rules, word)
 		}

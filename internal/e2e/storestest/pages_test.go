@@ -163,11 +163,6 @@ func (r *reader) sh(lines string) string {
 func redisPage(t *testing.T) {
 	server := redistest.Start(t)
 	r := newReader(t, "localhost:6379", server.Addr())
-	r.administer = func(text string) {
-		if err, ok := server.Do(strings.Fields(text)...).(error); ok {
-			t.Fatal(err)
-		}
-	}
 	r.follow("docs/redis.md")
 	// TestProposedRightsAreThoseOfTheDocuments has the other permissions.
 	server.Do("ACL", "SETUSER", "holdfast", "-hset")
