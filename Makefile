@@ -119,7 +119,7 @@ sim: ## simulate SEEDS=20000 of processes, network, faults and store, FROM=1; ST
 	HOLDFAST_SIM_SEEDS=$(or $(SEEDS),20000) HOLDFAST_SIM_FROM=$(or $(FROM),1) $(GO) test -p 1 -exec 'sh $(CURDIR)/.ci/sim' $$($(GO) run ./internal/e2e/simoverlay) -count=1 -timeout 0 -v -run 'TestSimulation/^$(or $(STORE),.*)$$' ./memhold ./internal/rows ./internal/ordered ./internal/e2e/simtest
 
 .PHONY: nightly
-nightly: ## what takes hours: all shares of processes, soaks, load, interop, all mutants; writes docs/evidence/nightly.md; STEPS="soak interop" for some
+nightly: ## what takes hours: all shares of processes, soaks, load, interop, all mutants; writes docs/evidence/nightly.csv; STEPS="soak interop" for some
 	.ci/nightly $(STEPS)
 
 .PHONY: mutants
