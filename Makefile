@@ -92,7 +92,7 @@ interop: redis ## share locks with Redisson, redis-py, node-redlock, redsync and
 	@HOLDFAST_INTEROP="$(INTEROP)" sh .ci/interop
 	HOLDFAST_INTEROP="$(INTEROP)" $(GO) test -race -count=1 ./internal/e2e/interop/plaintest
 	HOLDFAST_INTEROP="$(INTEROP)" HOLDFAST_STRESS=$(or $(HOLDFAST_STRESS),10000) $(GO) test -json -race -count=1 -p 2 -timeout 20m ./internal/e2e/interop/redisson/... | \
-		$(GO) run ./internal/e2e/interop/report -doc docs/evidence/redisson.md $(REPORT)
+		$(GO) run ./internal/e2e/interop/report -file docs/evidence/redisson.csv $(REPORT)
 
 .PHONY: stores
 stores: ## locks in etcd, which is found or built, and ZooKeeper, which is fetched; the same program on every store; ONLY=zookeeper for one, ETCD=v3.5.35 for that version

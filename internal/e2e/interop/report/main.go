@@ -1,16 +1,20 @@
-// Command report makes the tables of docs/evidence/redisson.md from a run of the suite:
+// Command report makes docs/evidence/redisson.csv from a run of the suite:
 //
-//	go test -json ./internal/e2e/interop/redisson/... | go run ./internal/e2e/interop/report -doc docs/evidence/redisson.md
+//	go test -json ./internal/e2e/interop/redisson/... | go run ./internal/e2e/interop/report -file docs/evidence/redisson.csv
 //
-// It prints what failed and fails with it, and also if the document's table of
-// results is not that of the run. With -update it writes the tables instead.
+// It prints what failed and fails with it, and also if the results in the file are not those
+// of the run. What the cases observed and measured may differ. With -update it writes the
+// file instead.
 package main
 
 import (
+	"bytes"
+	"encoding/csv"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -19,8 +23,8 @@ func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("report", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	doc := flags.String("doc", "", "the document with the tables")
-	update := flags.Bool("update", false, "write the tables into the document")
+	file := flags.String("file", "", "the file with the results, as CSV")
+	update := flags.Bool("update", false, "write the file")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -32,59 +36,55 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if r.failed {
 		return 1
 	}
-	if *doc == "" {
-		fmt.Fprint(stdout, r.results(), "\n", r.figures())
-		return 0
+	switch {
+	case *file == "":
+		err = csv.NewWriter(stdout).WriteAll(r.rows())
+	case *update:
+		err = r.write(*file)
+	default:
+		err = r.check(*file)
 	}
-	if err := r.into(*doc, *update); err != nil {
+	if err != nil {
 		fmt.Fprintln(stderr, "report:", err)
 		return 1
 	}
-	fmt.Fprintf(stdout, "%d cases on %s, as %s says\n", len(r.cases), strings.Join(r.versions(), ", "), *doc)
+	if *file != "" {
+		fmt.Fprintf(stdout, "%d cases on %s, as %s says\n", len(r.cases), strings.Join(r.versions(), ", "), *file)
+	}
 	return 0
 }
 
-// into puts the tables into the document, or compares that of the results.
-func (r *report) into(path string, update bool) error {
-	old, err := os.ReadFile(path)
+func (r *report) write(path string) error {
+	var b bytes.Buffer
+	if err := csv.NewWriter(&b).WriteAll(r.rows()); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o644)
+}
+
+// check compares the results in the file with those of the run.
+func (r *report) check(path string) error {
+	file, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	text, results, err := replaced(string(old), "results", r.results())
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	if !update {
-		if results != r.results() {
-			return fmt.Errorf("the table of results in %s is not that of this run; -update writes it. The first line that it lacks: %s", path, difference(results, r.results()))
-		}
-		return nil
+	if old, results := resultsOf(rows), r.results(); !slices.EqualFunc(old, results, slices.Equal) {
+		return fmt.Errorf("the results in %s are not those of this run; -update writes them. The first row that it lacks: %s", path, difference(old, results))
 	}
-	if text, _, err = replaced(text, "figures", r.figures()); err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(text), 0o644)
+	return nil
 }
 
-// difference shows the first line of the run's table that the document has not there.
-func difference(document, run string) string {
-	lines := strings.Split(document, "\n")
-	for i, line := range strings.Split(run, "\n") {
-		if i == len(lines) || lines[i] != line {
-			return line
+// difference shows the first row of the run that the file has not there.
+func difference(file, run [][]string) string {
+	for i, row := range run {
+		if i == len(file) || !slices.Equal(file[i], row) {
+			return strings.Join(row, ",")
 		}
 	}
-	return "it is shorter"
-}
-
-// replaced replaces what stands between the marks of a table, and returns also
-// what stood there.
-func replaced(text, mark, table string) (all, was string, err error) {
-	begin, end := "<!-- "+mark+": begin -->\n\n", "\n<!-- "+mark+": end -->"
-	before, rest, ok := strings.Cut(text, begin)
-	was, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		return "", "", fmt.Errorf("no marks for %s", mark)
-	}
-	return before + begin + table + end + after, was, nil
+	return "none, it has more"
 }
