@@ -129,7 +129,7 @@ func edit(locker *holdfast.Locker, save func(ctx context.Context, document strin
 		}, holdfast.Wait(200*time.Millisecond))
 		switch {
 		case errors.Is(err, holdfast.ErrBusy):
-			w.Header().Set("Retry-After", "1") // BusyError.Remaining is the lease, not the work of the other
+			w.Header().Set("Retry-After", "1") // not BusyError.Remaining: the work may end before the lease
 			http.Error(w, "somebody else saves this document", http.StatusLocked)
 		case err != nil:
 			http.Error(w, "the document was not saved", http.StatusInternalServerError)
@@ -152,7 +152,7 @@ func shutDown(stopTaking context.CancelFunc, running *sync.WaitGroup, locker *ho
 	running.Wait() // everybody has called Unlock
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	err := locker.Drain(ctx) // repeats releases without an answer; a lock that is left ends with its lease
+	err := locker.Drain(ctx) // repeats unanswered releases; a lock that is left ends with its lease
 	closeClient()
 	return err
 }
