@@ -132,7 +132,7 @@ func edit(locker *holdfast.Locker, save func(ctx context.Context, document strin
 			w.Header().Set("Retry-After", "1") // not BusyError.Remaining: the work may end before the lease
 			http.Error(w, "somebody else saves this document", http.StatusLocked)
 		case err != nil:
-			http.Error(w, "the document was not saved", http.StatusInternalServerError)
+			http.Error(w, "the document may not be saved", http.StatusInternalServerError)
 		}
 	}
 }

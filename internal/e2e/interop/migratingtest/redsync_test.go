@@ -59,11 +59,14 @@ func newShop(rdb *redis.Client, s stock) *shop {
 }
 
 func (s *shop) sell(w http.ResponseWriter, r *http.Request) {
-	item := r.PathValue("item")
+	item, sold := r.PathValue("item"), false
 	err := s.locker.Mutex("stock:"+item).Do(r.Context(), func(ctx context.Context, _ *holdfast.Lock) error {
-		return s.stock.takeOne(ctx, item) // ctx ends with the request, and when the lock is lost
+		err := s.stock.takeOne(ctx, item) // ctx ends with the request, and when the lock is lost
+		sold = err == nil
+		return err
 	}, holdfast.Wait(5*time.Second))
 	switch {
+	case sold: // even if err says that the lock was lost after that
 	case errors.Is(err, holdfast.ErrBusy):
 		http.Error(w, "try again", http.StatusServiceUnavailable)
 	case err != nil:
@@ -136,6 +139,23 @@ func TestFromRedsync(t *testing.T) {
 			return requested(ctx, (&shop{after.locker, work(do)}).sell)
 		},
 	)
+}
+
+// A customer whose item is sold is told so, also if the lock was lost before its release.
+func TestSoldAlthoughTheLockIsLost(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	after := newShop(client(t, server), work(func(context.Context) error {
+		server.Do("DEL", "stock:42")
+		return nil
+	}))
+	t.Cleanup(func() { must.Drain(t, after.locker) })
+	if err := requested(t.Context(), after.sell); err != nil {
+		t.Error(err)
+	}
+	if err := after.sellOne(t.Context(), "42"); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestFromRedsyncOverSeveralPools(t *testing.T) {
