@@ -39,7 +39,7 @@ func stores(t *testing.T) []store {
 	return []store{
 		{"Redis, as Redisson", redishold.New(nil, nil)},
 		{"Redis, `Plain`", redishold.New(nil, &redishold.Options{Layout: redishold.Plain})},
-		{"Redis, `Timestamp`", redishold.New(nil, &redishold.Options{Layout: redishold.Timestamp})},
+		{"Redis, [`Timestamp`](docs/choosing.md#4-which-layout)", redishold.New(nil, &redishold.Options{Layout: redishold.Timestamp})},
 		{"etcd", etcdhold.New(nil, nil)},
 		{"ZooKeeper", zkhold.New([]string{"127.0.0.1:1"}, nil)},
 		{"PostgreSQL", pghold.New(nil, nil)},
