@@ -25,10 +25,15 @@ const graces = 1400 * time.Millisecond
 // which the machine gave it no processor.
 func (c *calling) says(text string) {
 	c.t.Helper()
+	c.saysIn(soonEnough, text)
+}
+
+func (c *calling) saysIn(limit time.Duration, text string) {
+	c.t.Helper()
 	begun := await.NewWatch(c.t)
 	await.Until(c.t, 20*time.Second, "it says "+text, func() bool { return strings.Contains(c.stderr.String(), text) })
-	if took := begun.Took(); took > soonEnough {
-		c.t.Errorf("it said %q after %v, want %v at most; the machine stood still for %v", text, took, soonEnough, begun.Late())
+	if took := begun.Took(); took > limit {
+		c.t.Errorf("it said %q after %v, want %v at most; the machine stood still for %v", text, took, limit, begun.Late())
 	}
 }
 
@@ -92,13 +97,18 @@ func startIdleZooKeeper(t *testing.T) string {
 func TestNoMajority(t *testing.T) {
 	face, etcd := startEtcdFace(t, nil, false)
 	face.leader = 0
-	for _, url := range []string{"etcd://" + etcd, "zk://" + startIdleZooKeeper(t)} {
+	for url, limit := range map[string]time.Duration{
+		"etcd://" + etcd: soonEnough,
+		// A command that ends closes its connection first. Conn.Close of go-zookeeper 1.0.4 waits
+		// a second if the goroutines of the connection ended before its request.
+		"zk://" + startIdleZooKeeper(t): soonEnough + time.Second,
+	} {
 		const want = ": no majority of its members is up and connected, so it does not work (1 of the 1 in the URL answer)"
 		for _, line := range []string{"ls", "inspect job", "status", "status job", "run -t 2s -w 3s job true", "force-unlock -y --token 1 --reason why job"} {
 			t.Run(url[:4]+line, func(t *testing.T) {
 				t.Parallel()
 				c := begin(t, t.Context(), strings.NewReader(""), bare("HOLDFAST_URL="+url), strings.Fields(line)...)
-				c.says(want)
+				c.saysIn(limit, want)
 				c.wait().want(t, output.ExitUnreachable, want)
 			})
 		}
