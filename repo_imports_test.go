@@ -37,7 +37,7 @@ func arrows() []arrow {
 		{"admin/observe", []string{"admin", "driver"}},
 		{"internal/budget", []string{"admin", "internal/retry"}},
 		{"internal/ordered", []string{"driver", "admin", "internal/background", "internal/budget", "internal/clock", "internal/retry", "internal/unsent"}},
-		{"memhold", []string{"driver", "admin", "internal/background", "internal/deadline"}},
+		{"memhold", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/retry"}},
 		{"internal/faulty", []string{"driver", "memhold"}},
 		{"quorum", []string{"driver", "admin", "internal/background", "internal/deadline", "internal/retry"}},
 		{"internal/rows", []string{"driver", "admin", "internal/background", "internal/budget", "internal/deadline", "internal/retry", "internal/unsent"}},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Conn is the connection of one process to a Backend, for tests of a store that fails. It is a
@@ -112,8 +113,8 @@ func (c *Conn) receive(ctx context.Context, delay time.Duration) error {
 // travel waits for the time d, and then until the fault lets a request or an answer pass. In
 // this order a fault that begins during the delay stops it, too.
 func (c *Conn) travel(ctx context.Context, d time.Duration, open func(fault) bool) error {
-	if err := pause(ctx, d); err != nil {
-		return err
+	if d > 0 && !retry.Sleep(ctx, d) {
+		return noAnswer(ctx)
 	}
 	return c.passes(ctx, open)
 }
@@ -131,21 +132,6 @@ func (c *Conn) passes(ctx context.Context, open func(fault) bool) error {
 		case <-ctx.Done():
 			return noAnswer(ctx)
 		}
-	}
-}
-
-// pause waits for the time d. If ctx ends first, it returns an error.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return noAnswer(ctx)
 	}
 }
 

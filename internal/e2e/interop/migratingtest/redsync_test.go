@@ -141,7 +141,7 @@ func TestFromRedsync(t *testing.T) {
 	)
 }
 
-// A customer whose item is sold is told so, also if the lock was lost before its release.
+// A customer whose item is sold gets that answer, also if the lock was lost before its release.
 func TestSoldAlthoughTheLockIsLost(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
