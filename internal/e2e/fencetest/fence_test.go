@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/pages"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/pghold"
@@ -187,7 +188,7 @@ func crowd(t *testing.T, f fenced) {
 }
 
 func TestFenceScript(t *testing.T) {
-	for name, script := range map[string]string{"fence.Script": fence.Script, "the script of the page": scriptOfThePage(t)} {
+	for name, script := range map[string]string{"fence.Script": fence.Script, "the script of the page": pages.First(t, page, "lua")} {
 		t.Run(name, func(t *testing.T) { fencedByScript(t, script) })
 	}
 }

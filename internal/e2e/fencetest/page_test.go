@@ -33,18 +33,6 @@ func TestCodeIsThatOfThePage(t *testing.T) {
 	}
 }
 
-// scriptOfThePage returns the script of the page.
-func scriptOfThePage(t *testing.T) string {
-	t.Helper()
-	for _, b := range pages.Of(t, page) {
-		if b.Language == "lua" {
-			return b.Text
-		}
-	}
-	t.Fatalf("%s has no script", page)
-	return ""
-}
-
 // sellUnder has lines of the page.
 func sellUnder(ctx context.Context, db *sql.DB, lock *holdfast.Lock, sell func(context.Context, *sql.Tx) error) error {
 	tx, err := db.BeginTx(ctx, nil)

@@ -44,6 +44,19 @@ func Of(t testing.TB, page string) []Block {
 	return all
 }
 
+// First returns the text of the first block of a page in that language. A page without one
+// fails the test.
+func First(t testing.TB, page, language string) string {
+	t.Helper()
+	for _, b := range Of(t, page) {
+		if b.Language == language {
+			return b.Text
+		}
+	}
+	t.Fatalf("%s has no block in the language %q", page, language)
+	return ""
+}
+
 // Within fails the test for each block of a page in that language that none of the files
 // has, byte for byte, and if the page has no block in it. The lines of a block may stand
 // further to the right in a file, as those of a function do. Paths begin at the root of

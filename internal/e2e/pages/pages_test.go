@@ -100,3 +100,13 @@ func TestWithin(t *testing.T) {
 		}
 	}
 }
+
+func TestFirst(t *testing.T) {
+	write(t, map[string]string{"p.md": "# P\n\n```sh\nx\n```\n\n```go\na\n```\n\n```go\nb\n```\n"})
+	if got := First(t, "p.md", "go"); got != "a\n" {
+		t.Errorf("got %q, want the first of two", got)
+	}
+	if got := failure(t, func(t testing.TB) { First(t, "p.md", "lua") }); !strings.Contains(got, "no block") {
+		t.Errorf("without a block: got %q", got)
+	}
+}

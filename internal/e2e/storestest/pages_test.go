@@ -190,7 +190,7 @@ func etcdPage(t *testing.T) {
 func zooKeeperPage(t *testing.T) {
 	r := newReader(t, "localhost:2181", zktest.Start(t).Addr())
 	r.follow("docs/zookeeper.md")
-	program := programOf(t, "docs/zookeeper.md")
+	program := pages.First(t, "docs/zookeeper.md", "go")
 	for _, p := range []struct{ permission, root, why string }{
 		{"zk.PermRead|", "/without-read", "not authenticated"},
 		{"zk.PermCreate|", "/without-create", "not authenticated"},
@@ -277,7 +277,7 @@ func (d *database) shares(own, shed string) {
 	if !strings.Contains(pages.File(d, "docs/shedlock.md"), shed) {
 		d.Errorf("docs/shedlock.md does not have %s", shed)
 	}
-	program := programOf(d, d.page)
+	program := pages.First(d, d.page, "go")
 	with := regexp.MustCompile(own).ReplaceAllLiteralString(program, shed)
 	if with == program {
 		d.Fatalf("%s: the program does not have %s", d.page, own)
@@ -288,18 +288,6 @@ func (d *database) shares(own, shed string) {
 	if token := d.wantLock(d.sh(d.start)); token != "0" {
 		d.Errorf("got the token %s, want none", token)
 	}
-}
-
-// programOf returns the program of a page.
-func programOf(t testing.TB, page string) string {
-	t.Helper()
-	for _, b := range pages.Of(t, page) {
-		if b.Language == "go" {
-			return b.Text
-		}
-	}
-	t.Fatalf("%s has no program", page)
-	return ""
 }
 
 // open returns a pool to a database.
