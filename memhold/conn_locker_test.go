@@ -131,12 +131,21 @@ func TestAcquiresOfTheTable(t *testing.T) {
 // With less than a second for each call, a lock only takes longer.
 func TestSlowStoreOfTheTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		const delay = 900 * time.Millisecond
 		conn := memhold.New().Connect()
-		conn.Delay(900 * time.Millisecond)
+		conn.Delay(delay)
 		locker := holdfast.New(conn, nil)
+		start := time.Now()
 		lock := must.Lock(t, locker, "stock:42")
+		if took := time.Since(start); took < delay {
+			t.Errorf("Lock took %v, want %v at least", took, delay)
+		}
 		time.Sleep(time.Hour)
+		start = time.Now()
 		must.Unlock(t, lock)
+		if took := time.Since(start); took < delay {
+			t.Errorf("Unlock took %v, want %v at least", took, delay)
+		}
 		drain(t, locker)
 	})
 }
