@@ -22,10 +22,11 @@ type acquisition struct {
 	yield    yield  // how long other clients go first, before the first try of this claim
 	given    *hold  // the hold that another goroutine of this process passed on to the claim; nil if none did
 	waiter   driver.Waiter
-	inQueue  *queuedClaim // renews the claim while it waits in the queue of a store with sessions; nil if the claim does not wait there
-	asked    clock.Moment // the start of the last try
-	room     holdRoom     // where hold makes the lease and the Lock
-	detached *detachedTry // a try that goes on without the caller; nil if there is none
+	inQueue  *queuedClaim    // renews the claim while it waits in the queue of a store with sessions; nil if the claim does not wait there
+	asked    clock.Moment    // the start of the last try
+	room     holdRoom        // where hold makes the lease and the Lock
+	detached *detachedTry    // a try that goes on without the caller; nil if there is none
+	removed  <-chan struct{} // closed when the release that giveUp began has ended; nil if there is none
 
 	last    driver.Outcome // why the lock is busy: the last such answer of the store, or what this process knows
 	lastErr error          // the error to report, see retry.ToReport; nil if no try has failed
@@ -39,6 +40,7 @@ type acquisition struct {
 
 	kind         kind
 	answered     bool // the field `last` is set
+	metOther     bool // the store refused the claim because another client had the lock
 	owesWake     bool // the last release was quiet: if this claim is not granted, other clients must be notified
 	grantUnused  bool // the store granted the claim, but no hold was made of it
 	queued       bool // the store has the claim in its queue
@@ -97,6 +99,7 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	defer func() {
 		if lock == nil { // also if the store's code panics
 			a.giveUp()
+			a.awaitRemoval(time.Now().Add(removalWait))
 		}
 	}()
 	a.makeClaim()
@@ -115,14 +118,18 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 	if a.skipsQueue() {
 		return nil
 	}
+	var ownRelease *sentRelease
+	if a.locker.asyncUnlock { // otherwise the Unlock of that release has not returned, so the lock is held
+		ownRelease = a.ownRelease()
+	}
 	for {
-		ownRelease := a.ownRelease()
 		p, head := a.enter()
 		switch {
 		case head:
 			a.place = p
 			return nil
-		case p == nil && metOwnRelease(waitCtx, ownRelease):
+		case p == nil && ownRelease != nil && a.locker.releases.wait(waitCtx, ownRelease):
+			ownRelease = nil // whoever is ahead now came after that release
 			continue
 		case p == nil:
 			if a.busyLocally(); !a.answered { // a goroutine waits because the store fails
@@ -226,7 +233,10 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 			return lock, nil
 		case misfit != nil:
 			return nil, misfit
-		case err == nil && !out.Granted && metOwnRelease(waitCtx, ownRelease):
+		case err == nil && !out.Granted && ownRelease != nil:
+			if !a.refusedBeside(waitCtx, ownRelease, out) {
+				return nil, a.outOfTime(ctx)
+			}
 			continue
 		case err == nil && !out.Granted:
 			meanwhile, err := a.wait(ctx, waitCtx, out)
@@ -340,7 +350,7 @@ func (a *acquisition) holdPlace(l *lease) {
 	case a.kind.exclusive():
 		unused := a.waiter
 		l.queue = a.place.Hold(&l.first, func(s *queueState, waiters int) {
-			s.planYield(l, a.tries > 1, a.yield.until != 0)
+			s.planYield(l, a.metOther, a.yield.until != 0)
 			unused = s.keepSpare(a.waiter, waiters)
 			s.answered(l.countsFrom, nil)
 		})
@@ -351,14 +361,20 @@ func (a *acquisition) holdPlace(l *lease) {
 	a.place = nil
 }
 
-// wait records that the lock is busy, and sleeps until another try may succeed. Each sleep is
+// foundBusy records an answer of the store that the lock is busy.
+func (a *acquisition) foundBusy(out driver.Outcome) {
+	a.failures, a.late, a.last, a.answered = 0, 0, out, true
+	a.queued = a.queued || out.Queued
+}
+
+// wait records that another client has the lock, and sleeps until another try may succeed. Each sleep is
 // bounded, because a notification of the store may be lost. wait returns the grant that the
 // store sent during the sleep, or the zero Outcome if it sent none. It returns an error if
 // the caller does not wait, or if the caller's time is over.
 func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
-	a.failures, a.late, a.last, a.answered = 0, 0, out, true
+	a.foundBusy(out)
+	a.metOther = true
 	a.owesWake, a.claim.Quiet = false, false // the other holder notifies when it releases
-	a.queued = a.queued || out.Queued
 	if a.place != nil {
 		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.answered(a.locker.clock.Now(), &out) })
 	}

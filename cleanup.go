@@ -17,13 +17,26 @@ import (
 // send thousands of calls to the store at once.
 const cleanersMost = 32
 
+// removalWait is how long a call that gives up waits until the store has removed its claim. A
+// program often ends right after such a call. A claim that the store keeps then blocks a free name
+// until the session or the lease of the dead program ends.
+const removalWait = 25 * time.Millisecond
+
 // Drain waits until the Locker has no work in the background any more, and then returns nil.
-// That work is the release of a lock, after the store did not answer an Unlock, or an acquire
-// that was cancelled. If a program ends without Drain, such a lock stays until its lease ends.
-// Each of these releases takes one TTL at most. But the release for a waiter of a fair lock may
-// take as long as the store keeps the waiter's place. If ctx ends first, Drain returns ctx's
-// error. Drain does not wait for held locks. When Drain returns nil, every loss so far has been
-// reported to Options.Observe and to the Logger.
+// Call it before the program ends. The work in the background is:
+//
+//   - the releases that Options.AsyncUnlock has queued;
+//   - the release of a lock, after the store did not answer an Unlock;
+//   - the removal of a claim whose call of Lock was cancelled, if the store has not removed it
+//     25 ms after the end of the call's context;
+//   - the notification of other clients, if nobody takes a lock that this process has released;
+//   - reports of losses to Options.Observe and to the Logger.
+//
+// If a program ends without Drain, such a lock stays taken until its lease ends, and a claim in a
+// queue of the store blocks later claims until the store drops it: on etcd and ZooKeeper when
+// the session ends. Each release takes one TTL at most. But the release for a waiter of a fair
+// lock may take as long as the store keeps the waiter's place. If ctx ends first, Drain returns
+// ctx's error. Drain does not wait for held locks.
 func (l *Locker) Drain(ctx context.Context) error {
 	if err := l.background.Wait(ctx); err != nil {
 		return err
@@ -36,7 +49,7 @@ func (l *Locker) Drain(ctx context.Context) error {
 
 // giveUp ends an acquisition without a lock. It ends the claim's place in the queue of this
 // process. If the store may have the claim, as a hold or in its queue, giveUp releases the
-// claim in the background.
+// claim in the background, and sets the field a.removed. awaitRemoval waits for that release.
 func (a *acquisition) giveUp() {
 	a.leaveQueued()
 	closeWaiter(a.waiter)
@@ -47,16 +60,35 @@ func (a *acquisition) giveUp() {
 	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.detached != nil
 	switch l, kept := a.locker, a.keptFor(); {
 	case a.detached != nil:
-		c := a.claim
+		c, removed := a.claim, make(chan struct{})
+		a.removed = removed
 		l.background.Begin()
 		a.detached.onReturn(func(sent bool) {
 			defer l.background.End()
 			if sent || known {
-				l.cleanUp(c, 0, nil, l.clock.Now()+kept)
+				l.cleanUp(c, 0, nil, l.clock.Now()+kept, removed)
+			} else {
+				close(removed)
 			}
 		})
 	case a.claim.Indeterminate || a.grantUnused || a.queued:
-		l.cleanUp(a.claim, 0, nil, l.clock.Now()+kept)
+		removed := make(chan struct{})
+		a.removed = removed
+		l.cleanUp(a.claim, 0, nil, l.clock.Now()+kept, removed)
+	}
+}
+
+// awaitRemoval waits after giveUp until the store has removed the claim, or until the time
+// `until`. After that the removal goes on in the background.
+func (a *acquisition) awaitRemoval(until time.Time) {
+	if a.removed == nil {
+		return
+	}
+	limit := time.NewTimer(time.Until(until))
+	defer limit.Stop()
+	select {
+	case <-a.removed:
+	case <-limit.C:
 	}
 }
 
@@ -120,10 +152,13 @@ func (l *Locker) retryReleases(ks Locks, ended []int, claims []driver.Claim, ans
 // cleanUp releases a claim in the background. The parameter `first` is the error of the first
 // release; nil if no release was sent yet. The comment of retryRelease explains `kept`. cleanUp
 // repeats the release until the result is certain, or until the instant `until`, when the store
-// has dropped the claim by itself. It never uses a caller's context, which has often ended when
-// a clean-up is due.
-func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant) {
+// has dropped the claim by itself. It closes the channel `done` at its end, if that is not nil.
+// It never uses a caller's context, which has often ended when a clean-up is due.
+func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant, done chan<- struct{}) {
 	l.cleaner.Go(func(waited bool) {
+		if done != nil {
+			defer close(done)
+		}
 		if waited { // the time may be over already, but one attempt is always made
 			until = max(until, l.clock.Now()+retry.ReleaseTimeout(c.TTL, 0))
 		}
@@ -149,6 +184,7 @@ func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until 
 // claim was released, also if an earlier call without an answer released it. It returns an
 // error that is driver.ErrGone if there was nothing to release, and otherwise the last error.
 func (l *Locker) retryRelease(ctx context.Context, c driver.Claim, kept clock.Instant, first error) (err error) {
+	c.Quiet = false // no try of this process follows a repetition at once
 	indeterminate := first != nil && !retry.Certain(first)
 	defer func() {
 		if indeterminate && !c.Indeterminate && (err == nil || retry.Gone(err)) {
@@ -220,47 +256,12 @@ func (l *lease) releaseSession(reason driver.Reason) {
 		l.mu.Unlock()
 		time.Sleep(min(rest, session))
 		if now := l.locker.clock.Now(); l.step(onCleanUp) {
-			l.locker.cleanUp(l.claim(now), 0, nil, l.releaseUntil(now))
+			l.locker.cleanUp(l.claim(now), 0, nil, l.releaseUntil(now), nil)
 		}
 	})
 }
 
-// releases has the releases that were sent with Options.AsyncUnlock, until the store answers
-// them.
-type releases struct {
-	mu     sync.Mutex
-	byName map[string]chan struct{} // by name: closed when the store has answered the last release of that name
-}
-
-func (r *releases) begin(name string) (answered chan struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byName == nil {
-		r.byName = make(map[string]chan struct{})
-	}
-	answered = make(chan struct{})
-	r.byName[name] = answered
-	return answered
-}
-
-func (r *releases) end(name string, answered chan struct{}) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byName[name] == answered {
-		delete(r.byName, name)
-	}
-	close(answered)
-}
-
-// underWay returns a channel that is closed when the store has answered the release of a name,
-// or nil if none is on its way.
-func (r *releases) underWay(name string) <-chan struct{} {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.byName[name]
-}
-
-// unlockAsync is unlock with Options.AsyncUnlock: it returns when the release is sent. The rest
+// unlockAsync is unlock with Options.AsyncUnlock: it returns when the release is queued. The rest
 // happens in the background.
 func (h *hold) unlockAsync(bound *deadline.Context) error {
 	l := h.lease
@@ -275,55 +276,27 @@ func (h *hold) unlockAsync(bound *deadline.Context) error {
 	began := locker.clock.Now()
 	c, until := l.releaseClaim(began), l.unlockBy(began)
 	bound.Init(context.Background(), locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
-	answered := locker.releases.begin(l.name)
-	sent := false
-	settled := func() {
-		bound.End()
-		l.letNext()
-		locker.releases.end(l.name, answered)
-	}
+	queued := false
 	defer func() {
-		if !sent { // the store's code has panicked
-			settled()
+		if !queued { // the store's code has panicked
+			l.releaseOver()
 		}
 	}()
 	finish, quiet := l.startRelease(bound, store, c, began, true)
-	sent = true
+	queued = true
 	locker.background.Go(func() {
-		err := func() error {
-			defer settled()
-			return l.finishRelease(finish, quiet, began)
-		}()
+		defer l.releaseOver()
+		err := l.finishRelease(finish, quiet, began)
+		bound.End()
+		if answered(err) {
+			l.releaseOver()
+		}
 		locker.reportCall(context.Background(), OpRelease, &c, began, err)
-		if err != nil && !retry.Gone(err) {
+		if !answered(err) {
 			err = locker.retryReleaseUntil(c, l.keptUntil, err, until)
+			l.releaseOver()
 		}
 		_ = h.releaseResult(c, err)
 	})
 	return nil
-}
-
-// metOwnRelease waits until the store has answered a release of this Locker, because a claim
-// may find the name busy only because of that release. The parameter `release` is what
-// ownRelease returned before the claim asked for the name. metOwnRelease returns true when the
-// store has answered. It returns false if `release` is nil, or if ctx ends first.
-func metOwnRelease(ctx context.Context, release <-chan struct{}) bool {
-	if release == nil {
-		return false
-	}
-	select {
-	case <-release:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// ownRelease returns a channel that is closed when the store has answered the last release of
-// the claim's name. It returns nil if no such release is on its way.
-func (a *acquisition) ownRelease() <-chan struct{} {
-	if !a.locker.asyncUnlock {
-		return nil
-	}
-	return a.locker.releases.underWay(a.claim.Name)
 }

@@ -290,17 +290,6 @@ func (s *queueState) mustWake(n int) bool {
 	return must
 }
 
-// wake notifies the clients that wait for the name of c, in the background.
-func (l *Locker) wake(c driver.Claim) {
-	if store, ok := l.backend.(quietReleaser); ok {
-		l.background.Go(func() {
-			ctx, cancel := context.WithTimeout(context.Background(), retry.ReleaseTimeout(l.ttl, 0))
-			defer cancel()
-			_ = store.Wake(ctx, c) // waiters ask again within a second
-		})
-	}
-}
-
 // rememberYield keeps a yield for a name that no goroutine of this process waits for. The next
 // goroutine that asks for the name has to yield, too, because it may be the one that has just
 // released the lock. The mutex of the queues is held.

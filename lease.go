@@ -34,6 +34,8 @@ type lease struct {
 
 	indeterminate bool // a try of the claim had no answer, and may still arrive
 
+	sent sentRelease // the release of the lease, see Locker.releases
+
 	// mu guards what follows, except entry, which belongs to the scheduler.
 	state leaseState
 	mu    sync.Mutex

@@ -67,13 +67,13 @@ type Locker struct {
 	number atomic.Uint64
 
 	queues     queues
-	releases   releases           // the releases of Options.AsyncUnlock that have no answer yet
+	releases   releases           // the releases without an answer, behind which claims may ask
 	yields     map[queueKey]yield // see rememberYield; the mutex of the queues guards it
 	renewals   *renew.Scheduler
 	reports    reports
 	notices    notices
 	background background.Group
-	cleaner    background.Queue // runs cleanUp
+	cleaner    background.Queue // runs cleanUp and wake
 	permits    sync.Map         // by the name of a semaphore: the number of permits that the last warning named
 	short      atomic.Bool      // it was logged that the store grants less than the TTL
 	clock      *clock.Clock
@@ -98,6 +98,10 @@ func New(b driver.Backend, opts *Options) *Locker {
 // Lock waits until the name is free, takes the lock, and returns it. If ctx ends first, it
 // returns ctx's error. The option Wait sets an earlier limit, after which it returns ErrBusy.
 // ctx limits only the wait, not the lock: use Lock.Context for the work under the lock.
+//
+// A call that gives up removes its claim from the store. It waits for that for at most 25 ms
+// beyond the end of ctx or of Wait. If the store needs longer, the removal goes on in the
+// background: call Drain before the program ends, or the claim may block the name for a TTL.
 //
 // If the store is unreachable, Lock tries again until ctx ends. An error that does not go
 // away by waiting is returned at once: a wrong password, a missing permission, a full

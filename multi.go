@@ -177,7 +177,14 @@ func (b batch) atOnce(ctx context.Context, ms []*Mutex, wait time.Duration, lock
 	}()
 	b.ask(limit)
 	returned = true
-	return b.take(ctx, locks)
+	locks, err := b.take(ctx, locks)
+	if limit.Err() != nil {
+		until := time.Now().Add(removalWait)
+		for i := range b {
+			b[i].awaitRemoval(until)
+		}
+	}
+	return locks, err
 }
 
 func (b batch) giveUp() {
@@ -261,7 +268,9 @@ func (b batch) call(ctx context.Context, l *Locker, claims []driver.Claim) []dri
 	attempt := deadline.New(ctx, time.Now().Add(retry.Timeout(l.ttl, 0)))
 	defer attempt.End()
 	for a := range b.of(l) { // otherwise a name may be busy because of such a release, and then the locks after it are released again
-		_ = metOwnRelease(attempt, a.ownRelease())
+		if own := a.ownRelease(); own != nil {
+			l.releases.wait(attempt, own)
+		}
 	}
 	return l.backend.(driver.Batcher).TryAll(attempt, claims) //nolint:forcetypeassert // ready has checked
 }

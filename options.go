@@ -61,11 +61,16 @@ type Options struct {
 	// before it is released in the store.
 	Handoff Handoff
 
-	// AsyncUnlock lets Unlock return as soon as the release is sent. Unlock then does not wait
-	// for the answer of the store, but still returns a loss that this process knows of. Observe
-	// and the Logger get the answer of the store, as EventRelease or EventLoss; Drain waits for
-	// that answer. Until the answer has come, another goroutine of this Locker that asks for
-	// the same name does not find the name busy because of that release.
+	// AsyncUnlock lets Unlock return as soon as the release is queued in this process. Unlock
+	// then waits neither for the request to be sent nor for the answer of the store, but still
+	// returns a loss that this process knows of. Observe and the Logger get the answer of the
+	// store, as EventRelease or EventLoss. Until the answer has come, another goroutine of this
+	// Locker that asks for the same name does not find the name busy because of that release:
+	// it waits until the store has answered, or until the process does not repeat the release
+	// any more, which is after 3 s at the latest.
+	//
+	// Call Drain before the program ends. A program that ends right after Unlock, without
+	// Drain, has often not sent the release, and the name then stays taken until the lease ends.
 	//
 	// AsyncUnlock saves half of the round trips of short holds. But an Unlock that returned nil
 	// does not prove that the lock was held until then. If you need that proof, use Do, whose

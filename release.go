@@ -101,20 +101,28 @@ func (h *hold) finish() error {
 // releaseInStore releases the claim, and lets the next goroutine of this process ask the store.
 // It repeats the release until the store has answered, or until Unlock has to return.
 func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
-	defer l.letNext() // also if the store's code panics
+	defer l.releaseOver() // also if the store's code panics
 	began := l.locker.clock.Now()
 	until := l.unlockBy(began)
 	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
 	defer bound.End()
 	err := l.sendRelease(bound, c, began)
 	if answered(err) {
-		l.letNext()
+		l.releaseOver()
 	}
 	l.locker.reportCall(bound, OpRelease, &c, began, err)
 	if answered(err) {
 		return err
 	}
 	return l.locker.retryReleaseUntil(c, l.keptUntil, err, until)
+}
+
+// releaseOver is called when the store has answered a release, or when Unlock does not repeat the
+// release any more. It lets the next goroutine of this process ask the store, and lets the claims
+// ask again that were refused while the release had no answer. Only its first call has an effect.
+func (l *lease) releaseOver() {
+	l.letNext()
+	l.locker.releases.end(l.name, &l.sent)
 }
 
 // sendRelease makes the first call of a release. If the store reports how many other clients
@@ -141,27 +149,34 @@ type quietReleaser interface {
 	Wake(ctx context.Context, c driver.Claim) error
 }
 
-// startRelease sends a release. If the last release found no other client that waits, the next
-// goroutine of this process may ask the store right after this release was sent. Then its try
-// follows the release in the same round trip. The same happens during a burst of this process,
-// in which the release is quiet. Otherwise the next goroutine asks after the answer to the
-// release, so that other clients that wait can go first. But if it is not known whether other
-// clients wait, and `async` is true, the next goroutine also asks right after the release was
-// sent.
+// startRelease queues a release. If the last release found no other client that waits, the next
+// goroutine of this process may ask the store right after this release was queued. Then its try
+// usually follows the release in the same round trip. The same happens during a burst of this
+// process, in which the release is quiet. Otherwise the next goroutine asks after the answer to
+// the release, so that other clients that wait can go first. But if it is not known whether
+// other clients wait, and `async` is true, the next goroutine also asks right after the release
+// was queued.
+//
+// The store may get the try before the release. So startRelease adds the release to
+// Locker.releases before a claim of this process can ask.
 func (l *lease) startRelease(ctx context.Context, store driver.Releaser, c driver.Claim, began clock.Instant, async bool) (finish func() (int, error), quiet bool) {
-	others, waits := unknown, l.queue.Waits()
+	others, waits, early := unknown, l.queue.Waits(), false
 	if waits || async {
 		_, mayBeQuiet := store.(quietReleaser)
 		mayBeQuiet = mayBeQuiet && waits && c.AtLeast == 0 && l.kind == plain
 		l.locker.queues.Do(queueKey{l.name, l.kind}, func(_ *hold, s *queueState) {
 			others = s.others
 			quiet = mayBeQuiet && others != 0 && began < s.burstUntil
+			early = quiet || others == 0 || async && others == unknown
+			if early || async {
+				l.locker.releases.begin(l.name, &l.sent)
+			}
 			s.owesWake = quiet
 		})
 		c.Quiet = quiet
 	}
 	finish = store.StartRelease(ctx, c)
-	if quiet || others == 0 || async && others == unknown {
+	if early {
 		l.letNext()
 	}
 	return finish, quiet
@@ -202,7 +217,7 @@ func (h *hold) releaseResult(c driver.Claim, err error) error {
 		err = fmt.Errorf("unlock %q: not released; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
 	default:
 		until := l.releaseUntil(l.locker.clock.Now())
-		l.locker.cleanUp(c, l.keptUntil, err, until)
+		l.locker.cleanUp(c, l.keptUntil, err, until, nil)
 		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
 			c.Name, coarse(max(until-l.locker.clock.Now(), 0)), err)
 	}
@@ -229,7 +244,7 @@ func (h *hold) unlockEnded(err error) error {
 	}
 	now := l.locker.clock.Now()
 	if until := l.releaseUntil(now); until > now && mayBeKept(lost.Reason) && l.step(onCleanUp) {
-		l.locker.cleanUp(l.claim(now), 0, nil, until)
+		l.locker.cleanUp(l.claim(now), 0, nil, until, nil)
 	}
 	return fmt.Errorf("unlock: %w", err)
 }

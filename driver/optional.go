@@ -94,17 +94,18 @@ type Notifier interface {
 //	Wake(ctx context.Context, c Claim) error
 //
 // notifies the waiters of c.Name, as a release of c does. The core calls Wake if it has
-// released c with Claim.Quiet, and no goroutine of the process takes the name after that. After
-// an error of Wake, waiters ask again within a second, as after any lost notification.
+// released c with Claim.Quiet, and no goroutine of the process takes the name after that. The
+// core repeats Wake after an error. Waiters that were not notified ask again within a second.
 type Releaser interface {
-	// StartRelease is a Release that returns as soon as the request is sent. The function
-	// `finish` waits for the answer, as Release does; the caller must call it exactly once. Its
-	// result `others` is the number of other clients that got the notification of the release
-	// and may be waiting; it is -1 if unknown.
+	// StartRelease is a Release that returns as soon as the request is queued in this process.
+	// The function `finish` waits for the answer, as Release does; the caller must call it
+	// exactly once. Its result `others` is the number of other clients that got the
+	// notification of the release and may be waiting; it is -1 if unknown.
 	//
-	// If the caller then calls Try for the same name, the store sends the Try after the release
-	// where it can. That is not guaranteed. If the Try arrives before the release, it is
-	// refused. Then a Wait with the Outcome of that Try returns at the release.
+	// If the caller then calls Try or Wake for the same name, the store sends that call after
+	// the release where it can. That is not guaranteed: the calls may travel on two connections.
+	// So the core repeats a Try that was refused meanwhile after the answer to the release, and
+	// calls Wake only after that answer.
 	StartRelease(ctx context.Context, c Claim) (finish func() (others int, err error))
 }
 

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// StartRelease is Release in two steps. The first step, StartRelease itself, returns when the
-// request is sent. If the client library keeps the order of calls, a later Try of the same name
-// arrives at the server after the release. The second step is the function `finish`, which waits
-// for the answer. The caller must call `finish` exactly once.
+// StartRelease is Release in two steps. The first step, StartRelease itself, queues the request.
+// A later Try of the same name often shares a pipeline with the release, and then follows it. But
+// it may also arrive first: over another connection, or in a cluster. The second step is the
+// function `finish`, which waits for the answer. The caller must call `finish` exactly once.
 //
 // The result `others` is the number of other clients that got the message of the release and may
 // be waiting. It is -1 if this number is unknown: for fair and read-write locks, if waiters
@@ -130,8 +130,9 @@ func (b *Backend) Wake(ctx context.Context, c driver.Claim) error {
 	if err != nil {
 		return err
 	}
-	channel := b.forms.of(c).Channel(b.layout.Keys(c.Name), c)
-	args := append([]string{channel, "0"}, b.publishWith(info)...)
-	_, err = b.call(ctx, wire.Call{Script: b.library.Get("publish"), Args: args})
+	k := b.layout.Keys(c.Name)
+	args := append([]string{b.forms.of(c).Channel(k, c), "0"}, b.publishWith(info)...)
+	// In a cluster, only the node of the lock accepts a message on the sharded channel.
+	_, err = b.call(ctx, wire.Call{Script: b.library.Get("publish"), Keys: []string{k.Lock}, Args: args})
 	return err
 }

@@ -1,0 +1,126 @@
+package holdfast
+
+import (
+	"context"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
+)
+
+// A process may ask for a name before the store has answered the process's own release of that
+// name: after an Unlock with Options.AsyncUnlock, and after a release that lets the next
+// goroutine ask early. The two calls may travel on two connections, so the try may arrive first.
+// It is refused then, although nobody wants to keep the lock. No notification ends the wait after
+// such a refusal if the release is quiet. So a claim that is refused while such a release has no
+// answer waits for the answer, and asks again.
+
+// sentRelease is a release of this process that the store has not answered yet. The mutex of
+// the releases guards it.
+type sentRelease struct {
+	begun    bool          // begin was called; only the goroutines that release the lease use this field
+	over     bool          // the store has answered, or the Unlock does not repeat the release any more
+	answered chan struct{} // closed when the field `over` is set; nil if no goroutine waits for that
+}
+
+// releases has those sent releases of a Locker behind which a claim of the Locker may ask for
+// the name.
+type releases struct {
+	mu     sync.Mutex
+	byName map[string]*sentRelease // the last one of each name
+}
+
+// begin adds a release of a name.
+func (r *releases) begin(name string, s *sentRelease) {
+	s.begun = true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byName == nil {
+		r.byName = make(map[string]*sentRelease)
+	}
+	r.byName[name] = s
+}
+
+// end removes a release, and lets the goroutines go on that wait for it. It does nothing if the
+// release was removed before, or was never added.
+func (r *releases) end(name string, s *sentRelease) {
+	if !s.begun {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.over = true
+	if r.byName[name] == s {
+		delete(r.byName, name)
+	}
+	if s.answered != nil {
+		close(s.answered)
+		s.answered = nil
+	}
+}
+
+// underWay returns the last release of a name that has no answer yet; nil if there is none.
+func (r *releases) underWay(name string) *sentRelease {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byName[name]
+}
+
+// wait returns true when the release s is over, and false if ctx ends first.
+func (r *releases) wait(ctx context.Context, s *sentRelease) bool {
+	r.mu.Lock()
+	if s.over {
+		r.mu.Unlock()
+		return true
+	}
+	if s.answered == nil {
+		s.answered = make(chan struct{})
+	}
+	answered := s.answered
+	r.mu.Unlock()
+	select {
+	case <-answered:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ownRelease returns the last release of the claim's name by this Locker, if the store has not
+// answered it yet; otherwise nil. Call it before the claim asks for the name: the answer to a
+// later release does not explain a refusal.
+func (a *acquisition) ownRelease() *sentRelease { return a.locker.releases.underWay(a.claim.Name) }
+
+// refusedBeside records that the store has refused the claim while the release `own` of this
+// Locker had no answer. It waits for that answer. It returns false if ctx ends first.
+//
+// The claim keeps the duty to notify other clients after a quiet release: the store may have
+// refused the claim because of that very release.
+func (a *acquisition) refusedBeside(ctx context.Context, own *sentRelease, out driver.Outcome) bool {
+	a.foundBusy(out)
+	return a.locker.releases.wait(ctx, own)
+}
+
+// wake notifies the clients that wait for the name of c, in the background. It waits for the
+// answer to the last release of that name: a client that is notified before the release would
+// find the lock held, and would not be notified again. wake repeats the notification after an
+// error. It stops when the lease of c would have ended: then all waiters have asked again.
+func (l *Locker) wake(c driver.Claim) {
+	store, ok := l.backend.(quietReleaser)
+	if !ok {
+		return
+	}
+	own := l.releases.underWay(c.Name)
+	l.cleaner.Go(func(bool) {
+		ctx, cancel := context.WithTimeout(context.Background(), l.ttl)
+		defer cancel()
+		if own != nil {
+			l.releases.wait(ctx, own)
+		}
+		err := retry.Do(ctx, l.ttl, func(ctx context.Context) error { return store.Wake(ctx, c) })
+		if err != nil {
+			l.log.Warn("waiting clients were not notified of a release; clients of Holdfast ask again within a second, others when the lease that they know of ends",
+				"lock", c.Name, "backend", l.info.Name, "err", err)
+		}
+	})
+}
