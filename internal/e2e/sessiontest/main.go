@@ -27,16 +27,23 @@ type Beside struct {
 	// Start starts it, with its data in dir. addr is what programs get that StartHolder
 	// starts.
 	Start func(dir string) (addr string, stop func(), err error)
-	// Open returns a client of a program that StartHolder started.
+	// Open returns a client of a program that StartHolder or GoneWaiters started.
 	Open func(addr string) (driver.Backend, error)
 }
 
 // Tests returns the tests of a package, for goleak.VerifyTestMain, which run beside a
-// server. In a program that StartHolder started it does not return.
+// server. In a program that StartHolder or GoneWaiters started it does not return.
 func (b Beside) Tests(m *testing.M) Tests {
 	if kind, name, ok := strings.Cut(os.Getenv(holderVar), " "); ok {
 		fmt.Fprintln(os.Stderr, b.hold(Kind(kind), name))
 		os.Exit(1)
+	}
+	if way, name, ok := strings.Cut(os.Getenv(quitterVar), " "); ok {
+		if err := b.giveUp(way, name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0) // at once, without Drain
 	}
 	return Tests{b, m}
 }

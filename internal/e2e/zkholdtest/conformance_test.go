@@ -68,6 +68,11 @@ func TestWaitersGiveUp(t *testing.T) {
 	sessions().WaitersGiveUp(t)
 }
 
+func TestGoneWaiters(t *testing.T) {
+	t.Parallel()
+	sessions().GoneWaiters(t)
+}
+
 // TestCutOff cuts holders off from the server.
 func TestCutOff(t *testing.T) {
 	const ttl = 3 * time.Second
