@@ -184,7 +184,7 @@ func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until 
 // claim was released, also if an earlier call without an answer released it. It returns an
 // error that is driver.ErrGone if there was nothing to release, and otherwise the last error.
 func (l *Locker) retryRelease(ctx context.Context, c driver.Claim, kept clock.Instant, first error) (err error) {
-	c.Quiet = false // no try of this process follows a repetition at once
+	c.Quiet = false // the claim of a caller that gives up may be quiet, and no try of this process follows
 	indeterminate := first != nil && !retry.Certain(first)
 	defer func() {
 		if indeterminate && !c.Indeterminate && (err == nil || retry.Gone(err)) {
