@@ -99,7 +99,9 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	defer func() {
 		if lock == nil { // also if the store's code panics
 			a.giveUp()
-			a.awaitRemoval(time.Now().Add(removalWait))
+			if waitCtx.Err() != nil { // otherwise the store has failed, and probably cannot remove the claim now
+				a.awaitRemoval(time.Now().Add(removalWait))
+			}
 		}
 	}()
 	a.makeClaim()

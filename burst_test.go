@@ -80,6 +80,7 @@ func TestWakeAfterAQuietRelease(t *testing.T) {
 		}, true},
 		{"finds that another client was faster", func(s *twoSteps, giveUp context.CancelFunc) {
 			s.OnTry = func(context.Context, driver.Claim) (driver.Outcome, error) {
+				time.Sleep(time.Millisecond) // until the release has its answer: before that, this client could be the holder itself
 				giveUp()
 				return driver.Outcome{Holder: "another client"}, nil
 			}

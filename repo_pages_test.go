@@ -15,12 +15,6 @@ import (
 	"unicode"
 )
 
-// Limits of what a reader has to read.
-const (
-	mostPageWords = 2500
-	mostPathWords = 8000 // of the pages that lead to a first lock in a program
-)
-
 var (
 	pageHeading = regexp.MustCompile(`^(#{1,6}) +(.*?)(?: +#+)?$`)
 	pageLink    = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
@@ -28,7 +22,7 @@ var (
 	pageOfCode  = regexp.MustCompile(`\b(docs/[\w./-]+\.md)(?:#([\w-]+))?`)
 )
 
-// pagesAreInOrder checks each page of the documents: its length, its last section, its place
+// pagesAreInOrder checks each page of the documents: its last section, its place
 // in docs/README.md, and whether a page in Chinese is behind the one in English.
 func pagesAreInOrder(t *testing.T, r *repository) {
 	for _, page := range r.files {
@@ -39,22 +33,12 @@ func pagesAreInOrder(t *testing.T, r *repository) {
 			}
 		}
 	}
-	words := 0
-	for _, page := range []string{"README.md", "docs/quickstart.md", "docs/concepts.md", "docs/choosing.md", "docs/recipes.md"} {
-		words += len(strings.Fields(read(t, page)))
-	}
-	if t.Logf("the first path has %d words", words); words > mostPathWords {
-		t.Errorf("the first path has %d words, want %d at most", words, mostPathWords)
-	}
 }
 
 // pageFaults returns what is wrong with a page.
 func pageFaults(t *testing.T, page, text string) (faults []string) {
 	english, chinese := englishOf(page)
 	folder := path.Dir(page)
-	if n := len(strings.Fields(text)); n > mostPageWords && !chinese && !slices.Contains([]string{"docs/cli.md", "docs/guarantees.md"}, page) {
-		faults = append(faults, fmt.Sprintf("%d words, want %d at most", n, mostPageWords))
-	}
 	next := "Next"
 	if chinese {
 		next = "下一步"
