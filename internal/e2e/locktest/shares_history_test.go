@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -16,14 +17,35 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/await"
 	anywhere "github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// Four processes that want one lock all the time, without any fault: none starves.
+// Four processes that use one lock, without any fault: if they want it all the time, none
+// starves. However they use it, somebody gets it soon when it is free and somebody waits.
 const (
 	shareProcesses = 4
 	shareLeast     = 0.7 // of a fair share, for each process
+
+	// freeMost is how long the lock may be free although somebody waits for it. No message is
+	// lost and no process dies, so this is much shorter than the second after which a waiter
+	// asks again.
+	freeMost = 300 * time.Millisecond
+)
+
+// Ways in which the processes use the lock.
+const (
+	equal   = "equal"   // all of them want it all the time
+	skewed  = "skewed"  // likewise; the first process has one goroutine and holds ten times as long as the others
+	pausing = "pausing" // a goroutine waits for up to thinkMost after each hold
+	leaving = "leaving" // all goroutines of the first process give up at once, and stay away for a while; the others have one goroutine
+)
+
+const (
+	thinkMost = 6 * time.Millisecond
+	stayMost  = 50 * time.Millisecond           // until the goroutines give up
+	away      = freeMost + 100*time.Millisecond // until they call again: nothing else wakes the others meanwhile
 )
 
 // shareCell is one deployment, client and way to use a lock.
@@ -33,21 +55,33 @@ type shareCell struct {
 	adapter  string
 	protocol redishold.Layout
 	hold     time.Duration
-	skewed   bool // the first process has one goroutine and holds ten times as long as the others
+	use      string
 }
 
 func (c shareCell) String() string {
-	topology, use := string(c.topology), "equal"
+	topology, use := string(c.topology), c.use
 	if c.classic {
 		topology += " without sharded channels"
-	}
-	if c.skewed {
-		use = "skewed"
 	}
 	if c.protocol != redishold.Redisson {
 		use += " " + c.protocol.String()
 	}
 	return fmt.Sprintf("%s/%s/%v %s", topology, c.adapter, c.hold, use)
+}
+
+// greedy says that the processes want the lock all the time: then they take turns.
+func (c shareCell) greedy() bool { return c.use == equal || c.use == skewed }
+
+// long is for how long a cell is played. Turns are judged by their number, which needs time.
+func (c shareCell) long(thorough bool) time.Duration {
+	switch {
+	case thorough:
+		return 10 * time.Second
+	case c.greedy():
+		return 4 * time.Second
+	default:
+		return 3 * time.Second
+	}
 }
 
 // longest is how long a goroutine may wait: each goroutine of a process may have to
@@ -57,17 +91,24 @@ func (c shareCell) longest() time.Duration {
 	return 3*shareProcesses*(c.hold+50*time.Millisecond) + 500*time.Millisecond
 }
 
+// briefHold is about as long as a round trip.
+const briefHold = 500 * time.Microsecond
+
 // shareCells are all cells, or a few of them.
 func shareCells(all bool) (cells []shareCell) {
 	for _, topology := range []redistest.Topology{redistest.Standalone, redistest.Replicated, redistest.Sentinel, redistest.Cluster} {
 		for _, classic := range []bool{false, true} {
 			for _, adapter := range anywhere.Adapters() {
+				if classic && topology != redistest.Cluster {
+					continue
+				}
 				for _, hold := range []time.Duration{0, 5 * time.Millisecond, 100 * time.Millisecond} {
-					for _, skewed := range []bool{false, true} {
-						if !classic || topology == redistest.Cluster {
-							cells = append(cells, shareCell{topology, classic, adapter, redishold.Redisson, hold, skewed})
-						}
+					for _, use := range []string{equal, skewed} {
+						cells = append(cells, shareCell{topology, classic, adapter, redishold.Redisson, hold, use})
 					}
+				}
+				for _, use := range []string{pausing, leaving} {
+					cells = append(cells, shareCell{topology, classic, adapter, redishold.Redisson, briefHold, use})
 				}
 			}
 		}
@@ -76,35 +117,52 @@ func shareCells(all bool) (cells []shareCell) {
 		for _, protocol := range []redishold.Layout{redishold.Plain, redishold.Timestamp} {
 			for _, topology := range []redistest.Topology{redistest.Standalone, redistest.Cluster} {
 				cells = append(cells,
-					shareCell{topology, false, anywhere.Adapters()[0], protocol, 5 * time.Millisecond, true},
-					shareCell{topology, false, anywhere.Adapters()[1], protocol, 100 * time.Millisecond, false})
+					shareCell{topology, false, anywhere.Adapters()[0], protocol, 5 * time.Millisecond, skewed},
+					shareCell{topology, false, anywhere.Adapters()[1], protocol, 100 * time.Millisecond, equal})
+				for _, adapter := range anywhere.Adapters() {
+					for _, use := range []string{pausing, leaving} {
+						cells = append(cells, shareCell{topology, false, adapter, protocol, briefHold, use})
+					}
+				}
 			}
 		}
 		slices.SortStableFunc(cells, func(a, b shareCell) int { return cmp.Compare(a.topology, b.topology) })
 		return cells
 	}
+	few := fewCells()
+	return slices.DeleteFunc(cells, func(c shareCell) bool { return !few[c.String()] })
+}
+
+// fewCells names the cells that CI plays.
+func fewCells() map[string]bool {
 	few := map[string]bool{
 		"cluster/rueidis/100ms equal":                          true,
 		"cluster/goredis/5ms skewed":                           true,
-		"standalone/goredis/0s equal":                          true,
 		"cluster without sharded channels/goredis/100ms equal": true,
 		"standalone/rueidis/100ms skewed":                      true,
+		"cluster/goredis/500µs leaving":                        true,
 	}
-	return slices.DeleteFunc(cells, func(c shareCell) bool { return !few[c.String()] })
+	for _, topology := range []redistest.Topology{redistest.Standalone, redistest.Sentinel, redistest.Cluster} {
+		for _, adapter := range anywhere.Adapters() {
+			for _, use := range []string{"0s equal", "500µs pausing"} {
+				few[fmt.Sprintf("%s/%s/%s", topology, adapter, use)] = true
+			}
+		}
+	}
+	return few
 }
 
 // HOLDFAST_SHARES=all plays every cell, for ten seconds each; any other text those
 // whose name contains it.
 func TestSharesHistory(t *testing.T) {
 	await.NotShort(t, "takes long")
-	want, long := os.Getenv("HOLDFAST_SHARES"), 10*time.Second
+	want := os.Getenv("HOLDFAST_SHARES")
 	cells := shareCells(want != "")
-	switch want {
-	case "":
-		long = 4 * time.Second
-	case "all":
-	default:
+	if want != "" && want != "all" {
 		cells = slices.DeleteFunc(cells, func(c shareCell) bool { return !strings.Contains(c.String(), want) })
+	}
+	if want == "" && len(cells) != len(fewCells()) {
+		t.Fatalf("%d cells have one of the %d names", len(cells), len(fewCells()))
 	}
 	for len(cells) > 0 {
 		topology := cells[0].topology
@@ -115,7 +173,7 @@ func TestSharesHistory(t *testing.T) {
 		t.Run(string(topology), func(t *testing.T) {
 			d := redistest.StartDeployment(t, topology)
 			for _, c := range cells[:n] {
-				t.Run(c.String(), func(t *testing.T) { playShares(t, c, d, long) })
+				t.Run(c.String(), func(t *testing.T) { playShares(t, c, d, c.long(want != "")) })
 			}
 		})
 		cells = cells[n:]
@@ -134,6 +192,10 @@ func playShares(t *testing.T, c shareCell, d *redistest.Deployment, long time.Du
 	for round := range shareRounds {
 		r := c.play(t, d, fmt.Sprintf("shared:%v:%d", c, round), long)
 		t.Log(r)
+		if free := r.longestFree(); free > freeMost {
+			t.Errorf("the lock was free for %v although somebody waited, want at most %v", free, freeMost)
+			return
+		}
 		failures := r.failures(c)
 		if len(failures) == 0 {
 			return
@@ -154,32 +216,33 @@ type sharePlan struct {
 	Name       string
 	Goroutines int
 	Hold       time.Duration
+	Use        string
 	From, To   int64 // when, in Unix nanoseconds
 }
 
-// span is a time, in Unix nanoseconds.
-type span struct{ From, To int64 }
-
 // shareTurn is a time in which a process had the lock, from a grant of the store on.
 type shareTurn struct {
-	span
+	judge.Span
 	Holds   int
 	process int
 }
 
 // shareReport is what a process saw.
 type shareReport struct {
-	Turns  []shareTurn
-	Waits  []span // the longest
-	Stalls []span // when the process did not run
+	Turns   []shareTurn
+	Waits   []judge.Span // the longest
+	Held    []judge.Span // when a goroutine had the lock, or released it
+	Waiting []judge.Span // when a goroutine waited for it
+	Stalls  []judge.Span // when the process did not run
 }
 
 // shares is what all of them saw.
 type shares struct {
-	turns  []shareTurn // in order
-	waits  []span
-	stalls []span
-	took   time.Duration
+	turns         []shareTurn // in order
+	waits         []judge.Span
+	held, waiting []judge.Span
+	stalls        []judge.Span
+	took          time.Duration
 }
 
 // play lets four processes use one lock.
@@ -193,14 +256,21 @@ func (c shareCell) play(t *testing.T, d *redistest.Deployment, name string, long
 	for i := range shareProcesses {
 		wg.Go(func() {
 			p := sharePlan{
-				Target: anywhere.To(c.adapter, d), Classic: c.classic, Protocol: c.protocol, Name: name, Goroutines: 3, Hold: c.hold,
+				Target: anywhere.To(c.adapter, d), Classic: c.classic, Protocol: c.protocol, Name: name, Hold: c.hold, Use: c.use,
 				From: from.UnixNano(), To: from.Add(long).UnixNano(),
 			}
-			if c.skewed {
+			switch {
+			case c.use == equal:
+				p.Goroutines = 3
+			case c.use == skewed:
 				p.Goroutines = i + 1
 				if i > 0 {
 					p.Hold /= 10
 				}
+			case c.use == pausing, i == 0:
+				p.Goroutines = 4
+			default:
+				p.Goroutines, p.Use = 1, equal
 			}
 			r, err := p.run(t.Context())
 			if err != nil {
@@ -213,11 +283,12 @@ func (c shareCell) play(t *testing.T, d *redistest.Deployment, name string, long
 				all.turns = append(all.turns, turn)
 			}
 			all.waits, all.stalls = append(all.waits, r.Waits...), append(all.stalls, r.Stalls...)
+			all.held, all.waiting = append(all.held, r.Held...), append(all.waiting, r.Waiting...)
 		})
 	}
 	wg.Wait()
 	slices.SortFunc(all.turns, func(a, b shareTurn) int { return cmp.Compare(a.From, b.From) })
-	all.stalls = union(all.stalls)
+	all.stalls = judge.Union(all.stalls)
 	return all
 }
 
@@ -236,14 +307,20 @@ func (p sharePlan) run(ctx context.Context) (r shareReport, err error) {
 
 // failures are what is wrong with s.
 func (s shares) failures(c shareCell) (failures []string) {
+	turns, holds := s.least()
+	if !c.greedy() {
+		if turns == 0 {
+			failures = append(failures, "a process had no turn")
+		}
+		return failures
+	}
 	if got := s.longestWait(); got > c.longest() {
 		failures = append(failures, fmt.Sprintf("the longest wait: got %v, want at most %v", got, c.longest()))
 	}
-	turns, holds := s.least()
 	if turns < shareLeast {
 		failures = append(failures, fmt.Sprintf("a process had %.2f of its share of the turns, want at least %.2f", turns, shareLeast))
 	}
-	if !c.skewed && holds < shareLeast {
+	if c.use == equal && holds < shareLeast {
 		failures = append(failures, fmt.Sprintf("a process had %.2f of its share of the holds, want at least %.2f", holds, shareLeast))
 	}
 	return failures
@@ -268,7 +345,16 @@ func (s shares) least() (turns, holds float64) {
 // a holder does not, all wait.
 func (s shares) longestWait() (longest time.Duration) {
 	for _, w := range s.waits {
-		longest = max(longest, w.without(s.stalls))
+		longest = max(longest, w.Without(s.stalls))
+	}
+	return longest
+}
+
+// longestFree is the longest time in which the lock was free although somebody waited, net of
+// the time in which a process of the cell did not run.
+func (s shares) longestFree() (longest time.Duration) {
+	for _, f := range judge.Free(s.held, s.waiting) {
+		longest = max(longest, f.Without(s.stalls))
 	}
 	return longest
 }
@@ -281,44 +367,17 @@ func (s shares) String() string {
 	}
 	stalled := time.Duration(0)
 	for _, st := range s.stalls {
-		stalled += st.length()
+		stalled += st.Duration()
 	}
-	return fmt.Sprintf("longest wait %v, least share of turns %.2f, of holds %.2f, %d turns and %.0f holds a second, machine stood still for %v of %v",
-		s.longestWait().Round(time.Millisecond), turns, holds, len(s.turns), float64(all)/s.took.Seconds(), stalled.Round(time.Millisecond), s.took)
+	return fmt.Sprintf("free for %v at most, longest wait %v, least share of turns %.2f, of holds %.2f, %d turns and %.0f holds a second, machine stood still for %v of %v",
+		s.longestFree().Round(time.Millisecond), s.longestWait().Round(time.Millisecond), turns, holds, len(s.turns), float64(all)/s.took.Seconds(), stalled.Round(time.Millisecond), s.took)
 }
 
-func (s span) length() time.Duration { return time.Duration(s.To - s.From) }
-
-// without is the length of s without what others, which are in order and do not
-// touch, have of it.
-func (s span) without(others []span) time.Duration {
-	left := s.length()
-	for _, o := range others {
-		if from, to := max(s.From, o.From), min(s.To, o.To); from < to {
-			left -= time.Duration(to - from)
-		}
-	}
-	return left
-}
-
-func longestOf(spans []span) (longest time.Duration) {
+func longestOf(spans []judge.Span) (longest time.Duration) {
 	for _, s := range spans {
-		longest = max(longest, s.length())
+		longest = max(longest, s.Duration())
 	}
 	return longest
-}
-
-// union returns the same times in order, none of which touches another.
-func union(spans []span) (all []span) {
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
-	for _, s := range spans {
-		if n := len(all); n > 0 && s.From <= all[n-1].To {
-			all[n-1].To = max(all[n-1].To, s.To)
-			continue
-		}
-		all = append(all, s)
-	}
-	return all
 }
 
 // clusterConn is what both adapters are.
@@ -369,24 +428,50 @@ func workForShares() error {
 		return fmt.Errorf("first lock: %w", err)
 	}
 	time.Sleep(time.Until(time.Unix(0, s.From)))
-	errs := make([]error, s.Goroutines)
 	var wg sync.WaitGroup
 	for range 3 { // one alone may be late itself
 		wg.Go(func() { s.watchTheClock(ctx) })
 	}
-	for i := range errs {
-		wg.Go(func() { errs[i] = s.use(ctx) })
+	work := s.visit
+	if s.Use == leaving {
+		work = s.comeAndGo
 	}
+	worked := work(ctx)
 	wg.Wait()
 	drain, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if err := errors.Join(append(errs, s.l.Drain(drain))...); err != nil {
+	if err := errors.Join(worked, s.l.Drain(drain)); err != nil {
 		return err
 	}
 	return json.NewEncoder(os.Stdout).Encode(s.report)
 }
 
-// use takes the lock until the end.
+// visit uses the lock with all goroutines until ctx ends.
+func (s *sharer) visit(ctx context.Context) error {
+	errs := make([]error, s.Goroutines)
+	var wg sync.WaitGroup
+	for i := range errs {
+		wg.Go(func() { errs[i] = s.use(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// comeAndGo has all goroutines use the lock, give up at once, and stay away, until ctx ends.
+func (s *sharer) comeAndGo(ctx context.Context) error {
+	for ctx.Err() == nil {
+		visit, cancel := context.WithTimeout(ctx, rand.N(stayMost))
+		err := s.visit(visit)
+		cancel()
+		if err != nil {
+			return err
+		}
+		pause(ctx, away)
+	}
+	return nil
+}
+
+// use takes the lock until ctx ends.
 func (s *sharer) use(ctx context.Context) error {
 	for ctx.Err() == nil {
 		called := time.Now()
@@ -395,19 +480,31 @@ func (s *sharer) use(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		s.waited(span{called.UnixNano(), granted.UnixNano()})
+		s.waited(judge.Span{From: called.UnixNano(), To: granted.UnixNano()})
 		if err != nil {
 			return nil
 		}
 		if s.Hold > 0 {
-			time.Sleep(s.Hold)
+			pause(context.WithoutCancel(ctx), s.Hold)
 		}
 		s.had(granted, k.Token())
 		if err := k.Unlock(); err != nil {
 			return err
 		}
+		s.freed(granted)
+		if s.Use == pausing {
+			pause(ctx, rand.N(thinkMost))
+		}
 	}
 	return nil
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 // had writes a hold down. The token after that of the last hold says that it was
@@ -416,7 +513,7 @@ func (s *sharer) had(granted time.Time, token uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if token != s.last+1 || len(s.report.Turns) == 0 {
-		s.report.Turns = append(s.report.Turns, shareTurn{span: span{From: granted.UnixNano()}})
+		s.report.Turns = append(s.report.Turns, shareTurn{Span: judge.Span{From: granted.UnixNano()}})
 	}
 	turn := &s.report.Turns[len(s.report.Turns)-1]
 	turn.To = time.Now().UnixNano()
@@ -424,18 +521,29 @@ func (s *sharer) had(granted time.Time, token uint64) {
 	s.last = token
 }
 
-// waited keeps the longest waits.
-func (s *sharer) waited(w span) {
+// freed writes down from when to when a lock was certainly not free.
+func (s *sharer) freed(granted time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.report.Held = judge.Add(s.report.Held, judge.Span{From: granted.UnixNano(), To: time.Now().UnixNano()}, sharesGrain)
+}
+
+// sharesGrain is how short a pause between two holds of a process may be not to be reported.
+const sharesGrain = time.Millisecond
+
+// waited keeps the longest waits, and when somebody waited.
+func (s *sharer) waited(w judge.Span) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.Waiting = judge.Add(s.report.Waiting, w, sharesGrain)
 	if n := len(s.report.Waits); n < waitsKept {
 		s.report.Waits = append(s.report.Waits, w)
-	} else if w.length() > s.report.Waits[n-1].length() {
+	} else if w.Duration() > s.report.Waits[n-1].Duration() {
 		s.report.Waits[n-1] = w
 	} else {
 		return
 	}
-	slices.SortFunc(s.report.Waits, func(a, b span) int { return cmp.Compare(b.length(), a.length()) })
+	slices.SortFunc(s.report.Waits, func(a, b judge.Span) int { return cmp.Compare(b.Duration(), a.Duration()) })
 }
 
 // watchTheClock writes down when the process did not run.
@@ -446,7 +554,7 @@ func (s *sharer) watchTheClock(ctx context.Context) {
 		now := time.Now()
 		if late := now.Sub(last) - tick; late > time.Millisecond {
 			s.mu.Lock()
-			s.report.Stalls = append(s.report.Stalls, span{now.Add(-late).UnixNano(), now.UnixNano()})
+			s.report.Stalls = append(s.report.Stalls, judge.Span{From: now.Add(-late).UnixNano(), To: now.UnixNano()})
 			s.mu.Unlock()
 		}
 		last = now
