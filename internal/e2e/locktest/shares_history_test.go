@@ -19,6 +19,7 @@ import (
 	anywhere "github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -466,7 +467,7 @@ func (s *sharer) comeAndGo(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		pause(ctx, away)
+		retry.Sleep(ctx, away)
 	}
 	return nil
 }
@@ -485,7 +486,7 @@ func (s *sharer) use(ctx context.Context) error {
 			return nil
 		}
 		if s.Hold > 0 {
-			pause(context.WithoutCancel(ctx), s.Hold)
+			time.Sleep(s.Hold)
 		}
 		s.had(granted, k.Token())
 		if err := k.Unlock(); err != nil {
@@ -493,18 +494,10 @@ func (s *sharer) use(ctx context.Context) error {
 		}
 		s.freed(granted)
 		if s.Use == pausing {
-			pause(ctx, rand.N(thinkMost))
+			retry.Sleep(ctx, rand.N(thinkMost))
 		}
 	}
 	return nil
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
-	}
 }
 
 // had writes a hold down. The token after that of the last hold says that it was
