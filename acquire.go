@@ -369,10 +369,10 @@ func (a *acquisition) foundBusy(out driver.Outcome) {
 	a.queued = a.queued || out.Queued
 }
 
-// wait records that another client has the lock, and sleeps until another try may succeed. Each sleep is
-// bounded, because a notification of the store may be lost. wait returns the grant that the
-// store sent during the sleep, or the zero Outcome if it sent none. It returns an error if
-// the caller does not wait, or if the caller's time is over.
+// wait records that another client has the lock, and sleeps until another try may succeed. Each
+// sleep is bounded, because a notification of the store may be lost. wait returns the grant that
+// the store sent during the sleep, or the zero Outcome if it sent none. It returns an error if the
+// caller does not wait, or if the caller's time is over.
 func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
 	a.foundBusy(out)
 	a.metOther = true

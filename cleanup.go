@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// cleanersMost bounds the releases of a Locker that run in the background at once.
+// cleanersMost bounds the releases and notifications of a Locker that run in the background at once.
 // Thousands of callers may give up in the same moment. A goroutine for each of them would only
 // send thousands of calls to the store at once.
 const cleanersMost = 32
@@ -29,14 +29,14 @@ const removalWait = 25 * time.Millisecond
 //   - the release of a lock, after the store did not answer an Unlock;
 //   - the removal of a claim whose call of Lock was cancelled, if the store has not removed it
 //     25 ms after the end of the call's context;
-//   - the notification of other clients, if nobody takes a lock that this process has released;
-//   - reports of losses to Options.Observe and to the Logger.
+//   - the notification of other clients, if nobody takes a lock that this process has released.
 //
 // If a program ends without Drain, such a lock stays taken until its lease ends, and a claim in a
 // queue of the store blocks later claims until the store drops it: on etcd and ZooKeeper when
 // the session ends. Each release takes one TTL at most. But the release for a waiter of a fair
 // lock may take as long as the store keeps the waiter's place. If ctx ends first, Drain returns
-// ctx's error. Drain does not wait for held locks.
+// ctx's error. Drain does not wait for held locks. When Drain returns nil, every loss so far has
+// been reported to Options.Observe and to the Logger.
 func (l *Locker) Drain(ctx context.Context) error {
 	if err := l.background.Wait(ctx); err != nil {
 		return err
@@ -58,24 +58,24 @@ func (a *acquisition) giveUp() {
 	}
 	known := a.claim.Indeterminate || a.asking || a.grantUnused || a.queued // the store may know the claim
 	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.detached != nil
-	switch l, kept := a.locker, a.keptFor(); {
-	case a.detached != nil:
-		c, removed := a.claim, make(chan struct{})
-		a.removed = removed
-		l.background.Begin()
-		a.detached.onReturn(func(sent bool) {
-			defer l.background.End()
-			if sent || known {
-				l.cleanUp(c, 0, nil, l.clock.Now()+kept, removed)
-			} else {
-				close(removed)
-			}
-		})
-	case a.claim.Indeterminate || a.grantUnused || a.queued:
-		removed := make(chan struct{})
-		a.removed = removed
-		l.cleanUp(a.claim, 0, nil, l.clock.Now()+kept, removed)
+	if a.detached == nil && !known {
+		return
 	}
+	l, c, kept, removed := a.locker, a.claim, a.keptFor(), make(chan struct{})
+	a.removed = removed
+	if a.detached == nil {
+		l.cleanUp(c, 0, nil, l.clock.Now()+kept, removed)
+		return
+	}
+	l.background.Begin()
+	a.detached.onReturn(func(sent bool) {
+		defer l.background.End()
+		if sent || known {
+			l.cleanUp(c, 0, nil, l.clock.Now()+kept, removed)
+		} else {
+			close(removed)
+		}
+	})
 }
 
 // awaitRemoval waits after giveUp until the store has removed the claim, or until the time
@@ -285,17 +285,12 @@ func (h *hold) unlockAsync(bound *deadline.Context) error {
 	finish, quiet := l.startRelease(bound, store, c, began, true)
 	queued = true
 	locker.background.Go(func() {
-		defer l.releaseOver()
-		err := l.finishRelease(finish, quiet, began)
-		bound.End()
-		if answered(err) {
-			l.releaseOver()
-		}
-		locker.reportCall(context.Background(), OpRelease, &c, began, err)
-		if !answered(err) {
-			err = locker.retryReleaseUntil(c, l.keptUntil, err, until)
-			l.releaseOver()
-		}
+		err := func() error {
+			defer l.releaseOver() // also if the store's code panics
+			err := l.finishRelease(finish, quiet, began)
+			bound.End()
+			return l.afterFirstRelease(context.Background(), c, err, began, until)
+		}()
 		_ = h.releaseResult(c, err)
 	})
 	return nil

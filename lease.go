@@ -32,12 +32,15 @@ type lease struct {
 	fenced    bool          // the store has fencing tokens
 	keptUntil clock.Instant // the name stays taken until then, also after an Unlock; 0 without AtLeast
 
-	indeterminate bool // a try of the claim had no answer, and may still arrive
+	// sent is the release of the lease in Locker.releases; nil if it is not there. Only the
+	// goroutine that releases the lease uses this field.
+	sent *sentRelease
 
-	sent sentRelease // the release of the lease, see Locker.releases
+	indeterminate bool // a try of the claim had no answer, and may still arrive
 
 	// mu guards what follows, except entry, which belongs to the scheduler.
 	state leaseState
+	fixed bool // renewals only confirm the lease, because it lasts until fixedEnd already
 	mu    sync.Mutex
 
 	holds int32 // the hold count that renewals record in the store
@@ -52,7 +55,6 @@ type lease struct {
 	deadline   clock.Instant // the lease counts as lost from then on: one margin before the instant `ends`
 	fixedEnd   clock.Instant // the end that Lease or AtMost has set; 0 if there is none
 	margin     time.Duration // the margin of a lease with fixedEnd
-	fixed      bool          // renewals only confirm the lease, because it lasts until fixedEnd already
 
 	holder *hold
 	first  hold

@@ -268,9 +268,7 @@ func (b batch) call(ctx context.Context, l *Locker, claims []driver.Claim) []dri
 	attempt := deadline.New(ctx, time.Now().Add(retry.Timeout(l.ttl, 0)))
 	defer attempt.End()
 	for a := range b.of(l) { // otherwise a name may be busy because of such a release, and then the locks after it are released again
-		if own := a.ownRelease(); own != nil {
-			l.releases.wait(attempt, own)
-		}
+		l.releases.wait(attempt, a.ownRelease())
 	}
 	return l.backend.(driver.Batcher).TryAll(attempt, claims) //nolint:forcetypeassert // ready has checked
 }

@@ -18,7 +18,6 @@ import (
 // sentRelease is a release of this process that the store has not answered yet. The mutex of
 // the releases guards it.
 type sentRelease struct {
-	begun    bool          // begin was called; only the goroutines that release the lease use this field
 	over     bool          // the store has answered, or the Unlock does not repeat the release any more
 	answered chan struct{} // closed when the field `over` is set; nil if no goroutine waits for that
 }
@@ -31,20 +30,21 @@ type releases struct {
 }
 
 // begin adds a release of a name.
-func (r *releases) begin(name string, s *sentRelease) {
-	s.begun = true
+func (r *releases) begin(name string) *sentRelease {
+	s := new(sentRelease)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byName == nil {
 		r.byName = make(map[string]*sentRelease)
 	}
 	r.byName[name] = s
+	return s
 }
 
 // end removes a release, and lets the goroutines go on that wait for it. It does nothing if the
-// release was removed before, or was never added.
+// release was removed before, or if s is nil.
 func (r *releases) end(name string, s *sentRelease) {
-	if !s.begun {
+	if s == nil {
 		return
 	}
 	r.mu.Lock()
@@ -66,8 +66,12 @@ func (r *releases) underWay(name string) *sentRelease {
 	return r.byName[name]
 }
 
-// wait returns true when the release s is over, and false if ctx ends first.
+// wait returns true when the release s is over, and false if ctx ends first. It returns true at
+// once if s is nil.
 func (r *releases) wait(ctx context.Context, s *sentRelease) bool {
+	if s == nil {
+		return true
+	}
 	r.mu.Lock()
 	if s.over {
 		r.mu.Unlock()
@@ -104,7 +108,7 @@ func (a *acquisition) refusedBeside(ctx context.Context, own *sentRelease, out d
 // wake notifies the clients that wait for the name of c, in the background. It waits for the
 // answer to the last release of that name: a client that is notified before the release would
 // find the lock held, and would not be notified again. wake repeats the notification after an
-// error. It stops when the lease of c would have ended: then all waiters have asked again.
+// error, until a TTL has passed.
 func (l *Locker) wake(c driver.Claim) {
 	store, ok := l.backend.(quietReleaser)
 	if !ok {
@@ -114,9 +118,7 @@ func (l *Locker) wake(c driver.Claim) {
 	l.cleaner.Go(func(bool) {
 		ctx, cancel := context.WithTimeout(context.Background(), l.ttl)
 		defer cancel()
-		if own != nil {
-			l.releases.wait(ctx, own)
-		}
+		l.releases.wait(ctx, own)
 		err := retry.Do(ctx, l.ttl, func(ctx context.Context) error { return store.Wake(ctx, c) })
 		if err != nil {
 			l.log.Warn("waiting clients were not notified of a release; clients of Holdfast ask again within a second, others when the lease that they know of ends",

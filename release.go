@@ -106,11 +106,17 @@ func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
 	until := l.unlockBy(began)
 	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
 	defer bound.End()
-	err := l.sendRelease(bound, c, began)
+	return l.afterFirstRelease(bound, c, l.sendRelease(bound, c, began), began, until)
+}
+
+// afterFirstRelease is called with the error of the first call of a release, which began at the
+// instant `began`. It returns the result of the release. If the store has not answered, it repeats
+// the release until the instant `until`.
+func (l *lease) afterFirstRelease(ctx context.Context, c driver.Claim, err error, began, until clock.Instant) error {
 	if answered(err) {
 		l.releaseOver()
 	}
-	l.locker.reportCall(bound, OpRelease, &c, began, err)
+	l.locker.reportCall(ctx, OpRelease, &c, began, err)
 	if answered(err) {
 		return err
 	}
@@ -122,7 +128,7 @@ func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
 // ask again that were refused while the release had no answer. Only its first call has an effect.
 func (l *lease) releaseOver() {
 	l.letNext()
-	l.locker.releases.end(l.name, &l.sent)
+	l.locker.releases.end(l.name, l.sent)
 }
 
 // sendRelease makes the first call of a release. If the store reports how many other clients
@@ -169,7 +175,7 @@ func (l *lease) startRelease(ctx context.Context, store driver.Releaser, c drive
 			quiet = mayBeQuiet && others != 0 && began < s.burstUntil
 			early = quiet || others == 0 || async && others == unknown
 			if early || async {
-				l.locker.releases.begin(l.name, &l.sent)
+				l.sent = l.locker.releases.begin(l.name)
 			}
 			s.owesWake = quiet
 		})
