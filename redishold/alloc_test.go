@@ -37,11 +37,14 @@ func (c *quickConn) DoOne(_ context.Context, call *Call) Result {
 
 func (c *quickConn) Begin(context.Context, *Call) func() Result { return released }
 
+func (c *quickConn) Listeners(Channel) int { return 1 }
+
 func released() Result { return Result{Value: int64(1)} }
 
 var (
-	_ Single   = (*quickConn)(nil)
-	_ Beginner = (*quickConn)(nil)
+	_ Single          = (*quickConn)(nil)
+	_ Beginner        = (*quickConn)(nil)
+	_ ListenerCounter = (*quickConn)(nil)
 )
 
 func quick(call *Call) Result {

@@ -94,8 +94,9 @@ type Backend struct {
 	counts
 
 	conn     Conn
-	single   Single   // conn as a Single; nil if conn is not a Single
-	beginner Beginner // conn as a Beginner; nil if conn is not a Beginner
+	single   Single          // conn as a Single; nil if conn is not a Single
+	beginner Beginner        // conn as a Beginner; nil if conn is not a Beginner
+	counter  ListenerCounter // conn as a ListenerCounter; nil if conn is not a ListenerCounter
 	log      *slog.Logger
 	options  Options
 	invalid  error // the error with which every claim fails if the options are invalid; nil if they are valid
@@ -155,6 +156,7 @@ func New(conn Conn, opts *Options) *Backend {
 	}
 	b.single, _ = conn.(Single)
 	b.beginner, _ = conn.(Beginner)
+	b.counter, _ = conn.(ListenerCounter)
 	b.forms = b.newForms()
 	b.topics.Subscribe, b.topics.Poll = b.subscribe, opts.Poll
 	b.store = kinds.Store{

@@ -55,6 +55,16 @@ type Beginner interface {
 	Begin(ctx context.Context, call *Call) (finish func() Result)
 }
 
+// ListenerCounter is a Conn that counts its own subscriptions. The server counts the connections
+// that receive a message, but the Lockers that share a Conn share one connection. Without this
+// interface, such Lockers do not know of each other, and one may get the lock much less often
+// than another. A Conn that wraps another one should pass Listeners on.
+type ListenerCounter interface {
+	// Listeners returns how many subscriptions to ch are open and confirmed by the server. A
+	// Backend calls it for each release, so it must not wait for the network.
+	Listeners(ch Channel) int
+}
+
 // Adviser is a Conn that knows the settings of its client.
 type Adviser interface {
 	// Advice returns the settings of the client that are bad for locks. A Backend

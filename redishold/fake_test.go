@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
@@ -305,4 +306,9 @@ func claimOf(c driver.Claim, client string, seq uint64) driver.Claim {
 
 func busyReply() any {
 	return []any{int64(0), int64(20000), "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c99:57", "1"}
+}
+
+// topicOf returns the Key of the topic of c.
+func topicOf(b *Backend, c driver.Claim) waiting.Key {
+	return waiting.Key{Channel: b.forms.of(c).Channel(b.layout.Keys(c.Name), c), Client: c.Client}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
 )
 
 // listening returns a Backend that is subscribed to the channel of "orders", its Waiter, and
@@ -49,9 +50,9 @@ func TestStagger(t *testing.T) {
 		conn := &fakeConn{answer: replying("acquire", busyReply())}
 		b, w, hear := listening(t, conn)
 		defer w.Close()
-		channel := b.layout.Keys("orders").Channel
-		b.topics.Granted(channel)
-		b.topics.SetOthers(channel, 3)
+		topic := topicOf(b, testClaim("orders"))
+		b.topics.Granted(topic)
+		b.topics.SetOthers(topic, 3)
 		for _, want := range []time.Duration{3 * staggerStep, 2 * staggerStep, staggerStep, 0, 0} {
 			last := busyTry(t, b)
 			waiting := begin(t.Context(), w, last)
@@ -62,7 +63,7 @@ func TestStagger(t *testing.T) {
 			}
 		}
 
-		b.topics.Granted(channel)
+		b.topics.Granted(topic)
 		waiting := begin(t.Context(), w, busyTry(t, b))
 		hear("0")
 		wantWaiting(t, waiting, "for its turn")
@@ -70,11 +71,47 @@ func TestStagger(t *testing.T) {
 		time.Sleep(time.Second)
 		wantWaiting(t, waiting, "when somebody else was faster")
 
-		b.topics.SetOthers(channel, 1000)
+		b.topics.SetOthers(topic, 1000)
 		start := time.Now()
 		hear("0")
 		if err := <-waiting; err != nil || time.Since(start) != staggerMax {
 			t.Errorf("of a thousand: asks after %v (error %v), want at most %v", time.Since(start), err, staggerMax)
+		}
+	})
+}
+
+// Two Lockers of one Backend wait as those of two processes do: each counts the releases since its
+// own last hold, and each has a subscription, which ends with its last Waiter.
+func TestTwoLockersStagger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{answer: replying("acquire", busyReply())}
+		b := New(conn, nil)
+		claims := []driver.Claim{testClaim("orders"), claimOf(testClaim("orders"), testUUID[:35]+"2", 1)}
+		var waiters []driver.Waiter
+		for _, c := range claims {
+			waiters = append(waiters, listenFor(t, b, c))
+			b.topics.SetOthers(topicOf(b, c), 1)
+		}
+		b.topics.Granted(topicOf(b, claims[0]))
+		start := time.Now()
+		for _, s := range conn.subscriptions() {
+			s.notify(Notice{Payload: "0"}) // a release of the first Locker
+		}
+		for _, i := range []int{1, 0} {
+			want := time.Duration(1-i) * staggerStep
+			if err := <-begin(t.Context(), waiters[i], driver.Outcome{}); err != nil || time.Since(start) != want {
+				t.Errorf("Locker %d asks after %v (error %v), want %v", i, time.Since(start), err, want)
+			}
+		}
+		waiters[0].Close()
+		if subs := conn.subscriptions(); len(subs) != 2 || subs[0].closes() != 1 || subs[1].closes() != 0 {
+			t.Errorf("got %d subscriptions, want 2, of which only the first is closed", len(subs))
+		}
+		waiters[1].Close()
+		for i, c := range claims {
+			if got := b.topics.State(topicOf(b, c)); got != waiting.Idle {
+				t.Errorf("Locker %d: the topic is in state %d after its last waiter, want Idle", i, got)
+			}
 		}
 	})
 }
@@ -234,7 +271,7 @@ func TestReleaseOnTwoChannels(t *testing.T) {
 				if !slices.Equal(tries, c.tries) {
 					t.Errorf("asks after %v, want after %v", tries, c.tries)
 				}
-				b.topics.SetOthers(b.layout.Keys("orders").Channel, 10)
+				b.topics.SetOthers(topicOf(b, testClaim("orders")), 10)
 				waiting := begin(t.Context(), w, busyTry(t, b))
 				conn.subscriptions()[1].notify(Notice{Payload: "0"})
 				start = time.Now()

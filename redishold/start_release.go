@@ -17,9 +17,11 @@ import (
 // The result `others` is the number of other clients that got the message of the release and may
 // be waiting. It is -1 if this number is unknown: for fair and read-write locks, if waiters
 // poll, for an indeterminate or a quiet claim, and in a cluster if no client got the message at
-// the node of the lock. Several Backends with the same Conn count as one client. If the Conn is
-// not a Beginner, if the Backend has not asked the server for its version yet, or if the claim
-// is indeterminate, StartRelease sends nothing, and `finish` sends the release.
+// the node of the lock. A client is a Locker. Several Lockers with the same Backend or the same
+// Conn count as several clients, unless the Conn is not a ListenerCounter: then they count as one.
+//
+// If the Conn is not a Beginner, if the Backend has not asked the server for its version yet, or
+// if the claim is indeterminate, StartRelease sends nothing, and `finish` sends the release.
 func (b *Backend) StartRelease(ctx context.Context, c driver.Claim) (finish func() (others int, err error)) {
 	info := b.server.known.Load()
 	if b.beginner == nil || info == nil || c.Indeterminate {
@@ -48,10 +50,11 @@ type release struct {
 	sent   callBuf
 	answer func() Result
 
-	// The state of this process before the release.
-	channel   string        // the channel of all waiters; "" if there is none
-	staggered bool          // the waiting processes stagger their tries
-	state     waiting.State // the state of that channel
+	// The state of this client and of its Conn before the release.
+	topic     waiting.Key   // has the channel of all waiters; zero if there is none
+	staggered bool          // the waiting clients stagger their tries
+	state     waiting.State // the state of that topic
+	listeners int           // the result of Backend.listeners for that channel; undefined if there is none
 }
 
 // newRelease returns a release of c that is not sent yet.
@@ -59,10 +62,10 @@ func (b *Backend) newRelease(ctx context.Context, info ServerInfo, c driver.Clai
 	r := b.releases.Get().(*release)
 	f := b.forms.of(c)
 	r.ctx, r.info, r.claim, r.keys = ctx, info, c, b.layout.Keys(c.Name)
-	r.channel = ""
+	r.topic = waiting.Key{}
 	if f.ReachesAll() && b.topics.Poll == 0 && !b.cannotListen.Load() {
-		r.channel, r.staggered = f.Channel(r.keys, c), b.staggers(f)
-		r.state = b.topics.State(r.channel)
+		r.topic, r.staggered = waiting.Key{Channel: f.Channel(r.keys, c), Client: c.Client}, b.staggers(f)
+		r.state, r.listeners = b.topics.State(r.topic), b.listeners(info, r.topic.Channel)
 	}
 	publish := b.publishWith(info)
 	if c.Quiet {
@@ -97,16 +100,19 @@ func (b *Backend) lostBefore(ctx context.Context, info ServerInfo, c driver.Clai
 	return err
 }
 
-// others returns how many clients other than this process received the message of the release,
-// or -1 if that is unknown. The parameter `receivers` is the number that the server has counted,
-// with this process. If waiting processes stagger their tries, others also records its result
-// for the next tries of this process.
+// others returns how many clients other than this one received the message of the release, or -1
+// if that is unknown. The parameter `receivers` is the number of connections that the server has
+// counted, with the connection of this Conn. If waiting clients stagger their tries, others also
+// records its result for the next tries of this client.
 func (r *release) others(receivers int) int {
-	if r.channel == "" || receivers < 0 {
+	if r.topic == (waiting.Key{}) || receivers < 0 {
 		return -1
 	}
 	topics := &r.backend.topics
-	state := topics.State(r.channel)
+	state := topics.State(r.topic)
+	if receivers > 0 { // otherwise the Conn did not receive the message, although it may have listeners
+		receivers += r.besides()
+	}
 	if state == waiting.Live {
 		receivers = max(0, receivers-1)
 	}
@@ -114,9 +120,17 @@ func (r *release) others(receivers int) int {
 		receivers = -1
 	}
 	if r.staggered {
-		topics.SetOthers(r.channel, receivers)
+		topics.SetOthers(r.topic, receivers)
 	}
 	return receivers
+}
+
+// besides returns how many listeners of this Conn the server has not counted, because it counts
+// all of them as one.
+func (r *release) besides() int {
+	// A client that received the message may have got the lock since, and does not listen any more.
+	listeners := max(r.listeners, r.backend.listeners(r.info, r.topic.Channel))
+	return max(0, listeners-1)
 }
 
 // ReleaseNow does the same as StartRelease and `finish`, but in one step.

@@ -3,6 +3,7 @@ package redishold
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
-// beginConn is a fakeConn that is a Beginner.
+// beginConn is a fakeConn that is a Beginner and a ListenerCounter.
 type beginConn struct {
 	fakeConn
 	begun   int
@@ -27,6 +28,15 @@ func (c *beginConn) Begin(ctx context.Context, call *Call) func() Result {
 		}
 		return c.Do(ctx, sent)[0]
 	}
+}
+
+func (c *beginConn) Listeners(ch Channel) (n int) {
+	for _, s := range c.subscriptions() {
+		if s.channel == ch && s.closes() == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func TestStartReleaseSendsAtOnce(t *testing.T) {
@@ -81,6 +91,8 @@ func TestStartReleaseOthers(t *testing.T) {
 		opts   Options
 		server ServerInfo
 		listen bool
+		beside int  // how many other Lockers of the same Conn listen
+		alone  bool // each of them has a Backend of its own
 		deaf   bool
 		want   int
 	}{
@@ -97,6 +109,15 @@ func TestStartReleaseOthers(t *testing.T) {
 		{name: "write", reply: 4, claim: testWriter("orders"), want: -1},
 		{name: "permit", reply: 4, claim: fuzzClaim(4, "orders"), listen: true, want: 2},
 		{name: "plain", reply: 4, claim: testClaim("orders"), opts: Options{Layout: Plain}, listen: true, want: 2},
+		{name: "another of this Conn", reply: 2, claim: testClaim("orders"), beside: 1, want: 1},
+		{name: "two others of this Conn", reply: 2, claim: testClaim("orders"), beside: 2, want: 2},
+		{name: "two others of this Conn, and this one", reply: 2, claim: testClaim("orders"), listen: true, beside: 2, want: 2},
+		{name: "others of this Conn and of others", reply: 4, claim: testClaim("orders"), listen: true, beside: 2, want: 4},
+		{name: "others of this Conn, with Backends of their own", reply: 2, claim: testClaim("orders"), listen: true, beside: 2, alone: true, want: 2},
+		{name: "others of this Conn are not heard", reply: 1, claim: testClaim("orders"), listen: true, beside: 2, want: 0},
+		{name: "others of this Conn, in a cluster", reply: 2, claim: testClaim("orders"), server: ServerInfo{Cluster: true, ShardedPS: true}, listen: true, beside: 2, want: 2},
+		{name: "others of this Conn, for a permit", reply: 2, claim: fuzzClaim(4, "orders"), listen: true, beside: 2, want: 2},
+		{name: "others of this Conn, plain", reply: 2, claim: testClaim("orders"), opts: Options{Layout: Plain}, listen: true, beside: 2, want: 2},
 		{name: "deaf", reply: 4, claim: testClaim("orders"), deaf: true, want: -1},
 		{name: "indeterminate", reply: 4, claim: indeterminate, want: -1},
 	} {
@@ -111,11 +132,14 @@ func TestStartReleaseOthers(t *testing.T) {
 				mustTry(t, b, held)
 				b.cannotListen.Store(c.deaf)
 				if c.listen {
-					w := b.Waiter(c.claim)
-					defer w.Close()
-					if _, err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
-						t.Fatal(err)
+					defer listenFor(t, b, c.claim).Close()
+				}
+				for i := range c.beside {
+					store := b
+					if c.alone {
+						store = New(conn, &c.opts)
 					}
+					defer listenFor(t, store, claimOf(c.claim, fmt.Sprintf("%.35s%d", testUUID, i+2), 1)).Close()
 				}
 				others, err := b.StartRelease(t.Context(), c.claim)()
 				if others != c.want || err != nil {
@@ -129,6 +153,49 @@ func TestStartReleaseOthers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// listenFor returns a Waiter whose subscription is confirmed.
+func listenFor(t *testing.T, b *Backend, c driver.Claim) driver.Waiter {
+	t.Helper()
+	w := b.Waiter(c)
+	if _, err := w.Wait(t.Context(), driver.Outcome{}); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// A Locker of the same Conn that receives the release may have the lock, and listen no more, when
+// the answer to the release comes.
+func TestStartReleaseOthersThatHaveLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &beginConn{}
+		conn.answer = replying("release", int64(2))
+		b := New(conn, nil)
+		c := testClaim("orders")
+		mustTry(t, b, c)
+		defer listenFor(t, b, c).Close()
+		other := listenFor(t, b, claimOf(c, testUUID[:35]+"2", 1))
+		conn.pending = append(conn.pending, other.Close)
+		if others, err := b.StartRelease(t.Context(), c)(); others != 1 || err != nil {
+			t.Fatalf("got %d and error %v, want 1", others, err)
+		}
+	})
+}
+
+// A Conn that does not count its listeners has one.
+func TestStartReleaseOthersWithoutACount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{answer: replying("release", int64(2))}
+		b := New(conn, nil)
+		c := testClaim("orders")
+		mustTry(t, b, c)
+		defer listenFor(t, b, c).Close()
+		defer listenFor(t, b, claimOf(c, testUUID[:35]+"2", 1)).Close()
+		if others, err := b.StartRelease(t.Context(), c)(); others != 0 || err != nil {
+			t.Fatalf("got %d and error %v, want 0", others, err)
+		}
+	})
 }
 
 // It is unknown whether this process is one of the receivers if its subscription began or ended

@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Waiter returns a Waiter for c. All Waiters for one name share a subscription, which ends when
-// the last Waiter is closed.
+// Waiter returns a Waiter for c. All Waiters of a client for one name share a subscription, which
+// ends when the last of these Waiters is closed.
 func (b *Backend) Waiter(c driver.Claim) driver.Waiter {
 	f, k := b.forms.of(c), b.layout.Keys(c.Name)
 	if lock, ok := f.(*fair.Lock); ok && b.topics.Poll == 0 {
 		return lock.Waiter(&b.topics, k, c)
 	}
-	return b.topics.Waiter(f.Channel(k, c))
+	return b.topics.Waiter(waiting.Key{Channel: f.Channel(k, c), Client: c.Client})
 }
 
 // subscribe subscribes to a channel. In a cluster that has sharded channels, it also subscribes
@@ -45,6 +45,19 @@ func (b *Backend) subscribe(ctx context.Context, channel string, notify func(Not
 		subs = append(subs, sub)
 	}
 	return subs, nil
+}
+
+// listeners returns how many clients listen on a channel through the Conn, or 0 if that is unknown.
+// In a cluster a client may listen on two channels of that name. The larger number counts, as in
+// the answer to a release.
+func (b *Backend) listeners(info ServerInfo, channel string) (n int) {
+	if b.counter == nil {
+		return 0
+	}
+	for _, ch := range channels(info, channel) {
+		n = max(n, b.counter.Listeners(ch))
+	}
+	return n
 }
 
 // skipFirst returns a function that passes each Notice on to `notify`, except the first

@@ -36,13 +36,13 @@ func hear(t *testing.T, slots *fuzzSlots, name, payload string, steps []byte) {
 	b := slots.newBackend(conn, &Options{})
 	w := b.Waiter(testClaim(name))
 	defer w.Close()
-	channel := b.forms.of(testClaim(name)).Channel(b.layout.Keys(name), testClaim(name))
+	topic := topicOf(b, testClaim(name))
 	own := listen(t, conn, w)
 	stranger := b.Waiter(testClaim(name + "2"))
 	defer stranger.Close()
 	others := listen(t, conn, stranger)
 
-	ahead, received := b.topics.Version(channel), 0
+	ahead, received := b.topics.Version(topic), 0
 	for i, step := range steps {
 		sub := own[int(step)/8%len(own)]
 		switch step % 8 {
@@ -61,7 +61,7 @@ func hear(t *testing.T, slots *fuzzSlots, name, payload string, steps []byte) {
 			others[0].notify(Notice{Payload: payload})
 		default:
 			wakes(t, i, w, ahead, received > 0)
-			ahead, received = b.topics.Version(channel), 0
+			ahead, received = b.topics.Version(topic), 0
 		}
 	}
 	wakes(t, len(steps), w, ahead, received > 0)

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/fair"
 	"github.com/holdfast-go/holdfast/redishold/internal/kinds"
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
+	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
@@ -82,9 +83,9 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 		return try{}, err
 	}
 	channel := f.Channel(k, c)
-	t := try{claim: c, keys: k, info: info, ahead: b.topics.Version(channel)}
+	t := try{claim: c, keys: k, info: info, ahead: b.topics.Version(waiting.Key{Channel: channel, Client: c.Client})}
 	if _, ok := f.(*fair.Lock); ok {
-		t.shared = b.topics.LastVersion(fair.SharedChannel(channel, c))
+		t.shared = b.topics.LastVersion(waiting.Key{Channel: fair.SharedChannel(channel, c), Client: c.Client})
 	}
 	return t, nil
 }
@@ -101,15 +102,15 @@ func (b *Backend) acquire(t *try, buf kinds.Buffers, ask string) wire.Call {
 }
 
 // announces reports whether the script must publish the grant of t, so that other waiting
-// processes know that the lock is taken. A grant is published only on the channel on which these
-// processes count releases, because messages on two channels may overtake each other.
+// clients know that the lock is taken. A grant is published only on the channel on which these
+// clients count releases, because messages on two channels may overtake each other.
 func (b *Backend) announces(t *try) bool {
 	return t.ahead != 0 && !t.claim.Quiet && b.forms.of(t.claim) == b.forms.exclusive
 }
 
-// staggers reports whether processes that wait for a lock of the form stagger their tries. In
-// the layouts Plain and Timestamp the processes stagger their tries, too, but get no message
-// that the lock is taken.
+// staggers reports whether clients that wait for a lock of the form stagger their tries. In the
+// layouts Plain and Timestamp the clients stagger their tries, too, but get no message that the
+// lock is taken.
 func (b *Backend) staggers(f kinds.Form) bool { return b.forms.only != nil || f == b.forms.exclusive }
 
 // outcome returns the Outcome of t. The parameter `result` is the result of the call of t.
@@ -127,7 +128,7 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 		return driver.Outcome{}, b.undoGrant(ctx, t, short)
 	case reply.token != 0:
 		if t.ahead != 0 && b.staggers(b.forms.of(t.claim)) {
-			b.topics.Granted(t.keys.Channel)
+			b.topics.Granted(waiting.Key{Channel: t.keys.Channel, Client: t.claim.Client})
 		}
 		return driver.Outcome{Granted: true, Token: reply.token, ValidFor: t.claim.TTL, Permits: reply.permits}, nil
 	case reply.otherKind:

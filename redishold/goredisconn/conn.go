@@ -25,9 +25,9 @@ type Client interface {
 	SSubscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// Conn is a redishold.Conn, redishold.Single and redishold.Beginner over a go-redis
-// client: these interfaces describe Do, DoOne, Begin, Subscribe and Server. Package
-// doctor uses Servers. Several goroutines may use a Conn at once.
+// Conn is a redishold.Conn, redishold.Single, redishold.Beginner and redishold.ListenerCounter
+// over a go-redis client: these interfaces describe Do, DoOne, Begin, Subscribe, Listeners and
+// Server. Package doctor uses Servers. Several goroutines may use a Conn at once.
 //
 // In a cluster, those calls of one Do that go to the same node are one pipeline, over one
 // connection of the pool of that node. The Conn follows MOVED and ASK over a new connection.

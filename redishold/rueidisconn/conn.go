@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
 
-// Conn is a redishold.Conn, redishold.Single and redishold.Beginner over a rueidis
-// client: these interfaces describe Do, DoOne, Begin, Subscribe and Server. Package
-// doctor uses Servers. Several goroutines may use a Conn at once.
+// Conn is a redishold.Conn, redishold.Single, redishold.Beginner and redishold.ListenerCounter
+// over a rueidis client: these interfaces describe Do, DoOne, Begin, Subscribe, Listeners and
+// Server. Package doctor uses Servers. Several goroutines may use a Conn at once.
 //
 // If Call.Replicas is set, the calls for a node use a connection of the node's pool, so that
 // WAIT does not delay other calls. In a cluster, the Conn follows MOVED and ASK.

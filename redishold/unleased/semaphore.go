@@ -87,7 +87,7 @@ func (s *Semaphore) Available(ctx context.Context) (int, error) {
 // for such releases. If a process ends before these releases are done, or while the process has
 // permits, these permits are lost forever.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
-	waiter := s.store.Topics.Waiter(layout.SemaphoreChannel(s.store.Keys(s.name)))
+	waiter := s.store.Topics.CounterWaiter(layout.SemaphoreChannel(s.store.Keys(s.name)))
 	defer waiter.Close()
 	for {
 		ahead := waiter.Version() // before the try, so that Wait returns after any later message

@@ -463,3 +463,35 @@ func (e *kindEnv) expel(victim *redistest.Server) (rest *redistest.Server) {
 	}
 	return rest
 }
+
+// The server counts the listeners of a Conn as one, at the node of the channel. The Conn counts
+// all of them.
+func TestClusterListenersAreCounted(t *testing.T) {
+	eachKind(t, func(e *kindEnv) {
+		counter := e.conn.(redishold.ListenerCounter)
+		name := e.keys(1)[0]
+		var ears []*ear
+		var subs []redishold.Subscription
+		for i := range 3 {
+			if got := counter.Listeners(e.channel(name)); got != i {
+				e.Errorf("got %d listeners, want %d", got, i)
+			}
+			a, sub := e.listen(name)
+			ears, subs = append(ears, a), append(subs, sub)
+		}
+		if got := e.publishAt(true, name, "all"); got != any(int64(1)) {
+			e.Errorf("the server counts %v receivers, want 1", got)
+		}
+		for _, a := range ears {
+			a.message("all")
+		}
+		subs[0].Close()
+		if got := counter.Listeners(e.channel(name)); got != 2 {
+			e.Errorf("got %d listeners after one has left, want 2", got)
+		}
+		closeAll(subs[1:])
+		if got := counter.Listeners(e.channel(name)); got != 0 {
+			e.Errorf("got %d listeners after the last has left, want 0", got)
+		}
+	})
+}

@@ -189,6 +189,40 @@ func TestTwoListenersOfOneChannel(t *testing.T) {
 	})
 }
 
+// A Conn counts the listeners that share its connection, of which the server knows nothing.
+func TestListenersAreCounted(t *testing.T) {
+	each(t, func(e *env) {
+		counter := e.conn.(redishold.ListenerCounter)
+		wantListeners := func(want int) {
+			e.Helper()
+			if got := counter.Listeners(redishold.Channel{Name: "c"}); got != want {
+				e.Errorf("got %d listeners, want %d", got, want)
+			}
+		}
+		wantListeners(0)
+		a, subA := e.listen("c")
+		b, subB := e.listen("c")
+		_, other := e.listen("d")
+		wantListeners(2)
+		if got := e.server.Do("PUBLISH", "c", "both"); got != any(int64(1)) {
+			e.Errorf("the server counts %v receivers, want 1", got)
+		}
+		a.message("both")
+		b.message("both")
+		if got := counter.Listeners(redishold.Channel{Name: "c", Sharded: true}); got != 0 {
+			e.Errorf("got %d listeners of the sharded channel, want 0", got)
+		}
+		subA.Close()
+		wantListeners(1)
+		e.server.KillPubSub()
+		b.confirmed()
+		wantListeners(1)
+		subB.Close()
+		wantListeners(0)
+		other.Close()
+	})
+}
+
 func TestNothingAfterClose(t *testing.T) {
 	each(t, func(e *env) {
 		stop := make(chan struct{})

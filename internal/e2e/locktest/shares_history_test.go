@@ -386,6 +386,7 @@ type clusterConn interface {
 	redishold.Conn
 	redishold.Single
 	redishold.Beginner
+	redishold.ListenerCounter
 }
 
 // classicConn is a Conn to servers that seem to know no sharded channels.

@@ -88,11 +88,18 @@ func (c *Conn) Subscribe(ctx context.Context, ch redishold.Channel, notify func(
 	if err := c.client.Refuse(); err != nil {
 		return nil, err
 	}
-	hub := c.classic
+	return c.hub(ch).Subscribe(ctx, ch.Name, notify)
+}
+
+// Listeners implements redishold.ListenerCounter.
+func (c *Conn) Listeners(ch redishold.Channel) int { return c.hub(ch).Listeners(ch.Name) }
+
+// hub returns the Hub for channels of the kind of ch.
+func (c *Conn) hub(ch redishold.Channel) *Hub {
 	if ch.Sharded {
-		hub = c.sharded
+		return c.sharded
 	}
-	return hub.Subscribe(ctx, ch.Name, notify)
+	return c.classic
 }
 
 // Server implements redishold.Conn. It sends one INFO, in a cluster to any node.

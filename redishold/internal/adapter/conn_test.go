@@ -16,9 +16,10 @@ import (
 )
 
 var (
-	_ redishold.Conn     = (*Conn)(nil)
-	_ redishold.Single   = (*Conn)(nil)
-	_ redishold.Beginner = (*Conn)(nil)
+	_ redishold.Conn            = (*Conn)(nil)
+	_ redishold.Single          = (*Conn)(nil)
+	_ redishold.Beginner        = (*Conn)(nil)
+	_ redishold.ListenerCounter = (*Conn)(nil)
 )
 
 // ways are the three in which one call can be made.

@@ -125,6 +125,17 @@ func (h *Hub) Subscribe(ctx context.Context, name string, notify func(redishold.
 	}
 }
 
+// Listeners returns how many listeners of a channel the server has confirmed in the current
+// session.
+func (h *Hub) Listeners(name string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.topics[name]; t != nil {
+		return len(t.confirmed())
+	}
+	return 0
+}
+
 // Close ends all subscriptions and waits until the connections are closed.
 func (h *Hub) Close() {
 	h.mu.Lock()

@@ -227,6 +227,43 @@ func TestDenialLeavesOldListeners(t *testing.T) {
 	})
 }
 
+// Listeners counts those that the server has confirmed over the current link.
+func TestListeners(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		listeners := func(when string, want int) {
+			t.Helper()
+			synctest.Wait()
+			if got := h.Listeners("a"); got != want {
+				t.Errorf("%s: got %d listeners, want %d", when, got, want)
+			}
+		}
+		listeners("before the first", 0)
+		a, _ := h.Subscribe(t.Context(), "a", ignore)
+		b, _ := h.Subscribe(t.Context(), "a", ignore)
+		other, _ := h.Subscribe(t.Context(), "b", ignore)
+		listeners("two", 2)
+
+		s.set(behaviour{mute: true})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = h.Subscribe(ctx, "a", ignore) }()
+		listeners("a third is not confirmed", 2)
+		cancel()
+		s.breakLink()
+		time.Sleep(shortestPause)
+		listeners("the new link is not confirmed", 0)
+		s.set(behaviour{})
+		s.breakLink()
+		time.Sleep(longestPause)
+		listeners("again", 2)
+
+		a.Close()
+		listeners("the first has left", 1)
+		b.Close()
+		listeners("all have left", 0)
+		other.Close()
+	})
+}
+
 func TestNewcomerWaitsForItsOwnConfirmation(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
 		var old, fresh []redishold.Notice

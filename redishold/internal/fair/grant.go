@@ -75,7 +75,8 @@ func (f Lock) Waiter(topics *waiting.Topics, k layout.Keys, c driver.Claim) driv
 		return owner
 	}
 	return &waiter{lock: k.Lock, grantable: f.Grantable(c), Personal: waiting.Personal{
-		Topics: topics, Owner: c.Owner, Shared: SharedChannel(own, c), Address: addressee, Own: own,
+		Topics: topics, Owner: c.Owner, Address: addressee,
+		Shared: waiting.Key{Channel: SharedChannel(own, c), Client: c.Client}, Own: waiting.Key{Channel: own, Client: c.Client},
 	}}
 }
 

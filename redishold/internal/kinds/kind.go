@@ -54,8 +54,8 @@ type Form interface {
 	// read it. The call also sets a tombstone, which has the reason for the owner.
 	Force(k layout.Keys, h admin.Holder, reason, tombstoneTTL string, publish []string) wire.Call
 
-	// ReachesAll reports whether every waiting process receives the message of a release, and
-	// counts as one receiver of that message.
+	// ReachesAll reports whether every waiting client receives the message of a release, and
+	// has one subscription for it.
 	ReachesAll() bool
 }
 

@@ -51,7 +51,7 @@ func (c Counts) Count(ctx context.Context, name string) (int64, error) {
 // Wait returns when the server has confirmed the subscription. Every later Wait returns when a
 // message was received since the last Wait. The caller calls Count after each Wait.
 func (c Counts) LatchWaiter(name string) driver.Waiter {
-	return &latchWaiter{Waiter: c.store.Topics.Waiter(layout.LatchChannel(c.store.Keys(name)))}
+	return &latchWaiter{Waiter: c.store.Topics.CounterWaiter(layout.LatchChannel(c.store.Keys(name)))}
 }
 
 // latchWaiter is a Waiter that stores the version of its channel for its next Wait.

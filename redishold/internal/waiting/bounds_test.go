@@ -12,12 +12,12 @@ func TestOthersAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var ts Topics
 		for i := range 3 * maxRemembered {
-			ts.SetOthers(strconv.Itoa(i), 1)
+			ts.SetOthers(Key{Channel: strconv.Itoa(i)}, 1)
 		}
 		if got := len(ts.others); got > maxRemembered {
 			t.Errorf("%d names are remembered, want at most %d", got, maxRemembered)
 		}
-		last := strconv.Itoa(3*maxRemembered - 1)
+		last := Key{Channel: strconv.Itoa(3*maxRemembered - 1)}
 		ts.SetOthers(last, 0)
 		if _, known := ts.others[last]; known {
 			t.Error("a name that nobody waits for is remembered")

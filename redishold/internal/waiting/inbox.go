@@ -49,12 +49,11 @@ func (m *mailboxes) deliver(owner string, version uint64, message string) {
 }
 
 // LastVersion returns the largest version that any channel has got. Every message that is
-// received later gets a larger version. LastVersion returns 0 if there is no subscription to the
-// given channel.
-func (ts *Topics) LastVersion(channel string) uint64 {
+// received later gets a larger version. LastVersion returns 0 if the topic has no subscription.
+func (ts *Topics) LastVersion(key Key) uint64 {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if t := ts.open[channel]; t != nil && t.state == Live {
+	if t := ts.open[key]; t != nil && t.state == Live {
 		return ts.last
 	}
 	return 0

@@ -14,9 +14,9 @@ type Personal struct {
 	Topics *Topics
 	Owner  string
 
-	Shared  string                              // the channel of several owners
+	Shared  Key                                 // has the channel of several owners
 	Address func(message string) (owner string) // returns the owner that a message on Shared is for; "" if the message is for all owners
-	Own     string                              // the channel of this owner
+	Own     Key                                 // has the channel of this owner
 
 	shared, own *topic // nil before the first use and after Close
 	sleeps      poller // used if the user of Redis has no permission to subscribe

@@ -19,7 +19,17 @@ const (
 	resubscribeAfter = time.Second
 )
 
-// Topics has one topic for each channel, as long as the channel has a waiter.
+// Key identifies a topic: a channel, and the client that listens on it.
+type Key struct {
+	Channel string
+
+	// Client is driver.Claim.Client. Each client has a topic of its own, so that several Lockers
+	// of a Backend take turns as Lockers of several processes do. It is "" for the waiters of a
+	// counter, which belong to no client.
+	Client string
+}
+
+// Topics has one topic for each Key, as long as there is a waiter.
 type Topics struct {
 	// Subscribe subscribes to a channel. In a cluster that has sharded channels, it subscribes
 	// to the classic and to the sharded channel of that name. It returns when the server has
@@ -30,10 +40,10 @@ type Topics struct {
 	Poll time.Duration
 
 	mu   sync.Mutex
-	last uint64            // the largest version so far; each version is used once
-	open map[string]*topic // by channel; nil before the first waiter
+	last uint64         // the largest version so far; each version is used once
+	open map[Key]*topic // nil before the first waiter
 
-	others map[string]listeners // the numbers of other listeners, by channel, for channels without a topic
+	others map[Key]listeners // the numbers of other listeners, for keys without a topic
 }
 
 // Subscription is a running subscription.
@@ -42,9 +52,9 @@ type Subscription interface {
 	Close()
 }
 
-// topic is the state of one channel. The mutex of Topics guards it.
+// topic is the state of one channel for one client. The mutex of Topics guards it.
 type topic struct {
-	channel string
+	key     Key
 	waiters int
 	state   State
 	subs    []Subscription
@@ -74,38 +84,38 @@ const (
 	Live                     // confirmed
 )
 
-// Version returns the current version of a channel, or 0 if the channel has no waiters.
-func (ts *Topics) Version(channel string) uint64 {
+// Version returns the current version of a topic, or 0 if the topic has no waiters.
+func (ts *Topics) Version(key Key) uint64 {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if t := ts.open[channel]; t != nil {
+	if t := ts.open[key]; t != nil {
 		return t.version
 	}
 	return 0
 }
 
-// State returns the current state of a channel.
-func (ts *Topics) State(channel string) State {
+// State returns the current state of a topic.
+func (ts *Topics) State(key Key) State {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if t := ts.open[channel]; t != nil {
+	if t := ts.open[key]; t != nil {
 		return t.state
 	}
 	return Idle
 }
 
-// join adds a waiter to the topic of channel.
-func (ts *Topics) join(channel string) *topic {
+// join adds a waiter to a topic.
+func (ts *Topics) join(key Key) *topic {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	t := ts.open[channel]
+	t := ts.open[key]
 	if t == nil {
-		t = &topic{channel: channel, changed: make(chan struct{})}
-		t.others = ts.remembered(channel)
+		t = &topic{key: key, changed: make(chan struct{})}
+		t.others = ts.remembered(key)
 		if ts.open == nil {
-			ts.open = map[string]*topic{}
+			ts.open = map[Key]*topic{}
 		}
-		ts.open[channel] = t
+		ts.open[key] = t
 	}
 	t.waiters++
 	return t
@@ -120,8 +130,8 @@ func (ts *Topics) leave(t *topic) {
 		ts.mu.Unlock()
 		return
 	}
-	delete(ts.open, t.channel)
-	ts.remember(t.channel, t.others)
+	delete(ts.open, t.key)
+	ts.remember(t.key, t.others)
 	subs, cancel := t.subs, t.cancel
 	t.subs = nil
 	ts.mu.Unlock()
@@ -160,7 +170,7 @@ func (ts *Topics) beginSubscription(t *topic) {
 	t.state, t.cancel, t.err = Subscribing, cancel, nil
 	go func() {
 		defer cancel()
-		subs, err := ts.Subscribe(ctx, t.channel, func(n wire.Notice) { ts.notice(t, n) })
+		subs, err := ts.Subscribe(ctx, t.key.Channel, func(n wire.Notice) { ts.notice(t, n) })
 		if !ts.subscribed(t, subs, err) {
 			CloseAll(subs)
 		}
@@ -204,7 +214,7 @@ func (ts *Topics) notice(t *topic, n wire.Notice) {
 	case owner != "":
 		ts.last++
 		t.mail.deliver(owner, ts.last, n.Payload)
-	case n.Payload == takenMessage && strings.HasPrefix(t.channel, layout.RedissonChannel): // on the channel of a semaphore, the same text is a number of permits
+	case n.Payload == takenMessage && strings.HasPrefix(t.key.Channel, layout.RedissonChannel): // on the channel of a semaphore, the same text is a number of permits
 		t.takenVersion = t.version
 		t.wake()
 	case n.Subscribed:

@@ -10,21 +10,24 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
-// Waiter waits for messages on one channel. All Waiters of a channel share a subscription, which
-// ends when the last of these Waiters is closed.
+// Waiter waits for messages on one channel. All Waiters with the same Key share a subscription,
+// which ends when the last of these Waiters is closed.
 type Waiter struct {
-	topics  *Topics
-	channel string
-	topic   *topic // nil before the first Wait and after Close
-	sleeps  poller // used if waiters poll, or if the user may not subscribe
+	topics *Topics
+	key    Key
+	topic  *topic // nil before the first Wait and after Close
+	sleeps poller // used if waiters poll, or if the user may not subscribe
 }
 
-// Waiter returns a Waiter for a channel.
-func (ts *Topics) Waiter(channel string) *Waiter { return &Waiter{topics: ts, channel: channel} }
+// Waiter returns a Waiter for a client on a channel.
+func (ts *Topics) Waiter(key Key) *Waiter { return &Waiter{topics: ts, key: key} }
 
-// Version returns the current version of the channel. The caller reads it before a Try and
+// CounterWaiter returns a Waiter for a counter, which belongs to no client.
+func (ts *Topics) CounterWaiter(channel string) *Waiter { return ts.Waiter(Key{Channel: channel}) }
+
+// Version returns the current version of the topic. The caller reads it before a Try and
 // puts it into Outcome.Ahead, so that Wait waits for messages after that version.
-func (w *Waiter) Version() uint64 { return w.topics.Version(w.channel) }
+func (w *Waiter) Version() uint64 { return w.topics.Version(w.key) }
 
 // Wait returns when it is time for the next Try. The parameter `last` is the Outcome of the
 // last Try. Wait returns after a message that came since the last Try. It also returns if the
@@ -36,7 +39,7 @@ func (w *Waiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome,
 		return driver.Outcome{}, w.sleeps.wait(ctx, w.topics.Poll, last)
 	}
 	if w.topic == nil {
-		w.topic = w.topics.join(w.channel)
+		w.topic = w.topics.join(w.key)
 	}
 	ahead, _ := last.Ahead.(uint64)
 	for {
