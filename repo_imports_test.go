@@ -66,7 +66,7 @@ func arrows() []arrow {
 		{"redishold/doctor", []string{"driver", "admin", "internal/uuid", "redishold", "redishold/internal/clients", "redishold/internal/layout", "redishold/internal/wire"}},
 		{".", []string{"driver", "internal/background", "internal/clock", "internal/deadline", "internal/queue", "internal/renew", "internal/retry", "internal/stack", "internal/uuid"}},
 		{"internal/must", []string{"."}},
-		{"internal/sim", []string{".", "admin", "driver"}},
+		{"internal/sim", []string{".", "admin", "driver", "internal/retry"}},
 		{"internal/meter", []string{".", "driver"}},
 		{"elect", []string{"."}},
 		{"job", []string{"."}},

@@ -1,6 +1,9 @@
 package memhold
 
-import "maps"
+import (
+	"maps"
+	"time"
+)
 
 // Clone returns a store with the holds of b and without its queues, like a standby.
 func (b *Backend) Clone() *Backend {
@@ -18,6 +21,20 @@ func (b *Backend) Clone() *Backend {
 		c.resources[name] = copied
 	}
 	return c
+}
+
+// Holders returns how many grants of the name have not ended.
+func (b *Backend) Holders(name string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e := b.resources[name]; e != nil {
+		for _, g := range e.grants {
+			if time.Now().Before(g.expires) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // After returns b, whose tokens continue those of the Backend before.

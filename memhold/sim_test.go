@@ -12,11 +12,13 @@ import (
 )
 
 // The simulated network is between the processes and the store. With two steps a release is
-// sent before its answer is awaited, as redishold does.
+// sent before its answer is awaited, and may be quiet, as in redishold.
 func TestSimulation(t *testing.T) {
 	for name, twoSteps := range map[string]bool{"memory": false, "memory-releaser": true} {
 		t.Run(name, func(t *testing.T) {
-			sim.Seeds(t, func(time.Duration) sim.Store { return &simStore{engine: memhold.New(), twoSteps: twoSteps} })
+			sim.Seeds(t, func(time.Duration) sim.Store {
+				return &simStore{engine: memhold.New(), twoSteps: twoSteps, channels: map[string]chan struct{}{}, listeners: map[string]map[*sim.Link]int{}}
+			})
 		})
 	}
 }
@@ -27,6 +29,53 @@ type simStore struct {
 
 	mu     sync.Mutex
 	engine *memhold.Backend
+
+	// With two steps, by name:
+	channels  map[string]chan struct{}     // closed when the waiters are notified
+	listeners map[string]map[*sim.Link]int // how many waiters each process has
+}
+
+// channel returns the channel of the next notification for a name.
+func (s *simStore) channel(name string) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.channels[name] == nil {
+		s.channels[name] = make(chan struct{})
+	}
+	return s.channels[name]
+}
+
+// listens adds n to the number of waiters that a process has for a name.
+func (s *simStore) listens(l *sim.Link, name string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.listeners[name] == nil {
+		s.listeners[name] = map[*sim.Link]int{}
+	}
+	if s.listeners[name][l] += n; s.listeners[name][l] == 0 {
+		delete(s.listeners[name], l)
+	}
+}
+
+// others returns how many processes but that of l have waiters for a name.
+func (s *simStore) others(l *sim.Link, name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := len(s.listeners[name])
+	if s.listeners[name][l] > 0 {
+		n--
+	}
+	return n
+}
+
+// publish notifies the waiters of a name.
+func (s *simStore) publish(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.channels[name]; c != nil {
+		close(c)
+		delete(s.channels, name)
+	}
 }
 
 func (s *simStore) now() *memhold.Backend {
@@ -67,9 +116,14 @@ func (s *simStore) replace(engine *memhold.Backend) {
 	s.engine = engine
 }
 
-func (s *simStore) Force(name string) bool { return sim.Force(s.now(), name) }
+func (s *simStore) Force(name string) bool {
+	defer s.publish(name)
+	return sim.Force(s.now(), name)
+}
 
 func (s *simStore) Left() []string { return sim.Left(s.now()) }
+
+func (s *simStore) Holders(name string) (n int, all bool) { return s.now().Holders(name), true }
 
 // simClient is a simStore for one process.
 type simClient struct {
@@ -117,23 +171,26 @@ func (c simClient) Renew(ctx context.Context, claims []driver.Claim) ([]driver.R
 }
 
 func (c simClient) Release(ctx context.Context, claim driver.Claim) error {
-	_, err := c.release(ctx, claim)
+	_, err := c.release(ctx, claim, func() int { return 0 })
 	return err
 }
 
-// release also returns how many others wait.
-func (c simClient) release(ctx context.Context, claim driver.Claim) (int, error) {
-	return sim.Call(ctx, c.link, func() (others int, _ error) {
-		engine := c.s.now()
-		if records, err := engine.Get(context.Background(), claim.Name); err == nil && len(records) > 0 {
-			others = max(records[0].Waiting, 0)
-		}
-		return others, engine.Release(context.Background(), c.link.Claims(claim)[0])
+// release also returns the result of the function `then`, which it calls after the release.
+func (c simClient) release(ctx context.Context, claim driver.Claim, then func() int) (int, error) {
+	return sim.Call(ctx, c.link, func() (int, error) {
+		err := c.s.now().Release(context.Background(), c.link.Claims(claim)[0])
+		return then(), err
 	})
 }
 
 func (c simClient) ReleaseAll(ctx context.Context, claims []driver.Claim) []error {
+	return c.releaseAll(ctx, claims, func() {})
+}
+
+// releaseAll calls the function `then` after the releases.
+func (c simClient) releaseAll(ctx context.Context, claims []driver.Claim, then func()) []error {
 	errs, err := sim.Call(ctx, c.link, func() ([]error, error) {
+		defer then()
 		return c.s.now().ReleaseAll(context.Background(), c.link.Claims(claims...)), nil
 	})
 	if err == nil {
@@ -187,8 +244,78 @@ func (w simWaiter) Wait(ctx context.Context, last driver.Outcome) (driver.Outcom
 	return o, nil
 }
 
-// simReleaser sends a release before its answer is awaited.
+// simReleaser sends a release before its answer is awaited. The engine cannot release quietly, so
+// simReleaser has its own notifications, except for fair claims, whose releases are never quiet.
 type simReleaser struct{ simClient }
+
+// met is the value of Outcome.Ahead.
+type met struct {
+	ahead any             // that of the engine
+	next  <-chan struct{} // closed at the next notification after the try
+}
+
+func (c simReleaser) Try(ctx context.Context, claim driver.Claim) (driver.Outcome, error) {
+	o, err := sim.Call(ctx, c.link, func() (driver.Outcome, error) {
+		next := c.s.channel(claim.Name)
+		o, err := c.s.now().Try(context.Background(), c.link.Claims(claim)[0])
+		o.Ahead = met{o.Ahead, next}
+		return o, err
+	})
+	return c.back(o), err
+}
+
+func (c simReleaser) Waiter(claim driver.Claim) driver.Waiter {
+	c.s.listens(c.link, claim.Name, 1)
+	return simListener{simWaiter{c.s.now().Waiter(claim), c.link}, c.s, claim}
+}
+
+// simListener waits for the notifications of a simReleaser.
+type simListener struct {
+	simWaiter
+	s     *simStore
+	claim driver.Claim
+}
+
+func (w simListener) Close() {
+	w.s.listens(w.link, w.claim.Name, -1)
+	w.simWaiter.Close()
+}
+
+func (w simListener) Wait(ctx context.Context, last driver.Outcome) (driver.Outcome, error) {
+	m, ok := last.Ahead.(met)
+	if last.Ahead = m.ahead; !ok || w.claim.Fair {
+		return w.simWaiter.Wait(ctx, last)
+	}
+	select {
+	case <-m.next:
+		return driver.Outcome{}, w.link.Receive(ctx)
+	case <-ctx.Done():
+		return driver.Outcome{}, ctx.Err()
+	}
+}
+
+func (c simReleaser) Release(ctx context.Context, claim driver.Claim) error {
+	_, err := c.ReleaseNow(ctx, claim)
+	return err
+}
+
+func (c simReleaser) ReleaseNow(ctx context.Context, claim driver.Claim) (others int, err error) {
+	return c.release(ctx, claim, func() int {
+		if claim.Quiet {
+			return -1
+		}
+		c.s.publish(claim.Name)
+		return c.s.others(c.link, claim.Name)
+	})
+}
+
+func (c simReleaser) ReleaseAll(ctx context.Context, claims []driver.Claim) []error {
+	return c.releaseAll(ctx, claims, func() {
+		for _, claim := range claims {
+			c.s.publish(claim.Name)
+		}
+	})
+}
 
 func (c simReleaser) StartRelease(ctx context.Context, claim driver.Claim) (finish func() (int, error)) {
 	type answer struct {
@@ -197,8 +324,21 @@ func (c simReleaser) StartRelease(ctx context.Context, claim driver.Claim) (fini
 	}
 	got := make(chan answer, 1)
 	go func() {
-		others, err := c.release(ctx, claim)
+		others, err := c.ReleaseNow(ctx, claim)
 		got <- answer{others, err}
 	}()
 	return func() (int, error) { a := <-got; return a.others, a.err }
+}
+
+func (c simReleaser) Wake(ctx context.Context, claim driver.Claim) error {
+	_, err := sim.Call(ctx, c.link, func() (struct{}, error) {
+		c.s.publish(claim.Name)
+		return struct{}{}, nil
+	})
+	return err
+}
+
+func (c simReleaser) Resize(ctx context.Context, name string, permits int) error {
+	defer c.s.publish(name)
+	return c.simClient.Resize(ctx, name, permits)
 }

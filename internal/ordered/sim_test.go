@@ -3,6 +3,7 @@ package ordered_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,19 @@ func (s *simStore) Left() (left []string) {
 		left = append(left, fmt.Sprintf("%+v", e))
 	}
 	return left
+}
+
+// Holders counts only entries that keep a name for AtLeast. Others may be those of waiters: of
+// which one the claim is granted, its process has to find out.
+func (s *simStore) Holders(name string) (n int, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		if e.Name == name && strings.HasSuffix(e.Key, " kept") {
+			n++
+		}
+	}
+	return n, false
 }
 
 // simSession is a memory as one process sees it.

@@ -88,6 +88,15 @@ func (s *simStore) Left() (left []string) {
 	return left
 }
 
+func (s *simStore) Holders(name string) (n int, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.rows[name]; r != nil && r.owner != "" && time.Now().Before(r.expires) {
+		n = 1
+	}
+	return n, true
+}
+
 // simTable is a table as one process sees it.
 type simTable struct {
 	*table

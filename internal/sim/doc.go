@@ -1,6 +1,7 @@
 // Package sim runs processes that take locks over a simulated network and store, in fake
-// time, and meanwhile checks the promises of docs/guarantees.md. A seed decides what the
-// processes do, what the network does with each message, and when which faults happen.
+// time, and meanwhile checks the promises of docs/guarantees.md. One check is that no name stays
+// free while somebody waits for it: see liveness.go. A seed decides what the processes do, what
+// the network does with each message, and when which faults happen.
 //
 // The Locker is the real one. It uses a [Store]: an engine behind the simulated network. Each
 // simulation runs in one bubble of testing/synctest, which ends only when all of its

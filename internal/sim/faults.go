@@ -46,6 +46,9 @@ func (s *simulation) fault() (d time.Duration, end func()) {
 	if s.onlyForces {
 		kind = 12
 	}
+	if s.random.IntN(3) == 0 {
+		s.awaitRelease(p)
+	}
 	switch {
 	case s.many > 0:
 		time.Sleep(s.ttl)
@@ -75,6 +78,18 @@ func (s *simulation) fault() (d time.Duration, end func()) {
 		go s.leave(p)
 	}
 	return 0, nil
+}
+
+// awaitRelease waits until a worker of p releases a lock, and then for a moment in which the
+// release is on its way, or its answer, or the try that follows.
+func (s *simulation) awaitRelease(p *process) {
+	select {
+	case <-p.released:
+		time.Sleep(s.below(4 * s.latency))
+	case <-p.ctx.Done():
+	case <-time.After(s.faultEvery):
+	case <-s.workIsOver:
+	}
 }
 
 // goBack records the state of the store. The store returns to that state when `end` is called,

@@ -57,6 +57,7 @@ func (s *simulation) begin(r request, as side, lock *holdfast.Lock) *hold {
 	h := &hold{request: r, side: as, lock: lock, held: lock.Context(ctx), cancel: cancel, since: time.Now()}
 	keep(lock)
 	s.note("%v has %s %c, token %d", h.by, h.name, h.side, lock.Token())
+	defer s.look(r.target)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	excused := h.excused(s.ttl)
@@ -71,6 +72,7 @@ func (s *simulation) begin(r request, as side, lock *holdfast.Lock) *hold {
 	s.checkToken(h, excused || h.excused(time.Since(h.first)))
 	h.target.holds = append(h.target.holds, h)
 	h.target.granted = h.since
+	h.target.freeSince = time.Time{} // also if a permit is free: somebody has got one now
 	s.counts["grants"]++
 	return h
 }
@@ -129,6 +131,10 @@ func (s *simulation) unlock(h *hold) {
 	if over := time.Since(h.since) - h.atMost; h.atMost > 0 && over > time.Millisecond && state == nil {
 		s.violate("%s is held %v longer than AtMost(%v)", h.name, over, h.atMost)
 	}
+	select {
+	case h.by.released <- struct{}{}:
+	default:
+	}
 	left, began := h.lock.Remaining(), time.Now()
 	err := h.lock.Unlock()
 	if h.by.alive() {
@@ -150,6 +156,9 @@ func (s *simulation) drop(h *hold) {
 	h.by.dropped.Store(true)
 	dropped(reflect.ValueOf(h.lock).Elem().FieldByName("hold").UnsafePointer())
 	s.note("%v dropped %s", h.by, h.name)
+	s.mu.Lock()
+	h.target.droppedUntil = time.Now().Add(s.ttl + s.longest() + h.lease + h.atMost)
+	s.mu.Unlock()
 	if h.lock.Err() == nil {
 		s.violate("Err of %s is nil after it was dropped", h.name)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Link is the network between a process and the store. A Store uses Call, Receive and Deliver
@@ -23,8 +24,7 @@ type Link struct {
 	slow              time.Duration // the longest additional delay
 	loss              float64       // share of lost messages, in addition to plan.loss
 	stopped           chan struct{} // the process stands still until it is closed; nil if it runs
-	lastThere         time.Time     // when the last message to the store arrives
-	lastBack          time.Time     // when the last message to the process arrives
+	delivered         time.Time     // when the last message of Deliver arrives
 	budget            float64       // how many calls the process may make now, see spend
 	called            time.Time     // when spend last took a call
 }
@@ -36,7 +36,8 @@ var (
 
 // send sends a message now, to the process if the parameter back is true, else to the store. It
 // returns the time until the message arrives. It returns errLost if the message does not arrive,
-// and errReset if the process must get an error instead.
+// and errReset if the process must get an error instead. The messages of
+// calls may overtake each other: the client library of a process may have several connections.
 func (l *Link) send(back bool) (delay time.Duration, err error) {
 	s := l.s
 	s.mu.Lock()
@@ -44,22 +45,24 @@ func (l *Link) send(back bool) (delay time.Duration, err error) {
 	s.counts["messages"]++
 	delay = s.latency/2 + s.below(s.latency)
 	if s.random.IntN(50) == 0 {
-		delay += s.below(s.ttl / 50)
+		delay += s.below(s.spike)
 	}
 	delay = s.onGrid(delay + s.below(l.slow))
-	last, cut := &l.lastThere, l.cutThere
-	if back {
-		last, cut = &l.lastBack, l.cutBack
+	if delay > retry.TryTimeout(s.ttl, 0)/4 {
+		s.overdue = time.Now().Add(delay)
 	}
-	if !s.unordered {
-		delay = max(delay, time.Until(*last))
-		*last = time.Now().Add(delay)
+	cut := l.cutThere
+	if back {
+		cut = l.cutBack
 	}
 	switch {
 	case !l.alive():
 		return delay, errLost
 	case !cut && s.random.Float64() >= s.loss+l.loss:
 		return delay, nil
+	}
+	s.disturbed = time.Now()
+	switch {
 	case l.resets || !cut && s.random.IntN(2) == 0:
 		return delay, errReset
 	}
@@ -93,7 +96,7 @@ const cleaning = 2 * 32 * 5
 func (l *Link) spend() bool {
 	s := l.s
 	second := float64(20 + 40*s.workers + s.many)
-	if !s.calm() {
+	if s.giveUpEvery > 0 || !s.calm() {
 		second += cleaning
 	}
 	s.mu.Lock()
@@ -141,6 +144,7 @@ func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, 
 			l.s.pass(context.Background(), &l.s.stopped)
 			time.Sleep(l.s.inTurn())
 			a.v, a.err = execute()
+			l.s.lookAtAll()
 			if err = l.carry(true); !errors.Is(err, errLost) {
 				l.s.pass(context.Background(), &l.stopped)
 			}
@@ -161,14 +165,19 @@ func Call[T any](ctx context.Context, l *Link, execute func() (T, error)) (v T, 
 }
 
 // Deliver sends a message from the store to the process. It calls fn with nil when the message
-// arrives, or with an error when the process notices that the message was lost.
+// arrives, or with an error when the process notices that the message was lost. Messages of
+// Deliver do not overtake each other: they have a connection of their own.
 func (l *Link) Deliver(fn func(error)) {
 	delay, err := l.send(true)
 	if err != nil {
 		time.AfterFunc(l.s.ttl/4, func() { fn(errReset) })
-	} else {
-		time.AfterFunc(delay, func() { fn(nil) })
+		return
 	}
+	l.s.mu.Lock()
+	delay = max(delay, time.Until(l.delivered)+1)
+	l.delivered = time.Now().Add(delay)
+	l.s.mu.Unlock()
+	time.AfterFunc(delay, func() { fn(nil) })
 }
 
 // Receive sends a message from the store to the process, and waits until it arrives. It returns

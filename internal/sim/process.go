@@ -25,15 +25,23 @@ type process struct {
 	stop   context.CancelFunc
 	work   sync.WaitGroup
 
-	dropped atomic.Bool // a worker has dropped a Lock
+	dropped  atomic.Bool   // a worker has dropped a Lock
+	released chan struct{} // receives when a worker releases a lock, if a fault waits for that
+
+	// The mutex of the simulation guards the fields below.
+
+	callers context.Context // of the present calls; ends when all callers give up together
+	giveUp  context.CancelFunc
+	rests   time.Time // no worker begins another call before that
 }
 
 func (s *simulation) newProcess(id int) *process {
-	p := &process{s: s, id: id, note: fmt.Sprintf("p%d since %v", id, time.Since(s.began))}
+	p := &process{s: s, id: id, released: make(chan struct{}), note: fmt.Sprintf("p%d since %v", id, time.Since(s.began))}
 	p.link = &Link{process: p, drift: (s.random.Float64()*2 - 1) * s.drift}
 	p.locker = holdfast.New(s.store.Client(p.link), &holdfast.Options{TTL: s.ttl, Margin: s.margin, Handoff: s.handoff, Note: p.note})
 	p.ctx, p.kill = context.WithCancel(context.Background())
 	p.calls, p.stop = context.WithCancel(p.ctx)
+	p.callers, p.giveUp = context.WithCancel(p.calls)
 	waits := s.plan.processes > 1 && s.random.IntN(6) == 0 // it does little else
 	if s.many > 0 {
 		p.work.Go(p.holdMany)
@@ -43,6 +51,56 @@ func (s *simulation) newProcess(id int) *process {
 		p.work.Go(w.run)
 	}
 	return p
+}
+
+// giveUps makes the callers of processes give up together, until the work is over.
+func (s *simulation) giveUps() {
+	if s.giveUpEvery == 0 {
+		return
+	}
+	for {
+		select {
+		case <-s.workIsOver:
+			return
+		case <-time.After(s.onGrid(s.below(2 * s.giveUpEvery))):
+		}
+		if s.random.IntN(4) == 0 {
+			for _, p := range s.processes {
+				p.giveUpAll(0)
+			}
+			continue
+		}
+		p := s.processes[s.random.IntN(len(s.processes))]
+		s.awaitRelease(p)
+		// If the process rests, only a notification can tell the others that a name is free.
+		p.giveUpAll(s.onGrid(s.below(3 * s.takenWithin())))
+	}
+}
+
+// giveUpAll ends the contexts of all calls of the process that are under way. Its workers begin
+// no other call for the time `rest`.
+func (p *process) giveUpAll(rest time.Duration) {
+	p.s.mu.Lock()
+	giveUp := p.giveUp
+	p.callers, p.giveUp = context.WithCancel(p.calls)
+	p.rests = time.Now().Add(rest)
+	p.s.mu.Unlock()
+	p.s.note("the callers of p%d give up", p.id)
+	giveUp()
+}
+
+// resting returns for how long no worker of the process begins another call.
+func (p *process) resting() time.Duration {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return time.Until(p.rests)
+}
+
+// ofCallers returns the context that ends when the callers of the process give up.
+func (p *process) ofCallers() context.Context {
+	p.s.mu.Lock()
+	defer p.s.mu.Unlock()
+	return p.callers
 }
 
 func (p *process) alive() bool { return p.ctx.Err() == nil }

@@ -28,7 +28,7 @@ type plan struct {
 	pause              time.Duration // of a worker between two operations, on average
 	latency            time.Duration // of a message, on average
 	loss               float64       // the share of messages that are lost, without a fault
-	unordered          bool          // messages of a process may overtake each other
+	spike              time.Duration // how much longer a few messages need, at most
 	grid               bool          // messages and work happen at common instants
 	drift              float64       // share by which clocks of processes may differ from the store's
 	faultEvery         time.Duration // on average; 0 for none
@@ -37,6 +37,11 @@ type plan struct {
 	many int // how many more locks a process holds all the time
 
 	onlyForces bool // all faults are forced unlocks
+	onlyPlain  bool // all names are of the kind mutex
+
+	lively      bool          // only what a calm network does: see makeLively
+	hold        time.Duration // the longest hold of a lively plan
+	giveUpEvery time.Duration // on average; 0 if callers do not give up together
 
 	forgets, forces, crashes, leaves, stops bool // which of these kinds of fault may happen
 }
@@ -44,11 +49,12 @@ type plan struct {
 func newPlan(seed uint64) plan {
 	r := rand.New(rand.NewPCG(seed, 'p')) //nolint:gosec // repeatable
 	oneOf := func(ds ...time.Duration) time.Duration { return ds[r.IntN(len(ds))] }
-	p := plan{seed: seed, processes: 1 + r.IntN(4), workers: 1 + r.IntN(4), mostNames: 6, grid: r.IntN(2) == 0, unordered: r.IntN(2) == 0}
+	p := plan{seed: seed, processes: 1 + r.IntN(4), workers: 1 + r.IntN(4), mostNames: 6, grid: r.IntN(2) == 0}
 	p.ttl = oneOf(600*time.Millisecond, 2*time.Second, 5*time.Second, 30*time.Second)
 	p.length = min(p.ttl*time.Duration(8+r.IntN(16)), 100*time.Second)
 	p.pause = max(oneOf(time.Millisecond, 20*time.Millisecond, p.ttl/20, p.ttl/4), p.length*time.Duration(p.processes*p.workers)/1500) // bounds what a seed costs
 	p.latency = oneOf(50*time.Microsecond, 500*time.Microsecond, 3*time.Millisecond, p.ttl/100)
+	p.spike = p.ttl / 50
 	if r.IntN(3) == 0 {
 		p.loss = r.Float64() / 10
 	}
@@ -57,7 +63,7 @@ func newPlan(seed uint64) plan {
 	}
 	p.forgets, p.forces, p.crashes, p.leaves, p.stops = r.IntN(5) == 0, r.IntN(4) == 0, r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0
 	if r.IntN(40) == 0 {
-		p = plan{seed: seed, processes: 1, workers: 2, ttl: 9 * time.Second, length: time.Minute, pause: time.Second, latency: min(p.latency, 3*time.Millisecond), grid: p.grid, mostNames: p.mostNames}
+		p = plan{seed: seed, processes: 1, workers: 2, ttl: 9 * time.Second, length: time.Minute, pause: time.Second, latency: min(p.latency, 3*time.Millisecond), grid: p.grid, mostNames: p.mostNames, spike: p.spike}
 		p.many, p.faultEvery = 100+r.IntN(200), 5*time.Second
 	}
 	if p.onlyForces = p.forces && r.IntN(3) == 0; p.onlyForces {
@@ -75,7 +81,47 @@ func newPlan(seed uint64) plan {
 	if r.IntN(4) == 0 && p.many == 0 { // many leases at once need their time
 		p.margin = p.ttl / time.Duration(3+r.IntN(30))
 	}
+	if r.IntN(3) == 0 && p.many == 0 {
+		p.makeLively(r)
+	}
 	return p
+}
+
+// makeLively makes a plan without faults, in which several processes want a few names nearly all
+// the time: a name that is free must not wait for the second at which waiters ask again.
+func (p *plan) makeLively(r *rand.Rand) {
+	oneOf := func(ds ...time.Duration) time.Duration { return ds[r.IntN(len(ds))] }
+	p.lively, p.loss, p.faultEvery, p.forces, p.onlyForces = true, 0, 0, false, false
+	p.processes, p.workers, p.mostNames = 2+r.IntN(3), 1+r.IntN(4), 1+r.IntN(2)
+	p.ttl = max(p.ttl, 2*time.Second)
+	p.latency = oneOf(50*time.Microsecond, 500*time.Microsecond, 3*time.Millisecond)
+	p.spike = oneOf(p.latency, 10*time.Millisecond)
+	p.pause = oneOf(50*time.Microsecond, time.Millisecond, 6*time.Millisecond, 60*time.Millisecond)
+	if p.grid { // else workers could go on for ever at one instant
+		p.pause = max(p.pause, time.Millisecond)
+	}
+	p.hold = oneOf(0, time.Millisecond, 10*time.Millisecond, 60*time.Millisecond)
+	if r.IntN(2) == 0 {
+		p.giveUpEvery = oneOf(50*time.Millisecond, 500*time.Millisecond)
+	}
+	if r.IntN(2) == 0 {
+		p.handoff = holdfast.Handoff{Max: -1}
+	}
+	if r.IntN(2) == 0 {
+		p.makeBursts(r)
+	}
+	each := p.pause + p.hold/2 + 4*p.latency
+	p.length = min(max(1500*each/time.Duration(p.processes*p.workers), 2*time.Second), 10*time.Second)
+}
+
+// makeBursts makes a plan in which processes release mostly quietly: see docs/turns.md.
+func (p *plan) makeBursts(r *rand.Rand) {
+	p.onlyPlain, p.handoff, p.grid = true, holdfast.Handoff{Max: -1}, false
+	p.workers, p.mostNames = 3+r.IntN(2), 1
+	p.latency = 100 * time.Microsecond
+	p.pause = time.Millisecond
+	p.hold = 100 * time.Microsecond * time.Duration(r.IntN(2))
+	p.giveUpEvery = 50 * time.Millisecond
 }
 
 // Seeds simulates seeds over a store. There are HOLDFAST_SIM_SEEDS of them, beginning with

@@ -20,6 +20,11 @@ type Store interface {
 	Remember() (forget func())   // forget undoes later writes; nil if no failover can
 	Force(name string) bool      // ends a hold as operators do; false without one
 	Left() []string              // describes the locks that the store still has
+
+	// Holders returns how many holders a name has, or one if the store keeps the name for
+	// AtLeast. The result `all` is false if holders are missing, because the store cannot tell
+	// holders from waiters.
+	Holders(name string) (n int, all bool)
 }
 
 // Force implements Store.Force for a store whose engine is an admin.Source.
@@ -52,6 +57,12 @@ type target struct {
 	writer, reader uint64    // the largest token of a writer, and of a reader
 	granted        time.Time // when the name was last granted
 	keptUntil      time.Time // the name must stay taken until then: AtLeast
+
+	waiting      []*request // calls that wait for the name
+	droppedUntil time.Time  // the store may keep a dropped hold until then
+	several      int        // how many calls for several names may have got this one
+
+	freeSince time.Time // when the name became free; zero if it is taken, or if nobody waits for it
 
 	// takenAway is when the store last forgot the name, or an operator forced it. Holders are
 	// notified of that later: see "forced unlock" and "data loss" in docs/guarantees.md.
@@ -92,6 +103,8 @@ type simulation struct {
 	began      time.Time
 	workIsOver chan struct{}
 
+	workersEnded chan struct{}
+
 	random   *rand.Rand
 	inFlight atomic.Int64 // calls that have a message under way
 
@@ -102,6 +115,8 @@ type simulation struct {
 	busyUntil    time.Time      // when the store has executed all calls so far
 	stopped      chan struct{}  // the store stands still until it is closed; nil if it runs
 	troubleUntil time.Time      // when the last fault ends
+	disturbed    time.Time      // when a message was lost last
+	overdue      time.Time      // when a message arrives that is slow enough for its call to end first
 	counts       map[string]int // how many events of each kind happened
 	simulated    time.Duration
 
@@ -114,17 +129,22 @@ type simulation struct {
 // run simulates a plan. The caller is in a bubble of testing/synctest.
 func run(p plan, open func(ttl time.Duration) Store) *simulation {
 	s := &simulation{
-		plan: p, began: time.Now(), workIsOver: make(chan struct{}), store: open(p.ttl),
+		plan: p, began: time.Now(), workIsOver: make(chan struct{}), workersEnded: make(chan struct{}), store: open(p.ttl),
 		random: rand.New(&source{Source: rand.NewPCG(p.seed, 's')}), counts: map[string]int{}, //nolint:gosec // repeatable
 	}
 	s.info = s.store.Client(&Link{process: &process{s: s}}).Info()
 	s.names = targets(s.random, s.info.Caps)
+	if p.onlyPlain {
+		s.names = []*target{{name: "m1"}, {name: "m2"}}
+	}
 	s.names = s.names[:min(len(s.names), p.mostNames)]
 	for i := range p.processes {
 		s.processes = append(s.processes, s.newProcess(i+1))
 	}
 	var faults sync.WaitGroup
 	faults.Go(s.makeFaults)
+	faults.Go(s.giveUps)
+	go s.checkLiveness()
 	time.Sleep(p.length)
 	close(s.workIsOver)
 	faults.Wait()
@@ -153,6 +173,7 @@ func (s *simulation) finish() {
 		p.work.Wait()
 	}
 	tooLate.Stop()
+	close(s.workersEnded)
 	for _, p := range s.processes {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		if err := p.locker.Drain(ctx); err != nil {

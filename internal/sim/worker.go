@@ -36,6 +36,10 @@ func (w *worker) run() {
 			return
 		case <-time.After(w.below(2 * s.pause)):
 		}
+		if rest := w.resting(); rest > 0 {
+			time.Sleep(rest)
+			continue
+		}
 		ctx, cancel := w.context()
 		switch n := w.random.IntN(100); {
 		case n < 8:
@@ -50,19 +54,19 @@ func (w *worker) run() {
 }
 
 // context returns the context of a call. It ends with the process, and usually earlier: at a
-// deadline, or when it is cancelled after a random time.
+// deadline, when it is cancelled after a random time, or when all callers of the process give up.
 func (w *worker) context() (context.Context, context.CancelFunc) {
-	s, n := w.s, w.random.IntN(10)
+	s, n, callers := w.s, w.random.IntN(10), w.ofCallers()
 	d := w.below([]time.Duration{2 * s.ttl, s.ttl, 10 * s.latency}[w.random.IntN(3)])
 	w.ends = time.Now().Add(d)
 	switch {
 	case n < 4:
 		w.ends = time.Time{}
-		return context.WithCancel(w.calls)
+		return context.WithCancel(callers)
 	case n < 7:
-		return context.WithDeadline(w.calls, w.ends)
+		return context.WithDeadline(callers, w.ends)
 	default:
-		ctx, cancel := context.WithCancel(w.calls)
+		ctx, cancel := context.WithCancel(callers)
 		stop := time.AfterFunc(d, cancel)
 		return ctx, func() { stop.Stop(); cancel() }
 	}
@@ -100,6 +104,9 @@ func (w *worker) request(ctx context.Context) request {
 		r.opts = append(r.opts, holdfast.AtMost(r.atMost))
 	case n < 6 && r.kind == mutex && s.info.Caps.AtLeast:
 		r.atLeast = w.below(longestAtLeast(s.ttl))
+		if s.lively { // else the name is kept nearly all the time
+			r.atLeast = w.below(20 * time.Millisecond)
+		}
 		r.opts = append(r.opts, holdfast.AtLeast(r.atLeast))
 	case n == 6:
 		r.opts = append(r.opts, holdfast.Note("a call"))
@@ -120,7 +127,9 @@ func longestAtLeast(ttl time.Duration) time.Duration { return ttl * 3 / 2 }
 
 // lock takes the lock of a request. It returns nil if the call returned an error.
 func (w *worker) lock(r request) *hold {
+	over := w.s.waits(&r)
 	lock, as, err := w.acquire(r)
+	over()
 	if err != nil {
 		w.checkRefusal(r, err)
 		return nil
@@ -129,7 +138,11 @@ func (w *worker) lock(r request) *hold {
 }
 
 func (w *worker) acquire(r request) (lock *holdfast.Lock, as side, err error) {
-	w.link.allow(6)
+	calls := 6
+	if w.s.lively { // a table that is polled is read about ten times during a hold of 60 ms
+		calls += 10
+	}
+	w.link.allow(calls)
 	m, s, as := w.mutex(r.target), w.locker.Semaphore(r.name, r.permits), exclusive
 	acquire, try := m.Lock, m.TryLock
 	switch {
@@ -165,7 +178,7 @@ func (w *worker) take(ctx context.Context) {
 		return
 	}
 	w.work(h)
-	if w.random.IntN(40) == 0 && w.alive() {
+	if w.random.IntN(40) == 0 && w.alive() && !w.s.lively {
 		w.s.drop(h)
 	} else {
 		w.s.unlock(h)
@@ -175,7 +188,10 @@ func (w *worker) take(ctx context.Context) {
 // work holds a lock for a random time. A worker may notice late that its lock was lost.
 func (w *worker) work(h *hold) {
 	s := w.s
-	d := w.below([]time.Duration{0, 0, 0, 5 * time.Millisecond, 5 * time.Millisecond, s.ttl / 8, s.ttl / 8, s.ttl * 3 / 2, 4 * s.ttl}[w.random.IntN(9)])
+	d := w.below(s.hold)
+	if !s.lively {
+		d = w.below([]time.Duration{0, 0, 0, 5 * time.Millisecond, 5 * time.Millisecond, s.ttl / 8, s.ttl / 8, s.ttl * 3 / 2, 4 * s.ttl}[w.random.IntN(9)])
+	}
 	if d == 0 || w.waits {
 		return
 	}
@@ -228,11 +244,15 @@ func (w *worker) takeTwice(ctx context.Context) {
 func (w *worker) takeSeveral(ctx context.Context) {
 	s := w.s
 	var mutexes []*holdfast.Mutex
+	s.mu.Lock()
 	for _, t := range s.names {
 		if w.random.IntN(2) > 0 && t.kind != semaphore {
 			mutexes = append(mutexes, w.mutex(t))
+			t.several++
+			defer s.tookSeveral(t)
 		}
 	}
+	s.mu.Unlock()
 	if len(mutexes) == 0 {
 		return
 	}

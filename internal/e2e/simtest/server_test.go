@@ -56,7 +56,7 @@ func (s *server) eval(call redishold.Call) redishold.Result {
 		return redishold.Result{Err: errNoScript}
 	}
 	s.known[call.Script.SHA()] = true
-	s.model.now = s.began.Add(time.Duration(float64(time.Since(s.began)) * s.rate))
+	s.tick()
 	if s.record != nil {
 		s.record(call)
 	}
@@ -65,6 +65,11 @@ func (s *server) eval(call redishold.Call) redishold.Result {
 	}
 	s.calls <- call
 	return <-s.results
+}
+
+// tick sets the clock of the server.
+func (s *server) tick() {
+	s.model.now = s.began.Add(time.Duration(float64(time.Since(s.began)) * s.rate))
 }
 
 // run runs scripts: a goroutine for each would have to enlarge its stack first.
@@ -138,6 +143,27 @@ func (s *server) Forget(func() bool) {
 }
 
 func (s *server) Force(name string) bool { return sim.Force(s.admin, name) }
+
+func (s *server) Holders(name string) (n int, all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tick()
+	key := s.options.KeyPrefix + name
+	if !strings.HasPrefix(name, "s") {
+		if s.model.get(key) != nil {
+			n = 1
+		}
+		return n, true
+	}
+	if permits := s.model.get(key + ":timeout"); permits != nil { // docs/redis.md
+		for _, p := range permits.items {
+			if p.score > float64(s.model.now.UnixMilli()) {
+				n++
+			}
+		}
+	}
+	return n, true
+}
 
 func (s *server) Left() (left []string) {
 	left = sim.Left(s.admin)
