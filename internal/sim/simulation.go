@@ -259,6 +259,14 @@ func (s *simulation) calm() bool {
 	return s.loss == 0 && time.Since(s.troubleUntil) > s.ttl+calmAfter && s.stopped == nil
 }
 
+// overdueAfter reports whether a message arrived after the time t that was slow enough for its
+// call to end first. Other calls may have waited for that call.
+func (s *simulation) overdueAfter(t time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.overdue.After(t)
+}
+
 // quick reports whether the network and the store are fast enough for the TTL.
 func (s *simulation) quick() bool { return s.latency < s.ttl/200 && s.many == 0 }
 

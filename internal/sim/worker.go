@@ -304,7 +304,7 @@ func (w *worker) checkRefusal(r request, err error) {
 		s.violate("a call for %s ended with the error of a context, and its own goes on: %v", r.name, err)
 	case busy, !r.try && r.wait < 0:
 		s.violate("Lock of %s gave up: %v; its context: %v", r.name, err, r.ctx.Err())
-	case r.ctx.Err() == nil && r.wait < 0 && s.calm() && s.quick():
+	case r.ctx.Err() == nil && r.wait < 0 && s.calm() && s.quick() && !s.overdueAfter(r.began):
 		s.violate("a call for %s has no answer in calm: %v", r.name, err)
 	}
 	const late, call = 50 * time.Millisecond, 20 * time.Millisecond // a call takes that at least
