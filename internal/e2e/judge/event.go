@@ -24,6 +24,7 @@ const (
 	Resumed    = "resumed"    // likewise
 	Killed     = "killed"     // likewise
 	Stalled    = "stalled"    // the process did not run for Left until now, by its own watch
+	Silent     = "silent"     // the store let a call wait for Left until now. Of no operation
 	Unanswered = "unanswered" // a call to take Name had no answer. Of no operation
 )
 

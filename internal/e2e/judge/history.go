@@ -38,6 +38,10 @@ type Operation struct {
 	// then be held for one more lease. The test that makes faults sets it.
 	Forgotten bool
 
+	// Removed says that nothing was broken when the call failed, so that its claim was removed
+	// from the store soon. The test that makes faults sets it.
+	Removed bool
+
 	// Reserved says that the name may have been kept for another who waited, so that
 	// "busy" needs no holder. The test of a store with places sets it.
 	Reserved bool
@@ -85,6 +89,7 @@ type History struct {
 	Operations []Operation
 	pauses     []pause
 	idle       []pause // also those in which it was not stopped, but had no processor
+	silent     []Span  // in which the store let a call wait
 }
 
 // pause is a time in which a process was stopped. What it believed then had no
@@ -121,6 +126,8 @@ func New(events []Event) *History {
 			h.idle = append(h.idle, pause{p.process, p.from, p.to + pauseGrace})
 		case e.What == Stalled:
 			h.idle = append(h.idle, pause{e.Process, e.At - e.Left, e.At})
+		case e.What == Silent:
+			h.silent = append(h.silent, Span{e.At - e.Left, e.At})
 		case e.What == Called:
 			at[key{e.Process, e.Op}] = len(h.Operations)
 			h.Operations = append(h.Operations, called(e))
@@ -128,7 +135,7 @@ func New(events []Event) *History {
 			h.Operations[i].add(e)
 		}
 	}
-	h.idle = merged(h.idle)
+	h.idle, h.silent = merged(h.idle), Union(h.silent)
 	for i := range h.pauses { // a process that is resumed may get no processor at once
 		h.pauses[i].to = h.until(h.pauses[i])
 	}

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -140,6 +141,39 @@ func TestWaits(t *testing.T) {
 			}
 			t.Error("no wait")
 		})
+	}
+}
+
+// A call that gave up while nothing was broken leaves the lock soon. A waiter that gives up has
+// waited, too.
+func TestWaitsBesideCallsThatGaveUp(t *testing.T) {
+	h := lines(
+		line{0, 1, Called, 0, 0, "", 0}, line{100, 1, Failed, 0, 0, "context canceled", 0},
+		line{10, 1, Called, 2, 0, "", 0}, line{700, 1, Failed, 2, 0, "context canceled", 0},
+	)
+	h.Operations[0].Removed = true
+	waits := h.Waits(0, func(string) bool { return true })
+	i := slices.IndexFunc(waits, func(w Wait) bool { return w.Process == 2 })
+	if want := 700*time.Millisecond - 100*time.Millisecond - removedWithin; i < 0 || waits[i].Duration() != want {
+		t.Errorf("got %v, want one of %v", waits, want)
+	}
+}
+
+// The time does not count in which a process did not run, or the store did not answer.
+func TestAwake(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	h := New([]Event{
+		{At: 200 * ms, What: Stalled, Op: -1, Process: 1, Left: 100 * ms},
+		{At: 250 * ms, What: Silent, Op: -1, Process: 2, Left: 80 * ms},
+		{At: 900 * ms, What: Stalled, Op: -1, Process: 2, Left: 100 * ms},
+	})
+	for process, want := range map[int]int64{1: 850, 2: 820, Any: 750} {
+		if got := h.Awake(process, 0, 1000*ms); got != time.Duration(want*ms) {
+			t.Errorf("process %d was awake for %v, want %d ms", process, got, want)
+		}
+	}
+	if !h.Answers(0, 170*ms) || h.Answers(0, 171*ms) {
+		t.Error("the store let a call wait from 170 ms on")
 	}
 }
 

@@ -101,6 +101,26 @@ func (h *History) Ran(process int, from, to int64) time.Duration {
 	return time.Duration(max(0, to-from-idle))
 }
 
+// Any is every process.
+const Any = -1
+
+// Awake returns for how long of a time a process ran, and the store let no call wait. For Any it
+// is the time in which all processes ran.
+func (h *History) Awake(process int, from, to int64) time.Duration {
+	not := slices.Clone(h.silent)
+	for _, p := range h.idle {
+		if (process == Any || process == p.process) && p.from < to && p.to > from {
+			not = append(not, Span{p.from, p.to})
+		}
+	}
+	return Span{from, to}.Without(Union(not))
+}
+
+// Answers reports whether the store let no call wait in a time.
+func (h *History) Answers(from, to int64) bool {
+	return Span{from, to}.Without(h.silent) == time.Duration(to-from)
+}
+
 // Idle says that a process was stopped, or had no processor, for some of a time.
 func (h *History) Idle(process int, from, to int64) bool {
 	return h.Ran(process, from, to) < time.Duration(to-from)

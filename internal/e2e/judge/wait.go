@@ -16,9 +16,13 @@ type Wait struct {
 // Duration returns how long it was.
 func (w Wait) Duration() time.Duration { return time.Duration(w.To - w.From) }
 
+// removedWithin is how long after a call has given up its claim may keep others from the lock, if
+// nothing is broken.
+const removedWithin = 100 * time.Millisecond
+
 // Waits returns the longest such time of each waiter that began later than since, on the
-// names that accept accepts. It considers only locks that no operation holds or may hold,
-// as far as is known.
+// names that accept accepts. It ends when somebody gets the lock, or when the waiter gives up. It
+// considers only locks that no operation holds or may hold, as far as is known.
 func (h *History) Waits(since int64, accept func(name string) bool) (waits []Wait) {
 	byName := map[string][]*Operation{}
 	for i := range h.Operations {
@@ -36,20 +40,22 @@ func (h *History) Waits(since int64, accept func(name string) bool) (waits []Wai
 func waitsFor(list []*Operation, since int64) []Wait {
 	slices.SortFunc(list, func(a, b *Operation) int { return cmp.Compare(a.Called, b.Called) })
 	longest := map[*Operation]Wait{}
-	grants := slices.DeleteFunc(slices.Clone(list), func(o *Operation) bool { return !o.held() })
-	slices.SortFunc(grants, func(a, b *Operation) int { return cmp.Compare(a.Granted, b.Granted) })
-	for _, g := range grants {
+	for _, e := range list {
+		end := min(e.Granted, e.Failed)
+		if end == Never || !e.held() && e.Try {
+			continue
+		}
 		free := int64(0)
 		for _, o := range list {
-			if o != g && o.Answered() <= g.Granted {
+			if o != e && o.Answered() <= end {
 				free = max(free, o.Gone())
 			}
 		}
 		for _, v := range list {
-			if v.Try || v.Called >= g.Granted || v.Answered() < g.Granted {
+			if v.Try || v.Called >= end || v.Answered() < end || !e.held() && v != e {
 				continue
 			}
-			w := Wait{v, max(free, v.Called, since), g.Granted}
+			w := Wait{v, max(free, v.Called, since), end}
 			if w.Duration() > longest[v].Duration() || longest[v].Operation == nil && w.To > w.From {
 				longest[v] = w
 			}
@@ -84,6 +90,8 @@ func (o *Operation) Gone() int64 {
 		return Never
 	case o.Failed != Never && o.Failure == "busy" && o.Try:
 		return o.Failed
+	case o.Failed != Never && o.Removed:
+		return o.Failed + int64(removedWithin)
 	case o.Failed != Never:
 		return o.Failed + o.Lease
 	case o.Killed != Never:

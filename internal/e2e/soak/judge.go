@@ -14,6 +14,13 @@ const (
 	// wakeLimit is how long a free lock may not be taken although somebody waits
 	// and nothing is broken: the cap of a sleep, and time to do it.
 	wakeLimit = 1500 * time.Millisecond
+	// calmLimit is that for a Mutex on Redis while nothing is broken for anybody: see "is free
+	// and somebody waits for it" in docs/guarantees.md. It has to be shorter than the second after
+	// which a waiter asks again.
+	calmLimit = 300 * time.Millisecond
+	// removal is how long the claim of a call that has failed may stay in the store: the request
+	// that removes it was sent before, and needs an answer.
+	removal = 100 * time.Millisecond
 	// splitLimit is how much longer that may be where votes are counted: an attempt
 	// may fail although nobody holds the lock, and nobody is notified of that.
 	splitLimit = time.Second
@@ -41,7 +48,9 @@ type round struct {
 	places  bool // the store knows the waiters, and keeps a free name for the first of them
 	undoes  bool // a call that arrives late may take a lock, and is undone a second later
 	queues  bool // a waiter has a place, also for locks that are not fair
-	passes  bool // a TryLock that is refused has a place too, for a moment
+
+	notifies bool // waiters are notified of each release, and need not ask again
+	passes   bool // a TryLock that is refused has a place too, for a moment
 }
 
 // verdict is what judging a round brought.
@@ -56,11 +65,13 @@ type verdict struct {
 	notices    []string        // of these
 	tooLate    int             // notified after it, and explained
 	longest    time.Duration   // wait while nothing was broken
-	quiet      int             // waits that were measured
-	excused    int             // waits that were not, as something was broken
-	covered    int             // operations that the model did not judge, for a fault that loses writes
-	refused    int             // writes that the fence refused
-	stale      int             // writes that undid another, and are explained
+
+	longestCalm time.Duration // wait for a Mutex on Redis while nothing was broken for anybody
+	quiet       int           // waits that were measured
+	excused     int           // waits that were not, as something was broken
+	covered     int           // operations that the model did not judge, for a fault that loses writes
+	refused     int           // writes that the fence refused
+	stale       int           // writes that undid another, and are explained
 }
 
 // judge applies all checks. What excuses a violation:
@@ -112,13 +123,13 @@ func (r *round) judge() verdict {
 	v.violations = append(v.violations, r.history.Overdue(overdueSlack)...)
 	r.judgeLosses(&v)
 	r.judgeUpdates(&v)
+	r.markLate()
+	r.markOutages()
 	r.judgeWaits(&v)
 	spans := r.spans()
 	r.reserve()
-	r.markLate()
 	r.markChains()
 	r.markSessions()
-	r.markOutages()
 	v.judged = r.history.Linearizable(modelLimit, func(name string) bool {
 		if !r.fencing || !strings.HasPrefix(name, mutexes+":") && !strings.HasPrefix(name, chains+":") {
 			return false
@@ -234,6 +245,12 @@ func (r *round) judgeUpdates(v *verdict) {
 	}
 }
 
+// kindOf returns the workload to which a name belongs.
+func kindOf(name string) string {
+	kind, _, _ := strings.Cut(name, ":")
+	return kind
+}
+
 // waited says that somebody waited for one of those locks by itself.
 func waited(name string) bool { return !strings.HasPrefix(name, lockAlls+":") }
 
@@ -241,6 +258,7 @@ func (r *round) judgeWaits(v *verdict) {
 	byName := map[string][]*judge.Operation{}
 	for i := range r.history.Operations {
 		o := &r.history.Operations[i]
+		o.Removed = o.Failed != judge.Never && !o.Outage && !o.Late && r.history.Answers(o.Called, o.Failed+int64(removal))
 		o.Forgotten = o.Unlocked != judge.Never && r.covered(o.Name, span{o.Unlock, o.Unlocked})
 		byName[o.Name] = append(byName[o.Name], o)
 	}
@@ -253,6 +271,9 @@ func (r *round) judgeWaits(v *verdict) {
 	) {
 		seen[w.Operation] = true
 		r.measure(v, w)
+		if r.notifies && slices.Contains([]string{mutexes, chains, bursts}, kindOf(w.Name)) {
+			r.measureCalm(v, w)
+		}
 	}
 	for _, w := range r.history.Waits(0, waited) {
 		switch {
@@ -266,22 +287,35 @@ func (r *round) judgeWaits(v *verdict) {
 }
 
 // measure judges how long w was, without the time in which the process did not
-// run.
+// run, or in which the store let a call wait.
 func (r *round) measure(v *verdict, w judge.Wait) {
 	v.quiet++
-	ran := r.history.Ran(w.Process, w.From, w.To)
-	if ran > v.longest {
-		v.longest = ran
-	}
+	ran := r.history.Awake(w.Process, w.From, w.To)
+	v.longest = max(v.longest, ran)
 	limit := wakeLimit
 	if !r.fencing {
 		limit += splitLimit
 	}
 	if ran > limit {
-		v.violations = append(v.violations, &judge.Violation{
-			Kind: judge.Sleeping, At: w.To, To: w.To, Name: w.Name, A: w.Operation,
-			Text: fmt.Sprintf("%q was free for %v while process %d op %d waited for it and nothing was broken", w.Name, ran, w.Process, w.Op),
-		})
+		v.violations = append(v.violations, r.sleeping(w, ran))
+	}
+}
+
+// sleeping returns the violation that a free lock was not taken for the time `ran`.
+func (r *round) sleeping(w judge.Wait, ran time.Duration) *judge.Violation {
+	return &judge.Violation{
+		Kind: judge.Sleeping, At: w.To, To: w.To, Name: w.Name, A: w.Operation,
+		Text: fmt.Sprintf("%q was free for %v while process %d op %d waited for it and nothing was broken", w.Name, ran, w.Process, w.Op),
+	}
+}
+
+// measureCalm judges a wait for a Mutex beside which nothing was broken. The time does not count
+// in which any process did not run, or in which the store let a call wait.
+func (r *round) measureCalm(v *verdict, w judge.Wait) {
+	ran := r.history.Awake(judge.Any, w.From, w.To)
+	v.longestCalm = max(v.longestCalm, ran)
+	if ran > calmLimit {
+		v.violations = append(v.violations, r.sleeping(w, ran))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // mutantVar makes a worker do wrong on purpose, to see that the judge finds it.
@@ -19,6 +20,7 @@ const (
 	generous = "generous" // what is held is granted, now and then
 	untidy   = "untidy"   // what was not granted is not cleaned up
 	stuck    = "stuck"    // tokens repeat
+	mute     = "mute"     // nobody is notified after a quiet release
 )
 
 // mutant is a store that does one thing wrong.
@@ -32,11 +34,19 @@ type mutant struct {
 
 // mutated returns b, with a mistake if there is to be one.
 func mutated(b driver.Backend, mistake string) driver.Backend {
-	if mistake == "" {
+	switch mistake {
+	case "":
 		return b
+	case mute:
+		return muted{b.(*redishold.Backend)}
 	}
 	return &mutant{Backend: b, mistake: mistake, granted: map[string]bool{}}
 }
+
+// muted is a store that notifies nobody after quiet releases.
+type muted struct{ *redishold.Backend }
+
+func (muted) Wake(context.Context, driver.Claim) error { return nil }
 
 func (m *mutant) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	out, err := m.Backend.Try(ctx, c)

@@ -59,6 +59,7 @@ type strike struct {
 	fault
 	aimed  bool   // at a process that holds a lock
 	place  int    // otherwise: at that worker
+	after  bool   // right after the victim has begun to release a lock
 	length int    // in sixths of the worker's TTL
 	pick   uint64 // whatever else there is to choose
 	random *rand.Rand
@@ -154,6 +155,10 @@ func (n *nemesis) lane(ctx context.Context, r *rand.Rand, faults []fault, gap ti
 		if s.victim == nil || !s.victim.fault.TryLock() {
 			continue // somebody else is at work on it
 		}
+		if s.after {
+			s.workers.awaitUnlock(ctx, s.victim.ID())
+			pause(ctx, time.Duration(s.random.Int64N(int64(2*time.Millisecond)))) // until the release or its answer is under way
+		}
 		s.strike(ctx)
 		s.victim.fault.Unlock()
 	}
@@ -175,7 +180,7 @@ func (n *nemesis) draw(r *rand.Rand, faults []fault) *strike {
 		sum += f.weight
 	}
 	k := r.IntN(sum)
-	s := &strike{nemesis: n, aimed: r.IntN(2) == 0, place: r.IntN(4), length: []int{2, 6, 12}[r.IntN(3)], pick: r.Uint64()}
+	s := &strike{nemesis: n, aimed: r.IntN(2) == 0, after: r.IntN(3) == 0, place: r.IntN(4), length: []int{2, 6, 12}[r.IntN(3)], pick: r.Uint64()}
 	s.random = rand.New(rand.NewPCG(s.pick, 0))
 	for _, f := range faults {
 		if k -= f.weight; k < 0 {

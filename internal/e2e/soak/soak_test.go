@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -163,13 +164,17 @@ func TestJudgeFindsMutants(t *testing.T) {
 		deaf:     {[]judge.Kind{judge.Sleeping}, mutexes, false},
 		lazy:     {[]judge.Kind{judge.Overlap}, mutexes, false},
 		generous: {[]judge.Kind{judge.Overlap}, mutexes, false},
+		mute:     {[]judge.Kind{judge.Sleeping}, bursts, true},
 		untidy:   {[]judge.Kind{judge.Sleeping}, fairs, true},
 		stuck:    {[]judge.Kind{judge.Token, judge.Order}, mutexes, false},
 	} {
 		t.Run(mistake, func(t *testing.T) {
 			t.Parallel()
 			total := soaked(t, &soak{
-				deployment: string(redistest.Standalone), seed: 3, duration: 10 * time.Second, round: 10 * time.Second,
+				deployment: string(redistest.Standalone), seed: 3, duration: 20 * time.Second, round: 10 * time.Second,
+				enough: func(done *totals) bool { // little happens on a busy machine
+					return slices.ContainsFunc(test.kinds, func(k judge.Kind) bool { return done.Violations[k] > 0 })
+				},
 				out: t.TempDir(), only: test.only, mutant: mistake, peace: test.peace, quiet: true,
 			})
 			n := 0
@@ -192,7 +197,7 @@ func TestSameSeedSameFaults(t *testing.T) {
 			r := randFor(seed, lane)
 			for range 50 {
 				s := n.draw(r, n.lanes()[lane])
-				all = append(all, fmt.Sprint(s.fault.name, s.aimed, s.place, s.length, s.pick))
+				all = append(all, fmt.Sprint(s.fault.name, s.aimed, s.after, s.place, s.length, s.pick))
 			}
 		}
 		return all
@@ -239,6 +244,39 @@ func TestWaitsInTheCalm(t *testing.T) {
 			r.judgeWaits(&v)
 			if v.quiet != test.measured || len(v.violations) != test.want {
 				t.Errorf("got %d waits measured, %d excused, %d violations, want %d measured, %d violations", v.quiet, v.excused, len(v.violations), test.measured, test.want)
+			}
+		})
+	}
+}
+
+// A Mutex on Redis that is free in the calm must be taken before its waiter would ask again.
+func TestMutexInTheCalm(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for name, test := range map[string]struct {
+		taken    int64 // how long after the release
+		silent   int64 // for how long of that the store did not answer
+		notifies bool
+		want     int
+	}{
+		"in time":                     {200, 0, true, 0},
+		"late":                        {700, 0, true, 1},
+		"late, but the store hung":    {700, 500, true, 0},
+		"late where waiters only ask": {700, 0, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			event := func(at int64, what string, process int) judge.Event {
+				return judge.Event{At: at * ms, What: what, Op: 1, Name: "burst:a", Side: judge.Exclusive, Lease: 500 * ms, Token: uint64(process), Process: process}
+			}
+			taken := 1000 + test.taken
+			r := round{fencing: true, notifies: test.notifies, history: judge.New([]judge.Event{
+				event(100, judge.Called, 1), event(110, judge.Granted, 1), event(990, judge.Unlock, 1), event(1000, judge.Unlocked, 1),
+				event(200, judge.Called, 2), event(taken, judge.Granted, 2), event(taken+10, judge.Unlock, 2), event(taken+11, judge.Unlocked, 2),
+				{At: (taken - 10) * ms, What: judge.Silent, Op: -1, Process: 2, Left: test.silent * ms},
+			})}
+			var v verdict
+			r.judgeWaits(&v)
+			if len(v.violations) != test.want {
+				t.Errorf("got %d violations, want %d: %v", len(v.violations), test.want, v.violations)
 			}
 		})
 	}

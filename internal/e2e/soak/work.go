@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -19,6 +20,7 @@ import (
 const (
 	mutexes    = "mutex"
 	chains     = "chain" // mutexes that goroutines of a process pass on
+	bursts     = "burst" // mutexes that goroutines of a process take one after the other, without hand-offs
 	fairs      = "fair"
 	readWrites = "rw"
 	semaphores = "semaphore"
@@ -60,6 +62,9 @@ func (w *worker) workloads() []workload {
 		{mutexes, (*turn).mutex},
 		{chains, (*turn).chained},
 		{chains, (*turn).chained},
+		{bursts, (*turn).burst},
+		{bursts, (*turn).burst},
+		{bursts, (*turn).burst},
 		{fairs, (*turn).fair},
 		{readWrites, (*turn).readOrWrite},
 		{readWrites, (*turn).readOrWrite},
@@ -208,6 +213,56 @@ func (t *turn) chained() {
 	ctx, cancel := t.timeout()
 	defer cancel()
 	t.hold(ctx, t.request(name, judge.Exclusive, bare(t.shared.Mutex(name))), t.keep())
+}
+
+// burst takes a mutex several times, holds it for hardly any time, and pauses for a moment. The
+// option Note turns hand-offs off, so that most releases are quiet: see docs/turns.md. At times
+// all such goroutines of the process give up at once, and want nothing for a while. Then only a
+// notification tells other processes that the mutex is free.
+func (t *turn) burst() {
+	name := t.name(bursts, 1)
+	ctx, rest := t.callers.share(t.random)
+	for range 10 {
+		t.hold(ctx, t.request(name, judge.Exclusive, func(ctx context.Context) (*holdfast.Lock, error) {
+			return t.shared.Mutex(name).Lock(ctx, holdfast.Note("burst"))
+		}), 0)
+		if ctx.Err() != nil {
+			pause(t.ctx, rest)
+			return
+		}
+		t.nap(2 * time.Millisecond)
+	}
+}
+
+// callers share a context, so that they give up at the same time. Several goroutines may use it.
+type callers struct {
+	mu     sync.Mutex
+	ctx    context.Context // nil before the first call of share
+	cancel context.CancelFunc
+	rest   time.Duration
+}
+
+// share returns the context, and for how long its callers want nothing after its end.
+func (c *callers) share(r *rand.Rand) (ctx context.Context, rest time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil || c.ctx.Err() != nil {
+		lasts := 4 * time.Second
+		if r.IntN(3) > 0 {
+			lasts = 20*time.Millisecond + time.Duration(r.Int64N(int64(400*time.Millisecond)))
+		}
+		c.end()
+		c.ctx, c.cancel = context.WithTimeout(context.Background(), lasts)
+		c.rest = calmLimit + time.Duration(r.Int64N(int64(time.Second)))
+	}
+	return c.ctx, c.rest
+}
+
+// end releases the context.
+func (c *callers) end() {
+	if c.cancel != nil {
+		c.cancel()
+	}
 }
 
 // timeout returns a context that ends within 100 ms, one time of five.

@@ -59,6 +59,7 @@ type worker struct {
 	backend driver.Backend
 	log     *judge.Recorder
 	held    holds
+	callers callers
 	shared  *holdfast.Locker   // of most goroutines
 	lockers []*holdfast.Locker // all
 }
@@ -142,9 +143,15 @@ func open(ctx context.Context, t dial.Target) (redishold.Conn, func(), error) {
 	}
 }
 
+// silentAfter is how long a call may take until the time counts in which the store does not answer.
+const silentAfter = 50 * time.Millisecond
+
 // locker returns a new Locker whose renewals are written down.
 func (w *worker) locker() *holdfast.Locker {
 	l := holdfast.New(w.backend, &holdfast.Options{TTL: w.TTL, Margin: w.Margin, Observe: func(_ context.Context, e holdfast.Event) {
+		if e.Type == holdfast.EventCall && e.Took > silentAfter {
+			w.log.Write(judge.Event{What: judge.Silent, Op: -1, Left: int64(e.Took)})
+		}
 		switch {
 		case e.Type == holdfast.EventRenew && e.Err == nil:
 			w.held.renewed(w.log, e)
@@ -195,6 +202,7 @@ func (w *worker) round(o order, workloads []workload) (stop func()) {
 	return func() {
 		cancel()
 		working.Wait()
+		w.callers.end()
 	}
 }
 

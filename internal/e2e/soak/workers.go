@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -46,7 +47,8 @@ type workers struct {
 	places  []*member   // the living
 	former  []*member   // of this round
 	holding map[operation]holder
-	order   order // the last one
+	unlocks map[int]chan struct{} // by process: closed when it begins to release a lock
+	order   order                 // the last one
 }
 
 type operation struct {
@@ -66,7 +68,7 @@ type holder struct {
 func startWorkers(a *arena, seed uint64, n int, only, mutant string) (*workers, error) {
 	w := &workers{
 		arena: a, seed: seed, only: only, mutant: mutant,
-		places: make([]*member, n), holding: map[operation]holder{}, again: map[int]int{},
+		places: make([]*member, n), holding: map[operation]holder{}, again: map[int]int{}, unlocks: map[int]chan struct{}{},
 	}
 	for i := range n {
 		if err := w.start(i); err != nil {
@@ -189,6 +191,10 @@ func (w *workers) hear(m *member, e judge.Event) {
 	key := operation{e.Process, e.Op}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if begun := w.unlocks[e.Process]; begun != nil && e.What == judge.Unlock {
+		close(begun)
+		delete(w.unlocks, e.Process)
+	}
 	switch e.What {
 	case judge.Called:
 		w.holding[key] = holder{operation: key, name: e.Name}
@@ -204,6 +210,22 @@ func (w *workers) hear(m *member, e judge.Event) {
 				delete(w.holding, k)
 			}
 		}
+	}
+}
+
+// awaitUnlock waits until a process begins to release a lock, for `shortly` at most.
+func (w *workers) awaitUnlock(ctx context.Context, process int) {
+	w.mu.Lock()
+	begun := w.unlocks[process]
+	if begun == nil {
+		begun = make(chan struct{})
+		w.unlocks[process] = begun
+	}
+	w.mu.Unlock()
+	select {
+	case <-begun:
+	case <-time.After(shortly):
+	case <-ctx.Done():
 	}
 }
 
