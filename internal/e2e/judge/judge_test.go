@@ -172,8 +172,8 @@ func TestAwake(t *testing.T) {
 			t.Errorf("process %d was awake for %v, want %d ms", process, got, want)
 		}
 	}
-	if !h.Answers(0, 170*ms) || h.Answers(0, 171*ms) {
-		t.Error("the store let a call wait from 170 ms on")
+	if before, after := h.Silence(0, 170*ms), h.Silence(0, 171*ms); before != 0 || after != 80*time.Millisecond {
+		t.Errorf("got a silence of %v until 170 ms, want none; and of %v until 171 ms, want 80ms", before, after)
 	}
 }
 

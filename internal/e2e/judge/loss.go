@@ -116,9 +116,15 @@ func (h *History) Awake(process int, from, to int64) time.Duration {
 	return Span{from, to}.Without(Union(not))
 }
 
-// Answers reports whether the store let no call wait in a time.
-func (h *History) Answers(from, to int64) bool {
-	return Span{from, to}.Without(h.silent) == time.Duration(to-from)
+// Silence returns the longest time in which the store let calls wait, of those that have a part
+// in a time. It returns 0 if there is none.
+func (h *History) Silence(from, to int64) (longest time.Duration) {
+	for _, s := range h.silent {
+		if s.From < to && s.To > from {
+			longest = max(longest, s.Duration())
+		}
+	}
+	return longest
 }
 
 // Idle says that a process was stopped, or had no processor, for some of a time.

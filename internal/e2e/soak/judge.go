@@ -21,6 +21,8 @@ const (
 	// removal is how long the claim of a call that has failed may stay in the store: the request
 	// that removes it was sent before, and needs an answer.
 	removal = 100 * time.Millisecond
+	// hangsAfter is how long the store may let a call wait until that counts as a fault.
+	hangsAfter = 200 * time.Millisecond
 	// splitLimit is how much longer that may be where votes are counted: an attempt
 	// may fail although nobody holds the lock, and nobody is notified of that.
 	splitLimit = time.Second
@@ -66,6 +68,7 @@ type verdict struct {
 	tooLate    int             // notified after it, and explained
 	longest    time.Duration   // wait while nothing was broken
 
+	calm        int           // such waits as longestCalm that were measured
 	longestCalm time.Duration // wait for a Mutex on Redis while nothing was broken for anybody
 	quiet       int           // waits that were measured
 	excused     int           // waits that were not, as something was broken
@@ -258,7 +261,7 @@ func (r *round) judgeWaits(v *verdict) {
 	byName := map[string][]*judge.Operation{}
 	for i := range r.history.Operations {
 		o := &r.history.Operations[i]
-		o.Removed = o.Failed != judge.Never && !o.Outage && !o.Late && r.history.Answers(o.Called, o.Failed+int64(removal))
+		o.Removed = o.Failed != judge.Never && !o.Outage && !o.Late && r.history.Silence(o.Called, o.Failed+int64(removal)) == 0
 		o.Forgotten = o.Unlocked != judge.Never && r.covered(o.Name, span{o.Unlock, o.Unlocked})
 		byName[o.Name] = append(byName[o.Name], o)
 	}
@@ -310,8 +313,13 @@ func (r *round) sleeping(w judge.Wait, ran time.Duration) *judge.Violation {
 }
 
 // measureCalm judges a wait for a Mutex beside which nothing was broken. The time does not count
-// in which any process did not run, or in which the store let a call wait.
+// in which any process did not run, or in which the store let a call wait. If the store hangs for
+// longer, calls end and connections are made again, as after a fault.
 func (r *round) measureCalm(v *verdict, w judge.Wait) {
+	if r.history.Silence(w.From-int64(afterFault), w.To) > hangsAfter {
+		return
+	}
+	v.calm++
 	ran := r.history.Awake(judge.Any, w.From, w.To)
 	v.longestCalm = max(v.longestCalm, ran)
 	if ran > calmLimit {
