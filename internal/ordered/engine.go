@@ -61,7 +61,13 @@ func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error
 		if t.session, err = e.ready(ctx, c.TTL); err != nil {
 			return driver.Outcome{}, err
 		}
-		t.claim = e.beginTry(&t)
+		withdrawn := false
+		t.claim, withdrawn = e.beginTry(&t)
+		if withdrawn {
+			err := e.withdrawAgain(ctx, &t)
+			e.endTry(t.claim, err)
+			return driver.Outcome{}, err
+		}
 		out, err := e.ask(ctx, &t)
 		e.endTry(t.claim, err)
 		if !errors.Is(err, driver.ErrGone) {
@@ -72,19 +78,20 @@ func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error
 	return driver.Outcome{}, unsent.Error(errors.New("the session in the store ended twice"))
 }
 
-// beginTry records a claim before the call that may make its entry.
-func (e *Engine) beginTry(t *attempt) *claim {
+// beginTry records a claim before the call that may make its entry. It reports whether an earlier
+// Try has withdrawn the claim.
+func (e *Engine) beginTry(t *attempt) (k *claim, withdrawn bool) {
 	key := claimKey{t.Name, t.label.ID}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	k := e.claims[key]
+	k = e.claims[key]
 	if k == nil || k.writer != nil {
 		k = &claim{claimKey: key, label: t.label, session: t.session.id, client: t.Client, seq: t.Seq}
 		e.claims[key] = k
 	}
 	k.releasing = false
 	k.pendingTries++
-	return k
+	return k, k.withdrawn
 }
 
 // endTry records the end of a Try. If the claim certainly has no entry, endTry forgets the
@@ -190,6 +197,9 @@ func grant(t *attempt, before []Entry, mine Entry, s session) driver.Outcome {
 
 // withdraw removes the entry of a claim that must not wait. It never returns
 // driver.ErrNotExecuted, because the Try may have made an entry.
+//
+// If the store does not answer, it may remove the entry at any later time. So no later Try of the
+// claim may be granted: its hold could be removed.
 func (e *Engine) withdraw(ctx context.Context, t *attempt) error {
 	_, err := e.store.Remove(ctx, t.session.id, t.Name, t.label)
 	switch {
@@ -197,8 +207,21 @@ func (e *Engine) withdraw(ctx context.Context, t *attempt) error {
 		return errors.New("an entry was made, and not removed: " + err.Error())
 	case err == nil:
 		e.forget(t.claim)
+	default:
+		e.mu.Lock()
+		t.claim.withdrawn = true
+		e.mu.Unlock()
 	}
 	return err
+}
+
+// withdrawAgain removes the entry of a claim that was withdrawn before. If that succeeds, the
+// error is ErrGone, after which the caller asks with a new claim.
+func (e *Engine) withdrawAgain(ctx context.Context, t *attempt) error {
+	if err := e.withdraw(ctx, t); err != nil {
+		return err
+	}
+	return none()
 }
 
 // grantOf returns the grant of a claim that the Try t has refused. `queue` was read after that

@@ -126,6 +126,37 @@ func TestLateTryLockIsReleased(t *testing.T) {
 	})
 }
 
+// A TryLock found others before its entry, and began to remove the entry. The store may execute
+// that at any time, so the claim is not granted any more, although the name is free meanwhile.
+func TestWithdrawnClaimIsNotGranted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, ps := processes(t, 2)
+		held, passing := ps[0].claim(), ps[1].claim()
+		passing.NoQueue = true
+		ps[0].granted(held, true)
+		ps[1].lostTry(passing, false)
+		passing.Indeterminate = true
+		m.mu.Lock()
+		for session := range m.sessions { // now it arrives
+			if session != m.entries[0].session {
+				m.add("job", ordered.Label{Kind: ordered.Mutex, ID: ordered.IDOf(passing.Owner)}, "", session)
+			}
+		}
+		m.mu.Unlock()
+		m.lose("remove", false)
+		if _, err := ps[1].Try(t.Context(), passing); !errors.Is(err, errLost) {
+			t.Fatalf("got error %v, want that the answer was lost", err)
+		}
+		m.spoil(nil, nil)
+		ps[0].release(held)
+		if out, err := ps[1].Try(t.Context(), passing); !errors.Is(err, driver.ErrGone) {
+			t.Errorf("got %+v and error %v, want ErrGone", out, err)
+		}
+		m.empty(t)
+		ps[1].granted(ps[1].claim(), true)
+	})
+}
+
 // A claim that is tried again after a Release without an answer is not swept.
 func TestTriedAgainAfterRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -168,6 +168,7 @@ type claim struct {
 	order           uint64        // Order of its entry; 0 until a queue with the entry was read
 	held            bool          // a Try was granted
 	indeterminate   bool          // a Try had no answer
+	withdrawn       bool          // a Try has begun to remove the entry, and does not know whether it is removed
 	releasing       bool          // a Release has begun
 	keepUntil       clock.Instant // the entry must stay until then, because of Claim.AtLeast; set by Release
 	leftToReaders   bool          // the claim was released, and its entry belongs to its readers
