@@ -62,7 +62,8 @@ func (s *simulation) look(t *target) {
 	defer s.mu.Unlock()
 	believed := 0
 	for _, h := range t.holds {
-		if h.goesOn() {
+		kept := !all && h.lease+h.atMost > 0 // a fixed end is one margin after the loss
+		if h.goesOn() || kept && h.by.alive() {
 			believed++
 		}
 	}
