@@ -41,6 +41,8 @@ func TestLock(t *testing.T) {
 		{Name: "61 a message that means nothing", Run: garbage},
 		{Name: "63 a name has one kind", Run: kinds},
 		{Name: "65 Go keeps a name after its unlock", Run: goKeeps},
+		{Name: "66a all callers of Go give up while Java waits", Run: goGivesUp},
+		{Name: "66b all callers of Go give up while their release is late", Run: goGivesUpLate},
 	})
 }
 
