@@ -25,6 +25,7 @@ type job struct {
 	Kind  kind
 	Name  string
 	TTL   time.Duration
+	Crowd bool // it has callers that take the lock one after the other, see crowdInChild
 }
 
 // report is what it says: first when it has the lock, then when it lost it.
@@ -35,6 +36,8 @@ type report struct {
 	Held   bool          // what Lock.Err said when the process looked first, after it was stopped
 	Unlock string        // the error of Unlock
 	Queued time.Duration // see judge.Queued
+
+	Waits, Freed, Done bool // of a crowd: all callers wait, one has unlocked, all have
 }
 
 // holdInChild takes a lock and holds it until it is lost or stdin ends.
@@ -50,6 +53,9 @@ func holdInChild(text string) error {
 		return err
 	}
 	defer st.shut()
+	if j.Crowd {
+		return crowdInChild(j, st)
+	}
 	s := &scenario{cell: cell{kind: j.Kind}, name: j.Name}
 	c := &client{scenario: s, store: st, locker: holdfast.New(st.Backend, &holdfast.Options{TTL: j.TTL})}
 	k, err := c.ofKind(ctx, j.Kind)
@@ -94,13 +100,23 @@ type process struct {
 	*scenario
 	cmd    *exec.Cmd
 	out    *bufio.Reader
-	belief *belief
+	belief *belief // nil of a crowd
 }
 
 // holder starts a process that holds the lock.
 func (s *scenario) holder() *process {
 	s.Helper()
-	plan, err := json.Marshal(job{Route: s.route(s.adapter, nil), Kind: s.kind, Name: s.name, TTL: s.ttl})
+	p, _ := s.child(job{Route: s.route(s.adapter, nil)})
+	first := p.read()
+	p.belief = s.history.begin(first.Token, first.At)
+	return p
+}
+
+// child starts a process with a job for the lock. It returns also what the process reads.
+func (s *scenario) child(j job) (*process, io.Writer) {
+	s.Helper()
+	j.Kind, j.Name, j.TTL = s.kind, s.name, s.ttl
+	plan, err := json.Marshal(j)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -118,15 +134,12 @@ func (s *scenario) holder() *process {
 	if err := cmd.Start(); err != nil {
 		s.Fatal(err)
 	}
-	p := &process{scenario: s, cmd: cmd, out: bufio.NewReader(out)}
 	s.Cleanup(func() {
 		_ = in.Close()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	first := p.read()
-	p.belief = s.history.begin(first.Token, first.At)
-	return p
+	return &process{scenario: s, cmd: cmd, out: bufio.NewReader(out)}, in
 }
 
 func (p *process) read() report {
@@ -199,5 +212,7 @@ func (p *process) resume() time.Duration {
 func (p *process) kill() {
 	p.Helper()
 	p.signal(syscall.SIGKILL)
-	p.history.end(p.belief, time.Now())
+	if p.belief != nil {
+		p.history.end(p.belief, time.Now())
+	}
 }

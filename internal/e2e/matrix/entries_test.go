@@ -46,6 +46,10 @@ func faults() []fault {
 		{"F36b", "majority of the servers down"},
 		{"F37", "one server slow"},
 		{"F38", "machine of the master lost, with a Sentinel or another node on it"},
+		{"F52", "process killed after a quiet release, while its callers and others wait"},
+		{"F53", "the same process stopped"},
+		{"F54", "the same process cut off"},
+		{"F55", "all callers of a process give up while others wait"},
 	}
 }
 
@@ -123,6 +127,11 @@ func entries() []entry {
 		{fault: "F38", on: one(single), want: "LW", check: machineBack},
 		{fault: "F38", on: replicas, want: "LW", check: lostMachine},
 		{fault: "F38", on: one(quorum5), want: "A", check: lostMinority},
+		{fault: "F52", on: servers, want: "W", check: killedAfterRelease},
+		{fault: "F53", on: servers, want: "W", check: stoppedAfterRelease},
+		{fault: "F54", on: servers, want: "W", check: cutOffAfterRelease},
+		{fault: "F55", on: servers, want: "A", check: callersGiveUp},
+		{fault: "F55", on: one(quorum5), want: "A", check: callersLeaveAhead},
 
 		{fault: "F1", on: one(single), kinds: append(leased, plain), want: "A", check: lostReplies},
 		{fault: "F1", on: one(single), kinds: []kind{latch}, want: "A", check: latchLostReplies},

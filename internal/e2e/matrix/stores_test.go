@@ -83,6 +83,10 @@ func storeFaults() []storeFault {
 		{"F49", "pooler killed and started again", "still holds", "waits"},
 		{"F50", "store hung, under `holdfast run`", "stops its command before another has the lock, and exits with status 79", "is served when the lease ends"},
 		{"F51", "random faults, judged by a history", "is the only holder", "each is served"},
+		{"F52", "process killed after a release, while its callers and others wait", "is dead", "is served at once"},
+		{"F53", "the same process stopped", "has released; its callers are served when it runs again", "is served at once"},
+		{"F54", "the same process cut off", "has released; its callers are served when it has a connection again", "is served at once"},
+		{"F55", "all callers of a process give up while others wait", "has released", "is served at once"},
 	}
 }
 
@@ -130,6 +134,10 @@ func storeEntries() []entry {
 		{fault: "F50", on: one(postgresql), want: "LW", by: "pgtest.TestCLI"},
 		{fault: "F50", on: mysqls, want: "LW", by: "mysqltest.TestCLI"},
 		{fault: "F51", on: []deployment{etcd, zookeeper, postgresql, mariadb, mysql}, want: "A", by: "soak.TestSoakOfStores"},
+		{fault: "F52", on: all, want: "A", check: killedAfterUnlock},
+		{fault: "F53", on: all, want: "A", check: stoppedAfterUnlock},
+		{fault: "F54", on: all, want: "A", check: cutOffAfterUnlock},
+		{fault: "F55", on: all, want: "A", check: callersLeave},
 	}
 }
 

@@ -22,9 +22,9 @@ func storeTable() string {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "\nThe TTL is %v, with ZooKeeper %v, and %v in F18. In F14 the lock is free one TTL and one second after the death of its holder, "+
-		"with ZooKeeper one tick later. For the tokens in F46 see [below](#postgresql-mariadb-mysql). In F11 and F12 the waiter has the lock at most %v after the fault ends. "+
+		"with ZooKeeper one tick later. For the tokens in F46 see [below](#postgresql-mariadb-mysql). In F11 and F12 the waiter has the lock at most %v after the fault ends, in F52 to F55 at most %v after the release, in databases %v. "+
 		"As above, the test subtracts the longest pause.\n",
-		etcd.ttl(), zookeeper.ttl(), restartTTL, storeBack)
+		etcd.ttl(), zookeeper.ttl(), restartTTL, storeBack, etcd.woken(), postgresql.woken())
 	b.WriteString("\nWhere two clients may hold a lock, the older one is notified:\n\n| at the latest | cells |\n|---|---|\n")
 	for _, line := range grouped(storeCells(), func(c cell) string { return c.notified }) {
 		fmt.Fprintf(&b, "| %s | %s |\n", line.key, places(line.cells))

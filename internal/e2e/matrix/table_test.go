@@ -86,6 +86,11 @@ func table() string {
 		"and subtracts the longest one from each time. If a cell fails in a run with a pause of %v or more, it runs again, at most %d times in all. "+
 		"At most %d cells of a run may do so. Tokens that do not rise, keys without a TTL, wrong answers of a fence and wrong hold counts "+
 		"fail at once, because no pause explains them.\n", call, callAfterFailOver, standstill, attempts, repeats)
+	fmt.Fprintf(&b, "\nA *quiet* release wakes no waiter, because a caller of the same process takes the lock next ([bursts](turns.md#bursts)). "+
+		"In F52 to F54 no caller does. A waiter of another process has the lock at most %v and a call after the release, although the TTL is %v. "+
+		"In F55 the callers give up during a quiet release, and a waiter has the lock at most %v after it. "+
+		"A quorum has no quiet releases; there the waiter of F55 has the lock at most %v after a release.\n",
+		asleep, crowdTTL, single.woken(), quorum5.woken())
 	b.WriteString(onOneAdapter())
 	b.WriteString("\n*Strict* means that `redishold.Options.Replicas` is `AllReplicas`, and that the servers have `min-replicas-to-write 1`. " +
 		"A renewal that finds no replica then ends its lock at once. That can happen during a failover, when the replicas have left the old master " +
@@ -263,6 +268,10 @@ func none(fault string, on deployment) string {
 	case "F36a", "F36b", "F37":
 		if on != quorum5 {
 			return "no quorum"
+		}
+	case "F52", "F53", "F54":
+		if on == quorum5 {
+			return "every release wakes the waiters"
 		}
 	}
 	return ""
