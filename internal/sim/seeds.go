@@ -97,7 +97,7 @@ func (p *plan) makeLively(r *rand.Rand) {
 	p.latency = oneOf(50*time.Microsecond, 500*time.Microsecond, 3*time.Millisecond)
 	p.spike = oneOf(p.latency, 10*time.Millisecond)
 	p.pause = oneOf(50*time.Microsecond, time.Millisecond, 6*time.Millisecond, 60*time.Millisecond)
-	if p.grid { // else workers could go on for ever at one instant
+	if p.grid { // otherwise workers could go on at one instant without an end
 		p.pause = max(p.pause, time.Millisecond)
 	}
 	p.hold = oneOf(0, time.Millisecond, 10*time.Millisecond, 60*time.Millisecond)
