@@ -99,6 +99,7 @@ func TestImportRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"replicatedServersConfig:\n  nodeAddresses: [redis://a:1, redis://b:1]\n": "a URL cannot express that",
 		"singleServerConfig:\n  address: redis://${NOWHERE}:1\n":                  "NOWHERE",
+
 		"singleServerConfig: [\n": "not YAML",
 	} {
 		env := output.Environment{Stderr: &bytes.Buffer{}}
