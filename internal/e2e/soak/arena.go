@@ -133,6 +133,19 @@ func (a *arena) targets(adapter string, m mesh) []dial.Target {
 // behind it waiting until its lease has ended.
 func (a *arena) queues() bool { return a.store != nil && a.store.Queues }
 
+// calmLimit returns how soon a free Mutex is taken while nothing is broken. It is 0 for a quorum,
+// where an attempt may fail although nobody holds the lock.
+func (a *arena) calmLimit() time.Duration {
+	switch {
+	case a.store != nil:
+		return calmStoreLimit
+	case a.fencing():
+		return calmLimit
+	default:
+		return 0
+	}
+}
+
 // ttls are the leases of the workers, by place.
 func (a *arena) ttls() []time.Duration {
 	switch {

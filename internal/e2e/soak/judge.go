@@ -18,6 +18,9 @@ const (
 	// and somebody waits for it" in docs/guarantees.md. It has to be shorter than the second after
 	// which a waiter asks again.
 	calmLimit = 300 * time.Millisecond
+	// calmStoreLimit is that for the other stores: in a database a claim may have to wait for the
+	// turn of another that has just given up.
+	calmStoreLimit = 900 * time.Millisecond
 	// removal is how long the claim of a call that has failed may stay in the store: the request
 	// that removes it was sent before, and needs an answer.
 	removal = 100 * time.Millisecond
@@ -51,8 +54,8 @@ type round struct {
 	undoes  bool // a call that arrives late may take a lock, and is undone a second later
 	queues  bool // a waiter has a place, also for locks that are not fair
 
-	notifies bool // waiters are notified of each release, and need not ask again
-	passes   bool // a TryLock that is refused has a place too, for a moment
+	calmLimit time.Duration // how soon a free Mutex is taken while nothing is broken; 0 if that is not judged
+	passes    bool          // a TryLock that is refused has a place too, for a moment
 }
 
 // verdict is what judging a round brought.
@@ -69,7 +72,7 @@ type verdict struct {
 	longest    time.Duration   // wait while nothing was broken
 
 	calm        int           // such waits as longestCalm that were measured
-	longestCalm time.Duration // wait for a Mutex on Redis while nothing was broken for anybody
+	longestCalm time.Duration // wait for a Mutex while nothing was broken for anybody
 	quiet       int           // waits that were measured
 	excused     int           // waits that were not, as something was broken
 	covered     int           // operations that the model did not judge, for a fault that loses writes
@@ -274,7 +277,7 @@ func (r *round) judgeWaits(v *verdict) {
 	) {
 		seen[w.Operation] = true
 		r.measure(v, w)
-		if r.notifies && slices.Contains([]string{mutexes, chains, bursts}, kindOf(w.Name)) {
+		if r.calmLimit > 0 && slices.Contains([]string{mutexes, chains, bursts}, kindOf(w.Name)) {
 			r.measureCalm(v, w)
 		}
 	}
@@ -322,7 +325,7 @@ func (r *round) measureCalm(v *verdict, w judge.Wait) {
 	v.calm++
 	ran := r.history.Awake(judge.Any, w.From, w.To)
 	v.longestCalm = max(v.longestCalm, ran)
-	if ran > calmLimit {
+	if ran > r.calmLimit {
 		v.violations = append(v.violations, r.sleeping(w, ran))
 	}
 }

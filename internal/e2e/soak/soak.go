@@ -121,7 +121,7 @@ func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 	took, late := s.workers.rest(limit)
 	s.totals.LongestRest = max(s.totals.LongestRest, took)
 	events, wrong := s.workers.take()
-	r := &round{history: judge.New(events), windows: windows, fencing: s.arena.fencing(), places: s.arena.store != nil, queues: s.arena.queues(), undoes: slices.Contains(anystore.Databases(), s.deployment), passes: s.deployment == anystore.ZooKeeper, notifies: s.arena.store == nil && s.arena.fencing()}
+	r := &round{history: judge.New(events), windows: windows, fencing: s.arena.fencing(), places: s.arena.store != nil, queues: s.arena.queues(), undoes: slices.Contains(anystore.Databases(), s.deployment), passes: s.deployment == anystore.ZooKeeper, calmLimit: s.arena.calmLimit()}
 	v := r.judge()
 	s.totals.add(r, v)
 	if len(late) > 0 {

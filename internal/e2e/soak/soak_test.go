@@ -261,28 +261,29 @@ func TestWaitsInTheCalm(t *testing.T) {
 	}
 }
 
-// A Mutex on Redis that is free in the calm must be taken before its waiter would ask again.
+// A Mutex that is free in the calm must be taken before its waiter would ask again.
 func TestMutexInTheCalm(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for name, test := range map[string]struct {
-		taken    int64 // how long after the release
-		silent   int64 // for how long of that the store did not answer
-		notifies bool
-		want     int
+		taken  int64 // how long after the release
+		silent int64 // for how long of that the store did not answer
+		limit  time.Duration
+		want   int
 	}{
-		"in time":                     {200, 0, true, 0},
-		"late":                        {700, 0, true, 1},
-		"late, but the store hung":    {700, 500, true, 0},
-		"late after it answered late": {700, 100, true, 1},
-		"late only by that answer":    {390, 100, true, 0},
-		"late where waiters only ask": {700, 0, false, 0},
+		"in time":                     {200, 0, calmLimit, 0},
+		"late":                        {700, 0, calmLimit, 1},
+		"late, but the store hung":    {700, 500, calmLimit, 0},
+		"late after it answered late": {700, 100, calmLimit, 1},
+		"late only by that answer":    {390, 100, calmLimit, 0},
+		"not late in a database":      {700, 0, calmStoreLimit, 0},
+		"late in a quorum":            {700, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			event := func(at int64, what string, process int) judge.Event {
 				return judge.Event{At: at * ms, What: what, Op: 1, Name: "burst:a", Side: judge.Exclusive, Lease: 500 * ms, Token: uint64(process), Process: process}
 			}
 			taken := 1000 + test.taken
-			r := round{fencing: true, notifies: test.notifies, history: judge.New([]judge.Event{
+			r := round{fencing: true, calmLimit: test.limit, history: judge.New([]judge.Event{
 				event(100, judge.Called, 1), event(110, judge.Granted, 1), event(990, judge.Unlock, 1), event(1000, judge.Unlocked, 1),
 				event(200, judge.Called, 2), event(taken, judge.Granted, 2), event(taken+10, judge.Unlock, 2), event(taken+11, judge.Unlocked, 2),
 				{At: (taken - 10) * ms, What: judge.Silent, Op: -1, Process: 2, Left: test.silent * ms},

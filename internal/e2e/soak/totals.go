@@ -40,7 +40,7 @@ type totals struct {
 	Refused    int                `json:"fenced_off"`       // accesses that the fenced register refused
 
 	LongestWait time.Duration `json:"longest_wait_ns"` // of a free lock, nothing being broken
-	LongestCalm time.Duration `json:"longest_calm_ns"` // of a free Mutex on Redis, while no fault had an effect on anybody
+	LongestCalm time.Duration `json:"longest_calm_ns"` // of a free Mutex, while no fault had an effect on anybody
 	Calm        int           `json:"calm"`            // so many of these were measured
 	Waits       int           `json:"waits"`           // so many were measured
 	Excused     int           `json:"waits_excused"`   // and so many not
@@ -179,7 +179,7 @@ func (t *totals) rows() [][2]string {
 		{"failovers", fmt.Sprint(t.FailOvers)},
 		{"violations", list(t.bad(), slices.Concat(broken, t.doubts(), t.Other))},
 		{"explained double grants", fmt.Sprintf("%d, and %d stale writes; the fence refused %d", t.Explained, t.Stale, t.Refused)},
-		{"longest wait", fmt.Sprintf("%s for a free lock, of %d measured, %d excused; %s for a Mutex on Redis after the faults, of %d; %s until all were served after the faults", ms(t.LongestWait), t.Waits, t.Excused, ms(t.LongestCalm), t.Calm, ms(t.LongestRest))},
+		{"longest wait", fmt.Sprintf("%s for a free lock, of %d measured, %d excused; %s for a Mutex after the faults, of %d; %s until all were served after the faults", ms(t.LongestWait), t.Waits, t.Excused, ms(t.LongestCalm), t.Calm, ms(t.LongestRest))},
 		{"loss notices", fmt.Sprintf("%d; %d with a next holder, notified at least %s before its grant (median %s); at most %s after the deadline",
 			t.Losses, len(t.early), ms(t.EarlyMin), ms(t.EarlyMed), ms(t.Late))},
 		{"late notices", fmt.Sprintf("%d after the next grant, and %d explained", t.Tardy, t.TooLate)},
