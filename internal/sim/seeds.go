@@ -63,7 +63,7 @@ func newPlan(seed uint64) plan {
 	}
 	p.forgets, p.forces, p.crashes, p.leaves, p.stops = r.IntN(5) == 0, r.IntN(4) == 0, r.IntN(3) == 0, r.IntN(4) == 0, r.IntN(2) == 0
 	if r.IntN(40) == 0 {
-		p = plan{seed: seed, processes: 1, workers: 2, ttl: 9 * time.Second, length: time.Minute, pause: time.Second, latency: min(p.latency, 3*time.Millisecond), grid: p.grid, mostNames: p.mostNames, spike: p.spike}
+		p = plan{seed: seed, processes: 1, workers: 2, ttl: 9 * time.Second, length: time.Minute, pause: time.Second, latency: min(p.latency, 3*time.Millisecond), grid: p.grid, mostNames: p.mostNames, spike: 9 * time.Second / 50}
 		p.many, p.faultEvery = 100+r.IntN(200), 5*time.Second
 	}
 	if p.onlyForces = p.forces && r.IntN(3) == 0; p.onlyForces {
