@@ -47,7 +47,7 @@ func (s *simulation) fault() (d time.Duration, end func()) {
 		kind = 12
 	}
 	if s.random.IntN(3) == 0 {
-		s.awaitRelease(p)
+		s.awaitRelease(p, s.faultEvery)
 	}
 	switch {
 	case s.many > 0:
@@ -81,13 +81,14 @@ func (s *simulation) fault() (d time.Duration, end func()) {
 }
 
 // awaitRelease waits until a worker of p releases a lock, and then for a moment in which the
-// release is on its way, or its answer, or the try that follows.
-func (s *simulation) awaitRelease(p *process) {
+// release is on its way, or its answer, or the try that follows. It returns after the time
+// `limit` if no worker does.
+func (s *simulation) awaitRelease(p *process, limit time.Duration) {
 	select {
 	case <-p.released:
 		time.Sleep(s.below(4 * s.latency))
 	case <-p.ctx.Done():
-	case <-time.After(s.faultEvery):
+	case <-time.After(limit):
 	case <-s.workIsOver:
 	}
 }

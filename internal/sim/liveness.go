@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// A name that is free while somebody waits for it must soon have a holder: see "is free and somebody waits
-// for it" in docs/guarantees.md. The simulation looks at the store after each call, so it knows since when
-// a name is free. A name counts as taken while the store has a holder of it, or keeps it for
-// AtLeast, and while a worker thinks that it holds the name.
+// A name that is free while somebody waits for it must soon have a holder: see "is free and
+// somebody waits for it" in docs/guarantees.md. The simulation looks at the store after each
+// call, so it knows since when a name is free. A name counts as taken while the store has a
+// holder of it, or keeps it for AtLeast, and while a worker thinks that it holds the name.
 
 // waits records that the call r waits for its name. The result `over` must be called when the
 // call returns.
@@ -115,7 +115,7 @@ func (s *simulation) checkTaken(t *target) {
 		since = first.began
 	}
 	// A process whose hold was taken away lets its other callers wait until it knows of that.
-	calm := s.calmSince(since) && since.Sub(t.takenAway) > s.ttl
+	calm := s.calmSince(since, s.troubleUntil) && s.calmSince(since, s.overdue) && since.Sub(t.takenAway) > s.ttl
 	if free := time.Since(since); calm && free > s.takenWithin() {
 		s.violate("%s is free, and %v waits for it, since %v", t.name, first.by, free)
 		return
@@ -128,15 +128,6 @@ func (s *simulation) checkTaken(t *target) {
 	if free := time.Since(since); free > s.takenAfterFault() {
 		s.violate("%s is free, and %v waits for it, since %v after the last fault", t.name, first.by, free)
 	}
-}
-
-// calmSince reports whether no fault has had an effect since the time t. The mutex is held.
-func (s *simulation) calmSince(t time.Time) bool {
-	last := s.troubleUntil
-	if s.overdue.After(last) {
-		last = s.overdue
-	}
-	return s.loss == 0 && t.Sub(last) > s.ttl+calmAfter && s.stopped == nil
 }
 
 // takenWithin returns how long a name may be free without a fault while somebody waits for it.

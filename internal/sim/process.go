@@ -71,7 +71,7 @@ func (s *simulation) giveUps() {
 			continue
 		}
 		p := s.processes[s.random.IntN(len(s.processes))]
-		s.awaitRelease(p)
+		s.awaitRelease(p, s.giveUpEvery)
 		// If the process rests, only a notification can tell the others that a name is free.
 		p.giveUpAll(s.onGrid(s.below(3 * s.takenWithin())))
 	}

@@ -256,7 +256,13 @@ const calmAfter = 5 * time.Second
 func (s *simulation) calm() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.loss == 0 && time.Since(s.troubleUntil) > s.ttl+calmAfter && s.stopped == nil
+	return s.calmSince(time.Now(), s.troubleUntil)
+}
+
+// calmSince reports whether the network and the store work, and trouble that ended at the time
+// `trouble` had no effects any more at the time t. The mutex is held.
+func (s *simulation) calmSince(t, trouble time.Time) bool {
+	return s.loss == 0 && t.Sub(trouble) > s.ttl+calmAfter && s.stopped == nil
 }
 
 // overdueAfter reports whether a message arrived after the time t that was slow enough for its
