@@ -154,7 +154,7 @@ func TestWaitsBesideCallsThatGaveUp(t *testing.T) {
 	h.Operations[0].Removed = true
 	waits := h.Waits(0, func(string) bool { return true })
 	i := slices.IndexFunc(waits, func(w Wait) bool { return w.Process == 2 })
-	if want := 700*time.Millisecond - 100*time.Millisecond - removedWithin; i < 0 || waits[i].Duration() != want {
+	if want := 700*time.Millisecond - 100*time.Millisecond - RemovedWithin; i < 0 || waits[i].Duration() != want {
 		t.Errorf("got %v, want one of %v", waits, want)
 	}
 }

@@ -16,9 +16,9 @@ type Wait struct {
 // Duration returns how long it was.
 func (w Wait) Duration() time.Duration { return time.Duration(w.To - w.From) }
 
-// removedWithin is how long after a call has given up its claim may keep others from the lock, if
+// RemovedWithin is how long after a call has given up its claim may keep others from the lock, if
 // nothing is broken.
-const removedWithin = 100 * time.Millisecond
+const RemovedWithin = 100 * time.Millisecond
 
 // Waits returns the longest such time of each waiter that began later than since, on the
 // names that accept accepts. It ends when somebody gets the lock, or when the waiter gives up. It
@@ -91,7 +91,7 @@ func (o *Operation) Gone() int64 {
 	case o.Failed != Never && o.Failure == "busy" && o.Try:
 		return o.Failed
 	case o.Failed != Never && o.Removed:
-		return o.Failed + int64(removedWithin)
+		return o.Failed + int64(RemovedWithin)
 	case o.Failed != Never:
 		return o.Failed + o.Lease
 	case o.Killed != Never:

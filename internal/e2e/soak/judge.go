@@ -21,9 +21,6 @@ const (
 	// calmStoreLimit is that for the other stores: in a database a claim may have to wait for the
 	// turn of another that has just given up.
 	calmStoreLimit = 900 * time.Millisecond
-	// removal is how long the claim of a call that has failed may stay in the store: the request
-	// that removes it was sent before, and needs an answer.
-	removal = 100 * time.Millisecond
 	// hangsAfter is how long the store may let a call wait until that counts as a fault.
 	hangsAfter = 200 * time.Millisecond
 	// splitLimit is how much longer that may be where votes are counted: an attempt
@@ -53,9 +50,9 @@ type round struct {
 	places  bool // the store knows the waiters, and keeps a free name for the first of them
 	undoes  bool // a call that arrives late may take a lock, and is undone a second later
 	queues  bool // a waiter has a place, also for locks that are not fair
+	passes  bool // a TryLock that is refused has a place too, for a moment
 
 	calmLimit time.Duration // how soon a free Mutex is taken while nothing is broken; 0 if that is not judged
-	passes    bool          // a TryLock that is refused has a place too, for a moment
 }
 
 // verdict is what judging a round brought.
@@ -70,14 +67,14 @@ type verdict struct {
 	notices    []string        // of these
 	tooLate    int             // notified after it, and explained
 	longest    time.Duration   // wait while nothing was broken
+	quiet      int             // waits that were measured
+	excused    int             // waits that were not, as something was broken
+	covered    int             // operations that the model did not judge, for a fault that loses writes
+	refused    int             // writes that the fence refused
+	stale      int             // writes that undid another, and are explained
 
-	calm        int           // such waits as longestCalm that were measured
 	longestCalm time.Duration // wait for a Mutex while nothing was broken for anybody
-	quiet       int           // waits that were measured
-	excused     int           // waits that were not, as something was broken
-	covered     int           // operations that the model did not judge, for a fault that loses writes
-	refused     int           // writes that the fence refused
-	stale       int           // writes that undid another, and are explained
+	calm        int           // such waits that were measured
 }
 
 // judge applies all checks. What excuses a violation:
@@ -264,7 +261,7 @@ func (r *round) judgeWaits(v *verdict) {
 	byName := map[string][]*judge.Operation{}
 	for i := range r.history.Operations {
 		o := &r.history.Operations[i]
-		o.Removed = o.Failed != judge.Never && !o.Outage && !o.Late && r.history.Silence(o.Called, o.Failed+int64(removal)) == 0
+		o.Removed = o.Failed != judge.Never && !o.Outage && !o.Late && r.history.Silence(o.Called, o.Failed+int64(judge.RemovedWithin)) == 0
 		o.Forgotten = o.Unlocked != judge.Never && r.covered(o.Name, span{o.Unlock, o.Unlocked})
 		byName[o.Name] = append(byName[o.Name], o)
 	}
@@ -276,7 +273,7 @@ func (r *round) judgeWaits(v *verdict) {
 		r.history.Waits(fairCalm, fair),
 	) {
 		seen[w.Operation] = true
-		r.measure(v, w)
+		r.measure(v, w, r.history.Awake(w.Process, w.From, w.To))
 		if r.calmLimit > 0 && slices.Contains([]string{mutexes, chains, bursts}, kindOf(w.Name)) {
 			r.measureCalm(v, w)
 		}
@@ -286,17 +283,16 @@ func (r *round) judgeWaits(v *verdict) {
 		case seen[w.Operation]:
 		case r.disturbed(w, byName[w.Name]):
 			v.excused++
-		default:
-			r.measure(v, w)
+		default: // beside a fault that breaks the links of others, their calls wait, too
+			r.measure(v, w, r.history.Ran(w.Process, w.From, w.To))
 		}
 	}
 }
 
 // measure judges how long w was, without the time in which the process did not
-// run, or in which the store let a call wait.
-func (r *round) measure(v *verdict, w judge.Wait) {
+// run. In the calm `ran` is also without the time in which the store let a call wait.
+func (r *round) measure(v *verdict, w judge.Wait, ran time.Duration) {
 	v.quiet++
-	ran := r.history.Awake(w.Process, w.From, w.To)
 	v.longest = max(v.longest, ran)
 	limit := wakeLimit
 	if !r.fencing {
