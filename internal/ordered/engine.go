@@ -61,9 +61,8 @@ func (e *Engine) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error
 		if t.session, err = e.ready(ctx, c.TTL); err != nil {
 			return driver.Outcome{}, err
 		}
-		withdrawn := false
-		t.claim, withdrawn = e.beginTry(&t)
-		if withdrawn {
+		k, withdrawn := e.beginTry(&t)
+		if t.claim = k; withdrawn {
 			err := e.withdrawAgain(ctx, &t)
 			e.endTry(t.claim, err)
 			return driver.Outcome{}, err

@@ -102,6 +102,18 @@ func TestSweepSparesNamesToBeKept(t *testing.T) {
 	})
 }
 
+// arrive makes the entry of a claim whose Try was lost, in a session other than that of the first
+// entry.
+func (m *memory) arrive(c driver.Claim) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for session := range m.sessions {
+		if session != m.entries[0].session {
+			m.add(c.Name, ordered.Label{Kind: ordered.Mutex, ID: ordered.IDOf(c.Owner)}, "", session)
+		}
+	}
+}
+
 // A TryLock whose first answer is lost, and whose second says busy, may still arrive: its
 // Release removes the entry.
 func TestLateTryLockIsReleased(t *testing.T) {
@@ -113,13 +125,7 @@ func TestLateTryLockIsReleased(t *testing.T) {
 		ps[1].lostTry(passing, false)
 		passing.Indeterminate = true
 		ps[1].granted(passing, false)
-		m.mu.Lock()
-		for session := range m.sessions { // now it arrives
-			if session != m.entries[0].session {
-				m.add("job", ordered.Label{Kind: ordered.Mutex, ID: ordered.IDOf(passing.Owner)}, "", session)
-			}
-		}
-		m.mu.Unlock()
+		m.arrive(passing)
 		ps[1].release(passing)
 		ps[0].release(held)
 		m.empty(t)
@@ -136,13 +142,7 @@ func TestWithdrawnClaimIsNotGranted(t *testing.T) {
 		ps[0].granted(held, true)
 		ps[1].lostTry(passing, false)
 		passing.Indeterminate = true
-		m.mu.Lock()
-		for session := range m.sessions { // now it arrives
-			if session != m.entries[0].session {
-				m.add("job", ordered.Label{Kind: ordered.Mutex, ID: ordered.IDOf(passing.Owner)}, "", session)
-			}
-		}
-		m.mu.Unlock()
+		m.arrive(passing)
 		m.lose("remove", false)
 		if _, err := ps[1].Try(t.Context(), passing); !errors.Is(err, errLost) {
 			t.Fatalf("got error %v, want that the answer was lost", err)
