@@ -116,6 +116,7 @@ func (s *simulation) checkToken(h *hold, excused bool) {
 func (s *simulation) end(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	h.target.noteEnd(h)
 	h.target.ended = h
 	h.target.holds = slices.DeleteFunc(slices.Clone(h.holds), func(o *hold) bool { return o == h })
 }
@@ -158,6 +159,7 @@ func (s *simulation) drop(h *hold) {
 	s.note("%v dropped %s", h.by, h.name)
 	s.mu.Lock()
 	h.target.droppedUntil = time.Now().Add(s.ttl + s.longest() + h.lease + h.atMost)
+	h.target.unreleased = h.target.droppedUntil
 	s.mu.Unlock()
 	if h.lock.Err() == nil {
 		s.violate("Err of %s is nil after it was dropped", h.name)

@@ -62,6 +62,7 @@ func (s *simulation) look(t *target) {
 	defer s.mu.Unlock()
 	believed := 0
 	for _, h := range t.holds {
+		t.noteEnd(h)
 		kept := !all && h.lease+h.atMost > 0 // a fixed end is one margin after the loss
 		if h.goesOn() || kept && h.by.alive() {
 			believed++
@@ -73,6 +74,14 @@ func (s *simulation) look(t *target) {
 		t.freeSince = time.Time{}
 	case t.freeSince.IsZero():
 		t.freeSince = time.Now()
+	}
+}
+
+// noteEnd records if a hold has ended before its worker released it. The mutex of the simulation
+// is held.
+func (t *target) noteEnd(h *hold) {
+	if h.lock.Err() != nil && time.Now().After(t.unreleased) {
+		t.unreleased = time.Now()
 	}
 }
 
@@ -115,7 +124,7 @@ func (s *simulation) checkTaken(t *target) {
 		since = first.began
 	}
 	// A process whose hold was taken away lets its other callers wait until it knows of that.
-	calm := s.calmSince(since, s.troubleUntil) && s.calmSince(since, s.overdue) && since.Sub(t.takenAway) > s.ttl
+	calm := s.calmSince(since, s.troubleUntil) && s.calmSince(since, s.overdue) && s.calmSince(since, t.unreleased) && since.Sub(t.takenAway) > s.ttl
 	if free := time.Since(since); calm && free > s.takenWithin() {
 		s.violate("%s is free, and %v waits for it, since %v", t.name, first.by, free)
 		return

@@ -61,6 +61,7 @@ type target struct {
 	waiting      []*request // calls that wait for the name
 	droppedUntil time.Time  // the store may keep a dropped hold until then
 	several      int        // how many calls for several names may have got this one
+	unreleased   time.Time  // when a hold last ended, or will end, without a release: the store notifies nobody of that
 
 	freeSince time.Time // when the name became free; zero if it is taken, or if nobody waits for it
 
