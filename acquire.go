@@ -352,7 +352,7 @@ func (a *acquisition) holdPlace(l *lease) {
 	case a.kind.exclusive():
 		unused := a.waiter
 		l.queue = a.place.Hold(&l.first, func(s *queueState, waiters int) {
-			s.planYield(l, a.metOther, a.yield.until != 0)
+			s.planYield(a, l.first.began)
 			unused = s.keepSpare(a.waiter, waiters)
 			s.answered(l.countsFrom, nil)
 		})

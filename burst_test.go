@@ -60,6 +60,27 @@ func TestBurst(t *testing.T) {
 	}
 }
 
+// With hand-offs a release is never quiet, also if the lease could not be passed on because nobody
+// waited in the process when the lock was asked for.
+func TestHandoffsBeginNoBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newTwoSteps(2)
+		l := holdfast.New(store, nil)
+		store.answers(2, nil, time.Millisecond)
+		must.Unlock(t, must.Lock(t, l, "job")) // others went first, so the next lock could begin a burst
+		second, got := must.Lock(t, l, "job"), make(chan *holdfast.Lock)
+		go func() { got <- must.Lock(t, l, "job") }()
+		synctest.Wait()
+		store.since()
+		must.Unlock(t, second)
+		third := <-got
+		if calls, _ := store.since(); slices.Contains(calls, "quiet") {
+			t.Errorf("got %v, want a release that notifies", calls)
+		}
+		must.Unlock(t, third)
+	})
+}
+
 // If no goroutine of the process takes the lock after a quiet release, the other clients are
 // notified.
 func TestWakeAfterAQuietRelease(t *testing.T) {

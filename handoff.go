@@ -262,11 +262,15 @@ func (l *Locker) yieldUntil(others int, began, yieldAt clock.Instant) clock.Inst
 	return now + min(max(yieldTrips*(now-began), least), yieldMost)
 }
 
-// planYield sets when this process yields next, after the grant of l. The parameter wasBusy
-// means that another client had the lock before the grant. The parameter `yielded` means that
-// this process yielded before the grant. If `yielded` is true and wasBusy is false, no client
-// used that yield.
-func (s *queueState) planYield(l *lease, wasBusy, yielded bool) {
+// planYield sets when this process yields next, and whether a burst begins, after the grant of
+// the claim of a. The hold began at the instant `began`. If this process yielded before the grant,
+// and no other client had the lock, no client used that yield.
+//
+// A claim whose lease may be passed on begins no burst, even if nobody waited when it was sent, so
+// that no tokens are reserved for that: the store would be asked for each grant of the burst. It is
+// faster when another process takes the lock, and passes it on.
+func (s *queueState) planYield(a *acquisition, began clock.Instant) {
+	wasBusy, yielded := a.metOther, a.yield.until != 0
 	switch {
 	case wasBusy:
 		s.unusedYields = 0
@@ -275,9 +279,10 @@ func (s *queueState) planYield(l *lease, wasBusy, yielded bool) {
 	case s.yieldAt != 0:
 		return
 	}
-	s.yieldAt = l.first.began + min(l.locker.handoff.For, time.Hour)<<s.unusedYields
-	if wasBusy || yielded { // other clients had a chance to get the lock
-		s.burstUntil = l.first.began + burstFor
+	s.yieldAt = began + min(a.locker.handoff.For, time.Hour)<<s.unusedYields
+	othersHadChance := wasBusy || yielded
+	if othersHadChance && !a.acceptsHandoff() {
+		s.burstUntil = began + burstFor
 	}
 }
 
