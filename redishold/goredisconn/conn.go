@@ -41,7 +41,8 @@ type conn = adapter.Conn
 var _ redishold.Adviser = (*Conn)(nil)
 
 // New returns a Conn over client. The caller closes the client after the last use of the Conn.
-// The Conn needs no Close: its connection for subscriptions ends with the last subscription.
+// The Conn needs no Close: its connections for subscriptions end 100 ms after the last
+// subscription.
 //
 // go-redis replaces a connection that answers READONLY, and a failover client asks the
 // Sentinels for each new connection. If a node of a cluster does not answer, the Conn makes the

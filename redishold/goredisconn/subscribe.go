@@ -189,7 +189,10 @@ func (l *link) refusal(reply *redishold.ReplyError) {
 		l.sent = l.sent[1:]
 	}
 	l.mu.Unlock()
-	if r.kind == "subscribe" || r.kind == "ssubscribe" {
+	switch r.kind {
+	case "subscribe", "ssubscribe":
 		l.session.Denied(r.channel, reply)
+	case "unsubscribe", "sunsubscribe":
+		l.session.Confirmed(r.kind, r.channel)
 	}
 }

@@ -52,10 +52,12 @@ func (l *link) Subscribe(names []string) {
 
 func (l *link) Unsubscribe(names []string) {
 	for _, name := range names {
+		command := l.client.B().Unsubscribe().Channel(name).Build
 		if l.session.Sharded() {
-			l.client.Do(l.ctx, l.client.B().Sunsubscribe().Channel(name).Build())
-		} else {
-			l.client.Do(l.ctx, l.client.B().Unsubscribe().Channel(name).Build())
+			command = l.client.B().Sunsubscribe().Channel(name).Build
+		}
+		if l.client.Do(l.ctx, command()).Error() != nil { // a confirmation has no value, and goes to the hook
+			l.session.Unsubscribed(name)
 		}
 	}
 }

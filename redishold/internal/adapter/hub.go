@@ -35,7 +35,7 @@ type Link interface {
 
 // Hub delivers the messages of channels to any number of listeners, over one connection for
 // each node. It opens the connection for the first listener on a channel of that node, restores
-// it while there are listeners, and closes it when the last listener has left.
+// it while there are listeners, and closes it soon after the last listener has left.
 type Hub struct {
 	router  Router
 	sharded bool          // the channels are sharded ones
@@ -147,6 +147,9 @@ func (h *Hub) Close() {
 		h.forget(name, t)
 	}
 	nodeConns := slices.Collect(maps.Values(h.nodeConns))
+	for _, ln := range nodeConns {
+		ln.wakeUp(true)
+	}
 	h.mu.Unlock()
 	for _, ln := range nodeConns {
 		<-ln.stopped

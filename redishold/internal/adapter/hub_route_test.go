@@ -94,13 +94,15 @@ func (l *clusterLink) Subscribe(names []string) {
 	}
 }
 
-// inCluster runs f where time is faked, and fails if a goroutine is left. a and b
-// live on n1, c on n2.
+// inCluster runs f where time is faked, and fails if a goroutine is left after the time idleFor.
+// a and b live on n1, c on n2.
 func inCluster(t *testing.T, f func(t *testing.T, c *fakeShards, h *Hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newFakeShards(map[string]string{"a": "n1", "b": "n1", "c": "n2"})
 		f(t, c, NewHub(time.Second, c))
+		time.Sleep(idleFor)
+		synctest.Wait()
 	})
 }
 
@@ -145,7 +147,8 @@ func TestStaleRouteIsCorrected(t *testing.T) {
 			t.Errorf("took %v, want at most %v", took, shortestPause)
 		}
 		sub.Close()
-		c.logs(t, map[string][]string{"n1": {"!a", "closed"}, "n2": {"+a", "closed"}})
+		time.Sleep(idleFor)
+		c.logs(t, map[string][]string{"n1": {"!a", "closed"}, "n2": {"+a", "-a", "closed"}})
 	})
 }
 

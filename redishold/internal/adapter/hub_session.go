@@ -15,6 +15,7 @@ type Session struct {
 	cancel    context.CancelFunc
 	asked     map[string]struct{} // channels that were passed to Link.Subscribe; used only by the goroutine of Hub.run
 	confirmed bool                // the server has confirmed a subscription; guarded by Hub.mu
+	left      map[string]int      // how often a channel was passed to Link.Unsubscribe without a reply yet; guarded by Hub.mu
 }
 
 // Sharded reports whether the channels are sharded ones.
@@ -31,7 +32,8 @@ func (s *Session) topic(name string) *topic {
 }
 
 // Confirmed calls Subscribed or Unsubscribed for a reply of the server. The parameter `kind` is
-// the name of the command that the server has confirmed.
+// the name of the command that the server has confirmed. An error reply to an UNSUBSCRIBE counts
+// as its confirmation.
 func (s *Session) Confirmed(kind, channel string) {
 	switch kind {
 	case "subscribe", "ssubscribe":
@@ -42,13 +44,15 @@ func (s *Session) Confirmed(kind, channel string) {
 }
 
 // Subscribed records that the server has confirmed the subscription to a channel, and notifies
-// the listeners that have waited for the confirmation.
+// the listeners that have waited for the confirmation. If the server has not replied to an
+// UNSUBSCRIBE yet, the confirmation is that of an earlier subscription: replies have the order of
+// the commands.
 func (s *Session) Subscribed(name string) {
 	h := s.hub
 	h.mu.Lock()
 	s.confirmed = true
 	var fresh []*listener
-	if t := s.topic(name); t != nil {
+	if t := s.topic(name); t != nil && s.left[name] == 0 {
 		delete(s.node.misrouted, name)
 		for _, l := range t.listeners {
 			if !l.confirmed {
@@ -64,12 +68,19 @@ func (s *Session) Subscribed(name string) {
 	}
 }
 
-// Unsubscribed records that the server has ended the subscription to a channel. If the channel
-// has listeners, either its slot has moved, or the listeners came after the Hub had
-// unsubscribed. In both cases the Hub routes and subscribes again.
+// Unsubscribed records that the server has ended the subscription to a channel. If the Hub has not
+// unsubscribed, the slot of the channel has moved. Then the Hub routes and subscribes again, if
+// the channel has listeners. The listeners of a channel from which the Hub has unsubscribed came
+// later: the reply to their own subscription follows.
 func (s *Session) Unsubscribed(name string) {
 	s.hub.mu.Lock()
 	defer s.hub.mu.Unlock()
+	if n := s.left[name]; n > 0 {
+		if s.left[name] = n - 1; n == 1 {
+			delete(s.left, name)
+		}
+		return
+	}
 	if t := s.topic(name); t != nil {
 		s.hub.misroute(name, t)
 	}

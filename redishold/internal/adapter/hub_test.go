@@ -30,7 +30,7 @@ type fakeServer struct {
 type behaviour struct {
 	refuse error // what dialling fails with
 	deny   error // what SUBSCRIBE fails with
-	mute   bool  // SUBSCRIBE gets no answer
+	mute   bool  // SUBSCRIBE and UNSUBSCRIBE get no answer
 	hang   error // what SUBSCRIBE fails with, but only some time after its link is no longer needed
 	silent error // what Check fails with
 }
@@ -96,8 +96,9 @@ func (l *fakeLink) Subscribe(names []string) {
 
 func (l *fakeLink) Unsubscribe(names []string) {
 	for _, name := range names {
-		l.server.note("-" + name)
-		l.ev.Unsubscribed(name)
+		if b := l.server.note("-" + name); !b.mute {
+			l.ev.Unsubscribed(name)
+		}
 	}
 }
 
@@ -129,12 +130,14 @@ func (c *counter) is(t *testing.T, want int32) {
 	}
 }
 
-// inBubble runs f where time is faked, and fails if a goroutine is left.
+// inBubble runs f where time is faked, and fails if a goroutine is left after the time idleFor.
 func inBubble(t *testing.T, f func(t *testing.T, s *fakeServer, h *Hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
 		f(t, s, NewHub(time.Second, Dial(s.dial)))
+		time.Sleep(idleFor)
+		synctest.Wait()
 	})
 }
 
@@ -145,15 +148,55 @@ func TestLinkLivesWithItsListeners(t *testing.T) {
 		a.Close()
 		synctest.Wait()
 		b.Close()
+		time.Sleep(idleFor - 1)
+		c, _ := h.Subscribe(t.Context(), "c", ignore)
+		time.Sleep(idleFor)
+		c.Close()
+		time.Sleep(idleFor - 1)
 		dialled, _, log := s.get()
-		if want := []string{"+a", "+b", "-a", "closed"}; dialled != 1 || !slices.Equal(log, want) {
+		if want := []string{"+a", "+b", "-a", "-b", "+c", "-c"}; dialled != 1 || !slices.Equal(log, want) {
 			t.Errorf("got %d links and %v, want 1 and %v", dialled, log, want)
 		}
-		c, _ := h.Subscribe(t.Context(), "c", ignore)
+		time.Sleep(1)
+		if _, _, log := s.get(); log[len(log)-1] != "closed" {
+			t.Errorf("got %v, want the link closed", log)
+		}
+		d, _ := h.Subscribe(t.Context(), "d", ignore)
 		if dialled, _, _ := s.get(); dialled != 2 {
 			t.Errorf("got %d links, want 2", dialled)
 		}
-		c.Close()
+		d.Close()
+	})
+}
+
+// The reply to the Hub's own UNSUBSCRIBE says nothing about a listener that came later, and what
+// was confirmed before that reply is an earlier subscription.
+func TestRepliesHaveTheOrderOfTheCommands(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		a, _ := h.Subscribe(t.Context(), "a", ignore)
+		s.set(behaviour{mute: true})
+		a.Close()
+		synctest.Wait()
+		var c counter
+		done := make(chan redishold.Subscription)
+		go func() { done <- mustSubscribe(t, h, "a", c.notify) }()
+		_, link, _ := s.get()
+		link.ev.Subscribed("a")
+		c.is(t, 0)
+		link.ev.Unsubscribed("a")
+		c.is(t, 0)
+		link.ev.Subscribed("a")
+		c.is(t, 1)
+		again := <-done
+		time.Sleep(longestPause)
+		if dialled, _, log := s.get(); dialled != 1 || !slices.Equal(log, []string{"+a", "-a", "+a"}) {
+			t.Errorf("got %d links and %v", dialled, log)
+		}
+		s.set(behaviour{})
+		link.ev.Unsubscribed("a") // the slot has moved
+		time.Sleep(longestPause)
+		c.is(t, 2)
+		again.Close()
 	})
 }
 
@@ -295,6 +338,8 @@ func TestOldLinkHasNoSay(t *testing.T) {
 		a, _ := h.Subscribe(t.Context(), "a", ignore)
 		_, old, _ := s.get()
 		a.Close()
+		time.Sleep(idleFor)
+		synctest.Wait()
 		s.set(behaviour{mute: true})
 		var c counter
 		done := make(chan redishold.Subscription)
@@ -357,6 +402,8 @@ func TestEndOfDialIsNoAnswer(t *testing.T) {
 			t.Fatalf("got the error of somebody else's link: %v", err)
 		}
 		sub.Close()
+		time.Sleep(idleFor)
+		synctest.Wait()
 	})
 }
 

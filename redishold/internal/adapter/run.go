@@ -11,12 +11,17 @@ import (
 // is routed again. The pause doubles each time, and is short again after a success.
 const longestPause = time.Second
 
+// idleFor is how long a link without channels stays open. A process that wants a lock again and
+// again has no waiter for a moment, and a new connection needs several round trips. The time is
+// short, because a go-redis client that was closed does not close the link.
+const idleFor = 100 * time.Millisecond
+
 // reviewEvery is the interval at which a Hub routes its channels again although nothing
 // seems wrong: a node that leaves its cluster does not close its connections.
 const reviewEvery = 10 * time.Second
 
-// run dials and serves the links of a node connection, as long as channels are routed to the
-// node.
+// run dials and serves the links of a node connection, until no channels are routed to the node
+// any more.
 func (h *Hub) run(ln *nodeConn) {
 	defer close(ln.stopped)
 	tries := 0 // number of links in a row that ended without a confirmation of the server
@@ -59,7 +64,7 @@ func (h *Hub) begin(ln *nodeConn) *Session {
 		ln.changed[name] = struct{}{}
 		t.unconfirm()
 	}
-	ln.session = &Session{hub: h, node: ln, asked: make(map[string]struct{})}
+	ln.session = &Session{hub: h, node: ln, asked: make(map[string]struct{}), left: make(map[string]int)}
 	ln.session.ctx, ln.session.cancel = context.WithCancel(context.Background())
 	return ln.session
 }
@@ -96,7 +101,7 @@ func (h *Hub) serve(ln *nodeConn, s *Session) {
 }
 
 // drive keeps the subscriptions of a link up to date. It returns true when the link breaks,
-// and false when the link is not needed any more.
+// and false when the link is not needed any more, or was not needed for the time idleFor.
 func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	check, review := time.Tick(h.check), time.Tick(h.review) // nil, which never fires, for the interval 0
 	var reviewed <-chan time.Time                            // fires when the Router should be done with a review
@@ -106,8 +111,16 @@ func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	var retryRoute <-chan time.Time // nil while no attempt is planned
 	attempts := 0                   // number of attempts in a row
 	var last time.Time              // when the latest attempt to route again began
+	var idle <-chan time.Time       // fires when the link was not needed for the time idleFor; nil while it is needed
 	for s.ctx.Err() == nil {
-		if misrouted := h.syncLink(ln, s, link); misrouted && retryRoute == nil {
+		needed, misrouted := h.syncLink(ln, s, link)
+		switch {
+		case needed:
+			idle = nil
+		case idle == nil:
+			idle = time.After(idleFor)
+		}
+		if misrouted && retryRoute == nil {
 			if time.Since(last) > 2*longestPause {
 				attempts = 0
 			}
@@ -119,6 +132,11 @@ func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 		case <-link.Down():
 			return s.ctx.Err() == nil
 		case <-ln.wake:
+		case <-idle:
+			h.mu.Lock()
+			ln.wakeUp(true)
+			h.mu.Unlock()
+			idle = nil
 		case <-retryRoute:
 			retryRoute, last = nil, time.Now()
 			h.router.Review()
@@ -137,14 +155,14 @@ func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	return false
 }
 
-// syncLink subscribes and unsubscribes the changed channels at the link, and reports whether
-// channels are misrouted.
-func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (misrouted bool) {
+// syncLink subscribes and unsubscribes the changed channels at the link. It reports whether
+// channels are routed to the node, and whether some of them are misrouted.
+func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (needed, misrouted bool) {
 	var add, remove []string
 	h.mu.Lock()
-	if s.ctx.Err() != nil { // the last listener has just left: the link is about to be closed
+	if s.ctx.Err() != nil { // the link is about to be closed
 		h.mu.Unlock()
-		return false
+		return false, false
 	}
 	for name := range ln.changed {
 		if ln.topics[name] != nil {
@@ -153,10 +171,11 @@ func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (misrouted bool) {
 		} else if _, asked := s.asked[name]; asked {
 			remove = append(remove, name)
 			delete(s.asked, name)
+			s.left[name]++
 		}
 	}
 	clear(ln.changed)
-	misrouted = len(ln.misrouted) > 0
+	needed, misrouted = len(ln.topics) > 0, len(ln.misrouted) > 0
 	h.mu.Unlock()
 	if len(remove) > 0 {
 		link.Unsubscribe(remove)
@@ -164,7 +183,7 @@ func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (misrouted bool) {
 	if len(add) > 0 {
 		link.Subscribe(add)
 	}
-	return misrouted
+	return needed, misrouted
 }
 
 // failFirst is called when a connection could not be made. It removes the listeners that still
