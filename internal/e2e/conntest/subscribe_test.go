@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -427,6 +428,42 @@ func TestLastCloseLeavesNothing(t *testing.T) {
 		eventually(e, "connections", clients, idle)
 		// Another adapter's test may run beside, and begin and end meanwhile.
 		eventually(e, "goroutines left", func() bool { return goleak.Find(before) != nil }, false)
+	})
+}
+
+// A process that wants a lock again and again has no waiter for a moment. The connection for
+// messages outlives that, and serves the next subscription.
+func TestConnectionOutlivesAPause(t *testing.T) {
+	each(t, func(e *env) {
+		const rounds = 20
+		connections := func() int {
+			e.Helper()
+			_, rest, _ := strings.Cut(e.server.String("INFO", "stats"), "total_connections_received:")
+			text, _, _ := strings.Cut(rest, "\r")
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				e.Fatal(err)
+			}
+			return n
+		}
+		_, sub := e.listen("c")
+		before := connections()
+		for range rounds {
+			sub.Close()
+			var a *ear
+			a, sub = e.listen("c")
+			e.server.Do("PUBLISH", "c", "hello")
+			a.message("hello")
+			a.silent()
+		}
+		// e.server makes a connection for each of its commands. A busy machine may pause for longer
+		// than the connection lives.
+		const ours = rounds + 1
+		if made := connections() - before - ours; made > rounds/2 {
+			e.Errorf("made %d connections for %d subscriptions, one after the other", made, rounds)
+		}
+		sub.Close()
+		eventually(e, "subscribers", e.subscribers, 0)
 	})
 }
 
