@@ -456,8 +456,8 @@ func TestConnectionOutlivesAPause(t *testing.T) {
 			a.message("hello")
 			a.silent()
 		}
-		// e.server makes a connection for each of its commands. A busy machine may pause for longer
-		// than the connection lives.
+		// Each command of the test makes a connection of its own. A busy machine may pause for longer
+		// than the connection for messages lives.
 		const ours = rounds + 1
 		if made := connections() - before - ours; made > rounds/2 {
 			e.Errorf("made %d connections for %d subscriptions, one after the other", made, rounds)
