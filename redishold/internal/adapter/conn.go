@@ -22,9 +22,9 @@ type Conn struct {
 
 // New returns a Conn over a client. The Router is a Dial if the client is for a single server,
 // and a Cluster if it is for a cluster. The parameter `check` is the interval at which the links
-// are checked: see NewHub.
-func New(client Client, router Router, check time.Duration) *Conn {
-	c := &Conn{client: client, classic: NewHub(check, router), sharded: NewHub(check, router)}
+// are checked, and `idle` is how long they stay open without channels: see NewHub.
+func New(client Client, router Router, check, idle time.Duration) *Conn {
+	c := &Conn{client: client, classic: NewHub(check, idle, router), sharded: NewHub(check, idle, router)}
 	c.sharded.sharded = true
 	if cluster, ok := router.(Cluster); ok {
 		c.cluster, c.masters = cluster, cluster

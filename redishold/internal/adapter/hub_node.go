@@ -6,7 +6,7 @@ import (
 )
 
 // nodeConn is the connection to one node. It exists as long as channels are routed to the
-// node, and then for the time idleFor. The Hub's lock guards the fields that change.
+// node, and then for the time Hub.idle. The Hub's lock guards the fields that change.
 type nodeConn struct {
 	addr string
 	wake chan struct{} // gets a value when Hub.run must read the other fields again
@@ -20,7 +20,7 @@ type nodeConn struct {
 }
 
 // wakeUp wakes the goroutine of Hub.run. If no topics are left, it ends the session, unless the
-// link works: then the session goes on for the time idleFor, or ends now if `closed` is true. The
+// link works: then the session goes on for the time Hub.idle, or ends now if `closed` is true. The
 // Hub's lock is held.
 func (ln *nodeConn) wakeUp(closed bool) {
 	if len(ln.topics) == 0 && ln.session != nil && (closed || !ln.session.confirmed) {
@@ -57,7 +57,7 @@ func (h *Hub) attach(name string, t *topic, node Node) {
 // routed to that node any more, the node connection unsubscribes. The Hub's lock is held.
 func (h *Hub) ask(name string, t *topic) {
 	t.node.changed[name] = struct{}{}
-	t.node.wakeUp(h.closed)
+	t.node.wakeUp(h.closed || h.idle == 0)
 }
 
 // detach removes a topic from its node connection. The Hub's lock is held.
@@ -72,7 +72,7 @@ func (h *Hub) detach(name string, t *topic) {
 func (h *Hub) misroute(name string, t *topic) {
 	t.unconfirm()
 	t.node.misrouted[name] = struct{}{}
-	t.node.wakeUp(h.closed)
+	t.node.wakeUp(h.closed || h.idle == 0)
 }
 
 // reroute asks the Router again for the nodes of the channels of ln, and moves those channels to

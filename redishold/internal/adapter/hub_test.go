@@ -17,6 +17,9 @@ import (
 // shortestPause is the first pause at the longest, see retry.Delay.
 const shortestPause = 10 * time.Millisecond
 
+// idleFor is how long a link without channels stays open.
+const idleFor = 100 * time.Millisecond
+
 // fakeServer is the other end of a fakeLink. Tests change its behaviour through set, and read it
 // through get.
 type fakeServer struct {
@@ -135,7 +138,7 @@ func inBubble(t *testing.T, f func(t *testing.T, s *fakeServer, h *Hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
-		f(t, s, NewHub(time.Second, Dial(s.dial)))
+		f(t, s, NewHub(time.Second, idleFor, Dial(s.dial)))
 		time.Sleep(idleFor)
 		synctest.Wait()
 	})
@@ -382,7 +385,7 @@ func TestEndOfDialIsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
 		slow := true
-		h := NewHub(time.Second, Dial(func(ctx context.Context, ev *Session) (Link, error) {
+		h := NewHub(time.Second, idleFor, Dial(func(ctx context.Context, ev *Session) (Link, error) {
 			if slow {
 				<-ctx.Done()
 				time.Sleep(time.Second)

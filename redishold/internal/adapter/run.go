@@ -11,11 +11,6 @@ import (
 // is routed again. The pause doubles each time, and is short again after a success.
 const longestPause = time.Second
 
-// idleFor is how long a link without channels stays open. A process that wants a lock again and
-// again has no waiter for a moment, and a new connection needs several round trips. The time is
-// short, because a go-redis client that was closed does not close the link.
-const idleFor = 100 * time.Millisecond
-
 // reviewEvery is the interval at which a Hub routes its channels again although nothing
 // seems wrong: a node that leaves its cluster does not close its connections.
 const reviewEvery = 10 * time.Second
@@ -101,7 +96,7 @@ func (h *Hub) serve(ln *nodeConn, s *Session) {
 }
 
 // drive keeps the subscriptions of a link up to date. It returns true when the link breaks,
-// and false when the link is not needed any more, or was not needed for the time idleFor.
+// and false when the link is not needed any more, or was not needed for the time Hub.idle.
 func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	check, review := time.Tick(h.check), time.Tick(h.review) // nil, which never fires, for the interval 0
 	var reviewed <-chan time.Time                            // fires when the Router should be done with a review
@@ -111,14 +106,14 @@ func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	var retryRoute <-chan time.Time // nil while no attempt is planned
 	attempts := 0                   // number of attempts in a row
 	var last time.Time              // when the latest attempt to route again began
-	var idle <-chan time.Time       // fires when the link was not needed for the time idleFor; nil while it is needed
+	var idle <-chan time.Time       // fires when the link was not needed for the time Hub.idle; nil while it is needed
 	for s.ctx.Err() == nil {
 		needed, misrouted := h.syncLink(ln, s, link)
 		switch {
 		case needed:
 			idle = nil
 		case idle == nil:
-			idle = time.After(idleFor)
+			idle = time.After(h.idle)
 		}
 		if misrouted && retryRoute == nil {
 			if time.Since(last) > 2*longestPause {
