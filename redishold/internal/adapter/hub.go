@@ -150,7 +150,7 @@ func (h *Hub) Close() {
 	}
 	nodeConns := slices.Collect(maps.Values(h.nodeConns))
 	for _, ln := range nodeConns {
-		ln.wakeUp(true)
+		h.wakeUp(ln)
 	}
 	h.mu.Unlock()
 	for _, ln := range nodeConns {

@@ -19,12 +19,13 @@ type nodeConn struct {
 	stopped   chan struct{}       // closed when the goroutine of Hub.run has ended
 }
 
-// wakeUp wakes the goroutine of Hub.run. If no topics are left, it ends the session, unless the
-// link works: then the session goes on for the time Hub.idle, or ends now if `closed` is true. The
-// Hub's lock is held.
-func (ln *nodeConn) wakeUp(closed bool) {
-	if len(ln.topics) == 0 && ln.session != nil && (closed || !ln.session.confirmed) {
-		ln.session.cancel()
+// wakeUp wakes the goroutine of Hub.run. If no topics are left, it ends the session, unless a link
+// that works may stay open for the time Hub.idle. The Hub's lock is held.
+func (h *Hub) wakeUp(ln *nodeConn) {
+	if s := ln.session; s != nil && len(ln.topics) == 0 {
+		if h.closed || h.idle == 0 || !s.confirmed {
+			s.cancel()
+		}
 	}
 	select {
 	case ln.wake <- struct{}{}:
@@ -57,7 +58,7 @@ func (h *Hub) attach(name string, t *topic, node Node) {
 // routed to that node any more, the node connection unsubscribes. The Hub's lock is held.
 func (h *Hub) ask(name string, t *topic) {
 	t.node.changed[name] = struct{}{}
-	t.node.wakeUp(h.closed || h.idle == 0)
+	h.wakeUp(t.node)
 }
 
 // detach removes a topic from its node connection. The Hub's lock is held.
@@ -72,7 +73,7 @@ func (h *Hub) detach(name string, t *topic) {
 func (h *Hub) misroute(name string, t *topic) {
 	t.unconfirm()
 	t.node.misrouted[name] = struct{}{}
-	t.node.wakeUp(h.closed || h.idle == 0)
+	h.wakeUp(t.node)
 }
 
 // reroute asks the Router again for the nodes of the channels of ln, and moves those channels to

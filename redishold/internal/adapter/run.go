@@ -129,7 +129,9 @@ func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 		case <-ln.wake:
 		case <-idle:
 			h.mu.Lock()
-			ln.wakeUp(true)
+			if len(ln.topics) == 0 {
+				s.cancel()
+			}
 			h.mu.Unlock()
 			idle = nil
 		case <-retryRoute:
