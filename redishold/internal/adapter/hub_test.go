@@ -172,6 +172,28 @@ func TestLinkLivesWithItsListeners(t *testing.T) {
 	})
 }
 
+// Without an idle time the last channel is not unsubscribed: the link closes at once.
+func TestLinkEndsWithItsLastListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{}
+		h := NewHub(time.Second, 0, Dial(s.dial))
+		a, _ := h.Subscribe(t.Context(), "a", ignore)
+		b, _ := h.Subscribe(t.Context(), "b", ignore)
+		a.Close()
+		synctest.Wait()
+		b.Close()
+		dialled, _, log := s.get()
+		if want := []string{"+a", "+b", "-a", "closed"}; dialled != 1 || !slices.Equal(log, want) {
+			t.Errorf("got %d links and %v, want 1 and %v", dialled, log, want)
+		}
+		c, _ := h.Subscribe(t.Context(), "c", ignore)
+		if dialled, _, _ := s.get(); dialled != 2 {
+			t.Errorf("got %d links, want 2", dialled)
+		}
+		c.Close()
+	})
+}
+
 // The reply to the Hub's own UNSUBSCRIBE says nothing about a listener that came later, and what
 // was confirmed before that reply is an earlier subscription.
 func TestRepliesHaveTheOrderOfTheCommands(t *testing.T) {
