@@ -15,11 +15,6 @@ import (
 // next check either, the connection is closed.
 const pingAfter = 2 * time.Second
 
-// idleFor is how long a connection for subscriptions stays open without a channel. A process that
-// wants a lock again and again has no waiter for a moment, and a new connection needs several round
-// trips. The time is short, because a client that was closed does not close the connection.
-const idleFor = 100 * time.Millisecond
-
 // Client is the interface to a go-redis client. *redis.Client, *redis.ClusterClient and
 // redis.UniversalClient implement it. *redis.Ring implements it, too, but is refused,
 // because it distributes keys over independent servers.
@@ -63,7 +58,7 @@ func New(client Client) *Conn {
 	if l.nodes != nil {
 		router = l.nodes
 	}
-	return &Conn{adapter.New(l, router, pingAfter, idleFor), client}
+	return &Conn{adapter.KeepLinks(adapter.New(l, router, pingAfter)), client}
 }
 
 // Advice returns the client settings that make locks unreachable for longer than five

@@ -46,9 +46,7 @@ func New(client rueidis.Client) *Conn {
 	if l.nodes != nil {
 		router = l.nodes
 	}
-	// A link without channels ends at once: it would have to unsubscribe, and rueidis panics if the
-	// server refuses the PING that rueidis sends after an UNSUBSCRIBE.
-	return &Conn{conn: adapter.New(l, router, 0, 0), library: l}
+	return &Conn{conn: adapter.KeepLinks(adapter.New(l, router, 0)), library: l}
 }
 
 // closeGrace is how long calls in flight may still take when their client is closed. It is

@@ -76,10 +76,16 @@ func checkServer(ctx context.Context, client rueidis.Client) error {
 	case "cluster":
 		// Without the permission to ask for the slots, rueidis uses the node as a single server.
 		err := client.Do(ctx, client.B().ClusterSlots().Build().ToPipe()).Error()
-		if reply, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(reply.Error(), "NOPERM") {
+		if isNoPerm(err) {
 			return err
 		}
 		return misuse("the server is a node of a cluster, but it does not report the slots of the cluster")
 	}
 	return nil
+}
+
+// isNoPerm reports whether err is the reply that the user has no permission for a command.
+func isNoPerm(err error) bool {
+	reply, ok := rueidis.IsRedisErr(err)
+	return ok && strings.HasPrefix(reply.Error(), "NOPERM")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -432,12 +433,9 @@ func TestLastCloseLeavesNothing(t *testing.T) {
 }
 
 // A process that wants a lock again and again has no waiter for a moment. The connection for
-// messages of go-redis outlives that, and serves the next subscription.
+// messages outlives that, and serves the next subscription.
 func TestConnectionOutlivesAPause(t *testing.T) {
 	each(t, func(e *env) {
-		if strings.HasPrefix(e.Name(), t.Name()+"/rueidis/") {
-			e.Skip("its connection ends with the last subscription")
-		}
 		const rounds = 20
 		connections := func() int {
 			e.Helper()
@@ -468,6 +466,60 @@ func TestConnectionOutlivesAPause(t *testing.T) {
 		sub.Close()
 		eventually(e, "subscribers", e.subscribers, 0)
 	})
+}
+
+// A connection that stays open does not stay subscribed to channels without listeners.
+func TestUnusedChannelIsUnsubscribed(t *testing.T) {
+	each(t, func(e *env) {
+		listener, keep := e.listen("keep")
+		_, sub := e.listen("c")
+		sub.Close()
+		eventually(e, "channels", e.channels, 1)
+		e.server.Do("PUBLISH", "keep", "hello")
+		listener.message("hello")
+		keep.Close()
+	})
+}
+
+// A server may refuse to end a subscription. A server that cannot save refuses the PING that rueidis
+// sends after each UNSUBSCRIBE: without a PING of the adapter before, rueidis panics when the
+// connection ends.
+func TestUnsubscribeIsRefused(t *testing.T) {
+	each(t, func(e *env) {
+		for name, refuse := range map[string]func(){
+			"no right":    func() { e.server.Do("ACL", "SETUSER", "default", "-unsubscribe") },
+			"cannot save": func() { cannotSave(e) },
+		} {
+			listener, keep := e.listen("keep")
+			_, sub := e.listen("c")
+			e.server.Do("CONFIG", "RESETSTAT")
+			refuse()
+			sub.Close()
+			eventually(e, name+": unsubscribed or refused", func() bool {
+				return e.channels() == 1 || strings.Contains(e.server.String("INFO", "commandstats"), "rejected_calls=1,")
+			}, true)
+			again, sub := e.listen("c")
+			e.server.Do("PUBLISH", "c", name)
+			again.message(name)
+			e.server.Do("PUBLISH", "keep", name)
+			listener.message(name)
+			sub.Close()
+			keep.Close()
+			eventually(e, name+": subscribers", e.subscribers, 0)
+		}
+	})
+}
+
+// cannotSave makes the server of e unable to save a snapshot, and waits until it knows that.
+func cannotSave(e *env) {
+	if err := os.MkdirAll(filepath.Join(e.server.Dir(), "dump.rdb", "in the way"), 0o700); err != nil {
+		e.Fatal(err)
+	}
+	e.server.Do("CONFIG", "SET", "save", "3600 1000000000")
+	e.server.Do("BGSAVE")
+	eventually(e, "the server could save", func() bool {
+		return strings.Contains(e.server.String("INFO", "persistence"), "rdb_last_bgsave_status:err")
+	}, true)
 }
 
 func TestGivenUpSubscriptionLeavesNothing(t *testing.T) {

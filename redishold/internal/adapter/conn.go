@@ -22,9 +22,9 @@ type Conn struct {
 
 // New returns a Conn over a client. The Router is a Dial if the client is for a single server,
 // and a Cluster if it is for a cluster. The parameter `check` is the interval at which the links
-// are checked, and `idle` is how long they stay open without channels: see NewHub.
-func New(client Client, router Router, check, idle time.Duration) *Conn {
-	c := &Conn{client: client, classic: NewHub(check, idle, router), sharded: NewHub(check, idle, router)}
+// are checked: see NewHub.
+func New(client Client, router Router, check time.Duration) *Conn {
+	c := &Conn{client: client, classic: NewHub(check, router), sharded: NewHub(check, router)}
 	c.sharded.sharded = true
 	if cluster, ok := router.(Cluster); ok {
 		c.cluster, c.masters = cluster, cluster
@@ -35,6 +35,19 @@ func New(client Client, router Router, check, idle time.Duration) *Conn {
 	if s, ok := client.(Switcher); ok {
 		c.masters = pollMasters(s, c.combiner)
 	}
+	return c
+}
+
+// idleFor is how long a link stays open without channels, see KeepLinks. A process that wants a lock
+// again and again has no waiter for a moment, and a new link needs several round trips. The time is
+// short, because a client that was closed does not close its links.
+const idleFor = 100 * time.Millisecond
+
+// KeepLinks makes the links of a new Conn stay open for the time idleFor without channels. Its links
+// must report the reply to each UNSUBSCRIBE to the Session, also if that reply is an error. It is
+// no parameter of New: an older version of an adapter works with a newer version of this package.
+func KeepLinks(c *Conn) *Conn {
+	c.classic.idle, c.sharded.idle = idleFor, idleFor
 	return c
 }
 

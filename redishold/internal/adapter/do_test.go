@@ -41,9 +41,9 @@ func newConnTo(c interface {
 },
 ) *Conn {
 	if c.isSingle() {
-		return New(c, Dial(nil), 0, 0)
+		return New(c, Dial(nil), 0)
 	}
-	return New(c, c, 0, 0)
+	return New(c, c, 0)
 }
 
 func (f *fakeCluster) isSingle() bool                             { return f.single }

@@ -40,7 +40,7 @@ type Hub struct {
 	router  Router
 	sharded bool          // the channels are sharded ones
 	check   time.Duration // interval of Link.Check; 0 for never
-	idle    time.Duration // how long a link without channels stays open
+	idle    time.Duration // how long a link without channels stays open, see KeepLinks
 	review  time.Duration // interval of Router.Review; 0 for never
 
 	mu        sync.Mutex
@@ -91,10 +91,9 @@ type listener struct {
 var errClosed = errors.New("connection was closed")
 
 // NewHub returns a Hub with links to the nodes of router. The Hub calls Link.Check at the
-// interval `check`, or never if `check` is 0. A link without channels stays open for the time
-// `idle`.
-func NewHub(check, idle time.Duration, router Router) *Hub {
-	h := &Hub{router: router, check: check, idle: idle, topics: make(map[string]*topic), nodeConns: make(map[string]*nodeConn)}
+// interval `check`, or never if `check` is 0.
+func NewHub(check time.Duration, router Router) *Hub {
+	h := &Hub{router: router, check: check, topics: make(map[string]*topic), nodeConns: make(map[string]*nodeConn)}
 	if _, fixed := router.(Dial); !fixed {
 		h.review = reviewEvery
 	}

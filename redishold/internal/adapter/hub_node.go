@@ -3,6 +3,7 @@ package adapter
 import (
 	"maps"
 	"slices"
+	"time"
 )
 
 // nodeConn is the connection to one node. It exists as long as channels are routed to the
@@ -25,12 +26,30 @@ func (h *Hub) wakeUp(ln *nodeConn) {
 	if s := ln.session; s != nil && len(ln.topics) == 0 {
 		if h.closed || h.idle == 0 || !s.confirmed {
 			s.cancel()
+		} else {
+			h.cancelIdle(s)
 		}
 	}
 	select {
 	case ln.wake <- struct{}{}:
 	default:
 	}
+}
+
+// cancelIdle ends a session after the time Hub.idle, unless topics are routed to its node then. The
+// goroutine of Hub.run cannot do that: its link may hang. The Hub's lock is held.
+func (h *Hub) cancelIdle(s *Session) {
+	if s.idle != nil {
+		s.idle.Reset(h.idle)
+		return
+	}
+	s.idle = time.AfterFunc(h.idle, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if len(s.node.topics) == 0 {
+			s.cancel()
+		}
+	})
 }
 
 // attach routes a topic to a node. The Hub's lock is held.

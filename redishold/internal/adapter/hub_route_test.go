@@ -100,7 +100,7 @@ func inCluster(t *testing.T, f func(t *testing.T, c *fakeShards, h *Hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newFakeShards(map[string]string{"a": "n1", "b": "n1", "c": "n2"})
-		f(t, c, NewHub(time.Second, idleFor, c))
+		f(t, c, keepingHub(c))
 		time.Sleep(idleFor)
 		synctest.Wait()
 	})

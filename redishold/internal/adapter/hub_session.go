@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -15,6 +16,7 @@ type Session struct {
 	cancel    context.CancelFunc
 	asked     map[string]struct{} // channels that were passed to Link.Subscribe; used only by the goroutine of Hub.run
 	confirmed bool                // the server has confirmed a subscription; guarded by Hub.mu
+	idle      *time.Timer         // ends the session, see cancelIdle; nil until it is needed; guarded by Hub.mu
 	left      map[string]int      // how often a channel was passed to Link.Unsubscribe without a reply yet; guarded by Hub.mu
 }
 

@@ -17,9 +17,6 @@ import (
 // shortestPause is the first pause at the longest, see retry.Delay.
 const shortestPause = 10 * time.Millisecond
 
-// idleFor is how long a link without channels stays open.
-const idleFor = 100 * time.Millisecond
-
 // fakeServer is the other end of a fakeLink. Tests change its behaviour through set, and read it
 // through get.
 type fakeServer struct {
@@ -133,12 +130,19 @@ func (c *counter) is(t *testing.T, want int32) {
 	}
 }
 
+// keepingHub returns a Hub that checks its links every second, and keeps them as KeepLinks says.
+func keepingHub(r Router) *Hub {
+	h := NewHub(time.Second, r)
+	h.idle = idleFor
+	return h
+}
+
 // inBubble runs f where time is faked, and fails if a goroutine is left after the time idleFor.
 func inBubble(t *testing.T, f func(t *testing.T, s *fakeServer, h *Hub)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
-		f(t, s, NewHub(time.Second, idleFor, Dial(s.dial)))
+		f(t, s, keepingHub(Dial(s.dial)))
 		time.Sleep(idleFor)
 		synctest.Wait()
 	})
@@ -176,7 +180,7 @@ func TestLinkLivesWithItsListeners(t *testing.T) {
 func TestLinkEndsWithItsLastListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
-		h := NewHub(time.Second, 0, Dial(s.dial))
+		h := NewHub(time.Second, Dial(s.dial))
 		a, _ := h.Subscribe(t.Context(), "a", ignore)
 		b, _ := h.Subscribe(t.Context(), "b", ignore)
 		a.Close()
@@ -191,6 +195,27 @@ func TestLinkEndsWithItsLastListener(t *testing.T) {
 			t.Errorf("got %d links, want 2", dialled)
 		}
 		c.Close()
+	})
+}
+
+// Nobody can use a link that hangs, so it does not outlive its listeners for long.
+func TestHungLinkEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {
+		a, _ := h.Subscribe(t.Context(), "a", ignore)
+		s.set(behaviour{hang: errors.New("link was given up")})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := h.Subscribe(ctx, "b", ignore); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got error %v, want DeadlineExceeded", err)
+		}
+		s.set(behaviour{})
+		a.Close()
+		time.Sleep(idleFor)
+		_, link, _ := s.get()
+		if link.ctx.Err() == nil {
+			t.Error("the link is still in use")
+		}
+		time.Sleep(time.Second) // the link needs it to end
 	})
 }
 
@@ -407,7 +432,7 @@ func TestEndOfDialIsNoAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeServer{}
 		slow := true
-		h := NewHub(time.Second, idleFor, Dial(func(ctx context.Context, ev *Session) (Link, error) {
+		h := keepingHub(Dial(func(ctx context.Context, ev *Session) (Link, error) {
 			if slow {
 				<-ctx.Done()
 				time.Sleep(time.Second)

@@ -71,6 +71,9 @@ func (h *Hub) end(ln *nodeConn, s *Session) (wanted, worked bool) {
 	defer h.mu.Unlock()
 	wanted = s.ctx.Err() != nil
 	s.cancel()
+	if s.idle != nil {
+		s.idle.Stop()
+	}
 	ln.session = nil
 	return wanted, s.confirmed
 }
@@ -96,7 +99,7 @@ func (h *Hub) serve(ln *nodeConn, s *Session) {
 }
 
 // drive keeps the subscriptions of a link up to date. It returns true when the link breaks,
-// and false when the link is not needed any more, or was not needed for the time Hub.idle.
+// and false when the link is not needed any more.
 func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	check, review := time.Tick(h.check), time.Tick(h.review) // nil, which never fires, for the interval 0
 	var reviewed <-chan time.Time                            // fires when the Router should be done with a review
@@ -106,16 +109,8 @@ func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	var retryRoute <-chan time.Time // nil while no attempt is planned
 	attempts := 0                   // number of attempts in a row
 	var last time.Time              // when the latest attempt to route again began
-	var idle <-chan time.Time       // fires when the link was not needed for the time Hub.idle; nil while it is needed
 	for s.ctx.Err() == nil {
-		needed, misrouted := h.syncLink(ln, s, link)
-		switch {
-		case needed:
-			idle = nil
-		case idle == nil:
-			idle = time.After(h.idle)
-		}
-		if misrouted && retryRoute == nil {
+		if misrouted := h.syncLink(ln, s, link); misrouted && retryRoute == nil {
 			if time.Since(last) > 2*longestPause {
 				attempts = 0
 			}
@@ -127,13 +122,6 @@ func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 		case <-link.Down():
 			return s.ctx.Err() == nil
 		case <-ln.wake:
-		case <-idle:
-			h.mu.Lock()
-			if len(ln.topics) == 0 {
-				s.cancel()
-			}
-			h.mu.Unlock()
-			idle = nil
 		case <-retryRoute:
 			retryRoute, last = nil, time.Now()
 			h.router.Review()
@@ -152,14 +140,14 @@ func (h *Hub) drive(ln *nodeConn, s *Session, link Link) bool {
 	return false
 }
 
-// syncLink subscribes and unsubscribes the changed channels at the link. It reports whether
-// channels are routed to the node, and whether some of them are misrouted.
-func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (needed, misrouted bool) {
+// syncLink subscribes and unsubscribes the changed channels at the link, and reports whether
+// channels are misrouted.
+func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (misrouted bool) {
 	var add, remove []string
 	h.mu.Lock()
 	if s.ctx.Err() != nil { // the link is about to be closed
 		h.mu.Unlock()
-		return false, false
+		return false
 	}
 	for name := range ln.changed {
 		if ln.topics[name] != nil {
@@ -172,7 +160,7 @@ func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (needed, misrouted b
 		}
 	}
 	clear(ln.changed)
-	needed, misrouted = len(ln.topics) > 0, len(ln.misrouted) > 0
+	misrouted = len(ln.misrouted) > 0
 	h.mu.Unlock()
 	if len(remove) > 0 {
 		link.Unsubscribe(remove)
@@ -180,7 +168,7 @@ func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (needed, misrouted b
 	if len(add) > 0 {
 		link.Subscribe(add)
 	}
-	return needed, misrouted
+	return misrouted
 }
 
 // failFirst is called when a connection could not be made. It removes the listeners that still
