@@ -5,8 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -189,17 +187,7 @@ func TestCannotSave(t *testing.T) {
 	t.Parallel()
 	d := redistest.StartDeployment(t, redistest.Standalone, redistest.AOF())
 	s := d.Servers()[0].Bind(t)
-	if err := os.MkdirAll(filepath.Join(s.Dir(), "dump.rdb", "in the way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	s.Do("CONFIG", "SET", "save", "3600 1000000000")
-	s.Do("BGSAVE")
-	for end := time.Now().Add(5 * time.Second); !strings.Contains(s.String("INFO", "persistence"), "rdb_last_bgsave_status:err"); {
-		if time.Now().After(end) {
-			t.Fatal("the server could save")
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	s.FailSaves()
 	r := examine(t, dial.To("rueidis", d), doctor.Options{})
 	expect(t, r, "writes", doctor.Danger)
 	expect(t, r, "rights-mutex", doctor.Danger)

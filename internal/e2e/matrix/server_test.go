@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -322,49 +320,15 @@ func wrongType(s *scenario) {
 		server.Do("DEL", s.name)
 	}
 	s.within("refused", time.Since(asked), 500*time.Millisecond)
-	end := s.unableToSave()
+	server := s.keepers(s.name)[0]
+	server.FailSaves()
 	asked = time.Now()
 	_, err = c.try(s.bounded())
 	if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "MISCONF") {
 		s.Errorf("got %v, want ErrRefused and the server's MISCONF", err)
 	}
 	s.within("refused", time.Since(asked), 500*time.Millisecond)
-	end()
-}
-
-// unableToSave puts a folder where the lock's server wants to write its file.
-func (s *scenario) unableToSave() (end func()) {
-	s.Helper()
-	server := s.keepers(s.name)[0]
-	folder := filepath.Join(server.Dir(), "dump.rdb")
-	saved := func(want string) func() bool {
-		return func() bool {
-			info := server.String("INFO", "persistence")
-			return infoField(info, "rdb_bgsave_in_progress") == "0" && infoField(info, "rdb_last_bgsave_status") == want
-		}
-	}
-	if err := os.RemoveAll(folder); err != nil {
-		s.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(folder, "in the way"), 0o700); err != nil {
-		s.Fatal(err)
-	}
-	server.Do("CONFIG", "SET", "save", "3600 1000000000")
-	server.Do("BGSAVE")
-	if !s.until(patience, saved("err")) {
-		s.Fatal("the server could save")
-	}
-	return func() {
-		if err := os.RemoveAll(folder); err != nil {
-			s.Fatal(err)
-		}
-		server.Do("BGSAVE")
-		if !s.until(patience, saved("ok")) {
-			s.Fatal("the server still cannot save")
-		}
-		server.Do("CONFIG", "SET", "save", "")
-		_ = os.Remove(folder) // it would come back with the server
-	}
+	server.RepairSaves()
 }
 
 func wrongTypeMinority(s *scenario) {

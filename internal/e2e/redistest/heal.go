@@ -9,8 +9,8 @@ import (
 
 // Heal ends every fault that this package can cause, except a shifted clock and
 // an open Migration, and returns when the deployment is ready, as in AwaitReady:
-// paused processes go on, full memories are free, replicas are admitted, killed
-// processes run again.
+// paused processes go on, full memories are free, snapshots can be saved, replicas
+// are admitted, killed processes run again.
 //
 // A killed master that came back empty would empty its replicas. So if it has
 // replicas that run, Heal first waits until one of them has taken over, or makes
@@ -43,7 +43,7 @@ func (f *fleet) wake() error {
 		}
 	}
 	for _, s := range running(f.data()) {
-		err = errors.Join(err, s.freeMemory())
+		err = errors.Join(err, s.freeMemory(), s.repairSaves())
 	}
 	return errors.Join(err, f.admit(), each(dead(f.sentinels), func(s *Server) error { return s.restart() }))
 }

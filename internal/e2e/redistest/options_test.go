@@ -100,6 +100,18 @@ func TestFillMemory(t *testing.T) {
 	}
 }
 
+func TestFailSaves(t *testing.T) {
+	s := start(t)
+	s.RepairSaves()
+	s.String("SET", "k", "v")
+	s.FailSaves()
+	want(t, s.Do("SET", "k", "w"), "MISCONF")
+	want(t, s.Do("PING"), "MISCONF")
+	s.RepairSaves()
+	s.RepairSaves()
+	s.String("SET", "k", "w")
+}
+
 // Systems allow the path of a socket about 100 bytes.
 func TestUnixSocketInAFarFolder(t *testing.T) {
 	start(t)

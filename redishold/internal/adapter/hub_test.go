@@ -210,12 +210,17 @@ func TestHungLinkEnds(t *testing.T) {
 		}
 		s.set(behaviour{})
 		a.Close()
-		time.Sleep(idleFor)
+		left := time.Now()
 		_, link, _ := s.get()
-		if link.ctx.Err() == nil {
+		select {
+		case <-link.ctx.Done():
+			if took := time.Since(left); took != idleFor {
+				t.Errorf("the link ended after %v, want %v", took, idleFor)
+			}
+		case <-time.After(time.Minute):
 			t.Error("the link is still in use")
 		}
-		time.Sleep(time.Second) // the link needs it to end
+		h.Close() // waits for the link
 	})
 }
 

@@ -71,9 +71,6 @@ func (h *Hub) end(ln *nodeConn, s *Session) (wanted, worked bool) {
 	defer h.mu.Unlock()
 	wanted = s.ctx.Err() != nil
 	s.cancel()
-	if s.idle != nil {
-		s.idle.Stop()
-	}
 	ln.session = nil
 	return wanted, s.confirmed
 }
