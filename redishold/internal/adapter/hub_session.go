@@ -17,7 +17,7 @@ type Session struct {
 	asked     map[string]struct{} // channels that were passed to Link.Subscribe; used only by the goroutine of Hub.run
 	confirmed bool                // the server has confirmed a subscription; guarded by Hub.mu
 	idle      *time.Timer         // ends the session, see cancelIdle; nil until it is needed; guarded by Hub.mu
-	left      map[string]int      // how often a channel was passed to Link.Unsubscribe without a reply yet; guarded by Hub.mu
+	left      map[string]int      // how often a channel was passed to Link.Unsubscribe without a reply yet, see KeepLinks; guarded by Hub.mu
 }
 
 // Sharded reports whether the channels are sharded ones.

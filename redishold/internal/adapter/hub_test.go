@@ -198,6 +198,29 @@ func TestLinkEndsWithItsLastListener(t *testing.T) {
 	})
 }
 
+// A link of an adapter that does not call KeepLinks need not report an error reply to an UNSUBSCRIBE.
+// A newcomer must not wait for that.
+func TestOlderLinkReportsNoRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeServer{}
+		h := NewHub(time.Second, Dial(s.dial))
+		keep, _ := h.Subscribe(t.Context(), "keep", ignore)
+		a, _ := h.Subscribe(t.Context(), "a", ignore)
+		s.set(behaviour{mute: true})
+		a.Close()
+		s.get() // returns when the link has unsubscribed
+		s.set(behaviour{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		again, err := h.Subscribe(ctx, "a", ignore)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again.Close()
+		keep.Close()
+	})
+}
+
 // Nobody can use a link that hangs, so it does not outlive its listeners for long.
 func TestHungLinkEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *fakeServer, h *Hub) {

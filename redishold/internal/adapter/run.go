@@ -153,7 +153,9 @@ func (h *Hub) syncLink(ln *nodeConn, s *Session, link Link) (misrouted bool) {
 		} else if _, asked := s.asked[name]; asked {
 			remove = append(remove, name)
 			delete(s.asked, name)
-			s.left[name]++
+			if h.idle > 0 { // the links report each reply
+				s.left[name]++
+			}
 		}
 	}
 	clear(ln.changed)
