@@ -75,6 +75,7 @@ type Locker struct {
 	background background.Group
 	cleaner    background.Queue // runs cleanUp and wake
 	permits    sync.Map         // by the name of a semaphore: the number of permits that the last warning named
+	answered   atomic.Bool      // the store has answered a claim for a lock
 	short      atomic.Bool      // it was logged that the store grants less than the TTL
 	clock      *clock.Clock
 }
@@ -106,7 +107,8 @@ func New(b driver.Backend, opts *Options) *Locker {
 // If the store is unreachable, Lock tries again until ctx ends. An error that does not go
 // away by waiting is returned at once: a wrong password, a missing permission, a full
 // server, ErrMismatch if the name is in use for something else, ErrDeadlock if the caller
-// would wait for itself.
+// would wait for itself. The option RetryRefused makes Lock wait until an operator has
+// repaired the first three.
 func (l *Locker) Lock(ctx context.Context, name string, opts ...Option) (*Lock, error) {
 	return l.Mutex(name).Lock(ctx, opts...)
 }

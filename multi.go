@@ -21,7 +21,7 @@ import (
 // error. The option Wait limits the whole call: after that time LockAll returns ErrBusy with
 // the holder that it waited for. In both cases it releases the locks that it has taken, in the
 // background if the store is slow; Locker.Drain waits for that. The other options apply to each
-// lock; Lease and AtMost count from the grant of each lock. AtLeast is an error. Calls of
+// lock; Lease and AtMost count from the grant of each lock. AtLeast and RetryRefused are errors. Calls of
 // LockAll cannot deadlock, in whatever order they list the mutexes: a waiter holds only locks
 // whose names come before the one it waits for. There is one exception: if one name is used
 // with several Lockers, those mutexes are taken in the order of ms, which must then be the same
@@ -47,6 +47,9 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 		r, err := m.prepare(ctx, forever, opts)
 		if err == nil && r.atLeast != 0 {
 			err = fmt.Errorf("AtLeast is for one Mutex, not for LockAll: %w", errors.ErrUnsupported)
+		}
+		if err == nil && r.refused != nil {
+			err = fmt.Errorf("RetryRefused is for one lock, not for LockAll: %w", errors.ErrUnsupported)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("lock %q: %w", m.name, err)

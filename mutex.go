@@ -132,6 +132,9 @@ func (m *Mutex) prepare(ctx context.Context, wait time.Duration, opts []Option) 
 
 // acquire takes the lock, and reports the result to the observer and the log.
 func (m *Mutex) acquire(ctx context.Context, r request) (*Lock, error) {
+	if r.refused != nil {
+		return m.outlast(ctx, r)
+	}
 	var a acquisition
 	a.init(m.locker, m.name, m.kind, r)
 	lock, err := a.run(ctx)
@@ -163,6 +166,8 @@ type request struct {
 	atLeast time.Duration // how long the name stays taken after the grant; 0 if a release frees it
 
 	note string
+
+	refused func(refusal error, pause time.Duration) // RetryRefused was given: called for each refusal; otherwise nil
 
 	permits int    // the number for a semaphore that the store does not know yet
 	beside  string // for the read side: the owner of the write side, if the same caller holds it

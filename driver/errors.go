@@ -1,6 +1,9 @@
 package driver
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // Errors of a Backend. This table defines their meaning; a test of internal/retry
 // compares the core with it.
@@ -14,6 +17,9 @@ import "errors"
 //	ErrMismatch            yes      no        no     Lock returns the error
 //	ErrGone                yes      yes       no     Lock asks with a new claim; a hold is lost; a release has ended
 //	ErrRefused             no       in part   no     Lock releases the claim and returns the error; renewals and releases are made again until the lease ends
+//	ErrDenied              no       in part   no     as ErrRefused; with holdfast.RetryRefused, Lock asks again with a new claim
+//	ErrUnable              no       in part   no     as ErrDenied
+//	ErrInvalid             no       in part   no     as ErrRefused
 //	ErrClosed              yes      no        no     Lock and Unlock return the error; nothing is sent any more
 //	errors.ErrUnsupported  no       unknown   no     Lock releases the claim and returns the error
 //	any other              no       unknown   yes    makes the same call again; Lock releases the claim if it gives up
@@ -38,8 +44,21 @@ var (
 	// ErrRefused means that the store refused the call, and will refuse it again until an
 	// operator acts: a wrong password, a missing permission, a full server. A store
 	// without its setup, such as a database without the table, also returns ErrRefused,
-	// and the message says what to do.
+	// and the message says what to do. Most refusals are also one of the next three errors.
 	ErrRefused = errors.New("refused by the store")
+
+	// ErrDenied is an ErrRefused: the store does not accept this client. It refused the login,
+	// or the user lacks a permission. An operator can repair that while the program runs.
+	ErrDenied = fmt.Errorf("%w", ErrRefused)
+
+	// ErrUnable is an ErrRefused: the store accepts this client, but cannot execute the call as
+	// long as its memory, its disk or a quota is full. An operator can repair that while the
+	// program runs.
+	ErrUnable = fmt.Errorf("%w", ErrRefused)
+
+	// ErrInvalid is an ErrRefused: the store cannot keep what the caller asks for, such as a
+	// name that is too long. The same call fails again, whatever an operator does.
+	ErrInvalid = fmt.Errorf("%w", ErrRefused)
 
 	// ErrClosed means that the program has closed the client of the store. No later call
 	// will be executed. The error is also ErrNotExecuted and ErrRefused.

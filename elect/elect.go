@@ -29,7 +29,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -39,6 +41,10 @@ var ErrNotLeading = errors.New("not the leader")
 
 // Election is the candidacy of a process for the lock.
 type Election struct {
+	// Logger gets a line when a term begins or ends, and one for each campaign that the store
+	// refuses. Set it before Run. Default: no log.
+	Logger *slog.Logger
+
 	mutex   *holdfast.Mutex
 	opts    []holdfast.Option
 	running atomic.Bool
@@ -63,24 +69,42 @@ func New(m *holdfast.Mutex, opts ...holdfast.Option) *Election {
 // `lead`. If the release fails, Run joins the error of the release with that of `lead`. To
 // campaign once more, call Run again. Run releases the lock also if `lead` panics.
 //
+// If the store refuses a campaign, and an operator can repair that, Run goes on as
+// holdfast.RetryRefused says: with pauses of 250 ms to 5 s. Examples are a changed password, a
+// missing permission and a full disk. It does so only if the store has answered the Locker
+// before: a wrong password at the start of the program is an error.
+//
 // If this process wins no term, Run returns the error of Lock. That is the error of ctx if ctx
 // has ended, ErrBusy after the time of the option Wait, or an error that does not go away by
-// waiting, such as that of a store that refuses the client. Run returns an error at once while
-// another Run of the same Election goes on.
+// waiting. Run returns an error at once while another Run of the same Election goes on.
 func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock *holdfast.Lock) error) error {
 	if !e.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("election %q: another Run of this Election has not returned", e.mutex.Name())
 	}
 	defer e.running.Store(false)
+	log := e.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	log = log.With("election", e.mutex.Name())
+	outlast := holdfast.RetryRefused(func(refusal error, pause time.Duration) {
+		log.WarnContext(ctx, "the store refuses the campaign, asking again", "pause", pause, "err", refusal)
+	})
 	for {
 		lost := false
 		err := e.mutex.Do(ctx, func(term context.Context, lock *holdfast.Lock) error {
 			e.term.Store(lock)
 			defer e.term.Store(nil)
+			log.InfoContext(ctx, "leading", "token", lock.Token())
 			err := lead(term, lock)
-			lost = errors.Is(lock.Err(), holdfast.ErrLost)
+			if ended := lock.Err(); errors.Is(ended, holdfast.ErrLost) {
+				lost = true
+				log.WarnContext(ctx, "the term is lost", "token", lock.Token(), "err", ended)
+			} else {
+				log.InfoContext(ctx, "resigning", "token", lock.Token(), "err", err)
+			}
 			return err
-		}, e.opts...)
+		}, append([]holdfast.Option{outlast}, e.opts...)...)
 		if !lost {
 			return err
 		}

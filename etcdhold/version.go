@@ -58,7 +58,7 @@ func (s *store) checkVersions(ctx context.Context) error {
 func (s *store) checkVersion(ctx context.Context, server string) error {
 	r, err := s.client.Status(ctx, server)
 	if err == nil && !newEnough(r.Version) {
-		err = refused("server "+server, fmt.Errorf("etcd %s is too old for locks: it may answer that it has extended a lease, although the lease has ended; use 3.5.23, 3.6.5 or newer", r.Version))
+		err = refused("server "+server, driver.ErrRefused, fmt.Errorf("etcd %s is too old for locks: it may answer that it has extended a lease, although the lease has ended; use 3.5.23, 3.6.5 or newer", r.Version))
 	}
 	return err
 }

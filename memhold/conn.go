@@ -65,7 +65,8 @@ func (c *Conn) Delay(d time.Duration) { c.set(fault{delay: d}) }
 
 // Fail makes each call that begins from now on return err at once, without being executed. The
 // table in package driver says what the core does with err. With driver.ErrNotExecuted the
-// server accepts no connections, with driver.ErrRefused it does not accept the password.
+// server accepts no connections, with driver.ErrDenied it does not accept the password, and with
+// driver.ErrUnable it is full.
 func (c *Conn) Fail(err error) { c.set(fault{err: err}) }
 
 // Restore ends all faults.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/answers"
 	"github.com/holdfast-go/holdfast/internal/rows"
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
@@ -33,12 +34,13 @@ func classify(err error) error {
 	if err == nil || errors.Is(err, driver.ErrNotExecuted) {
 		return err
 	}
-	switch numberOf(err) {
-	case 1213, 1020: // deadlock; a row that was changed since it was read
+	meaning := answers.MySQL(numberOf(err))
+	switch refusal := meaning.Refusal(); {
+	case refusal != nil:
+		return fmt.Errorf("%w, %w: %w", refusal, driver.ErrNotExecuted, err)
+	case meaning == answers.Conflict:
 		return fmt.Errorf("%w, %w: %w", driver.ErrNotExecuted, rows.ErrConflict, err)
-	case 1044, 1045, 1049, 1054, 1064, 1104, 1114, 1142, 1143, noSuchTable, 1193, 1227, 1231, 1370, 1665, 1698, 3944: // login, database, column, syntax, limit, full, permission, table, setting, binlog
-		return fmt.Errorf("%w, %w: %w", driver.ErrRefused, driver.ErrNotExecuted, err)
-	case 1040, 1047, 1129, 1130, 1203, 1205, 1226, 1290, 1792, 1836, 1969, 3024: // too many, not ready, row locked for long, read-only, time limit
+	case meaning == answers.Later:
 		return unsent.Error(err)
 	}
 	return err

@@ -10,10 +10,23 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/answers/answerstest"
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Each answer has the meaning that docs/answers.md says.
+func TestTableOfAnswers(t *testing.T) {
+	for _, r := range answerstest.Rows(t, "..", "MySQL and MariaDB") {
+		err := fmt.Errorf("wrapped: %w", fmt.Errorf("Error %s (HY000): it failed", r.Answer))
+		for _, got := range []error{classify(err), noConnection(err)} {
+			if meaning := answerstest.MeaningOf(got); meaning != r.Meaning || !errors.Is(got, err) {
+				t.Errorf("%s: got %v, which is %s, want %s", r.Answer, got, meaning, r.Meaning)
+			}
+		}
+	}
+}
 
 // The error of a statement that may have been executed is never driver.ErrNotExecuted.
 func TestErrors(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/puddle/v2"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/answers"
 	"github.com/holdfast-go/holdfast/internal/rows"
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
@@ -50,23 +51,14 @@ func classify(err error) error {
 	case e == nil || e.SeverityUnlocalized != "ERROR":
 		return err
 	}
-	switch {
-	case e.Code == "40001" || e.Code == "40P01": // serialization failure, deadlock
+	meaning := answers.Postgres(e.Code, e.Message)
+	switch refusal := meaning.Refusal(); {
+	case meaning == answers.Conflict:
 		return fmt.Errorf("%w, %w: %w", driver.ErrNotExecuted, rows.ErrConflict, err)
-	case hopeless(e.Code):
-		return fmt.Errorf("%w, %w: %w", driver.ErrRefused, driver.ErrNotExecuted, err)
+	case refusal != nil:
+		return fmt.Errorf("%w, %w: %w", refusal, driver.ErrNotExecuted, err)
 	}
 	return unsent.Error(err)
-}
-
-// hopeless reports whether the server will answer with the same error code until an operator
-// changes something.
-func hopeless(code string) bool {
-	switch code[:min(2, len(code))] {
-	case "0A", "22", "23", "26", "28", "3D", "3F", "42": // unsupported, bad data, constraint, pooler, login, database, schema, syntax or permission
-		return true
-	}
-	return code == "53100" || code == "08P01" // disk full; a pooler that does not know the protocol
 }
 
 // noConnection returns the error of a call that got no connection.
@@ -74,8 +66,10 @@ func noConnection(err error) error {
 	if errors.Is(err, puddle.ErrClosedPool) || err.Error() == "sql: database is closed" {
 		return fmt.Errorf("%w, %w, %w: %w", driver.ErrClosed, driver.ErrRefused, driver.ErrNotExecuted, err)
 	}
-	if e := serverError(err); e != nil && hopeless(e.Code) {
-		return fmt.Errorf("%w, %w: %w", driver.ErrRefused, driver.ErrNotExecuted, err)
+	if e := serverError(err); e != nil {
+		if refusal := answers.Postgres(e.Code, e.Message).Refusal(); refusal != nil {
+			return fmt.Errorf("%w, %w: %w", refusal, driver.ErrNotExecuted, err)
+		}
 	}
 	return unsent.Error(err)
 }

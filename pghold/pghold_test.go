@@ -14,10 +14,36 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/answers"
+	"github.com/holdfast-go/holdfast/internal/answers/answerstest"
 	"github.com/holdfast-go/holdfast/internal/rows"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Each answer has the meaning that docs/answers.md says, as the error of a statement and as that
+// of a connection that was not made.
+func TestTableOfAnswers(t *testing.T) {
+	for _, r := range answerstest.Rows(t, "..", "PostgreSQL and its poolers") {
+		state := (r.Answer + "000")[:5]
+		said := func(severity string) error {
+			return fmt.Errorf("wrapped: %w", &pgconn.PgError{SeverityUnlocalized: severity, Code: state, Message: r.Text})
+		}
+		if got := answerstest.MeaningOf(classify(said("ERROR"))); got != r.Meaning {
+			t.Errorf("a statement, %s %q: got %s, want %s", state, r.Text, got, r.Meaning)
+		}
+		want := r.Meaning
+		if want == answers.Conflict { // no transaction has begun
+			want = answers.Later
+		}
+		if got := answerstest.MeaningOf(noConnection(said("FATAL"))); got != want {
+			t.Errorf("a connection, %s %q: got %s, want %s", state, r.Text, got, want)
+		}
+		if got := answerstest.MeaningOf(classify(said("FATAL"))); got != answers.Unknown {
+			t.Errorf("the end of a session, %s %q: got %s, want unknown", state, r.Text, got)
+		}
+	}
+}
 
 // The error of a statement that may have been executed is never driver.ErrNotExecuted.
 func TestErrors(t *testing.T) {
@@ -31,9 +57,7 @@ func TestErrors(t *testing.T) {
 	}{
 		{said("ERROR", "40001"), []error{driver.ErrNotExecuted, rows.ErrConflict}},
 		{said("ERROR", "40P01"), []error{driver.ErrNotExecuted, rows.ErrConflict}},
-		{said("ERROR", "42501"), []error{driver.ErrNotExecuted, driver.ErrRefused}},
 		{said("ERROR", "42P05"), []error{driver.ErrNotExecuted, driver.ErrRefused}},
-		{said("ERROR", "53100"), []error{driver.ErrNotExecuted, driver.ErrRefused}},
 		{said("ERROR", "25006"), []error{driver.ErrNotExecuted}}, // a standby: a failover may be under way
 		{said("ERROR", "57014"), []error{driver.ErrNotExecuted}}, // statement_timeout
 		{said("FATAL", "57P01"), nil},                            // may come after the commit

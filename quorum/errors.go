@@ -51,10 +51,11 @@ func (e *nodesError) add(n *node, err error) {
 type foreign struct{ error }
 
 // Is reports whether the error of the node matches `target`. It returns false if `target` is
-// driver.ErrGone, driver.ErrNotExecuted, driver.ErrRefused or driver.ErrMismatch.
+// driver.ErrGone, driver.ErrNotExecuted or driver.ErrMismatch, or any kind of driver.ErrRefused.
 func (f foreign) Is(target error) bool {
 	switch target {
-	case driver.ErrGone, driver.ErrNotExecuted, driver.ErrRefused, driver.ErrMismatch:
+	case driver.ErrGone, driver.ErrNotExecuted, driver.ErrMismatch,
+		driver.ErrRefused, driver.ErrDenied, driver.ErrUnable, driver.ErrInvalid:
 		return false
 	}
 	return errors.Is(f.error, target)

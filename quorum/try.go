@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Try asks all nodes for the claim, and returns as soon as it is certain whether a
@@ -25,7 +26,7 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 		return driver.Outcome{}, err
 	}
 	if c.TTL > b.info.MaxTTL {
-		return driver.Outcome{}, fmt.Errorf("quorum: %w: %w: a lease of %v is longer than the maximum of %v", driver.ErrRefused, driver.ErrNotExecuted, c.TTL, b.info.MaxTTL)
+		return driver.Outcome{}, fmt.Errorf("quorum: %w: %w: a lease of %v is longer than the maximum of %v", driver.ErrInvalid, driver.ErrNotExecuted, c.TTL, b.info.MaxTTL)
 	}
 	if err := b.distinct(ctx); err != nil {
 		return driver.Outcome{}, err
@@ -185,6 +186,7 @@ func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 		e.does += fmt.Sprintf(" when the call ended (%v)", cause)
 	}
 	unsent, final, mismatch := 0, 0, 0
+	var refusals []error
 	for i, v := range n.votes {
 		if v == nil || v.err == nil {
 			continue
@@ -196,6 +198,7 @@ func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 			final++
 		case errors.Is(v.err, driver.ErrRefused):
 			final++
+			refusals = append(refusals, v.err)
 		case errors.Is(v.err, driver.ErrNotExecuted):
 			unsent++
 		}
@@ -208,11 +211,35 @@ func (b *Backend) noMajority(c driver.Claim, n count, cause error) *nodesError {
 	case mismatch > spare:
 		e.kinds = []error{driver.ErrMismatch}
 	case final > spare:
-		e.kinds = []error{driver.ErrRefused}
+		e.kinds = []error{kindOf(refusals, len(refusals)-spare+mismatch)}
 	case unsent == n.failures && n.granted == 0 && n.busy+n.failures == len(b.nodes):
 		e.kinds = []error{driver.ErrNotExecuted}
 	}
 	return e
+}
+
+// kindOf returns the kind of the refusal of a quorum. The parameter `refusals` has the errors of
+// the nodes that refused. A quorum is possible again when the number `enough` of these nodes
+// do not refuse any more. So its refusal is one that an operator can repair if at least that
+// many of the nodes have such an error.
+func kindOf(refusals []error, enough int) error {
+	denied, unable := 0, 0
+	for _, err := range refusals {
+		switch {
+		case !retry.Repairable(err):
+		case errors.Is(err, driver.ErrDenied):
+			denied++
+		default:
+			unable++
+		}
+	}
+	switch {
+	case denied+unable < enough:
+		return driver.ErrRefused
+	case denied > 0:
+		return driver.ErrDenied
+	}
+	return driver.ErrUnable
 }
 
 // refusal returns the Outcome of a claim that got no majority because of other claims. The

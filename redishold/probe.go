@@ -86,7 +86,7 @@ func (b *Backend) probed(ctx context.Context, k layout.Keys, kind kinds.Kind) (S
 	}
 	if tooOld(info) {
 		b.server.known.Store(nil) // the next call reads the version again, because the server may be upgraded while the program runs
-		return ServerInfo{}, wire.Refused("redis %s is too old: holdfast needs 6.2 or newer", info.Version)
+		return ServerInfo{}, wire.Unsuitable("redis %s is too old: holdfast needs 6.2 or newer", info.Version)
 	}
 	if slotError(info, k, kind) != nil {
 		return info, nil // the caller refuses this name, and the probe is made with the next name

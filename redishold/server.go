@@ -150,7 +150,7 @@ func evicts(i ServerInfo) bool { return i.EvictionPolicy != "" && i.EvictionPoli
 // whether a node may have forgotten locks.
 //
 // For a cluster, Incarnation returns errors.ErrUnsupported. If the user lacks the permission
-// for INFO, it returns driver.ErrRefused.
+// for INFO, it returns driver.ErrDenied.
 func (b *Backend) Incarnation(ctx context.Context) (id string, uptime time.Duration, err error) {
 	info, err := b.conn.Server(ctx)
 	switch {
@@ -159,7 +159,7 @@ func (b *Backend) Incarnation(ctx context.Context) (id string, uptime time.Durat
 	case info.Cluster:
 		return "", 0, fmt.Errorf("redis: a cluster is no single server: %w", errors.ErrUnsupported)
 	case info.RunID == "":
-		return "", 0, fmt.Errorf("redis: the server does not report its run id; grant the user +info: %w", driver.ErrRefused)
+		return "", 0, fmt.Errorf("redis: the server does not report its run id; grant the user +info: %w", driver.ErrDenied)
 	}
 	// The server subtracts two times that it has cut to whole seconds, so its uptime may be up
 	// to a second too long.

@@ -224,7 +224,7 @@ func (b *Backend) Info() driver.Info {
 // driver.ErrMismatch, because ZooKeeper never removes such a node.
 func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
 	if most := valid(b.ttl); c.TTL > most && c.TTL < b.ttl {
-		return driver.Outcome{}, refused("zkhold", fmt.Errorf("a lease of %v is too long: with a TTL of %v, a lease may be at most %v", c.TTL, b.ttl, most))
+		return driver.Outcome{}, refused("zkhold", driver.ErrInvalid, fmt.Errorf("a lease of %v is too long: with a TTL of %v, a lease may be at most %v", c.TTL, b.ttl, most))
 	}
 	return b.engine.Try(ctx, c)
 }

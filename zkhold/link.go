@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // link is a session of ZooKeeper and its connection. Each session has a client of its own,
@@ -57,7 +59,7 @@ func (s *store) connect() *link {
 		conn, events, err := zk.Connect(append(slices.Clone(s.servers), s.servers...), s.opts.TTL,
 			zk.WithHostProvider(&hosts{link: l}), zk.WithDialer(l.dial), zk.WithEventCallback(l.event), zk.WithLogger(noLogger{}), zk.WithLogInfo(false))
 		if err != nil {
-			l.close(refused("the servers of ZooKeeper", err))
+			l.close(refused("the servers of ZooKeeper", driver.ErrInvalid, err))
 			close(l.ready)
 			return
 		}

@@ -144,6 +144,6 @@ func (l *link) counted(key nodeKey, node string) error {
 		return nil
 	}
 	dir := strings.TrimSuffix(l.path(key.name)+"/"+key.folder, "/")
-	return refused("ZooKeeper cannot count the claims of this lock any further",
+	return refused("ZooKeeper cannot count the claims of this lock any further", driver.ErrRefused,
 		fmt.Errorf("delete the node %s when nobody holds the lock or waits for it, and the count begins again (it is at %d of %d)", dir, seq, math.MaxInt32))
 }

@@ -70,11 +70,14 @@ func Loss(e holdfast.Event) (reason string, ok bool) {
 	return known(string(e.Reason), reasons()), true // other stores may have reasons of their own
 }
 
-// CallOutcome returns "ok" if the store answered a call, else "error". The answer that a claim
-// is gone is "ok", too.
+// CallOutcome returns "ok" if the store answered a call, "refused" if it refused the call, and
+// "error" if there was no usable answer. The answer that a claim is gone is "ok", too.
 func CallOutcome(err error) string {
-	if err == nil || errors.Is(err, driver.ErrGone) {
+	switch {
+	case err == nil || errors.Is(err, driver.ErrGone):
 		return "ok"
+	case errors.Is(err, driver.ErrRefused):
+		return "refused"
 	}
 	return "error"
 }

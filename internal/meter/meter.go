@@ -49,6 +49,7 @@ func (m *Meter) Start(record Record) {
 	record(Wakeups, 0, "poll")
 	for _, op := range operations() {
 		record(Calls, 0, op, "ok")
+		record(Calls, 0, op, "refused")
 		record(Calls, 0, op, "error")
 		if op != holdfast.OpRenew { // a renewal has no EventIndeterminate: it is only repeated
 			record(Indeterminate, 0, op, "yes")

@@ -29,6 +29,11 @@ const (
 	// cost time, but must not stop a waiter.
 	sleepMost = time.Second
 
+	// The pauses between two attempts of a call that the store refuses. An operator needs
+	// seconds at least.
+	refusedFirst = 250 * time.Millisecond
+	refusedMost  = 5 * time.Second
+
 	// TryFailures is the number of failures in a row after which a caller that does not wait
 	// gives up.
 	TryFailures = 3
@@ -60,6 +65,13 @@ func ReleaseTimeout(ttl time.Duration, failures int) time.Duration {
 // has just come back.
 func Delay(failures int, most time.Duration) time.Duration {
 	return jitter(min(delayFirst<<min(max(failures-1, 0), 10), most))
+}
+
+// RefusedDelay returns the pause before a call is repeated that the store has refused the given
+// number of times in a row. It is 250 ms after the first refusal, and doubles up to 5 s. It has
+// jitter, as Delay has.
+func RefusedDelay(refusals int) time.Duration {
+	return jitter(min(refusedFirst<<min(max(refusals-1, 0), 10), refusedMost))
 }
 
 // SleepLimit returns how long a waiter may sleep before it asks the store again: the time

@@ -26,6 +26,18 @@ func Final(err error) bool {
 		Gone(err) || errors.Is(err, errors.ErrUnsupported)
 }
 
+// Repairable reports whether an operator can repair what the store refused, so that the same
+// call may succeed while the program runs. If err has another cause, too, for which it is
+// useless to call again, Repairable returns false.
+func Repairable(err error) bool {
+	switch {
+	case errors.Is(err, driver.ErrMismatch), errors.Is(err, driver.ErrClosed), errors.Is(err, driver.ErrInvalid),
+		errors.Is(err, errors.ErrUnsupported), Gone(err):
+		return false
+	}
+	return errors.Is(err, driver.ErrDenied) || errors.Is(err, driver.ErrUnable)
+}
+
 // Ended reports whether a call failed because its context ended. That is no error of the
 // store.
 func Ended(err error) bool {

@@ -29,7 +29,7 @@ func New(db Database, d Dialect) *Table {
 func keyOf(name string) (string, error) {
 	key := rows.Escape(name)
 	if n := utf8.RuneCountInString(key); n > maxName {
-		return "", fmt.Errorf("shedlock: the table has room for names of %d characters, not for %q: %w, %w", maxName, key, driver.ErrRefused, driver.ErrNotExecuted)
+		return "", fmt.Errorf("shedlock: the table has room for names of %d characters, not for %q: %w, %w", maxName, key, driver.ErrInvalid, driver.ErrNotExecuted)
 	}
 	return key, nil
 }
@@ -65,7 +65,7 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("shedlock: the row of %q is not found after it was made: the column cannot keep that name: %w, %w", key, driver.ErrRefused, driver.ErrNotExecuted)
+	return nil, fmt.Errorf("shedlock: the row of %q is not found after it was made: the column cannot keep that name: %w, %w", key, driver.ErrInvalid, driver.ErrNotExecuted)
 }
 
 // one returns the row of a key. If the key has no row, but the column treats the name of
@@ -83,7 +83,7 @@ func (t *Table) one(ctx context.Context, key string) (rows.Row, error) {
 	})
 	if err == nil && !found.Known && other != "" {
 		err = fmt.Errorf("shedlock: the column name takes %q for the same as %q, of which there is a row: use that spelling, or a column that compares bytes: %w, %w",
-			key, other, driver.ErrRefused, driver.ErrNotExecuted)
+			key, other, driver.ErrInvalid, driver.ErrNotExecuted)
 	}
 	return found, err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
+	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // misuse is an error of the URL: the servers respond, but are of another deployment.
@@ -73,5 +74,5 @@ func (t *target) refused(text string) error {
 	case t.Deployment == redisurl.OnlyCluster && strings.Contains(text, "cluster support disabled"):
 		return errNoCluster
 	}
-	return reply
+	return wire.ClassifyLogin(reply)
 }

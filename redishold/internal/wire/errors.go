@@ -42,7 +42,7 @@ func Ungranted(does, words string, rules ...string) *ServerError {
 		Does:   does,
 		Cause:  &ReplyError{Text: words},
 		Advice: "nothing was written; grant it with: ACL SETUSER <user> " + strings.Join(rules, " "),
-		Kinds:  []error{driver.ErrRefused, driver.ErrNotExecuted},
+		Kinds:  []error{driver.ErrDenied, driver.ErrNotExecuted},
 	}
 }
 
@@ -69,11 +69,17 @@ func Classify(does string, reply *ReplyError) *ServerError {
 	case MeansNoDatabase:
 		e.Advice = "choose a database that the servers have; a cluster has only database 0, except Valkey 9 or newer with its setting cluster-databases"
 		fallthrough
-	case MeansNever, MeansNoRight:
+	case MeansNever:
 		e.Kinds = []error{driver.ErrRefused, driver.ErrNotExecuted}
+	case meansNoLogin, MeansNoRight:
+		e.Kinds = []error{driver.ErrDenied, driver.ErrNotExecuted}
+	case MeansNoRightInside:
+		e.Kinds = []error{driver.ErrDenied}
+	case meansNoRoom:
+		e.Kinds = []error{driver.ErrUnable}
 	case MeansWrongType:
 		e.Kinds = []error{driver.ErrMismatch}
-	default: // also meansNoRoom
+	default:
 		e.Kinds = []error{driver.ErrRefused}
 	}
 	return e
@@ -90,10 +96,14 @@ func ClassifyLogin(err error) error {
 	switch MeaningOf(reply.Text) {
 	case MeansLater:
 		return e
-	case MeansNever:
+	case meansNoLogin:
 		e.Advice = "check the user and the password"
+		e.Kinds = []error{driver.ErrNotExecuted, driver.ErrDenied}
+	case MeansUnknown: // such as "ERR invalid password", or a server in protected mode
+		e.Kinds = []error{driver.ErrNotExecuted, driver.ErrDenied}
+	default:
+		e.Kinds = append(e.Kinds, driver.ErrNotExecuted, driver.ErrRefused)
 	}
-	e.Kinds = []error{driver.ErrNotExecuted, driver.ErrRefused}
 	return e
 }
 
@@ -105,6 +115,7 @@ const (
 	MeansUnknown       meaning = iota // any other error: the server may have done a part of the script
 	MeansLater                        // nothing was done; a later try may succeed
 	MeansNever                        // nothing was done; later tries will fail, too
+	meansNoLogin                      // as MeansNever: the server does not accept the user or the password
 	MeansNoRight                      // as MeansNever: the user has no permission
 	MeansNoRightInside                // the user has no permission for a command inside the script; earlier commands of the script were executed
 	MeansNoCommand                    // the server, or a proxy in front of it, does not have a command
@@ -131,7 +142,9 @@ func MeaningOf(text string) meaning {
 	switch CodeOf(text) {
 	case "LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOREPLICAS", "MOVED", "ASK", "NOSCRIPT":
 		return MeansLater
-	case "NOAUTH", "WRONGPASS", "CROSSSLOT":
+	case "NOAUTH", "WRONGPASS":
+		return meansNoLogin
+	case "CROSSSLOT":
 		return MeansNever
 	case "NOPERM":
 		return MeansNoRight
@@ -191,17 +204,27 @@ func NotTried(err error) error {
 	return unsent.Error(err)
 }
 
-// Refused returns the error of a claim that is refused before anything is sent to the server.
+// Refused returns the error of a claim that is refused before anything is sent to the server,
+// because the server cannot keep it.
 func Refused(format string, args ...any) error {
-	return &refusal{fmt.Errorf(format, args...)}
+	return &refusal{fmt.Errorf(format, args...), driver.ErrInvalid}
 }
 
-// refusal is the error that Refused returns.
-type refusal struct{ error }
+// Unsuitable returns the error of a claim that is not sent, because the server is not suitable
+// for locks.
+func Unsuitable(format string, args ...any) error {
+	return &refusal{fmt.Errorf(format, args...), driver.ErrRefused}
+}
+
+// refusal is the error that Refused and Unsuitable return.
+type refusal struct {
+	error
+	kind error
+}
 
 // Unwrap returns the reason, and the errors of package driver that say what it means.
 func (r *refusal) Unwrap() []error {
-	return []error{r.error, driver.ErrRefused, driver.ErrNotExecuted}
+	return []error{r.error, r.kind, driver.ErrNotExecuted}
 }
 
 // ReplyText returns the text of an error reply. It returns "" if err is nil or another error.

@@ -4,7 +4,30 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/answers"
+	"github.com/holdfast-go/holdfast/internal/answers/answerstest"
 )
+
+// Each error reply has the meaning that docs/answers.md says, for a script and for the login.
+func TestTableOfAnswers(t *testing.T) {
+	for _, r := range answerstest.Rows(t, "../../..", "Redis and Valkey") {
+		reply := &ReplyError{Text: r.Answer}
+		if got := answerstest.MeaningOf(Classify("redis refuses it", reply)); got != r.Meaning {
+			t.Errorf("%s: got %s, want %s", r.Answer, got, r.Meaning)
+		}
+		if got := answerstest.MeaningOf(ClassifyLogin(reply)); got != r.Meaning {
+			t.Errorf("the login, %s: got %s, want %s", r.Answer, got, r.Meaning)
+		}
+	}
+	other := &ReplyError{Text: "ERR invalid password"}
+	if got := answerstest.MeaningOf(Classify("redis refuses it", other)); got != answers.Refused {
+		t.Errorf("any other reply: got %s, want refused", got)
+	}
+	if got := answerstest.MeaningOf(ClassifyLogin(other)); got != answers.Denied {
+		t.Errorf("any other reply to the login: got %s, want denied", got)
+	}
+}
 
 // What proxies and services say of a command that they do not have.
 func TestMeaningOf(t *testing.T) {

@@ -121,7 +121,7 @@ func reachDemo(ctx context.Context, c store.Connection, env output.Environment, 
 		return store.Lacks(target, "has no fencing tokens in that layout, but the demo needs them")
 	}
 	if err := demo.Try(ctx, target); err != nil {
-		return output.StoreError(store.Failure(target.Kind, err))
+		return output.StoreError(store.WithAdvice(err))
 	}
 	o.Locks = a
 	return nil

@@ -153,7 +153,7 @@ func (o *lockOptions) takes(env output.Environment, start func(context.Context, 
 			return err
 		}
 		request := store.Request{Name: o.Name, TTL: o.TTL, Need: o.needs, Logger: logger}
-		p := supervise.Program{Env: env, Report: report, Logger: logger, EventLog: o.EventLog, Failure: store.Failure}
+		p := supervise.Program{Env: env, Report: report, Logger: logger, EventLog: o.EventLog, Advise: store.WithAdvice}
 		p.Open = func(ctx context.Context, limit time.Duration) (*open.Store, error) {
 			request.Wait = limit
 			return o.Open(ctx, request, env, report)

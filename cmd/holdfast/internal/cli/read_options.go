@@ -107,5 +107,5 @@ func (o *readOptions) open(ctx context.Context, env output.Environment, report *
 	session := operate.Session{Console: admin.New(s.Backend), Env: env, Report: report, JSON: o.json}
 	l := &reader{session, s, logger}
 	err = store.UnlessInTrouble(ctx, s, report, o.goesOn, func(ctx context.Context) error { return work(ctx, l) })
-	return store.Failure(s.Kind, err)
+	return store.WithAdvice(err)
 }

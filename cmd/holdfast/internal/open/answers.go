@@ -27,10 +27,10 @@ const (
 	askAgain = 30 * time.Second
 )
 
-// answers remembers what answered at the address of a store. Attempts to open the store use
+// probe remembers what answered at the address of a store. Attempts to open the store use
 // this result for the time askAgain, because a MySQL counts connections without a login: after
 // a hundred, it blocks the host of the client.
-type answers struct {
+type probe struct {
 	asked time.Time
 	meant string // the explanation that was found at that time; "" if none was found
 }
@@ -43,17 +43,17 @@ func (t *Target) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil || addr == "" || answered(err) || !errors.Is(err, driver.ErrNotExecuted) {
 		return err
 	}
-	if time.Since(t.answers.asked) > askAgain {
+	if time.Since(t.probe.asked) > askAgain {
 		found, connected := whatAnswers(ctx, addr)
-		t.answers.asked, t.answers.meant = time.Now(), ""
+		t.probe.asked, t.probe.meant = time.Now(), ""
 		if connected {
-			t.answers.meant = t.meaning(found)
+			t.probe.meant = t.meaning(found)
 		}
 	}
-	if t.answers.meant == "" {
+	if t.probe.meant == "" {
 		return err
 	}
-	return unreachable(t.Kind, addr, errors.New(t.answers.meant))
+	return unreachable(t.Kind, addr, errors.New(t.probe.meant))
 }
 
 // answered reports whether err is an answer of the store itself.
@@ -79,6 +79,8 @@ func (t *Target) meaning(found string) string {
 		return fmt.Sprintf("the server speaks TLS: use %ss%s://", base, rest)
 	case found == "":
 		return "the server accepts connections and does not answer: it hangs, or a device between holds its answers back"
+	case found == closesAtOnce:
+		return "the server accepts each connection and closes it at once: it is a proxy without a server behind it, it has too many connections, or it does not admit this address"
 	case found == own && secure:
 		return fmt.Sprintf("the server does not speak TLS: use %s%s://", plain, rest)
 	case found == own || found == tlsServer && secure:
@@ -96,6 +98,7 @@ const (
 	aPostgres    = "a PostgreSQL"
 	aMySQL       = "a MySQL or MariaDB"
 	tlsServer    = "a server with TLS"
+	closesAtOnce = "a server that closes each connection" // before it has sent anything
 )
 
 // The questions of whatAnswers. Each is the text that a client of one protocol sends first.
@@ -114,6 +117,7 @@ func whatAnswers(ctx context.Context, addr string) (found string, connected bool
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	questions := []string{askNothing, askVersion, askZooKeeper, askPostgres, askTLS}
+	closed := 0
 	for found, err := range askAll(ctx, questions, func(ctx context.Context, question string) (string, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 		if err != nil {
@@ -124,11 +128,23 @@ func whatAnswers(ctx context.Context, addr string) (found string, connected bool
 		if question == askTLS {
 			return speaksTLS(ctx, conn), nil
 		}
-		return recognize(question, answerTo(question, conn)), nil
+		answer, err := answerTo(question, conn)
+		if len(answer) == 0 && err != nil && ctx.Err() == nil {
+			return closesAtOnce, nil
+		}
+		return recognize(question, answer), nil
 	}) {
-		if connected = connected || err == nil; found != "" {
+		connected = connected || err == nil
+		switch found {
+		case "":
+		case closesAtOnce: // servers do so with a question of another protocol
+			closed++
+		default:
 			return found, true
 		}
+	}
+	if closed == len(questions)-1 { // the question for TLS tells nothing about that
+		return closesAtOnce, true
 	}
 	return "", connected
 }
@@ -141,16 +157,17 @@ func speaksTLS(ctx context.Context, conn net.Conn) string {
 	return ""
 }
 
-// answerTo returns the beginning of the answer to a question, or "" if there is none.
-func answerTo(question string, conn net.Conn) string {
+// answerTo returns the beginning of the answer to a question. If there is none, it returns "" and
+// the error of the connection.
+func answerTo(question string, conn net.Conn) (string, error) {
 	_, _ = io.WriteString(conn, question) // if this fails, Read below fails, too
 	answer := make([]byte, 1024)
-	n, _ := conn.Read(answer)
+	n, err := conn.Read(answer)
 	if bytes.HasPrefix(answer[:n], []byte("HTTP/")) { // the body may arrive later
 		more, _ := io.ReadFull(conn, answer[n:])
 		n += more
 	}
-	return string(answer[:n])
+	return string(answer[:n]), err
 }
 
 // recognize returns the kind of the server that gave this answer to this question, or "" if it

@@ -106,7 +106,7 @@ func TestWhatAnswers(t *testing.T) {
 func TestRefusalIsNotExplained(t *testing.T) {
 	want := errors.Join(driver.ErrRefused, errors.New("WRONGPASS"))
 	target := &Target{Kind: Redis, settings: broken{err: want}, access: Access{URL: "redis://" + answering(t, "", "")}}
-	if _, err := target.Open(t.Context()); err.Error() != want.Error() || !target.answers.asked.IsZero() {
+	if _, err := target.Open(t.Context()); err.Error() != want.Error() || !target.probe.asked.IsZero() {
 		t.Errorf("got %v after a question, want %v", err, want)
 	}
 }

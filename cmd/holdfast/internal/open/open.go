@@ -142,8 +142,8 @@ type Target struct {
 	Kind Kind
 	settings
 
-	access  Access
-	answers answers
+	access Access
+	probe  probe
 }
 
 // Info describes the store, and does no I/O.

@@ -3,12 +3,9 @@ package output
 import (
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/redishold"
 )
 
 // Exit statuses of the program. They follow sysexits(3), timeout(1) and the shells, so that
@@ -17,10 +14,10 @@ import (
 const (
 	ExitOK          = 0   // the command did what it was asked to
 	ExitFailure     = 1   // the command failed, or its answer is no
-	ExitUsage       = 64  // the command line is not valid
-	ExitUnreachable = 69  // the store cannot be reached
+	ExitUsage       = 64  // what the user typed is not valid, or is not possible in this store
+	ExitUnreachable = 69  // the store cannot be reached, or can grant no lock at present: it is full, read-only or without a majority
 	ExitBusy        = 75  // another client holds the lock: try again later
-	ExitRefused     = 77  // the store refused the password, or the user lacks a permission
+	ExitRefused     = 77  // the store refuses: a password, a missing permission, a missing or unsuitable table, an old version
 	ExitLost        = 79  // the lock was lost while the command ran
 	ExitOwnFailure  = 125 // this program failed, or the store lacks a feature
 )
@@ -71,27 +68,18 @@ func StoreError(err error) error {
 // ErrBusy, the status is ExitUnreachable.
 func StatusOf(err error) int {
 	switch {
-	case errors.Is(err, holdfast.ErrMismatch):
-		return ExitUsage // the store has another kind of lock, or data, under the name
+	case errors.Is(err, holdfast.ErrMismatch): // the store has another kind of lock, or data, under the name
+		return ExitUsage
 	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, holdfast.ErrDeadlock):
 		return ExitOwnFailure
-	case refused(err):
-		return ExitRefused
+	case errors.Is(err, driver.ErrInvalid):
+		return ExitUsage
+	case errors.Is(err, driver.ErrUnable):
+		return ExitUnreachable
 	case errors.Is(err, driver.ErrRefused):
-		return ExitUsage // the library refused a name that the store cannot keep, and sent nothing
+		return ExitRefused
 	case errors.Is(err, holdfast.ErrBusy):
 		return ExitBusy
 	}
 	return ExitUnreachable
-}
-
-// refused reports whether the server refused the user, so that a repeated call would fail, too.
-func refused(err error) bool {
-	reply, ok := errors.AsType[*redishold.ReplyError](err)
-	if !ok {
-		return false
-	}
-	codes := []string{"NOAUTH", "WRONGPASS", "NOPERM", "ERR AUTH", "ERR invalid password"}
-	refusal := func(code string) bool { return strings.HasPrefix(reply.Text, code) }
-	return slices.ContainsFunc(codes, refusal) || errors.Is(err, driver.ErrRefused)
 }

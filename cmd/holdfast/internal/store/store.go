@@ -101,35 +101,27 @@ func (o *Connection) suits(kind open.Kind, info driver.Info, r Request) error {
 	return nil
 }
 
-// OpenError adds the exit status to an error of open.Target.Open. An error that is neither an
-// answer of a Redis nor a failure to reach the store is about the URL. The text `source` says
-// where the URL was found.
+// OpenError adds the exit status to an error of open.Target.Open. For a Redis, an error that is
+// neither an answer nor a failure to reach the server is about the URL, which Open reads. The
+// text `source` says where the URL was found.
 func OpenError(ctx context.Context, kind open.Kind, source string, err error) error {
 	reply, isReply := errors.AsType[*redishold.ReplyError](err)
 	switch {
 	case isReply && strings.HasPrefix(reply.Text, "NOAUTH"):
 		return &output.ExitError{Code: output.ExitRefused, Err: errors.New("Redis asks for a password (NOAUTH): give it with --askpass, REDISCLI_AUTH or HOLDFAST_PASSWORD_FILE")}
 	case isReply && (strings.Contains(reply.Text, "DB index is out of range") || strings.Contains(reply.Text, "SELECT is not allowed")),
-		!isReply && ctx.Err() == nil && !errors.Is(err, driver.ErrNotExecuted):
+		kind == open.Redis && !isReply && ctx.Err() == nil && !errors.Is(err, driver.ErrNotExecuted):
 		return output.UsageError("%s: %w", source, err)
 	}
-	return output.StoreError(Failure(kind, err))
+	return output.StoreError(WithAdvice(err))
 }
 
-// Failure adds the exit status to the refusal of a store that is not Redis, and returns any other
-// error unchanged. For an answer of a Redis, output.StoreError finds the status. If a table does
-// not exist, the error says how to create it.
-func Failure(kind open.Kind, err error) error {
-	var own *output.ExitError
-	switch {
-	case kind == "" || kind == open.Redis || !errors.Is(err, driver.ErrRefused) || errors.As(err, &own):
-		return err
-	case errors.As(err, new(*rows.UnfitError)): // this program refuses the request, not the server
-		return &output.ExitError{Code: output.ExitUsage, Err: err}
-	case errors.Is(err, rows.ErrNoTable):
-		err = fmt.Errorf("%w\n  or let holdfast create it: add create=true to the parameters of the URL, once", err)
+// WithAdvice returns `err`. If a table does not exist, the error also says how to create it.
+func WithAdvice(err error) error {
+	if errors.Is(err, rows.ErrNoTable) {
+		return fmt.Errorf("%w\n  or let holdfast create it: add create=true to the parameters of the URL, once", err)
 	}
-	return &output.ExitError{Code: output.ExitRefused, Err: err}
+	return err
 }
 
 // Lacks returns the error of a store that lacks a feature. In the error, the text `what`

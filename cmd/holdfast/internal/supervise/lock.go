@@ -94,7 +94,8 @@ func (l *Lock) options() (options []holdfast.Option) {
 	if l.Nonblock || l.Wait > 0 {
 		options = append(options, holdfast.Wait(l.Wait)) // 0 does not wait
 	}
-	return options
+	// An operator may repair a refusal while the program waits. session.wait shows it.
+	return append(options, holdfast.RetryRefused(nil))
 }
 
 // take requests the lock from locker.

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 const (
@@ -201,17 +202,19 @@ func (p *progress) describe(r admin.Record) string {
 	return text + "; by " + output.People(r)
 }
 
-// attempts has the results of the calls with which a command requests a lock.
+// attempts has the results of the calls with which a command requests a lock and renews it.
 type attempts struct {
 	busy   chan struct{} // has a value when a wait for another client has begun
 	failed chan struct{} // has a value when a call has failed
 
-	mu    sync.Mutex
-	err   error  // the error of the last try; nil if the store has answered it
-	owner string // the owner of the last grant, as the store has it
+	mu      sync.Mutex
+	err     error  // the error of the last try; nil if the store has answered it
+	owner   string // the owner of the last grant, as the store has it
+	renewal error  // the error of the last renewal; nil if it succeeded, or if there was none since the grant
 }
 
-// observe records the error of a try, that the lock is busy, or the owner of a grant.
+// observe records the error of a try or of a renewal, that the lock is busy, or the owner of a
+// grant.
 func (a *attempts) observe(e holdfast.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -223,7 +226,9 @@ func (a *attempts) observe(e holdfast.Event) {
 	case e.Type == holdfast.EventWait:
 		notify(a.busy)
 	case e.Type == holdfast.EventAcquire && e.Err == nil:
-		a.owner = e.Owner
+		a.owner, a.renewal = e.Owner, nil
+	case e.Type == holdfast.EventRenew:
+		a.renewal = retry.ToReport(a.renewal, e.Err)
 	}
 }
 
@@ -232,6 +237,13 @@ func notify(c chan<- struct{}) {
 	case c <- struct{}{}:
 	default:
 	}
+}
+
+// lastRenewal returns the error of the last renewal, or nil if it succeeded.
+func (a *attempts) lastRenewal() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.renewal
 }
 
 func (a *attempts) last() (owner string, err error) {

@@ -41,8 +41,8 @@ type Program struct {
 	// over, or until ctx ends. A negative `limit` means that there is no limit.
 	Open func(ctx context.Context, limit time.Duration) (*open.Store, error)
 
-	// Failure adds the exit status to the error of a store that refuses a request.
-	Failure func(open.Kind, error) error
+	// Advise adds to the error of a store what the user can do.
+	Advise func(error) error
 }
 
 // session is a command that asks for a lock in a store.
@@ -185,7 +185,7 @@ func (s *session) unlessInterrupted(ctx context.Context, work func(context.Conte
 // notAcquired adds the exit status to `err`, the error of a lock that was not acquired.
 func (s *session) notAcquired(ctx context.Context, err error) error {
 	if s.store != nil {
-		err = s.Failure(s.store.Kind, err)
+		err = s.Advise(err)
 	}
 	err = s.explainMismatch(err)
 	_, own := errors.AsType[*output.ExitError](err)

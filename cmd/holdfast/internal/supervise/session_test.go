@@ -22,7 +22,7 @@ import (
 func TestStatusOfWhatCameTogether(t *testing.T) {
 	busy := &holdfast.BusyError{Name: "job", Holder: "somebody"}
 	noPerm := fmt.Errorf("%w: %w", driver.ErrRefused, &redishold.ReplyError{Text: "NOPERM this user has no permissions"})
-	noAuth := &redishold.ReplyError{Text: "NOAUTH Authentication required."}
+	noAuth := fmt.Errorf("%w: %w", driver.ErrDenied, &redishold.ReplyError{Text: "NOAUTH Authentication required."})
 	late := context.DeadlineExceeded
 	for _, test := range []struct {
 		name string
@@ -40,7 +40,9 @@ func TestStatusOfWhatCameTogether(t *testing.T) {
 		{"rights, busy, out of time", []error{noPerm, busy, late}, output.ExitRefused},
 		{"busy, password", []error{busy, noAuth}, output.ExitRefused},
 		{"out of time, password", []error{late, noAuth}, output.ExitRefused},
-		{"busy, a name that cannot be kept", []error{busy, driver.ErrRefused}, output.ExitUsage},
+		{"busy, a name that cannot be kept", []error{busy, driver.ErrInvalid}, output.ExitUsage},
+		{"busy, no table", []error{busy, driver.ErrRefused}, output.ExitRefused},
+		{"busy, full", []error{busy, driver.ErrUnable}, output.ExitUnreachable},
 		{"another kind", []error{holdfast.ErrMismatch}, output.ExitUsage},
 		{"busy, another kind", []error{busy, holdfast.ErrMismatch}, output.ExitUsage},
 		{"another kind, out of time", []error{holdfast.ErrMismatch, late}, output.ExitUsage},

@@ -88,8 +88,11 @@ func (s *supervisor) check() time.Duration {
 	case s.NoRenew:
 		why = "is about to end and is not renewed"
 	}
-	s.halt(fmt.Errorf("lock %q %s, %s before it counts as lost; stopping the command",
-		s.lock.Name(), why, left.Round(time.Millisecond)))
+	err = fmt.Errorf("lock %q %s, %s before it counts as lost", s.lock.Name(), why, left.Round(time.Millisecond))
+	if renewal := s.attempts.lastRenewal(); renewal != nil {
+		err = fmt.Errorf("%w (the last renewal: %w)", err, renewal)
+	}
+	s.halt(fmt.Errorf("%w; stopping the command", err))
 	return 0
 }
 
