@@ -69,7 +69,9 @@ func TestRetryRefusedEnds(t *testing.T) {
 	second := func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithTimeout(ctx, time.Second)
 	}
-	forever := func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) }
+	forever := func(ctx context.Context) (context.Context, context.CancelFunc) { // longer than each case
+		return context.WithTimeout(ctx, time.Hour)
+	}
 	for _, test := range []struct {
 		name    string
 		refusal error

@@ -1,12 +1,15 @@
 package pgtest
 
 import (
+	"errors"
 	"net/url"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/pghold"
 )
 
@@ -48,6 +51,47 @@ func TestPoolerRestarts(t *testing.T) {
 	t.Logf("the pooler was started again %d times", restarts)
 	if restarts < 3 {
 		t.Error("that is too seldom: nothing is tested")
+	}
+}
+
+// TestPoolerWithoutItsServer has a pooler whose server is down for seconds. The pooler answers
+// each call with an error. That is an outage, not a refusal: a waiter goes on, and TryLock says
+// that nothing was executed.
+func TestPoolerWithoutItsServer(t *testing.T) {
+	server := sqltest.Start(t, sqltest.RunPostgreSQL)
+	_, pooled := sqltest.StartPgBouncer(t, server.Name)
+	open := func() *holdfast.Locker {
+		return holdfast.New(sqltest.Prepared(t, pghold.New(newPool(t, pooled), nil)), nil)
+	}
+	holder, waiter, newcomer := open(), open(), open()
+	held := must.Lock(t, holder, "job")
+	got := make(chan error, 1)
+	go func() { // it may ask first when the server is down: that must be the same
+		lock, err := waiter.Lock(t.Context(), "job")
+		if err == nil {
+			err = lock.Unlock()
+		}
+		got <- err
+	}()
+	server.Kill()
+	_, err := newcomer.TryLock(t.Context(), "other")
+	if !errors.Is(err, driver.ErrNotExecuted) || errors.Is(err, driver.ErrRefused) {
+		t.Errorf("TryLock: got %v, want ErrNotExecuted, and no refusal", err)
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	_ = held.Unlock() // the pooler may not have found its server yet: then the release goes on
+	select {
+	case err := <-got:
+		if err != nil {
+			t.Errorf("the waiter: %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Error("the waiter got nothing within a minute")
+	}
+	for _, l := range []*holdfast.Locker{holder, waiter, newcomer} {
+		must.Drain(t, l)
 	}
 }
 

@@ -78,6 +78,7 @@ auth_type = trust
 auth_file = %s
 pool_mode = transaction
 default_pool_size = 5
+server_login_retry = 1
 `, u.Hostname(), u.Port(), port, users)} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

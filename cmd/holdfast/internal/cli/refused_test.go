@@ -4,14 +4,18 @@ package cli
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/internal/await"
 )
 
 // A store that refuses is not unreachable: the status says so, also where the
@@ -41,6 +45,49 @@ func TestRefusalAfterTheWait(t *testing.T) {
 				got.want(t, test.code, test.text)
 			}
 		})
+	}
+}
+
+// A permission is missing for a while. The leader loses its lock, and campaigns again; the
+// candidate goes on, and so does a waiter. A command that has never been answered ends.
+func TestRefusalOfSeconds(t *testing.T) {
+	t.Parallel()
+	s := realSite(t)
+	s.environ = []string{"PATH=" + os.Getenv("PATH"), "HOLDFAST_URL=" + s.url}
+	socket := strings.TrimPrefix(s.url, "unix://")
+	terms := filepath.Join(t.TempDir(), "terms")
+	elect := []string{"elect", "-t", "2s", "leader", "--", "sh", "-c", "echo term >>" + terms + "; exec sleep 100"}
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	candidates := []*calling{
+		begin(t, ctx, strings.NewReader(""), s.environ, elect...),
+		begin(t, ctx, strings.NewReader(""), s.environ, elect...),
+	}
+	begun := func(n int) func() bool {
+		return func() bool {
+			text, _ := os.ReadFile(terms)
+			return strings.Count(string(text), "term") >= n
+		}
+	}
+	await.Until(t, 20*time.Second, "the first term", begun(1))
+	if _, err := s.locker("somebody").Lock(ctx, "job", holdfast.Lease(4*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	waiter := begin(t, ctx, strings.NewReader(""), s.environ, "run", "-t", "2s", "job", "--", "true")
+	waiter.saysIn(10*time.Second, "waiting for lock")
+
+	tell(t, socket, "ACL SETUSER default -evalsha -eval")
+	for _, c := range candidates {
+		c.saysIn(20*time.Second, "the store does not grant it: redis refuses \"leader\": NOPERM")
+	}
+	waiter.saysIn(20*time.Second, "the store does not grant it: redis refuses \"job\": NOPERM")
+	s.run("elect", "other", "--", "true").want(t, output.ExitRefused, "NOPERM")
+	tell(t, socket, "ACL SETUSER default +@all")
+	await.Until(t, 20*time.Second, "a term after the repair", begun(2))
+	waiter.wait().want(t, 0, "got lock")
+	end()
+	for _, c := range candidates {
+		c.wait()
 	}
 }
 
