@@ -18,10 +18,21 @@ const noSuchTable = 1146
 // numberOf returns the number of an error of the server, or 0 if err is no such error. Each
 // driver has its own type for these errors, but the texts are the same in all drivers.
 func numberOf(err error) int {
-	for ; err != nil; err = errors.Unwrap(err) {
-		if m := regexp.MustCompile(`^Error (\d+)\b`).FindStringSubmatch(err.Error()); m != nil {
-			n, _ := strconv.Atoi(m[1])
-			return n
+	if err == nil {
+		return 0
+	}
+	if m := regexp.MustCompile(`^Error (\d+)\b`).FindStringSubmatch(err.Error()); m != nil {
+		n, _ := strconv.Atoi(m[1])
+		return n
+	}
+	switch wrapper := err.(type) { //nolint:errorlint // each error of the tree is looked at
+	case interface{ Unwrap() error }:
+		return numberOf(wrapper.Unwrap())
+	case interface{ Unwrap() []error }:
+		for _, inner := range wrapper.Unwrap() {
+			if n := numberOf(inner); n != 0 {
+				return n
+			}
 		}
 	}
 	return 0

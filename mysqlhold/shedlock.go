@@ -2,6 +2,7 @@ package mysqlhold
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -75,6 +76,25 @@ const shedColumnsStatement = `SELECT LOWER(c.column_name), LOWER(c.column_type),
 	COALESCE(t.engine, ''), @@SESSION.autocommit, @@SESSION.time_zone = @@GLOBAL.time_zone
 FROM information_schema.columns AS c JOIN information_schema.tables AS t ON t.table_schema = c.table_schema AND t.table_name = c.table_name
 WHERE c.table_schema = COALESCE(?, DATABASE()) AND c.table_name = ?` + allRows
+
+// incorrectTime is the number of the error for a time that does not exist in the time zone of
+// the session.
+const incorrectTime = 1292
+
+const zoneStatement = `SELECT IF(@@SESSION.time_zone = 'SYSTEM', @@system_time_zone, @@SESSION.time_zone)` + allRows
+
+// Exec does what table.Exec does. If the server does not accept the present time, the error names
+// the time zone.
+func (t shedTable) Exec(ctx context.Context, statement string, args []any) (changed int64, err error) {
+	changed, err = t.table.Exec(ctx, statement, args)
+	if numberOf(err) != incorrectTime {
+		return changed, err
+	}
+	zone := "unknown"
+	_ = t.Query(ctx, zoneStatement, nil, []any{&zone}, func() {})
+	return changed, fmt.Errorf("mysqlhold: the time zone of the server (%s) does not have this hour, because summer time begins: until it is over, table %s keeps no locks; "+
+		"with the time zone UTC, or columns of the type DATETIME(3), this does not occur: %w", zone, t.name, err)
+}
 
 // Check checks the columns, the engine of the table, and those settings of the session that
 // affect commits and times. It accepts columns that may be NULL, because the tables of many
