@@ -2,9 +2,11 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -14,10 +16,10 @@ import (
 // of 250 ms, and after longer pauses up to 5 s, until ctx ends or the time of the option Wait is
 // over. Then the error has the last refusal, too.
 //
-// Without RetryRefused, Lock returns each refusal at once. It also does so with RetryRefused if
-// the store has never answered a call of this Locker, because then the password or the
-// permission may be wrong since the program began. All other errors for which it is useless to
-// ask again are returned at once in any case.
+// Without RetryRefused, Lock returns each refusal at once. With RetryRefused, it also does so
+// after a driver.ErrDenied if the store has never answered a call of this Locker, because then
+// the password or the permission may be wrong since the program began. All other errors for
+// which it is useless to ask again are returned at once in any case.
 //
 // Before each pause, Lock calls the function `report` with the refusal, if `report` is not nil.
 // The Logger gets the refusal at level WARN. A fair waiter loses its place in the queue.
@@ -39,7 +41,7 @@ func (m *Mutex) outlast(ctx context.Context, call request) (*Lock, error) {
 	for refusals := 1; ; refusals++ {
 		lock, err := a.run(ctx)
 		again := false
-		if err != nil && call.wait != 0 && m.locker.answered.Load() && retry.Repairable(err) && ctx.Err() == nil {
+		if err != nil && call.wait != 0 && m.locker.mayBeRepaired(err) && ctx.Err() == nil {
 			again, err = a.pauseRefused(ctx, refusals, call.left(began), err)
 		}
 		if !again {
@@ -53,6 +55,11 @@ func (m *Mutex) outlast(ctx context.Context, call request) (*Lock, error) {
 		a.init(m.locker, m.name, m.kind, call)
 		a.began, a.tries, a.waitReported = before.began, before.tries, before.waitReported
 	}
+}
+
+// mayBeRepaired reports whether RetryRefused goes on after err.
+func (l *Locker) mayBeRepaired(err error) bool {
+	return retry.Repairable(err) && (l.answered.Load() || errors.Is(err, driver.ErrUnable))
 }
 
 // pauseRefused reports a refusal, and waits before the next attempt. The parameter `left` is

@@ -82,6 +82,7 @@ func TestRetryRefusedEnds(t *testing.T) {
 		after   time.Duration
 	}{
 		{name: "never answered", refusal: driver.ErrDenied, fresh: true, limit: forever, want: driver.ErrDenied},
+		{name: "never answered, but full", refusal: driver.ErrUnable, fresh: true, limit: second, want: context.DeadlineExceeded, after: time.Second},
 		{name: "no such database", refusal: driver.ErrRefused, limit: forever, want: driver.ErrRefused},
 		{name: "a name that the store cannot keep", refusal: driver.ErrInvalid, limit: forever, want: driver.ErrInvalid},
 		{name: "another kind", refusal: errors.Join(driver.ErrDenied, driver.ErrMismatch), limit: forever, want: driver.ErrMismatch},

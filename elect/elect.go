@@ -71,8 +71,8 @@ func New(m *holdfast.Mutex, opts ...holdfast.Option) *Election {
 //
 // If the store refuses a campaign, and an operator can repair that, Run goes on as
 // holdfast.RetryRefused says: with pauses of 250 ms to 5 s. Examples are a changed password, a
-// missing permission and a full disk. It does so only if the store has answered the Locker
-// before: a wrong password at the start of the program is an error.
+// missing permission and a full disk. If the store has never answered the Locker, a wrong
+// password or a missing permission is an error, because it may be wrong since the beginning.
 //
 // If this process wins no term, Run returns the error of Lock. That is the error of ctx if ctx
 // has ended, ErrBusy after the time of the option Wait, or an error that does not go away by

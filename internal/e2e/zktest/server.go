@@ -60,7 +60,13 @@ func Start(t testing.TB) *Server {
 // StartShort is Start of a server that grants no sessions longer than most.
 func StartShort(t testing.TB, most time.Duration) *Server {
 	t.Helper()
-	s, err := run(t.TempDir(), fmt.Sprintf("maxSessionTimeout=%d\n", most.Milliseconds()))
+	return StartWith(t, fmt.Sprintf("maxSessionTimeout=%d", most.Milliseconds()))
+}
+
+// StartWith is Start of a server with further settings, lines of its zoo.cfg.
+func StartWith(t testing.TB, settings ...string) *Server {
+	t.Helper()
+	s, err := run(t.TempDir(), strings.Join(settings, "\n")+"\n")
 	if err != nil {
 		t.Fatal(err)
 	}

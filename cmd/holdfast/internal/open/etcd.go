@@ -173,6 +173,10 @@ type etcdClient interface {
 func examineEtcd(ctx context.Context, client etcdClient) (examined, error) {
 	servers := client.Endpoints()
 	members, unlisted := listEtcd(ctx, client)
+	proxied := slices.ContainsFunc(members, func(m *etcdserverpb.Member) bool { return m.ID == 0 })
+	if proxied { // "etcd grpc-proxy" names itself as a member, which has no id
+		members = nil
+	}
 	voters := slices.DeleteFunc(slices.Clone(members), func(m *etcdserverpb.Member) bool { return m.IsLearner })
 	var advertised []string
 	for _, m := range voters {
@@ -206,6 +210,12 @@ func examineEtcd(ctx context.Context, client etcdClient) (examined, error) {
 			all.addUnreached(m, answers)
 			unreached++
 		}
+	}
+	if proxied {
+		all.deployment = "proxy"
+		all.findings = append(all.findings, because(saw("members", doctor.Note, "a proxy answers (etcd grpc-proxy), which does not name the members of the cluster"),
+			"doctor cannot check the members, and renewals through the proxy may take half a second", "name the members themselves in the URL"))
+		return all, nil
 	}
 	all.findings = append(all.findings, etcdMembers(len(voters), unreached, unlisted))
 	return all, nil

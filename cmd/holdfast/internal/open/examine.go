@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/answers"
 	"github.com/holdfast-go/holdfast/internal/rows"
 	"github.com/holdfast-go/holdfast/internal/uuid"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -104,8 +105,12 @@ func connections(now, most int, remedy string) doctor.Finding {
 		"if no connection is free, a client that must connect again cannot renew its locks", remedy)
 }
 
-// noAnswer returns the finding of a server that does not answer.
+// noAnswer returns the finding of a server that does not answer, or refuses to answer.
 func noAnswer(err error) doctor.Finding {
+	if meaning(err) == answers.Denied {
+		return because(saw("answers", doctor.Warning, "the server refuses this user: %v", err),
+			"doctor cannot check this server", "check the user and the password, or grant the permission")
+	}
 	return because(saw("answers", doctor.Warning, "the server does not answer: %v", err),
 		"if one more server fails, the other servers may be no majority", "start the server, open the network between this machine and the server, or remove it from the URL")
 }

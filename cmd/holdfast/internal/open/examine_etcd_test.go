@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
 // fakeEtcd is a cluster: its members, and which of them answers at a URL.
@@ -45,6 +47,26 @@ func threeMembers() *fakeEtcd {
 		}
 	}
 	return f
+}
+
+// A grpc-proxy names itself as the only member. That is no member that can be removed.
+func TestEtcdProxy(t *testing.T) {
+	f := &fakeEtcd{inURL: []string{"http://proxy:23790"}, at: map[string]uint64{"http://proxy:23790": 1}}
+	f.members = []*etcdserverpb.Member{{Name: "host", ClientURLs: []string{"http://127.0.0.1:23790"}}}
+	all, err := examineEtcd(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := false
+	for _, found := range all.findings {
+		named = named || strings.Contains(found.Saw, "grpc-proxy")
+		if found.Severity > doctor.Note || strings.Contains(found.Remedy, "remove") {
+			t.Errorf("got %+v, want no warning and nothing to remove", found)
+		}
+	}
+	if !named {
+		t.Errorf("got %+v, want the proxy", all.findings)
+	}
 }
 
 // Each voting member is asked, also one that is not in the URL. One that cannot be reached

@@ -170,8 +170,21 @@ func Parse(r Request) (*Target, error) {
 // the store could not be reached. If the store refused the user, the error is both
 // driver.ErrNotExecuted and driver.ErrRefused. For a Redis, it is the error of rueidisconn.Open.
 // No error has a password in it. Open may be called again after an error.
-func (t *Target) Open(ctx context.Context) (*Store, error) {
-	s, err := t.open(ctx)
+func (t *Target) Open(ctx context.Context) (*Store, error) { return t.OpenWithin(ctx, 0) }
+
+// OpenWithin does what Open does, and gives the store the time `limit` at most to answer. To find
+// out why it has not answered may take answerLimit more. A limit of 0 is that of the URL alone.
+func (t *Target) OpenWithin(ctx context.Context, limit time.Duration) (*Store, error) {
+	limited := ctx
+	if limit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	s, err := t.open(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = unreachable(t.Kind, t.access.Place(), fmt.Errorf("no answer within %v: %w", limit.Round(time.Millisecond), err))
+	}
 	if err != nil {
 		return nil, t.explain(ctx, err)
 	}

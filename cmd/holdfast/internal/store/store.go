@@ -63,12 +63,12 @@ func (o *Connection) Open(ctx context.Context, r Request, env output.Environment
 			return nil, err
 		}
 	}
-	return waitFor(ctx, r.Wait, report, func() (*open.Store, error) {
+	return waitFor(ctx, r.Wait, report, func(left time.Duration) (*open.Store, error) {
 		slow := time.AfterFunc(openPatience, func() {
 			report.Once(output.LevelNotice, fmt.Sprintf("waiting for an answer of %s at %s", l.Kind.Title(), a.Place()))
 		})
 		defer slow.Stop()
-		s, err := target.Open(ctx)
+		s, err := target.OpenWithin(ctx, left)
 		if err != nil {
 			return nil, OpenError(ctx, l.Kind, l.Source, err)
 		}

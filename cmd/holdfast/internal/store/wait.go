@@ -15,24 +15,34 @@ import (
 const (
 	reopenFirst = 250 * time.Millisecond // the pause after the first attempt to reach a store
 	reopenMost  = 2 * time.Second        // the longest pause
+
+	// leastAttempt is how long an attempt may take at least: a round trip to a store that is near.
+	leastAttempt = 50 * time.Millisecond
 )
 
 // waitFor repeats `attempt` while the store cannot be reached, until the time `limit` is over or
-// ctx ends. A negative `limit` means that there is no limit.
-func waitFor(ctx context.Context, limit time.Duration, report *output.Reporter, attempt func() (*open.Store, error)) (*open.Store, error) {
+// ctx ends. If `limit` is 0 there is one attempt, and if it is negative there is no limit. The
+// function `attempt` gets the rest of the limit, or 0 if only its own limits count.
+func waitFor(ctx context.Context, limit time.Duration, report *output.Reporter, attempt func(left time.Duration) (*open.Store, error)) (*open.Store, error) {
 	began := time.Now()
+	left := func() time.Duration {
+		if limit <= 0 {
+			return 0
+		}
+		return max(limit-time.Since(began), leastAttempt)
+	}
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
-		s, err := attempt()
-		left := limit - time.Since(began)
+		s, err := attempt(left())
+		over := limit >= 0 && time.Since(began) >= limit
 		exit, failed := errors.AsType[*output.ExitError](err)
-		if !failed || exit.Code != output.ExitUnreachable || limit >= 0 && left <= 0 {
+		if !failed || exit.Code != output.ExitUnreachable || over {
 			return s, err
 		}
 		if pause == reopenFirst {
 			report.Line(output.LevelNotice, fmt.Sprintf("waiting for the store: %v", err))
 		}
 		if limit >= 0 {
-			pause = min(pause, left)
+			pause = min(pause, max(limit-time.Since(began), 0))
 		}
 		if !retry.Sleep(ctx, pause) {
 			return nil, err

@@ -25,6 +25,9 @@ const (
 	// DrainWait is the longest time that the program waits at its end for the store to confirm
 	// the releases.
 	DrainWait = 3 * time.Second
+	// abandonWait is DrainWait for a program that got no lock. What is left of its request ends
+	// with the lease.
+	abandonWait = 300 * time.Millisecond
 	// drainAfter is how long the program still waits after the end of the lease. At that time
 	// only answers to renewals are missing.
 	drainAfter = 300 * time.Millisecond
@@ -55,6 +58,7 @@ type session struct {
 	store       *open.Store    // nil before it was opened
 	console     *admin.Console // of the store
 	attempts    *attempts      // the tries to get the lock
+	hadLock     bool           // the last request for the lock got it
 	leaseEnd    time.Time      // when the lease of the released lock ends at the latest; zero before the release
 	unconfirmed bool           // the store has not confirmed the release
 }
@@ -87,11 +91,15 @@ func (s *session) unlock(lock *holdfast.Lock) error {
 	return err
 }
 
-// drain calls Drain. After a release, it waits at most until drainAfter after the end of the
-// lease. It reports whether the store has answered all calls.
+// drain calls Drain. If there was no lock, it waits for abandonWait at most. After a release, it
+// waits at most until drainAfter after the end of the lease. It reports whether the store has
+// answered all calls.
 func (s *session) drain(locker *holdfast.Locker) bool {
 	limit := DrainWait
-	if !s.leaseEnd.IsZero() {
+	switch {
+	case !s.hadLock:
+		limit = abandonWait
+	case !s.leaseEnd.IsZero():
 		limit = min(limit, max(time.Until(s.leaseEnd), 0)+drainAfter)
 	}
 	return Drain(locker, limit) && !s.unconfirmed
@@ -122,6 +130,8 @@ func (s *session) withStore(ctx context.Context, work func(*holdfast.Locker) err
 		if s.drain(locker) { // if not, these calls would wait for the store
 			flush()
 			s.store.Close()
+		} else {
+			go s.store.Close()
 		}
 	}()
 	return work(locker)
@@ -157,10 +167,11 @@ func (s *session) warnOfPermits(e holdfast.Event) {
 // exit status.
 func (s *session) acquire(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
 	s.Report.Detail("asking for lock %q", s.Name)
-	s.leaseEnd = time.Time{}
+	s.leaseEnd, s.hadLock = time.Time{}, false
 	var lock *holdfast.Lock
 	err := s.unlessInterrupted(ctx, func(ctx context.Context) (err error) {
 		lock, err = s.wait(ctx, locker)
+		s.hadLock = s.hadLock || err == nil
 		return err
 	}, func() { _ = s.unlock(lock) })
 	return lock, err
