@@ -20,6 +20,7 @@ func arrows() []arrow {
 		{"fence", nil},
 		{"internal/await", nil},
 		{"internal/background", nil},
+		{"internal/bounded", nil},
 		{"internal/clock", nil},
 		{"internal/deadline", nil},
 		{"internal/queue", nil},
