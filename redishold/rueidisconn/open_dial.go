@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
@@ -19,6 +20,8 @@ type transport struct {
 
 	closed        atomic.Int64  // number of connections that were closed
 	silentServers silentServers // remembers servers only if the URL has Sentinels
+
+	answers bounded.Memory // what the answers on all connections take
 
 	// open ends when no connection may be open any more. It is needed because rueidis does not
 	// close a connection that it makes while the program closes the client.
@@ -50,8 +53,8 @@ func (t *transport) dial(ctx context.Context, addr string, d *net.Dialer, config
 	return c, nil
 }
 
-// make makes a connection, with TLS if config is not nil. d.Timeout limits the time for the
-// connection and TLS together.
+// make makes a connection that is bounded, with TLS if config is not nil. d.Timeout limits the time
+// for the connection and TLS together.
 func (t *transport) make(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
@@ -73,7 +76,7 @@ func (t *transport) make(ctx context.Context, addr string, d *net.Dialer, config
 	if err != nil {
 		return nil, unsent.Error(err)
 	}
-	return conn, nil
+	return bounded.Redis(conn, &t.answers), nil
 }
 
 // forServer returns config with the name that the certificate of the server at addr must have.

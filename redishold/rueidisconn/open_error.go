@@ -53,8 +53,6 @@ func (t *target) failed(ctx context.Context, where string, err error) error {
 func (t *target) otherProtocol(text string) string {
 	ended := strings.HasSuffix(text, "EOF") || strings.HasSuffix(text, "connection reset by peer")
 	switch {
-	case strings.Contains(text, "unknown message type"):
-		return "the server is not a Redis"
 	case strings.Contains(text, "first record does not look like a TLS handshake"), ended && t.TLS:
 		return "the server does not seem to use TLS there: use redis:// in place of rediss://, or its port for TLS"
 	case ended:
