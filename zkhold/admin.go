@@ -43,6 +43,7 @@ func adminCall[T any](ctx context.Context, s *store, call func(l *link) (T, erro
 func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter.Seq2[[]string, error] {
 	return func(yield func([]string, error) bool) {
 		var hidden error
+		pending := 0 // the memory of todo
 		for todo := []scannedNode{{path: s.opts.Root}}; len(todo) > 0; {
 			n, err := b.Page(ctx, min(scanPage, len(todo)))
 			if err != nil {
@@ -52,6 +53,9 @@ func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter
 			b.Spent(n - 1)
 			page := slices.Clone(todo[len(todo)-n:])
 			todo = todo[:len(todo)-n]
+			for _, f := range page {
+				pending -= f.memory()
+			}
 			if _, err = adminCall(ctx, s, func(l *link) (any, error) { return nil, l.readChildren(page) }); err != nil {
 				yield(nil, err)
 				return
@@ -63,6 +67,13 @@ func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter
 				}
 				found, below := f.classify(s.opts.Root, prefix)
 				names, todo = append(names, found...), append(todo, below...)
+				for _, f := range below {
+					pending += f.memory()
+				}
+			}
+			if pending > mostPending {
+				yield(nil, fmt.Errorf("the tree below %q has too many nodes for a list, or no end", s.opts.Root+"/"))
+				return
 			}
 			if len(names) > 0 && !yield(names, nil) {
 				return
@@ -73,6 +84,16 @@ func (s *store) Names(ctx context.Context, prefix string, b *budget.Budget) iter
 		}
 	}
 }
+
+// mostPending is how many bytes of memory the nodes to scan next may take. A server could list
+// children of children without end.
+const (
+	mostPending = 16 << 20
+	nodeCost    = 112 // the memory of a scannedNode without its path
+)
+
+// memory returns about how many bytes of memory f takes.
+func (f *scannedNode) memory() int { return len(f.path) + nodeCost }
 
 // scannedNode is a node in a scan, with its children.
 type scannedNode struct {

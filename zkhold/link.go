@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // link is a session of ZooKeeper and its connection. Each session has a client of its own,
@@ -20,6 +22,7 @@ import (
 // send the requests that were meant for the expired one.
 type link struct {
 	opts      *Options
+	servers   int // the number of servers
 	tasks     workers
 	onRemoved func(nodeKey) // called with each node of the session that another program has deleted
 	ready     chan struct{} // closed when conn is usable, or when the session has ended
@@ -36,6 +39,8 @@ type link struct {
 	connected    bool          // there is a connection to a server
 	disconnected chan struct{} // closed when the last connection has broken; nil at first
 	ended        error         // why the session has ended; nil if it has not
+	refusal      error         // why the last connection was closed, if the server sent what no ZooKeeper sends
+	refusals     int           // how many connections in a row were closed for that reason
 	wire         *wire         // the last connection
 	idleTimer    *time.Timer   // ends the session if the session is not used: see touch
 	adminCalls   int           // how many calls for operators are under way
@@ -48,7 +53,7 @@ type link struct {
 // connect begins to open a session.
 func (s *store) connect() *link {
 	l := &link{
-		opts: &s.opts, onRemoved: s.notifyRemoved,
+		opts: &s.opts, servers: len(s.servers), onRemoved: s.notifyRemoved,
 		ready: make(chan struct{}), opened: make(chan struct{}), quit: make(chan struct{}),
 		timeout: s.opts.TTL, nodes: make(map[nodeKey]*node), watches: make(map[string]*watch), creations: make(map[string]*creation),
 	}
@@ -166,6 +171,7 @@ func (l *link) event(e zk.Event) {
 		l.fire(e.Path, nil)
 	case e.State == zk.StateHasSession:
 		l.connected, l.disconnected = true, make(chan struct{})
+		l.refusal, l.refusals = nil, 0
 		select {
 		case <-l.opened:
 			l.restored()
@@ -179,6 +185,18 @@ func (l *link) event(e zk.Event) {
 			close(l.disconnected)
 		}
 		l.connected = false
+	}
+}
+
+// refuse records why a connection was closed. If no server has opened the session, and as many
+// connections as there are servers were closed so, it ends the session.
+func (l *link) refuse(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refusal = why
+	l.refusals++
+	if l.session == 0 && l.refusals >= l.servers {
+		l.end(unsent.Error(why))
 	}
 }
 
@@ -250,10 +268,13 @@ func (l *link) state() error {
 	default:
 		return errDisconnected
 	}
-	if l.ended == nil && !l.connected {
-		return errDisconnected
+	switch {
+	case l.ended != nil || l.connected:
+		return l.ended
+	case l.refusal != nil:
+		return fmt.Errorf("%w: %w", errDisconnected, l.refusal)
 	}
-	return l.ended
+	return errDisconnected
 }
 
 // call runs the function `send` if the link is usable. If the error of that function says that
@@ -263,10 +284,23 @@ func (l *link) call(send func() error) error {
 		return err
 	}
 	err := send()
-	if errors.Is(err, zk.ErrSessionExpired) {
+	switch {
+	case errors.Is(err, zk.ErrSessionExpired):
 		l.close(errExpired)
+	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, net.ErrClosed):
+		err = l.because(err)
 	}
 	return err
+}
+
+// because returns err with the reason for which the connection was closed, if that is known.
+func (l *link) because(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refusal == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, l.refusal)
 }
 
 // sync makes a request that the leader answers, because only the leader knows whether the

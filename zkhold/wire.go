@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/bounded"
 )
 
 // wire is a connection to a server. It reads some data in the packets itself, because the
@@ -22,14 +24,18 @@ type wire struct {
 	handshakeDone bool // the first packet from the server has arrived, which names the session
 
 	// The packet that is being read.
-	reply  []byte // the length of the packet and its first bytes
-	unread int    // how many bytes of the packet have not arrived
+	reply   []byte // the length of the packet and its first bytes
+	unread  int    // how many bytes of the packet have not arrived
+	checked bool   // the method check has accepted the packet
+
+	refusal error // why nothing is read any more; nil while packets are read
 
 	writing sync.Mutex // locked while the client or the method watch writes
 	logins  int        // how many of the credentials in Options.Auth were sent
 
 	mu        sync.Mutex
 	creations map[uint32]*creation // creations without a reply, by the number of the request
+	requests  requests
 }
 
 // creation is a request that creates a node.
@@ -64,43 +70,60 @@ const (
 	mostReply = 16 << 10
 )
 
-// Read reads for the client, and records the session and the czxid of new nodes.
+// Read reads for the client, and records the session and the czxid of new nodes. At a packet that
+// the client could not bear, it closes the connection, and returns a *bounded.Refusal before the
+// client has the whole packet.
 func (w *wire) Read(b []byte) (int, error) {
+	if w.refusal != nil {
+		return 0, w.refusal
+	}
 	n, err := w.in.Read(b)
-	w.splitPackets(b[:max(n, 0)])
-	return n, err
+	good, reason := w.splitPackets(b[:max(n, 0)])
+	if reason == "" {
+		return n, err
+	}
+	w.refusal = bounded.Refuse(w.Conn, reason)
+	w.link.refuse(w.refusal) // before Close, so that calls that then fail know the reason
+	_ = w.Conn.Close()
+	return good, w.refusal
 }
 
-// splitPackets splits the bytes that were read into packets, and reads each packet.
-func (w *wire) splitPackets(b []byte) {
-	for len(b) > 0 {
+// splitPackets splits the bytes that were read into packets, and reads each packet. If a packet
+// must be refused, it returns the reason, and how many bytes the client may have.
+func (w *wire) splitPackets(b []byte) (good int, reason string) {
+	for at := 0; at < len(b); {
 		if missing := 4 - len(w.reply); missing > 0 {
-			n := min(missing, len(b))
-			w.reply, b = append(w.reply, b[:n]...), b[n:]
-			if n == missing {
+			n := min(missing, len(b)-at)
+			w.reply = append(w.reply, b[at:at+n]...)
+			if at += n; n == missing {
 				w.unread = int(binary.BigEndian.Uint32(w.reply))
+				if reason := w.checkLength(); reason != "" {
+					return at - 1, reason
+				}
 			}
 			continue
 		}
-		n := min(w.unread, len(b))
-		w.reply = append(w.reply, b[:min(n, mostReply-len(w.reply))]...)
-		w.unread, b = w.unread-n, b[n:]
+		n := min(w.unread, len(b)-at)
+		w.reply = append(w.reply, b[at:at+min(n, mostReply-len(w.reply))]...)
+		w.unread -= n
+		at += n
+		if reason := w.check(); reason != "" {
+			return at - 1, reason
+		}
 		if w.unread == 0 {
 			if w.handshakeDone {
 				w.readReply()
 			} else {
 				w.readConnectResponse()
 			}
-			w.reply = w.reply[:0]
+			w.reply, w.checked = w.reply[:0], false
 		}
 	}
+	return len(b), ""
 }
 
 // readConnectResponse records the session that the first packet names.
 func (w *wire) readConnectResponse() {
-	if len(w.reply) < connectResponseLength {
-		return // the client closes the connection
-	}
 	w.handshakeDone = true
 	ms := binary.BigEndian.Uint32(w.reply[8:])
 	w.link.connectResponse(int64(binary.BigEndian.Uint64(w.reply[12:])), time.Duration(ms)*time.Millisecond)
@@ -110,9 +133,6 @@ func (w *wire) readConnectResponse() {
 // of the node is before the czxid. If the server refused watches, readReply closes the
 // connection.
 func (w *wire) readReply() {
-	if len(w.reply) < replyLength {
-		return
-	}
 	xid := binary.BigEndian.Uint32(w.reply[4:])
 	if failed := binary.BigEndian.Uint32(w.reply[16:]); xid == numberSetWatches && failed != 0 {
 		_ = w.Conn.Close() // with the next connection, the link ends all watches
@@ -136,6 +156,9 @@ func (w *wire) Write(b []byte) (int, error) {
 	var op uint32
 	if w.handshakeDone && len(b) >= 12 { // the first packet has no request number
 		op = binary.BigEndian.Uint32(b[8:])
+	}
+	if op != 0 {
+		w.ask(binary.BigEndian.Uint32(b[4:]), op)
 	}
 	if op == opCreate {
 		b = w.create(b)

@@ -28,6 +28,8 @@ func (s *script) Close() error {
 	return nil
 }
 
+func (s *script) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 2181} }
+
 func (s *script) Read(b []byte) (int, error) {
 	n := copy(b[:min(len(b), s.at)], s.arrives)
 	s.arrives = s.arrives[n:]
