@@ -10,12 +10,16 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -50,7 +54,8 @@ func (t *Target) explain(ctx context.Context, err error) error {
 			t.probe.meant = t.meaning(found)
 		}
 	}
-	if t.probe.meant == "" {
+	vague := t.probe.meant == silent || strings.HasPrefix(t.probe.meant, stranger)
+	if t.probe.meant == "" || vague && errors.As(err, new(*bounded.Refusal)) {
 		return err
 	}
 	return unreachable(t.Kind, addr, errors.New(t.probe.meant))
@@ -59,7 +64,8 @@ func (t *Target) explain(ctx context.Context, err error) error {
 // answered reports whether err is an answer of the store itself.
 func answered(err error) bool {
 	return errors.Is(err, driver.ErrRefused) || errors.As(err, new(*redishold.ReplyError)) ||
-		errors.As(err, new(*mysql.MySQLError)) || errors.As(err, new(*pgconn.PgError))
+		errors.As(err, new(*mysql.MySQLError)) || errors.As(err, new(*pgconn.PgError)) ||
+		status.Code(err) == codes.ResourceExhausted // a message that is too long
 }
 
 // meaning returns what the result `found` of whatAnswers explains, or "" if it explains nothing.
@@ -78,7 +84,7 @@ func (t *Target) meaning(found string) string {
 	case found == tlsServer && !secure && !negotiates:
 		return fmt.Sprintf("the server speaks TLS: use %ss%s://", base, rest)
 	case found == "":
-		return "the server accepts connections and does not answer: it hangs, or a device between holds its answers back"
+		return silent
 	case found == closesAtOnce:
 		return "the server accepts each connection and closes it at once: it is a proxy without a server behind it, it has too many connections, or it does not admit this address"
 	case found == own && secure:
@@ -88,6 +94,9 @@ func (t *Target) meaning(found string) string {
 	}
 	return fmt.Sprintf("%s answers there, not %s", found, t.Kind.Title())
 }
+
+// silent explains that whatAnswers recognized no answer.
+const silent = "the server accepts connections and does not answer: it hangs, or a device between holds its answers back"
 
 // The results of whatAnswers.
 const (
@@ -99,6 +108,7 @@ const (
 	aMySQL       = "a MySQL or MariaDB"
 	tlsServer    = "a server with TLS"
 	closesAtOnce = "a server that closes each connection" // before it has sent anything
+	stranger     = "a server that sends "                 // and the beginning of its answer
 )
 
 // The questions of whatAnswers. Each is the text that a client of one protocol sends first.
@@ -111,13 +121,14 @@ const (
 )
 
 // whatAnswers finds out which kind of server is at an address. It sends all questions at the
-// same time, each over a separate connection. The result `found` is "" if no answer was
-// recognized. The result `connected` says whether a connection was possible.
+// same time, each over a separate connection. The result `found` is "" if there was no answer. If an answer is that of no known kind of server, `found` quotes its beginning. The
+// result `connected` says whether a connection was possible.
 func whatAnswers(ctx context.Context, addr string) (found string, connected bool) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	questions := []string{askNothing, askVersion, askZooKeeper, askPostgres, askTLS}
 	closed := 0
+	var unknown atomic.Pointer[string] // the beginning of an answer that was not recognized
 	for found, err := range askAll(ctx, questions, func(ctx context.Context, question string) (string, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 		if err != nil {
@@ -132,7 +143,11 @@ func whatAnswers(ctx context.Context, addr string) (found string, connected bool
 		if len(answer) == 0 && err != nil && ctx.Err() == nil {
 			return closesAtOnce, nil
 		}
-		return recognize(question, answer), nil
+		known := recognize(question, answer)
+		if known == "" && answer != "" {
+			unknown.Store(new(answer[:min(len(answer), 24)]))
+		}
+		return known, nil
 	}) {
 		connected = connected || err == nil
 		switch found {
@@ -142,6 +157,9 @@ func whatAnswers(ctx context.Context, addr string) (found string, connected bool
 		default:
 			return found, true
 		}
+	}
+	if begins := unknown.Load(); begins != nil {
+		return fmt.Sprintf(stranger+"%q", *begins), true
 	}
 	if closed == len(questions)-1 { // the question for TLS tells nothing about that
 		return closesAtOnce, true

@@ -3,6 +3,8 @@ package open
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,7 +16,39 @@ import (
 
 // unreachable returns the error of a store that could not be reached.
 func unreachable(kind Kind, where string, err error) error {
-	return fmt.Errorf("%s at %s: %w", kind.Title(), where, unsent.Error(err))
+	err = unsent.Error(err)
+	return fmt.Errorf("%s at %s: %w", kind.Title(), where, &plainError{err, plainText(err.Error(), where)})
+}
+
+// plainError is an error with a text for people.
+type plainError struct {
+	cause error
+	text  string
+}
+
+// Error implements error.
+func (e *plainError) Error() string { return e.text }
+
+// Unwrap returns the error itself.
+func (e *plainError) Unwrap() error { return e.cause }
+
+// plainText returns the text of an error without the address `where`, which stands before it, and
+// without the steps of the client.
+func plainText(text, where string) string {
+	// With a headline, the address and the name of the host, pgx begins the reason of each attempt
+	// to connect.
+	text = regexp.MustCompile("(^|; )(?:failed to connect to `[^`]*`: )?(\\S+:\\d+) \\([^)]*\\): ").ReplaceAllString(text, "$1$2: ")
+	for _, r := range [][2]string{
+		{where + ": ", ""},
+		{"refused the answer of " + where + ",", "refused the answer,"},
+		{"tls error: server refused TLS connection", "the server refused TLS"},
+		{"failed to receive message: ", ""},
+		{"dial error: ", ""},
+		{"invalid connection: refused", "refused"},
+	} {
+		text = strings.ReplaceAll(text, r[0], r[1])
+	}
+	return text
 }
 
 // failure returns the error of a store that failed with `err` before any lock was requested. If
@@ -22,7 +56,8 @@ func unreachable(kind Kind, where string, err error) error {
 // failure returns the error of unreachable.
 func failure(kind Kind, where string, err error) error {
 	if refusal := meaning(err).Refusal(); refusal != nil {
-		return fmt.Errorf("%s at %s: %w: %w", kind.Title(), where, refusal, unsent.Error(err))
+		err = unsent.Error(err)
+		return fmt.Errorf("%s at %s: %w: %w", kind.Title(), where, refusal, &plainError{err, plainText(err.Error(), where)})
 	}
 	return unreachable(kind, where, err)
 }

@@ -27,6 +27,8 @@ const (
 	// too often.
 	etcdKeepAlive        = 10 * time.Second
 	etcdKeepAliveTimeout = 3 * time.Second
+
+	mostEtcdAnswer = 8 << 20 // the longest answer in bytes
 )
 
 // reconnecting returns parameters with which the client tries to reach a server again within
@@ -59,6 +61,9 @@ func parseEtcd(r Request) (*etcd, error) {
 		Logger:      zap.NewNop(), // errors are returned
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnecting())},
 		TLS:         a.tls(),
+		// The client has no limit by default. etcd accepts values of 1.5 MiB, and a page of keys
+		// has no values.
+		MaxCallRecvMsgSize: mostEtcdAnswer,
 	}
 	config.Username, config.Password = a.login()
 	scheme := "http://"

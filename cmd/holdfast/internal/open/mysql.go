@@ -85,9 +85,9 @@ func (d *database) connector() (sqldriver.Connector, error) {
 		config := d.config.Clone()
 		config.Addr = addr
 		config.RejectReadOnly = len(d.addrs) > 1 // after a failover a connection to the old primary is closed
-		c, err := mysql.NewConnector(config)
+		c, err := newMySQL(config, &refusals{})
 		if err != nil {
-			return nil, fmt.Errorf("mysql URL: %w", err)
+			return nil, err
 		}
 		hosts.all = append(hosts.all, mysqlHost{c, addr})
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"slices"
@@ -15,9 +16,11 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 	"github.com/holdfast-go/holdfast/pghold"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
@@ -107,6 +110,10 @@ func (a *address) postgresConfig(more url.Values) *pgxpool.Config {
 	// A dead connection is closed after 25 seconds. With the defaults it would take two and a
 	// half minutes.
 	config.DialFunc = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}}).DialContext
+	config.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		both := bounded.Postgres(r, w) // inside of TLS
+		return pgproto3.NewFrontend(both, both)
+	}
 	if ours != nil {
 		a.fail(useCertificates(config, ours))
 	}

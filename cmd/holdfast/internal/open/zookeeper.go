@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 	"github.com/holdfast-go/holdfast/zkhold"
 )
@@ -93,11 +94,16 @@ func (z *zooKeeper) words(ctx context.Context, server, command string) (string, 
 	if _, err := conn.Write([]byte(command)); err != nil {
 		return "", errors.Join(ctx.Err(), err)
 	}
-	said, err := io.ReadAll(io.LimitReader(conn, 64<<10))
-	if len(said) == 0 {
+	first := make([]byte, 64)
+	n, err := conn.Read(first)
+	if n == 0 {
 		return "", errors.Join(ctx.Err(), cmp.Or(err, io.ErrUnexpectedEOF))
 	}
-	return string(said), nil // an error after the answer does not matter
+	if command == "srvr" && recognize(askZooKeeper, string(first[:n])) != aZooKeeper {
+		return "", bounded.Refuse(conn, fmt.Sprintf("the server is not a ZooKeeper: it sent %q", first[:min(n, 24)]))
+	}
+	rest, _ := io.ReadAll(io.LimitReader(conn, 64<<10)) // an error after the beginning does not matter
+	return string(first[:n]) + string(rest), nil
 }
 
 // maxOutstanding is how many requests may wait in a server without a warning.

@@ -3,6 +3,8 @@ package output
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -59,8 +61,36 @@ func StoreError(err error) error {
 	if _, own := errors.AsType[*ExitError](err); own {
 		return err
 	}
-	return &ExitError{Code: StatusOf(err), Err: err}
+	return &ExitError{Code: StatusOf(err), Err: plain(err)}
 }
+
+// plain returns err with a text for people in place of that of package net for a connection on
+// which no answer came in time.
+func plain(err error) error {
+	if !strings.Contains(err.Error(), "i/o timeout") {
+		return err
+	}
+	noAnswer := regexp.MustCompile(`(?:(?:read|write) (?:tcp|unix) (?:\S+->)?(\S+): )?i/o timeout`)
+	text := noAnswer.ReplaceAllStringFunc(err.Error(), func(found string) string {
+		if server := noAnswer.FindStringSubmatch(found)[1]; server != "" {
+			return "no answer of " + server + " in time"
+		}
+		return "no answer in time"
+	})
+	return &plainError{err, text}
+}
+
+// plainError is an error with another text.
+type plainError struct {
+	error
+	text string
+}
+
+// Error implements error.
+func (e *plainError) Error() string { return e.text }
+
+// Unwrap returns the error itself.
+func (e *plainError) Unwrap() error { return e.error }
 
 // StatusOf returns the exit status for an error of the store. One error may have several
 // causes, for example a refusal and a busy lock. Then the status is that of a cause that a

@@ -63,6 +63,9 @@ func (o *Connection) Open(ctx context.Context, r Request, env output.Environment
 			return nil, err
 		}
 	}
+	if warning := target.Exposed(); warning != "" {
+		report.Once(slog.LevelWarn, warning)
+	}
 	return waitFor(ctx, r.Wait, report, func(left time.Duration) (*open.Store, error) {
 		slow := time.AfterFunc(openPatience, func() {
 			report.Once(output.LevelNotice, fmt.Sprintf("waiting for an answer of %s at %s", l.Kind.Title(), a.Place()))
