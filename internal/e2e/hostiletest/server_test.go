@@ -97,15 +97,12 @@ func flood(conn io.Writer, text string) {
 }
 
 // program builds the command line tool, without the race detector, which takes much memory.
+// HOLDFAST_HOSTILE_PROGRAM names another one, such as that of an earlier version.
 var program = sync.OnceValues(func() (string, error) {
 	if p := os.Getenv("HOLDFAST_HOSTILE_PROGRAM"); p != "" {
 		return p, nil
 	}
-	dir, err := os.MkdirTemp("", "holdfast-hostile-")
-	if err != nil {
-		return "", err
-	}
-	out := filepath.Join(dir, "holdfast")
+	out := filepath.Join(folder, "holdfast")
 	if text, err := exec.Command("go", "build", "-o", out, "github.com/holdfast-go/holdfast/cmd/holdfast").CombinedOutput(); err != nil {
 		return "", errors.New(string(text))
 	}
