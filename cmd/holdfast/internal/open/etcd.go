@@ -59,7 +59,7 @@ func parseEtcd(r Request) (*etcd, error) {
 	config := clientv3.Config{
 		DialTimeout: a.dialLimit(), DialKeepAliveTime: etcdKeepAlive, DialKeepAliveTimeout: etcdKeepAliveTimeout,
 		Logger:      zap.NewNop(), // errors are returned
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnecting())},
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(reconnecting()), grpc.WithContextDialer((&pacedDialer{}).dial)},
 		TLS:         a.tls(),
 		// The client has no limit by default. etcd accepts values of 1.5 MiB, and a page of keys
 		// has no values.
