@@ -161,7 +161,7 @@ func whatAnswers(ctx context.Context, addr string) (found string, connected bool
 	if begins := unknown.Load(); begins != nil {
 		return fmt.Sprintf(stranger+"%q", *begins), true
 	}
-	if closed == len(questions)-1 { // the question for TLS tells nothing about that
+	if closed == len(questions)-1 { // the question for TLS does not show that
 		return closesAtOnce, true
 	}
 	return "", connected

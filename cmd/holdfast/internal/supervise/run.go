@@ -95,7 +95,7 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	group, err := procgroup.Start(procgroup.Command{
 		Path: r.file, Args: r.Args, Env: slices.Concat(r.Env.Environ, r.variables(lock)),
 		Stdin: r.Env.Stdin, Stdout: r.Env.Stdout, Stderr: r.Env.Stderr,
-		StopSignal: r.Stop, KillAfter: r.grace, KillBy: deadline, Suspended: r.warnOfStop,
+		StopSignal: r.Stop, KillAfter: r.grace, KillBy: deadline, Suspended: r.warnOfStop, Denied: r.warnOfUser,
 	})
 	if err != nil {
 		_ = r.unlock(lock)
@@ -150,6 +150,12 @@ func (r *runner) variables(lock *holdfast.Lock) []string {
 		"HOLDFAST_BACKEND=" + r.store.Backend.Info().Name,
 		"HOLDFAST_ACQUIRED_AT=" + r.acquired.Format(time.RFC3339Nano),
 	}
+}
+
+// warnOfUser is the function Denied of the procgroup.Command.
+func (r *runner) warnOfUser(pid int) {
+	r.Report.Warn("the command (pid %d) runs as another user, so run cannot stop it: it goes on, although another client may get the lock; "+
+		"start holdfast as that user instead, for example: sudo holdfast run", pid)
 }
 
 // warnOfStop is the function Suspended of the procgroup.Command.

@@ -11,10 +11,12 @@ package guard
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"os"
 	"os/signal"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -23,10 +25,11 @@ import (
 // process group that the guard enters when it leaves its own group.
 const Arg = "__guard"
 
-// Leave is the order to leave the process group. The guard ends if it cannot leave. Any other
-// order is a time in nanoseconds, after which the guard must kill the group. An order is an
-// int64, big-endian. The guard sends one byte when signals can no longer end it, and one byte
-// when it has left the group.
+// Leave is the order to leave the process group. The guard ends if it cannot leave. An order
+// below Leave is the process id of the command, negated. Any other order is a time in
+// nanoseconds, after which the guard must kill the group. An order is an int64, big-endian. The
+// guard sends one byte when signals can no longer end it, and one byte when it has left the
+// group.
 const Leave = -1
 
 // A guard begins here, and never gets to main. Go initializes this package before nearly all
@@ -35,6 +38,9 @@ const Leave = -1
 var _ = begin(os.Args[1:])
 
 func begin(args []string) bool {
+	if os.Getpid() == 1 && firstProcess(args) {
+		os.Exit(reapFor(os.Args))
+	}
 	if len(args) > 0 && args[0] == Arg {
 		os.Exit(serve(args[1:]))
 	}
@@ -56,21 +62,32 @@ func serve(args []string) int {
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE, syscall.SIGALRM)
 	reply()
 
-	killGroup := func() { _ = syscall.Kill(-os.Getpid(), syscall.SIGKILL) }
-	obey(outside, time.AfterFunc(math.MaxInt64, killGroup))
+	var command atomic.Int64 // the process id; 0 before it is known, and after the command has ended
+	killGroup := func() {
+		if pid := int(command.Load()); pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.EPERM) {
+			_, _ = os.Stderr.WriteString("holdfast: the command (pid " + strconv.Itoa(pid) + ") runs as another user: it cannot be killed, and goes on without the lock\n")
+		}
+		_ = syscall.Kill(-os.Getpid(), syscall.SIGKILL)
+	}
+	obey(outside, &command, time.AfterFunc(math.MaxInt64, killGroup))
 	killGroup()                                    // a guard that is still in its group ends here
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // a guard needs no clean-up
 	return 0
 }
 
 // obey reads orders and carries them out until the pipe closes.
-func obey(outside int, deadline *time.Timer) {
+func obey(outside int, command *atomic.Int64, deadline *time.Timer) {
 	var order int64
 	for binary.Read(os.Stdin, binary.BigEndian, &order) == nil {
-		if order != Leave {
+		switch {
+		case order < Leave:
+			command.Store(-order)
+			continue
+		case order != Leave:
 			deadline.Reset(time.Duration(order))
 			continue
 		}
+		command.Store(0)
 		if err := syscall.Setpgid(0, outside); err != nil {
 			os.Exit(1) // the group is not killed: its processes may still obey a signal
 		}

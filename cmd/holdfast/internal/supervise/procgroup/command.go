@@ -14,8 +14,9 @@
 // # What is not promised
 //
 // A descendant that leaves the group on purpose, with setsid or setpgid (a daemon, or a job of
-// an interactive shell), is not killed. A descendant that runs as another user is not killed
-// either, because the system does not allow that. If somebody kills both the guard and the
+// an interactive shell), is not killed. A command or a descendant that runs as another user, as
+// with sudo, is not killed either, because the system does not allow that. For the command
+// itself, Command.Denied and the guard say so. If somebody kills both the guard and the
 // calling program with SIGKILL, only the command itself is killed, and only on Linux: there the
 // system kills it when its parent ends.
 package procgroup
@@ -47,6 +48,10 @@ type Command struct {
 
 	// KillBy is the time at which the guard kills the group, until Group.KillBy replaces it.
 	KillBy time.Time
+
+	// Denied is called when the command, whose process id it gets, runs as another user, so that
+	// the system does not allow to signal it. It is called once, at the first signal.
+	Denied func(pid int)
 
 	// Suspended is called when the command was stopped. If `behind` is false, the reason was
 	// Ctrl-Z, and the command has been continued, because it must not keep a lock while it is

@@ -39,6 +39,8 @@ type Group struct {
 
 	mu     sync.Mutex
 	over   bool        // nothing is left of the group
+	reaped bool        // the command itself has ended
+	denied bool        // Command.Denied was called
 	halted bool        // the command was stopped in the background
 	killAt time.Time   // when the group gets SIGKILL; zero before a call of Stop
 	kill   *time.Timer // calls killNow
@@ -145,8 +147,10 @@ func (g *Group) run(started chan<- error) {
 		return
 	}
 	g.pid = cmd.Process.Pid
+	g.do(func() { g.guard.watch(g.pid) })
 	started <- nil
 	g.state, _ = cmd.Process.Wait() // it fails only if it is called twice
+	g.do(func() { g.reaped = true })
 
 	g.do(g.guard.leave)
 	g.Stop(g.command.StopSignal, time.Now().Add(g.command.KillAfter))
@@ -175,9 +179,14 @@ func (g *Group) start(path string, args []string) (*exec.Cmd, error) {
 }
 
 // send sends s to the group. If s ends programs, send also sends SIGCONT, because a stopped
-// process does not act on other signals.
+// process does not act on other signals. Signals to a group reach the processes that may get
+// them, and the guard always may. So send asks whether the command itself may get them.
 func (g *Group) send(s syscall.Signal) {
 	_ = syscall.Kill(-g.guard.pgid, s)
+	if !g.reaped && !g.denied && errors.Is(syscall.Kill(g.pid, 0), syscall.EPERM) {
+		g.denied = true
+		g.command.Denied(g.pid)
+	}
 	if Ends(s) {
 		_ = syscall.Kill(-g.guard.pgid, syscall.SIGCONT)
 	}

@@ -42,14 +42,14 @@ func startGuard() (*guardProcess, error) {
 	}
 	defer theirReplies.Close()
 
-	// The guard inherits nothing: no current folder, no output that another process waits
-	// for, no environment with passwords.
+	// The guard inherits no current folder and no environment with passwords. It writes to
+	// standard error only if it cannot kill the command.
 	g := &guardProcess{orders: orders, replies: replies, cmd: &exec.Cmd{
 		Path:  self,
 		Args:  []string{"holdfast", guard.Arg, strconv.Itoa(syscall.Getpgrp())},
 		Env:   []string{"GOMAXPROCS=1"},
 		Dir:   "/",
-		Stdin: theirOrders, Stdout: theirReplies,
+		Stdin: theirOrders, Stdout: theirReplies, Stderr: os.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}}
 	err = g.cmd.Start()
@@ -93,6 +93,9 @@ func (g *guardProcess) order(o int64) error {
 func (g *guardProcess) killBy(at time.Time) {
 	_ = g.order(int64(max(time.Until(at), 0))) // if the guard does not read, leave finds that out
 }
+
+// watch sends the guard the process id of the command.
+func (g *guardProcess) watch(pid int) { _ = g.order(-int64(pid)) }
 
 // leave makes the guard leave its group, so that the group has ended when all its other processes
 // have ended. The guard can still kill the group. While the guard exists, the system does not use

@@ -17,6 +17,9 @@ import (
 // TestMain makes the test binary serve as a program that runs a command and can be
 // killed.
 func TestMain(m *testing.M) {
+	if os.Getenv(becomeRootVar) != "" {
+		os.Exit(becomeRoot())
+	}
 	if script := os.Getenv("PROCGROUP_TEST_SCRIPT"); script != "" {
 		os.Exit(program(script))
 	}
@@ -31,10 +34,19 @@ func program(script string) int {
 		c.KillBy = time.Now().Add(limit)
 	}
 	c.Suspended = func(bool) { fmt.Println("suspended") }
+	c.Denied = func(pid int) { fmt.Printf("denied: %d.\n", pid) }
+	stopped := os.Getenv("PROCGROUP_TEST_STOP") != ""
+	if stopped {
+		c.Stdin = nil
+	}
 	g, err := Start(c)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 99
+	}
+	if stopped { // by a line of input
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		g.Stop(syscall.SIGTERM, time.Now().Add(time.Hour))
 	}
 	return g.Wait()
 }
@@ -44,6 +56,7 @@ func sh(script string) Command {
 	return Command{
 		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: os.Environ(),
 		StopSignal: syscall.SIGTERM, KillAfter: 5 * time.Second, KillBy: time.Now().Add(time.Hour),
+		Denied: func(pid int) { panic(fmt.Sprintf("process %d may not be signalled", pid)) },
 	}
 }
 
@@ -65,8 +78,8 @@ func newOutput(t *testing.T) *output {
 	return &output{t: t, r: r, w: w}
 }
 
-// await reads until text was written.
-func (o *output) await(text string) {
+// await reads until text was written, and returns all that it has read.
+func (o *output) await(text string) string {
 	o.t.Helper()
 	var all strings.Builder
 	for !strings.Contains(all.String(), text) {
@@ -78,6 +91,7 @@ func (o *output) await(text string) {
 			o.t.Fatalf("waiting for %q in %q: %v", text, all.String(), err)
 		}
 	}
+	return all.String()
 }
 
 // end waits until no process has the output open, and returns the rest of it.
