@@ -101,8 +101,9 @@ func (k *Lock) Name() string { return k.hold.lease.name }
 
 // Token returns the fencing token. It is larger than the token of every earlier holder of the
 // name, and does not change while the lock is held. Send it with every write, and let the
-// resource refuse a token that is smaller than the largest it has seen. Token returns 0 if the
-// store has no tokens.
+// resource refuse a token that is smaller than the largest it has seen. If the store loses data,
+// the next tokens may be smaller: docs/guarantees.md says when. Token returns 0 if the store has
+// no tokens.
 func (k *Lock) Token() uint64 { return k.hold.token }
 
 // Err returns nil while the lock is held. Afterwards it always returns the same error:

@@ -24,6 +24,7 @@ type doctorOptions struct {
 	margin time.Duration
 	keys   int
 	failOn string
+	token  uint64 // the largest that a resource has accepted; 0: not given
 
 	fails doctor.Severity // the severity from which the exit status is 1; complete sets it from failOn
 }
@@ -50,6 +51,7 @@ func (o *doctorOptions) addTo(f *pflag.FlagSet) {
 	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "the lease time of the programs; overrides $HOLDFAST_TTL")
 	f.DurationVar(&o.margin, "margin", 0, "how long before the end of its lease a lock counts as lost (default a tenth of --ttl)")
 	f.IntVar(&o.keys, "keys", 20000, "how many keys to read in search of locks without an end; 0 for none")
+	f.Uint64Var(&o.token, "last-token", 0, "the largest fencing token that a resource has accepted: check that new tokens are larger")
 	f.StringVar(&o.failOn, "fail-on", "warning", "the lowest severity with exit status 1: note, warning, danger or never")
 }
 
@@ -83,7 +85,7 @@ func (o *doctorOptions) complete(f *pflag.FlagSet, env output.Environment) error
 // --fail-on, it returns an error with the exit status 1.
 func (o *doctorOptions) examine(ctx context.Context, l *reader) error {
 	how := doctor.Options{TTL: o.ttl, Margin: o.margin, Name: o.name, Keys: cmp.Or(o.keys, -1)}
-	report, err := l.store.Examine(ctx, how)
+	report, err := l.store.Examine(ctx, how, o.token)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env outpu
 func (o *serveOptions) serve(ctx context.Context, l *reader) error {
 	s := serve.Store{Console: l.Console, Where: l.store.Where, Report: l.Report}
 	s.Examine = func(ctx context.Context) (*doctor.Report, error) {
-		return l.store.Examine(ctx, doctor.Options{TTL: defaultTTL, Margin: defaultTTL / 10, Keys: -1})
+		return l.store.Examine(ctx, doctor.Options{TTL: defaultTTL, Margin: defaultTTL / 10, Keys: -1}, 0)
 	}
 	if source, ok := l.store.Backend.(admin.Source); ok && o.EventLog {
 		log := audit.New(source, &audit.Options{Note: "holdfast serve", Logger: l.logger})

@@ -36,9 +36,21 @@ func (e *examined) add(s doctor.Server, findings ...doctor.Finding) {
 }
 
 // Examine asks the servers, takes a test lock, and returns the report about what endangers
-// the locks. The caller sets the TTL, the Margin, the Name and the Keys in `how`. Examine
-// returns an error if no server could be asked, or if ctx was cancelled.
-func (s *Store) Examine(ctx context.Context, how doctor.Options) (*doctor.Report, error) {
+// the locks. The caller sets the TTL, the Margin, the Name and the Keys in `how`. The parameter
+// `accepted` is the largest token that a resource has accepted, or 0 if that is not known: then
+// the report also says whether the next holder has a larger one. Examine returns an error if no
+// server could be asked, or if ctx was cancelled.
+func (s *Store) Examine(ctx context.Context, how doctor.Options, accepted uint64) (*doctor.Report, error) {
+	report, err := s.report(ctx, how)
+	if err != nil || accepted == 0 {
+		return report, err
+	}
+	findings := append(report.Findings, nextToken(ctx, s.Backend, &how, accepted))
+	return doctor.NewReport(report.Deployment, how.TTL, report.Servers, findings), nil
+}
+
+// report is Examine without the check of tokens.
+func (s *Store) report(ctx context.Context, how doctor.Options) (*doctor.Report, error) {
 	if s.Redis != nil {
 		return s.redis.examine(ctx, s.Redis, how)
 	}
@@ -160,23 +172,13 @@ const (
 func tryOut(ctx context.Context, b driver.Backend, o *doctor.Options) []doctor.Finding {
 	ctx, cancel := context.WithTimeout(ctx, tryLimit)
 	defer cancel()
-	client := uuid.New()
-	ttl := cmp.Or(b.Info().SessionTTL, max(scratchTTL, b.Info().MinTTL))
-	c := driver.Claim{
-		Name: o.Name + "holdfast-doctor", Client: client, Seq: 1, Owner: client + ":1",
-		TTL: ttl, Count: 1, Tokens: 1, NoQueue: true, Note: "holdfast doctor",
-	}
+	c := scratch(b, o)
 	out, err := b.Try(ctx, c)
 	if errors.Is(err, driver.ErrNotExecuted) {
 		return []doctor.Finding{notHad(err)}
 	}
 	c.Indeterminate = err != nil
-	defer func() {
-		// The lock is released even if ctx has ended. If that fails, the lease ends the lock.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBack)
-		defer cancel()
-		_ = b.Release(ctx, c)
-	}()
+	defer release(ctx, b, c)
 	switch {
 	case err != nil:
 		return []doctor.Finding{notHad(err)}
@@ -192,6 +194,49 @@ func tryOut(ctx context.Context, b driver.Backend, o *doctor.Options) []doctor.F
 		slowest = max(slowest, time.Since(began))
 	}
 	return []doctor.Finding{saw("locks", doctor.OK, "a test lock works"), latency(slowest, o)}
+}
+
+// scratch returns a claim for a scratch lock.
+func scratch(b driver.Backend, o *doctor.Options) driver.Claim {
+	client := uuid.New()
+	ttl := cmp.Or(b.Info().SessionTTL, max(scratchTTL, b.Info().MinTTL))
+	return driver.Claim{
+		Name: o.Name + "holdfast-doctor", Client: client, Seq: 1, Owner: client + ":1",
+		TTL: ttl, Count: 1, Tokens: 1, NoQueue: true, Note: "holdfast doctor",
+	}
+}
+
+// release releases a scratch lock, even if ctx has ended. If that fails, its lease ends it.
+func release(ctx context.Context, b driver.Backend, c driver.Claim) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBack)
+	defer cancel()
+	_ = b.Release(ctx, c)
+}
+
+// nextToken takes a scratch lock, and compares its token with the largest one that a resource has
+// accepted. After a store was restored, the tokens of new holders may be smaller, and then the
+// resource refuses all of them.
+func nextToken(ctx context.Context, b driver.Backend, o *doctor.Options, accepted uint64) doctor.Finding {
+	const id = "tokens"
+	ctx, cancel := context.WithTimeout(ctx, tryLimit)
+	defer cancel()
+	c := scratch(b, o)
+	out, err := b.Try(ctx, c)
+	c.Indeterminate = err != nil
+	defer release(ctx, b, c)
+	switch {
+	case err != nil || !out.Granted:
+		return saw(id, doctor.Unknown, "the doctor got no token to compare with %d", accepted)
+	case out.Token == 0:
+		return saw(id, doctor.Danger, "locks of this store have no tokens, so it cannot have given the token %d", accepted)
+	case out.Token > accepted:
+		return saw(id, doctor.OK, "a new token is larger than %d", accepted)
+	case b.Info().SessionTTL > 0: // tokens are the numbers of the writes to the store
+		return because(saw(id, doctor.Danger, "a new token is %d, and the resource has accepted %d: the store has lost data", out.Token, accepted),
+			"the resource refuses every new holder", "restore etcd with: etcdutl snapshot restore --bump-revision 1000000000 --mark-compacted; otherwise delete the token that the resource keeps, when no old holder runs any more")
+	}
+	return because(saw(id, doctor.Warning, "a new token is %d if the store has forgotten the name, and the resource has accepted %d: the clock of the server is behind", out.Token, accepted),
+		"the resource refuses the next holder of a name that the store has forgotten", "set the clock of the server")
 }
 
 func renew(ctx context.Context, b driver.Backend, c driver.Claim) error {
