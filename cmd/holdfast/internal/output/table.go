@@ -30,6 +30,9 @@ func Table(records []admin.Record, details bool, width int) string {
 			continue
 		}
 		for i, h := range r.Holds {
+			if i > 0 && utf8.RuneCountInString(name) > widestPadded {
+				name = Cut(name, repeated) // a long name costs its whole length only once
+			}
 			token := "-"
 			if h.Token != 0 {
 				token = strconv.FormatUint(h.Token, 10)
@@ -43,15 +46,26 @@ func Table(records []admin.Record, details bool, width int) string {
 const (
 	nameColumn, holderColumn = 0, 2
 	least                    = 12 // a narrow terminal shows at least so many characters of a name or a holder
+
+	// widestPadded is the width up to which a column is aligned without a terminal. With a
+	// column as wide as its widest cell, a name of 1 MB of another program would cost 1 MB in
+	// each row.
+	widestPadded = 200
+	repeated     = 40 // characters of a longer name in the rows of its second and further holders
 )
 
-// columns aligns rows for a terminal with the given width. If width is 0, lines may have any
-// width. A name that is too long stands on a separate line, so that the other rows need no
-// room for it. A holder that is too long is cut.
+// columns aligns rows for a terminal with the given width. A name that is too long stands on a
+// separate line, so that the other rows need no room for it. A holder that is too long is cut.
+// If width is 0, lines may have any width, and each cell is whole: a cell of more than
+// widestPadded characters moves the rest of its row to the right, and no other row.
 func columns(rows [][]string, width int) string {
+	most := widestPadded
+	if width > 0 {
+		most = math.MaxInt
+	}
 	widths := make([]int, len(rows[0]))
 	for i := range widths {
-		widths[i] = widest(rows, i, math.MaxInt)
+		widths[i] = widest(rows, i, most)
 	}
 	if width > 0 {
 		room := width - 2*(len(widths)-1)
@@ -66,16 +80,23 @@ func columns(rows [][]string, width int) string {
 	}
 	var out strings.Builder
 	for _, row := range rows {
-		if utf8.RuneCountInString(row[nameColumn]) > widths[nameColumn] {
+		if width > 0 && utf8.RuneCountInString(row[nameColumn]) > widths[nameColumn] {
 			out.WriteString(row[nameColumn] + "\n")
 			row[nameColumn] = ""
 		}
-		line := ""
+		gap := 0 // spaces before the next cell
 		for i, cell := range row {
-			cell = Cut(cell, widths[i])
-			line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
+			if width > 0 {
+				cell = Cut(cell, widths[i])
+			}
+			if cell != "" {
+				out.WriteString(strings.Repeat(" ", gap))
+				out.WriteString(cell)
+				gap = 0
+			}
+			gap += max(0, widths[i]-utf8.RuneCountInString(cell)) + 2
 		}
-		out.WriteString(strings.TrimRight(line, " ") + "\n")
+		out.WriteByte('\n')
 	}
 	return out.String()
 }

@@ -1,9 +1,12 @@
 package output
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/admin"
 )
 
 // On a terminal of 80 columns each lock has one line, but for the one whose name has no
@@ -33,6 +36,33 @@ func TestColumnsFitTheTerminal(t *testing.T) {
 	for _, line := range strings.Split(columns(rows(), 0), "\n")[1:4] { // a pipe gets all of it
 		if strings.Contains(line, "…") || strings.HasPrefix(line, " ") {
 			t.Errorf("got %q in a pipe, want a whole line", line)
+		}
+	}
+}
+
+// Programs of other tenants choose their names. In a pipe a long name costs its own length
+// once, whatever the number of other rows and of its own holders, and all of it is printed.
+func TestALongNameCostsItsLengthOnce(t *testing.T) {
+	const rows, long = 1000, 100_000
+	held := func(name string, holders int) admin.Record {
+		r := admin.Record{Name: name, Kind: admin.KindSemaphore, Permits: holders}
+		for i := range holders {
+			r.Holds = append(r.Holds, admin.Hold{Holder: admin.Holder{Owner: fmt.Sprint("owner", i), Holds: 1, Note: "worker@host:1"}})
+			r.Holders++
+		}
+		return r
+	}
+	records := []admin.Record{held(strings.Repeat("x", long), 32)}
+	for i := range rows {
+		records = append(records, held(fmt.Sprint("short", i), 1))
+	}
+	for _, details := range []bool{false, true} {
+		text := Table(records, details, 0)
+		if most := long + 1100*120; len(text) > most {
+			t.Errorf("details %v: got %d bytes, want %d at most", details, len(text), most)
+		}
+		if n := strings.Count(text, "x"); n < long || !strings.Contains(text, "\nshort7  ") {
+			t.Errorf("details %v: got %d characters of the long name, want all %d, and the other rows aligned", details, n, long)
 		}
 	}
 }
