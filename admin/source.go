@@ -94,4 +94,15 @@ type Filter struct {
 	// Counters means that List also yields bare numbers, as KindCounter, if the store cannot
 	// tell a latch from another number.
 	Counters bool
+
+	// Skip is called with each name that List finds, if it is not nil. If it returns true, List
+	// need not read the state of the name: it may yield a Record of KindUnknown for it. A caller
+	// that knows most names already so finds new ones soon, also with a Pace. A store that reads
+	// names and states together does not call Skip, and yields all states.
+	Skip func(name string) bool
+
+	// Progress is called while List reads, if it is not nil, with the number of keys that List
+	// has looked at so far, and the number of keys that the store has, which is approximate. A
+	// store that does not know that number does not call Progress.
+	Progress func(keys, all int)
 }

@@ -129,7 +129,7 @@ func Handler(console *admin.Console, opts *Options) *Dashboard {
 		d.options.Logger = slog.New(slog.DiscardHandler)
 	}
 	first, open := context.WithCancel(context.Background())
-	d.table.first, d.table.open = first.Done(), open
+	d.table.first, d.table.open, d.table.plan = first.Done(), open, newPlan()
 	d.table.Observer = observe.New(console, &observe.Options{Names: mostNames, Reasons: d.reasons})
 	d.views.byQuery, d.views.number = map[query]*view{}, time.Now().UnixMilli()
 	d.static = webpage.Load(staticFiles, "static")

@@ -102,13 +102,20 @@ func (d *Dashboard) facts() []factData {
 	}
 	walk := "no scan is complete yet"
 	if !p.ended.IsZero() {
-		walk = "the last complete scan took " + fine(p.lasted)
+		walk = fmt.Sprintf("the last complete scan took %s, and ended at %s", fine(p.lasted), clock(p.ended))
+	}
+	if p.running && time.Since(p.began) > max(p.lasted, scanEvery) {
+		walk += "; another one has run since " + clock(p.began)
 	}
 	if p.partial != nil {
 		walk += "; the last scan did not see everything: " + errorText(p.partial)
 	}
+	names := fmt.Sprint(sum(d.table.All).Names)
+	if p.unread > 0 {
+		names += ", as far as they are read: " + p.progress()
+	}
 	return append(facts,
-		factData{"Names in use", fmt.Sprint(sum(d.table.All).Names)},
+		factData{"Names in use", names},
 		factData{"Scan of all names", walk},
 	)
 }

@@ -112,20 +112,6 @@ func (d *Dashboard) locksContent(q query, _ extras) content {
 	return c
 }
 
-// progress describes the scan. It returns "" if the last scan was complete and took at most
-// 10 s.
-func (p scan) progress() string {
-	switch {
-	case p.ended.IsZero() && p.partial == nil:
-		return "the scan is still running"
-	case p.partial != nil:
-		return "the last scan was not complete"
-	case p.lasted > 10*time.Second:
-		return "new names appear within " + span((p.lasted + p.lasted/4).Round(10*time.Second))
-	}
-	return ""
-}
-
 // matches reports whether a search finds the lock e: its name, its kind, a holder, or the
 // reason of a holder contains the text `find`, which is in lower case.
 func matches(e observe.State, find string) bool {

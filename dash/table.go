@@ -20,32 +20,9 @@ type table struct {
 	first <-chan struct{} // closed when a scan has found more names than a page shows, or is complete
 	open  func()          // closes the channel `first`; it may be called again
 
+	plan *plan
 	mu   sync.Mutex
 	scan scan
-}
-
-// scan is the state of the scans of all names.
-type scan struct {
-	lasted  time.Duration // how long the last complete scan took
-	ended   time.Time     // when the last complete scan ended; zero before the first one
-	partial error         // why the last scan was not complete; nil if it was complete
-}
-
-// end records the end of a scan, which started at the time `began`. If err is nil, the scan
-// was complete.
-func (t *table) end(began time.Time, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.scan.partial = err; err == nil {
-		t.scan.lasted, t.scan.ended = time.Since(began), time.Now()
-		t.open()
-	}
-}
-
-func (t *table) now() scan {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.scan
 }
 
 // due returns those of `names` whose known state is older than the time `before`. The name

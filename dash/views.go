@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -147,6 +148,18 @@ func (v *views) wanted(now time.Time) (names []string, details []*view) {
 	}
 	slices.SortFunc(details, func(a, b *view) int { return a.detail.seen.Compare(b.detail.seen) })
 	return names, details
+}
+
+// finds returns the texts, in lower case, for which open pages search.
+func (v *views) finds() (texts []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for q := range v.byQuery {
+		if q.find != "" {
+			texts = append(texts, strings.ToLower(q.find))
+		}
+	}
+	return texts
 }
 
 // refreshDetail returns the detail that w shows of its lock. If that detail is older than

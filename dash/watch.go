@@ -5,18 +5,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/holdfast-go/holdfast/admin"
-	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 const (
 	pollEvery = 900 * time.Millisecond // so that what is shown is less than 1 s old
 	idleTime  = 12 * time.Second       // longer than the time between two requests of a browser without JavaScript
-	scanEvery = time.Second
-	scanRetry = 2 * time.Second
-
-	missingPolls = 16 // how many of the names that an incomplete scan has missed are polled after the scan
 
 	// probeName is polled while no page shows a lock, to know whether the store answers. There
 	// need not be a lock with this name.
@@ -129,32 +122,6 @@ func (d *Dashboard) round(ctx context.Context) {
 	}
 	d.eventLog.sample(time.Now(), sum(d.table.All).Waiting)
 	d.publish()
-}
-
-// scan lists all names and polls them, again and again, with a bounded number of commands per
-// second. It also polls some of the names that an incomplete scan has missed.
-func (d *Dashboard) scan(ctx context.Context) {
-	filter := admin.Filter{NamePrefix: d.options.NamePrefix, Pace: scanPace, Counters: d.options.Counters}
-	for pause := time.Duration(0); retry.Sleep(ctx, pause); {
-		began, found := time.Now(), 0
-		missed, err := d.table.Scan(ctx, filter, func(string) bool {
-			if found++; found > pageRows { // the table has enough names for a page
-				d.table.open()
-			}
-			return true
-		})
-		if ctx.Err() != nil {
-			return
-		}
-		d.table.end(began, err)
-		if d.store.now().failing.IsZero() {
-			d.refreshNames(ctx, missed[:min(len(missed), missingPolls)])
-		}
-		pause = max(scanEvery, time.Duration(found)*4*time.Second/scanPace-time.Since(began))
-		if err != nil {
-			pause = scanRetry
-		}
-	}
 }
 
 // refreshNames polls the given names, as far as the budget allows. It leaves out names that are

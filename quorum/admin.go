@@ -32,6 +32,7 @@ var errNoSource = fmt.Errorf("quorum: the members cannot list their locks: %w", 
 // majority of the members completely.
 func (b *Backend) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
 	return func(yield func(admin.Record, error) bool) {
+		f.Skip, f.Progress = nil, nil // the state of a name is that of a majority, and the keys are those of several stores
 		lists, err := askAll(ctx, b, func(ctx context.Context, s admin.Source) (list map[string]admin.Record, err error) {
 			list = map[string]admin.Record{}
 			for record, failed := range s.List(ctx, f) {

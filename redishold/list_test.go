@@ -201,9 +201,9 @@ func pages(n int) map[string]func(Call) Result {
 			page := 0
 			_, _ = fmt.Sscan(c.Args[0], &page)
 			if c.Args[2] != "hash" || page == n-1 {
-				return Result{Value: []any{"0", []any{}}}
+				return Result{Value: []any{"0", []any{}, ints(-1)}}
 			}
-			return Result{Value: []any{fmt.Sprint(page + 1), []any{fmt.Sprintf("%s%d", c.Keys[0], page), "a}b{", "redisson_lock_queue:{x}"}}}
+			return Result{Value: []any{fmt.Sprint(page + 1), []any{fmt.Sprintf("%s%d", c.Keys[0], page), "a}b{", "redisson_lock_queue:{x}"}, ints(-1)}}
 		},
 		"list_redisson": listAll, "client": unregistered,
 	}
@@ -253,13 +253,66 @@ func TestListWalksEveryMaster(t *testing.T) {
 	}
 }
 
+// A name that the reader skips is listed without its state, and only once. The reader learns
+// how far the list is.
+func TestListSkips(t *testing.T) {
+	var read []string
+	conn := &fakeConn{answer: answering(map[string]func(Call) Result{
+		"list_scan": func(c Call) Result {
+			keys := map[string][]any{
+				"hash0": {"a", "b", "a"}, "hash1": {"b", "c"}, "zset0": {"{a}:timeout", "{d}:timeout"},
+			}[c.Args[2]+c.Args[0]]
+			next := "0"
+			if c.Args[2]+c.Args[0] == "hash0" {
+				next = "1"
+			}
+			all := ints(-1)
+			if c.Args[4] == "1" {
+				all = ints(300)
+			}
+			return Result{Value: []any{next, append([]any{}, keys...), all}}
+		},
+		"list_redisson": func(c Call) Result {
+			for i := 0; i < len(c.Keys); i += 5 {
+				read = append(read, c.Keys[i])
+			}
+			return listAll(c)
+		},
+		"client": unregistered,
+	})}
+	var skipped, listed, progress []string
+	f := admin.Filter{
+		Skip: func(name string) bool {
+			skipped = append(skipped, name)
+			return name != "c"
+		},
+		Progress: func(keys, all int) { progress = append(progress, fmt.Sprint(keys, "/", all)) },
+	}
+	for r, err := range New(conn, nil).List(t.Context(), f) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed = append(listed, fmt.Sprint(r.Name, " ", r.Kind))
+	}
+	for _, c := range []struct{ what, got, want string }{
+		{"asked", strings.Join(skipped, " "), "a b {a} {d} d c"},
+		{"read", strings.Join(read, " "), "c"},
+		{"listed", strings.Join(listed, " "), "a unknown b unknown {a} unknown {d} unknown d unknown c mutex"},
+		{"progress", strings.Join(progress, " "), "100/300 200/300 300/300"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: got %q, want %q", c.what, c.got, c.want)
+		}
+	}
+}
+
 // The reader may stop at any time, and a budget ends the walk with an error.
 func TestListEnds(t *testing.T) {
 	answers := pages(1000)
 	answers["list_scan"] = func(c Call) Result {
 		var cursor int
 		_, _ = fmt.Sscan(c.Args[0], &cursor)
-		return Result{Value: []any{fmt.Sprint(cursor + 1), []any{c.Args[2] + ":" + c.Args[0]}}} // without end
+		return Result{Value: []any{fmt.Sprint(cursor + 1), []any{c.Args[2] + ":" + c.Args[0]}, ints(-1)}} // without end
 	}
 	for what, c := range map[string]struct {
 		limits admin.Filter
@@ -301,7 +354,7 @@ func TestListEnds(t *testing.T) {
 }
 
 func TestListRefusesAnswersThatCannotBe(t *testing.T) {
-	for _, value := range []any{nil, []any{}, []any{"0"}, []any{"", []any{}}, []any{int64(0), []any{}}, []any{"0", "x"}, []any{"0", []any{int64(1)}}} {
+	for _, value := range []any{nil, []any{}, []any{"0"}, []any{"", []any{}, ints(0)}, []any{int64(0), []any{}, ints(0)}, []any{"0", "x", ints(0)}, []any{"0", []any{int64(1)}, ints(0)}, []any{"0", []any{}, "x"}} {
 		conn := &fakeConn{answer: replying("list_scan", value)}
 		n := 0
 		for _, err := range New(conn, nil).List(t.Context(), admin.Filter{}) {

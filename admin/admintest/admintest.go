@@ -82,6 +82,7 @@ func checks() []check {
 		{"Get/ShowsHoldCounts", needs(gets, counts), getShowsHoldCounts},
 		{"Get/HonoursContext", needs(gets), getHonoursContext},
 		{"List/ShowsEachNameOnce", needs(lists), listShowsEachNameOnce},
+		{"List/SkipsStatesOnly", needs(lists), listSkipsStatesOnly},
 		{"List/HonoursContext", needs(lists), listHonoursContext},
 		{"Describe/ShowsTheRecord", needs(describes), describeShowsTheRecord},
 		{"ForceUnlock/EndsTheHold", needs(gets, forces), forceUnlockEndsTheHold},

@@ -166,6 +166,28 @@ func bugs() []bug {
 				return m.Backend.List(ctx, admin.Filter{})
 			}
 		}},
+		{"does not list what is skipped", []string{"List/SkipsStatesOnly"}, func(m *mutant) {
+			m.list = func(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
+				return func(yield func(admin.Record, error) bool) {
+					for r, err := range m.Backend.List(ctx, f) {
+						if (f.Skip == nil || !f.Skip(r.Name)) && !yield(r, err) {
+							return
+						}
+					}
+				}
+			}
+		}},
+		{"skips more than it may", []string{"List/SkipsStatesOnly"}, func(m *mutant) {
+			m.list = func(ctx context.Context, f admin.Filter) iter.Seq2[admin.Record, error] {
+				return func(yield func(admin.Record, error) bool) {
+					for r := range m.Backend.List(ctx, f) {
+						if !yield(admin.Record{Name: r.Name, Kind: admin.KindUnknown}, nil) {
+							return
+						}
+					}
+				}
+			}
+		}},
 		{"describes nothing", []string{"Describe/ShowsTheRecord"}, func(m *mutant) {
 			m.detail = func(admin.Detail) admin.Detail { return admin.Detail{} }
 		}},

@@ -134,6 +134,30 @@ func listShowsEachNameOnce(p *probe) {
 	}
 }
 
+// listSkipsStatesOnly requires that a List with Filter.Skip has all names, and all states but
+// those that it may leave out.
+func listSkipsStatesOnly(p *probe) {
+	base := p.Name
+	want := []string{base + " 1", base + " 2", base + " 3"}
+	for _, p.Name = range want {
+		p.MustGrant(p.Claim(), "of a free name")
+	}
+	var got []string
+	skip := func(name string) bool { return name == want[1] }
+	for r, err := range p.store.List(p.Ctx, admin.Filter{NamePrefix: base, Skip: skip}) {
+		if err != nil {
+			p.Fatalf("List with Skip: got error %v", err)
+		}
+		got = append(got, r.Name)
+		if left := r.Kind == admin.KindUnknown; left && !skip(r.Name) || !left && len(r.Holds) != 1 {
+			p.Errorf("List with Skip: got %+v, want one hold, or no state of %q only", r, want[1])
+		}
+	}
+	if slices.Sort(got); !slices.Equal(got, want) {
+		p.Errorf("List with Skip: got %q, want %q", got, want)
+	}
+}
+
 func listHonoursContext(p *probe) {
 	var last error
 	for _, err := range p.store.List(p.Cancelled(), admin.Filter{NamePrefix: p.Name}) {

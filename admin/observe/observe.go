@@ -174,17 +174,28 @@ func (o *Observer) put(now time.Time, r admin.Record, why map[admin.Ended]string
 // scan is not complete, Scan returns an error. In that case the result `missed` has the known
 // names that were not polled since the scan began, the name with the oldest poll first. If a
 // name appears after the first complete scan, its holds count as new grants.
+//
+// A name that f.Skip leaves out is not polled, and not passed to `wants`. It does not count as
+// free. A scan that leaves out a name that is not known is complete, but does not count as the
+// first complete scan.
 func (o *Observer) Scan(ctx context.Context, f admin.Filter, wants func(name string) bool) (missed []string, err error) {
-	began, found := time.Now(), 0
+	began, found, unread, skipped := time.Now(), 0, false, map[string]bool{}
 	for r, failed := range o.console.List(ctx, f) {
 		if err = failed; err != nil {
 			break
+		}
+		if r.Kind == admin.KindUnknown {
+			if _, known := o.Get(r.Name); !known {
+				unread = true // it may be no lock
+				continue
+			}
+			skipped[r.Name] = true
 		}
 		if found++; o.options.Names > 0 && found > o.options.Names {
 			err = admin.ErrIncomplete
 			break
 		}
-		if wants(r.Name) {
+		if !skipped[r.Name] && wants(r.Name) {
 			o.Poll(ctx, time.Now(), r)
 		}
 	}
@@ -193,10 +204,14 @@ func (o *Observer) Scan(ctx context.Context, f admin.Filter, wants func(name str
 	if err != nil {
 		return missing, err
 	}
-	o.scanned.Store(true)
-	free := make([]admin.Record, len(missing))
-	for i, name := range missing {
-		free[i].Name = name
+	if !unread {
+		o.scanned.Store(true)
+	}
+	var free []admin.Record
+	for _, name := range missing {
+		if !skipped[name] {
+			free = append(free, admin.Record{Name: name})
+		}
 	}
 	o.Poll(ctx, now, free...)
 	return nil, nil

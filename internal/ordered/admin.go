@@ -30,6 +30,10 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 		for names, err := range e.store.Names(ctx, f.NamePrefix, b) {
 			var l view
 			if err == nil {
+				names, more := skip(names, f.Skip, yield)
+				if !more {
+					return
+				}
 				l, err = e.view(ctx, names)
 			}
 			for _, r := range l.records {
@@ -44,6 +48,23 @@ func (e *Engine) List(ctx context.Context, f admin.Filter) iter.Seq2[admin.Recor
 			}
 		}
 	}
+}
+
+// skip returns the names whose state List must read. It yields a Record without a state for
+// each other name. It returns false if the caller of List wants no more Records.
+func skip(names []string, skips func(string) bool, yield func(admin.Record, error) bool) (read []string, more bool) {
+	if skips == nil {
+		return names, true
+	}
+	for _, name := range names {
+		switch {
+		case !skips(name):
+			read = append(read, name)
+		case !yield(admin.Record{Name: name, Kind: admin.KindUnknown, Listeners: -1}, nil):
+			return nil, false
+		}
+	}
+	return read, true
 }
 
 // Get returns the Record of each given name, in the order of the names.

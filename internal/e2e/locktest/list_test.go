@@ -546,6 +546,23 @@ func TestListRights(t *testing.T) {
 		if n, err := lookEverywhere(s.Context(), c); err != nil || n != 3 {
 			s.Fatalf("got %d locks and error %v, want 3", n, err)
 		}
+		for _, right := range []string{"-dbsize", "+dbsize"} {
+			want := 0
+			if right == "+dbsize" {
+				want = 6
+			}
+			grant(right)
+			all := 0
+			for _, err := range c.List(s.Context(), admin.Filter{Progress: func(_, n int) { all = n }}) {
+				if err != nil {
+					s.Fatalf("%s: got error %v of a list that counts keys", right, err)
+				}
+			}
+			if all != want {
+				s.Errorf("%s: got %d keys, want %d", right, all, want)
+			}
+		}
+		grant()
 		if why, err := c.ForceReasons(s.Context(), []admin.Ended{{Name: "fair", Owner: owner}}); err != nil || why[0] != "" {
 			s.Fatalf("got %q and error %v, want that nobody was forced", why, err)
 		}

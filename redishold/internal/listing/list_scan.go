@@ -26,6 +26,11 @@ type scanner struct {
 	budget *budget.Budget
 	yield  func(admin.Record, error) bool
 	seen   map[string]bool // names that were already yielded; SCAN may return a key twice
+
+	routes, counted int // how many masters there are, and how many of them have counted their keys
+	all             int // the number of keys of these masters
+	keys            int // the number of keys that the scans have looked at; each scan of a master looks at all keys
+	kinds           int // the number of scans of each master
 }
 
 // scan is a SCAN for one type of key on one master.
@@ -38,15 +43,18 @@ type scan struct {
 // run scans to the end, or until ctx or the budget ends. If a master fails, run scans the
 // others, and returns the error at the end.
 func (sc *scanner) run(ctx context.Context) error {
-	routes, err := sc.routes(ctx)
+	routes, err := sc.masters(ctx)
 	if err != nil {
 		return err
 	}
+	sc.routes = len(routes)
 	var failed error
 	for _, route := range routes {
-		for scans := sc.scans(route); len(scans) > 0; {
+		scans := sc.scans(route)
+		sc.kinds = len(scans)
+		for first := sc.limits.Progress != nil; len(scans) > 0; first = false {
 			for i := range scans {
-				err := sc.page(ctx, &scans[i])
+				err := sc.page(ctx, &scans[i], first && i == 0)
 				if ctx.Err() != nil || errors.Is(err, errStopped) || errors.Is(err, admin.ErrIncomplete) {
 					return err
 				}
@@ -60,8 +68,8 @@ func (sc *scanner) run(ctx context.Context) error {
 	return failed
 }
 
-// routes returns a key for each master. A call with such a key goes to that master.
-func (sc *scanner) routes(ctx context.Context) ([]string, error) {
+// masters returns a key for each master. A call with such a key goes to that master.
+func (sc *scanner) masters(ctx context.Context) ([]string, error) {
 	if !sc.server.Cluster {
 		return []string{sc.Layout.Prefix + "holdfast:list"}, nil
 	}
@@ -111,31 +119,52 @@ func (sc *scanner) scans(route string) []scan {
 	return scans
 }
 
-// page reads the next page of s and yields the locks on it.
-func (sc *scanner) page(ctx context.Context, s *scan) error {
+// page reads the next page of s and yields the locks on it. If `count` is true, it also counts
+// the keys of the master.
+func (sc *scanner) page(ctx context.Context, s *scan, count bool) error {
 	sc.spend()
 	size, err := sc.budget.Page(ctx, keysPerScan)
 	if err != nil {
 		return err
 	}
 	sc.spent++ // a SCAN in a script counts as two commands
+	asked := ""
+	if count {
+		asked = "1"
+		sc.spent++
+	}
 	value, err := sc.Call(ctx, wire.Call{
 		Script: sc.Script("list_scan"),
 		Keys:   []string{s.route},
-		Args:   []string{s.cursor, s.pattern, s.kind, strconv.Itoa(size)},
+		Args:   []string{s.cursor, s.pattern, s.kind, strconv.Itoa(size), asked},
 	})
 	if err != nil {
 		return sc.refused(s, err)
 	}
 	r := wire.Read(value)
-	cursor, keys := r.Text(), r.Texts()
+	cursor, keys, all := r.Text(), r.Texts(), r.Number()
 	if !r.Done() || cursor == "" {
 		return wire.BadReply("list_scan", value)
 	}
+	if count && all >= 0 {
+		sc.all += int(all)
+		sc.counted++
+	}
+	sc.progress(size)
 	if s.cursor = cursor; cursor == "0" {
 		s.cursor = ""
 	}
 	return sc.yieldLocked(ctx, sc.names(s.kind, keys))
+}
+
+// progress reports to Filter.Progress that a scan has looked at `size` further keys. A master
+// that has not counted its keys yet counts as one that has as many as the others.
+func (sc *scanner) progress(size int) {
+	sc.keys += size
+	if sc.counted > 0 {
+		all := sc.all / sc.counted * sc.routes
+		sc.limits.Progress(min(sc.keys/sc.kinds, all), all)
+	}
 }
 
 // refused returns the error of a scan s, if the server has refused to read its next page.
@@ -156,6 +185,10 @@ func (sc *scanner) refused(s *scan, err error) error {
 // yieldLocked reads the locks with the given names, a few at a time. It yields the Record of
 // each lock that is locked.
 func (sc *scanner) yieldLocked(ctx context.Context, names []string) error {
+	names, err := sc.skip(names)
+	if err != nil {
+		return err
+	}
 	for chunk := range slices.Chunk(names, namesPerCall) {
 		sc.spend()
 		if err := sc.budget.Wait(ctx); err != nil {
@@ -176,6 +209,28 @@ func (sc *scanner) yieldLocked(ctx context.Context, names []string) error {
 		}
 	}
 	return nil
+}
+
+// skip returns the names that must be read. It yields a Record without a state for each other
+// name.
+func (sc *scanner) skip(names []string) (read []string, err error) {
+	if sc.limits.Skip == nil {
+		return names, nil
+	}
+	for _, name := range names {
+		if sc.seen[name] {
+			continue // two keys of this page have this name
+		}
+		if !sc.limits.Skip(name) {
+			read = append(read, name)
+			continue
+		}
+		sc.seen[name] = true
+		if !sc.yield(admin.Record{Name: name, Kind: admin.KindUnknown, Listeners: -1}, nil) {
+			return nil, errStopped
+		}
+	}
+	return read, nil
 }
 
 func (sc *scanner) locked(r admin.Record) bool {
