@@ -28,6 +28,10 @@ var audit string
 
 // Browser is one that starts with the first tab. Each tab is a page of its own.
 type Browser struct {
+	// Lan is a host for which the browser connects to this machine. Unlike on loopback, the
+	// browser then does not trust the connection, and sends no Sec-Fetch headers.
+	Lan string
+
 	once   sync.Once
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -53,6 +57,9 @@ func (b *Browser) start() {
 		return
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU)
+	if b.Lan != "" {
+		options = append(options, chromedp.Flag("host-resolver-rules", "MAP "+b.Lan+" 127.0.0.1"))
+	}
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
 	b.ctx = ctx

@@ -138,6 +138,7 @@ func TestWebDemo(t *testing.T) {
 		"WithoutScript": withoutScript,
 		"ServerGone":    serverGone,
 		"RedisGone":     redisGone,
+		"OtherMachine":  otherMachine,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, binary) })
 	}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,10 +44,10 @@ func (s *site) handler() http.Handler {
 	}
 	mux.HandleFunc("/redlock", acts(s.race))
 	mux.HandleFunc("/oversell", acts(s.oversell))
-	mux.HandleFunc("POST /instance", fault(len(s.Instances), []string{"pause", "resume", "kill", wordCut, wordMend}, func(n int, what string) error {
+	mux.HandleFunc("/instance", fault(len(s.Instances), []string{"pause", "resume", "kill", wordCut, wordMend}, func(n int, what string) error {
 		return s.Instances[n].do(what)
 	}))
-	mux.HandleFunc("POST /node", fault(len(s.Servers), []string{wordCut, wordMend}, func(n int, what string) error {
+	mux.HandleFunc("/node", fault(len(s.Servers), []string{wordCut, wordMend}, func(n int, what string) error {
 		s.Servers[n].Cut.Store(what == wordCut)
 		return nil
 	}))
@@ -78,13 +79,13 @@ func (s *site) Result(action string) string {
 	return text
 }
 
-// guarded returns a handler that checks requests before `next`. If the pages are on loopback,
-// it accepts only the host names of this machine. Otherwise another site could give its own
-// name the address of this machine, and use the pages in the browser of a user.
+// guarded returns a handler that checks requests before `next`. It refuses host names that
+// another site can have. Such a site could give its own name the address of this machine, and
+// then use the pages in the browser of a user.
 func (s *site) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		webpage.Protect(w.Header())
-		if s.loopback && !local(r.Host) {
+		if !s.accepts(r.Host) {
 			fail(w, r, http.StatusMisdirectedRequest, errors.New("the demo does not know this name; use the address that the demo printed"))
 			return
 		}
@@ -93,28 +94,44 @@ func (s *site) guarded(next http.Handler) http.Handler {
 	})
 }
 
-// local reports whether a host is a name of this machine that no other site can have.
-func local(host string) bool {
+// accepts reports whether `host`, the host of a request, is a name that no other site can
+// have: localhost, or an address. If the pages are not on loopback, these are also the host
+// that --listen names, and the name of this machine.
+func (s *site) accepts(host string) bool {
+	host = hostOf(host)
+	ip, err := netip.ParseAddr(host)
+	switch {
+	case host == "localhost", err == nil && ip.Unmap().IsLoopback():
+		return true
+	case s.loopback:
+		return false
+	case err == nil, host == hostOf(s.Listen):
+		return true
+	}
+	name, err := os.Hostname()
+	return err == nil && host == strings.ToLower(name)
+}
+
+// hostOf returns the host of "host:port" in lower case.
+func hostOf(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+	return strings.ToLower(strings.Trim(host, "[]"))
 }
 
 // acts returns a handler that checks requests before `next`, which changes something. It
-// accepts POST, and also GET, because people type the address into a browser. It refuses
-// requests that a browser sends for another site.
+// accepts only POST. Any page can make a browser send a GET, by an image for example, and on
+// another address than loopback the browser does not say which site has asked for it. A
+// browser says that of a POST, and acts refuses requests for another site.
 func acts(next http.HandlerFunc) http.HandlerFunc {
 	protection := http.NewCrossOriginProtection()
 	return func(w http.ResponseWriter, r *http.Request) {
-		asked := *r
-		asked.Method = http.MethodPost // a GET that changes something is checked like a POST
 		switch {
-		case r.Method != http.MethodGet && r.Method != http.MethodPost:
-			w.Header().Set("Allow", "GET, POST")
-			fail(w, r, http.StatusMethodNotAllowed, errors.New("use POST"))
-		case protection.Check(&asked) != nil:
+		case r.Method != http.MethodPost:
+			w.Header().Set("Allow", http.MethodPost)
+			fail(w, r, http.StatusMethodNotAllowed, errors.New("use POST: the page /demo has a button for it"))
+		case protection.Check(r) != nil:
 			fail(w, r, http.StatusForbidden, errors.New("this request came from another site"))
 		default:
 			next(w, r)

@@ -434,13 +434,18 @@ func TestOtherSitesAreRefused(t *testing.T) {
 	}{
 		{"POST", "/lock1?work=1ms", "Origin", "https://evil.example", 403},
 		{"POST", "/lock1?work=1ms", "Sec-Fetch-Site", "cross-site", 403},
-		{"GET", "/lock1?work=1ms", "Sec-Fetch-Site", "cross-site", 403},
-		{"GET", "/redlock", "Sec-Fetch-Site", "same-site", 403},
-		{"GET", "/oversell", "Sec-Fetch-Site", "same-site", 403},
+		{"POST", "/redlock", "Sec-Fetch-Site", "same-site", 403},
+		{"POST", "/oversell", "Origin", "http://127.0.0.1", 403}, // another port of this machine
+		{"GET", "/lock1?work=1ms", "Sec-Fetch-Site", "cross-site", 405},
+		{"GET", "/redlock", "Sec-Fetch-Site", "same-site", 405},
+		{"GET", "/oversell", "Accept", "image/*", 405}, // an image, as browsers ask for it off loopback
+		{"GET", "/instance?n=1&do=kill", "Accept", "image/*", 405},
+		{"GET", "/node?n=1&do=cut", "Accept", "image/*", 405},
 		{"POST", "/instance?n=1&do=kill", "Sec-Fetch-Site", "cross-site", 403},
 		{"POST", "/node?n=1&do=cut", "Origin", "null", 403},
-		{"GET", "/lock1?work=1ms", "Sec-Fetch-Site", "none", 200},
+		{"GET", "/lock1?work=1ms", "Sec-Fetch-Site", "none", 405},
 		{"POST", "/lock1?work=1ms", "Sec-Fetch-Site", "same-origin", 200},
+		{"POST", "/lock1?work=1ms", "Origin", v.url, 200},
 		{"GET", "/demo", "Sec-Fetch-Site", "cross-site", 200},
 		{"GET", "/demo", "Host", "evil.example", 421},
 		{"GET", "/", "Host", "evil.example", 421},
@@ -466,6 +471,32 @@ func TestOtherSitesAreRefused(t *testing.T) {
 		}
 		if policy := a.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-ancestors 'none'") {
 			t.Errorf("%s: the policy is %q", c.path, policy)
+		}
+	}
+}
+
+// Pages that other machines can reach accept their addresses and names, and none that another
+// site can have.
+func TestHostsOffLoopback(t *testing.T) {
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		listen, host string
+		want         bool
+	}{
+		{"0.0.0.0:7071", "192.0.2.2:7071", true},
+		{"0.0.0.0:7071", "[2001:db8::1]:7071", true},
+		{"0.0.0.0:7071", "localhost:7071", true},
+		{"0.0.0.0:7071", name + ":7071", true},
+		{"0.0.0.0:7071", "demo.lan:7071", false},
+		{"demo.lan:7071", "Demo.LAN:7071", true},
+		{"demo.lan:7071", "evil.example:7071", false},
+		{"demo.lan:7071", "demo.lan.evil.example", false},
+	} {
+		if got := (&site{PageOptions: PageOptions{Listen: c.listen}}).accepts(c.host); got != c.want {
+			t.Errorf("--listen %s, host %s: got %v, want %v", c.listen, c.host, got, c.want)
 		}
 	}
 }
