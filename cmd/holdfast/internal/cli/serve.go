@@ -49,7 +49,7 @@ func (o *serveOptions) addTo(f *pflag.FlagSet) {
 	f.StringVar(&o.BasicFile, "basic-file", "", "file of users and their passwords")
 	f.StringVar(&o.TokenFile, "token-file", "", "file of names and tokens")
 	f.StringVar(&o.Header, "auth-header", "", "header in which a proxy names the user")
-	f.StringSliceVar(&o.Trusted, "trusted", nil, "addresses of trusted proxies for --auth-header, such as 10.0.0.0/8")
+	f.StringSliceVar(&o.Trusted, "trusted", nil, "addresses of trusted proxies, such as 10.0.0.0/8: for --auth-header and X-Forwarded-For")
 	f.StringSliceVar(&o.Hosts, "host", nil, "with --auth-header: name by which browsers reach the pages")
 	f.BoolVar(&o.noAuth, "insecure-no-auth", false, "let everybody read the pages, without authentication")
 	f.BoolVar(&o.AllowUnlock, "allow-unlock", false, "let operators end holds by force")

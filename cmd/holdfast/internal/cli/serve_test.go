@@ -187,7 +187,7 @@ func TestServeRefusesToBeOpen(t *testing.T) {
 		{"--listen here", "missing port"},
 		{"--auth-header X-User", "give --auth-header and --trusted together"},
 		{"--auth-header X-User --trusted everybody", "is not an address"},
-		{"--trusted 10.0.0.0/8", "give --auth-header and --trusted together"},
+		{"--trusted 10.0.0.0/8", "--trusted needs --auth-header, --basic-file or --token-file"},
 		{"--allow-unlock --basic-file " + users, "--operator"},
 		{"--operator ada", "--allow-unlock"},
 		{"--basic-file /no/such/file", "no such file"},

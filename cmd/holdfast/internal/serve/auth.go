@@ -13,7 +13,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/crypto/bcrypt"
 
@@ -50,7 +49,7 @@ type userKey struct{}
 func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 	g := &Authenticator{
 		Options: o, compare: bcrypt.CompareHashAndPassword, turns: make(chan struct{}, 2), log: log,
-		proved: proofs{list: map[[32]byte]proof{}}, failed: failures{until: map[netip.Addr]time.Time{}},
+		proved: proofs{list: map[[32]byte]proof{}}, failed: newFailures(),
 	}
 	_, _ = rand.Read(g.proved.salt[:]) // never fails, as of Go 1.24
 	for _, host := range o.Hosts {
@@ -71,8 +70,11 @@ func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 			return nil, output.UsageError("--token-file: %w", err)
 		}
 	}
-	if (o.Header == "") != (len(o.Trusted) == 0) {
+	switch {
+	case o.Header != "" && len(o.Trusted) == 0:
 		return nil, output.UsageError("give --auth-header and --trusted together: without --trusted, anybody could send the header")
+	case o.Header == "" && len(o.Trusted) > 0 && g.Open():
+		return nil, output.UsageError("--trusted needs --auth-header, --basic-file or --token-file: without users there is nothing to trust a proxy with")
 	}
 	for _, text := range o.Trusted {
 		text = strings.TrimSpace(text)
@@ -114,7 +116,7 @@ func (g *Authenticator) guard(next http.Handler) http.Handler {
 		w.Header().Set("Connection", "close")
 		if status == http.StatusTooManyRequests {
 			w.Header().Set("Retry-After", "10")
-			http.Error(w, "Too many wrong passwords came from your address: wait ten seconds.", status)
+			http.Error(w, "Too many wrong passwords came for this user, or from your address: wait ten seconds.", status)
 			return
 		}
 		w.Header().Set("WWW-Authenticate", `Basic realm="holdfast", charset="UTF-8"`)
@@ -155,8 +157,8 @@ func hostOf(host string) string {
 	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
 }
 
-// identify returns the user of r, and the status of the answer: 200, 401, or 429 for an
-// address from which too many wrong passwords came.
+// identify returns the user of r, and the status of the answer: 200, 401, or 429 after too many
+// wrong passwords.
 func (g *Authenticator) identify(r *http.Request) (user string, status int) {
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)
 	if g.Header != "" && err == nil && g.proxy(peer.Addr().Unmap()) {
@@ -183,6 +185,32 @@ func (g *Authenticator) identify(r *http.Request) (user string, status int) {
 // proxy reports whether ip is the address of a trusted proxy.
 func (g *Authenticator) proxy(ip netip.Addr) bool {
 	return slices.ContainsFunc(g.trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
+}
+
+// addressOf returns the address of the client that sent r. If r came through trusted proxies, it
+// is the last address in X-Forwarded-For that is not the address of such a proxy. Each proxy adds
+// the address from which it got the request.
+func (g *Authenticator) addressOf(r *http.Request) string {
+	from := hostOf(r.RemoteAddr)
+	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
+	for _, hop := range slices.Backward(hops) {
+		ip, err := netip.ParseAddr(from)
+		if err != nil || !g.proxy(ip.Unmap()) {
+			break
+		}
+		next, err := netip.ParseAddr(hostOf(strings.TrimSpace(hop)))
+		if err != nil {
+			break
+		}
+		from = next.String()
+	}
+	return from
+}
+
+// clientOf returns the address under which the bounds count the client that sent r.
+func (g *Authenticator) clientOf(r *http.Request) netip.Addr {
+	ip, _ := netip.ParseAddr(g.addressOf(r))
+	return counted(ip)
 }
 
 // mostConns returns how many connections an address may have.

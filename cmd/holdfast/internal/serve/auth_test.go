@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -112,8 +113,8 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 		for range 200 {
 			count[login("10.0.0.1:2", "hunter2", "x")]++
 		}
-		if count[401] != guessBurst || count[429] != 200-guessBurst {
-			t.Errorf("got %v of 200 wrong passwords, want %d times 401 and then 429", count, guessBurst)
+		if count[401] != 10 || count[429] != 190 {
+			t.Errorf("got %v of 200 wrong passwords, want 10 times 401 and then 429", count)
 		}
 		if status := login("10.0.0.1:3", "ada", "lovelace"); status != 200 {
 			t.Errorf("who has logged in there: got %d, want 200", status)
@@ -124,7 +125,7 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 		if status := login("[2001:db8::1]:1", "ada", "lovelace"); status != 200 {
 			t.Errorf("another address: got %d, want 200", status)
 		}
-		time.Sleep(guessBurst * guessEvery)
+		time.Sleep(ofUser().burst)
 		if status := login("10.0.0.1:2", "ada", "wrong"); status != 401 {
 			t.Errorf("after a while: got %d, want 401", status)
 		}
@@ -135,13 +136,111 @@ func TestGuessesAreSlowedDown(t *testing.T) {
 	})
 }
 
+// logins makes the comparison of passwords cheap: all users have the password "right". It
+// returns a function that sends a login from a connection, through proxies if
+// `forwarded` is not "".
+func (g *Authenticator) logins() func(from, forwarded, user, password string) (status int) {
+	g.compare = func(_, password []byte) error {
+		if string(password) != "right" {
+			return bcrypt.ErrMismatchedHashAndPassword
+		}
+		return nil
+	}
+	return func(from, forwarded, user, password string) int {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = from
+		if forwarded != "" {
+			r.Header.Set("X-Forwarded-For", forwarded)
+		}
+		r.SetBasicAuth(user, password)
+		_, status := g.identify(r)
+		return status
+	}
+}
+
+// A stranger with the address of a user, as behind a proxy, keeps out only the user whose
+// password he guesses. An address that guesses for many users is slowed down, too.
+func TestOneStrangerDoesNotStopAllLogins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := authenticatorOf(t, "ada:"+hash(t, "x")+"\nbob:"+hash(t, "x")+"\n")
+		login := g.logins()
+		for i := range 12 {
+			if status := login("10.0.0.1:1", "", "ada", fmt.Sprint("guess", i)); (status == 429) != (i >= 10) {
+				t.Errorf("guess %d: got %d", i, status)
+			}
+		}
+		if status := login("10.0.0.1:1", "", "ada", "right"); status != 429 {
+			t.Errorf("the user whose password was guessed: got %d, want 429", status)
+		}
+		if status := login("10.0.0.1:1", "", "bob", "right"); status != 200 {
+			t.Errorf("another user at the same address: got %d, want 200", status)
+		}
+		time.Sleep(time.Minute)
+		count := map[int]int{}
+		for i := range 200 {
+			count[login("10.0.0.1:1", "", fmt.Sprint("user", i), "x")]++
+		}
+		if count[401] != 50 || count[429] != 150 {
+			t.Errorf("got %v of 200 wrong passwords for 200 users, want 50 times 401", count)
+		}
+		began, tries := time.Now(), 0
+		for time.Since(began) < 10*time.Second {
+			if login("10.0.0.1:1", "", fmt.Sprint("user", tries%100), "x") == 401 {
+				tries++
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if tries < 45 || tries > 51 {
+			t.Errorf("got %d tries of an address in 10s, want 50", tries)
+		}
+	})
+}
+
+// Each client of a trusted proxy is counted by the address that the proxy reports. Only a
+// trusted proxy can report one.
+func TestClientsOfATrustedProxy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := authenticatorOf(t, "ada:"+hash(t, "lovelace")+"\n")
+		g.trusted = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}
+		login := g.logins()
+		for i := range 11 {
+			login("10.0.0.1:1", fmt.Sprintf("198.51.100.%d, 203.0.113.7", i), "ada", "x")
+		}
+		for _, c := range []struct {
+			from, forwarded string
+			want            int
+		}{
+			{"10.0.0.1:1", "203.0.113.7", 429},
+			{"10.0.0.1:1", "203.0.113.7:4711", 429},
+			{"10.0.0.1:1", "203.0.113.7, 10.0.0.2", 429}, // through two proxies
+			{"10.0.0.1:1", "x, 203.0.113.7", 429},
+			{"10.0.0.1:1", "203.0.113.8", 401},
+			{"10.0.0.1:1", "203.0.113.7, x", 401}, // counts as the proxy itself
+			{"10.0.0.1:1", "", 401},
+			{"203.0.113.9:1", "203.0.113.7", 401}, // not a proxy
+		} {
+			if got := login(c.from, c.forwarded, "ada", "x"); got != c.want {
+				t.Errorf("%s says %q: got %d, want %d", c.from, c.forwarded, got, c.want)
+			}
+		}
+		count := map[int]int{}
+		for i := range 1000 { // a proxy that passes on what its client says
+			count[login("10.0.0.9:1", fmt.Sprintf("198.51.%d.%d", i/200, i%200), "ada", "x")]++
+		}
+		if count[401] != 500 {
+			t.Errorf("got %v of 1000 addresses through one proxy, want 500 times 401", count)
+		}
+	})
+}
+
 func TestGuessersAreForgotten(t *testing.T) {
-	f := failures{until: map[netip.Addr]time.Time{}}
+	f := newFailures()
 	for i := range 3 * mostGuesser {
-		f.take(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))
+		peer := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		f.take(f.sources(peer, peer, "ada"))
 	}
 	if len(f.until) > mostGuesser {
-		t.Errorf("got %d addresses, want %d at most", len(f.until), mostGuesser)
+		t.Errorf("got %d sources, want %d at most", len(f.until), mostGuesser)
 	}
 	for remote, want := range map[string]string{
 		"10.0.0.1:7": "10.0.0.1", "[::ffff:10.0.0.1]:7": "10.0.0.1", "[2001:db8::1:2:3:4]:7": "2001:db8::", "[::1]:7": "::1", "[fe80::1%eth0]:7": "fe80::",

@@ -105,7 +105,11 @@ func peerOf(remote string) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	ip := peer.Addr().Unmap().WithZone("")
+	return counted(peer.Addr())
+}
+
+func counted(ip netip.Addr) netip.Addr {
+	ip = ip.Unmap().WithZone("")
 	if ip.Is6() && !ip.IsLoopback() {
 		network, _ := ip.Prefix(64) // never fails for an IPv6 address
 		return network.Addr()

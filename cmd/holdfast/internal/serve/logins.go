@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"hash/maphash"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -20,22 +21,21 @@ const (
 	provedFor = 5 * time.Minute // how long a proof is valid after its last use
 	mostProof = 1000
 
-	guessEvery  = time.Second // each address may send one wrong password in this time
-	guessBurst  = 10          // and this many at once, after a time without wrong passwords
-	mostGuesser = 10000       // the most addresses in failures.until
+	mostGuesser = 10000 // the most sources in failures.until
 	logEvery    = 10 * time.Second
 )
 
 // login returns the user and the status 200 if the secret was right a short while ago, or if
 // the function `check` accepts it. For other secrets it returns the status 401. If too many
-// wrong passwords came from the address, it returns the status 429 without a call of `check`.
+// wrong passwords came for the user or from the address, it returns the status 429 without a
+// call of `check`.
 // A user with a recent proof can log in even then.
 func (g *Authenticator) login(r *http.Request, name, secret string, check func() (user string, ok bool)) (user string, status int) {
 	if user, ok := g.proved.of(name, secret); ok {
 		return user, http.StatusOK
 	}
-	peer := peerOf(r.RemoteAddr)
-	if !g.failed.take(peer) {
+	sources := g.failed.sources(g.clientOf(r), peerOf(r.RemoteAddr), name)
+	if !g.failed.take(sources) {
 		g.logFailure(r, name)
 		return "", http.StatusTooManyRequests
 	}
@@ -44,7 +44,7 @@ func (g *Authenticator) login(r *http.Request, name, secret string, check func()
 		g.logFailure(r, name)
 		return "", http.StatusUnauthorized
 	}
-	g.failed.putBack(peer)
+	g.failed.putBack(sources)
 	g.proved.add(name, secret, user)
 	return user, http.StatusOK
 }
@@ -89,7 +89,7 @@ func (g *Authenticator) logFailure(r *http.Request, name string) {
 	if g.users[name] == nil && g.tokens[name] == [32]byte{} {
 		name = "(unknown)"
 	}
-	g.log.WarnContext(r.Context(), "login failed", "user", name, "address", hostOf(r.RemoteAddr), "not_logged_before", before)
+	g.log.WarnContext(r.Context(), "login failed", "user", name, "address", g.addressOf(r), "not_logged_before", before)
 }
 
 // proofs are secrets that were right a short while ago, as digests with a salt of this
@@ -133,42 +133,83 @@ func (p *proofs) add(name, secret, user string) {
 	p.list[key] = proof{user, time.Now().Add(provedFor)}
 }
 
-// failures counts the wrong passwords of each address. Each wrong password moves the time in
-// `until` by guessEvery into the future. The farther that time is in the future, the fewer
-// passwords may the address send now.
+// bound limits how often something may happen.
+type bound struct {
+	every time.Duration // once in this time
+	burst time.Duration // and burst/every times at once, after a time without
+}
+
+// The bounds of wrong passwords. A stranger who sends them for one user keeps out only this user,
+// also where all users have one address, that of a proxy. The bound of an address limits the
+// work, and guesses for many users.
+func ofUser() bound    { return bound{time.Second, 10 * time.Second} }
+func ofAddress() bound { return bound{time.Second / 5, 10 * time.Second} }
+func ofProxy() bound   { return bound{time.Second / 50, 10 * time.Second} }
+
+// source is where wrong passwords come from.
+type source struct {
+	addr netip.Addr
+	user uint64 // the hash of the name of the user; 0 for all users
+	bound
+}
+
+// failures counts wrong passwords. Each wrong password moves the times of its sources into the
+// future by bound.every. The farther such a time is in the future, the fewer passwords may the
+// source send now.
 type failures struct {
 	mu     sync.Mutex
-	until  map[netip.Addr]time.Time
+	seed   maphash.Seed
+	until  map[source]time.Time
 	logged time.Time // when the last failed login was logged
 	more   int       // how many failed logins were not logged since then
 }
 
-// take reports whether the address `peer` may send a password now. If so, take counts the
-// password as wrong. If the password is right, the caller then calls putBack.
-func (f *failures) take(peer netip.Addr) bool {
+func newFailures() failures {
+	return failures{seed: maphash.MakeSeed(), until: map[source]time.Time{}}
+}
+
+// sources returns the sources of a password that the client sends for a user. The parameter
+// `peer` is the address of the connection: that of the client, or of its proxy.
+func (f *failures) sources(client, peer netip.Addr, name string) []source {
+	list := []source{{client, maphash.String(f.seed, name), ofUser()}, {client, 0, ofAddress()}}
+	if peer != client {
+		list = append(list, source{peer, 0, ofProxy()})
+	}
+	return list
+}
+
+// take reports whether all sources may send a password now. If so, take counts the password as
+// wrong. If the password is right, the caller then calls putBack.
+func (f *failures) take(sources []source) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := time.Now()
-	until := f.until[peer]
-	if until.Before(now) {
-		until = now
+	for _, s := range sources {
+		if f.until[s].Sub(now) > s.burst-s.every {
+			return false
+		}
 	}
-	if until.Sub(now) > (guessBurst-1)*guessEvery {
-		return false
+	if len(f.until)+len(sources) > mostGuesser { // forget the sources that need not wait any more; if that is not enough, forget all
+		maps.DeleteFunc(f.until, func(_ source, until time.Time) bool { return until.Before(now) })
 	}
-	if len(f.until) >= mostGuesser { // forget the addresses that need not wait any more; if that is not enough, forget all
-		maps.DeleteFunc(f.until, func(_ netip.Addr, until time.Time) bool { return until.Before(now) })
-	}
-	if len(f.until) >= mostGuesser {
+	if len(f.until)+len(sources) > mostGuesser {
 		clear(f.until)
 	}
-	f.until[peer] = until.Add(guessEvery)
+	for _, s := range sources {
+		until := f.until[s]
+		if until.Before(now) {
+			until = now
+		}
+		f.until[s] = until.Add(s.every)
+	}
 	return true
 }
 
 // putBack undoes a call of take, because the password was right.
-func (f *failures) putBack(peer netip.Addr) {
+func (f *failures) putBack(sources []source) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.until[peer] = f.until[peer].Add(-guessEvery)
+	for _, s := range sources {
+		f.until[s] = f.until[s].Add(-s.every)
+	}
 }
