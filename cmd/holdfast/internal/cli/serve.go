@@ -96,7 +96,7 @@ func (o *serveOptions) complete(ctx context.Context, f *pflag.FlagSet, env outpu
 	if o.Private, err = serve.Loopback(ctx, o.Listen); err != nil {
 		return output.UsageError("--listen %s: %w", o.Listen, err)
 	}
-	if o.users, err = serve.NewAuthenticator(&o.Options, output.AuditLogger(env)); err != nil {
+	if o.users, err = serve.NewAuthenticator(&o.Options, output.AuditLogger(env), report); err != nil {
 		return err
 	}
 	switch everybody := o.users.Open(); {

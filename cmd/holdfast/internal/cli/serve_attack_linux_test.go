@@ -169,7 +169,7 @@ func TestServeOutlastsWrongLogins(t *testing.T) {
 	})
 	close(stop)
 	guessers.Wait()
-	lasted := began.Took() + began.Late() // the server counts all of it
+	lasted := began.Took() + began.Late()                                            // the server counts all of it
 	if most := 2 * 2 * (guesses + 2 + int(lasted/time.Second)); counts[401] > most { // two users at two addresses
 		t.Errorf("got %v, want 401 for the first ones only", counts)
 	}

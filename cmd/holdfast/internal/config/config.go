@@ -139,8 +139,8 @@ func (f File) GoString() string { return f.String() }
 // user's passwords anywhere. So Read returns an error if its owner is neither the user nor
 // root, or if other users can write to it. Such a file can use no variables, and name no files
 // outside its folder. If skipFound is true, Read does not read such a file, and returns the
-// zero File.
-func Read(name string, skipFound bool, env func(string) (string, bool)) (File, error) {
+// zero File. For the function `waiting` see ReadFileOrWait.
+func Read(name string, skipFound bool, env func(string) (string, bool), waiting func(string)) (File, error) {
 	found := false
 	if name == "" {
 		usual := usualNames(env)
@@ -150,7 +150,7 @@ func Read(name string, skipFound bool, env func(string) (string, bool)) (File, e
 		}
 		name = usual[at]
 	}
-	content, err := readFile(os.Open, name, found)
+	content, err := readFile(os.Open, name, found, waiting)
 	if err != nil {
 		return File{}, err
 	}

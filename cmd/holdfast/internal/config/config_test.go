@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -171,6 +172,29 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A read that takes long is reported once, with the name of the file.
+func TestSlowFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "slow.yaml")
+	if err := os.WriteFile(name, []byte("text"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for took, want := range []int{0, 0, 0, 1, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			open := func(name string) (*os.File, error) {
+				time.Sleep(time.Duration(took)*time.Second - time.Millisecond)
+				return os.Open(name)
+			}
+			var reported []string
+			text, err := readFile(open, name, false, func(name string) { reported = append(reported, name) })
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if err != nil || string(text) != "text" || len(reported) != want || want > 0 && reported[0] != name {
+				t.Errorf("after %ds: got %q, error %v and reports %q, want %d", took, text, err, reported, want)
+			}
+		})
+	}
 }
 
 // A file that a found configuration names is in its folder, also behind a link, and is

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 )
 
 // maxFile is the largest size of a file, in bytes. A file that was named by mistake, such as
@@ -12,19 +13,33 @@ const maxFile = 1 << 20
 
 // ReadFile reads a file: a configuration, certificates, passwords. It returns an error if the
 // file has more than a megabyte.
-func ReadFile(name string) ([]byte, error) { return readFile(os.Open, name, false) }
+func ReadFile(name string) ([]byte, error) { return ReadFileOrWait(name, nil) }
+
+// ReadFileOrWait reads a file as ReadFile does. If that takes longer than two seconds, as with a
+// pipe to which nobody writes, it calls the function `waiting` with the name, and goes on.
+func ReadFileOrWait(name string, waiting func(name string)) ([]byte, error) {
+	return readFile(os.Open, name, false, waiting)
+}
+
+// waitQuietly is how long a read may take before the user learns of it.
+const waitQuietly = 2 * time.Second
 
 // ReadLocal reads a file as ReadFile does, but only in the current folder or below it. For any
 // other file, and for a link to one, it returns an error.
 func ReadLocal(name string) ([]byte, error) {
 	open := func(name string) (*os.File, error) { return os.OpenInRoot(".", name) }
-	return readFile(open, name, false)
+	return readFile(open, name, false, nil)
 }
 
 // readFile reads a file. If onlyTrusted is true, a file that other users may have written is an
 // error. readFile checks the opened file, and not the name, because the name may belong to
-// another file at the time of the check.
-func readFile(open func(string) (*os.File, error), name string, onlyTrusted bool) ([]byte, error) {
+// another file at the time of the check. After the time waitQuietly it calls `waiting`, which may
+// be nil.
+func readFile(open func(string) (*os.File, error), name string, onlyTrusted bool, waiting func(string)) ([]byte, error) {
+	if waiting != nil {
+		timer := time.AfterFunc(waitQuietly, func() { waiting(name) })
+		defer timer.Stop()
+	}
 	file, err := open(name)
 	if err != nil {
 		return nil, err

@@ -54,6 +54,9 @@ func (r *Reporter) Once(level slog.Level, message string) {
 	}
 }
 
+// Waiting reports that the command waits for the content of a file.
+func (r *Reporter) Waiting(file string) { r.Line(LevelNotice, "waiting for "+file) }
+
 // Exposed reports a warning about a file that other users can read or write. If `trouble` is
 // "", it reports nothing.
 func (r *Reporter) Exposed(trouble string) {

@@ -45,8 +45,8 @@ type Authenticator struct {
 type userKey struct{}
 
 // NewAuthenticator returns an Authenticator with the settings of o. It reads the files of
-// users and tokens.
-func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
+// users and tokens, and reports to `report` if it has to wait for them.
+func NewAuthenticator(o *Options, log *slog.Logger, report *output.Reporter) (*Authenticator, error) {
 	g := &Authenticator{
 		Options: o, compare: bcrypt.CompareHashAndPassword, turns: make(chan struct{}, 2), log: log,
 		proved: proofs{list: map[[32]byte]proof{}}, failed: newFailures(),
@@ -57,7 +57,7 @@ func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 	}
 	var err error
 	if o.BasicFile != "" {
-		if g.users, err = readSecrets(o.BasicFile, userOf); err != nil {
+		if g.users, err = readSecrets(o.BasicFile, report, userOf); err != nil {
 			return nil, output.UsageError("--basic-file: %w", err)
 		}
 		for _, hash := range g.users {
@@ -66,7 +66,7 @@ func NewAuthenticator(o *Options, log *slog.Logger) (*Authenticator, error) {
 		}
 	}
 	if o.TokenFile != "" {
-		if g.tokens, err = readSecrets(o.TokenFile, tokenOf); err != nil {
+		if g.tokens, err = readSecrets(o.TokenFile, report, tokenOf); err != nil {
 			return nil, output.UsageError("--token-file: %w", err)
 		}
 	}
@@ -252,8 +252,8 @@ func (g *Authenticator) role(r *http.Request) dash.Role {
 // readSecrets reads a file with a user on each line. The function `read` returns the name and
 // the secret of a line. readSecrets ignores empty lines and comments. Its errors do not show
 // the line, because the line has a secret.
-func readSecrets[T any](file string, read func(line string) (name string, secret T, err error)) (map[string]T, error) {
-	text, err := config.ReadFile(file)
+func readSecrets[T any](file string, report *output.Reporter, read func(line string) (name string, secret T, err error)) (map[string]T, error) {
+	text, err := config.ReadFileOrWait(file, report.Waiting)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 )
 
 func TestOwnHost(t *testing.T) {
@@ -63,7 +65,7 @@ func authenticatorOf(t *testing.T, users string) *Authenticator {
 	if err := os.WriteFile(file, []byte(users), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g, err := NewAuthenticator(&Options{BasicFile: file}, slog.New(slog.DiscardHandler))
+	g, err := NewAuthenticator(&Options{BasicFile: file}, slog.New(slog.DiscardHandler), output.Silent())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func (o *Connection) prepare(env output.Environment, report *output.Reporter) er
 		return nil
 	}
 	name, _ := env.Lookup("HOLDFAST_CONFIG")
-	file, err := config.Read(cmp.Or(o.configName, name), o.Completing, env.Lookup)
+	file, err := config.Read(cmp.Or(o.configName, name), o.Completing, env.Lookup, report.Waiting)
 	if err != nil {
 		return output.UsageError("configuration: %w", err)
 	}

@@ -34,7 +34,7 @@ func (o *Connection) addJava(env output.Environment, report *output.Reporter) er
 			lookUp = func(string) (string, bool) { return "", false }
 			remedy = " (holdfast sets no variables in it, because it found " + o.Config.Name + " by itself: name that file with --config)"
 		}
-		text, err := config.ReadFile(name)
+		text, err := config.ReadFileOrWait(name, report.Waiting)
 		if err != nil {
 			return output.UsageError("%s: %w", o.Config.Where(key), err)
 		}
@@ -60,7 +60,7 @@ func readJava(text []byte, name string, spring bool, env func(string) (string, b
 // Spring. The caller writes that text to the file `to`; Import does not. Placeholders for
 // passwords stay placeholders. A warning names each setting that the configuration cannot have.
 func Import(name, to string, env output.Environment, report *output.Reporter) ([]byte, error) {
-	text, err := config.ReadFile(name)
+	text, err := config.ReadFileOrWait(name, report.Waiting)
 	if err != nil {
 		return nil, output.UsageError("%w", err)
 	}

@@ -60,7 +60,7 @@ func (o *Connection) password(ctx context.Context, l *Location, env output.Envir
 // readPassword returns the password in a file. The text `source` says where the name of the
 // file comes from.
 func readPassword(source, file string, report *output.Reporter) (string, error) {
-	text, err := config.ReadFile(file)
+	text, err := config.ReadFileOrWait(file, report.Waiting)
 	if err != nil {
 		return "", output.UsageError("%s: %w", source, err)
 	}
