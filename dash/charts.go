@@ -90,11 +90,10 @@ func holdTimes(now time.Time, list []event) chart {
 	slices.Sort(all)
 	summary := "No hold has ended in the last hour."
 	if n := len(all); n > 0 {
-		count := fmt.Sprintf("%d holds", n)
+		summary = fmt.Sprintf("%s ended in the last hour. Half of them lasted at most %s, the longest lasted %s.", plural(n, "hold"), span(all[n/2]), span(all[n-1]))
 		if n == 1 {
-			count = "1 hold"
+			summary = fmt.Sprintf("1 hold ended in the last hour. It lasted %s.", span(all[0]))
 		}
-		summary = fmt.Sprintf("%s ended in the last hour. Half of them lasted at most %s, the longest lasted %s.", count, span(all[n/2]), span(all[n-1]))
 	}
 	return draw("chart-held", "Hold times", now, values, summary, func(v float64) string {
 		return span(time.Duration(v * float64(time.Second)))
@@ -113,7 +112,7 @@ func waits(now time.Time, values [chartMinutes]value, hidden bool) chart {
 	case most == 0 && hidden:
 		summary = "Unknown: the store does not show whether clients wait."
 	case most > 0:
-		summary = fmt.Sprintf("At most %d clients waited at the same time in the last hour.", most)
+		summary = fmt.Sprintf("At most %s waited at the same time in the last hour.", plural(most, "client"))
 	}
 	return draw("chart-waiting", "Waiters", now, values, summary, func(v float64) string {
 		return fmt.Sprintf("%d waiting", int(v))

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/admin/observe"
 	"github.com/holdfast-go/holdfast/audit"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memhold"
 )
 
@@ -92,6 +93,45 @@ func TestCharts(t *testing.T) {
 			t.Errorf("got %d bars of a name of which nothing is known", got)
 		}
 	})
+}
+
+// Texts with a number are right for one, too.
+func TestOneOfEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := Handler(admin.New(memhold.New()), nil)
+		now := time.Now()
+		addEntry(d.eventLog, "", admin.Entry{At: now.Add(-30 * time.Minute), Type: admin.EntryWaiting, Name: "a", Count: 1})
+		addEntry(d.eventLog, "", admin.Entry{At: now.Add(-20 * time.Minute), Type: admin.EntryWaiting, Name: "a", Count: 0})
+		addEntry(d.eventLog, "", admin.Entry{At: now.Add(-10 * time.Minute), Type: admin.EntryReleased, Name: "a", HeldFor: 3 * time.Second})
+		for i, want := range []string{"At most 1 client waited at the same time in the last hour.", "1 hold ended in the last hour. It lasted 3s."} {
+			if got := d.lockCharts(now, "a")[i].Summary; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+	})
+}
+
+// The clients that listen, and are not among the clients with a name, are counted.
+func TestClientsWithoutAName(t *testing.T) {
+	d := Handler(admin.New(memhold.New()), nil)
+	reader := admin.ClientWait{Client: admin.Client{ID: "a"}, Mode: driver.Shared, Count: 1}
+	writer := admin.ClientWait{Client: admin.Client{ID: "a"}, Count: 1}
+	for _, c := range []struct {
+		listeners int
+		waits     []admin.ClientWait
+		want      string
+	}{
+		{2, []admin.ClientWait{writer}, "and 1 more client that listens."},
+		{3, []admin.ClientWait{reader, writer}, "and 2 more clients that listen."},
+		{1, []admin.ClientWait{reader, writer}, ""},
+		{-1, []admin.ClientWait{writer}, ""},
+	} {
+		state := observe.State{Record: admin.Record{Name: "job", Kind: admin.KindMutex, Listeners: c.listeners}}
+		page := render(d.pages, "state", stateOf(state, detail{Detail: admin.Detail{Waits: c.waits}}))
+		if !strings.Contains(page, c.want) || c.want == "" && strings.Contains(page, "more client") {
+			t.Errorf("%d clients that listen, %d with names: no %q in %s", c.listeners, len(c.waits), c.want, page)
+		}
+	}
 }
 
 // A stream in which nothing happens is kept alive, for proxies.

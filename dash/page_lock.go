@@ -35,6 +35,8 @@ type stateData struct {
 	Clients   []waiterData // the clients that wait without a position in a queue
 	Listeners int          // how many clients listen for a release; -1 if that is not known
 	CLI       []string
+
+	MoreClients int // how many of the clients that listen are not in Clients
 }
 
 // waiterData is a waiter in the queue, or a client with waiters.
@@ -108,10 +110,13 @@ func stateOf(e observe.State, shown detail) stateData {
 	for i, q := range e.Waiters {
 		s.Waiters = append(s.Waiters, waiterData{person: describe(q.Client, q.Owner, q.Note), Place: i + 1, Mode: modeOf(e.Kind, q.Mode), Since: ago{e.Waits[q.Owner], true}})
 	}
+	named := map[string]bool{} // a client may wait to read and to write
 	for _, w := range shown.Waits {
+		named[w.Client.ID] = true
 		since := shown.seen.Add(-w.Waited).Round(time.Second)
 		s.Clients = append(s.Clients, waiterData{person: describe(w.Client, "", w.Client.Note), Count: w.Count, Mode: modeOf(e.Kind, w.Mode), Since: ago{since, false}})
 	}
+	s.MoreClients = max(0, s.Listeners-len(named))
 	return s
 }
 

@@ -21,6 +21,7 @@ func loadTemplates(static webpage.Files, live bool) *template.Template {
 	funcs := template.FuncMap{
 		"static": static.Address,
 		"iso":    iso,
+		"plural": plural,
 		"clock":  func(t time.Time) string { return textOf(clock(t)) },
 		"passed": func(t time.Time) string { return textOf(span(time.Since(t))) },
 		"left":   func(t time.Time) string { return textOf(span(time.Until(t))) },

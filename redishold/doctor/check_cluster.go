@@ -34,9 +34,9 @@ func checkClusterState(_ *exam, s *server) Finding {
 	case state != "ok":
 		return saw(Danger, "the cluster is down: cluster_state is %s", state).as("down")
 	case failed != "0":
-		return saw(Danger, "the nodes of %s slots have failed", failed)
+		return saw(Danger, "slots whose nodes have failed: %s", failed)
 	default:
-		return saw(judge(true, silent != "0", Warning), "the nodes of %s slots do not answer this node", silent).as("silent")
+		return saw(judge(true, silent != "0", Warning), "slots whose nodes do not answer this node: %s", silent).as("silent")
 	}
 }
 

@@ -47,7 +47,7 @@ func checkLag(_ *exam, s *server) Finding {
 			inStep++
 		}
 	}
-	return saw(judge(true, inStep < all, Warning), "%d of %d replicas are behind (not online, or without a report for more than %d s)", all-inStep, all, tolerated)
+	return saw(judge(true, inStep < all, Warning), "replicas that are behind (not online, or without a report for more than %d s): %d of %d", tolerated, all-inStep, all)
 }
 
 func checkMinReplicas(e *exam, s *server) Finding {

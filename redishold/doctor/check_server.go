@@ -23,7 +23,7 @@ func serverChecks() []check[*server] {
 				return saw(judge(known, policy != "noeviction", Note), "maxmemory-policy is %s, which has no effect as long as maxmemory is 0", policy)
 			}
 			evicted, _ := number(s.info, "evicted_keys")
-			return saw(judge(known, policy != "noeviction", Danger), "maxmemory-policy is %s and maxmemory is %s; the server has evicted %d keys since its start", policy, size(limit), evicted)
+			return saw(judge(known, policy != "noeviction", Danger), "maxmemory-policy is %s and maxmemory is %s; the server has evicted %s since its start", policy, size(limit), plural(evicted, "key"))
 		}},
 		{"persistence", checkPersistence},
 		{"writes", checkWrites},
@@ -85,9 +85,9 @@ func checkPersistence(e *exam, s *server) Finding {
 	case aof == "1":
 		return checkFsync(s)
 	case !reported || save != "":
-		return saw(Warning, "the server keeps no append-only log (appendonly no): after a crash, it has forgotten each lock that it granted after the last snapshot")
+		return saw(Warning, "the server keeps no append-only log (appendonly no), and a snapshot lacks the locks that were granted after it")
 	}
-	const saved = "the server keeps no append-only log and no snapshots (appendonly no, save empty): after a restart, it has forgotten all locks"
+	const saved = "the server keeps no append-only log and no snapshots (appendonly no, save empty)"
 	if s.replicas() > 0 && e.failsOver() {
 		return saw(Danger, saved).as("replicas")
 	}

@@ -103,10 +103,10 @@ func TestFindings(t *testing.T) {
 		"cluster, no replicas":        {cluster("ok", nil), "replicas", Warning, ""},
 		"slots have failed": {cluster("ok", answers{
 			"CLUSTER INFO": "cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_slots_pfail:0\r\ncluster_slots_fail:9\r\n",
-		}), "cluster-state", Danger, "9 slots"},
+		}), "cluster-state", Danger, "have failed: 9"},
 		"slots may have failed": {cluster("ok", answers{
 			"CLUSTER INFO": "cluster_state:ok\r\ncluster_slots_assigned:16384\r\ncluster_slots_pfail:5\r\ncluster_slots_fail:0\r\n",
-		}), "cluster-state", Warning, "5 slots"},
+		}), "cluster-state", Warning, "do not answer this node: 5"},
 		"slots on the move": {cluster("ok", answers{
 			"CLUSTER NODES": "id 127.0.0.1:1@2 myself,master - 0 0 1 connected 0-16383 [93->-x] [77-<-y] [78-<-y]\n",
 		}), "cluster-migration", Warning, "1 from this node, 2 to this node"},
@@ -240,6 +240,18 @@ func TestPlainConn(t *testing.T) {
 	for _, id := range []string{"clock", "latency", "script-limit", "persistence"} {
 		if f := find(r, id); f.Severity != Unknown {
 			t.Errorf("got %+v, want that it is not known", f)
+		}
+	}
+}
+
+// A finding says what was seen, and its reason says what follows from that: neither repeats the
+// other.
+func TestPersistenceSaysItOnce(t *testing.T) {
+	for _, save := range []string{"", "3600 1"} {
+		r := examine(t, one(healthy("aof_enabled:0\r\n", answers{"CONFIG GET save": []any{"save", save}})), Options{})
+		f := find(r, "persistence")
+		if f.Severity != Warning || strings.Count(f.Saw+". "+f.Why, "forgotten") != 1 || !strings.Contains(f.Saw, "appendonly no") {
+			t.Errorf("save %q: got %+v, want once that locks are forgotten", save, f)
 		}
 	}
 }

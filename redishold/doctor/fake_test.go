@@ -45,7 +45,7 @@ func (c *fakeConn) answer(call redishold.Call) any {
 	case "count":
 		return []any{int64(0), int64(0), int64(0)}
 	case "scan":
-		return []any{"0", []any{}}
+		return []any{"0", []any{}, int64(-1)}
 	case "publish":
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -233,7 +233,10 @@ func (e *exam) findEndless(ctx context.Context, b *redishold.Backend) Finding {
 		if e.options.Redis.Layout != redishold.Redisson { // a string of the program looks like a lock
 			f.Severity, f.special = Note, "string"
 		}
-		f.Saw = fmt.Sprintf("%d keys%s look like locks that have a holder but no TTL: %s", count, partly, strings.Join(names, ", "))
+		f.Saw = fmt.Sprintf("locks with a holder, but without a TTL%s: %s", partly, strings.Join(names, ", "))
+		if count > len(names) {
+			f.Saw += fmt.Sprintf(", and %d more", count-len(names))
+		}
 	case wire.Means(failed, wire.MeansNoCommand):
 		f.Severity, f.Saw = Unknown, "the doctor cannot read the keys: "+failed.Error()
 	case errors.As(failed, new(*redishold.ReplyError)):

@@ -75,7 +75,7 @@ func (l *reader) resize(ctx context.Context, name string, permits int) error {
 	}
 	text := fmt.Sprintf("semaphore %s: %s, %d before, %d free", output.Clean(name), output.Plural(now, "permit"), before, max(0, free))
 	if free < 0 {
-		text += fmt.Sprintf("; clients hold %d permits too many, until they release them", -free)
+		text += fmt.Sprintf("; clients hold %s too many, until they release enough", output.Plural(-free, "permit"))
 	}
 	return l.print(resized{name, before, now, free}, text+"\n")
 }

@@ -13,7 +13,8 @@ import (
 // introduce says what is going to happen, and how to watch it.
 func (d *demo) introduce() {
 	d.print(d.paint(bold, "Holdfast demo") + "\n")
-	d.printf("A shop has %d items. %d buyers in %d processes want one item each, all at the same time.", d.Items, d.Buyers, d.Processes)
+	d.printf("A shop has %s. %s in %s want one item each, all at the same time.",
+		counted(d.Items, "item"), counted(d.Buyers, "buyer"), counted(d.Processes, "process"))
 	if d.Locks.URL == "" {
 		d.printf("Redis: %s", d.server)
 	} else {

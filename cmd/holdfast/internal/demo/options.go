@@ -54,11 +54,11 @@ func (o *Options) Check() error {
 	case o.Items < 1:
 		return errors.New("there must be at least one item")
 	case o.Buyers <= o.Items:
-		return fmt.Errorf("%d buyers for %d items: there must be more buyers than items, because otherwise nobody competes", o.Buyers, o.Items)
+		return fmt.Errorf("%s for %s: there must be more buyers than items, because otherwise nobody competes", counted(o.Buyers, "buyer"), counted(o.Items, "item"))
 	case o.Buyers > maxBuyers:
 		return fmt.Errorf("%d buyers are too many: use at most %d", o.Buyers, maxBuyers)
 	case o.Processes < 1 || o.Processes > maxProcesses:
-		return fmt.Errorf("%d processes: use 1 to %d", o.Processes, maxProcesses)
+		return fmt.Errorf("%s: use 1 to %d", counted(o.Processes, "process"), maxProcesses)
 	case o.Timeout <= 0:
 		return fmt.Errorf("timeout of %s: it must be positive", o.Timeout)
 	case o.Look < 0:

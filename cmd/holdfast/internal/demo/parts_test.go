@@ -34,8 +34,8 @@ func TestARaceWithALockIsJudged(t *testing.T) {
 		missed string // "" if nothing is wrong
 	}{
 		{"good", func(*outcome) {}, ""},
-		{"too many", func(o *outcome) { o.tokens = []uint64{3, 5, 9, 10} }, "4 of 3 items were sold"},
-		{"too few", func(o *outcome) { o.tokens = []uint64{3, 5} }, "2 of 3 items were sold"},
+		{"too many", func(o *outcome) { o.tokens = []uint64{3, 5, 9, 10} }, "sold 4 of 3 items"},
+		{"too few", func(o *outcome) { o.tokens = []uint64{3, 5} }, "sold 2 of 3 items"},
 		{"stock left", func(o *outcome) { o.Stock = 1 }, "the stock ended at 1"},
 		{"negative stock", func(o *outcome) { o.least = -1 }, "saw a stock of -1"},
 		{"token falls", func(o *outcome) { o.tokens = []uint64{3, 9, 5} }, "sale 3 has fencing token 5"},

@@ -25,7 +25,7 @@ func (d *demo) withoutLock(ctx context.Context) (result, error) {
 		if r.outcome, err = d.race(ctx, false); err != nil {
 			return r, err
 		}
-		d.printf("%d sales of %d items, and the stock still says %d.", r.Sold, r.Items, r.Stock)
+		d.printf("%s of %s, and the stock still says %d.", counted(r.Sold, "sale"), counted(r.Items, "item"), r.Stock)
 		if r.oversold() > 0 {
 			d.printf("Many buyers read the same stock before the first of them had written the new stock.")
 			return r, nil
@@ -45,7 +45,7 @@ func (d *demo) withLock(ctx context.Context) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	d.printf("%d sales of %d items, and the stock says %d. %d buyers got the answer: sold out.", r.Sold, r.Items, r.Stock, r.SoldOut)
+	d.printf("%s of %s, and the stock says %d. %s got the answer: sold out.", counted(r.Sold, "sale"), counted(r.Items, "item"), r.Stock, counted(r.SoldOut, "buyer"))
 	r.checkLocked()
 	if len(r.missed) == 0 {
 		d.printf("Each lock gets a fencing token, a number that only rises.")
@@ -57,7 +57,7 @@ func (d *demo) withLock(ctx context.Context) (result, error) {
 // checkLocked records the results that a race with a lock must not have.
 func (r *result) checkLocked() {
 	if r.Sold != r.Items {
-		r.miss("with a lock %d of %d items were sold", r.Sold, r.Items)
+		r.miss("with a lock the shop sold %d of %s", r.Sold, counted(r.Items, "item"))
 	}
 	if r.Stock != 0 {
 		r.miss("with a lock the stock ended at %d, not 0", r.Stock)

@@ -55,8 +55,8 @@ func (s sale) String() string {
 	if n := s.Sold - s.Items; n > 0 {
 		verdict = fmt.Sprintf("OVERSOLD by %d", n)
 	} else if n < 0 && s.Buyers >= s.Items {
-		verdict = fmt.Sprintf("%d items were not sold", -n)
+		verdict = counted(-n, "item") + " not sold"
 	}
-	return fmt.Sprintf("%s: %d buyers, %d items, %d sold, %d answers \"sold out\", %d left in stock: %s.",
-		how, s.Buyers, s.Items, s.Sold, s.SoldOut, s.Stock, verdict)
+	return fmt.Sprintf("%s: %s, %s, %d sold, %s \"sold out\", %d left in stock: %s.",
+		how, counted(s.Buyers, "buyer"), counted(s.Items, "item"), s.Sold, counted(s.SoldOut, "answer"), s.Stock, verdict)
 }

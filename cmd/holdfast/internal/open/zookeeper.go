@@ -175,7 +175,7 @@ func zooKeeperState(said string, fields map[string]string) doctor.Finding {
 		return members("state", 1)
 	default:
 		waiting, _ := strconv.Atoi(fields["Outstanding"])
-		return because(saw("state", worse(waiting > maxOutstanding, doctor.Warning), "the server is a %s; %d requests wait in it", mode, waiting),
+		return because(saw("state", worse(waiting > maxOutstanding, doctor.Warning), "the server is a %s; requests that wait in it: %d", mode, waiting),
 			"heartbeats wait behind other requests, so sessions can end and their locks are lost", "use fewer clients, or a faster disk for the log of the server")
 	}
 }

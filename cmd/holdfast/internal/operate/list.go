@@ -151,7 +151,7 @@ func (l *lister) incomplete(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, admin.ErrIncomplete):
-		err = fmt.Errorf("the list is incomplete: holdfast read %d keys, and there are more; use a larger --keys", l.Keys)
+		err = fmt.Errorf("the list is incomplete: holdfast read %s, and there are more; use a larger --keys", output.Plural(l.Keys, "key"))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("the list is incomplete: the scan took longer than --timeout %s", l.Timeout)
 	case l.shown+len(l.kept) == 0, ctx.Err() != nil:
