@@ -110,7 +110,7 @@ func (d *Dashboard) compose(r *http.Request, q query) content {
 	}
 	v := &view{query: q}
 	if !foreign(r) {
-		if kept := d.views.open(q, d.viewer(r), false); kept != nil {
+		if kept := d.views.open(q, d.viewer(r)); kept != nil {
 			v = kept
 		}
 	}

@@ -143,7 +143,7 @@ func TestComments(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			d.follow(w, r, &view{changed: make(chan struct{})}, 0)
+			d.follow(w, r, &reader{view: &view{changed: make(chan struct{})}}, 0)
 		}()
 		time.Sleep(50 * time.Second)
 		d.Close()

@@ -183,7 +183,7 @@ func TestManyNewNames(t *testing.T) {
 		for i := range 3 {
 			name, find := fmt.Sprint("foreign", i), fmt.Sprint("name399", i)
 			s.add(name)
-			d.views.open(query{find: strings.ToUpper(find)}, "", false)
+			d.views.open(query{find: strings.ToUpper(find)}, "")
 			time.Sleep(promised(t, d, "new names appear within"))
 			if !d.knows(name) {
 				t.Errorf("%s is missing after the time stated", name)

@@ -37,12 +37,12 @@ func (d *Dashboard) stream(w http.ResponseWriter, r *http.Request) {
 
 // follow sends the frames of v that come after the frame with the number id, until the stream
 // ends.
-func (d *Dashboard) follow(w http.ResponseWriter, r *http.Request, v *view, id int64) {
+func (d *Dashboard) follow(w http.ResponseWriter, r *http.Request, v *reader, id int64) {
 	ctx, cancel := context.WithTimeout(r.Context(), streamLife)
 	defer cancel()
 	text := "retry: 2000\n\n"
 	for text == "" || send(w, text) == nil {
-		f, changed := d.views.since(v, id)
+		f, changed := d.views.since(v.view, id)
 		if f.ID != 0 {
 			id = f.ID
 			data, _ := json.Marshal(f) // never fails: there are only numbers and strings
@@ -57,6 +57,8 @@ func (d *Dashboard) follow(w http.ResponseWriter, r *http.Request, v *view, id i
 		case <-ctx.Done():
 			return
 		case <-v.ended:
+			return
+		case <-v.dropped:
 			return
 		case <-d.done:
 			return
@@ -84,31 +86,32 @@ func (d *Dashboard) poll(w http.ResponseWriter, r *http.Request) {
 	}
 	defer d.views.leave(v)
 	since, _ := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64)
-	f, changed := d.views.since(v, since)
+	f, changed := d.views.since(v.view, since)
 	if f.ID == 0 {
 		select {
 		case <-changed:
 		case <-time.After(5 * time.Second):
+		case <-v.dropped:
 		case <-r.Context().Done():
 		case <-d.done:
 		}
-		f, _ = d.views.since(v, since)
+		f, _ = d.views.since(v.view, since)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(f)
 }
 
-// enter returns the view that a browser asks for; the caller must call views.leave. If the
+// enter returns a reader of the view that a browser asks for; the caller must call views.leave. If the
 // dashboard does not show that page, or if there are too many browsers, enter answers with an
 // error and returns nil.
-func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request) *view {
+func (d *Dashboard) enter(w http.ResponseWriter, r *http.Request) *reader {
 	values := r.URL.Query()
 	q := parseQuery(values.Get("view"), values)
 	if d.contentOf(q.page) == nil || q.page == "lock" && !d.shown(q.name) {
 		http.Error(w, "there is no such view", http.StatusNotFound)
 		return nil
 	}
-	v := d.views.open(q, d.viewer(r), true)
+	v := d.views.join(q, d.viewer(r))
 	if v == nil {
 		w.Header().Set("Retry-After", "30")
 		http.Error(w, "too many browsers show the dashboard at the same time; try again later", http.StatusServiceUnavailable)

@@ -124,3 +124,39 @@ func TestViewsMakeRoom(t *testing.T) {
 		}
 	})
 }
+
+// A user with very many streams loses the oldest one to a user who has few, also if the user
+// never reads. The others keep theirs.
+func TestStreamsMakeRoom(t *testing.T) {
+	user := "greedy"
+	inBubble(t, &dash.Options{User: func(*http.Request) string { return user }}, func(t *testing.T, s *site) {
+		status := func() int {
+			response, err := s.client.Do(s.request(http.MethodGet, "/events?view=", nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { response.Body.Close() })
+			return response.StatusCode
+		}
+		for i := range 258 {
+			if got, want := status(), map[bool]int{true: 200, false: 503}[i < 256]; got != want {
+				t.Errorf("stream %d of one user: got status %d, want %d", i, got, want)
+			}
+		}
+		user = "ada"
+		st := s.follow("view=", "")
+		defer st.close()
+		if _, ok := st.next(); !ok {
+			t.Error("another user gets no stream")
+		}
+		user = "greedy"
+		for range 10 {
+			if got := status(); got != http.StatusServiceUnavailable {
+				t.Errorf("a further stream of the greedy user: got status %d, want 503", got)
+			}
+		}
+		if _, ok := st.next(); !ok {
+			t.Error("the stream of another user has ended")
+		}
+	})
+}

@@ -20,7 +20,7 @@ const (
 type views struct {
 	mu      sync.Mutex
 	byQuery map[query]*view
-	streams int
+	readers []*reader // the one that began first comes first
 
 	// number is the number of the last frame. It starts with the time in ms, so that it is above
 	// all numbers of an earlier process.
@@ -42,6 +42,13 @@ type view struct {
 	first   int64         // the number of the first frame of the view
 	last    frame         // the last frame, without HTML
 	changed chan struct{} // closed with the next frame
+}
+
+// reader is a browser that is notified of the changes of a view.
+type reader struct {
+	*view
+	viewer  string
+	dropped chan struct{} // closed when another reader takes its place
 }
 
 // piece is an element of a page, and the number of the frame that brought its present HTML.
@@ -68,14 +75,30 @@ type frame struct {
 	HTML  map[string]string `json:"html,omitempty"`
 }
 
-// open returns the view of q. If `streaming` is true, open also counts a reader, and the caller
-// must call leave later. It returns nil if there are too many readers or views.
-func (v *views) open(q query, viewer string, streaming bool) *view {
+// open returns the view of q. It returns nil if there are too many views.
+func (v *views) open(q query, viewer string) *view {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if streaming && v.streams >= mostStreams {
+	return v.of(q, viewer)
+}
+
+// join returns a reader of the view of q. The caller must call leave later. It returns nil if
+// there are too many readers or views.
+func (v *views) join(q query, viewer string) *reader {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w := v.of(q, viewer)
+	if w == nil || len(v.readers) >= mostStreams && !v.dropReader(viewer) {
 		return nil
 	}
+	r := &reader{view: w, viewer: viewer, dropped: make(chan struct{})}
+	v.readers = append(v.readers, r)
+	w.readers++
+	return r
+}
+
+// of does what open does. The caller holds v.mu.
+func (v *views) of(q query, viewer string) *view {
 	w := v.byQuery[q]
 	if w == nil {
 		if len(v.byQuery) >= mostViews && !v.makeRoom(viewer) {
@@ -85,11 +108,40 @@ func (v *views) open(q query, viewer string, streaming bool) *view {
 		v.byQuery[q] = w
 	}
 	w.asked = time.Now()
-	if streaming {
-		w.readers++
-		v.streams++
-	}
 	return w
+}
+
+// dropReader ends the oldest reader of the user with the most readers, so that the user
+// `viewer` can have another one. It does so only if `viewer` has less than half as many, and
+// reports whether it did. The caller holds v.mu.
+func (v *views) dropReader(viewer string) bool {
+	counts := map[string]int{}
+	for _, r := range v.readers {
+		counts[r.viewer]++
+	}
+	most := v.readers[0]
+	for _, r := range v.readers {
+		if counts[r.viewer] > counts[most.viewer] {
+			most = r
+		}
+	}
+	if 2*counts[viewer] >= counts[most.viewer] {
+		return false
+	}
+	v.remove(most)
+	close(most.dropped)
+	return true
+}
+
+// remove ends the use of a view by r, unless that has ended already. The caller holds v.mu.
+func (v *views) remove(r *reader) {
+	at := slices.Index(v.readers, r)
+	if at < 0 {
+		return
+	}
+	v.readers = slices.Delete(v.readers, at, at+1)
+	r.view.readers--
+	r.asked = time.Now()
 }
 
 // makeRoom drops a view so that the user `viewer` can have another view. It reports whether it
@@ -121,13 +173,11 @@ func (v *views) makeRoom(viewer string) bool {
 	return true
 }
 
-// leave ends the use of w by one reader, which open counted.
-func (v *views) leave(w *view) {
+// leave ends the use of a view by r.
+func (v *views) leave(r *reader) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	w.readers--
-	v.streams--
-	w.asked = time.Now()
+	v.remove(r)
 }
 
 // wanted returns two lists: the names on the pages with several locks, and the views of the

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -126,6 +128,54 @@ func TestServeOutlastsClientsThatNeverRead(t *testing.T) {
 		c.Close()
 	}
 	all.Wait()
+}
+
+// Clients from many addresses open streams of updates, and never read them. They cost a bounded
+// number of goroutines and a bounded amount of memory, and an owner still gets pages and a stream.
+func TestServeOutlastsStreamsThatNobodyReads(t *testing.T) {
+	s := newSite(t)
+	b := &besieged{hold: s.held(), owner: func(*http.Request) {}}
+	b.served = s.serve() // without users, anybody may open a stream
+	u, err := url.Parse(b.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, memory := runtime.NumGoroutine(), inUse()
+	const addresses, each = 100, 5
+	for i := range addresses * each {
+		dialer := from(fmt.Sprintf("127.0.0.%d", 10+i%addresses))
+		c, err := dialer.DialContext(t.Context(), "tcp", u.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		_, _ = c.Write([]byte("GET /events?view= HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+	}
+	b.endure(2 * time.Second)
+	stream, err := http.Get(b.url + "events?view=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Body.Close()
+	if line, err := bufio.NewReader(stream.Body).ReadString('\n'); stream.StatusCode != http.StatusOK || err != nil {
+		t.Errorf("the stream of an owner: got status %d, %q, error %v", stream.StatusCode, line, err)
+	}
+	const perClient, bytesPerClient = 3, 100 << 10
+	if n, most := runtime.NumGoroutine()-before, perClient*addresses*each; n > most {
+		t.Errorf("got %d goroutines more, want %d at most", n, most)
+	}
+	if n, most := inUse()-memory, int64(bytesPerClient*addresses*each); n > most {
+		t.Errorf("got %d bytes more, want %d at most", n, most)
+	}
+	t.Logf("%d goroutines and %d KB more", runtime.NumGoroutine()-before, (inUse()-memory)>>10)
+}
+
+// inUse returns how many bytes this process has for its heap and its stacks, without garbage.
+func inUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
 }
 
 func TestServeOutlastsWrongLogins(t *testing.T) {

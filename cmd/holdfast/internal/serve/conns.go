@@ -13,17 +13,22 @@ import (
 const (
 	mostOfAddress = 128  // the most connections of one address
 	mostOfProxy   = 1024 // the most connections of a trusted proxy, through which many users connect
+	mostOfAll     = 2048 // the most connections of all addresses
+	writeBuffer   = 64 << 10
 )
 
-// fairListener bounds the connections of each address, so that one address cannot use all file
-// descriptors. Beyond the bound, a new connection replaces the one with the longest silence
-// among the connections of its address. A client that never reads is silent, so other users at
-// the same address can still connect.
+// fairListener bounds the connections of each address, and those of all addresses, so that
+// nobody can use all file descriptors and all memory. Beyond the bound of an address, a new
+// connection replaces the one with the longest silence among the connections of its address. A
+// client that never reads is silent, so other users at the same address can still connect.
+// Beyond the bound of all addresses, it replaces the one with the longest silence among those of
+// the address that has most connections in relation to its bound.
 type fairListener struct {
 	net.Listener
 	most func(peer netip.Addr) int
 
 	mu    sync.Mutex
+	all   int // the number of connections
 	conns map[netip.Addr][]*fairConn
 }
 
@@ -38,6 +43,9 @@ func (l *fairListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetWriteBuffer(writeBuffer) // the system would keep megabytes for a client that never reads
+	}
 	c := &fairConn{Conn: conn, of: l, peer: peerOf(conn.RemoteAddr().String())}
 	c.last.Store(time.Now().UnixNano())
 	if silent := l.add(c); silent != nil {
@@ -50,20 +58,54 @@ func (l *fairListener) Accept() (net.Conn, error) {
 func (l *fairListener) add(c *fairConn) (silent *fairConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own := l.conns[c.peer]
-	if len(own) >= l.most(c.peer) {
-		silent = slices.MinFunc(own, func(a, b *fairConn) int { return cmp.Compare(a.last.Load(), b.last.Load()) })
-		own = slices.DeleteFunc(own, func(other *fairConn) bool { return other == silent })
+	switch {
+	case len(l.conns[c.peer]) >= l.most(c.peer):
+		silent = slices.MinFunc(l.conns[c.peer], longerSilent)
+	case l.all >= mostOfAll:
+		silent = l.silentOfMost()
 	}
-	l.conns[c.peer] = append(own, c)
+	if silent != nil {
+		l.drop(silent)
+	}
+	l.conns[c.peer] = append(l.conns[c.peer], c)
+	l.all++
+	return silent
+}
+
+func longerSilent(a, b *fairConn) int { return cmp.Compare(a.last.Load(), b.last.Load()) }
+
+// silentOfMost returns the connection with the longest silence among those of the address that
+// uses the largest part of its bound. If several addresses use the same part, it chooses among
+// all of them.
+func (l *fairListener) silentOfMost() (silent *fairConn) {
+	largest := 0.0
+	for peer, own := range l.conns {
+		part := float64(len(own)) / float64(l.most(peer))
+		if part < largest {
+			continue
+		}
+		if first := slices.MinFunc(own, longerSilent); part > largest || longerSilent(first, silent) < 0 {
+			largest, silent = part, first
+		}
+	}
 	return silent
 }
 
 func (l *fairListener) remove(c *fairConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.conns[c.peer] = slices.DeleteFunc(l.conns[c.peer], func(other *fairConn) bool { return other == c })
-	if len(l.conns[c.peer]) == 0 {
+	l.drop(c)
+}
+
+// drop removes c from the connections, unless that has been done already. The caller holds l.mu.
+func (l *fairListener) drop(c *fairConn) {
+	own := l.conns[c.peer]
+	at := slices.Index(own, c)
+	if at < 0 {
+		return
+	}
+	l.all--
+	if l.conns[c.peer] = slices.Delete(own, at, at+1); len(own) == 1 {
 		delete(l.conns, c.peer)
 	}
 }

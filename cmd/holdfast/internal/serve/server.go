@@ -28,6 +28,10 @@ import (
 const (
 	stopLimit  = 5 * time.Second  // for requests that still run after a signal
 	writeLimit = 30 * time.Second // for an answer; a stream sets a new limit for each piece
+
+	// mostRequests is how many requests a connection of HTTP/2 may have at once. Each tab of a
+	// browser that shows a page has one.
+	mostRequests = 32
 )
 
 // Options say what to serve, at which addresses, and to which users.
@@ -207,7 +211,7 @@ func (s *servers) shutdown() {
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: writeLimit,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: mostRequests}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 	}
 }
 
