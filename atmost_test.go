@@ -319,6 +319,10 @@ func TestAtMostOfSeveralLocks(t *testing.T) {
 }
 
 func TestAtMostIsRefused(t *testing.T) {
+	synctest.Test(t, testAtMostIsRefused) // a lock of 10 ms would end on a busy machine
+}
+
+func testAtMostIsRefused(t *testing.T) {
 	l := holdfast.New(memhold.New(), nil)
 	for name, test := range map[string]struct {
 		opts []holdfast.Option
