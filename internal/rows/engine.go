@@ -151,7 +151,11 @@ func lockedDelay(n int) time.Duration { return min(lockedFirst<<min(n, 10), conf
 // `version` is the version of the topic before that Try.
 func (r *Row) answer(c driver.Claim, version uint64) driver.Outcome {
 	if r.Granted {
-		return driver.Outcome{Granted: true, Token: r.First, ValidFor: c.TTL}
+		validFor := c.TTL
+		if r.Remaining > 0 { // an earlier call of the claim may have got the name, and this one may not have extended its lease
+			validFor = min(validFor, r.Remaining)
+		}
+		return driver.Outcome{Granted: true, Token: r.First, ValidFor: validFor}
 	}
 	position := slices.Index(r.Waiters, c.Owner)
 	o := driver.Outcome{Queued: position >= 0, RetryAfter: max(r.FreeIn(c.Owner), 0)}

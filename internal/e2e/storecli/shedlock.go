@@ -41,7 +41,7 @@ func (c *Tool) RunShedLock(t *testing.T, db *sql.DB) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"run", "-w", "1m", "job", "--", "true"}, {"ls"}, {"status", "job"}, {"inspect", "job"}} {
-		c.Start(args...).Want(64, "cannot keep locks of ShedLock", "there is no column locked_at")
+		c.Start(args...).Want(77, "cannot keep locks of ShedLock", "there is no column locked_at")
 	}
 }
 
