@@ -127,10 +127,16 @@ func sourceMessages() map[string]produce {
 		"ZooKeeper does not let this client use the nodes of the lock": "zkhold/errors.go",
 		"Options.Listen leads to a pooler":                             "pghold/listen.go",
 		"restarted a short while ago":                                  "quorum/node.go",
+
+		"refused the answer of …, and closed the connection: …":                "internal/bounded/refusal.go",
+		"… answers there, not …":                                               "cmd/holdfast/internal/open/answers.go",
+		"the server asked for the password in clear text, and does not get it": "cmd/holdfast/internal/open/mysql_conn.go",
+		"the password goes to … without TLS if the server refuses TLS":         "cmd/holdfast/internal/open/exposed.go",
 	}
 	all := map[string]produce{}
 	for message, file := range files {
-		all[message] = func(t *testing.T) string { return stringWith(t, file, message) }
+		text := strings.ReplaceAll(message, "…", "%s")
+		all[message] = func(t *testing.T) string { return stringWith(t, file, text) }
 	}
 	return all
 }
