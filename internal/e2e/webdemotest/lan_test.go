@@ -34,6 +34,7 @@ func otherMachine(t *testing.T, binary string) {
 		p.Until(5*time.Second, "the answer to the image", `document.getElementById("image").complete`)
 		browser.Eval[bool](p, `(document.getElementById("form").submit(), true)`)
 		p.Until(5*time.Second, "the answer to the form", `document.body.innerText.includes("another site")`)
+		p = b.Open(t, s, "Cross-Origin-Opener-Policy") // a page of its own, because that of the other site may still load
 		p.Visit(url + "/demo")
 		if text := p.Text("main"); strings.Contains(text, "7 buyers") || strings.Contains(text, "Under way") {
 			t.Errorf("another site has started a sale: %s", text)
