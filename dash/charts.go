@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/admin/observe"
+	"github.com/holdfast-go/holdfast/internal/plural"
 )
 
 // chart has a bar for each minute of the last hour, drawn on 600 x 120 units.
@@ -90,7 +91,7 @@ func holdTimes(now time.Time, list []event) chart {
 	slices.Sort(all)
 	summary := "No hold has ended in the last hour."
 	if n := len(all); n > 0 {
-		summary = fmt.Sprintf("%s ended in the last hour. Half of them lasted at most %s, the longest lasted %s.", plural(n, "hold"), span(all[n/2]), span(all[n-1]))
+		summary = fmt.Sprintf("%s ended in the last hour. Half of them lasted at most %s, the longest lasted %s.", plural.Count(n, "hold"), span(all[n/2]), span(all[n-1]))
 		if n == 1 {
 			summary = fmt.Sprintf("1 hold ended in the last hour. It lasted %s.", span(all[0]))
 		}
@@ -112,7 +113,7 @@ func waits(now time.Time, values [chartMinutes]value, hidden bool) chart {
 	case most == 0 && hidden:
 		summary = "Unknown: the store does not show whether clients wait."
 	case most > 0:
-		summary = fmt.Sprintf("At most %s waited at the same time in the last hour.", plural(most, "client"))
+		summary = fmt.Sprintf("At most %s waited at the same time in the last hour.", plural.Count(most, "client"))
 	}
 	return draw("chart-waiting", "Waiters", now, values, summary, func(v float64) string {
 		return fmt.Sprintf("%d waiting", int(v))

@@ -97,15 +97,6 @@ func span(d time.Duration) string {
 	}
 }
 
-// plural returns the number n and a noun, as in "2 holds". The parameter `one` is the noun in
-// the singular. It gets an "s" unless n is 1.
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
 // quoted returns s as one word of a shell.
 func quoted(s string) string {
 	plain := s != "" && strings.IndexFunc(s, func(r rune) bool {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin/observe"
+	"github.com/holdfast-go/holdfast/internal/plural"
 	"github.com/holdfast-go/holdfast/internal/webpage"
 )
 
@@ -21,7 +22,7 @@ func loadTemplates(static webpage.Files, live bool) *template.Template {
 	funcs := template.FuncMap{
 		"static": static.Address,
 		"iso":    iso,
-		"plural": plural,
+		"plural": plural.Count[int],
 		"clock":  func(t time.Time) string { return textOf(clock(t)) },
 		"passed": func(t time.Time) string { return textOf(span(time.Since(t))) },
 		"left":   func(t time.Time) string { return textOf(span(time.Until(t))) },

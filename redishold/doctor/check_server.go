@@ -3,6 +3,8 @@ package doctor
 import (
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/plural"
 )
 
 func serverChecks() []check[*server] {
@@ -23,7 +25,7 @@ func serverChecks() []check[*server] {
 				return saw(judge(known, policy != "noeviction", Note), "maxmemory-policy is %s, which has no effect as long as maxmemory is 0", policy)
 			}
 			evicted, _ := number(s.info, "evicted_keys")
-			return saw(judge(known, policy != "noeviction", Danger), "maxmemory-policy is %s and maxmemory is %s; the server has evicted %s since its start", policy, size(limit), plural(evicted, "key"))
+			return saw(judge(known, policy != "noeviction", Danger), "maxmemory-policy is %s and maxmemory is %s; the server has evicted %s since its start", policy, size(limit), plural.Count(evicted, "key"))
 		}},
 		{"persistence", checkPersistence},
 		{"writes", checkWrites},

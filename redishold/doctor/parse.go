@@ -142,12 +142,3 @@ func short(d time.Duration) string {
 	}
 	return d.Round(precision).String()
 }
-
-// plural returns the number n and a noun, as in "2 keys". The parameter `one` is the noun in the
-// singular. It gets an "s" unless n is 1.
-func plural(n int64, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/store"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise"
+	"github.com/holdfast-go/holdfast/internal/plural"
 )
 
 func newResizeCommand(env output.Environment) *cobra.Command {
@@ -73,9 +74,9 @@ func (l *reader) resize(ctx context.Context, name string, permits int) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("semaphore %s: %s, %d before, %d free", output.Clean(name), output.Plural(now, "permit"), before, max(0, free))
+	text := fmt.Sprintf("semaphore %s: %s, %d before, %d free", output.Clean(name), plural.Count(now, "permit"), before, max(0, free))
 	if free < 0 {
-		text += fmt.Sprintf("; clients hold %s too many, until they release enough", output.Plural(-free, "permit"))
+		text += fmt.Sprintf("; clients hold %s too many, until they release enough", plural.Count(-free, "permit"))
 	}
 	return l.print(resized{name, before, now, free}, text+"\n")
 }

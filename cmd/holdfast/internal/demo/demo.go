@@ -113,18 +113,6 @@ type outcome struct {
 // oversold returns how many items were sold that did not exist.
 func (o outcome) oversold() int { return max(o.Sold-o.Items, 0) }
 
-// counted returns the number n and a noun, as in "2 items". The parameter `one` is the noun in the
-// singular.
-func counted(n int, one string) string {
-	switch {
-	case n == 1:
-		return "1 " + one
-	case strings.HasSuffix(one, "s"):
-		return fmt.Sprintf("%d %ses", n, one)
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
 // result is one row of the table.
 type result struct {
 	outcome

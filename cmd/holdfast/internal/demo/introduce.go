@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/internal/plural"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
@@ -14,7 +15,7 @@ import (
 func (d *demo) introduce() {
 	d.print(d.paint(bold, "Holdfast demo") + "\n")
 	d.printf("A shop has %s. %s in %s want one item each, all at the same time.",
-		counted(d.Items, "item"), counted(d.Buyers, "buyer"), counted(d.Processes, "process"))
+		plural.Count(d.Items, "item"), plural.Count(d.Buyers, "buyer"), plural.Count(d.Processes, "process"))
 	if d.Locks.URL == "" {
 		d.printf("Redis: %s", d.server)
 	} else {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
+	"github.com/holdfast-go/holdfast/internal/plural"
 	"github.com/holdfast-go/holdfast/internal/redisurl"
 )
 
@@ -54,11 +55,11 @@ func (o *Options) Check() error {
 	case o.Items < 1:
 		return errors.New("there must be at least one item")
 	case o.Buyers <= o.Items:
-		return fmt.Errorf("%s for %s: there must be more buyers than items, because otherwise nobody competes", counted(o.Buyers, "buyer"), counted(o.Items, "item"))
+		return fmt.Errorf("%s for %s: there must be more buyers than items, because otherwise nobody competes", plural.Count(o.Buyers, "buyer"), plural.Count(o.Items, "item"))
 	case o.Buyers > maxBuyers:
 		return fmt.Errorf("%d buyers are too many: use at most %d", o.Buyers, maxBuyers)
 	case o.Processes < 1 || o.Processes > maxProcesses:
-		return fmt.Errorf("%s: use 1 to %d", counted(o.Processes, "process"), maxProcesses)
+		return fmt.Errorf("%s: use 1 to %d", plural.Count(o.Processes, "process"), maxProcesses)
 	case o.Timeout <= 0:
 		return fmt.Errorf("timeout of %s: it must be positive", o.Timeout)
 	case o.Look < 0:

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/plural"
 )
 
 // attempts is the largest number of races without a lock. Nearly every such race oversells, but
@@ -25,7 +27,7 @@ func (d *demo) withoutLock(ctx context.Context) (result, error) {
 		if r.outcome, err = d.race(ctx, false); err != nil {
 			return r, err
 		}
-		d.printf("%s of %s, and the stock still says %d.", counted(r.Sold, "sale"), counted(r.Items, "item"), r.Stock)
+		d.printf("%s of %s, and the stock still says %d.", plural.Count(r.Sold, "sale"), plural.Count(r.Items, "item"), r.Stock)
 		if r.oversold() > 0 {
 			d.printf("Many buyers read the same stock before the first of them had written the new stock.")
 			return r, nil
@@ -45,7 +47,7 @@ func (d *demo) withLock(ctx context.Context) (result, error) {
 	if err != nil {
 		return r, err
 	}
-	d.printf("%s of %s, and the stock says %d. %s got the answer: sold out.", counted(r.Sold, "sale"), counted(r.Items, "item"), r.Stock, counted(r.SoldOut, "buyer"))
+	d.printf("%s of %s, and the stock says %d. %s got the answer: sold out.", plural.Count(r.Sold, "sale"), plural.Count(r.Items, "item"), r.Stock, plural.Count(r.SoldOut, "buyer"))
 	r.checkLocked()
 	if len(r.missed) == 0 {
 		d.printf("Each lock gets a fencing token, a number that only rises.")
@@ -57,7 +59,7 @@ func (d *demo) withLock(ctx context.Context) (result, error) {
 // checkLocked records the results that a race with a lock must not have.
 func (r *result) checkLocked() {
 	if r.Sold != r.Items {
-		r.miss("with a lock the shop sold %d of %s", r.Sold, counted(r.Items, "item"))
+		r.miss("with a lock the shop sold %d of %s", r.Sold, plural.Count(r.Items, "item"))
 	}
 	if r.Stock != 0 {
 		r.miss("with a lock the stock ended at %d, not 0", r.Stock)

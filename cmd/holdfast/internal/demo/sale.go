@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/plural"
 )
 
 // saleLimit bounds a sale.
@@ -55,8 +57,8 @@ func (s sale) String() string {
 	if n := s.Sold - s.Items; n > 0 {
 		verdict = fmt.Sprintf("OVERSOLD by %d", n)
 	} else if n < 0 && s.Buyers >= s.Items {
-		verdict = counted(-n, "item") + " not sold"
+		verdict = plural.Count(-n, "item") + " not sold"
 	}
 	return fmt.Sprintf("%s: %s, %s, %d sold, %s \"sold out\", %d left in stock: %s.",
-		how, counted(s.Buyers, "buyer"), counted(s.Items, "item"), s.Sold, counted(s.SoldOut, "answer"), s.Stock, verdict)
+		how, plural.Count(s.Buyers, "buyer"), plural.Count(s.Items, "item"), s.Sold, plural.Count(s.SoldOut, "answer"), s.Stock, verdict)
 }

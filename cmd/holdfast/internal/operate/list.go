@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/internal/plural"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -151,7 +152,7 @@ func (l *lister) incomplete(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, admin.ErrIncomplete):
-		err = fmt.Errorf("the list is incomplete: holdfast read %s, and there are more; use a larger --keys", output.Plural(l.Keys, "key"))
+		err = fmt.Errorf("the list is incomplete: holdfast read %s, and there are more; use a larger --keys", plural.Count(l.Keys, "key"))
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("the list is incomplete: the scan took longer than --timeout %s", l.Timeout)
 	case l.shown+len(l.kept) == 0, ctx.Err() != nil:

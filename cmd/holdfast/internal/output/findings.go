@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/internal/plural"
 	"github.com/holdfast-go/holdfast/redishold/doctor"
 )
 
@@ -73,7 +74,7 @@ func describeServers(r *doctor.Report) string {
 	parts := []string{r.Deployment}
 	for _, role := range slices.Sorted(maps.Keys(roles)) {
 		if role != "" && role != "standalone" { // "standalone" is the role of a single ZooKeeper
-			parts = append(parts, Plural(roles[role], role))
+			parts = append(parts, plural.Count(roles[role], role))
 		}
 	}
 	return strings.Join(append(parts, versions...), ", ")
@@ -83,7 +84,7 @@ func summary(counts map[doctor.Severity]int) string {
 	var parts []string
 	for s := doctor.Danger; s >= doctor.OK; s-- {
 		n := counts[s]
-		text := Plural(n, s.String())
+		text := plural.Count(n, s.String())
 		switch s {
 		case doctor.Unknown:
 			text = fmt.Sprintf("%d unknown", n)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/plural"
 )
 
 // Page is text for people. Each line has a name and a value.
@@ -37,7 +38,7 @@ func DetailText(d admin.Detail) string {
 		p.Line("waiting", "%s", WaitText(wait))
 	}
 	if d.Listeners >= 0 {
-		p.Line("listening", "%s", Plural(d.Listeners, "client"))
+		p.Line("listening", "%s", plural.Count(d.Listeners, "client"))
 	}
 	for _, k := range d.Keys { // the values were escaped by package admin
 		p.Line("key", "%s (%s, %s)", Clean(k.Name), Clean(k.Type), LeaseText(k.Remaining))
@@ -94,7 +95,7 @@ func (p *Page) Holds(r admin.Record) {
 		p.Line("  lease", "%s", LeaseText(h.Remaining))
 	}
 	if more := r.Holders - len(r.Holds); more > 0 && len(r.Holds) > 0 {
-		p.Line("", "and %s", Plural(more, "more holder"))
+		p.Line("", "and %s", plural.Count(more, "more holder"))
 	}
 }
 
@@ -104,7 +105,7 @@ func (p *Page) Waiters(r admin.Record) {
 		p.Line("waiter "+strconv.Itoa(i+1), "%s, lease of its place: %s", Person(w.Owner, w.Note, w.Client), LeaseText(w.Remaining))
 	}
 	if more := r.Waiting - len(r.Waiters); more > 0 {
-		p.Line("", "and %s", Plural(more, "more waiter"))
+		p.Line("", "and %s", plural.Count(more, "more waiter"))
 	}
 }
 
@@ -112,7 +113,7 @@ func (p *Page) Waiters(r admin.Record) {
 func WaitText(w admin.ClientWait) string {
 	text := Person("", "", w.Client) + " for " + Coarse(w.Waited).String()
 	if w.Count > 1 {
-		text += ", " + Plural(w.Count, "goroutine")
+		text += ", " + plural.Count(w.Count, "goroutine")
 	}
 	if w.Mode == driver.Shared {
 		text += ", to read"

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/admin"
+	"github.com/holdfast-go/holdfast/internal/plural"
 )
 
 // IsHeld reports whether a client would have to wait for the name. A semaphore is held if no
@@ -30,7 +31,7 @@ func StateText(r admin.Record) string {
 		held += " for " + lasted
 	}
 	held += ", lease " + EndText(Lease(r))
-	permits := Plural(r.Free, "permit") + " free"
+	permits := plural.Count(r.Free, "permit") + " free"
 	switch free := r.Kind == admin.KindSemaphore && r.Free > 0; {
 	case r.Kind == admin.KindOther:
 		return "in use for something that is not a lock"
@@ -88,14 +89,14 @@ func (s ServerStatus) Text() string {
 	}
 	p.Line("server", "%s", s.serverText())
 	if s.Role != "" {
-		p.Line("role", "%s, %s connected", s.Role, Plural(s.Replicas, "replica"))
+		p.Line("role", "%s, %s connected", s.Role, plural.Count(s.Replicas, "replica"))
 	}
 	if s.Eviction != "" {
 		warning := ""
 		if s.Eviction != "noeviction" {
 			warning = ": the server can remove held locks to free memory"
 		}
-		p.Line("eviction", "%s, %s evicted so far%s", s.Eviction, Plural(s.Evicted, "key"), warning)
+		p.Line("eviction", "%s, %s evicted so far%s", s.Eviction, plural.Count(s.Evicted, "key"), warning)
 	}
 	p.Line("latency", "%.2f ms", s.LatencyMS)
 	if s.Layout != "" {

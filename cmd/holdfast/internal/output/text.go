@@ -43,15 +43,6 @@ func Wrap(text string, width int) string {
 	return out.String()
 }
 
-// Plural returns the number n and a noun, as in "2 locks". The parameter `one` is the noun in
-// the singular. It gets an "s" unless n is 1.
-func Plural[N int | int64](n N, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %ss", n, one)
-}
-
 // OneLine returns the text of an error on one line.
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 

@@ -12,11 +12,3 @@ func TestWrap(t *testing.T) {
 		t.Errorf("got %q, want the long word on a line of its own", got)
 	}
 }
-
-func TestPlural(t *testing.T) {
-	for n, want := range map[int]string{0: "0 permits", 1: "1 permit", 2: "2 permits"} {
-		if got := Plural(n, "permit"); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-}

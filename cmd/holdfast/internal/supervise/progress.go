@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
+	"github.com/holdfast-go/holdfast/internal/plural"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -197,7 +198,7 @@ func (p *progress) describe(r admin.Record) string {
 	case ahead == 0:
 		text += ", you are next"
 	case r.Waiting == 0 && r.Listeners > 1:
-		text += ", " + output.Plural(r.Listeners-1, "other") + " waiting"
+		text += ", " + plural.Count(r.Listeners-1, "other") + " waiting"
 	}
 	return text + "; by " + output.People(r)
 }

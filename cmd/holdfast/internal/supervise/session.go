@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/open"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
+	"github.com/holdfast-go/holdfast/internal/plural"
 )
 
 const (
@@ -159,7 +160,7 @@ func Flush(log *audit.Writer) {
 // the user may have changed the flag, and expect an effect.
 func (s *session) warnOfPermits(e holdfast.Event) {
 	if s.Permits != 0 && e.Type == holdfast.EventAcquire && e.Permits != 0 {
-		s.Report.Warn("semaphore %q already exists with %s, so --permits %d has no effect; to change the semaphore: holdfast resize %[1]s %[3]d", output.Clean(e.Name), output.Plural(e.Permits, "permit"), s.Permits)
+		s.Report.Warn("semaphore %q already exists with %s, so --permits %d has no effect; to change the semaphore: holdfast resize %[1]s %[3]d", output.Clean(e.Name), plural.Count(e.Permits, "permit"), s.Permits)
 	}
 }
 
