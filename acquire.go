@@ -222,9 +222,6 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 		a.asking = true
 		out, err := a.try(tryCtx)
 		a.asking = false
-		if err == nil && !a.locker.answered.Load() {
-			a.locker.answered.Store(true)
-		}
 		var lock *Lock
 		var misfit error
 		if err == nil && out.Granted {

@@ -197,9 +197,12 @@ func (l *Locker) renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, err
 }
 
-// reportCall reports a call to the store that has just ended. Record the answer of the store
-// before reportCall, because the observer may be slow.
+// reportCall reports a call to the store that has just ended, and remembers that the store has
+// answered. Record the answer of the store before reportCall, because the observer may be slow.
 func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began clock.Instant, err error) {
+	if err == nil && !l.answered.Load() {
+		l.answered.Store(true)
+	}
 	if l.observe != nil {
 		l.emitCall(ctx, op, c, l.clock.Now()-began, err)
 	}

@@ -122,6 +122,28 @@ func TestRetryRefusedEnds(t *testing.T) {
 	})
 }
 
+// Each kind of call shows that the store accepts this client, also a LockAll.
+func TestRetryRefusedAfterLockAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := memhold.New().Connect()
+		l := holdfast.New(conn, nil)
+		locks, err := holdfast.LockAll(t.Context(), []*holdfast.Mutex{l.Mutex("a"), l.Mutex("b")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Fail(errors.Join(driver.ErrDenied, driver.ErrNotExecuted))
+		time.AfterFunc(time.Second, conn.Restore)
+		lock, err := l.Lock(t.Context(), "job", holdfast.RetryRefused(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		must.Unlock(t, lock)
+		if err := locks.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // The refusals of one call are one acquire: one wait begins, and one ends.
 func TestRetryRefusedIsOneAcquire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -90,25 +90,31 @@ func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock
 	outlast := holdfast.RetryRefused(func(refusal error, pause time.Duration) {
 		log.WarnContext(ctx, "the store refuses the campaign, asking again", "pause", pause, "err", refusal)
 	})
+	opts := append([]holdfast.Option{outlast}, e.opts...)
 	for {
 		lost := false
-		err := e.mutex.Do(ctx, func(term context.Context, lock *holdfast.Lock) error {
-			e.term.Store(lock)
-			defer e.term.Store(nil)
-			log.InfoContext(ctx, "leading", "token", lock.Token())
-			err := lead(term, lock)
-			if ended := lock.Err(); errors.Is(ended, holdfast.ErrLost) {
-				lost = true
-				log.WarnContext(ctx, "the term is lost", "token", lock.Token(), "err", ended)
-			} else {
-				log.InfoContext(ctx, "resigning", "token", lock.Token(), "err", err)
-			}
+		err := e.mutex.Do(ctx, func(term context.Context, lock *holdfast.Lock) (err error) {
+			lost, err = e.serve(term, lock, log, lead)
 			return err
-		}, append([]holdfast.Option{outlast}, e.opts...)...)
+		}, opts...)
 		if !lost {
 			return err
 		}
 	}
+}
+
+// serve is one term. It returns the error of `lead`, and whether the lock was lost.
+func (e *Election) serve(term context.Context, lock *holdfast.Lock, log *slog.Logger, lead func(context.Context, *holdfast.Lock) error) (lost bool, err error) {
+	e.term.Store(lock)
+	defer e.term.Store(nil)
+	log.InfoContext(term, "leading", "token", lock.Token())
+	err = lead(term, lock)
+	if ended := lock.Err(); errors.Is(ended, holdfast.ErrLost) {
+		log.WarnContext(term, "the term is lost", "token", lock.Token(), "err", ended)
+		return true, err
+	}
+	log.InfoContext(term, "resigning", "token", lock.Token(), "err", err)
+	return false, err
 }
 
 // Leading returns nil while this process leads. Otherwise it returns ErrNotLeading, or ErrLost

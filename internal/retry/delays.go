@@ -64,14 +64,20 @@ func ReleaseTimeout(ttl time.Duration, failures int) time.Duration {
 // the limit `most`. It has jitter, so that clients do not return all at once to a store that
 // has just come back.
 func Delay(failures int, most time.Duration) time.Duration {
-	return jitter(min(delayFirst<<min(max(failures-1, 0), 10), most))
+	return growing(delayFirst, failures, most)
 }
 
 // RefusedDelay returns the pause before a call is repeated that the store has refused the given
 // number of times in a row. It is 250 ms after the first refusal, and doubles up to 5 s. It has
 // jitter, as Delay has.
 func RefusedDelay(refusals int) time.Duration {
-	return jitter(min(refusedFirst<<min(max(refusals-1, 0), 10), refusedMost))
+	return growing(refusedFirst, refusals, refusedMost)
+}
+
+// growing returns the n-th of several pauses, with jitter. Without the jitter, the pause is
+// `first` for n = 1, and doubles with each n, up to the limit `most`.
+func growing(first time.Duration, n int, most time.Duration) time.Duration {
+	return jitter(min(first<<min(max(n-1, 0), 10), most))
 }
 
 // SleepLimit returns how long a waiter may sleep before it asks the store again: the time
