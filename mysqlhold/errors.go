@@ -18,24 +18,23 @@ const noSuchTable = 1146
 // numberOf returns the number of an error of the server, or 0 if err is no such error. Each
 // driver has its own type for these errors, but the texts are the same in all drivers.
 func numberOf(err error) int {
-	if err == nil {
-		return 0
-	}
-	if m := regexp.MustCompile(`^Error (\d+)\b`).FindStringSubmatch(err.Error()); m != nil {
-		n, _ := strconv.Atoi(m[1])
-		return n
-	}
-	switch wrapper := err.(type) { //nolint:errorlint // each error of the tree is looked at
-	case interface{ Unwrap() error }:
-		return numberOf(wrapper.Unwrap())
-	case interface{ Unwrap() []error }:
-		for _, inner := range wrapper.Unwrap() {
-			if n := numberOf(inner); n != 0 {
-				return n
-			}
+	for ; err != nil; err = errors.Unwrap(err) {
+		if m := regexp.MustCompile(`^Error (\d+)\b`).FindStringSubmatch(err.Error()); m != nil {
+			n, _ := strconv.Atoi(m[1])
+			return n
 		}
 	}
 	return 0
+}
+
+// answerOf returns the error of the server in an error of classify, which wraps several errors
+// and has that of the server last. It returns any other error unchanged.
+func answerOf(err error) error {
+	if several, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // an error as classify returns it
+		all := several.Unwrap()
+		return all[len(all)-1]
+	}
+	return err
 }
 
 // classify gets the error of a statement that is a transaction of its own. If the error shows

@@ -87,7 +87,7 @@ const zoneStatement = `SELECT IF(@@SESSION.time_zone = 'SYSTEM', @@system_time_z
 // the time zone.
 func (t shedTable) Exec(ctx context.Context, statement string, args []any) (changed int64, err error) {
 	changed, err = t.table.Exec(ctx, statement, args)
-	if numberOf(err) != incorrectTime {
+	if numberOf(answerOf(err)) != incorrectTime {
 		return changed, err
 	}
 	zone := "unknown"
