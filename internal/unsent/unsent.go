@@ -1,4 +1,5 @@
-// Package unsent makes errors for calls that certainly did not reach a store.
+// Package unsent makes errors for calls that certainly did not reach a store, and gives errors of
+// client libraries texts for users.
 package unsent
 
 import (

@@ -17,20 +17,8 @@ import (
 // unreachable returns the error of a store that could not be reached.
 func unreachable(kind Kind, where string, err error) error {
 	err = unsent.Error(err)
-	return fmt.Errorf("%s at %s: %w", kind.Title(), where, &plainError{err, plainText(err.Error(), where)})
+	return fmt.Errorf("%s at %s: %w", kind.Title(), where, unsent.Reworded(err, plainText(err.Error(), where)))
 }
-
-// plainError is an error with a text for people.
-type plainError struct {
-	cause error
-	text  string
-}
-
-// Error implements error.
-func (e *plainError) Error() string { return e.text }
-
-// Unwrap returns the error itself.
-func (e *plainError) Unwrap() error { return e.cause }
 
 // plainText returns the text of an error without the address `where`, which stands before it, and
 // without the steps of the client.
@@ -57,7 +45,7 @@ func plainText(text, where string) string {
 func failure(kind Kind, where string, err error) error {
 	if refusal := meaning(err).Refusal(); refusal != nil {
 		err = unsent.Error(err)
-		return fmt.Errorf("%s at %s: %w: %w", kind.Title(), where, refusal, &plainError{err, plainText(err.Error(), where)})
+		return fmt.Errorf("%s at %s: %w: %w", kind.Title(), where, refusal, unsent.Reworded(err, plainText(err.Error(), where)))
 	}
 	return unreachable(kind, where, err)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
 // Exit statuses of the program. They follow sysexits(3), timeout(1) and the shells, so that
@@ -77,20 +78,8 @@ func plain(err error) error {
 		}
 		return "no answer in time"
 	})
-	return &plainError{err, text}
+	return unsent.Reworded(err, text)
 }
-
-// plainError is an error with another text.
-type plainError struct {
-	error
-	text string
-}
-
-// Error implements error.
-func (e *plainError) Error() string { return e.text }
-
-// Unwrap returns the error itself.
-func (e *plainError) Unwrap() error { return e.error }
 
 // StatusOf returns the exit status for an error of the store. One error may have several
 // causes, for example a refusal and a busy lock. Then the status is that of a cause that a
