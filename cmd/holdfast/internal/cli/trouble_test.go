@@ -79,6 +79,25 @@ func TestRunSaysWhyItWaits(t *testing.T) {
 	}
 }
 
+// A run that waited beside a store that hangs ends half a second after --wait at the latest,
+// and does not wait longer for its clean-up.
+func TestRunEndsInTime(t *testing.T) {
+	t.Parallel()
+	s := realSite(t)
+	s.environ = []string{"PATH=" + os.Getenv("PATH"), "HOLDFAST_URL=" + s.url}
+	if _, err := s.locker("somebody").TryLock(t.Context(), "job"); err != nil {
+		t.Fatal(err)
+	}
+	c := begin(t, t.Context(), strings.NewReader(""), s.environ, "run", "-w", "3s", "job", "--", "true")
+	begun := await.NewWatch(t)
+	c.says("(somebody)")
+	tell(t, strings.TrimPrefix(s.url, "unix://"), "CLIENT PAUSE 30000 ALL")
+	c.wait().want(t, output.ExitUnreachable, "")
+	if took := begun.Took(); took > 3500*time.Millisecond {
+		t.Errorf("it ended after %v, want 3.5s at most; the machine stood still for %v", took, begun.Late())
+	}
+}
+
 // startIdleZooKeeper starts as much of a ZooKeeper without a majority as clients see, and
 // returns its address.
 func startIdleZooKeeper(t *testing.T) string {

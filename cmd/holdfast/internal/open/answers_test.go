@@ -52,13 +52,15 @@ func TestWhatAnswers(t *testing.T) {
 	at := func(s *httptest.Server) string { return s.Listener.Addr().String() }
 	redis, zookeeper := answering(t, "", "-ERR unknown command\r\n"), answering(t, "", "Zookeeper version: 3.9.4\n")
 	postgres, mysql := answering(t, "", "N"), answering(t, "J\x00\x00\x00\n5.5.5-10.11\x00", "")
-	frozen := answering(t, "", "")
+	frozen, closing := answering(t, "", ""), must.Serve(t, func(net.Conn) {})
 	const unexplained = "what the client says"
 	for url, want := range map[string]string{
 		"redis://" + at(web):                 "an HTTP server answers there, not Redis",
 		"redis://" + mysql:                   "a MySQL or MariaDB answers there, not Redis",
 		"redis://" + postgres:                "a PostgreSQL answers there, not Redis",
 		"redis://" + frozen:                  "accepts connections and does not answer",
+		"redis://" + closing:                 "accepts each connection and closes it at once",
+		"zk://" + closing:                    "accepts each connection and closes it at once",
 		"redis://" + at(secure):              "speaks TLS: use rediss://",
 		"redis+cluster://" + at(secure):      "speaks TLS: use rediss+cluster://",
 		"rediss://" + redis:                  "does not speak TLS: use redis://",

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/pghold"
@@ -233,5 +234,20 @@ func TestDocs(t *testing.T) {
 	slices.Sort(made)
 	if made = slices.Compact(made); !slices.Equal(documented, made) || len(made) < 15 {
 		t.Errorf("got rows for %q\nwant rows for %q", documented, made)
+	}
+}
+
+// A server that refuses to answer is no server that must be started.
+func TestNoAnswer(t *testing.T) {
+	for _, test := range []struct {
+		err         error
+		saw, remedy string
+	}{
+		{context.DeadlineExceeded, "does not answer", "start the server"},
+		{rpctypes.ErrPermissionDenied, "refuses this user", "grant the permission"},
+	} {
+		if f := noAnswer(test.err); !strings.Contains(f.Saw, test.saw) || !strings.Contains(f.Remedy, test.remedy) || f.Severity != doctor.Warning {
+			t.Errorf("%v: got %+v, want that it %s, and to %s", test.err, f, test.saw, test.remedy)
+		}
 	}
 }

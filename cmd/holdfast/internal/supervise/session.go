@@ -26,8 +26,8 @@ const (
 	// DrainWait is the longest time that the program waits at its end for the store to confirm
 	// the releases.
 	DrainWait = 3 * time.Second
-	// abandonWait is DrainWait for a program that got no lock. What is left of its request ends
-	// with the lease.
+	// abandonWait is DrainWait for a program that got no lock, from the end of its request on. What
+	// is left of the request ends with the lease.
 	abandonWait = 300 * time.Millisecond
 	// drainAfter is how long the program still waits after the end of the lease. At that time
 	// only answers to renewals are missing.
@@ -59,7 +59,7 @@ type session struct {
 	store       *open.Store    // nil before it was opened
 	console     *admin.Console // of the store
 	attempts    *attempts      // the tries to get the lock
-	hadLock     bool           // the last request for the lock got it
+	gaveUp      time.Time      // when the last request for the lock ended without it; zero if it got the lock
 	leaseEnd    time.Time      // when the lease of the released lock ends at the latest; zero before the release
 	unconfirmed bool           // the store has not confirmed the release
 }
@@ -92,14 +92,14 @@ func (s *session) unlock(lock *holdfast.Lock) error {
 	return err
 }
 
-// drain calls Drain. If there was no lock, it waits for abandonWait at most. After a release, it
-// waits at most until drainAfter after the end of the lease. It reports whether the store has
-// answered all calls.
+// drain calls Drain. If there was no lock, it waits at most until abandonWait after the end of the
+// request. After a release, it waits at most until drainAfter after the end of the lease. It
+// reports whether the store has answered all calls.
 func (s *session) drain(locker *holdfast.Locker) bool {
 	limit := DrainWait
 	switch {
-	case !s.hadLock:
-		limit = abandonWait
+	case !s.gaveUp.IsZero():
+		limit = max(time.Until(s.gaveUp.Add(abandonWait)), 0)
 	case !s.leaseEnd.IsZero():
 		limit = min(limit, max(time.Until(s.leaseEnd), 0)+drainAfter)
 	}
@@ -168,11 +168,13 @@ func (s *session) warnOfPermits(e holdfast.Event) {
 // exit status.
 func (s *session) acquire(ctx context.Context, locker *holdfast.Locker) (*holdfast.Lock, error) {
 	s.Report.Detail("asking for lock %q", s.Name)
-	s.leaseEnd, s.hadLock = time.Time{}, false
+	s.leaseEnd, s.gaveUp = time.Time{}, time.Time{}
 	var lock *holdfast.Lock
 	err := s.unlessInterrupted(ctx, func(ctx context.Context) (err error) {
 		lock, err = s.wait(ctx, locker)
-		s.hadLock = s.hadLock || err == nil
+		if err != nil {
+			s.gaveUp = time.Now()
+		}
 		return err
 	}, func() { _ = s.unlock(lock) })
 	return lock, err
