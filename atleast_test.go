@@ -3,6 +3,7 @@ package holdfast_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -212,6 +213,11 @@ func TestAtLeastIsRefused(t *testing.T) {
 	}
 	if _, err := l.Lock(t.Context(), "job", holdfast.AtLeast(-1)); err == nil {
 		t.Error("a negative AtLeast: got nil, want an error")
+	}
+	// The limit is not the TTL of a session, because the name is not kept by the session.
+	_, err = holdfast.New(newSessions(), nil).Lock(t.Context(), "job", holdfast.AtLeast(101*365*24*time.Hour))
+	if err == nil || !strings.Contains(err.Error(), "keeps a name for at most 876000h0m0s") {
+		t.Errorf("an AtLeast of 101 years: got %v, want the limit of 100 years", err)
 	}
 	if err := held.Err(); err != nil {
 		t.Errorf("after a re-entry that was refused: got %v, want the lock held", err)

@@ -96,15 +96,25 @@ func (ks Locks) stopSharedNet() {
 	}
 }
 
-// Name returns the name of the lock.
-func (k *Lock) Name() string { return k.hold.lease.name }
+// Name returns the name of the lock, and "" for a nil Lock.
+func (k *Lock) Name() string {
+	if k == nil {
+		return ""
+	}
+	return k.hold.lease.name
+}
 
 // Token returns the fencing token. It is larger than the token of every earlier holder of the
 // name, and does not change while the lock is held. Send it with every write, and let the
 // resource refuse a token that is smaller than the largest it has seen. If the store loses data,
 // the next tokens may be smaller: docs/guarantees.md says when. Token returns 0 if the store has
-// no tokens.
-func (k *Lock) Token() uint64 { return k.hold.token }
+// no tokens, and for a nil Lock.
+func (k *Lock) Token() uint64 {
+	if k == nil {
+		return 0
+	}
+	return k.hold.token
+}
 
 // Err returns nil while the lock is held. Afterwards it always returns the same error:
 // ErrUnlocked, or a *LostError, which is ErrLost. Err sends no request, because it only
@@ -122,7 +132,12 @@ func (k *Lock) Err() error {
 // lease minus Options.Margin. It is 0 when the lock is lost or unlocked. Do not begin an
 // operation that needs longer. Remaining uses the monotonic clock, so its result has no meaning
 // while Err reports that the lock is uncertain.
-func (k *Lock) Remaining() time.Duration { return k.hold.remaining() }
+func (k *Lock) Remaining() time.Duration {
+	if k == nil {
+		return 0
+	}
+	return k.hold.remaining()
+}
 
 // Context returns a context for the work under the lock. It is derived from ctx, and also ends
 // when the lock is lost or unlocked. context.Cause then returns ctx's cause, ErrLost or
@@ -130,9 +145,14 @@ func (k *Lock) Remaining() time.Duration { return k.hold.remaining() }
 // allows re-entry.
 //
 // The lock stores each such context until ctx ends or the lock ends. So pass a ctx that ends
-// with the piece of work. Do not derive many contexts from one ctx that lives long.
+// with the piece of work. Do not derive many contexts from one ctx that lives long. The context
+// of a nil Lock has ended.
 func (k *Lock) Context(ctx context.Context) context.Context {
-	return withHeldLock(k.derive(ctx), k)
+	derived := k.derive(ctx)
+	if k == nil {
+		return derived
+	}
+	return withHeldLock(derived, k)
 }
 
 // Unlock releases the lock and returns nil. It returns ErrLost if the lock was lost
@@ -174,12 +194,12 @@ type derived struct {
 
 // derive returns a context that ends when `parent` ends or the hold ends.
 func (k *Lock) derive(parent context.Context) context.Context {
-	h := k.hold
 	ctx, cancel := context.WithCancelCause(parent)
-	if err := h.state(); over(err) {
+	if err := k.Err(); over(err) {
 		cancel(err)
 		return ctx
 	}
+	h := k.hold
 	d := &derived{cancel: cancel, lock: k}
 	if err := h.addContext(d); err != nil {
 		cancel(err)

@@ -216,6 +216,12 @@ func TestUnlockTwice(t *testing.T) {
 		if err := none.Unlock(); !errors.Is(err, holdfast.ErrUnlocked) {
 			t.Errorf("Unlock of a nil Lock: got %v, want ErrUnlocked", err)
 		}
+		if none.Name() != "" || none.Token() != 0 || none.Remaining() != 0 {
+			t.Errorf("a nil Lock: got %q, token %d, %v, want zero values", none.Name(), none.Token(), none.Remaining())
+		}
+		if ended := none.Context(t.Context()); !errors.Is(context.Cause(ended), holdfast.ErrUnlocked) {
+			t.Errorf("Context of a nil Lock: got the cause %v, want ErrUnlocked", context.Cause(ended))
+		}
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
@@ -54,6 +55,10 @@ func (l *Locker) RWMutex(name string) RWMutex {
 
 // Name returns the name of the lock.
 func (m *Mutex) Name() string { return m.name }
+
+// Mode returns driver.Shared for the read side of a RWMutex, which any number of callers hold at
+// the same time. For each other Mutex, it returns driver.Exclusive.
+func (m *Mutex) Mode() driver.Mode { return m.kind.mode() }
 
 // Lock is Locker.Lock for this mutex.
 func (m *Mutex) Lock(ctx context.Context, opts ...Option) (*Lock, error) {
@@ -220,10 +225,19 @@ func (m *Mutex) checkAtLeast(d time.Duration) error {
 		return fmt.Errorf("AtLeast is for a Mutex, not for %s locks: %w", m.kind, errors.ErrUnsupported)
 	case !info.Caps.AtLeast:
 		return m.locker.unsupported("AtLeast")
-	case d > clock.Longest || info.SessionTTL == 0 && d > mostTTL(info): // a store with sessions keeps a name without a TTL
-		return fmt.Errorf("AtLeast of %s is too long: %s keeps a name for at most %s", d, info.Name, mostTTL(info))
+	case d > mostKept(info):
+		return fmt.Errorf("AtLeast of %s is too long: %s keeps a name for at most %s", d, info.Name, mostKept(info))
 	}
 	return nil
+}
+
+// mostKept is the longest time that a store keeps a name taken after its release. A store with
+// sessions keeps it apart from any session.
+func mostKept(info driver.Info) time.Duration {
+	if info.SessionTTL > 0 {
+		return clock.Longest
+	}
+	return mostTTL(info)
 }
 
 // leaseTTL returns the TTL for the claim of a request. A store with Info.SessionTTL keeps every

@@ -9,9 +9,8 @@
 // Each process has an Election of its own. Any process can find out which one leads, by the
 // text in the holdfast.Options.Note of the leader:
 //
-//	records, err := admin.New(store).Get(ctx, "leader/billing")
-//	if err == nil && records[0].Holders > 0 { // otherwise no process leads
-//		leader = records[0].Holds[0].Note
+//	for leader, err := range elect.Watch(ctx, admin.New(store), "leader/billing") {
+//		// leader.Note, "" while no process leads
 //	}
 //
 // The metric `leader` of packages promhold and otelhold follows the lock, if their
@@ -34,10 +33,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/alone"
 )
 
-// ErrNotLeading is what Leading returns if this process has no term.
+// ErrNotLeading is what Leading and StepDown return if this process has no term.
 var ErrNotLeading = errors.New("not the leader")
+
+// ErrSteppedDown is the cause of the context of a term that StepDown has ended.
+var ErrSteppedDown = errors.New("asked to step down")
 
 // Election is the candidacy of a process for the lock.
 type Election struct {
@@ -48,11 +51,19 @@ type Election struct {
 	mutex   *holdfast.Mutex
 	opts    []holdfast.Option
 	running atomic.Bool
-	term    atomic.Pointer[holdfast.Lock] // nil while this process has no term
+	term    atomic.Pointer[term] // nil while this process has no term
 }
 
-// New returns a candidacy for the lock m. It does no I/O. The options apply to each campaign.
-// For example, with AtMost a term ends after the time of AtMost, and Run campaigns again.
+// term is the time in which this process leads.
+type term struct {
+	lock *holdfast.Lock
+	end  context.CancelCauseFunc       // ends the context of the term
+	rest atomic.Pointer[time.Duration] // of StepDown: how long this process is no candidate; nil before StepDown
+}
+
+// New returns a candidacy for the lock m, which must not be the read side of a RWMutex. It does
+// no I/O. The options apply to each campaign. For example, with AtMost a term ends after the time
+// of AtMost, and Run campaigns again.
 func New(m *holdfast.Mutex, opts ...holdfast.Option) *Election {
 	return &Election{mutex: m, opts: opts}
 }
@@ -62,9 +73,10 @@ func New(m *holdfast.Mutex, opts ...holdfast.Option) *Election {
 // soon as it can.
 //
 // When `lead` returns after a loss, Run campaigns again, whatever `lead` returned. A new term
-// never begins before `lead` has returned from the old one.
+// never begins before `lead` has returned from the old one. The same holds after StepDown: Run
+// releases the lock when `lead` has returned, and campaigns again after the pause of StepDown.
 //
-// When `lead` returns without a loss, also because ctx has ended, this process resigns. Run
+// When `lead` returns otherwise, also because ctx has ended, this process resigns. Run
 // then releases the lock, so that another process leads at once, and returns the error of
 // `lead`. If the release fails, Run joins the error of the release with that of `lead`. To
 // campaign once more, call Run again. Run releases the lock also if `lead` panics.
@@ -76,8 +88,12 @@ func New(m *holdfast.Mutex, opts ...holdfast.Option) *Election {
 //
 // If this process wins no term, Run returns the error of Lock. That is the error of ctx if ctx
 // has ended, ErrBusy after the time of the option Wait, or an error that does not go away by
-// waiting. Run returns an error at once while another Run of the same Election goes on.
+// waiting. Run returns an error at once while another Run of the same Election goes on, and for
+// the read side of a RWMutex, which several processes hold at the same time.
 func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock *holdfast.Lock) error) error {
+	if err := alone.Check(e.mutex); err != nil {
+		return fmt.Errorf("election %q: %w", e.mutex.Name(), err)
+	}
 	if !e.running.CompareAndSwap(false, true) {
 		return fmt.Errorf("election %q: another Run of this Election has not returned", e.mutex.Name())
 	}
@@ -92,29 +108,74 @@ func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock
 	})
 	opts := append([]holdfast.Option{outlast}, e.opts...)
 	for {
-		lost := false
+		var end ending
 		err := e.mutex.Do(ctx, func(term context.Context, lock *holdfast.Lock) (err error) {
-			lost, err = e.serve(term, lock, log, lead)
+			end, err = e.serve(term, lock, log, lead)
 			return err
 		}, opts...)
-		if !lost {
+		if !end.again {
 			return err
+		}
+		if end.pause > 0 {
+			log.InfoContext(ctx, "stepped down", "pause", end.pause, "err", err)
+			wait(ctx, end.pause)
 		}
 	}
 }
 
-// serve is one term. It returns the error of `lead`, and whether the lock was lost.
-func (e *Election) serve(term context.Context, lock *holdfast.Lock, log *slog.Logger, lead func(context.Context, *holdfast.Lock) error) (lost bool, err error) {
-	e.term.Store(lock)
+// ending is how a term ended. A zero ending is that of a process that resigns, or had no term.
+type ending struct {
+	again bool          // Run campaigns again
+	pause time.Duration // before it does so
+}
+
+// serve is one term. It returns how the term ended, and the error of `lead`.
+func (e *Election) serve(ctx context.Context, lock *holdfast.Lock, log *slog.Logger, lead func(context.Context, *holdfast.Lock) error) (end ending, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	this := &term{lock: lock, end: cancel}
+	e.term.Store(this)
 	defer e.term.Store(nil)
-	log.InfoContext(term, "leading", "token", lock.Token())
-	err = lead(term, lock)
-	if ended := lock.Err(); errors.Is(ended, holdfast.ErrLost) {
-		log.WarnContext(term, "the term is lost", "token", lock.Token(), "err", ended)
-		return true, err
+	log.InfoContext(ctx, "leading", "token", lock.Token())
+	err = lead(ctx, lock)
+	if pause := this.rest.Load(); pause != nil {
+		end = ending{again: true, pause: *pause}
 	}
-	log.InfoContext(term, "resigning", "token", lock.Token(), "err", err)
-	return false, err
+	if ended := lock.Err(); errors.Is(ended, holdfast.ErrLost) {
+		log.WarnContext(ctx, "the term is lost", "token", lock.Token(), "err", ended)
+		end.again = true
+		return end, err
+	}
+	log.InfoContext(ctx, "resigning", "token", lock.Token(), "err", err)
+	return end, err
+}
+
+// wait waits for the time d, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// StepDown ends the term of this process: its context ends, with the cause ErrSteppedDown. When
+// the function `lead` has returned, Run releases the lock, so that another candidate leads, and
+// this process is no candidate for the time `pause`. No two leaders overlap. StepDown does not
+// wait for that. It returns ErrNotLeading if this process has no term, and nil if it has asked
+// before. An operator calls it, for example by an HTTP handler of the program, before a machine
+// is taken down. Choose a pause of some seconds at least: if it is too short, this process may
+// win the next term, too.
+func (e *Election) StepDown(pause time.Duration) error {
+	term := e.term.Load()
+	if term == nil {
+		return fmt.Errorf("election %q: %w", e.mutex.Name(), ErrNotLeading)
+	}
+	if term.rest.CompareAndSwap(nil, &pause) {
+		term.end(ErrSteppedDown)
+	}
+	return nil
 }
 
 // Leading returns nil while this process leads. Otherwise it returns ErrNotLeading, or ErrLost
@@ -123,7 +184,7 @@ func (e *Election) serve(term context.Context, lock *holdfast.Lock, log *slog.Lo
 // each request.
 func (e *Election) Leading() error {
 	if term := e.term.Load(); term != nil {
-		return term.Err()
+		return term.lock.Err()
 	}
 	return fmt.Errorf("election %q: %w", e.mutex.Name(), ErrNotLeading)
 }

@@ -19,11 +19,13 @@ func Example() {
 
 	e := elect.New(locker.Mutex("leader/billing"))
 	err := e.Run(ctx, func(term context.Context, lock *holdfast.Lock) error {
-		records, err := admin.New(store).Get(ctx, lock.Name())
-		if err != nil {
-			return err
+		for leader, err := range elect.Watch(term, admin.New(store), lock.Name()) { // as a follower does
+			if err != nil {
+				return err
+			}
+			fmt.Println("the leader is", leader.Note)
+			break
 		}
-		fmt.Println("the leader is", records[0].Holds[0].Holder.Note)
 		shutDown()
 		<-term.Done() // work until the term is over
 		return nil

@@ -199,6 +199,76 @@ func TestEndedBeforeTheWork(t *testing.T) {
 	})
 }
 
+// An observer sees which runs did the work, which were skipped, and which failed.
+func TestObserve(t *testing.T) {
+	own := errors.New("disk full")
+	slow := func(err error) func(context.Context, *holdfast.Lock) error {
+		return func(context.Context, *holdfast.Lock) error { time.Sleep(time.Second); return err }
+	}
+	for name, test := range map[string]struct {
+		store func(*testing.T, *memhold.Backend)
+		do    func(context.Context, *holdfast.Lock) error
+		opts  []holdfast.Option
+		want  job.Outcome
+		err   error
+		began bool
+	}{
+		"ran":    {do: slow(nil), want: job.Ran, began: true},
+		"failed": {do: slow(own), want: job.Failed, err: own, began: true},
+		"lost": {do: func(ctx context.Context, lock *holdfast.Lock) error {
+			return slow(nil)(ctx, lock)
+		}, store: func(t *testing.T, b *memhold.Backend) {
+			time.AfterFunc(time.Second/2, func() { b.Drop("report") })
+		}, want: job.Failed, err: holdfast.ErrLost, began: true},
+		"skipped": {store: func(t *testing.T, b *memhold.Backend) {
+			lock := must.Lock(t, holdfast.New(b, nil), "report")
+			t.Cleanup(func() { must.Unlock(t, lock) })
+		}, want: job.Skipped, err: holdfast.ErrBusy},
+		"no lock": {opts: []holdfast.Option{holdfast.Lease(-1)}, want: job.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memhold.New()
+				if test.store != nil {
+					test.store(t, store)
+				}
+				do := test.do
+				if do == nil {
+					do = nothing
+				}
+				j, _ := logged(holdfast.New(store, nil), do, test.opts...)
+				var results []job.Result
+				j.Observe = func(_ context.Context, r job.Result) { results = append(results, r) }
+				start := time.Now()
+				returned := j.RunContext(t.Context())
+				if len(results) != 1 {
+					t.Fatalf("got %d results, want 1", len(results))
+				}
+				r := results[0]
+				if r.Job != "report" || r.Outcome != test.want || test.err != nil && !errors.Is(r.Err, test.err) || (r.Err == nil) != (test.want == job.Ran) {
+					t.Errorf("got %+v, want %q with the error %v", r, test.want, test.err)
+				}
+				if (returned == nil) != (test.want != job.Failed) {
+					t.Errorf("%s: RunContext returned %v", test.want, returned)
+				}
+				if test.began && (!r.Began.Equal(start) || r.Took != time.Second) || !test.began && (!r.Began.IsZero() || r.Took != 0) {
+					t.Errorf("began %v, took %v; the run began at %v", r.Began, r.Took, start)
+				}
+			})
+		})
+	}
+}
+
+// The read side of a read-write lock lets each process do the work.
+func TestReadSideIsRefused(t *testing.T) {
+	l := holdfast.New(memhold.New(), nil)
+	j := job.New(l.RWMutex("report").Read, func(context.Context, *holdfast.Lock) error { t.Error("the work began"); return nil })
+	j.Logger = slog.New(slog.DiscardHandler)
+	if err := j.RunContext(t.Context()); err == nil || !strings.Contains(err.Error(), "use a Mutex") {
+		t.Errorf("got %v, want an error that says to use a Mutex", err)
+	}
+}
+
 // Work that panics releases the lock, and the panic reaches the scheduler.
 func TestPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -54,8 +54,9 @@ func (s Session) SessionUnlock(ctx context.Context, _ *sql.Conn) error {
 type One struct{ locks *Locks }
 
 // NewOne returns a One that takes m. golang-migrate gives up a Lock after Migrate.LockTimeout,
-// and does not unlock the lock if that Lock succeeds later. So give a holdfast.Wait that is
-// shorter, such as ten seconds for a LockTimeout of fifteen.
+// and does not unlock the lock if that Lock succeeds later. So give a holdfast.Wait that is some
+// seconds shorter than LockTimeout. Both must be longer than the longest migration, because the
+// other replicas fail with ErrBusy after Wait. LockTimeout is 15 s by default.
 func NewOne(m *holdfast.Mutex, opts ...holdfast.Option) One { return One{single(m, opts)} }
 
 // Lock is Locks.Lock. It returns ErrDeadlock while this One holds the lock.

@@ -18,6 +18,9 @@
 // Therefore, after an Unlock of a lost hold, the newest hold is not renewed any more. It is
 // released at the end of its lease, unless another Unlock ends it before.
 //
+// Each Lock returns an error for the read side of a RWMutex, which several processes hold at the
+// same time.
+//
 // The options that a constructor gets apply to each Lock of its value. With holdfast.Wait a
 // Lock returns ErrBusy when the wait is over. Without that option, a Lock that gets no context
 // waits without limit. None of these programs is notified of a loss before Unlock.
@@ -32,6 +35,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/alone"
 )
 
 // Locks are locks that a program locks and unlocks by name.
@@ -61,7 +65,11 @@ func newLocks(mutex func(string) *holdfast.Mutex, opts []holdfast.Option) *Locks
 // Lock waits for the lock of that name, and takes it. If ctx ends first, it returns ctx's
 // error. If the time of the option Wait ends first, it returns ErrBusy.
 func (t *Locks) Lock(ctx context.Context, name string) error {
-	lock, err := t.mutex(name).Lock(ctx, t.opts...)
+	m := t.mutex(name)
+	if err := alone.Check(m); err != nil {
+		return fmt.Errorf("lock %q: %w", m.Name(), err)
+	}
+	lock, err := m.Lock(ctx, t.opts...)
 	if err == nil {
 		t.add(name, lock)
 	}

@@ -3,6 +3,7 @@ package named_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -203,4 +204,12 @@ func TestHosts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// The read side of a read-write lock excludes nobody.
+func TestReadSideIsRefused(t *testing.T) {
+	one := named.NewOne(holdfast.New(memhold.New(), nil).RWMutex("migrations").Read)
+	if err := one.Lock(); err == nil || !strings.Contains(err.Error(), "use a Mutex") {
+		t.Errorf("got %v, want an error that says to use a Mutex", err)
+	}
 }
