@@ -58,6 +58,8 @@ func completeValues(root *cobra.Command) {
 		"sort":    {"name", "kind", "holder", "lease", "waiters"},
 		"layout":  {"redisson", "plain", "timestamp"},
 		"signal":  {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "KILL"},
+
+		"step-down-on": {"USR1", "USR2"},
 	}
 	for _, cmd := range root.Commands() {
 		for name, list := range values {

@@ -229,7 +229,7 @@ func forOneCall() map[string][]string {
 		},
 		"is about one lock or one command, and differs from call to call": {
 			"nonblock", "reason", "label", "shared", "exclusive", "permits", "no-renew", "at-least", "conflict-exit-code",
-			"lost-exit-code", "skip-ok", "signal", "shell", "for", "ignore-stdin", "once", "backoff", "holder", "token", "last-token", "yes",
+			"lost-exit-code", "skip-ok", "signal", "step-down-on", "shell", "for", "ignore-stdin", "once", "backoff", "holder", "token", "last-token", "yes",
 		},
 		"says what is printed, or looked for, this time": {
 			"json", "verbose", "quiet", "wide", "sort", "limit", "held", "waiting", "keys", "pace", "watch", "since",

@@ -180,6 +180,37 @@ func TestElectCampaignsAgain(t *testing.T) {
 	s.mustBeFree("job")
 }
 
+// A leader that an operator asks to step down stops its command, and the other candidate leads when
+// the command has ended.
+func TestElectStepsDown(t *testing.T) {
+	s := newSite(t)
+	log := filepath.Join(t.TempDir(), "log")
+	command := `say() { echo "$1" >>` + log + `; echo "$1"; }; trap 'sleep 0.2; say stopped; exit 7' TERM; say leading; while :; do sleep 0.01; done`
+	elect := []string{"elect", "--backoff", "1s", "--step-down-on", "USR1", "-t", "3s", "job", "--", "sh", "-c", command}
+	first := s.start(nil, elect...)
+	first.await("leading")
+	second := s.start(nil, elect...)
+	second.await("waiting for lock")
+	second.signal(syscall.SIGUSR1) // a candidate stays one
+	first.signal(syscall.SIGUSR1)
+	first.await("asked to step down; stopping the command")
+	first.await("ended with status 7")
+	second.await("leading")
+	first.signal(syscall.SIGTERM) // in its pause, or as a candidate
+	if got := first.status(); got != 128+15 {
+		t.Errorf("the first: got status %d, want 143", got)
+	}
+	second.signal(syscall.SIGTERM)
+	if got := second.status(); got != 7 {
+		t.Errorf("the second: got status %d, want that of its command", got)
+	}
+	if text, _ := os.ReadFile(log); string(text) != "leading\nstopped\nleading\nstopped\n" {
+		t.Errorf("the commands wrote %q, want one after the other", text)
+	}
+	s.run("elect", "--step-down-on", "TERM", "job", "true").want(t, 64, "--step-down-on TERM: use USR1 or USR2")
+	s.mustBeFree("job")
+}
+
 func TestElectCandidateEndsWithASignal(t *testing.T) {
 	s := newSite(t)
 	s.hold("job")

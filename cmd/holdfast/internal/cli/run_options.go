@@ -18,6 +18,8 @@ type runOptions struct {
 	lockOptions
 	supervise.Command
 	campaign supervise.Campaign // only for the command elect
+
+	stepDownOn string // the value of --step-down-on, from which complete sets Campaign.StepDownOn
 	signal   string             // the value of --signal, from which complete sets Command.Stop
 	shell    bool
 }
@@ -89,6 +91,12 @@ func (o *runOptions) complete(f *pflag.FlagSet, env output.Environment) error {
 	var err error
 	if o.Stop, err = procgroup.ParseSignal(o.signal); err != nil {
 		return output.UsageError("--signal: %w", err)
+	}
+	if o.stepDownOn != "" {
+		o.campaign.StepDownOn, err = procgroup.ParseSignal(o.stepDownOn)
+		if err != nil || procgroup.Ends(o.campaign.StepDownOn) || o.campaign.StepDownOn == procgroup.Suspending {
+			return output.UsageError("--step-down-on %s: use USR1 or USR2", o.stepDownOn)
+		}
 	}
 	switch {
 	case o.LostCode < 1 || o.LostCode > 255:

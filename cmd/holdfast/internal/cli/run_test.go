@@ -536,6 +536,7 @@ func TestValuesAreCompleted(t *testing.T) {
 		"run --layout ":          "redisson plain timestamp",
 		"run --signal ":          "TERM INT HUP QUIT USR1 USR2 KILL",
 		"elect --signal ":        "TERM INT HUP QUIT USR1 USR2 KILL",
+		"elect --step-down-on ":  "USR1 USR2",
 		"force-unlock --layout ": "redisson plain timestamp",
 	} {
 		got := call(t, nil, append([]string{"__complete"}, strings.Split(args, " ")...)...)

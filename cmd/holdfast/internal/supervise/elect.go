@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -18,6 +19,8 @@ const MaxBackoff = time.Minute
 type Campaign struct {
 	Once    bool          // the candidate stops after the first term
 	Backoff time.Duration // the first pause after a term; each later pause is twice as long, up to MaxBackoff
+
+	StepDownOn syscall.Signal // ends the term, but not the candidacy; 0 for no signal
 }
 
 // Elect runs the command while the lock makes this program the leader. When the command ends,
@@ -35,6 +38,7 @@ func Elect(ctx context.Context, p Program, l *Lock, c *Command, how Campaign) er
 // next term would have, too. With Once, it returns after the first term.
 func (r *runner) campaign(ctx context.Context, locker *holdfast.Locker, how Campaign) error {
 	backoff := how.Backoff
+	r.stepDownOn = how.StepDownOn
 	for {
 		lock, err := r.acquire(ctx, locker)
 		if err != nil {

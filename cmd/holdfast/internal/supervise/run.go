@@ -3,6 +3,7 @@ package supervise
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -33,6 +34,8 @@ type runner struct {
 	acquired time.Time
 	grace    time.Duration // KillAfter, or less if the lease is too short for it
 	ended    bool          // a signal that ends programs was passed on to the command
+
+	stepDownOn syscall.Signal // asks the command to end, as Command.Stop does; 0 for no signal
 }
 
 // Run takes the lock, and runs the command while it holds the lock. The error has the exit
@@ -105,7 +108,7 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 	stopped := s.watch(ctx)
 	status := group.Wait()
 	if left := time.Until(r.acquired.Add(r.AtLeast)); left > 0 && stopped == nil && r.keep == 0 {
-		r.Report.Detail("the command has ended; keeping the lock for another %s (--at-least)", left.Round(time.Millisecond))
+		r.Report.Line(output.LevelNotice, fmt.Sprintf("the command has ended; keeping the lock for another %s (--at-least)", left.Round(time.Millisecond)))
 		_ = r.pause(lock.Context(ctx), left) // the status of the command counts, also after a signal
 	}
 	return r.release(lock, status, stopped)

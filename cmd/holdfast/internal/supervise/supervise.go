@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/output"
 	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/supervise/procgroup"
 )
 
@@ -60,8 +61,13 @@ func (s *supervisor) forward(sig os.Signal) {
 		s.warnOfStop(false)
 		return
 	}
-	s.ended = s.ended || procgroup.Ends(sig)
 	number, _ := sig.(syscall.Signal) // as all of procgroup.Signals are
+	if number == s.stepDownOn {
+		s.Report.Line(output.LevelNotice, "asked to step down; stopping the command")
+		s.stop()
+		return
+	}
+	s.ended = s.ended || procgroup.Ends(sig)
 	s.group.Signal(number)
 }
 
