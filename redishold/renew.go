@@ -66,12 +66,17 @@ func (b *Backend) renewal(c driver.Claim, result Result) driver.Renewal {
 	if few == nil && result.Err != nil { // the script was not executed
 		return driver.Renewal{Err: b.notRenewed(c, result.Err)}
 	}
-	renewed, err := parseRenew(result.Value)
+	reply, err := parseRenew(result.Value)
 	switch {
 	case err != nil:
 		return driver.Renewal{Err: err}
-	case !renewed:
+	case reply == notHeld:
 		return driver.Renewal{Err: unexplained()}
+	case reply == takenOver:
+		return driver.Renewal{Err: &driver.GoneError{
+			Reason: driver.ReasonNotOwner,
+			Detail: "another client has taken a read-write lock of this name, and Redisson does not keep the two kinds of lock apart: use one kind for each name",
+		}}
 	case few != nil:
 		return driver.Renewal{Err: unreplicated(few)}
 	}

@@ -75,12 +75,22 @@ func readIdentity(r wire.Reply) *clients.HolderInfo {
 
 func isToken(n int64) bool { return n > 0 && n < 1<<53 }
 
-func parseRenew(value any) (renewed bool, err error) {
+// renewReply is the reply of renew.lua.
+type renewReply int64
+
+const (
+	renewed   renewReply = 1
+	notHeld   renewReply = 0
+	takenOver renewReply = -1 // by a read-write lock of the same name
+)
+
+func parseRenew(value any) (renewReply, error) {
 	code, ok := value.(int64)
-	if !ok || code != 0 && code != 1 {
-		return false, wire.BadReply("renew", value)
+	reply := renewReply(code)
+	if !ok || reply != renewed && reply != notHeld && reply != takenOver {
+		return notHeld, wire.BadReply("renew", value)
 	}
-	return code == 1, nil
+	return reply, nil
 }
 
 // explainReply is the reply of explain.lua.

@@ -28,7 +28,7 @@ type Kind interface {
 // all kinds alike, because the scripts of all kinds have the same replies:
 //
 //	acquire          first token · {0, pttl, holder, holds} · {-1} another kind · {-2, tombstone}
-//	renew            1 · 0
+//	renew            1 · 0 · -1 another kind
 //	release, abandon 1 + receivers · -1 not published · 0
 //
 // The script of Release has only one key if possible, because a migrating slot of a cluster

@@ -45,14 +45,15 @@ end
 
 local found = redis.call('HMGET', lock, owner, 'mode')
 local pttl = redis.call('PTTL', lock)
+if found[2] then
+  redis.call('HDEL', lock, owner) -- as in renew
+  return {-1}
+end
 if found[1] then -- also if a release has granted the lock to the owner
   -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
   redis.call('PEXPIRE', lock, string.format('%.0f', math.max(pttl, ttl)))
   redis.call('HSET', lock, owner, holds)
   return draw(counter, tokens)
-end
-if found[2] then
-  return {-1}
 end
 
 local presence, silence, channel = math.abs(tonumber(ARGV[5])), tonumber(ARGV[6]), ARGV[7]

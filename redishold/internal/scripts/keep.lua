@@ -17,6 +17,10 @@ local lock, owner, channel, rest = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 if redis.call('HEXISTS', lock, owner) == 0 then
   return 0
 end
+if redis.call('HEXISTS', lock, 'mode') == 1 then -- another client has taken a read-write lock of that name
+  redis.call('HDEL', lock, owner)
+  return 0
+end
 redis.call('PEXPIRE', lock, rest) -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it
 redis.call('HSET', lock, owner .. '.kept', '1')
 redis.call('HDEL', lock, owner)

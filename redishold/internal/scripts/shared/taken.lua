@@ -12,6 +12,10 @@ local function taken(lock, tombstone, counter, owner, ttl, holds, tokens)
     return {-2, reason}
   end
 
+  if redis.call('HEXISTS', lock, 'mode') == 1 then
+    redis.call('HDEL', lock, owner) -- as in renew
+    return {-1}
+  end
   if redis.call('HGET', lock, owner) then
     -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
     local longest = math.max(redis.call('PTTL', lock), tonumber(ttl))
@@ -20,8 +24,5 @@ local function taken(lock, tombstone, counter, owner, ttl, holds, tokens)
     return draw(counter, tokens)
   end
 
-  if redis.call('HEXISTS', lock, 'mode') == 1 then
-    return {-1}
-  end
   return holder(lock, redis.call('PTTL', lock))
 end
