@@ -39,8 +39,8 @@ type lockedDriver struct {
 
 type innerDriver struct{ database.Driver }
 
-func migrateWithGolangMigrate(locker *holdfast.Locker, db database.Driver, migrations fs.FS) error {
-	lock := named.NewOne(locker.Mutex("migrations"), holdfast.Wait(10*time.Second)) // LockTimeout is 15
+func migrateWithGolangMigrate(locker *holdfast.Locker, db database.Driver, migrations fs.FS, longest time.Duration) error {
+	lock := named.NewOne(locker.Mutex("migrations"), holdfast.Wait(longest))
 	source, err := iofs.New(migrations, ".")
 	if err != nil {
 		return err
@@ -49,6 +49,7 @@ func migrateWithGolangMigrate(locker *holdfast.Locker, db database.Driver, migra
 	if err != nil {
 		return err
 	}
+	m.LockTimeout = longest + 5*time.Second // longer than Wait
 	if err := m.Up(); err != nil && !errors.Is(err, migrate.ErrNoChange) {
 		return err
 	}

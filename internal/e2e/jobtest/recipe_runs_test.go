@@ -31,7 +31,7 @@ import (
 	"github.com/holdfast-go/holdfast/pghold"
 )
 
-// The process that leads is ready, and the other is when it leads.
+// The process that leads answers that it leads, and the other does when it leads. Both are alive.
 func TestRecipeLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memhold.New()
@@ -50,11 +50,14 @@ func TestRecipeLeader(t *testing.T) {
 			var leaders []*elect.Election
 			for e := range elections {
 				w := httptest.NewRecorder()
-				ready(e)(w, nil)
+				leading(e)(w, nil)
 				if w.Code == http.StatusOK {
 					leaders = append(leaders, e)
 				} else if w.Code != http.StatusServiceUnavailable {
 					t.Errorf("status %d", w.Code)
+				}
+				if got := answer(alive(e)); got != http.StatusOK {
+					t.Errorf("alive: got status %d, want 200", got)
 				}
 			}
 			if len(leaders) != 1 {
@@ -64,6 +67,112 @@ func TestRecipeLeader(t *testing.T) {
 			delete(elections, leaders[0])
 		}
 		running.Wait()
+	})
+}
+
+// answer is the status with which a handler answers.
+func answer(h http.HandlerFunc) int {
+	w := httptest.NewRecorder()
+	h(w, nil)
+	return w.Code
+}
+
+// A leader whose function goes on after a loss is not alive until the function returns.
+func TestRecipeAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		ctx, cancel := context.WithCancel(t.Context())
+		e := elect.New(holdfast.New(store, nil).Mutex("leader/billing"))
+		_ = lead(ctx, e, func(term context.Context, _ uint64) error {
+			store.Drop("leader/billing")
+			<-term.Done()
+			if got := answer(alive(e)); got != http.StatusServiceUnavailable {
+				t.Errorf("after the loss: got status %d, want 503", got)
+			}
+			cancel()
+			return nil
+		})
+		if got := answer(alive(e)); got != http.StatusOK {
+			t.Errorf("after the function: got status %d, want 200", got)
+		}
+	})
+}
+
+// startedOnce is a manager that cannot be started twice, as that of controller-runtime.
+type startedOnce struct {
+	started atomic.Bool
+	starts  chan<- string
+	name    string
+}
+
+func (m *startedOnce) Start(ctx context.Context) error {
+	if m.started.Swap(true) {
+		return errors.New("manager already started")
+	}
+	m.starts <- m.name
+	<-ctx.Done()
+	return nil
+}
+
+// Two processes run controllers, one at a time. An operator asks the leader to step down, and a
+// follower gets each leader.
+func TestRecipeControllers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		ctx, cancel := context.WithCancel(t.Context())
+		starts, leaders := make(chan string, 10), make(chan string, 10)
+		elections := map[string]*elect.Election{}
+		var running sync.WaitGroup
+		for _, name := range []string{"a", "b"} {
+			e := elect.New(holdfast.New(store, &holdfast.Options{Note: name}).Mutex("leader/billing"))
+			elections[name] = e
+			running.Go(func() {
+				_ = control(ctx, e, func() (manager, error) { return &startedOnce{starts: starts, name: name}, nil })
+			})
+		}
+		running.Go(func() { follow(ctx, store, func(leader string) { leaders <- leader }) })
+		var led []string
+		for range 4 {
+			leader := <-starts
+			led = append(led, leader)
+			for got := <-leaders; got != leader; got = <-leaders {
+				if got != "" {
+					t.Errorf("the follower got %q, want %q", got, leader)
+				}
+			}
+			if got := answer(stepDown(elections[leader])); got != http.StatusOK {
+				t.Errorf("step down: got status %d, want 200", got)
+			}
+			time.Sleep(31 * time.Second) // the process is a candidate again
+		}
+		// The last leader has just stepped down, so the other process leads.
+		if got := answer(stepDown(elections[led[3]])); got != http.StatusConflict {
+			t.Errorf("step down of a process that does not lead: got status %d, want 409", got)
+		}
+		if !slices.Equal(led, []string{led[0], led[1], led[0], led[1]}) || led[0] == led[1] {
+			t.Errorf("the leaders were %v, want each process in turn", led)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+// A metric has the time of the last run, and not that of a run that was skipped.
+func TestRecipeObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, outcomes, last := memhold.New(), []string{}, time.Time{}
+		j := observed(reportJob(store, func(context.Context) error { return nil }),
+			func(outcome string) { outcomes = append(outcomes, outcome) }, func(at time.Time) { last = at })
+		began := time.Now()
+		for range 2 { // the second is skipped because of AtLeast
+			if err := j.RunContext(t.Context()); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if !slices.Equal(outcomes, []string{"ran", "skipped"}) || !last.Equal(began) {
+			t.Errorf("got %q and the last run at %v, want a run at %v and one that was skipped", outcomes, last, began)
+		}
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/elect"
 	"github.com/holdfast-go/holdfast/job"
@@ -76,12 +77,59 @@ func lead(ctx context.Context, e *elect.Election, work func(ctx context.Context,
 	})
 }
 
-func ready(e *elect.Election) http.HandlerFunc {
+func leading(e *elect.Election) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if err := e.Leading(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		}
 	}
+}
+
+func alive(e *elect.Election) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := e.Leading(); errors.Is(err, holdfast.ErrLost) { // the lock is lost, and the function goes on
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		}
+	}
+}
+
+func follow(ctx context.Context, store driver.Backend, use func(leader string)) {
+	for leader, err := range elect.Watch(ctx, admin.New(store), "leader/billing") {
+		if err == nil {
+			use(leader.Note) // "" while nobody leads
+		}
+	}
+}
+
+func stepDown(e *elect.Election) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := e.StepDown(30 * time.Second); err != nil {
+			http.Error(w, err.Error(), http.StatusConflict) // this process does not lead
+		}
+	}
+}
+
+func control(ctx context.Context, e *elect.Election, newManager func() (manager, error)) error {
+	return e.Run(ctx, func(term context.Context, _ *holdfast.Lock) error {
+		m, err := newManager() // for each term, because a manager cannot be started twice
+		if err != nil {
+			return err
+		}
+		return m.Start(term) // returns when the term ends, and its controllers have stopped
+	})
+}
+
+// manager is a manager.Manager of controller-runtime.
+type manager interface{ Start(ctx context.Context) error }
+
+func observed(j *job.Job, runs func(outcome string), lastRun func(time.Time)) *job.Job {
+	j.Observe = func(_ context.Context, r job.Result) {
+		runs(string(r.Outcome)) // ran, skipped or failed
+		if r.Outcome == job.Ran {
+			lastRun(r.Began)
+		}
+	}
+	return j
 }
 
 func price(ctx context.Context, locker *holdfast.Locker, c cache, sku string) (string, error) {
