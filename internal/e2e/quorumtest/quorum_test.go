@@ -161,9 +161,11 @@ func TestQuorumWithABlackHole(t *testing.T) {
 // programs compete for one name and another is held all the time.
 func TestQuorumRollingRestarts(t *testing.T) {
 	f := newFleet(t, "rueidis", 5)
-	const name, lease = "held all the time", 2 * time.Second // a busy machine stands still for a part of it
+	// The lease is long, because a busy machine stands still for a part of it: with 2 s, at a load
+	// of 25 on two cores, the lock was lost without a fault of a server in one of two runs.
+	const name, lease = "held all the time", 5 * time.Second
 	opts := &quorum.Options{MaxTTL: lease}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	var renewals atomic.Int64
 	l := holdfast.New(f.quorum(opts), &holdfast.Options{TTL: lease, Observe: func(_ context.Context, e holdfast.Event) {
@@ -204,16 +206,22 @@ func TestQuorumRollingRestarts(t *testing.T) {
 			}
 		})
 	}
-	for round := range 8 {
+	for round := range 4 {
 		// A renewal gives the lock to a server that lost it. That server counts once
 		// another renewal has found a majority without it.
-		await.Until(t, 10*time.Second, "all servers have the lock that is held", func() bool { return f.having(name) == 5 })
+		held := func(cond bool) bool {
+			if err := long.Err(); err != nil {
+				t.Fatalf("round %d: the lock that was held: %v", round+1, err)
+			}
+			return cond
+		}
+		await.Until(t, 30*time.Second, "all servers have the lock that is held", func() bool { return held(f.having(name) == 5) })
 		proved := renewals.Load() + 2 // one may have been under way
-		await.Until(t, 10*time.Second, "two renewals", func() bool { return renewals.Load() >= proved })
+		await.Until(t, 30*time.Second, "two renewals", func() bool { return held(renewals.Load() >= proved) })
 		f.servers[round%5].Kill()
 		f.servers[round%5].Restart()
 		before := entries.Load()
-		await.Until(t, 4*time.Second, fmt.Sprintf("somebody gets the lock after restart %d", round+1), func() bool { return entries.Load() > before+1 })
+		await.Until(t, 20*time.Second, fmt.Sprintf("somebody gets the lock after restart %d", round+1), func() bool { return entries.Load() > before+1 })
 	}
 	stop()
 	wg.Wait()
