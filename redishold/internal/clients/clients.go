@@ -54,7 +54,7 @@ func New(a Access) *Clients {
 		names:  registrar{written: map[string]*registration{}},
 		stems:  registrar{written: map[string]*registration{}},
 		directory: directory{
-			known: map[string]knownClient{}, holderKnownUntil: map[string]time.Time{}, pending: map[string]bool{},
+			known: map[string]knownClient{}, pending: map[string]bool{},
 		},
 	}
 }
