@@ -3,6 +3,7 @@ package redistest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -104,6 +105,27 @@ func (a Admin) KeysOf(command ...string) []string {
 		keys[i] = fmt.Sprint(key)
 	}
 	return keys
+}
+
+// Undeclared returns a text for each command of a script, in the result of Record, that has a key
+// which is not among the KEYS of that script.
+func (a Admin) Undeclared(all []Executed) (texts []string) {
+	a.helper()
+	var script, keys []string
+	for _, e := range all {
+		if !e.Inside {
+			if script, keys = e.Args, nil; strings.HasPrefix(strings.ToUpper(e.Args[0]), "EVAL") {
+				keys = a.KeysOf(e.Args...)
+			}
+			continue
+		}
+		for _, key := range a.KeysOf(e.Args...) {
+			if text := fmt.Sprintf("%.60q with the keys %q runs %q", script[1], keys, e.Args); !slices.Contains(keys, key) && !slices.Contains(texts, text) {
+				texts = append(texts, text)
+			}
+		}
+	}
+	return texts
 }
 
 // commandOf reads a line of MONITOR; it returns nil where it is none:

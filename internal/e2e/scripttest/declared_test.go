@@ -3,7 +3,6 @@ package scripttest
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +65,9 @@ func TestScriptsTouchOnlyTheirKeys(t *testing.T) {
 	if t.Failed() {
 		return
 	}
+	if d.seen[""] {
+		t.Error("the server ran a script of no file")
+	}
 	for _, name := range redistest.ScriptNames(t) {
 		if !d.seen[name] {
 			t.Errorf("the server never ran %s", name)
@@ -76,34 +78,19 @@ func TestScriptsTouchOnlyTheirKeys(t *testing.T) {
 // declared checks that scripts touch only their keys.
 type declared struct {
 	names map[string]string // the name of each script, by its text and by its digest
-	seen  map[string]bool   // the names of the scripts that were run
+	seen  map[string]bool   // the names of the scripts that were run; "" for a script of no file
 }
 
 // check calls use, and checks each script that the server runs meanwhile.
 func (d *declared) check(t *testing.T, server redistest.Admin, use func()) {
 	t.Helper()
-	var script string
-	var keys []string
-	wrong := map[string]bool{}
-	for _, e := range server.Record(use) {
-		if !e.Inside {
-			script, keys = "", nil
-			if name := strings.ToUpper(e.Args[0]); name == "EVAL" || name == "EVALSHA" {
-				if script = d.names[e.Args[1]]; script == "" {
-					t.Errorf("a script of no file: %.60q", e.Args[1])
-				}
-				keys = server.KeysOf(e.Args...)
-			}
-			continue
-		}
-		d.seen[script] = true
-		for _, key := range server.KeysOf(e.Args...) {
-			if !slices.Contains(keys, key) {
-				wrong[fmt.Sprintf("%s: %.200q has a key that is not among KEYS", script, e.Args)] = true
-			}
+	all := server.Record(use)
+	for _, e := range all {
+		if name := strings.ToUpper(e.Args[0]); !e.Inside && (name == "EVAL" || name == "EVALSHA") {
+			d.seen[d.names[e.Args[1]]] = true
 		}
 	}
-	for text := range wrong {
+	for _, text := range server.Undeclared(all) {
 		t.Error(text)
 	}
 }

@@ -275,6 +275,70 @@ func TestWriterComesInBehindManyDeadReaders(t *testing.T) {
 	}
 }
 
+// A reader that comes between the two calls is not among the keys of the second. It counts as
+// live, and its lease stays.
+func TestReadersThatCameSince(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	b.read("a:1", 20000, 1)
+	b.read("a:2", 20000, 1)
+	first, err := eval(t, b.client, "rw_write_acquire", rwKeys("w:1"), "w:1", 20000, 1, 1, rwPrefix, "1")
+	if want := list(n(3), list("a:1", "1", "a:2", "1")); err != nil || !reflect.DeepEqual(first, want) {
+		t.Fatalf("got %v and error %v, want %v", first, err, want)
+	}
+	b.die("a:1")
+	b.die("a:2")
+	b.read("b:1", 60000, 1)
+	keys := append(rwKeys("w:1"), timeoutKey("a:1", 1), timeoutKey("a:2", 1))
+	if got := b.run("rw_write_acquire", keys, "w:1", 20000, 1, 1, rwPrefix, ""); !reflect.DeepEqual(got, list(n(0), n(100), "", "0")) {
+		t.Fatalf("with dead readers: got %v, want it to be asked again soon", got)
+	}
+	b.wantHash(fields{"mode": "read", "b:1": "1"})
+	if got := b.run("rw_write_acquire", keys, "w:1", 20000, 1, 1, rwPrefix, "").([]any); got[0] != n(0) || got[1].(int64) < 50000 || got[2] != "" {
+		t.Fatalf("got %v, want busy, for as long as the lock", got)
+	}
+
+	b.read("a:1", 20000, 1)
+	left, err := eval(t, b.client, "rw_release", []string{lockKey, timeoutKey("b:1", 1)}, "b:1", rwPrefix, rwChannel, "", "", "", "PUBLISH")
+	if want := list(n(1), "a:1", "1"); err != nil || !reflect.DeepEqual(left, want) {
+		t.Fatalf("release: got %v and error %v, want %v", left, err, want)
+	}
+	b.wantTTL(lockKey, 60000)
+	b.die("a:1")
+	b.read("c:1", 30000, 1)
+	b.want(n(0), "rw_trim", []string{lockKey, timeoutKey("a:1", 1)}, rwPrefix, rwChannel, "PUBLISH")
+	b.wantHash(fields{"mode": "read", "c:1": "1"})
+	b.wantTTL(lockKey, 60000)
+	b.want(n(0), "rw_trim", []string{lockKey, timeoutKey("c:1", 1)}, rwPrefix, rwChannel, "PUBLISH")
+	b.wantTTL(lockKey, 30000)
+	b.wantPayloads(heard, rwChannel)
+	heard.Stop()
+	heard = b.Listen("*")
+	b.die("c:1")
+	b.want(n(2), "rw_trim", []string{lockKey, timeoutKey("c:1", 1)}, rwPrefix, rwChannel, "PUBLISH")
+	b.wantHash(fields{})
+	b.wantPayloads(heard, rwChannel, "0")
+}
+
+// A trim changes only a lock that readers hold.
+func TestTrimOfNoReaders(t *testing.T) {
+	b := newBench(t)
+	trim := func() any {
+		return b.run("rw_trim", []string{lockKey, timeoutKey("a:2", 1)}, rwPrefix, rwChannel, "PUBLISH")
+	}
+	if got := trim(); got != n(0) {
+		t.Errorf("of a free lock: got %v, want 0", got)
+	}
+	b.write("a:1", 60000, 1)
+	b.tryRead("a:2", 20000, 1, "a:1:write")
+	b.die("a:2")
+	if got := trim(); got != n(0) {
+		t.Errorf("of a writer: got %v, want 0", got)
+	}
+	b.wantHash(fields{"mode": "write", "a:1:write": "1", "a:2": "1"})
+	b.wantTTL(lockKey, 60000)
+}
+
 func TestReadRenew(t *testing.T) {
 	b := newBench(t)
 	b.read("a:1", 20000, 1)

@@ -10,13 +10,11 @@
 --        scan leaves out, nil for none
 -- Reply  five results: the longest lease in ms, -1 if there is none; {field, hold count} of the
 --        reader with that lease; the fields of the readers without a lease; {field, hold count,
---        ...} of the readers whose lease is unknown, mostly because their timeout keys are not
---        among KEYS; whether there may be more
+--        ...} of the readers whose timeout keys are not among KEYS; whether there may be more
 --        readers
 
 -- lease returns the longest remaining lease of a reader in ms, or -1 if none is live. It
--- returns nil if a timeout key of the reader is not in the set `given`, or if the server refuses to
--- read it.
+-- returns nil if a timeout key of the reader is not in the set `given`.
 local function lease(prefix, reader, count, given)
   local most = -1
   for i = 1, count do
@@ -24,10 +22,7 @@ local function lease(prefix, reader, count, given)
     if not given[key] then
       return nil
     end
-    local pttl = redis.pcall('PTTL', key)
-    if type(pttl) ~= 'number' then
-      return nil
-    end
+    local pttl = redis.call('PTTL', key)
     if pttl == -1 then
       pttl = 86400000 -- a key without a TTL counts as a lease of a day
     end
