@@ -46,14 +46,11 @@ func (b *Backend) besideAll(ctx context.Context, tries []try, results []Result) 
 // readersIn returns the readers in the reply {3, readers}: the field and the hold count of each.
 // For any other reply it returns nil.
 func readersIn(value any) []string {
-	r := wire.Read(value)
-	if r.Number() != codeReaders {
+	list, _ := value.([]any)
+	if len(list) != 2 || list[0] != any(int64(codeReaders)) {
 		return nil
 	}
-	readers := r.Texts()
-	if !r.Done() {
-		return nil
-	}
+	readers, _ := wire.Texts(list[1])
 	return readers
 }
 

@@ -169,16 +169,26 @@ func TimeoutKey(k Keys, owner string, number int) string {
 	return Tagged(k.Lock) + ":" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
 }
 
-// maxTimeoutKeys is the maximal number of timeout keys of one call. It is also in
-// scan_readers.lua.
-const maxTimeoutKeys = 2000
+const (
+	// MaxReader is the maximal number of bytes of the field of a reader whose timeout keys are
+	// read. Owners are shorter. The limit is for fields that other programs have written, because
+	// each timeout key has the whole field.
+	MaxReader = 512
+	// maxTimeoutKeys is the maximal number of timeout keys of one call. It is also in
+	// scan_readers.lua.
+	maxTimeoutKeys = 2000
+)
 
 // TimeoutKeys returns the timeout keys of some readers, at most maxTimeoutKeys. The parameter
-// `readers` has the field and the hold count of each reader. A hold count that is not a number
-// counts as 0, because other programs may have written it.
+// `readers` has the field and the hold count of each reader. TimeoutKeys leaves out a reader
+// whose field is too long, or whose hold count is not a number: other programs may have written
+// them.
 func TimeoutKeys(k Keys, readers []string) (keys []string) {
 	for i := 0; i+1 < len(readers); i += 2 {
 		holds, _ := strconv.Atoi(readers[i+1])
+		if len(readers[i]) > MaxReader {
+			continue
+		}
 		for n := 1; n <= holds && len(keys) < maxTimeoutKeys; n++ {
 			keys = append(keys, TimeoutKey(k, readers[i], n))
 		}
