@@ -251,6 +251,33 @@ func TestATryThatDoesNotWaitNamesTheHolder(t *testing.T) {
 	})
 }
 
+// A server that falls silent before the look-up delays a busy try by a second at most.
+func TestASilentServerDelaysABusyTryBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &silentLookUp{fakeConn: &fakeConn{answer: replying("acquire", busyReply())}}
+		once := testClaim("orders")
+		once.NoQueue = true
+		began := time.Now()
+		if o := mustTry(t, New(conn, nil), once); o.Granted || o.Holder != "client 71b96ce8…" {
+			t.Errorf("got %+v, want busy, held by a client", o)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("took %v, want a second", took)
+		}
+	})
+}
+
+// silentLookUp does not answer look-ups of clients.
+type silentLookUp struct{ *fakeConn }
+
+func (c *silentLookUp) Do(ctx context.Context, calls ...Call) []Result {
+	if calls[0].Script.Name() != "client" {
+		return c.fakeConn.Do(ctx, calls...)
+	}
+	<-ctx.Done()
+	return []Result{{Err: ctx.Err()}}
+}
+
 // A try takes one round trip, also if the holder of the lock is not known: its registration is
 // read in the background, and the next try has it. A missing reply to that read delays no try.
 func TestABusyTryIsOneRoundTrip(t *testing.T) {

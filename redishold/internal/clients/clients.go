@@ -26,6 +26,11 @@ import (
 // another node than the calls for the lock. A failure of that node must not delay the lock.
 const InfoTimeout = 250 * time.Millisecond
 
+// nowTimeout limits a look-up for which the caller of a try waits. The server has just answered
+// that try, and has the registration, too. So the limit only matters if that server fails now, or
+// is very slow.
+const nowTimeout = time.Second
+
 // Access has the parts of a Backend that this package and package listing use.
 type Access struct {
 	Layout *layout.Layout

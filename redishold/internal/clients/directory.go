@@ -174,8 +174,8 @@ type lookup struct {
 
 // lookUp returns the clients that have the given UUIDs or stems. Clients that could not be
 // looked up are not in the result. The result `spent` is the number of commands that lookUp
-// sent. In a cluster it makes one call for each registration.
-func (s *Clients) lookUp(ctx context.Context, cluster bool, wanted map[string]lookup) (clients map[string]knownClient, spent int) {
+// sent. In a cluster it makes one call for each registration. It takes at most the time `limit`.
+func (s *Clients) lookUp(ctx context.Context, limit time.Duration, cluster bool, wanted map[string]lookup) (clients map[string]knownClient, spent int) {
 	clients = make(map[string]knownClient, len(wanted))
 	var asked, keys []string
 	for id, want := range wanted {
@@ -185,7 +185,7 @@ func (s *Clients) lookUp(ctx context.Context, cluster bool, wanted map[string]lo
 		}
 		asked, keys = append(asked, id), append(keys, s.Layout.Registration(id))
 	}
-	ctx, cancel := context.WithTimeout(ctx, InfoTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	registrations := s.readRegistrations(ctx, cluster, keys)
 
@@ -235,7 +235,7 @@ func (s *Clients) PermitOwner(ctx context.Context, id string) string {
 	if !ok {
 		return ""
 	}
-	if known, _ := s.lookUpClient(ctx, stem); known.client.ID != "" {
+	if known, _ := s.lookUpClient(ctx, InfoTimeout, stem); known.client.ID != "" {
 		return known.client.ID + ":" + number
 	}
 	return ""

@@ -35,11 +35,11 @@ func (s *Clients) Holder(ctx context.Context, mode driver.Mode, owner string, no
 	switch {
 	case client.fresh(knownFor):
 	case now:
-		if read, ok := s.lookUpClient(ctx, uuid); ok {
+		if read, ok := s.lookUpClient(ctx, nowTimeout, uuid); ok {
 			client, known = read, true
 		}
 	default:
-		s.directory.inBackground(uuid, func(ctx context.Context) { s.lookUpClient(ctx, uuid) })
+		s.directory.inBackground(uuid, func(ctx context.Context) { s.lookUpClient(ctx, InfoTimeout, uuid) })
 	}
 	return s.describe(owner, client, known)
 }
@@ -56,11 +56,11 @@ func (s *Clients) permitHolder(ctx context.Context, id string, now bool) (owner 
 	switch {
 	case client.fresh(unknownFor):
 	case now:
-		client, _ = s.lookUpClient(ctx, stem)
+		client, _ = s.lookUpClient(ctx, nowTimeout, stem)
 	default:
 		s.directory.inBackground(stem, func(ctx context.Context) {
-			if known, _ := s.lookUpClient(ctx, stem); known.client.ID != "" {
-				s.lookUpClient(ctx, known.client.ID)
+			if known, _ := s.lookUpClient(ctx, InfoTimeout, stem); known.client.ID != "" {
+				s.lookUpClient(ctx, InfoTimeout, known.client.ID)
 			}
 		})
 	}
@@ -71,9 +71,9 @@ func (s *Clients) permitHolder(ctx context.Context, id string, now bool) (owner 
 }
 
 // lookUpClient returns the client with the given id, which is a UUID or a stem. The result `ok`
-// is false if the look-up failed.
-func (s *Clients) lookUpClient(ctx context.Context, id string) (known knownClient, ok bool) {
-	found, _ := s.lookUp(ctx, false, map[string]lookup{id: {}})
+// is false if the look-up failed, or took longer than `limit`.
+func (s *Clients) lookUpClient(ctx context.Context, limit time.Duration, id string) (known knownClient, ok bool) {
+	found, _ := s.lookUp(ctx, limit, false, map[string]lookup{id: {}})
 	known, ok = found[id]
 	return known, ok
 }
@@ -88,7 +88,7 @@ func (s *Clients) DescribeOwner(ctx context.Context, owner string) string {
 	}
 	client, known := s.directory.get(uuid)
 	if !client.fresh(knownFor) {
-		if read, ok := s.lookUpClient(ctx, uuid); ok {
+		if read, ok := s.lookUpClient(ctx, InfoTimeout, uuid); ok {
 			client, known = read, true
 		}
 	}
@@ -115,7 +115,7 @@ func (s *Clients) clientOfOwner(owner string) (uuid string, ok bool) {
 func (s *Clients) Identify(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
 	stems := map[string]lookup{}
 	eachPermit(records, func(_ *admin.Hold, stem, _ string) { stems[stem] = lookup{} })
-	uuids, spent := s.lookUp(ctx, cluster, stems)
+	uuids, spent := s.lookUp(ctx, InfoTimeout, cluster, stems)
 	eachPermit(records, func(h *admin.Hold, stem, number string) {
 		if uuid := uuids[stem].client.ID; uuid != "" {
 			h.Owner = uuid + ":" + number
@@ -143,7 +143,7 @@ func (s *Clients) AddClients(ctx context.Context, cluster bool, records []admin.
 			ask(r.Name, w.Owner)
 		}
 	}
-	clients, more := s.lookUp(ctx, cluster, asked)
+	clients, more := s.lookUp(ctx, InfoTimeout, cluster, asked)
 	for _, r := range records {
 		for j := range r.Holds {
 			h := &r.Holds[j]
