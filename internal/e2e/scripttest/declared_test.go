@@ -209,11 +209,7 @@ func useReaders(t *testing.T, b *redishold.Backend) {
 	b.ReleaseAll(bounded(t), rs[1:])
 	mustTry(t, b, w)
 	mustTry(t, b, kindClaim("read", name, "45"))
-	for r := range b.List(bounded(t), admin.Filter{Counters: true}) {
-		if _, err := b.Describe(bounded(t), r.Name); err != nil {
-			t.Errorf("Describe %s: %v", r.Name, err)
-		}
-	}
+	describeAll(t, b)
 }
 
 // useAdmin has reports, the event log and lists.
@@ -238,6 +234,13 @@ func useAdmin(t *testing.T, b *redishold.Backend) {
 	if _, err := b.ReadLog(bounded(t), admin.LogFilter{Last: time.Hour, Limit: 10}); err != nil {
 		t.Errorf("ReadLog: %v", err)
 	}
+	describeAll(t, b)
+	mustRelease(t, b, c)
+}
+
+// describeAll lists all locks and counters, and shows the keys of each.
+func describeAll(t *testing.T, b *redishold.Backend) {
+	t.Helper()
 	for r, err := range b.List(bounded(t), admin.Filter{Counters: true}) {
 		if err != nil {
 			t.Errorf("List: %v", err)
@@ -247,7 +250,6 @@ func useAdmin(t *testing.T, b *redishold.Backend) {
 			t.Errorf("Describe %s: %v", r.Name, err)
 		}
 	}
-	mustRelease(t, b, c)
 }
 
 // useMoreCounters does what useCounters leaves out.
