@@ -295,7 +295,7 @@ func TestPublishingTryIsACallOfItsOwn(t *testing.T) {
 	conn.mu.Lock()
 	defer conn.mu.Unlock()
 	calls := conn.sent[len(conn.sent)-1]
-	if last := calls[1]; last.Keys[0] != "stock:1" || len(last.Args) != 7 {
+	if last := calls[1]; last.Keys[0] != "stock:1" || len(last.Args) != 6 {
 		t.Errorf("got %q %q, want the channel and the command", last.Keys, last.Args)
 	}
 }

@@ -32,7 +32,7 @@ func TestErrandsHaveRoom(t *testing.T) {
 		for kind := range uint8(5) {
 			c := fuzzClaim(kind, "stock:42")
 			f, k := b.forms.of(c), b.layout.Keys(c.Name)
-			for _, call := range []wire.Call{f.Acquire(kinds.Buffers{}, k, c, "", both), f.Release(kinds.Buffers{}, k, c, both)} {
+			for _, call := range []wire.Call{f.Acquire(kinds.Buffers{}, k, c, both), f.Release(kinds.Buffers{}, k, c, both)} {
 				if len(call.Keys) > len(callBuf{}.keys) || len(call.Args) > len(callBuf{}.args) {
 					t.Errorf("%s: %d keys and %d arguments do not fit", call.Script.Name(), len(call.Keys), len(call.Args))
 				}

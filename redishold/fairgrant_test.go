@@ -78,6 +78,8 @@ func TestFairWaitersShareAChannel(t *testing.T) {
 		conn := queueConn(0, true)
 		b := New(conn, nil)
 		one, two := fairNumber(1), fairNumber(2)
+		queuedTry(t, b, one)
+		synctest.Wait() // the first try has looked up the holder, which is a client of Holdfast
 		w1, w2 := b.Waiter(one), b.Waiter(two)
 		defer w1.Close()
 		wantReturned(t, begin(t.Context(), w1, queuedTry(t, b, one)), "before any subscription")

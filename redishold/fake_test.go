@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 	"github.com/holdfast-go/holdfast/redishold/internal/waiting"
-	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // Constants of package waiting, and of all clients that share a layout.
@@ -103,44 +101,7 @@ func (c *fakeConn) reply(call Call) (r Result) {
 	if r == (Result{}) {
 		r = granting(call)
 	}
-	return c.introduced(call, r)
-}
-
-// introduced adds the registration of the holder to the busy reply of an acquire, as its script
-// does, if the call asks for it. answer returns the registration.
-func (c *fakeConn) introduced(call Call, r Result) Result {
-	list, _ := r.Value.([]any)
-	asks := slices.IndexFunc(call.Args, func(arg string) bool { return strings.HasSuffix(arg, "holdfast:client:") })
-	if asks < 0 || len(list) < 4 || list[0] != any(int64(0)) {
-		return r
-	}
-	look := func(script, client string) Result {
-		if c.answer == nil {
-			return Result{}
-		}
-		return c.answer(Call{Script: NewScript(script, ""), Keys: []string{call.Args[asks] + client}})
-	}
-	client, _, _ := layout.CutOwner(strings.TrimSuffix(list[2].(string), layout.WriteField))
-	permit := call.Script.Name() == "semaphore_acquire"
-	if permit {
-		client = ""
-		stem, _, _ := layout.CutPermit(list[2].(string))
-		if found, _ := wire.Texts(look("client", stem).Value); len(found) == 2 {
-			client = found[0]
-		}
-	}
-	said := look("client", client)
-	if said.Err != nil || client == "" && !permit {
-		return r
-	}
-	element := []any{"", "0"}
-	if found, ok := said.Value.([]any); ok && client != "" {
-		element = slices.Clone(found)
-	}
-	if permit {
-		element = append(element, client)
-	}
-	return Result{Value: append(slices.Clone(list), element)}
+	return r
 }
 
 func (c *fakeConn) replyAll(call Call) Result {

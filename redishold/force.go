@@ -35,11 +35,11 @@ func (b *Backend) ForceUnlock(ctx context.Context, name string, h admin.Holder, 
 	// The tombstone must exist until the lease would have ended, because the owner reads it
 	// before that time.
 	ttl, publish := wire.MS(max(h.Remaining, minTombstoneTTL)), b.publishWith(info)
-	ended, err := b.end(ctx, b.forms.oneKey.Force(k, h, why, ttl, publish))
+	ended, err := b.end(ctx, k, info, b.forms.oneKey.Force(k, h, why, ttl, publish))
 	if b.forms.only == nil && wire.Means(err, wire.MeansWrongType) {
-		ended, err = b.end(ctx, b.forms.permit.Force(k, h, why, ttl, publish))
+		ended, err = b.end(ctx, k, info, b.forms.permit.Force(k, h, why, ttl, publish))
 	} else if b.forms.only == nil && err == nil && !ended { // force.lua does not end a hold of a read-write lock
-		ended, err = b.end(ctx, b.forms.readWrite.Force(k, h, why, ttl, publish))
+		ended, err = b.end(ctx, k, info, b.forms.readWrite.Force(k, h, why, ttl, publish))
 	}
 	switch {
 	case err != nil:

@@ -15,7 +15,7 @@ type forms struct {
 	oneKey    *kinds.Exclusive // the form for a lock whose kind does not matter or is unknown: `only`, or `exclusive` in Redisson's layout
 	exclusive *kinds.Exclusive
 	fair      *fair.Lock
-	readWrite kinds.Form
+	readWrite *kinds.ReadWrite
 	permit    kinds.Form
 }
 
@@ -29,7 +29,7 @@ func (b *Backend) newForms() forms {
 			Wait:       cmp.Or(max(b.options.FairWait, 0), fair.DefaultWait),
 			GrantsNext: b.options.Replicas == 0, // a release cannot wait for replicas, so the next waiter must make a Try if replicas must acknowledge
 		},
-		readWrite: kinds.ReadWrite(exclusive, &b.library),
+		readWrite: kinds.NewReadWrite(exclusive, &b.library),
 		permit:    kinds.Semaphore(b.layout, &b.library),
 	}
 	if p := b.options.Layout; p == Plain || p == Timestamp {

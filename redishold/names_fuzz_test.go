@@ -105,7 +105,7 @@ func spots(backends []*Backend, name string) (keys, channels map[spot]string) {
 			form++
 			c := fuzzClaim(kind, name)
 			f := b.forms.of(c)
-			add("acquire", f.Acquire(kinds.Buffers{}, k, c, "", nil).Keys)
+			add("acquire", f.Acquire(kinds.Buffers{}, k, c, nil).Keys)
 			add("renew", f.Renew(kinds.Buffers{}, k, c).Keys)
 			add("release", f.Release(kinds.Buffers{}, k, c, nil).Keys)
 			add("abandon", f.Abandon(k, c, nil, minTombstoneTTL).Keys)

@@ -25,7 +25,7 @@ func scratchKeys(kind kinds.Kind, scratch layout.Keys) []string {
 		return []string{scratch.Lock, kind.(kinds.Counter).CallKey(scratch, "probe")}
 	}
 	scratch.Counter += ":holdfast-probe:" + rand.Text()
-	return lock.Acquire(kinds.Buffers{}, scratch, driver.Claim{Owner: "probe", Mode: driver.Shared}, "", nil).Keys
+	return lock.Acquire(kinds.Buffers{}, scratch, driver.Claim{Owner: "probe", Mode: driver.Shared}, nil).Keys
 }
 
 // ready returns the keys of the lock called name, and the properties of the server. It returns

@@ -38,11 +38,10 @@ func (b *Backend) release(ctx context.Context, c driver.Claim) (others int, err 
 	return r.answered(b.one(ctx, &r.sent.call))
 }
 
-// releaseAnswer reads the result of a release. It returns whether the release ended a hold, and
-// how many clients received the message of the release, or -1 if that number is unknown.
-func (b *Backend) releaseAnswer(k layout.Keys, result Result) (bool, int, error) {
+// releaseAnswer reads the result of a release.
+func (b *Backend) releaseAnswer(k layout.Keys, result Result) (ending, error) {
 	if result.Err != nil {
-		return false, -1, b.classifyHeld(k, result.Err)
+		return ending{receivers: -1}, b.classifyHeld(k, result.Err)
 	}
 	return b.ended(b.scripts.Release, result.Value)
 }
@@ -92,17 +91,23 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, m *batchBuf
 		return b.forms.of(c).Release(buf, b.layout.Keys(c.Name), c, publish)
 	})
 	var losses []loss
+	var trims []trimming
 	// Replicas need not acknowledge a release: if a failover loses it, the lock is free when its
 	// lease ends.
 	for j, result := range b.doAll(ctx, info, b.doRegistering, m, nil) {
 		i := m.at[j]
-		released, _, err := b.releaseAnswer(b.layout.Keys(cs[i].Name), result)
-		if err == nil && !released {
+		k := b.layout.Keys(cs[i].Name)
+		end, err := b.releaseAnswer(k, result)
+		if err == nil && !end.ended {
 			err, losses = unexplained(), append(losses, loss{&cs[i], &errs[i]})
+		}
+		if len(end.readers) > 0 {
+			trims = append(trims, trimming{k, end.readers, publish})
 		}
 		errs[i] = err
 	}
 	b.recycle(m)
+	b.trim(ctx, trims...)
 	b.explain(ctx, info, losses...)
 }
 
@@ -112,12 +117,12 @@ func (b *Backend) abandon(ctx context.Context, k layout.Keys, info ServerInfo, c
 	kept := false
 	if c.AtLeast > 0 { // the release comes first: while the lock is kept, a Try that arrives late finds the lock busy
 		var err error
-		if kept, err = b.end(ctx, b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info))); err != nil {
+		if kept, err = b.end(ctx, k, info, b.forms.of(c).Release(kinds.Buffers{}, k, c, b.publishWith(info))); err != nil {
 			return b.layout.Classify(k, err)
 		}
 		c.AtLeast = 0
 	}
-	released, err := b.end(ctx, b.forms.of(c).Abandon(k, c, b.publishWith(info), max(c.TTL, minTombstoneTTL)))
+	released, err := b.end(ctx, k, info, b.forms.of(c).Abandon(k, c, b.publishWith(info), max(c.TTL, minTombstoneTTL)))
 	switch {
 	case err != nil:
 		return b.noTombstone(ctx, k, info, c, err)
@@ -144,27 +149,46 @@ func (b *Backend) noTombstone(ctx context.Context, k layout.Keys, info ServerInf
 	return fmt.Errorf("redis: %q is not yet certain to stay free: %w", k.Name, err)
 }
 
-// end runs the call of a script that ends a hold, and reports whether the script ended one.
-func (b *Backend) end(ctx context.Context, call wire.Call) (ended bool, err error) {
+// end runs the call of a script that ends a hold of the lock with the keys k, and reports whether
+// the script ended one.
+func (b *Backend) end(ctx context.Context, k layout.Keys, info ServerInfo, call wire.Call) (ended bool, err error) {
 	value, err := b.call(ctx, call)
-	if err == nil {
-		ended, _, err = b.ended(call.Script, value)
+	if err != nil {
+		return false, err
 	}
-	return ended, err
+	end, err := b.ended(call.Script, value)
+	if len(end.readers) > 0 {
+		b.trim(ctx, trimming{k, end.readers, b.publishWith(info)})
+	}
+	return end.ended, err
 }
 
-// ended reads `value`, the reply of a script that ends a hold. Such a script is a release, an
-// abandon or a force. The results are whether the script ended a hold, and how many clients
-// received the message of the script, or -1 if the server refused to publish.
-func (b *Backend) ended(script *Script, value any) (ended bool, receivers int, err error) {
+// ending is the reply of a script that ends a hold: a release, an abandon or a force.
+type ending struct {
+	ended     bool     // the script ended a hold
+	receivers int      // how many clients received the message of the script; -1 if the server refused to publish
+	readers   []string // the readers that remain, if the script has not trimmed their lock: the field and the hold count of each
+}
+
+// ended reads `value`, the reply of a script that ends a hold.
+func (b *Backend) ended(script *Script, value any) (end ending, err error) {
 	code, ok := value.(int64)
+	if list, left := value.([]any); left {
+		r := wire.Read(value)
+		code = r.Number()
+		for r.More() {
+			end.readers = append(end.readers, r.Text())
+		}
+		ok = r.Done() && code != 0 && len(list) >= 3 && len(end.readers)%2 == 0
+	}
 	switch {
 	case !ok || code < -1 || code > math.MaxInt32:
-		return false, 0, wire.BadReply(script.Name(), value)
+		return ending{}, wire.BadReply(script.Name(), value)
 	case code == -1:
 		b.warnCannotPublish("refused by " + script.Name())
-		return true, -1, nil
+		end.ended, end.receivers = true, -1
 	default:
-		return code > 0, int(max(code-1, 0)), nil
+		end.ended, end.receivers = code > 0, int(max(code-1, 0))
 	}
+	return end, nil
 }

@@ -146,7 +146,7 @@ func refusesInfo(counting bool, err error) error {
 // the try t. This error is never nil. The caller may try again, because the reason may be a
 // failover that is in progress.
 func (b *Backend) undoGrant(ctx context.Context, t *try, short *tooFew) error {
-	_, err := b.end(ctx, b.forms.of(t.claim).Release(kinds.Buffers{}, t.keys, t.claim, b.publishWith(t.info)))
+	_, err := b.end(ctx, t.keys, t.info, b.forms.of(t.claim).Release(kinds.Buffers{}, t.keys, t.claim, b.publishWith(t.info)))
 	if err != nil {
 		// The claim may be held, so the error must leave the outcome unknown.
 		return fmt.Errorf("%w; the lock could not be released again: %v", short, err) //nolint:errorlint // hidden on purpose

@@ -2,26 +2,23 @@ package redishold
 
 import (
 	"math"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/redishold/internal/clients"
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // tryReply is the reply of acquire.lua, or of another script that acquires a lock.
 type tryReply struct {
-	token     uint64              // granted: the first token; otherwise 0
-	permits   int                 // granted: the total number of permits, if it differs from Claim.Permits; otherwise 0
-	otherKind bool                // the key belongs to another kind of lock
-	ended     bool                // the claim was abandoned or forced
-	tombstone string              // ended: the text of the tombstone
-	remaining time.Duration       // busy: the remaining lease; negative if the lock never expires
-	owner     string              // busy: the holder; "" if unknown
-	alive     int64               // queued: until when the claim counts as alive, by the server's clock in ms; 0 if the claim is in no queue
-	others    int64               // queued: how many of the waiters before the claim are not Holdfast's
-	identity  *clients.HolderInfo // busy: the registration of the holder; nil if the reply does not have it
+	token     uint64        // granted: the first token; otherwise 0
+	permits   int           // granted: the total number of permits, if it differs from Claim.Permits; otherwise 0
+	otherKind bool          // the key belongs to another kind of lock
+	ended     bool          // the claim was abandoned or forced
+	tombstone string        // ended: the text of the tombstone
+	remaining time.Duration // busy: the remaining lease; negative if the lock never expires
+	owner     string        // busy: the holder; "" if unknown
+	alive     int64         // queued: until when the claim counts as alive, by the server's clock in ms; 0 if the claim is in no queue
+	others    int64         // queued: how many of the waiters before the claim are not Holdfast's
 }
 
 func parseTry(value any) (tryReply, error) {
@@ -34,13 +31,9 @@ func parseTry(value any) (tryReply, error) {
 	case 0:
 		answer = tryReply{remaining: wire.Remaining(r.Number()), owner: r.Text()}
 		r.Take() // hold count
-		if r.More() && !r.AtList() {
+		if r.More() {
 			answer.alive, answer.others = r.Number(), r.Number()
 			ok = answer.alive > 0 && answer.others >= 0
-		}
-		if r.AtList() {
-			answer.identity = readIdentity(r.Nested())
-			ok = ok && answer.identity != nil
 		}
 	case 2:
 		token, permits := r.Number(), r.Number()
@@ -57,20 +50,6 @@ func parseTry(value any) (tryReply, error) {
 		return tryReply{}, wire.BadReply("acquire", value)
 	}
 	return answer, nil
-}
-
-// readIdentity reads the element that introduce.lua has added to a busy reply. It returns nil
-// if the element is not valid.
-func readIdentity(r wire.Reply) *clients.HolderInfo {
-	s := &clients.HolderInfo{RegistrationText: clients.RegistrationText{Text: r.Text()}}
-	now, err := strconv.ParseInt(r.Text(), 10, 64)
-	if s.Now = now; r.More() {
-		s.Client = r.Text()
-	}
-	if err != nil || !r.Done() {
-		return nil
-	}
-	return s
 }
 
 func isToken(n int64) bool { return n > 0 && n < 1<<53 }

@@ -63,8 +63,8 @@ func TestMalformedRepliesAreErrors(t *testing.T) {
 		}
 	}
 	b := New(nil, nil)
-	for _, v := range []any{nil, int64(-2), int64(1) << 40, "1", 1.0, []any{int64(1)}, []any{int64(1), int64(0)}} {
-		if _, _, err := b.ended(b.scripts.Release, v); !isScriptBug(err, "release") {
+	for _, v := range []any{nil, int64(-2), int64(1) << 40, "1", 1.0, []any{int64(1)}, []any{int64(1), int64(0)}, []any{int64(0), "a:1", "1"}, []any{int64(1), "a:1"}} {
+		if _, err := b.ended(b.scripts.Release, v); !isScriptBug(err, "release") {
 			t.Errorf("release %#v: got error %v, want one that names the script", v, err)
 		}
 	}

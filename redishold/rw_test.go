@@ -44,7 +44,9 @@ func TestTombstonesAreSentAsSource(t *testing.T) {
 func TestReadWriteBusyNamesThePerson(t *testing.T) {
 	writer := "71b96ce8-2746-4f0e-9d4a-0f6f0b7f2c99:57:write"
 	b := New(&fakeConn{answer: replying("rw_read_acquire", []any{int64(0), int64(20000), writer, "1"})}, nil)
-	o := mustTry(t, b, testReader("orders"))
+	once := testReader("orders")
+	once.NoQueue = true
+	o := mustTry(t, b, once)
 	if o.Granted || o.Holder != "Redisson client 71b96ce8… thread 57" || o.RetryAfter != 20*time.Second {
 		t.Fatalf("got %+v, want busy for 20s, held by thread 57", o)
 	}
@@ -52,12 +54,14 @@ func TestReadWriteBusyNamesThePerson(t *testing.T) {
 
 func TestReadWriteLook(t *testing.T) {
 	const one, two = testUUID + ":1", testUUID + ":2"
-	look := func(holds ...any) (admin.Record, []admin.Holder, error) {
+	leases := func(pttls ...any) Result { return Result{Value: pttls} }
+	look := func(answer Result, holds ...any) (admin.Record, []admin.Holder, error) {
 		conn := &fakeConn{answer: answering(map[string]func(Call) Result{
 			"list_redisson": func(Call) Result {
-				return Result{Value: []any{[]any{"readers", ints(40), holds, ints(len(holds) / 3), ints(0), ints(-1)}}}
+				return Result{Value: []any{[]any{"readers", ints(40), holds, ints(len(holds)/2 - 1), ints(0), ints(-1)}}}
 			},
-			"client": unregistered,
+			"list_leases": func(Call) Result { return answer },
+			"client":      unregistered,
 		})}
 		records, err := New(conn, nil).Get(t.Context(), "orders")
 		var holders []admin.Holder
@@ -68,28 +72,41 @@ func TestReadWriteLook(t *testing.T) {
 		return records[0], holders, err
 	}
 	for _, c := range []struct {
-		name  string
-		holds []any
-		want  []admin.Holder
+		name   string
+		leases Result
+		holds  []any
+		want   []admin.Holder
 	}{
-		{"only dead readers", nil, nil},
-		{"a writer without TTL", []any{one + ":write", "2", ints(-1)}, []admin.Holder{{Owner: one, Holds: 2, Remaining: -time.Millisecond}}},
-		{"a writer and its reader", []any{one + ":write", "1", ints(30), two, "1", ints(20)}, []admin.Holder{
-			{Owner: one, Holds: 1, Remaining: 30 * time.Millisecond}, {Owner: two, Holds: 1, Remaining: 20 * time.Millisecond},
+		{"a mode alone", leases(), nil, nil},
+		{"only dead readers", leases(ints(-2), ints(-2)), []any{one, "1", two, "1"}, nil},
+		{"a reader without holds", leases(), []any{one, "0"}, nil},
+		{"a writer", leases(), []any{one + ":write", "2"}, []admin.Holder{{Owner: one, Holds: 2, Remaining: 40 * time.Millisecond}}},
+		{"a writer and its reader", leases(ints(20)), []any{one + ":write", "1", two, "1"}, []admin.Holder{
+			{Owner: one, Holds: 1, Remaining: 40 * time.Millisecond}, {Owner: two, Holds: 1, Remaining: 20 * time.Millisecond},
 		}},
-		{"both sides of a thread", []any{one, "1", ints(20), one + ":write", "1", ints(30)}, []admin.Holder{
-			{Owner: one, Holds: 1, Remaining: 20 * time.Millisecond}, {Owner: one + ":write", Holds: 1, Remaining: 30 * time.Millisecond},
+		{"both sides of a thread", leases(ints(20)), []any{one, "1", one + ":write", "1"}, []admin.Holder{
+			{Owner: one, Holds: 1, Remaining: 20 * time.Millisecond}, {Owner: one + ":write", Holds: 1, Remaining: 40 * time.Millisecond},
 		}},
+		{"a dead reader and its writer", leases(ints(-2)), []any{one, "1", one + ":write", "1"}, []admin.Holder{
+			{Owner: one, Holds: 1, Remaining: 40 * time.Millisecond},
+		}},
+		{"some leases of a thread", leases(ints(-2), ints(20), ints(10), ints(-1)), []any{one, "3", two, "1"}, []admin.Holder{
+			{Owner: one, Holds: 3, Remaining: 20 * time.Millisecond}, {Owner: two, Holds: 1, Remaining: -time.Millisecond},
+		}},
+		{"leases that the server refuses", Result{Err: &ReplyError{Text: "TRYAGAIN later"}}, []any{one, "1"}, []admin.Holder{
+			{Owner: one, Holds: 1, Remaining: 40 * time.Millisecond},
+		}},
+		{"too few leases", leases(ints(20)), []any{one, "2"}, []admin.Holder{{Owner: one, Holds: 2, Remaining: 40 * time.Millisecond}}},
 	} {
-		if r, got, err := look(c.holds...); err != nil || r.Kind != admin.KindReadWrite || !slices.Equal(got, c.want) {
+		if r, got, err := look(c.leases, append([]any{"mode", "read"}, c.holds...)...); err != nil || r.Kind != admin.KindReadWrite || !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %+v and error %v, want %+v", c.name, got, err, c.want)
 		}
 	}
-	if r, _, err := look(one, "text", ints(20)); err != nil || r.Kind != admin.KindOther {
+	if r, _, err := look(leases(), "mode", "read", one, "text"); err != nil || r.Kind != admin.KindOther {
 		t.Errorf("no hold count: got %+v and error %v, want another kind", r, err)
 	}
-	for _, holds := range [][]any{{one, "1"}, {one, ints(1), ints(20)}, {one, "1", "20"}} {
-		if r, _, err := look(holds...); err == nil {
+	for _, holds := range [][]any{{one, "1", two}, {one, ints(1)}} {
+		if r, _, err := look(leases(), holds...); err == nil {
 			t.Errorf("%v: got %+v, want a complaint about the reply", holds, r)
 		}
 	}

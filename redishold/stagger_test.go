@@ -187,7 +187,7 @@ func TestTakenIsPublished(t *testing.T) {
 					if calls[0].Script.Name() != "acquire" {
 						continue
 					}
-					if got := calls[0].Args[5:]; !slices.Equal(got, c.want) {
+					if got := calls[0].Args[4:]; !slices.Equal(got, c.want) {
 						t.Errorf("got %q, want %q", got, c.want)
 					}
 					return

@@ -78,16 +78,23 @@ func (b *Backend) newRelease(ctx context.Context, info ServerInfo, c driver.Clai
 // answered reads the result of the release, and returns r to its pool.
 func (r *release) answered(result Result) (others int, err error) {
 	b, ctx, c, info := r.backend, r.ctx, r.claim, r.info
-	released, receivers, err := b.releaseAnswer(r.keys, result)
+	end, err := b.releaseAnswer(r.keys, result)
 	others = -1
-	if released && !c.Quiet {
-		others = r.others(receivers)
+	if end.ended && !c.Quiet {
+		others = r.others(end.receivers)
+	}
+	if len(end.readers) > 0 {
+		var publish []string
+		if !c.Quiet {
+			publish = b.publishWith(info)
+		}
+		b.trim(ctx, trimming{r.keys, end.readers, publish})
 	}
 	r.ctx, r.answer = nil, nil
 	if isAnswer(result) { // otherwise the Conn may still read r
 		b.releases.Put(r)
 	}
-	if err != nil || released {
+	if err != nil || end.ended {
 		return others, err
 	}
 	return others, b.lostBefore(ctx, info, c)

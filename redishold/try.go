@@ -1,7 +1,6 @@
 package redishold
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -25,7 +24,7 @@ func (b *Backend) Try(ctx context.Context, c driver.Claim) (driver.Outcome, erro
 
 func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
 	e := b.callBufs.Get().(*callBuf)
-	e.call = Call(b.acquire(t, e.buffers(), b.registrationPrefix(t)))
+	e.call = Call(b.acquire(t, e.buffers()))
 	var result Result
 	if b.options.Replicas == 0 && b.clients.Registered(t.claim) {
 		result = b.one(ctx, &e.call)
@@ -35,27 +34,32 @@ func (b *Backend) tryOnce(ctx context.Context, t *try) Result {
 	if isAnswer(result) {
 		b.callBufs.Put(e)
 	}
+	if second, ok := b.beside(t, result); ok {
+		return b.doReplicated(ctx, t.info, []Call{second})[0]
+	}
 	return result
 }
 
 // TryAll makes one attempt for each claim in cs, in one round trip for each server.
 func (b *Backend) TryAll(ctx context.Context, cs []driver.Claim) []driver.Attempt {
 	attempts := make([]driver.Attempt, len(cs))
-	m, ask := b.newBatchBuf(), ""
+	m := b.newBatchBuf()
 	for i := range cs {
 		t, err := b.prepare(ctx, cs[i])
 		if err != nil {
 			attempts[i].Err = err
 			continue
 		}
-		m.tries, m.at, ask = append(m.tries, t), append(m.at, i), cmp.Or(ask, b.registrationPrefix(&t))
+		m.tries, m.at = append(m.tries, t), append(m.at, i)
 	}
 	if len(m.at) == 0 {
 		return attempts
 	}
-	m.fill(3, kinds.AcquireArgs, func(buf kinds.Buffers, j int) wire.Call { return b.acquire(&m.tries[j], buf, ask) })
+	m.fill(3, kinds.AcquireArgs, func(buf kinds.Buffers, j int) wire.Call { return b.acquire(&m.tries[j], buf) })
 	first := m.at[0]
-	for j, result := range b.doAll(ctx, m.tries[0].info, b.doReplicated, m, cs[first:first+1]) {
+	results := b.doAll(ctx, m.tries[0].info, b.doReplicated, m, cs[first:first+1])
+	b.besideAll(ctx, m.tries, results)
+	for j, result := range results {
 		a := &attempts[m.at[j]]
 		a.Outcome, a.Err = b.outcome(ctx, &m.tries[j], result)
 	}
@@ -90,11 +94,10 @@ func (b *Backend) prepare(ctx context.Context, c driver.Claim) (try, error) {
 	return t, nil
 }
 
-// acquire returns the call of t. The call uses the slices of buf. The parameter `ask` is the
-// result of registrationPrefix.
-func (b *Backend) acquire(t *try, buf kinds.Buffers, ask string) wire.Call {
+// acquire returns the call of t. The call uses the slices of buf.
+func (b *Backend) acquire(t *try, buf kinds.Buffers) wire.Call {
 	publish := b.publishWith(t.info)
-	call := b.forms.of(t.claim).Acquire(buf, t.keys, t.claim, ask, publish)
+	call := b.forms.of(t.claim).Acquire(buf, t.keys, t.claim, publish)
 	if b.announces(t) {
 		call.Args = append(append(call.Args, t.keys.Channel), publish[len(publish)-1])
 	}
@@ -137,7 +140,7 @@ func (b *Backend) outcome(ctx context.Context, t *try, result Result) (driver.Ou
 		return driver.Outcome{}, tombstoneError(reply.tombstone)
 	default:
 		out := driver.Outcome{RetryAfter: retryAfter(reply.remaining)}
-		out.Holder, out.HeldFor = b.clients.Holder(t.keys.Lock, t.claim.Mode, reply.owner, reply.identity)
+		out.Holder, out.HeldFor = b.clients.Holder(ctx, t.claim.Mode, reply.owner, t.claim.NoQueue && !t.info.Cluster)
 		out.Kept = driver.Kept(reply.owner)
 		if reply.alive > 0 {
 			near := reply.others == 0 && (reply.owner == "" || b.clients.IsHoldfast(reply.owner))
@@ -158,13 +161,4 @@ func retryAfter(left time.Duration) time.Duration {
 		return 0
 	}
 	return max(left, time.Millisecond)
-}
-
-// registrationPrefix returns the key prefix of registrations if the reply to t must also have
-// the registration of the holder. Otherwise it returns "".
-func (b *Backend) registrationPrefix(t *try) string {
-	if t.info.Cluster || b.clients.HolderKnown(t.keys.Lock) {
-		return ""
-	}
-	return b.layout.ClientPrefix
 }

@@ -20,14 +20,6 @@ type command struct {
 // monitor collects what scripts execute, in the order of execution. The function
 // that it returns ends that.
 func monitor(s *subject) func() []command {
-	end := monitorAll(s)
-	return func() []command {
-		return slices.DeleteFunc(end(), func(c command) bool { return !c.lua })
-	}
-}
-
-// monitorAll is monitor for all commands: what a script executes comes behind it.
-func monitorAll(s *subject) func() []command {
 	s.Helper()
 	conn, err := net.Dial("tcp", s.server.Addr())
 	if err != nil {
@@ -55,7 +47,7 @@ func monitorAll(s *subject) func() []command {
 				r.err = err
 				break
 			}
-			if c, ok := parseCommand(line); ok {
+			if c, ok := parseCommand(line); ok && c.lua {
 				r.commands = append(r.commands, c)
 			}
 		}

@@ -50,6 +50,22 @@ func shared(t testing.TB, names []string, added map[string]bool, paragraph strin
 	return text
 }
 
+// ScriptNames returns the names of all scripts of package redishold.
+func ScriptNames(t testing.TB) (names []string) {
+	t.Helper()
+	folder := filepath.Dir(scriptPath(t, "acquire"))
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if name, ok := strings.CutSuffix(f.Name(), ".lua"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // ScriptSHA returns the digest by which a script is called.
 func ScriptSHA(t testing.TB, name string) string {
 	t.Helper()
@@ -57,15 +73,24 @@ func ScriptSHA(t testing.TB, name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// scriptFile reads a file of the folder of scripts, which lies beside a folder
-// above that of the test.
+// scriptFile reads a file of the folder of scripts.
 func scriptFile(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(scriptPath(t, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// scriptPath returns the path of a script. The folder of scripts lies beside a folder above that
+// of the test.
+func scriptPath(t testing.TB, name string) string {
 	t.Helper()
 	file := filepath.Join("redishold", "internal", "scripts", filepath.FromSlash(name)+".lua")
 	for above := "."; len(above) < 30; above = filepath.Join(above, "..") {
-		text, err := os.ReadFile(filepath.Join(above, file))
-		if err == nil {
-			return string(text)
+		if _, err := os.Stat(filepath.Join(above, file)); err == nil {
+			return filepath.Join(above, file)
 		}
 	}
 	t.Fatalf("no file %s in any folder above", file)

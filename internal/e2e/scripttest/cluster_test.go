@@ -97,7 +97,7 @@ func useByTwo(t *testing.T, b *redishold.Backend, kind, name string) {
 	holders := 1
 	if kind == "read" {
 		mustGrant(t, b, two)
-		mustRefuse(t, b, writer(name, "3")) // looks at timeout keys that are not among its KEYS
+		mustRefuse(t, b, writer(name, "3")) // makes a second call, with the timeout keys
 		holders = 2
 	} else {
 		mustRefuse(t, b, two)

@@ -31,7 +31,7 @@ func fairKeys(owner string) []string {
 }
 
 func fairArgs(owner string) []any {
-	return []any{owner, 20000, 1, 1, presence, silence, channel + ":", "", "PUBLISH"}
+	return []any{owner, 20000, 1, 1, presence, silence, channel + ":", "PUBLISH"}
 }
 
 // fairTry runs fair_acquire and reports whether it granted.

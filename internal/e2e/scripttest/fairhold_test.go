@@ -69,8 +69,8 @@ func TestFairGivingUpLeavesNoPlace(t *testing.T) {
 	mustTry(t, b, first)
 	mustTry(t, b, second)
 	last := mustTry(t, b, third)
-	if last.Granted || last.Holder != "ci@host:4121" || last.RetryAfter <= 0 || last.RetryAfter > first.TTL {
-		t.Fatalf("got %+v, want busy, held by ci@host:4121", last)
+	if last.Granted || last.RetryAfter <= 0 || last.RetryAfter > first.TTL {
+		t.Fatalf("got %+v, want busy", last)
 	}
 	w := b.Waiter(third)
 	defer w.Close()

@@ -88,7 +88,7 @@ func fairKind() kind {
 	k := mutexKind()
 	k.name, k.heard, k.force, k.probed = "fair", nil, nil, "fair_acquire fair_release"
 	k.acquire = func(owner string, ttl, holds int) script {
-		return script{"fair_acquire", fairKeys(owner), []any{owner, ttl, holds, 3, -presence, silence, channel + ":", "", "PUBLISH"}}
+		return script{"fair_acquire", fairKeys(owner), []any{owner, ttl, holds, 3, -presence, silence, channel + ":", "PUBLISH"}}
 	}
 	k.release = func(owner string) script {
 		return script{"fair_release", fairReleaseKeys, []any{owner, 0, channel + ":", 0, "PUBLISH"}}
@@ -129,7 +129,7 @@ func writerKind() kind {
 	k.name, k.channel, k.heard, k.probed = "writer", rwChannel, []string{"1", "0"}, "rw_write_acquire rw_release"
 	k.field = func(owner string) string { return owner + ":write" }
 	k.acquire = func(owner string, ttl, holds int) script {
-		return script{"rw_write_acquire", rwKeys(owner), []any{owner, ttl, holds, 3, rwPrefix}}
+		return script{"rw_write_acquire", rwKeys(owner), []any{owner, ttl, holds, 3, rwPrefix, "1"}}
 	}
 	k.renew = func(owner string, ttl, holds int) script {
 		return script{"renew", []string{lockKey}, []any{owner + ":write", ttl, holds}}
@@ -154,7 +154,7 @@ func permitKind() kind {
 		mark: mark, lease: func(b *bench, owner string) int64 { return b.permitEnds(id(owner)) },
 		acquire: func(owner string, ttl, _ int) script {
 			keys := []string{jobs, jobsPermits, mark(owner), counterKey}
-			return script{"semaphore_acquire", keys, []any{id(owner), ttl, 1, 3, jobsChannel, "", "PUBLISH"}}
+			return script{"semaphore_acquire", keys, []any{id(owner), ttl, 1, 3, jobsChannel, "PUBLISH"}}
 		},
 		renew: func(owner string, ttl, _ int) script {
 			return script{"semaphore_renew", []string{jobsPermits}, []any{id(owner), ttl}}

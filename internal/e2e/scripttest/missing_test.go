@@ -209,7 +209,7 @@ func TestSemaphoreMissingRights(t *testing.T) {
 	b := newBench(t)
 	keys := []string{jobs, jobsPermits}
 	scripts := []script{
-		{"semaphore_acquire", jobsKeys, []any{idA, 30000, 2, 1, jobsChannel, "", "PUBLISH"}},
+		{"semaphore_acquire", jobsKeys, []any{idA, 30000, 2, 1, jobsChannel, "PUBLISH"}},
 		{"semaphore_renew", keys[1:], []any{idA, 30000}},
 		{"semaphore_release", keys, []any{idA, jobsChannel, "PUBLISH"}},
 		{"semaphore_abandon", jobsKeys[:3], []any{idA, 30000, jobsChannel, "PUBLISH"}},

@@ -172,3 +172,51 @@ func TestReadWriteLookAndBreakOneHold(t *testing.T) {
 	}
 	mustGrant(t, b, two)
 }
+
+// However a read hold ends, the lock then ends with the longest lease of the readers that stay.
+func TestEveryReleaseTrims(t *testing.T) {
+	server, b := startStore(t, nil)
+	long, short := reader("orders", "1"), reader("orders", "2")
+	long.TTL = time.Hour
+	for _, c := range []struct {
+		what    string
+		release func() error
+	}{
+		{"Release", func() error { return b.Release(bounded(t), long) }},
+		{"ReleaseAll", func() error { return b.ReleaseAll(bounded(t), []driver.Claim{long})[0] }},
+		{"Release of an indeterminate claim", func() error {
+			uncertain := long
+			uncertain.Indeterminate = true
+			return b.Release(bounded(t), uncertain)
+		}},
+		{"ForceUnlock", func() error {
+			return b.ForceUnlock(bounded(t), long.Name, mustLook(t, b, long.Name)[long.Owner], "a test")
+		}},
+	} {
+		server.String("FLUSHALL")
+		mustGrant(t, b, long)
+		mustGrant(t, b, short)
+		if err := c.release(); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if got := server.Int("PTTL", "orders"); got <= 0 || got > short.TTL.Milliseconds() {
+			t.Errorf("%s: the lock stays for %d ms, want at most %v", c.what, got, short.TTL)
+		}
+	}
+}
+
+// Several writers find readers of which some are dead, in one TryAll.
+func TestSeveralWritersBehindReaders(t *testing.T) {
+	server, b := startStore(t, nil)
+	writers := []driver.Claim{writer("free", "1"), writer("dead", "2"), writer("live", "3"), writer("both", "4")}
+	for _, r := range []driver.Claim{reader("dead", "5"), reader("live", "6"), reader("both", "7"), reader("both", "8")} {
+		mustGrant(t, b, r)
+	}
+	server.Int("DEL", "{dead}:"+clientID+":5:rwlock_timeout:1", "{both}:"+clientID+":7:rwlock_timeout:1")
+	for i, a := range b.TryAll(bounded(t), writers) {
+		free := writers[i].Name == "free" || writers[i].Name == "dead"
+		if a.Err != nil || a.Outcome.Granted != free || !free && a.Outcome.RetryAfter < 10*time.Second {
+			t.Errorf("%s: got %+v and error %v, want a grant: %v", writers[i].Name, a.Outcome, a.Err, free)
+		}
+	}
+}

@@ -3,7 +3,9 @@ package scripttest
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -32,7 +34,34 @@ func (b *bench) tryRead(owner string, ttl, holds int, beside string) any {
 
 func (b *bench) tryWrite(owner string, ttl, holds int) any {
 	b.t.Helper()
-	return b.run("rw_write_acquire", rwKeys(owner), owner, ttl, holds, 1, rwPrefix)
+	return b.run("rw_write_acquire", rwKeys(owner), owner, ttl, holds, 1, rwPrefix, "1")
+}
+
+// secondCall makes the second call of a script of read-write locks, if the reply to the first
+// one names readers. It returns the reply of both.
+func (b *bench) secondCall(reply any, script string, keys []string, args []any) any {
+	b.t.Helper()
+	l, _ := reply.([]any)
+	switch {
+	case script == "rw_write_acquire" && len(l) == 2 && l[0] == n(3):
+		again := append(slices.Clone(args[:5]), "")
+		return b.run(script, append(slices.Clone(keys), timeoutKeys(l[1].([]any))...), again...)
+	case script == "rw_release" && len(l) > 0:
+		b.run("rw_trim", append([]string{keys[0]}, timeoutKeys(l[1:])...), append([]any{args[1], args[2]}, args[6:]...)...)
+		return l[0]
+	}
+	return reply
+}
+
+// timeoutKeys are those of readers: a field and a hold count of each.
+func timeoutKeys(readers []any) (keys []string) {
+	for reader := range slices.Chunk(readers, 2) {
+		holds, _ := strconv.Atoi(reader[1].(string))
+		for i := range holds {
+			keys = append(keys, timeoutKey(reader[0].(string), i+1))
+		}
+	}
+	return keys
 }
 
 // token returns the token of a reply that must be a grant.
@@ -246,6 +275,70 @@ func TestWriterComesInBehindManyDeadReaders(t *testing.T) {
 	}
 }
 
+// A reader that comes between the two calls is not among the keys of the second. It counts as
+// live, and its lease stays.
+func TestReadersThatCameSince(t *testing.T) {
+	b := newBench(t)
+	heard := b.Listen("*")
+	b.read("a:1", 20000, 1)
+	b.read("a:2", 20000, 1)
+	first, err := eval(t, b.client, "rw_write_acquire", rwKeys("w:1"), "w:1", 20000, 1, 1, rwPrefix, "1")
+	if want := list(n(3), list("a:1", "1", "a:2", "1")); err != nil || !reflect.DeepEqual(first, want) {
+		t.Fatalf("got %v and error %v, want %v", first, err, want)
+	}
+	b.die("a:1")
+	b.die("a:2")
+	b.read("b:1", 60000, 1)
+	keys := append(rwKeys("w:1"), timeoutKey("a:1", 1), timeoutKey("a:2", 1))
+	if got := b.run("rw_write_acquire", keys, "w:1", 20000, 1, 1, rwPrefix, ""); !reflect.DeepEqual(got, list(n(0), n(100), "", "0")) {
+		t.Fatalf("with dead readers: got %v, want it to be asked again soon", got)
+	}
+	b.wantHash(fields{"mode": "read", "b:1": "1"})
+	if got := b.run("rw_write_acquire", keys, "w:1", 20000, 1, 1, rwPrefix, "").([]any); got[0] != n(0) || got[1].(int64) < 50000 || got[2] != "" {
+		t.Fatalf("got %v, want busy, for as long as the lock", got)
+	}
+
+	b.read("a:1", 20000, 1)
+	left, err := eval(t, b.client, "rw_release", []string{lockKey, timeoutKey("b:1", 1)}, "b:1", rwPrefix, rwChannel, "", "", "", "PUBLISH")
+	if want := list(n(1), "a:1", "1"); err != nil || !reflect.DeepEqual(left, want) {
+		t.Fatalf("release: got %v and error %v, want %v", left, err, want)
+	}
+	b.wantTTL(lockKey, 60000)
+	b.die("a:1")
+	b.read("c:1", 30000, 1)
+	b.want(n(0), "rw_trim", []string{lockKey, timeoutKey("a:1", 1)}, rwPrefix, rwChannel, "PUBLISH")
+	b.wantHash(fields{"mode": "read", "c:1": "1"})
+	b.wantTTL(lockKey, 60000)
+	b.want(n(0), "rw_trim", []string{lockKey, timeoutKey("c:1", 1)}, rwPrefix, rwChannel, "PUBLISH")
+	b.wantTTL(lockKey, 30000)
+	b.wantPayloads(heard, rwChannel)
+	heard.Stop()
+	heard = b.Listen("*")
+	b.die("c:1")
+	b.want(n(2), "rw_trim", []string{lockKey, timeoutKey("c:1", 1)}, rwPrefix, rwChannel, "PUBLISH")
+	b.wantHash(fields{})
+	b.wantPayloads(heard, rwChannel, "0")
+}
+
+// A trim changes only a lock that readers hold.
+func TestTrimOfNoReaders(t *testing.T) {
+	b := newBench(t)
+	trim := func() any {
+		return b.run("rw_trim", []string{lockKey, timeoutKey("a:2", 1)}, rwPrefix, rwChannel, "PUBLISH")
+	}
+	if got := trim(); got != n(0) {
+		t.Errorf("of a free lock: got %v, want 0", got)
+	}
+	b.write("a:1", 60000, 1)
+	b.tryRead("a:2", 20000, 1, "a:1:write")
+	b.die("a:2")
+	if got := trim(); got != n(0) {
+		t.Errorf("of a writer: got %v, want 0", got)
+	}
+	b.wantHash(fields{"mode": "write", "a:1:write": "1", "a:2": "1"})
+	b.wantTTL(lockKey, 60000)
+}
+
 func TestReadRenew(t *testing.T) {
 	b := newBench(t)
 	b.read("a:1", 20000, 1)
@@ -415,7 +508,7 @@ func TestReadWriteLook(t *testing.T) {
 	look := func() []any {
 		t.Helper()
 		keys := []string{lockKey, "queue", "deadlines", "alive", "permits"}
-		return b.run("list_redisson", keys, 32, "", rwPrefix, "1", "2", "3", "4").([]any)[0].([]any)
+		return b.run("list_redisson", keys, 32, "", "1", "2", "3", "4").([]any)[0].([]any)
 	}
 	holds := func() (holders []any) {
 		t.Helper()
@@ -423,10 +516,18 @@ func TestReadWriteLook(t *testing.T) {
 		if len(l) != 6 || l[0] != "readers" {
 			t.Fatalf("got %v, want it to be held", l)
 		}
-		for i := 0; i < len(l[2].([]any)); i += 3 {
-			h := l[2].([]any)[i : i+3]
-			h[2] = (h[2].(int64) + 9999) / 10000 * 10 // seconds, rounded up to tens
-			holders = append(holders, h)
+		for h := range slices.Chunk(l[2].([]any), 2) {
+			if h[0] == "mode" {
+				continue
+			}
+			leases := []any{}
+			if keys := timeoutKeys(h); !strings.HasSuffix(h[0].(string), ":write") {
+				leases = b.run("list_leases", keys).([]any)
+			}
+			for i, left := range leases {
+				leases[i] = (left.(int64) + 9999) / 10000 * 10 // seconds, rounded up to tens
+			}
+			holders = append(holders, append(h, leases...))
 		}
 		return holders
 	}
@@ -436,7 +537,7 @@ func TestReadWriteLook(t *testing.T) {
 	b.read("a-1:1", 20000, 2)
 	b.javaRead("j-1:1", 0, 40000, 30000)
 	b.javaRead("j-1:2", 0)
-	want := []any{list("a-1:1", "2", n(20)), list("j-1:1", "3", n(40))}
+	want := []any{list("a-1:1", "2", n(20), n(0)), list("j-1:1", "3", n(0), n(40), n(30)), list("j-1:2", "1", n(0))}
 	if got := holds(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("readers: got %v, want %v", got, want)
 	}
@@ -445,7 +546,7 @@ func TestReadWriteLook(t *testing.T) {
 	b.Int("HSET", lockKey, "mode", "write", "j-1:9:write", "2", "j-1:9", "2")
 	b.Int("PEXPIRE", lockKey, "40000")
 	b.String("SET", timeoutKey("j-1:9", 1), "1", "PX", "20000")
-	want = []any{list("j-1:9:write", "2", n(40)), list("j-1:9", "2", n(20))}
+	want = []any{list("j-1:9:write", "2"), list("j-1:9", "2", n(20), n(0))}
 	if got := holds(); !reflect.DeepEqual(got, want) {
 		t.Fatalf("both sides: got %v, want %v", got, want)
 	}
@@ -470,7 +571,9 @@ func TestReadWriteOnAFullServer(t *testing.T) {
 	b.leave("a:1:write")
 	b.wantHash(fields{"mode": "read", "a:2": "3"})
 	b.die("a:2")
-	b.wantOOM(writerKind().acquire("w:1", 20000, 1))
+	beside := writerKind().acquire("w:1", 20000, 1)
+	beside.keys, beside.args[5] = append(beside.keys, timeoutKeys([]any{"a:2", "3"})...), ""
+	b.wantOOM(beside)
 	b.wantHash(fields{"mode": "read", "a:2": "3"})
 	b.leave("a:2")
 	b.wantHash(fields{})

@@ -38,7 +38,7 @@ var (
 
 func (b *bench) permit(id string, ttl, total int) any {
 	b.t.Helper()
-	return b.run("semaphore_acquire", jobsKeys, id, ttl, total, 1, jobsChannel, "", "PUBLISH")
+	return b.run("semaphore_acquire", jobsKeys, id, ttl, total, 1, jobsChannel, "PUBLISH")
 }
 
 // grantPermit acquires a permit, which must be granted, and returns the token.

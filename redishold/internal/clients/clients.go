@@ -26,6 +26,11 @@ import (
 // another node than the calls for the lock. A failure of that node must not delay the lock.
 const InfoTimeout = 250 * time.Millisecond
 
+// nowTimeout limits a look-up for which the caller of a try waits. The server has just answered
+// that try, and has the registration, too. So the limit only matters if that server fails now, or
+// is very slow.
+const nowTimeout = time.Second
+
 // Access has the parts of a Backend that this package and package listing use.
 type Access struct {
 	Layout *layout.Layout
@@ -54,7 +59,7 @@ func New(a Access) *Clients {
 		names:  registrar{written: map[string]*registration{}},
 		stems:  registrar{written: map[string]*registration{}},
 		directory: directory{
-			known: map[string]knownClient{}, holderKnownUntil: map[string]time.Time{}, pending: map[string]bool{},
+			known: map[string]knownClient{}, pending: map[string]bool{},
 		},
 	}
 }

@@ -18,7 +18,7 @@ import (
 const (
 	knownFor   = 10 * time.Second // how long a registration is used before it is read again
 	unknownFor = time.Second      // how long a missing registration is not looked for again; the client may register soon
-	maxClients = 4096             // maximal number of clients in the directory, and of locks in holderKnownUntil
+	maxClients = 4096             // maximal number of clients in the directory
 	pageSize   = 200              // number of registrations that one call reads
 
 	// newHoldFor is how long a registration is used if it lacks a hold that the reader needs.
@@ -30,10 +30,9 @@ const (
 // look-ups: a waiter asks for the holder with every try, and the dashboard reads a page of locks
 // each second.
 type directory struct {
-	mu               sync.Mutex
-	known            map[string]knownClient // by UUID of the client; an entry by stem has only the ID of the client
-	holderKnownUntil map[string]time.Time   // by lock: until when a try need not ask for the registration of the holder
-	pending          map[string]bool        // clients and stems with a look-up in the background
+	mu      sync.Mutex
+	known   map[string]knownClient // by UUID of the client; an entry by stem has only the ID of the client
+	pending map[string]bool        // clients and stems with a look-up in the background
 
 	background background.Group
 }
@@ -80,28 +79,6 @@ func (d *directory) put(id string, known knownClient) knownClient {
 	}
 	d.known[id] = known
 	return known
-}
-
-// HolderKnown reports whether, within the last knownFor, a try found that `lock` is busy and
-// that its holder is known.
-func (s *Clients) HolderKnown(lock string) bool {
-	s.directory.mu.Lock()
-	defer s.directory.mu.Unlock()
-	return time.Now().Before(s.directory.holderKnownUntil[lock])
-}
-
-// rememberHolder records that the holder of `lock` is known.
-func (d *directory) rememberHolder(lock string) {
-	now := time.Now()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now.Before(d.holderKnownUntil[lock]) {
-		return
-	}
-	if len(d.holderKnownUntil) >= maxClients {
-		clear(d.holderKnownUntil)
-	}
-	d.holderKnownUntil[strings.Clone(lock)] = now.Add(knownFor)
 }
 
 // inBackground runs `fn` in the background, unless another look-up of the same `id` is running.
@@ -197,8 +174,8 @@ type lookup struct {
 
 // lookUp returns the clients that have the given UUIDs or stems. Clients that could not be
 // looked up are not in the result. The result `spent` is the number of commands that lookUp
-// sent. In a cluster it makes one call for each registration.
-func (s *Clients) lookUp(ctx context.Context, cluster bool, wanted map[string]lookup) (clients map[string]knownClient, spent int) {
+// sent. In a cluster it makes one call for each registration. It takes at most the time `limit`.
+func (s *Clients) lookUp(ctx context.Context, limit time.Duration, cluster bool, wanted map[string]lookup) (clients map[string]knownClient, spent int) {
 	clients = make(map[string]knownClient, len(wanted))
 	var asked, keys []string
 	for id, want := range wanted {
@@ -208,7 +185,7 @@ func (s *Clients) lookUp(ctx context.Context, cluster bool, wanted map[string]lo
 		}
 		asked, keys = append(asked, id), append(keys, s.Layout.Registration(id))
 	}
-	ctx, cancel := context.WithTimeout(ctx, InfoTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	registrations := s.readRegistrations(ctx, cluster, keys)
 
@@ -258,7 +235,7 @@ func (s *Clients) PermitOwner(ctx context.Context, id string) string {
 	if !ok {
 		return ""
 	}
-	if known, _ := s.lookUpClient(ctx, stem); known.client.ID != "" {
+	if known, _ := s.lookUpClient(ctx, InfoTimeout, stem); known.client.ID != "" {
 		return known.client.ID + ":" + number
 	}
 	return ""

@@ -10,29 +10,20 @@ import (
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 )
 
-// A try that finds the lock busy returns the holder without another round trip. On a single
-// server the script of the try also reads the registration of the holder, if this process does
-// not know it yet. In a cluster the registration may be on another node, and a failure of that
-// node must not delay the lock. So this process reads the registration in the background, and
-// the next try uses it.
-
-// HolderInfo is the element that introduce.lua or semaphore_acquire.lua adds to a busy reply.
-type HolderInfo struct {
-	RegistrationText
-	Client string // for a permit: the UUID of its client, "" if no client is registered for it
-}
+// A try that finds the lock busy returns the holder without another round trip. The registration
+// of the holder is another key, whose name is only known then. So a claim that waits does not
+// wait for that registration: this process reads it in the background, and the next try uses it.
+// A claim that does not wait makes no next try. On a single server it reads the registration at
+// once, if this process has not read it for a while. In a cluster the registration may be on
+// another node, and a failure of that node must not delay the lock.
 
 // Holder returns the text that names the holder of a busy lock to operators. The result `held`
 // is how long the holder has held the lock, or 0 if that is unknown. The parameter `mode` is the
-// mode of the try. In the mode Permit, `owner` is a permit id. If the holder is not known yet,
-// Holder looks it up in the background.
-func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *HolderInfo) (who string, held time.Duration) {
+// mode of the try. In the mode Permit, `owner` is a permit id. If the directory has no fresh entry
+// for the holder, Holder looks it up: now if `now` is true, otherwise in the background.
+func (s *Clients) Holder(ctx context.Context, mode driver.Mode, owner string, now bool) (who string, held time.Duration) {
 	if mode == driver.Permit && owner != "" {
-		holder, known := s.permitHolder(owner, info)
-		if owner = holder; holder == "" {
-			if known {
-				s.directory.rememberHolder(lock)
-			}
+		if owner = s.permitHolder(ctx, owner, now); owner == "" {
 			return "", 0
 		}
 	}
@@ -41,49 +32,48 @@ func (s *Clients) Holder(lock string, mode driver.Mode, owner string, info *Hold
 		return Printable(owner), 0
 	}
 	client, known := s.directory.get(uuid)
-	fresh := client.fresh(knownFor)
-	if info != nil && !fresh { // only if not fresh: the replies of many locks may have the same registration
-		client, known, fresh = s.directory.put(uuid, s.parse(uuid, info.RegistrationText)), true, true
-	}
-	if known {
-		s.directory.rememberHolder(lock)
-	}
-	if !fresh {
-		s.directory.inBackground(uuid, func(ctx context.Context) { s.lookUpClient(ctx, uuid) })
+	switch {
+	case client.fresh(knownFor):
+	case now:
+		if read, ok := s.lookUpClient(ctx, nowTimeout, uuid); ok {
+			client, known = read, true
+		}
+	default:
+		s.directory.inBackground(uuid, func(ctx context.Context) { s.lookUpClient(ctx, InfoTimeout, uuid) })
 	}
 	return s.describe(owner, client, known)
 }
 
-// permitHolder returns the owner of the permit with the given id. The result `owner` is "" if no
-// client is registered for the permit, or if the client was not looked up yet. In the second
-// case the result `known` is false. If the directory has no fresh entry for the client,
-// permitHolder looks the client up in the background.
-func (s *Clients) permitHolder(id string, info *HolderInfo) (owner string, known bool) {
+// permitHolder returns the owner of the permit with the given id, or "" if no client is
+// registered for the permit, or if the client was not looked up yet. The parameter `now` is that
+// of Holder.
+func (s *Clients) permitHolder(ctx context.Context, id string, now bool) (owner string) {
 	stem, number, ok := layout.CutPermit(id)
 	if !ok {
-		return "", true
+		return ""
 	}
-	if info != nil {
-		s.directory.put(stem, s.parse(stem, RegistrationText{Text: info.Client}))
-	}
-	client, known := s.directory.get(stem)
-	if !client.fresh(unknownFor) {
+	client, _ := s.directory.get(stem)
+	switch {
+	case client.fresh(unknownFor):
+	case now:
+		client, _ = s.lookUpClient(ctx, nowTimeout, stem)
+	default:
 		s.directory.inBackground(stem, func(ctx context.Context) {
-			if known, _ := s.lookUpClient(ctx, stem); known.client.ID != "" {
-				s.lookUpClient(ctx, known.client.ID)
+			if known, _ := s.lookUpClient(ctx, InfoTimeout, stem); known.client.ID != "" {
+				s.lookUpClient(ctx, InfoTimeout, known.client.ID)
 			}
 		})
 	}
 	if client.client.ID == "" {
-		return "", known
+		return ""
 	}
-	return client.client.ID + ":" + number, true
+	return client.client.ID + ":" + number
 }
 
 // lookUpClient returns the client with the given id, which is a UUID or a stem. The result `ok`
-// is false if the look-up failed.
-func (s *Clients) lookUpClient(ctx context.Context, id string) (known knownClient, ok bool) {
-	found, _ := s.lookUp(ctx, false, map[string]lookup{id: {}})
+// is false if the look-up failed, or took longer than `limit`.
+func (s *Clients) lookUpClient(ctx context.Context, limit time.Duration, id string) (known knownClient, ok bool) {
+	found, _ := s.lookUp(ctx, limit, false, map[string]lookup{id: {}})
 	known, ok = found[id]
 	return known, ok
 }
@@ -98,7 +88,7 @@ func (s *Clients) DescribeOwner(ctx context.Context, owner string) string {
 	}
 	client, known := s.directory.get(uuid)
 	if !client.fresh(knownFor) {
-		if read, ok := s.lookUpClient(ctx, uuid); ok {
+		if read, ok := s.lookUpClient(ctx, InfoTimeout, uuid); ok {
 			client, known = read, true
 		}
 	}
@@ -125,7 +115,7 @@ func (s *Clients) clientOfOwner(owner string) (uuid string, ok bool) {
 func (s *Clients) Identify(ctx context.Context, cluster bool, records []admin.Record) (spent int) {
 	stems := map[string]lookup{}
 	eachPermit(records, func(_ *admin.Hold, stem, _ string) { stems[stem] = lookup{} })
-	uuids, spent := s.lookUp(ctx, cluster, stems)
+	uuids, spent := s.lookUp(ctx, InfoTimeout, cluster, stems)
 	eachPermit(records, func(h *admin.Hold, stem, number string) {
 		if uuid := uuids[stem].client.ID; uuid != "" {
 			h.Owner = uuid + ":" + number
@@ -153,7 +143,7 @@ func (s *Clients) AddClients(ctx context.Context, cluster bool, records []admin.
 			ask(r.Name, w.Owner)
 		}
 	}
-	clients, more := s.lookUp(ctx, cluster, asked)
+	clients, more := s.lookUp(ctx, InfoTimeout, cluster, asked)
 	for _, r := range records {
 		for j := range r.Holds {
 			h := &r.Holds[j]

@@ -39,7 +39,7 @@ type Lock struct {
 
 // Acquire implements kinds.Form. If the lock is busy, the call adds c to the queue, unless
 // c.NoQueue is set.
-func (f Lock) Acquire(buf kinds.Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call {
+func (f Lock) Acquire(buf kinds.Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	queue, deadlines, alive := f.Queue(k)
 	counts := wire.MS(Presence)
 	if c.NoQueue {
@@ -49,7 +49,7 @@ func (f Lock) Acquire(buf kinds.Buffers, k layout.Keys, c driver.Claim, ask stri
 		Script: f.Get("fair_acquire"),
 		Keys:   append(buf.Keys, k.Lock, f.Tombstone(k, c.Owner), k.Counter, queue, deadlines, alive),
 		Args: append(append(buf.Args,
-			c.Owner, f.Lease(c.TTL), wire.Count(c.Count), wire.Count(c.Tokens), counts, wire.MS(f.Wait), k.Channel+":", ask,
+			c.Owner, f.Lease(c.TTL), wire.Count(c.Count), wire.Count(c.Tokens), counts, wire.MS(f.Wait), k.Channel+":",
 		), publish...),
 	}
 }

@@ -44,14 +44,14 @@ func (f Exclusive) withCount(holds string, args ...string) []string {
 
 // AcquireArgs is the number of arguments of acquire.lua, without those for the message that the
 // lock is taken.
-const AcquireArgs = 5
+const AcquireArgs = 4
 
 // Acquire implements Form.
-func (f Exclusive) Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask string, _ []string) wire.Call {
+func (f Exclusive) Acquire(buf Buffers, k layout.Keys, c driver.Claim, _ []string) wire.Call {
 	return wire.Call{
 		Script: f.Scripts.Acquire,
 		Keys:   f.withRecord(k, append(buf.Keys, k.Lock, f.Tombstone(k, c.Owner), k.Counter)...),
-		Args:   append(f.withCount(wire.Count(c.Count), append(buf.Args, c.Owner, f.Lease(c.TTL))...), wire.Count(c.Tokens), ask),
+		Args:   append(f.withCount(wire.Count(c.Count), append(buf.Args, c.Owner, f.Lease(c.TTL))...), wire.Count(c.Tokens)),
 	}
 }
 

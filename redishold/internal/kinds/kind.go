@@ -37,10 +37,8 @@ type Form interface {
 	Kind
 
 	// Acquire returns the call that acquires c. The call uses the slices of buf if they have
-	// room. The calls of Renew and Release use buf in the same way. The parameter `ask` is the
-	// key prefix of registrations if a busy reply must also have the registration of the holder,
-	// otherwise "".
-	Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call
+	// room. The calls of Renew and Release use buf in the same way.
+	Acquire(buf Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call
 	// Renew returns the call that extends the lease of c.
 	Renew(buf Buffers, k layout.Keys, c driver.Claim) wire.Call
 	// Release returns the call that ends the hold of c.

@@ -25,11 +25,11 @@ type semaphore struct {
 // Semaphore returns the Form of semaphores with leased permits.
 func Semaphore(l *layout.Layout, library *scripts.Library) Form { return &semaphore{l, library} }
 
-func (f *semaphore) Acquire(buf Buffers, k layout.Keys, c driver.Claim, ask string, publish []string) wire.Call {
+func (f *semaphore) Acquire(buf Buffers, k layout.Keys, c driver.Claim, publish []string) wire.Call {
 	return wire.Call{
 		Script: f.Get("semaphore_acquire"),
 		Keys:   append(buf.Keys, k.Lock, f.Permits(k), f.Tombstone(k, c.Owner), k.Counter),
-		Args:   append(append(buf.Args, layout.PermitID(c.Owner), f.Lease(c.TTL), wire.Count(c.Permits), wire.Count(c.Tokens), f.Channel(k, c), ask), publish...),
+		Args:   append(append(buf.Args, layout.PermitID(c.Owner), f.Lease(c.TTL), wire.Count(c.Permits), wire.Count(c.Tokens), f.Channel(k, c)), publish...),
 	}
 }
 

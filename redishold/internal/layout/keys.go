@@ -17,7 +17,6 @@ type Layout struct {
 	Prefix       string                    // the prefix of all keys that are made from names
 	Name         string                    // "plain" or "timestamp"; "" for Redisson's layout
 	SharedTokens bool                      // use Redisson's token counters, one for each name
-	ClientPrefix string                    // the prefix of the keys of registrations
 	Slots        func() *[SlotCount]uint32 // returns the result of SlotNumbers, which is computed once
 	keysCache    keysCache
 	AllCommands  func() string // returns the commands that a user needs, as ACL rules
@@ -26,7 +25,7 @@ type Layout struct {
 
 // New returns Redisson's layout if name is "", otherwise the layout called name.
 func New(prefix, name string, sharedTokens bool) *Layout {
-	return &Layout{Prefix: prefix, Name: name, SharedTokens: sharedTokens, Slots: sync.OnceValue(SlotNumbers), ClientPrefix: prefix + "holdfast:client:"}
+	return &Layout{Prefix: prefix, Name: name, SharedTokens: sharedTokens, Slots: sync.OnceValue(SlotNumbers)}
 }
 
 // Keys are the keys and the channel of one lock, all in one hash slot.
@@ -131,7 +130,7 @@ func (l *Layout) ChannelPrefix(channel string) string {
 
 // Registration returns the key of the registration of a client or of a stem. The key is also
 // the name of the channel of the client.
-func (l *Layout) Registration(uuid string) string { return l.ClientPrefix + uuid }
+func (l *Layout) Registration(uuid string) string { return l.Prefix + "holdfast:client:" + uuid }
 
 // Tagged returns `raw` in braces. If `raw` already has an opening brace, Tagged returns `raw`
 // unchanged. A key that contains the result is in the slot of `raw`. This is Redisson's rule for
@@ -168,6 +167,33 @@ func LatchChannel(k Keys) string { return "redisson_countdownlatch__channel__{" 
 // owner of Holdfast has only the timeout key with the number 1.
 func TimeoutKey(k Keys, owner string, number int) string {
 	return Tagged(k.Lock) + ":" + owner + ":rwlock_timeout:" + strconv.Itoa(number)
+}
+
+const (
+	// MaxReader is the maximal number of bytes of the field of a reader whose timeout keys are
+	// read. Owners are shorter. The limit is for fields that other programs have written, because
+	// each timeout key has the whole field.
+	MaxReader = 512
+	// maxTimeoutKeys is the maximal number of timeout keys of one call. It is also in
+	// scan_readers.lua.
+	maxTimeoutKeys = 2000
+)
+
+// TimeoutKeys returns the timeout keys of some readers, at most maxTimeoutKeys. The parameter
+// `readers` has the field and the hold count of each reader. TimeoutKeys leaves out a reader
+// whose field is too long, or whose hold count is not a number: other programs may have written
+// them.
+func TimeoutKeys(k Keys, readers []string) (keys []string) {
+	for i := 0; i+1 < len(readers); i += 2 {
+		holds, _ := strconv.Atoi(readers[i+1])
+		if len(readers[i]) > MaxReader {
+			continue
+		}
+		for n := 1; n <= holds && len(keys) < maxTimeoutKeys; n++ {
+			keys = append(keys, TimeoutKey(k, readers[i], n))
+		}
+	}
+	return keys
 }
 
 // ReadWriteChannel returns the channel of a read-write lock, for waiters of both sides.

@@ -1,6 +1,7 @@
 package layout
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,4 +99,18 @@ func FuzzCheckSlots(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The timeout keys of readers are bounded, whatever other programs wrote.
+func TestTimeoutKeysAreBounded(t *testing.T) {
+	k := Keys{Lock: "page"}
+	long := strings.Repeat("x", MaxReader+1)
+	got := TimeoutKeys(k, []string{"a:1", "2", long, "1", "b:1", "text", "c:1", "-1", "d:1", "1", "e:1"})
+	want := []string{"{page}:a:1:rwlock_timeout:1", "{page}:a:1:rwlock_timeout:2", "{page}:d:1:rwlock_timeout:1"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := len(TimeoutKeys(k, []string{"a:1", "1500", "b:1", "999999999999"})); got != maxTimeoutKeys {
+		t.Errorf("got %d keys, want %d", got, maxTimeoutKeys)
+	}
 }

@@ -75,7 +75,7 @@ func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, err
 }
 
 // read returns one Record for each of `names`, which are one chunk. It makes one call for the
-// whole chunk. In a cluster it makes one call for each name, because the locks are in different
+// whole chunk, and a second one if the chunk has read-write locks with readers. In a cluster it makes one call for each name, because the locks are in different
 // slots. The Record of a lock that could not be read has the Kind KindUnknown; read then also
 // returns the first error.
 func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, error) {
@@ -108,6 +108,7 @@ func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, erro
 	for i, result := range l.Do(ctx, calls...) {
 		failed = cmp.Or(failed, l.fill(records, asked[i], calls[i].Script, result))
 	}
+	l.readLeases(ctx, records)
 	return records, failed
 }
 
@@ -122,7 +123,7 @@ func (l *lister) addName(c *wire.Call, k layout.Keys) {
 	}
 	queue, deadlines, alive := l.Layout.Queue(k)
 	c.Keys = append(c.Keys, k.Lock, queue, deadlines, alive, l.Layout.Permits(k))
-	c.Args = append(c.Args, layout.Tagged(k.Lock), k.Channel, layout.ReadWriteChannel(k), layout.SemaphoreChannel(k), layout.LatchChannel(k))
+	c.Args = append(c.Args, k.Channel, layout.ReadWriteChannel(k), layout.SemaphoreChannel(k), layout.LatchChannel(k))
 }
 
 // fill reads the Records in `result`, the result of one call, and writes them into `records` at

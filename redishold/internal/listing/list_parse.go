@@ -69,15 +69,16 @@ func readHash(r *wire.Reply, record *admin.Record) {
 	readWaiters(waiters, record)
 }
 
-// readReaders reads the holds of a read-write lock. A thread of Redisson may hold both sides
-// with one owner. In that case the Owner of the write hold is the whole field, including
-// layout.WriteField, so that ForceUnlock ends the write hold.
+// readReaders reads the holds of a read-write lock. The Owner of each hold is its field, and its
+// Remaining is that of the lock.
 func readReaders(r *wire.Reply, record *admin.Record) {
 	fields := r.Nested()
 	record.Holders = int(r.Number())
-	both := map[string]bool{}
 	for fields.More() {
-		field, text, pttl := fields.Text(), fields.Text(), fields.Number()
+		field, text := fields.Text(), fields.Text()
+		if field == "mode" {
+			continue
+		}
 		holds, err := strconv.Atoi(text)
 		if err != nil || layout.ClientOf(field) == "" {
 			*record = admin.Record{Kind: admin.KindOther}
@@ -85,18 +86,10 @@ func readReaders(r *wire.Reply, record *admin.Record) {
 		}
 		mode := driver.Exclusive
 		if !strings.Contains(field+":", ":write:") {
-			mode, both[field] = driver.Shared, true
+			mode = driver.Shared
 		}
-		holder := admin.Holder{Owner: field, Holds: holds, Remaining: wire.Remaining(pttl)}
+		holder := admin.Holder{Owner: field, Holds: holds, Remaining: record.Remaining}
 		record.Holds = append(record.Holds, admin.Hold{Holder: holder, Mode: mode})
-	}
-	for i, h := range record.Holds {
-		if owner := strings.TrimSuffix(h.Owner, layout.WriteField); !both[owner] {
-			record.Holds[i].Owner = owner
-		}
-	}
-	if record.Holders <= maxShown {
-		record.Holders = len(record.Holds) // without dead readers
 	}
 }
 

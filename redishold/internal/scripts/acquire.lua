@@ -2,15 +2,13 @@
 --
 -- KEYS   1 lock, 2 tombstone of the owner, 3 token counter
 -- ARGV   1 owner, 2 ttl in ms, 3 hold count, 4 number of tokens to reserve,
---        5 key prefix of registrations, '' if the caller does not ask who the holder is;
---        6 channel, if waiters must be notified that the lock is taken, 7... publish
+--        5 channel, if waiters must be notified that the lock is taken, 6... publish
 --        commands
 -- Reply  first token                granted, now or by an earlier call
---        {0, pttl, holder, holds}   busy; holder '' if the hash is too large for a lock.
---                                   One element more if introduce adds one
+--        {0, pttl, holder, holds}   busy; holder '' if the hash is too large for a lock
 --        {-1}                       the key is another kind of lock, or no lock
 --        {-2, tombstone}            the claim was abandoned or forced
--- Uses   draw, limit, publish, taken, introduce
+-- Uses   draw, limit, publish, taken
 --
 -- It leaves no key without a TTL, even if the server refuses a command.
 
@@ -21,10 +19,10 @@ if redis.call('EXISTS', lock, tombstone) == 0 then
   local first = draw(counter, tokens) -- a full server refuses here, before there is a lock
   redis.call('HSET', lock, owner, holds)
   limit(lock, ttl)
-  if ARGV[6] then
-    publish(7, ARGV[6], '2')
+  if ARGV[5] then
+    publish(6, ARGV[5], '2')
   end
   return first
 end
 
-return introduce(taken(lock, tombstone, counter, owner, ttl, holds, tokens), ARGV[5])
+return taken(lock, tombstone, counter, owner, ttl, holds, tokens)

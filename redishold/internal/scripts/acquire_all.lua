@@ -1,16 +1,15 @@
 -- acquire_all: acquire several locks, each independently of the others.
 --
 -- KEYS   for each: lock, tombstone of the owner, token counter
--- ARGV   for each: owner; then ttl in ms, hold count, number of tokens to reserve, key
---        prefix of registrations, '' if the caller does not ask who the holders are
+-- ARGV   for each: owner; then ttl in ms, hold count, number of tokens to reserve
 -- Reply  for each the reply of acquire.lua; {-3, error} if the server refused it. If all of them are
 --        the same number, only that number
--- Uses   draw, limit, taken, each, introduce
+-- Uses   draw, limit, taken, each
 --
 -- It leaves no key without a TTL, even if the server refuses a command.
 
 local count = #KEYS / 3
-local ttl, holds, tokens, prefix = unpack(ARGV, count + 1)
+local ttl, holds, tokens = unpack(ARGV, count + 1)
 tokens = tonumber(tokens)
 
 return each(count, function(i)
@@ -21,5 +20,5 @@ return each(count, function(i)
     limit(lock, ttl)
     return first
   end
-  return introduce(taken(lock, tombstone, counter, owner, ttl, holds, tokens), prefix)
+  return taken(lock, tombstone, counter, owner, ttl, holds, tokens)
 end)

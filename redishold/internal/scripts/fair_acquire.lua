@@ -6,19 +6,17 @@
 -- ARGV   1 owner, 2 ttl in ms, 3 hold count, 4 number of tokens to reserve, 5 how long a
 --        waiter counts as alive after a try, in ms, negative if the owner must not be added
 --        to the queue, 6 how long a waiter of Redisson may be silent, in ms, 7 prefix of
---        the channels of waiters, 8 key prefix of registrations, '' if the caller does not
---        ask who the holder is, 9... publish commands
+--        the channels of waiters, 8... publish commands
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, holder, holds, alive, strangers}
 --                                   queued. If the lock is free, but another waiter is first,
 --                                   pttl is after how many ms to try again. alive is until when the
 --                                   owner counts as alive. strangers is the number of waiters
 --                                   before the owner that are not Holdfast's. alive and
---                                   strangers are missing if the owner is not in the queue.
---                                   One element more if introduce adds one
+--                                   strangers are missing if the owner is not in the queue
 --        {-1}                       the key is another kind of lock, or no lock
 --        {-2, tombstone}            the claim was abandoned or forced
--- Uses   draw, limit, publish, tick, whose, holder, introduce
+-- Uses   draw, limit, publish, tick, whose, holder
 --
 -- It leaves no key without a TTL, even if the server refuses a command.
 -- fairState in internal/e2e/scripttest has the same rules in Go.
@@ -173,7 +171,7 @@ if pttl ~= -2 then
   if busy[1] == 0 then -- otherwise the key is no lock
     busy[5], busy[6] = enqueue(pttl)
   end
-  return introduce(busy, ARGV[8])
+  return busy
 end
 
 -- Dead waiters are only removed when the lock is free. Before that they delay no other waiter.
@@ -191,7 +189,7 @@ local lives, others = enqueue(0)
 if dropped then
   -- A waiter of Redisson listens on its own channel. A waiter of Holdfast listens on the
   -- channel of its client.
-  publish(9, channel .. head, '0')
-  publish(9, channel .. whose(head), '0:0:' .. head)
+  publish(8, channel .. head, '0')
+  publish(8, channel .. whose(head), '0:0:' .. head)
 end
 return {0, math.max(10, math.min(100, ends - now)), '', '0', lives, others}

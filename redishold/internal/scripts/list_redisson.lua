@@ -1,20 +1,20 @@
 -- list_redisson: read the locks of some names in Redisson's layout. It writes nothing.
 --
 -- If a name has very many holders or waiters, the reply has some of them and the number of
--- all. The timeout keys of readers are not among KEYS, because their names are only known
--- after reading the lock.
+-- all. It does not read the timeout keys of readers, because their names are only known after
+-- reading the lock: list_leases reads them.
 --
 -- KEYS   five for each name: 1 lock, 2 queue, 3 deadlines of the queue, 4 until when
 --        Holdfast's waiters count as alive, 5 held permits
 -- ARGV   1 maximal number of holders and of waiters of each name, 2 the subcommand of
---        PUBSUB that counts listeners, '' for none; then five for each name:
---        3 prefix of timeout keys, and the channels of 4 locks, 5 read-write locks,
---        6 semaphores, 7 latches
+--        PUBSUB that counts listeners, '' for none; then four for each name:
+--        the channels of 3 locks, 4 read-write locks, 5 semaphores, 6 latches
 -- Reply  {{state, ..., listeners, listeners of a latch}, ...}, one for each name;
 --        -1 listeners: unknown. The state, and the elements after it:
 --          'free'     the lock has no holder: pttl, {}, 0, waiters
 --          'hash'     a lock in a hash: pttl, {field, count, ...}, number of holders, waiters
---          'readers'  a read-write lock: pttl, {field, count, pttl, ...}, number of holders
+--          'readers'  a read-write lock: pttl, {field, count, ...} with the field mode,
+--                     number of holders
 --          'number'   a counter: pttl, its value, number of held permits, number of expired
 --                     permits, {permit id, remaining ms, ...}
 --          'other'    no lock: nothing
@@ -49,29 +49,6 @@ local function waiters(queue, deadlines, alive)
   return list
 end
 
--- readers returns the live holds of a read-write lock.
-local function readers(lock, prefix, fields, pttl)
-  local holds, budget = {}, 4 * limit
-  for i = 1, #fields, 2 do
-    local field, count, left = fields[i], tonumber(fields[i + 1]) or 0, -2
-    if string.find(field .. ':', ':write:', 1, true) then
-      left = pttl
-    else
-      for n = 1, math.min(count, budget) do
-        local lease = redis.pcall('PTTL', prefix .. ':' .. field .. ':rwlock_timeout:' .. n)
-        left = math.max(left, type(lease) == 'number' and lease or pttl) -- the reply is an error if the slot is migrating
-        budget = budget - 1
-      end
-    end
-    if field ~= 'mode' and left ~= -2 then
-      holds[#holds + 1] = field
-      holds[#holds + 1] = fields[i + 1]
-      holds[#holds + 1] = left
-    end
-  end
-  return holds
-end
-
 local function number(lock, permits)
   local value = allow_wrongtype(redis.pcall('GETRANGE', lock, '0', '31'))
   if type(value) ~= 'string' or not (value == '' or string.match(value, '^-?%d+$')) then
@@ -97,7 +74,7 @@ end
 
 -- hash reads the lock in a hash. The parameter `page` has the first fields: all of them, unless
 -- the hash is large. The second result is the number of the channel in the list of ARGV above.
-local function hash(at, prefix, page)
+local function hash(at, page)
   local lock, fields, all, mode = KEYS[at + 1], page[2], #page[2] / 2, nil
   if page[1] ~= '0' then
     all, mode = redis.call('HLEN', lock), redis.call('HGET', lock, 'mode')
@@ -111,42 +88,42 @@ local function hash(at, prefix, page)
   end
   local pttl = redis.call('PTTL', lock)
   if mode == 'read' or mode == 'write' then
-    return {'readers', pttl, readers(lock, prefix, fields, pttl), all - 1}, 5
+    return {'readers', pttl, fields, all - 1}, 4
   end
   local shown = {}
   for i = 1, math.min(#fields, 2 * limit) do
     shown[i] = fields[i]
   end
-  return {'hash', pttl, shown, all, waiters(KEYS[at + 2], KEYS[at + 3], KEYS[at + 4])}, 4
+  return {'hash', pttl, shown, all, waiters(KEYS[at + 2], KEYS[at + 3], KEYS[at + 4])}, 3
 end
 
 -- read returns the reply for one name, and the numbers of its channels in the list of ARGV
 -- above.
-local function read(at, prefix)
+local function read(at)
   local page = allow_wrongtype(redis.pcall('HSCAN', KEYS[at + 1], '0', 'COUNT', ARGV[1]))
   if page.err then
-    return number(KEYS[at + 1], KEYS[at + 5]), 6, 7
+    return number(KEYS[at + 1], KEYS[at + 5]), 5, 6
   end
   if #page[2] > 0 then
-    return hash(at, prefix, page)
+    return hash(at, page)
   end
   local queue = waiters(KEYS[at + 2], KEYS[at + 3], KEYS[at + 4])
   local permits = queue[1] == 0 and number(KEYS[at + 1], KEYS[at + 5]) or {'free'}
   if permits[1] == 'number' and permits[4] > 0 then
-    return permits, 6
+    return permits, 5
   end
-  return {'free', -2, {}, 0, queue}, 4
+  return {'free', -2, {}, 0, queue}, 3
 end
 
 local found, channels, asked = {}, {}, {}
 for name = 0, #KEYS / 5 - 1 do
-  local record, first, second = read(5 * name, ARGV[5 * name + 3])
+  local record, first, second = read(5 * name)
   record[#record + 1] = -1
   record[#record + 1] = -1
   found[name + 1] = record
   for i, channel in pairs({first, second}) do
     if record[1] ~= 'other' then
-      channels[#channels + 1] = ARGV[5 * name + channel]
+      channels[#channels + 1] = ARGV[4 * name + channel]
       asked[#asked + 1] = {record, #record - 2 + i}
     end
   end

@@ -1,14 +1,12 @@
 -- plain_acquire: give a plain lock to an owner, unless the key has another value.
 --
 -- KEYS   1 lock, 2 tombstone of the owner, 3 token counter
--- ARGV   1 owner, 2 ttl in ms, 3 number of tokens to reserve, 4 key prefix of
---        registrations, '' if the caller does not ask who the holder is
+-- ARGV   1 owner, 2 ttl in ms, 3 number of tokens to reserve
 -- Reply  first token                granted, now or by an earlier call
 --        {0, pttl, value, '1'}      busy; the value is an owner, or the value of another
---                                   library; pttl -1: the key never expires. One element
---                                   more if introduce adds one
+--                                   library; pttl -1: the key never expires
 --        {-2, tombstone}            the claim was abandoned or forced
--- Uses   draw, introduce
+-- Uses   draw
 --
 -- One command writes the key with its TTL, so the key is never without a TTL.
 
@@ -33,4 +31,4 @@ if value == owner then
   redis.call('PEXPIRE', lock, string.format('%.0f', longest))
   return draw(counter, tokens)
 end
-return introduce({0, redis.call('PTTL', lock), value, '1'}, ARGV[4])
+return {0, redis.call('PTTL', lock), value, '1'}

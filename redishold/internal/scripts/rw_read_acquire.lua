@@ -5,14 +5,12 @@
 --
 -- KEYS   1 lock, 2 tombstone of the owner, 3 token counter, 4 timeout key of the owner
 -- ARGV   1 owner, 2 ttl in ms, 3 hold count, 4 number of tokens to reserve,
---        5 field of the write hold of the same caller, '' if there is none,
---        6 key prefix of registrations, '' if the caller does not ask who the holder is
+--        5 field of the write hold of the same caller, '' if there is none
 -- Reply  first token                granted, now or by an earlier call
---        {0, pttl, holder, holds}   busy; holder is the field of the writer, '' if unknown.
---                                   One element more if introduce adds one
+--        {0, pttl, holder, holds}   busy; holder is the field of the writer, '' if unknown
 --        {-1}                       the key is another kind of lock
 --        {-2, tombstone}            the claim was abandoned or forced
--- Uses   draw, limit, longest, rw_mode, writer, introduce
+-- Uses   draw, limit, longest, rw_mode, writer
 --
 -- It leaves no key without a TTL, even if the server refuses a command.
 
@@ -48,4 +46,4 @@ if mode == 'read' or ARGV[5] ~= '' and redis.call('HEXISTS', lock, ARGV[5]) == 1
   return first
 end
 
-return introduce(writer(lock), ARGV[6])
+return writer(lock)

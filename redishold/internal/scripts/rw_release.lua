@@ -1,6 +1,11 @@
 -- rw_release: end one hold of a read-write lock, of either side, and wake the waiters that
 -- may get the lock now.
 --
+-- The script does not read the leases of other readers, because the names of their timeout keys
+-- are not known before it reads the lock. These readers count as live, and the TTL of the lock
+-- stays. If there are such readers, the reply names them, and the caller runs rw_trim with their
+-- timeout keys.
+--
 -- With a tombstone, the script is also for a claim whose acquire may still arrive, and for a
 -- force unlock of the hold of another client.
 --
@@ -15,40 +20,39 @@
 --        7... publish commands
 -- Reply  1 + receivers   released; -1: the same, but the server refused to publish
 --        0               the hold does not exist
+--        {1 + receivers or -1, field, hold count, ...}
+--                        released, and these readers remain
 -- Uses   scan_readers, publish, ended, set_expiring
 
 local lock, field, prefix, channel = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local tombstone = ARGV[5] ~= '' and KEYS[#KEYS]
 
--- remove removes the hold, and returns a list of the messages to publish.
+-- remove removes the hold. It returns a list of the messages to publish, and {field, hold count,
+-- ...} of the readers that remain.
 local function remove(mode, writes)
   if mode == 'write' and not writes then
     redis.call('HDEL', lock, field) -- the write hold stays, with its TTL
-    return {}
+    return {}, {}
   end
-  local longest, _, dead, more = scan_readers(lock, prefix, field)
-  if longest < 0 and not more then
+  local _, _, dead, others, more = scan_readers(lock, prefix, #KEYS + 1, field)
+  if #others == 0 and not more then
     redis.call('DEL', lock)
     -- '1' wakes all waiters of a Java program, except a thread that is about to sleep.
     -- Redisson keeps '0' for that thread.
-    return writes and {'1', '0'} or {'0'}
+    return writes and {'1', '0'} or {'0'}, {}
   end
   local pttl = redis.call('PTTL', lock)
-  if more then -- the leases of the remaining readers are unknown
-    longest = math.max(longest, pttl)
-  end
-  if longest < 0 then
-    longest = 30000 -- the lock has no TTL: use the default of Redisson
+  if writes or pttl < 0 then
+    -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it. If the lock
+    -- has no TTL, it gets the default of Redisson.
+    redis.call('PEXPIRE', lock, string.format('%.0f', pttl < 0 and 30000 or math.max(pttl, 1)))
   end
   if writes then
-    -- PEXPIRE first: a full server refuses neither PEXPIRE nor the writes after it.
-    redis.call('PEXPIRE', lock, string.format('%.0f', math.max(longest, pttl, 1)))
     redis.call('HSET', lock, 'mode', 'read')
   end
   dead[#dead + 1] = field
   redis.call('HDEL', lock, unpack(dead))
-  redis.call('PEXPIRE', lock, string.format('%.0f', math.max(longest, 1)))
-  return writes and {'1'} or {}
+  return writes and {'1'} or {}, others
 end
 
 local mode = redis.call('HGET', lock, 'mode')
@@ -63,9 +67,9 @@ if ARGV[4] ~= '' and ARGV[4] ~= held then
   return 0
 end
 
-local payloads = {}
+local payloads, others = {}, {}
 if held then
-  payloads = remove(mode, writes)
+  payloads, others = remove(mode, writes)
   for i = 2, writes and 0 or #KEYS - (tombstone and 1 or 0) do
     redis.pcall('DEL', KEYS[i]) -- may fail: without the field, a timeout key has no effect, and it expires
   end
@@ -83,4 +87,5 @@ for _, payload in ipairs(payloads) do
   local received = publish(7, channel, payload)
   receivers = math.min(receivers, received) < 0 and -1 or receivers + received
 end
-return ended(receivers)
+local code = ended(receivers)
+return #others == 0 and code or {code, unpack(others)}

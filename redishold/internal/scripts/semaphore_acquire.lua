@@ -7,26 +7,21 @@
 -- KEYS   1 counter of free permits, 2 held permits, 3 tombstone of the owner, 4 token
 --        counter
 -- ARGV   1 permit id, 2 ttl in ms, 3 total number of permits for a new semaphore,
---        4 number of tokens to reserve, 5 channel, 6 key prefix of registrations, '' if
---        the caller does not ask who the holder is, 7... publish commands
+--        4 number of tokens to reserve, 5 channel, 6... publish commands
 -- Reply  first token         granted, now or by an earlier call
 --        {2, first token, total}
 --                            granted; the total number of permits differs from ARGV 3
 --        {0, pttl, id, '1'}  busy; id is that of the permit that ends first, '' if no permit
---                            is held. pttl is the rest of its lease, -1 without an end.
---                            If the caller asks who the holder is, and the server
---                            permits to read the registration, one element more:
---                            {registration of the holder or '', server time in ms,
---                            UUID of the holder or ''}
+--                            is held. pttl is the rest of its lease, -1 without an end
 --        {-1}                the key is no counter
 --        {-2, tombstone}     the claim was abandoned or forced
--- Uses   draw, publish, millis, tick
+-- Uses   draw, publish, tick
 --
 -- If the server refuses a command, the counter and the set are still consistent.
 
 local counter, permits, tombstone, token_counter = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, ttl, total, tokens = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local channel, prefix, chunk, never = ARGV[5], ARGV[6], 1000, 922337203685477
+local channel, chunk, never = ARGV[5], 1000, 922337203685477
 
 local now, ends = math.floor(tick() / 1000), math.ceil(tick() / 1000) + ttl
 
@@ -95,7 +90,7 @@ if first and not notify and stock + held == total then
 end
 
 if notify then
-  publish(7, channel, text(free))
+  publish(6, channel, text(free))
 end
 if first and stock + held ~= total then
   return {2, first, stock + held}
@@ -107,29 +102,8 @@ if #expired == chunk then
   return {0, 0, '', '1'} -- more permits may have expired
 end
 
--- add_holder adds the holder of the permit to a busy reply. The keys of the registrations are
--- not among KEYS, because their names are only known here. So the caller asks for the holder
--- only on a single server, not in a cluster.
-local function add_holder(reply)
-  if not prefix or prefix == '' or #reply[3] ~= 16 then
-    return reply
-  end
-  local stem = string.gsub(string.sub(reply[3], 1, 10), '.', function(c)
-    return string.format('%02x', string.byte(c))
-  end)
-  local client = redis.pcall('GET', prefix .. stem)
-  local registration = client
-  if type(client) == 'string' then
-    registration = #client <= 200 and redis.pcall('GET', prefix .. client)
-  end
-  if registration == false or type(registration) == 'string' then
-    reply[5] = {registration or '', millis(), client or ''}
-  end
-  return reply
-end
-
 local nearest = redis.call('ZRANGEBYSCORE', permits, '(' .. text(now), '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
 if not nearest[1] or tonumber(nearest[2]) >= never then
-  return add_holder({0, -1, nearest[1] or '', '1'})
+  return {0, -1, nearest[1] or '', '1'}
 end
-return add_holder({0, math.ceil(tonumber(nearest[2])) - now, nearest[1], '1'})
+return {0, math.ceil(tonumber(nearest[2])) - now, nearest[1], '1'}

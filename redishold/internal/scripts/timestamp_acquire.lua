@@ -8,14 +8,12 @@
 -- with a correct clock.
 --
 -- KEYS   1 lock, 2 tombstone of the owner, 3 token counter, 4 record
--- ARGV   1 owner, 2 ttl in ms, 3 number of tokens to reserve, 4 key prefix of
---        registrations, '' if the caller does not ask who the holder is
+-- ARGV   1 owner, 2 ttl in ms, 3 number of tokens to reserve
 -- Reply  first token                granted, now or by an earlier call
---        {0, ms left, holder, '1'}  busy; holder '' for an old client. One element more
---                                   if introduce adds one
+--        {0, ms left, holder, '1'}  busy; holder '' for an old client
 --        {-1}                       the value is not a time in seconds
 --        {-2, tombstone}            the claim was abandoned or forced
--- Uses   draw, introduce, tick
+-- Uses   draw, tick
 
 local lock, tombstone, counter, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local owner, ttl, tokens = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -82,6 +80,6 @@ if holder == owner and stamp and stamp >= wrote then
 end
 
 if holder and holder ~= owner then
-  return introduce({0, math.max(left, redis.call('PTTL', record)), holder, '1'}, ARGV[4])
+  return {0, math.max(left, redis.call('PTTL', record)), holder, '1'}
 end
 return {0, left, '', '1'}

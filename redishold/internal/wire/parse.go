@@ -51,15 +51,6 @@ func (r *Reply) Nested() Reply {
 	return Reply{list, r.ok}
 }
 
-// AtList reports whether the next element is a list.
-func (r *Reply) AtList() bool {
-	if !r.More() {
-		return false
-	}
-	_, ok := r.list[0].([]any)
-	return ok
-}
-
 // Texts returns the next element, a list of strings.
 func (r *Reply) Texts() []string {
 	found, ok := Texts(r.Take())

@@ -3,7 +3,7 @@
 --
 -- Takes  lock, tombstone of the owner, token counter; owner, ttl in ms, hold count, number
 --        of tokens to reserve
--- Reply  that of acquire.lua, without the element of introduce
+-- Reply  that of acquire.lua
 -- Uses   draw, holder
 
 local function taken(lock, tombstone, counter, owner, ttl, holds, tokens)
