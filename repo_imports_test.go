@@ -62,7 +62,7 @@ func arrows() []arrow {
 		}},
 		{"redishold/unleased", []string{"driver", "internal/background", "internal/retry", "redishold/internal/kinds", "redishold/internal/layout", "redishold/internal/wire"}},
 		{"redishold", []string{
-			"driver", "admin", "internal/retry",
+			"driver", "admin", "internal/background", "internal/retry",
 			"redishold/internal/clients", "redishold/internal/eventlog", "redishold/internal/listing", "redishold/internal/layout", "redishold/internal/wire",
 			"redishold/internal/fair", "redishold/internal/kinds", "redishold/internal/scripts", "redishold/internal/waiting", "redishold/unleased",
 		}},

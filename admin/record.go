@@ -23,6 +23,11 @@ type Record struct {
 	Holds   []Hold
 	Holders int
 
+	// Unleased are holds that a read-write lock in Redis has without a lease of their own, at most
+	// some dozens. Holders does not count them. Such a hold is that of a reader that died, or of
+	// another kind of lock of the same name: Redisson takes a read-write lock over it.
+	Unleased []Hold
+
 	// Waiters are the waiters in the queue of a fair lock, in the order of the queue, at most
 	// some dozens; Waiting is the number of all waiters.
 	Waiters []Waiter

@@ -2,6 +2,7 @@ package redishold
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"slices"
 
@@ -91,8 +92,11 @@ func (b *Backend) ReadLog(ctx context.Context, f admin.LogFilter) ([]admin.Entry
 func (b *Backend) Report(ctx context.Context, r driver.Report) error { return b.clients.Report(ctx, r) }
 
 // Drain waits until the work in the background has ended. This work is to look up the names of
-// holders. Each look-up takes at most a quarter of a second.
-func (b *Backend) Drain(ctx context.Context) error { return b.clients.Drain(ctx) }
+// holders, and to shorten the TTLs of read-write locks that still have readers. Each call takes at
+// most a second.
+func (b *Backend) Drain(ctx context.Context) error {
+	return errors.Join(b.clients.Drain(ctx), b.trimmer.background.Wait(ctx))
+}
 
 func (b *Backend) newClients() *clients.Clients {
 	return clients.New(clients.Access{

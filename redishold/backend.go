@@ -107,6 +107,7 @@ type Backend struct {
 	server  server
 	publish [2]string // the publish commands
 	clients *clients.Clients
+	trimmer trimmer
 	library scripts.Library
 	topics  waiting.Topics
 	store   kinds.Store

@@ -2,7 +2,10 @@ package redishold
 
 import (
 	"context"
+	"sync"
+	"time"
 
+	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/redishold/internal/layout"
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
@@ -54,6 +57,12 @@ func readersIn(value any) []string {
 	return readers
 }
 
+const (
+	// trimsPerCall is the maximal number of locks that one round trip trims.
+	trimsPerCall = 100
+	trimTimeout  = time.Second
+)
+
 // trimming is a lock whose release has left readers.
 type trimming struct {
 	keys    layout.Keys
@@ -61,16 +70,65 @@ type trimming struct {
 	publish []string
 }
 
-// trim shortens the TTL of locks whose releases have left readers to the longest lease of these
-// readers, in one round trip. If a trim fails, the lock ends with its old TTL, unless a later
+// trimmer shortens the TTL of locks after releases that left readers, to the longest lease of
+// these readers. It does so in the background, in one goroutine, because a release must not wait
+// for a second round trip. If a trim fails, the lock ends with its old TTL, unless a later
 // release trims it. That is never too early.
-func (b *Backend) trim(ctx context.Context, all ...trimming) {
+type trimmer struct {
+	background background.Group
+
+	mu      sync.Mutex
+	due     map[string]trimming // by key of the lock: the latest release of each
+	running bool
+}
+
+// trim makes the trimmer trim the given locks soon.
+func (b *Backend) trim(all ...trimming) {
 	if len(all) == 0 {
 		return
 	}
-	calls := make([]Call, len(all))
-	for i, t := range all {
-		calls[i] = Call(b.forms.readWrite.Trim(t.keys, t.readers, t.publish))
+	t := &b.trimmer
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.due == nil {
+		t.due = make(map[string]trimming)
+	}
+	for _, one := range all {
+		t.due[one.keys.Lock] = one
+	}
+	if !t.running {
+		t.running = true
+		t.background.Go(func() {
+			for batch := t.next(); len(batch) > 0; batch = t.next() {
+				b.trimNow(batch)
+			}
+		})
+	}
+}
+
+// next removes the next locks to trim, and returns them. If there are none, the goroutine ends.
+func (t *trimmer) next() []trimming {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var batch []trimming
+	for key, one := range t.due {
+		if len(batch) == trimsPerCall {
+			return batch
+		}
+		batch = append(batch, one)
+		delete(t.due, key)
+	}
+	t.running = len(batch) > 0
+	return batch
+}
+
+// trimNow trims locks in one round trip.
+func (b *Backend) trimNow(batch []trimming) {
+	ctx, cancel := context.WithTimeout(context.Background(), trimTimeout)
+	defer cancel()
+	calls := make([]Call, len(batch))
+	for i, one := range batch {
+		calls[i] = Call(b.forms.readWrite.Trim(one.keys, one.readers, one.publish))
 	}
 	for i, result := range b.do(ctx, calls...) {
 		_, err := b.ended(calls[i].Script, result.Value)
@@ -78,7 +136,7 @@ func (b *Backend) trim(ctx context.Context, all ...trimming) {
 			err = result.Err
 		}
 		if err != nil {
-			b.log.Debug("redis: shorten the TTL of a read-write lock", "name", all[i].keys.Name, "error", err)
+			b.log.Debug("redis: shorten the TTL of a read-write lock", "name", batch[i].keys.Name, "error", err)
 		}
 	}
 }

@@ -107,7 +107,7 @@ func (b *Backend) releaseAll(ctx context.Context, cs []driver.Claim, m *batchBuf
 		errs[i] = err
 	}
 	b.recycle(m)
-	b.trim(ctx, trims...)
+	b.trim(trims...)
 	b.explain(ctx, info, losses...)
 }
 
@@ -158,7 +158,7 @@ func (b *Backend) end(ctx context.Context, k layout.Keys, info ServerInfo, call 
 	}
 	end, err := b.ended(call.Script, value)
 	if len(end.readers) > 0 {
-		b.trim(ctx, trimming{k, end.readers, b.publishWith(info)})
+		b.trim(trimming{k, end.readers, b.publishWith(info)})
 	}
 	return end.ended, err
 }

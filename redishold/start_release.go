@@ -88,7 +88,7 @@ func (r *release) answered(result Result) (others int, err error) {
 		if !c.Quiet {
 			publish = b.publishWith(info)
 		}
-		b.trim(ctx, trimming{r.keys, end.readers, publish})
+		b.trim(trimming{r.keys, end.readers, publish})
 	}
 	r.ctx, r.answer = nil, nil
 	if isAnswer(result) { // otherwise the Conn may still read r

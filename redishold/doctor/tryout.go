@@ -33,7 +33,7 @@ func (e *exam) tryOut(ctx context.Context) []Finding {
 	scratch := e.options.Name + "holdfast-doctor"
 	found := append(e.tryKinds(ctx, b, scratch), e.tryMessages(ctx, scratch)...)
 	if e.options.Keys > 0 {
-		found = append(found, e.findEndless(ctx, b))
+		found = append(found, e.findLocks(ctx, b)...)
 	}
 	return found
 }
@@ -210,33 +210,64 @@ func (e *exam) echo(ctx context.Context, key, command string, channel redishold.
 	}
 }
 
-func (e *exam) findEndless(ctx context.Context, b *redishold.Backend) Finding {
-	f := Finding{ID: "endless-locks"}
+// names are the names of locks with a fault: some of them, and the number of all.
+type names struct {
+	shown []string
+	count int
+}
+
+func (n *names) add(name string) {
+	if n.count++; len(n.shown) < listShown {
+		n.shown = append(n.shown, fmt.Sprintf("%q", name))
+	}
+}
+
+// String returns the names that are shown, and how many more there are.
+func (n *names) String() string {
+	text := strings.Join(n.shown, ", ")
+	if n.count > len(n.shown) {
+		text += fmt.Sprintf(", and %d more", n.count-len(n.shown))
+	}
+	return text
+}
+
+// findLocks reads the locks of the store, and returns findings about locks with a fault.
+func (e *exam) findLocks(ctx context.Context, b *redishold.Backend) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, listLimit)
 	defer cancel()
-	var names []string
-	count, partly := 0, ""
+	var endless, mixed names
+	partly := ""
 	var failed error
 	for r, err := range b.List(ctx, admin.Filter{Keys: e.options.Keys}) {
-		switch {
-		case err != nil:
+		if err != nil {
 			failed, partly = err, " among the keys that were read"
-		case r.Remaining < 0 && r.Holders > 0 && r.Kind != admin.KindSemaphore:
-			if count++; len(names) < listShown {
-				names = append(names, fmt.Sprintf("%q", r.Name))
-			}
+			continue
+		}
+		if r.Remaining < 0 && r.Holders > 0 && r.Kind != admin.KindSemaphore {
+			endless.add(r.Name)
+		}
+		if len(r.Unleased) > 0 {
+			mixed.add(r.Name)
 		}
 	}
+	findings := []Finding{e.endless(&endless, partly, failed)}
+	if mixed.count > 0 {
+		findings = append(findings, Finding{ID: "two-kinds", Severity: Note, Saw: "read-write locks with a hold that has no lease" + partly + ": " + mixed.String()})
+	}
+	return findings
+}
+
+// endless returns the finding about locks that have no end. The parameter `failed` is the error
+// with which the list of the locks ended.
+func (e *exam) endless(found *names, partly string, failed error) Finding {
+	f := Finding{ID: "endless-locks"}
 	switch {
-	case count > 0:
+	case found.count > 0:
 		f.Severity = Warning
 		if e.options.Redis.Layout != redishold.Redisson { // a string of the program looks like a lock
 			f.Severity, f.special = Note, "string"
 		}
-		f.Saw = fmt.Sprintf("locks with a holder, but without a TTL%s: %s", partly, strings.Join(names, ", "))
-		if count > len(names) {
-			f.Saw += fmt.Sprintf(", and %d more", count-len(names))
-		}
+		f.Saw = "locks with a holder, but without a TTL" + partly + ": " + found.String()
 	case wire.Means(failed, wire.MeansNoCommand):
 		f.Severity, f.Saw = Unknown, "the doctor cannot read the keys: "+failed.Error()
 	case errors.As(failed, new(*redishold.ReplyError)):

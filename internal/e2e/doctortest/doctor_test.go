@@ -139,6 +139,7 @@ func TestSettings(t *testing.T) {
 		{[][]string{{"DEBUG", "SLEEP", "0.02"}}, lease(150 * time.Millisecond), "slow-commands", doctor.Warning},
 		{nil, lease(time.Minute), "slow-commands", doctor.OK},
 		{[][]string{{"HSET", "orders", "cb8b3a68-6c50-4d9d-a6cf-8a4ad1ee2d8b:7", "1"}}, doctor.Options{}, "endless-locks", doctor.Warning},
+		{[][]string{{"HSET", "orders", "mode", "write", "cb8b3a68-6c50-4d9d-a6cf-8a4ad1ee2d8b:7:write", "1", "cb8b3a68-6c50-4d9d-a6cf-8a4ad1ee2d8c:8", "1"}, {"PEXPIRE", "orders", "60000"}}, doctor.Options{}, "two-kinds", doctor.Note},
 		{[][]string{{"SET", "orders", "17"}}, doctor.Options{Redis: redishold.Options{Layout: redishold.Plain}}, "endless-locks", doctor.Note},
 		{nil, doctor.Options{Redis: redishold.Options{Replicas: redishold.AllReplicas}}, "replicas", doctor.Danger},
 	} {

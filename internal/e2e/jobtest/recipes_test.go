@@ -120,7 +120,9 @@ func control(ctx context.Context, e *elect.Election, newManager func() (manager,
 }
 
 // manager is a manager.Manager of controller-runtime.
-type manager interface{ Start(ctx context.Context) error }
+type manager interface {
+	Start(ctx context.Context) error
+}
 
 func observed(j *job.Job, runs func(outcome string), lastRun func(time.Time)) *job.Job {
 	j.Observe = func(_ context.Context, r job.Result) {

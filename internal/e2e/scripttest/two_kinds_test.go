@@ -49,6 +49,15 @@ func TestReadWriteLockOverAnotherKind(t *testing.T) {
 					if reply := takes(scripts[0]); reply != nil {
 						t.Fatalf("Redisson's lock: got the reply %v, want that it is taken", reply)
 					}
+					// Until then, operators see both holders.
+					records, err := b.Get(bounded(t), "stock:42")
+					if err != nil {
+						t.Fatal(err)
+					}
+					record := records[0]
+					if record.Holders != 1 || len(record.Holds) != 1 || record.Holds[0].Owner != java || len(record.Unleased) != 1 || record.Unleased[0].Owner != c.Owner {
+						t.Errorf("the list has the holds %+v and without a lease %+v, want those of Redisson and of Go", record.Holds, record.Unleased)
+					}
 					notice(t, b, c)
 					field := java
 					if side == "write" {

@@ -2,6 +2,7 @@ package clients
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,7 +137,7 @@ func (s *Clients) AddClients(ctx context.Context, cluster bool, records []admin.
 		}
 	}
 	for _, r := range records {
-		for _, h := range r.Holds {
+		for _, h := range slices.Concat(r.Holds, r.Unleased) {
 			ask(r.Name, h.Owner, strings.TrimSuffix(h.Owner, layout.WriteField))
 		}
 		for _, w := range r.Waiters {
@@ -153,6 +154,10 @@ func (s *Clients) AddClients(ctx context.Context, cluster bool, records []admin.
 					h.Token, h.HeldFor = hold.token, max(time.Since(hold.since), time.Millisecond)
 				}
 			}
+		}
+		for j := range r.Unleased {
+			h := &r.Unleased[j]
+			h.Client, h.Note = s.clientOf(h.Owner, clients)
 		}
 		for j := range r.Waiters {
 			w := &r.Waiters[j]

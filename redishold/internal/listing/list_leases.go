@@ -26,8 +26,8 @@ type leaseCall struct {
 	holds []*admin.Hold
 }
 
-// readLeases reads the leases of the readers in `records`, and removes the readers without a
-// lease. The names of the timeout keys are only known when the locks were read, so the leases
+// readLeases reads the leases of the readers in `records`, and moves the readers without a lease
+// to Unleased. The names of the timeout keys are only known when the locks were read, so the leases
 // take a second round trip. Without readers they take none.
 func (l *lister) readLeases(ctx context.Context, records []admin.Record) {
 	var leases []leaseCall
@@ -99,11 +99,18 @@ func (l *lister) askLeases(ctx context.Context, leases []leaseCall) {
 	}
 }
 
-// dropDead removes the readers without a lease from r. A thread of Redisson may hold both sides
+// dropDead moves the readers without a lease to r.Unleased. A thread of Redisson may hold both sides
 // with one owner. In that case the Owner of the write hold is the whole field, including
 // layout.WriteField, so that ForceUnlock ends the write hold.
 func dropDead(r *admin.Record) {
-	r.Holds = slices.DeleteFunc(r.Holds, func(h admin.Hold) bool { return h.Mode == driver.Shared && h.Remaining == noLease })
+	r.Holds = slices.DeleteFunc(r.Holds, func(h admin.Hold) bool {
+		unleased := h.Mode == driver.Shared && h.Remaining == noLease
+		if unleased && len(r.Unleased) < maxShown {
+			h.Remaining = admin.RemainingUnknown
+			r.Unleased = append(r.Unleased, h)
+		}
+		return unleased
+	})
 	reads := map[string]bool{}
 	for _, h := range r.Holds {
 		reads[h.Owner] = h.Mode == driver.Shared

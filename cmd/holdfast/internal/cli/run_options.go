@@ -20,8 +20,8 @@ type runOptions struct {
 	campaign supervise.Campaign // only for the command elect
 
 	stepDownOn string // the value of --step-down-on, from which complete sets Campaign.StepDownOn
-	signal   string             // the value of --signal, from which complete sets Command.Stop
-	shell    bool
+	signal     string // the value of --signal, from which complete sets Command.Stop
+	shell      bool
 }
 
 func (o *runOptions) addTo(f *pflag.FlagSet) {

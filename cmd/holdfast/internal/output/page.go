@@ -97,6 +97,10 @@ func (p *Page) Holds(r admin.Record) {
 	if more := r.Holders - len(r.Holds); more > 0 && len(r.Holds) > 0 {
 		p.Line("", "and %s", plural.Count(more, "more holder"))
 	}
+	for _, h := range r.Unleased {
+		p.Line("no lease", "%s: a reader that died, or the holder of another kind of lock of this name", holderOf(h))
+		p.Line("  owner", "%s", Clean(h.Owner))
+	}
 }
 
 // Waiters adds the waiters of r that have a place in the queue.

@@ -21,8 +21,9 @@ type Record struct {
 	Kind      string       `json:"kind"`                  // "" for a name that is free
 	Holders   int          `json:"holders"`
 	Holds     []Hold       `json:"holds"`
-	Waiting   int          `json:"waiting"` // the number of waiters, as far as the store shows them
-	Waiters   []waiterJSON `json:"waiters"` // the waiters in the queue; in inspect and status also waiters without a place
+	Unleased  []Hold       `json:"unleased,omitempty"` // holds without a lease: readers that died, or holders of another kind of lock of that name
+	Waiting   int          `json:"waiting"`            // the number of waiters, as far as the store shows them
+	Waiters   []waiterJSON `json:"waiters"`            // the waiters in the queue; in inspect and status also waiters without a place
 	Permits   *int         `json:"permits,omitempty"`
 	Free      *int         `json:"free,omitempty"`
 	Count     *int64       `json:"count,omitempty"`
@@ -85,6 +86,9 @@ func RecordOf(r admin.Record, waits ...admin.ClientWait) Record {
 	}
 	for _, h := range r.Holds {
 		j.Holds = append(j.Holds, HoldOf(h))
+	}
+	for _, h := range r.Unleased {
+		j.Unleased = append(j.Unleased, HoldOf(h))
 	}
 	for i, w := range r.Waiters {
 		left := leaseOf(w.Remaining)
