@@ -19,6 +19,7 @@ import (
 type statements struct {
 	try, renew, release                            string // of one name
 	tryNewest, renewNewest, releaseNewest          string // the same, of a row that has many versions
+	readNewest                                     string // of several names, of which one has many versions
 	tryAll, renewAll, releaseAll, readRows, lockTx string
 	page, force                                    string // for operators
 }
@@ -39,6 +40,7 @@ func (t *table) write() statements {
 		tryNewest:     fillTry(tryNewest+tryEnd+tryQuick, tryElse),
 		renewNewest:   fill(strings.Replace(renewOne, "{row}", newestRow, 1)),
 		releaseNewest: fill(strings.Replace(release, "{row}", newestRow, 1)),
+		readNewest:    fill(readNewest),
 		tryAll:        fillTry(tryBegin+tryAll+tryConflict+trySet+"\nWHERE "+tryEnd, tryChanges),
 		renewAll:      fill(lockAll + renewAll),
 		releaseAll:    fill(lockQueued + strings.ReplaceAll(releaseAll, "{held}", "u.held")),
@@ -203,9 +205,12 @@ FROM u WHERE l.name = u.name
 RETURNING l.name, u.owner, ` + notify
 	notify = `CASE WHEN l.wanted THEN pg_notify($4, l.waiters[1] || chr(10) || l.name)::text END`
 
-	// readStatement: $1 names. It reads the index from its end, for the reason that newestRow
-	// has.
+	// readStatement: $1 names.
 	readStatement = `SELECT ` + columns + `
+FROM {table} AS l WHERE name = ANY($1)`
+
+	// readNewest: $1 names. It reads the index from its end, as newestRow does.
+	readNewest = `SELECT ` + columns + `
 FROM unnest($1::text[]) AS c(key) CROSS JOIN LATERAL
 	(SELECT * FROM {table} WHERE name >= c.key AND name <= c.key ORDER BY name DESC LIMIT 1) AS l`
 

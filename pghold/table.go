@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -27,7 +28,7 @@ type table struct {
 	warned     atomic.Bool // true after the warning was logged that `listen` leads to a pooler
 
 	pages  rows.Recent[uint32]   // the page of the row of a name
-	moving rows.Recent[struct{}] // names whose rows have changed their pages
+	moving rows.Recent[struct{}] // names whose rows probably have many versions, see sawPage
 }
 
 // Query runs a statement as a transaction of its own. For each row, it stores the columns in
@@ -120,14 +121,21 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	return answers, nil
 }
 
-// movingFor is how long the table remembers the page of a row, and that the row has changed its
-// page.
-const movingFor = time.Minute
+const (
+	// movingFor is how long the table remembers the page of a row, and that the row has changed
+	// its page.
+	movingFor = time.Minute
+
+	// fewPages is the size of a table for which statements may read all versions of a row. If a
+	// table has so few pages, the server may plan to read the whole table, and keep this plan
+	// for a prepared statement while the table grows.
+	fewPages = 16
+)
 
 // sawPage remembers the page of the row of a name. Pages have free space, so the versions of a
 // row stay on one page. If a row changes its page, the server keeps its old versions.
 func (t *table) sawPage(name string, page uint32) {
-	if last, known := t.pages.Get(name); known && last != page {
+	if last, known := t.pages.Get(name); known && last != page && page >= fewPages {
 		t.moving.Add(name, struct{}{}, movingFor)
 	}
 	t.pages.Add(name, page, movingFor)
@@ -145,7 +153,7 @@ func (t *table) moves(name string) bool {
 // row is free by now, its answer stays unknown, so that the Engine tries again.
 func (t *table) describe(ctx context.Context, missing []string, cs []driver.Claim, names []string, answers []rows.Row) {
 	seen := make([]rows.Row, len(names))
-	err := t.read(ctx, t.statements.readRows, []any{missing}, names, seen)
+	err := t.read(ctx, t.reading(missing), []any{missing}, names, seen)
 	for i := range answers {
 		switch {
 		case answers[i].Known:
@@ -208,7 +216,15 @@ func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	for i, name := range names {
 		keys[i] = rows.Escape(name)
 	}
-	return answers, t.read(ctx, t.statements.readRows, []any{keys}, keys, answers)
+	return answers, t.read(ctx, t.reading(keys), []any{keys}, keys, answers)
+}
+
+// reading returns the statement that reads the rows of names.
+func (t *table) reading(names []string) string {
+	if slices.ContainsFunc(names, t.moves) {
+		return t.statements.readNewest
+	}
+	return t.statements.readRows
 }
 
 // read runs a statement, and stores its rows in `answers`: answers[i] is the row of names[i],

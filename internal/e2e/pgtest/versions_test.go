@@ -5,11 +5,13 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast"
@@ -58,7 +60,6 @@ func TestVersionsOfARow(t *testing.T) {
 	url := database(t)
 	pool := newPool(t, url, func(c *pgxpool.Config) { c.MaxConns = 1 })
 	b := sqltest.Prepared(t, pghold.New(pool, nil))
-	oldTransaction(t, newDB(t, url))
 	const writes = 5
 	turn := func() {
 		t.Helper()
@@ -79,6 +80,14 @@ func TestVersionsOfARow(t *testing.T) {
 			}
 		}
 	}
+	turn()
+	if _, err := pool.Exec(t.Context(), "VACUUM ANALYZE holdfast_locks"); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		turn() // the server plans for a table of one page
+	}
+	oldTransaction(t, newDB(t, url))
 	for range 400 {
 		turn()
 	}
@@ -107,30 +116,36 @@ func TestVersionsOfARow(t *testing.T) {
 
 // TestRowThatChangesMeanwhile has each statement wait for a row that another transaction then
 // changes: the statement finds the changed row, and needs no repetition. With an old transaction,
-// the row has so many versions that other statements are used.
+// the row has so many versions that other statements are used. Poolers need statements that are
+// not prepared.
 func TestRowThatChangesMeanwhile(t *testing.T) {
 	for _, old := range []bool{false, true} {
-		t.Run(fmt.Sprint("old=", old), func(t *testing.T) { rowThatChangesMeanwhile(t, old) })
+		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec} {
+			t.Run(fmt.Sprintf("old=%v %v", old, mode), func(t *testing.T) { rowThatChangesMeanwhile(t, old, mode) })
+		}
 	}
 }
 
-func rowThatChangesMeanwhile(t *testing.T, old bool) {
+func rowThatChangesMeanwhile(t *testing.T, old bool, mode pgx.QueryExecMode) {
 	url := database(t)
 	db := newDB(t, url)
 	var seen prepared
-	pool := newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.Tracer = &seen })
+	pool := newPool(t, url, func(c *pgxpool.Config) { c.ConnConfig.Tracer, c.ConnConfig.DefaultQueryExecMode = &seen, mode })
 	b := sqltest.Prepared(t, pghold.New(pool, nil))
 	c := sqltest.Claim("job", 1)
+	c.Note = strings.Repeat("x", 500) // so that a page has room for few versions
 	try := func() error {
 		if out, err := b.Try(t.Context(), c); err != nil || !out.Granted {
 			return fmt.Errorf("got %+v, error %v", out, err)
 		}
 		return nil
 	}
+	writes := 1
 	if old {
 		oldTransaction(t, db)
+		writes = 400
 	}
-	for range 150 { // each writes a version
+	for range writes {
 		if err := try(); err != nil {
 			t.Fatal(err)
 		}
