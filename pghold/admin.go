@@ -10,7 +10,7 @@ const (
 	// pageStatement reads one page. The keys of the page are not smaller than $1, and larger
 	// than $2. The page has at most $3 rows.
 	pageStatement = `SELECT ` + columns + `
-FROM {table} WHERE name >= $1 AND name > $2 ORDER BY name LIMIT $3`
+FROM {table} AS l WHERE name >= $1 AND name > $2 ORDER BY name LIMIT $3`
 
 	// forceStatement: $1 name, $2 owner, $3 the last token of the lease, $4 reason, $5 the
 	// channel.

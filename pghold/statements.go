@@ -17,8 +17,11 @@ import (
 // The statements use clock_timestamp(), because now() is the time at which the transaction
 // began, and the statement may have waited for a row since then.
 type statements struct {
-	try, tryAll, renew, renewAll, release, releaseAll, readRows, lockTx string
-	page, force                                                         string // for operators
+	try, renew, release                            string // of one name
+	tryNewest, renewNewest, releaseNewest          string // the same, of a row that has many versions
+	readNewest                                     string // of several names, of which one has many versions
+	tryAll, renewAll, releaseAll, readRows, lockTx string
+	page, force                                    string // for operators
 }
 
 // write returns the statements for the table.
@@ -29,11 +32,19 @@ func (t *table) write() statements {
 	fillTry := func(statement, changes string) string {
 		return fill(parts.Replace(strings.Replace(statement, "{changes}", changes, 1)))
 	}
+	release := strings.ReplaceAll(releaseOne, "{held}", releaseHeld)
 	return statements{
-		try: fillTry(tryBegin+tryOne+tryEnd+tryQuick, tryElse), tryAll: fillTry(tryBegin+tryAll+tryEnd, tryChanges),
-		renew: fill(renewOne), renewAll: fill(lockAll + renewAll),
-		release: fill(releaseOne + releaseEnd), releaseAll: fill(lockQueued + releaseAll + releaseEnd),
-		readRows: fill(readStatement), lockTx: fill(lockTxStatement),
+		try:           fillTry(tryBegin+tryOne+tryConflict+trySet+"\nWHERE "+tryEnd+tryQuick, tryElse),
+		renew:         fill(strings.Replace(renewOne, "{row}", `l.name = $1`, 1)),
+		release:       fill(strings.Replace(release, "{row}", `l.name = $1`, 1)),
+		tryNewest:     fillTry(tryNewest+tryEnd+tryQuick, tryElse),
+		renewNewest:   fill(strings.Replace(renewOne, "{row}", newestRow, 1)),
+		releaseNewest: fill(strings.Replace(release, "{row}", newestRow, 1)),
+		readNewest:    fill(readNewest),
+		tryAll:        fillTry(tryBegin+tryAll+tryConflict+trySet+"\nWHERE "+tryEnd, tryChanges),
+		renewAll:      fill(lockAll + renewAll),
+		releaseAll:    fill(lockQueued + strings.ReplaceAll(releaseAll, "{held}", "u.held")),
+		readRows:      fill(readStatement), lockTx: fill(lockTxStatement),
 		page: fill(pageStatement), force: fill(forceStatement),
 	}
 }
@@ -60,12 +71,33 @@ func (t *table) create() string {
 }
 
 const (
+	// newestRow is the condition of an update of the row of the name $1, if the row has many
+	// versions.
+	//
+	// While a transaction is open, the server keeps each version of a row that is newer than the
+	// snapshot of that transaction. A row that changes often then has thousands of versions on
+	// many pages. An update with the condition name = $1 reads all of them, and so does ON
+	// CONFLICT. With this condition, the server reads the index from its end, where the newest
+	// versions usually are, and stops at the first version that it sees. The subqueries have a
+	// range of names, because for name = $1 the server ignores the order.
+	//
+	// The array has the version that the snapshot of the statement sees, and the version that the
+	// statement has locked. They differ if another transaction has changed the row since the
+	// snapshot. The update finds the first version, goes on to the newest version, and compares
+	// its ctid with the array again. Without the second element, the update would then change
+	// nothing. Older servers do not compare the ctid again, so the condition on the name is
+	// necessary, too.
+	//
+	// If the row has few versions, the condition name = $1 costs less.
+	newestRow     = `l.ctid = ANY (ARRAY[(` + newestVersion + `), (` + newestVersion + ` FOR NO KEY UPDATE)]) AND l.name = $1`
+	newestVersion = `SELECT ctid FROM {table} WHERE name >= $1 AND name <= $1 ORDER BY name DESC LIMIT 1`
+
 	// A try: $1 names, $2 owners, $3 notes, $4 TTL in microseconds, $5 how many tokens, $6
 	// whether a release must notify, $7 whether to wait in the queue. The statement returns the
-	// rows that it changed. It reads the time excluded.since before it waits for a locked row.
-	// If a lease ends during that wait, the try is refused, and the next try finds the name
-	// free. A new lease is counted from excluded.since, which is after the beginning of the
-	// call. So it does not end before the time that the caller expects.
+	// rows that it changed. It may read the time excluded.since before it waits for a locked
+	// row. If a lease ends during that wait, the try is refused, and the next try finds the
+	// name free. A new lease is counted from excluded.since, which is after the beginning of
+	// the call. So it does not end before the time that the caller expects.
 	//
 	// The column `token` has the last token of a grant, so that a repeated grant has the same
 	// tokens. A new token is never smaller than the time in microseconds. The column `tokens`
@@ -76,12 +108,14 @@ const (
 	// rest of the release.
 	tryBegin = `INSERT INTO {table} AS l (name, owner, note, token, tokens, since, expires)
 `
-	tryOne = `VALUES ($1, $2, $3, ` + tryTimes + `)`
-	tryAll = `SELECT name, owner, note, ` + tryTimes + `
+	tryOne = `VALUES ($1, $2, $3, ` + tryToken + `, $5, clock_timestamp(), ` + tryExpires + `)`
+	tryAll = `SELECT name, owner, note, ` + tryToken + `, $5, clock_timestamp(), ` + tryExpires + `
 FROM unnest($1::text[], $2::text[], $3::text[]) AS c(name, owner, note) ORDER BY name COLLATE "C"`
-	tryTimes = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $5 - 1, $5, clock_timestamp(), clock_timestamp() + $4 * {us}`
-	tryEnd   = `
-ON CONFLICT (name) DO UPDATE SET
+	tryToken    = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $5 - 1`
+	tryExpires  = `clock_timestamp() + $4 * {us}`
+	tryConflict = `
+ON CONFLICT (name) DO UPDATE`
+	trySet = ` SET
 	owner = CASE WHEN {taken} OR {held} THEN excluded.owner WHEN l.expires > excluded.since THEN l.owner END,
 	note = CASE WHEN {taken} OR {held} THEN excluded.note ELSE l.note END,
 	token = CASE WHEN {taken} THEN greatest(l.token + $5, excluded.token) ELSE l.token END,
@@ -90,9 +124,15 @@ ON CONFLICT (name) DO UPDATE SET
 	expires = CASE WHEN {taken} THEN excluded.expires WHEN {held} THEN greatest(l.expires, excluded.expires) ELSE l.expires END,
 	waiters = CASE WHEN {taken} THEN l.waiters[{position} + 2:]
 		WHEN NOT {held} AND {queues} THEN l.waiters || excluded.owner ELSE l.waiters END,
-	wanted = CASE WHEN {taken} THEN l.wanted AND {position} + 1 < cardinality(l.waiters) ELSE l.wanted OR $6 AND NOT {held} END
-WHERE {changes}
+	wanted = CASE WHEN {taken} THEN l.wanted AND {position} + 1 < cardinality(l.waiters) ELSE l.wanted OR $6 AND NOT {held} END`
+	tryEnd = `{changes}
 RETURNING ` + columns
+
+	// tryNewest is a try of a name whose row has many versions. It does not create the row.
+	tryNewest = `UPDATE {table} AS l` + trySet + `
+FROM (SELECT $2::text AS owner, $3::text AS note, ` + tryToken + ` AS token, $5::integer AS tokens,
+	clock_timestamp() AS since, ` + tryExpires + ` AS expires) AS excluded
+WHERE ` + newestRow + ` AND `
 
 	// tryChanges is true if the try changes the row.
 	tryChanges = `{taken} OR {held} OR {queues} OR $6 AND NOT l.wanted`
@@ -102,8 +142,8 @@ RETURNING ` + columns
 	// client, even if nothing was changed. A crash may lose the position in the queue; then the
 	// waiter tries again within a second. In the statement for one name, tryQuick is the end,
 	// and tryElse is the condition of the update. The expression noWait prevents the wait. Both
-	// use noWait only if nothing is granted.
-	tryQuick = `, CASE WHEN owner IS DISTINCT FROM $2 THEN ` + noWait + ` END`
+	// use noWait only if nothing is granted. tryQuick also returns where the row is.
+	tryQuick = `, CASE WHEN l.owner IS DISTINCT FROM $2 THEN ` + noWait + ` END, l.ctid`
 	tryElse  = `CASE WHEN ` + tryChanges + ` THEN true ELSE ` + noWait + ` IS NULL END`
 	noWait   = `set_config('synchronous_commit', 'off', true)`
 
@@ -118,9 +158,9 @@ RETURNING ` + columns
 	tryQueues = `($7 AND array_position(l.waiters, excluded.owner) IS NULL AND cardinality(l.waiters) < {waiting})`
 
 	// columns are the columns that a statement returns, in the order of rows.Columns.
-	columns = `name, coalesce(owner, ''), note, token, tokens,
-	(extract(epoch FROM clock_timestamp() - since) * 1000000)::bigint, (extract(epoch FROM expires - clock_timestamp()) * 1000000)::bigint,
-	coalesce(forced_owner, ''), coalesce(forced_reason, ''), array_to_string(waiters, ',')`
+	columns = `l.name, coalesce(l.owner, ''), l.note, l.token, l.tokens,
+	(extract(epoch FROM clock_timestamp() - l.since) * 1000000)::bigint, (extract(epoch FROM l.expires - clock_timestamp()) * 1000000)::bigint,
+	coalesce(l.forced_owner, ''), coalesce(l.forced_reason, ''), array_to_string(l.waiters, ',')`
 
 	// lockAll locks the rows of held names. $1 names, $2 owners, $3 a time for each of the
 	// names, which the rest of the statement uses.
@@ -131,8 +171,8 @@ RETURNING ` + columns
 )`
 
 	// A renewal: $3 TTLs in microseconds.
-	renewOne = `UPDATE {table} SET expires = greatest(expires, clock_timestamp() + $3 * {us})
-WHERE name = $1 AND owner = $2 AND expires > clock_timestamp() RETURNING name, owner`
+	renewOne = `UPDATE {table} AS l SET expires = greatest(l.expires, clock_timestamp() + $3 * {us})
+WHERE {row} AND l.owner = $2 AND l.expires > clock_timestamp() RETURNING l.name, l.owner`
 	renewAll = `
 UPDATE {table} AS l SET expires = greatest(l.expires, clock_timestamp() + u.us * {us}) FROM u WHERE l.name = u.name
 RETURNING l.name, l.owner`
@@ -147,25 +187,32 @@ RETURNING l.name, l.owner`
 	// A release: $3 the time for which a name stays taken, in microseconds, $4 the channel.
 	// After that time, the name is reserved for its waiters, one after the other. A name
 	// without waiters is free for every claim after that time. The notification contains the
-	// first waiter and the name.
-	releaseOne = `WITH u AS (
-	SELECT name, $2::text AS owner, $3::bigint AS us, owner IS NOT DISTINCT FROM $2 AND expires > clock_timestamp() AS held FROM {table}
-	WHERE name = $1 AND (owner = $2 AND expires > clock_timestamp() OR $2 = ANY (waiters)) FOR UPDATE
-)` + releaseAll
-	releaseAll = `, r AS (
-	UPDATE {table} AS l SET owner = CASE WHEN NOT held THEN l.owner WHEN u.us > 0 THEN u.owner || '{kept}' END,
-		expires = CASE WHEN NOT held THEN l.expires WHEN u.us <= 0 AND l.waiters = '{}' THEN 'epoch'
+	// first waiter and the name. The release of one name may read the time u.now before it
+	// waits for a locked row. If the lease ends during that wait and nobody takes the name, the
+	// release still ends the lease of its owner.
+	releaseSet = ` SET owner = CASE WHEN NOT {held} THEN l.owner WHEN u.us > 0 THEN u.owner || '{kept}' END,
+		expires = CASE WHEN NOT {held} THEN l.expires WHEN u.us <= 0 AND l.waiters = '{}' THEN 'epoch'
 			ELSE clock_timestamp() + u.us * {us} END,
-		waiters = array_remove(l.waiters, u.owner), wanted = wanted AND array_remove(l.waiters, u.owner) <> '{}'
-	FROM u WHERE l.name = u.name
-	RETURNING l.name, u.owner, wanted, l.waiters[1] AS next
-)`
-	releaseEnd = `
-SELECT name, owner, CASE WHEN wanted THEN pg_notify($4, next || chr(10) || name)::text END FROM r`
+		waiters = array_remove(l.waiters, u.owner), wanted = l.wanted AND array_remove(l.waiters, u.owner) <> '{}'`
+	releaseOne = `UPDATE {table} AS l` + releaseSet + `
+FROM (SELECT $2::text AS owner, $3::bigint AS us, clock_timestamp() AS now) AS u
+WHERE {row} AND ({held} OR u.owner = ANY (l.waiters))
+RETURNING l.name, u.owner, ` + notify
+	releaseHeld = `(l.owner IS NOT DISTINCT FROM u.owner AND l.expires > u.now)`
+	releaseAll  = `
+UPDATE {table} AS l` + releaseSet + `
+FROM u WHERE l.name = u.name
+RETURNING l.name, u.owner, ` + notify
+	notify = `CASE WHEN l.wanted THEN pg_notify($4, l.waiters[1] || chr(10) || l.name)::text END`
 
 	// readStatement: $1 names.
 	readStatement = `SELECT ` + columns + `
-FROM {table} WHERE name = ANY($1)`
+FROM {table} AS l WHERE name = ANY($1)`
+
+	// readNewest: $1 names. It reads the index from its end, as newestRow does.
+	readNewest = `SELECT ` + columns + `
+FROM unnest($1::text[]) AS c(key) CROSS JOIN LATERAL
+	(SELECT * FROM {table} WHERE name >= c.key AND name <= c.key ORDER BY name DESC LIMIT 1) AS l`
 
 	// lockTxStatement: $1 name. It changes the row, so that a transaction that waited for
 	// the row cannot continue with an older snapshot.

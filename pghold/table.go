@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/rows"
@@ -24,6 +26,9 @@ type table struct {
 	listen     *pgx.ConnConfig // nil: rows are polled
 	statements statements
 	warned     atomic.Bool // true after the warning was logged that `listen` leads to a pooler
+
+	pages  rows.Recent[uint32]   // the page of the row of a name
+	moving rows.Recent[struct{}] // names whose rows probably have many versions, see sawPage
 }
 
 // Query runs a statement as a transaction of its own. For each row, it stores the columns in
@@ -93,6 +98,9 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	statement, args := t.statements.tryAll, []any{a.names, a.owners, a.notes}
 	if len(cs) == 1 {
 		statement, args = t.statements.try, []any{a.names[0], a.owners[0], a.notes[0]}
+		if t.moves(a.names[0]) {
+			statement = t.statements.tryNewest
+		}
 	}
 	answers := make([]rows.Row, len(cs))
 	args = append(args, rows.Micros(cs[0].TTL), int64(cs[0].Tokens), t.listen != nil && !cs[0].NoQueue, !cs[0].NoQueue)
@@ -113,18 +121,46 @@ func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	return answers, nil
 }
 
+const (
+	// movingFor is how long the table remembers the page of a row, and that the row has changed
+	// its page.
+	movingFor = time.Minute
+
+	// fewPages is the size of a table for which statements may read all versions of a row. If a
+	// table has so few pages, the server may plan to read the whole table, and keep this plan
+	// for a prepared statement while the table grows.
+	fewPages = 16
+)
+
+// sawPage remembers the page of the row of a name. Pages have free space, so the versions of a
+// row stay on one page. If a row changes its page, the server keeps its old versions.
+func (t *table) sawPage(name string, page uint32) {
+	if last, known := t.pages.Get(name); known && last != page && page >= fewPages {
+		t.moving.Add(name, struct{}{}, movingFor)
+	}
+	t.pages.Add(name, page, movingFor)
+}
+
+// moves reports whether the row of a name probably has many versions.
+func (t *table) moves(name string) bool {
+	_, moves := t.moving.Get(name)
+	return moves
+}
+
 // describe handles the names that the statement of a Try did not change, which are in
 // `missing`. It reads their rows, and fills in answers[i] for names[i]. If it cannot read the
 // rows, it fills in rows without a holder, because the names are certainly not granted. If a
 // row is free by now, its answer stays unknown, so that the Engine tries again.
 func (t *table) describe(ctx context.Context, missing []string, cs []driver.Claim, names []string, answers []rows.Row) {
 	seen := make([]rows.Row, len(names))
-	err := t.read(ctx, t.statements.readRows, []any{missing}, names, seen)
+	err := t.read(ctx, t.reading(missing), []any{missing}, names, seen)
 	for i := range answers {
 		switch {
 		case answers[i].Known:
 		case err != nil:
 			answers[i].Known = true
+		case !seen[i].Known:
+			t.moving.Drop(names[i]) // tryNewest does not create the row
 		case seen[i].FreeIn(cs[i].Owner) > 0:
 			answers[i] = seen[i]
 		}
@@ -134,13 +170,21 @@ func (t *table) describe(ctx context.Context, missing []string, cs []driver.Clai
 // Renew sends one statement.
 func (t *table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	a := newArguments(cs, func(c driver.Claim) time.Duration { return c.TTL })
-	return t.found(ctx, cs, a, t.statements.renew, t.statements.renewAll)
+	one := t.statements.renew
+	if t.moves(a.names[0]) {
+		one = t.statements.renewNewest
+	}
+	return t.found(ctx, cs, a, one, t.statements.renewAll)
 }
 
 // Release sends one statement.
 func (t *table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	a := newArguments(cs, func(c driver.Claim) time.Duration { return c.AtLeast })
-	return t.found(ctx, cs, a, t.statements.release, t.statements.releaseAll, t.channel)
+	one := t.statements.release
+	if t.moves(a.names[0]) {
+		one = t.statements.releaseNewest
+	}
+	return t.found(ctx, cs, a, one, t.statements.releaseAll, t.channel)
 }
 
 // found runs the statement `one` for a single claim, and the statement `all` for several
@@ -172,7 +216,15 @@ func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 	for i, name := range names {
 		keys[i] = rows.Escape(name)
 	}
-	return answers, t.read(ctx, t.statements.readRows, []any{keys}, keys, answers)
+	return answers, t.read(ctx, t.reading(keys), []any{keys}, keys, answers)
+}
+
+// reading returns the statement that reads the rows of names.
+func (t *table) reading(names []string) string {
+	if slices.ContainsFunc(names, t.moves) {
+		return t.statements.readNewest
+	}
+	return t.statements.readRows
 }
 
 // read runs a statement, and stores its rows in `answers`: answers[i] is the row of names[i],
@@ -191,10 +243,16 @@ func (t *table) read(ctx context.Context, statement string, args []any, names []
 func (t *table) scan(ctx context.Context, statement string, args []any, row func(key string, r rows.Row)) error {
 	var c rows.Columns
 	into := c.Into()
-	if statement == t.statements.try {
-		into = append(into, nil) // tryQuick
+	var at pgtype.TID
+	if statement == t.statements.try || statement == t.statements.tryNewest {
+		into = append(into, nil, &at) // tryQuick
 	}
-	return t.Query(ctx, statement, args, into, func() { row(c.Key, c.Row()) })
+	return t.Query(ctx, statement, args, into, func() {
+		if at.Valid {
+			t.sawPage(c.Key, at.BlockNumber)
+		}
+		row(c.Key, c.Row())
+	})
 }
 
 // arguments are the parameters of statements for several claims. The field `times` has the time

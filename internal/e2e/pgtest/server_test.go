@@ -23,20 +23,20 @@ import (
 )
 
 // shared is the server of all tests that do not harm it.
-var shared = &sqltest.Shared{Run: sqltest.RunPostgreSQL, Settings: append(quiet(), "deadlock_timeout=100ms", "max_connections=300")}
+var shared = &sqltest.Shared{Run: sqltest.RunPostgreSQL, Settings: append(quiet(), "deadlock_timeout=100ms", "max_connections=300", "max_prepared_transactions=2")}
 
 // quiet has a server keep its log for itself.
 func quiet() []string { return []string{"log_min_messages=fatal", "log_min_error_statement=panic"} }
 
 // start returns the URL of the common server, and a pool of connections to it.
-func start(t *testing.T) (url string, admin *sql.DB) {
+func start(t testing.TB) (url string, admin *sql.DB) {
 	t.Helper()
 	server, admin := shared.Use(t)
 	return server.Name, admin
 }
 
 // database makes a database of its own for t on the common server, and returns its URL.
-func database(t *testing.T) string {
+func database(t testing.TB) string {
 	t.Helper()
 	server, admin := start(t)
 	name := sqltest.DatabaseName(t)
@@ -54,7 +54,7 @@ func database(t *testing.T) string {
 }
 
 // newPool returns a pool of at most four connections; change may change its settings.
-func newPool(t *testing.T, url string, change ...func(*pgxpool.Config)) *pgxpool.Pool {
+func newPool(t testing.TB, url string, change ...func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -72,7 +72,7 @@ func newPool(t *testing.T, url string, change ...func(*pgxpool.Config)) *pgxpool
 	return pool
 }
 
-func newDB(t *testing.T, url string) *sql.DB {
+func newDB(t testing.TB, url string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("pgx", url)
 	if err != nil {
@@ -85,7 +85,7 @@ func newDB(t *testing.T, url string) *sql.DB {
 
 // listening is options with which a Backend listens on the server at url, under the
 // name "ear".
-func listening(t *testing.T, url string) *pghold.Options {
+func listening(t testing.TB, url string) *pghold.Options {
 	t.Helper()
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -195,7 +195,7 @@ func (c *gated) Write(b []byte) (int, error) {
 type tracer struct{ n atomic.Int64 }
 
 func (r *tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	if strings.HasPrefix(q.SQL, "SELECT name, coalesce") {
+	if strings.HasPrefix(q.SQL, "SELECT l.name, coalesce") {
 		r.n.Add(1)
 	}
 	return ctx

@@ -19,7 +19,7 @@ type Store interface {
 }
 
 // Prepared makes the table of b, and waits for b at the end of t.
-func Prepared[B Store](t *testing.T, b B) B {
+func Prepared[B Store](t testing.TB, b B) B {
 	t.Helper()
 	if err := b.CreateTable(await.Context(t, 20*time.Second)); err != nil {
 		t.Fatal(err)

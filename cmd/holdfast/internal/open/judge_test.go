@@ -125,6 +125,43 @@ func TestPostgres(t *testing.T) {
 	}
 }
 
+// A finding about an open transaction names it, and says how it is ended.
+func TestOpenTransactions(t *testing.T) {
+	session := openTransaction{
+		Kind: "session", ID: "123", Application: "psql\n", Role: `o"k`, State: "idle in transaction", Seconds: 312, Behind: 1, Total: 5,
+	}
+	for _, test := range []struct {
+		oldest []openTransaction
+		hidden int
+		err    error
+		want   string
+		says   []string
+	}{
+		{want: "", says: []string{"60 s or longer", "100000 newer"}},
+		{hidden: 2, want: "transactions unknown", says: []string{"2 sessions", "GRANT pg_read_all_stats"}},
+		{err: errors.New("permission denied"), want: "transactions unknown", says: []string{"permission denied"}},
+		{
+			oldest: []openTransaction{session, {Kind: "slot", ID: "s", Behind: 200_000, Total: 5}}, want: "transactions warning",
+			says: []string{`pid 123 (application "psql\n"`, "idle in transaction), open for 5m12s, 1 newer transaction;", `slot "s", 200000 newer transactions`, "and 3 more", "pg_terminate_backend(123)", `ALTER ROLE "o""k" SET idle_in_`},
+		},
+		{oldest: []openTransaction{{Kind: "prepared", ID: "it's", Total: 1}}, want: "transactions warning", says: []string{"ROLLBACK PREPARED 'it''s'"}},
+		{oldest: []openTransaction{{Kind: "slot", ID: "s", Total: 1}}, want: "transactions warning", says: []string{"pg_drop_replication_slot('s')"}},
+		{oldest: []openTransaction{{Kind: "standby", ID: "7", Total: 1}}, want: "transactions warning", says: []string{"standby of pid 7", "hot_standby_feedback"}},
+	} {
+		f := judgeOpen(test.oldest, test.hidden, test.err)
+		var wanted []string
+		if test.want != "" {
+			wanted = []string{test.want}
+		}
+		want(t, []doctor.Finding{f}, wanted...)
+		for _, text := range test.says {
+			if !strings.Contains(f.Saw+f.Remedy, text) {
+				t.Errorf("got %q, %q, want that it says %q", f.Saw, f.Remedy, text)
+			}
+		}
+	}
+}
+
 func TestMySQL(t *testing.T) {
 	for change, wanted := range map[string][]string{
 		"":                                 nil,

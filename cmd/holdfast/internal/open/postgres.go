@@ -251,7 +251,7 @@ func examinePostgres(ctx context.Context, pool *pgxpool.Pool, layout *pghold.Opt
 	s.Behind = layout.Listen != nil && layout.Listen.Host == config.Host && layout.Listen.Port == config.Port
 	server := doctor.Server{Address: net.JoinHostPort(config.Host, fmt.Sprint(config.Port)), Version: "PostgreSQL " + s.Version, Role: "primary"}
 	all := examined{deployment: "standalone", findings: s.findings(layout)}
-	all.findings = append(all.findings, clock(ctx, func(ctx context.Context) (at time.Time, err error) {
+	all.findings = append(all.findings, openTransactions(ctx, conn.Conn()), clock(ctx, func(ctx context.Context) (at time.Time, err error) {
 		err = conn.QueryRow(ctx, "SELECT clock_timestamp()", pgx.QueryExecModeExec).Scan(&at)
 		return at, err
 	}))
