@@ -144,9 +144,9 @@ func TestOpenTransactions(t *testing.T) {
 			oldest: []openTransaction{session, {Kind: "slot", ID: "s", Behind: 200_000, Total: 5}}, want: "transactions warning",
 			says: []string{`pid 123 (application "psql\n"`, "idle in transaction), open for 5m12s, 1 newer transaction;", `slot "s", 200000 newer transactions`, "and 3 more", "pg_terminate_backend(123)", `ALTER ROLE "o""k" SET idle_in_`},
 		},
-		{oldest: []openTransaction{{Kind: "prepared", ID: "it's", Total: 1}}, want: "transactions warning", says: []string{"ROLLBACK PREPARED 'it''s'"}},
-		{oldest: []openTransaction{{Kind: "slot", ID: "s", Total: 1}}, want: "transactions warning", says: []string{"pg_drop_replication_slot('s')"}},
-		{oldest: []openTransaction{{Kind: "standby", ID: "7", Total: 1}}, want: "transactions warning", says: []string{"standby of pid 7", "hot_standby_feedback"}},
+		{oldest: []openTransaction{{Kind: "prepared", ID: "it's", Total: 1}}, want: "transactions note", says: []string{"ROLLBACK PREPARED 'it''s'"}},
+		{oldest: []openTransaction{{Kind: "slot", ID: "s", Total: 1}}, want: "transactions note", says: []string{"pg_drop_replication_slot('s')"}},
+		{oldest: []openTransaction{{Kind: "standby", ID: "7", Total: 1}}, want: "transactions note", says: []string{"standby of pid 7", "hot_standby_feedback"}},
 	} {
 		f := judgeOpen(test.oldest, test.hidden, test.err)
 		var wanted []string

@@ -81,13 +81,17 @@ func judgeOpen(oldest []openTransaction, hidden int, err error) doctor.Finding {
 		return saw(id, doctor.OK, "no transaction in this database is open for %.0f s or longer, or has more than %d newer ones", openLong.Seconds(), behindMost)
 	}
 	var names []string
+	severity := doctor.Note // a backup each night is no fault
 	for _, o := range oldest {
 		names = append(names, o.String())
+		if o.Behind > behindMost {
+			severity = doctor.Warning
+		}
 	}
 	if more := oldest[0].Total - len(oldest); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	return because(saw(id, doctor.Warning, "the server keeps old versions of rows for %s", strings.Join(names, "; ")),
+	return because(saw(id, severity, "the server keeps old versions of rows for %s", strings.Join(names, "; ")),
 		"autovacuum cannot remove versions of rows that are newer than such a transaction, so the table of locks grows, and statements on names that change often become slow",
 		oldest[0].remedy())
 }
