@@ -251,7 +251,7 @@ func TestATryThatDoesNotWaitNamesTheHolder(t *testing.T) {
 	})
 }
 
-// A server that falls silent before the look-up delays a busy try by a second at most.
+// A server that stops responding before the look-up delays a busy try by a second at most.
 func TestASilentServerDelaysABusyTryBriefly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn := &silentLookUp{fakeConn: &fakeConn{answer: replying("acquire", busyReply())}}
