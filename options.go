@@ -53,8 +53,8 @@ type Options struct {
 	// Observe gets each event. It is called by the goroutine that causes the event or by
 	// another one, and never while the Locker holds an internal mutex. Observe may be slow:
 	// only the call that caused the event waits for it, no other lock and no renewal. While
-	// Observe handles a renewal of a lock, other renewals of that lock are not reported. The
-	// Observe of an audit.Writer writes events to the store.
+	// Observe handles a renewal of a lock, later renewals of that lock are not reported, except
+	// the latest one, which is reported after that. The Observe of an audit.Writer writes events to the store.
 	Observe func(context.Context, Event)
 
 	// Handoff limits how long a lock may go from goroutine to goroutine of this Locker

@@ -122,7 +122,7 @@ func (s *Scheduler) record(items []Item, c call, r *reports) {
 			continue
 		}
 		s.planNext(i, c.start, answer, held, found.Fixed, retryAt)
-		if held && (verbose || found.Late || found.Err != nil) && s.beginReport(i) {
+		if held && (verbose || found.Late || found.Err != nil) && s.beginReport(found) {
 			fresh = true
 			r.renewals = append(r.renewals, found)
 		}
@@ -188,8 +188,9 @@ type reports struct {
 func (s *Scheduler) report(r *reports) {
 	s.called(r.calls)
 	for _, found := range r.renewals {
-		s.Renewed(found)
-		s.endReport(found.Item)
+		for more := true; more; found, more = s.endReport(found.Item) {
+			s.Renewed(found)
+		}
 	}
 }
 
@@ -199,18 +200,30 @@ func (s *Scheduler) called(calls []Call) {
 	}
 }
 
-// beginReport returns false if an earlier renewal of the item is still being reported.
-// Otherwise it records that a report begins, and returns true.
-func (s *Scheduler) beginReport(i Item) bool {
+// beginReport records that the renewal `found` is reported, and returns true. If an earlier
+// renewal of the item is still being reported, it returns false, and `found` is reported after
+// that, unless another renewal ends before.
+func (s *Scheduler) beginReport(found Report) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	begun := !i.Entry().reporting
-	i.Entry().reporting = true
-	return begun
+	e := found.Item.Entry()
+	if e.reporting {
+		if s.unreported == nil {
+			s.unreported = make(map[Item]Report)
+		}
+		s.unreported[found.Item] = found
+		return false
+	}
+	e.reporting = true
+	return true
 }
 
-func (s *Scheduler) endReport(i Item) {
+// endReport returns the renewal of the item that has to be reported next, if there is one.
+func (s *Scheduler) endReport(i Item) (next Report, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	i.Entry().reporting = false
+	next, more = s.unreported[i]
+	delete(s.unreported, i)
+	i.Entry().reporting = more
+	return next, more
 }

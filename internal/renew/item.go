@@ -71,8 +71,9 @@ type Entry struct {
 	checkEvery time.Duration // the time between two renewals of an item whose end is fixed; 0 if the end is not fixed
 	paused     bool          // Prove renews the item, and no other call may renew it in the meantime
 
-	// reporting is true while a renewal of the item is being reported. Renewals that end in
-	// the meantime are not reported: if observers are slow, the reports must not pile up.
+	// reporting is true while a renewal of the item is being reported. Of the renewals that end
+	// in the meantime, only the latest is reported, after that: if observers are slow, the
+	// reports must not pile up.
 	reporting bool
 }
 

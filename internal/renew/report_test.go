@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -69,6 +70,33 @@ func TestHungReportsAreBounded(t *testing.T) {
 		k.mu.Unlock()
 		close(end)
 		k.removeAll(leases...)
+	})
+}
+
+// Of the renewals that end while an earlier one is reported, the latest is reported. Otherwise an
+// observer would not know until when the store has confirmed the lease.
+func TestLatestRenewalIsReported(t *testing.T) {
+	inBubble(t, ttl, func(t *testing.T, k *kit) {
+		begun, end := make(chan struct{}, 100), make(chan struct{})
+		var reported []Report
+		k.Renewed = func(r Report) {
+			begun <- struct{}{}
+			<-end
+			k.change(func() { reported = append(reported, r) })
+		}
+		lease := k.add("a")
+		<-begun
+		time.Sleep(ttl) // several renewals
+		k.answers(fail)
+		time.Sleep(ttl / 2) // the last ones fail
+		close(end)
+		synctest.Wait()
+		k.change(func() {
+			if len(reported) != 2 || reported[0].Err != nil || !errors.Is(reported[1].Err, errReset) {
+				t.Errorf("got the reports %+v, want the first and the latest", reported)
+			}
+		})
+		k.removeAll(lease)
 	})
 }
 

@@ -65,6 +65,8 @@ type Scheduler struct {
 	step    time.Duration // the least margin of all items without a fixed end
 	timer   *time.Timer   // nil before the first item
 	next    clock.Instant // when the timer fires; 0 if it is not set
+
+	unreported map[Item]Report // the latest renewal of an item, if an earlier one is still being reported
 }
 
 // New returns a Scheduler without items.
