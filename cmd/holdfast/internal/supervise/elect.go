@@ -45,7 +45,7 @@ func (r *runner) campaign(ctx context.Context, locker *holdfast.Locker, how Camp
 			return err
 		}
 		begun := time.Now()
-		err = r.hold(ctx, lock)
+		err = r.hold(ctx, locker, lock)
 		lasted := time.Since(begun)
 		if how.Once || r.ended || ctx.Err() != nil {
 			return err

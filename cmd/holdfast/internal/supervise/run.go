@@ -47,12 +47,15 @@ func Run(ctx context.Context, p Program, l *Lock, c *Command) error {
 		if err != nil {
 			return r.skipped(err)
 		}
-		return r.hold(ctx, lock)
+		return r.hold(ctx, locker, lock)
 	})
 }
 
 // withRunner finds the command, opens the store, and calls work.
 func withRunner(ctx context.Context, p Program, l *Lock, c *Command, work func(*runner, *holdfast.Locker) error) error {
+	if isKeeper, err := keep(ctx, p, l); isKeeper {
+		return err
+	}
 	file, err := procgroup.Find(c.Args[0])
 	if err != nil {
 		return &output.ExitError{Code: procgroup.StartCode(err), Err: err}
@@ -84,7 +87,7 @@ func (r *runner) skipped(err error) error {
 }
 
 // hold runs the command, and releases the lock when no process of the command is left.
-func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
+func (r *runner) hold(ctx context.Context, locker *holdfast.Locker, lock *holdfast.Lock) error {
 	r.acquired = time.Now()
 	r.Report.Detail("lock %q acquired, token %d", lock.Name(), lock.Token())
 	if err := lock.Err(); errors.Is(err, holdfast.ErrLost) {
@@ -104,9 +107,10 @@ func (r *runner) hold(ctx context.Context, lock *holdfast.Lock) error {
 		_ = r.unlock(lock)
 		return &output.ExitError{Code: procgroup.StartCode(err), Err: err}
 	}
-	s := &supervisor{runner: r, lock: lock, group: group, deadline: deadline}
+	s := &supervisor{runner: r, lock: lock, locker: locker, group: group, deadline: deadline}
 	stopped := s.watch(ctx)
 	status := group.Wait()
+	s.guardian.end()
 	if left := time.Until(r.acquired.Add(r.AtLeast)); left > 0 && stopped == nil && r.keep == 0 {
 		r.Report.Line(output.LevelNotice, fmt.Sprintf("the command has ended; keeping the lock for another %s (--at-least)", left.Round(time.Millisecond)))
 		_ = r.pause(lock.Context(ctx), left) // the status of the command counts, also after a signal
@@ -157,7 +161,7 @@ func (r *runner) variables(lock *holdfast.Lock) []string {
 
 // warnOfUser is the function Denied of the procgroup.Command.
 func (r *runner) warnOfUser(pid int) {
-	r.Report.Warn("the command (pid %d) runs as another user, so run cannot stop it: it goes on, although another client may get the lock; "+
+	r.Report.Warn("the command (pid %d) runs as another user, so run cannot stop it: it goes on, and run keeps the lock for it, or takes it again, as far as the store allows; "+
 		"start holdfast as that user instead, for example: sudo holdfast run", pid)
 }
 

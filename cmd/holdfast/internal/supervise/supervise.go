@@ -25,6 +25,9 @@ type supervisor struct {
 	lock  *holdfast.Lock
 	group *procgroup.Group
 
+	locker   *holdfast.Locker
+	guardian guardian
+
 	deadline time.Time // when the lock counts as lost, according to the last renewal that is known
 	stopped  error     // why a check stopped the command; nil if no check did
 }
@@ -74,6 +77,7 @@ func (s *supervisor) forward(sig os.Signal) {
 // check stops the command if the deadline is near or the lock is lost. It returns the time
 // until the next check, or 0 if no check is needed.
 func (s *supervisor) check() time.Duration {
+	s.guardian.watch(s)
 	if s.stopped != nil {
 		return 0
 	}
@@ -107,6 +111,7 @@ func (s *supervisor) halt(why error) {
 	s.stopped = why
 	s.Report.Failure(why)
 	s.stop()
+	s.guardian.takeAgain(s)
 }
 
 // stop asks the command to end. The command is killed after the time `grace`, and at the deadline

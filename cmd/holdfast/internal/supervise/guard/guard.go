@@ -65,7 +65,7 @@ func serve(args []string) int {
 	var command atomic.Int64 // the process id; 0 before it is known, and after the command has ended
 	killGroup := func() {
 		if pid := int(command.Load()); pid > 0 && errors.Is(syscall.Kill(pid, 0), syscall.EPERM) {
-			_, _ = os.Stderr.WriteString("holdfast: the command (pid " + strconv.Itoa(pid) + ") runs as another user: it cannot be killed, and goes on without the lock\n")
+			_, _ = os.Stderr.WriteString("holdfast: the command (pid " + strconv.Itoa(pid) + ") runs as another user: it cannot be killed, and goes on\n")
 		}
 		_ = syscall.Kill(-os.Getpid(), syscall.SIGKILL)
 	}

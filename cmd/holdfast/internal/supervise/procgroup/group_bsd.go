@@ -15,7 +15,7 @@ func commandAttr(pgid int) *syscall.SysProcAttr {
 // stopped returns false: on this system, a check could consume the status that Wait needs.
 func stopped(int) bool { return false }
 
-// gone reports whether the group has no process any more.
-func gone(pgid int) bool {
+// Gone reports whether the group has no process any more.
+func Gone(pgid int) bool {
 	return errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH)
 }

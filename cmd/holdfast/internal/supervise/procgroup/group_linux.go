@@ -26,10 +26,10 @@ func stopped(pid int) bool {
 	return err == nil && info.Signo == int32(syscall.SIGCHLD)
 }
 
-// gone reports whether no process of the group runs any more. It reads /proc, see proc(5). Dead
+// Gone reports whether no process of the group runs any more. It reads /proc, see proc(5). Dead
 // processes that were not reaped do not count, because they stay forever in a container whose
 // first process does not reap.
-func gone(pgid int) bool {
+func Gone(pgid int) bool {
 	if errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) {
 		return true
 	}

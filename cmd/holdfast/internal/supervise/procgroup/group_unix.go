@@ -94,6 +94,22 @@ func (g *Group) close() {
 	g.guard.close()
 }
 
+// ID returns the ID of the process group.
+func (g *Group) ID() int { return g.guard.pgid }
+
+// Foreign reports whether the command runs as another user, so that it cannot be stopped.
+func (g *Group) Foreign() (foreign bool) {
+	g.do(func() { foreign = !g.reaped && errors.Is(syscall.Kill(g.pid, 0), syscall.EPERM) })
+	return foreign
+}
+
+// Reaped reports whether the system has forgotten all processes of the group pgid. A process that
+// has ended is known until its parent has read its status.
+func Reaped(pgid int) bool { return errors.Is(syscall.Kill(-pgid, 0), syscall.ESRCH) }
+
+// OwnGroup makes a process the leader of a process group of its own.
+func OwnGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
 // Signal sends s to every process of the group. It does nothing once the group is gone.
 func (g *Group) Signal(s syscall.Signal) { g.do(func() { g.send(s) }) }
 
@@ -154,7 +170,7 @@ func (g *Group) run(started chan<- error) {
 
 	g.do(g.guard.leave)
 	g.Stop(g.command.StopSignal, time.Now().Add(g.command.KillAfter))
-	for pause := pollFirst; !gone(g.guard.pgid); pause = min(2*pause, pollLast) {
+	for pause := pollFirst; !Gone(g.guard.pgid); pause = min(2*pause, pollLast) {
 		time.Sleep(pause)
 	}
 	g.do(g.close)

@@ -26,7 +26,7 @@ type guardProcess struct {
 }
 
 func startGuard() (*guardProcess, error) {
-	self, err := executable()
+	self, err := Executable()
 	if err != nil {
 		return nil, err
 	}
@@ -64,9 +64,9 @@ func startGuard() (*guardProcess, error) {
 	return g, nil
 }
 
-// executable returns the file of this program. On Linux it is the file that runs, even if an
+// Executable returns the file of this program. On Linux it is the file that runs, even if an
 // update has replaced it meanwhile.
-func executable() (string, error) {
+func Executable() (string, error) {
 	const linux = "/proc/self/exe"
 	if _, err := os.Stat(linux); err == nil {
 		return linux, nil

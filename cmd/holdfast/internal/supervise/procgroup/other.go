@@ -23,8 +23,22 @@ type methods interface {
 	Stop(s syscall.Signal, killAt time.Time)
 	KillBy(at time.Time)
 	Done() <-chan struct{}
+	ID() int
+	Foreign() bool
 	Wait() int
 }
+
+// Gone returns true.
+func Gone(int) bool { return true }
+
+// Reaped returns true.
+func Reaped(int) bool { return true }
+
+// Executable returns ErrUnsupported.
+func Executable() (string, error) { return "", ErrUnsupported }
+
+// OwnGroup returns nil.
+func OwnGroup() *syscall.SysProcAttr { return nil }
 
 // Start returns ErrUnsupported.
 func Start(Command) (*Group, error) { return nil, ErrUnsupported }
