@@ -64,10 +64,10 @@ func whoHolds(t *testing.T, l *holdfast.Locker, name string) *holdfast.BusyError
 func namesHolder(t *testing.T, l *holdfast.Locker, name string) *holdfast.BusyError {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
-		began := time.Now()
+		limit := time.Now().Add(time.Second)
 		busy := whoHolds(t, l, name)
 		named := !strings.HasPrefix(busy.Holder, "client ")
-		if named || time.Since(began) < time.Second || time.Now().After(end) {
+		if now := time.Now(); named || now.Before(limit) || now.After(end) {
 			return busy
 		}
 	}
