@@ -33,7 +33,8 @@ type Bench struct {
 	Version    string
 	Deployment *redistest.Deployment
 	Java       *peer.Process // with Redisson's defaults; not to be paused or killed
-	Name       string        // of the case's lock
+	Name       string        // of the case's lock, without Prefix
+	Prefix     string        // the key prefix of the case's clients of Holdfast, or ""
 	t          *testing.T
 	quiet      *sync.RWMutex // locked while a case starts a JVM
 }
@@ -125,7 +126,7 @@ func (b *Bench) Quiet() sync.Locker { return b.quiet.RLocker() }
 func (b *Bench) Alone(options ...redistest.Option) *Bench {
 	b.t.Helper()
 	d := redistest.StartDeployment(b.t, b.Deployment.Topology(), options...)
-	own := &Bench{Version: b.Version, Deployment: d, Name: b.Name, t: b.t, quiet: b.quiet}
+	own := &Bench{Version: b.Version, Deployment: d, Name: b.Name, Prefix: b.Prefix, t: b.t, quiet: b.quiet}
 	b.t.Cleanup(own.wantClean)
 	return own
 }
@@ -194,7 +195,7 @@ func (b *Bench) left() []string {
 	var left []string
 	for _, master := range b.Deployment.Masters() {
 		for _, key := range master.Admin.Bind(b.t).Keys() {
-			if strings.Contains(key, stem+":") && !remains(key) {
+			if strings.Contains(key, stem+":") && !remains(strings.TrimPrefix(key, b.Prefix)) {
 				left = append(left, key)
 			}
 		}
@@ -202,7 +203,7 @@ func (b *Bench) left() []string {
 	return left
 }
 
-// remains reports whether a key may outlive a lock.
+// remains reports whether a key, without the prefix of the case, may outlive a lock.
 func remains(key string) bool {
 	return redistest.Passing(key) ||
 		strings.HasPrefix(key, "redisson_lock_token:") || strings.HasPrefix(key, "redisson_unlock_latch:") || strings.HasPrefix(key, "holdfast:token:") ||

@@ -58,7 +58,7 @@ func javaHolds(t *testing.T, b *redisson.Bench) {
 			if lease == 0 { // the watchdog's, which may have renewed it meanwhile
 				most, least = 30*time.Second, 30*time.Second-slack
 			}
-			busy := whoHolds(t, l, b.Name)
+			busy := namesHolder(t, l, b.Name)
 			if least -= time.Since(before); busy.Remaining < least || busy.Remaining > most {
 				t.Errorf("%s says that %v are left, want between %v and %v", adapter, busy.Remaining, least, most)
 			}

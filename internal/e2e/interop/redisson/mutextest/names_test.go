@@ -72,6 +72,7 @@ func wrongType(t *testing.T, b *redisson.Bench, l *holdfast.Locker) {
 
 func prefixes(t *testing.T, b *redisson.Bench) {
 	const prefix = "app16:"
+	b.Prefix = prefix
 	jvm := b.JVM(func(o *redisson.Settings) { o.Prefix = prefix })
 	b.WarmUp(jvm)
 	wakeUps := newWakeUps(t, b)
@@ -90,7 +91,24 @@ func prefixes(t *testing.T, b *redisson.Bench) {
 			shareFair(t, b, java(t, b, "c16-fair").in(jvm).of("fair"), l.FairMutex(b.Name), prefix+b.Name, wakeUps)
 		}
 	}
+	reported(t, b, java(t, b, "c16-long").in(jvm), prefix)
 	wakeUps.report()
+}
+
+// reported has Go wait behind Java until it reports the wait. The report has the prefix, too, and
+// may outlive the lock.
+func reported(t *testing.T, b *redisson.Bench, j thread, prefix string) {
+	t.Helper()
+	admin := b.Admin().Bind(t)
+	l := b.Over(b.Through("goredis", redishold.Options{KeyPrefix: prefix}), time.Minute)
+	j.lock(0)
+	w := begin(t, l, b.Name)
+	redisson.Await(t, "a report of the wait of Go", func() bool {
+		return admin.Int("EXISTS", prefix+"holdfast:waiting:{"+prefix+b.Name+"}") == 1
+	})
+	j.unlock()
+	w.got()
+	must.Unlock(t, w.lock)
 }
 
 // shareFair is share for a fair lock, which is kept at key, and with its queue.

@@ -43,10 +43,12 @@ func goHeadDies(t *testing.T, shared *redisson.Bench) {
 	holder.unlock()
 	before, freed := calls(q.admin), time.Now()
 	took := next.granted().Sub(killed)
-	rate := float64(calls(q.admin)-before) / time.Since(freed).Seconds()
+	sent := calls(q.admin) - before
+	rate := float64(sent) / time.Since(freed).Seconds()
 	between(t, fmt.Sprintf("Java waited for a dead Go waiter, whose deadline was %v away,", left), took, left-100*time.Millisecond, left+2*time.Second)
-	if spins := rate > 50; spins == (b.Version == redisson.Classic) {
-		t.Errorf("a Java waiter on a free lock that is another's turn sent %.0f commands a second", rate)
+	// How fast it spins depends on the machine. Without spinning it sends one command.
+	if spins := sent > 20; spins == (b.Version == redisson.Classic) {
+		t.Errorf("a Java waiter on a free lock that is another's turn sent %d commands, %.0f a second", sent, rate)
 	} else if spins {
 		t.Attr("observed", fmt.Sprintf("a Java waiter behind a dead one, on a free lock, sends %.0f commands a second until the other's deadline", rate))
 	}
