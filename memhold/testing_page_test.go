@@ -48,7 +48,7 @@ func TestLost(t *testing.T) {
 	for reason, lose := range map[driver.Reason]func(*memhold.Backend, *memhold.Conn){
 		driver.ReasonDeleted:     func(store *memhold.Backend, _ *memhold.Conn) { store.Drop("stock:42") },
 		driver.ReasonUnreachable: func(_ *memhold.Backend, conn *memhold.Conn) { conn.Cut() },
-		driver.ReasonRefused:     func(_ *memhold.Backend, conn *memhold.Conn) { conn.Fail(driver.ErrRefused) },
+		driver.ReasonRefused:     func(_ *memhold.Backend, conn *memhold.Conn) { conn.Fail(driver.ErrDenied) },
 	} {
 		t.Run(string(reason), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -127,6 +127,8 @@ func TestFairGrantBeforeTheAnswer(t *testing.T) {
 		conn := queueConn(0, true)
 		b := New(conn, nil)
 		other, c := fairNumber(1), fairNumber(2)
+		queuedTry(t, b, other)
+		synctest.Wait() // the first try has looked up the holder, so that a waiter needs one channel
 		first := b.Waiter(other)
 		defer first.Close()
 		wantReturned(t, begin(t.Context(), first, queuedTry(t, b, other)), "before any subscription")
@@ -154,6 +156,8 @@ func TestFairGrantOfSomethingElseIsNone(t *testing.T) {
 		conn := queueConn(0, true)
 		b := New(conn, nil)
 		c := fairNumber(1)
+		queuedTry(t, b, c)
+		synctest.Wait() // the first try has looked up the holder, so that a waiter needs one channel
 		w := b.Waiter(c)
 		defer w.Close()
 		wantReturned(t, begin(t.Context(), w, queuedTry(t, b, c)), "before any subscription")
