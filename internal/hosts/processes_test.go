@@ -69,7 +69,9 @@ func (m *migrator) main() error {
 		}
 		defer conn.Close()
 		locker := holdfast.New(redishold.New(conn, nil), nil)
-		migrate = func(d database.Driver, files fs.FS) error { return migrateWithGolangMigrate(locker, d, files, time.Minute) }
+		migrate = func(d database.Driver, files fs.FS) error {
+			return migrateWithGolangMigrate(locker, d, files, time.Minute)
+		}
 	}
 	fmt.Println("migrates")
 	if err := migrate(driver, fstest.MapFS{"1_t.up.sql": {Data: []byte("CREATE TABLE t (a int)")}}); err != nil {
