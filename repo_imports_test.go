@@ -73,7 +73,7 @@ func arrows() []arrow {
 		{"internal/sim", []string{".", "admin", "driver", "internal/retry"}},
 		{"internal/meter", []string{".", "driver"}},
 		{"internal/alone", []string{".", "driver"}},
-		{"elect", []string{".", "admin", "internal/alone"}},
+		{"elect", []string{".", "admin", "internal/alone", "internal/retry"}},
 		{"job", []string{".", "internal/alone"}},
 		{"named", []string{".", "internal/alone"}},
 		{"once", []string{".", "internal/alone"}},

@@ -34,6 +34,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/alone"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // ErrNotLeading is what Leading and StepDown return if this process has no term.
@@ -118,7 +119,7 @@ func (e *Election) Run(ctx context.Context, lead func(term context.Context, lock
 		}
 		if end.pause > 0 {
 			log.InfoContext(ctx, "stepped down", "pause", end.pause, "err", err)
-			wait(ctx, end.pause)
+			retry.Sleep(ctx, end.pause)
 		}
 	}
 }
@@ -148,16 +149,6 @@ func (e *Election) serve(ctx context.Context, lock *holdfast.Lock, log *slog.Log
 	}
 	log.InfoContext(ctx, "resigning", "token", lock.Token(), "err", err)
 	return end, err
-}
-
-// wait waits for the time d, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // StepDown ends the term of this process: its context ends, with the cause ErrSteppedDown. When
