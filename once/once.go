@@ -75,9 +75,7 @@ func Do[T any](ctx context.Context, m *holdfast.Mutex,
 	if done, err := c.look(ctx); done {
 		return c.seen, err
 	}
-	toLock, cancel := c.toLock(ctx)
-	defer cancel()
-	return c.make(ctx, toLock, func() {})
+	return c.make(ctx, ctx, func() {})
 }
 
 // DoDetached is Do with a `fill` that outlives its caller. It runs in a goroutine of its own, and
@@ -108,9 +106,7 @@ func DoDetached[T any](ctx context.Context, m *holdfast.Mutex,
 	begun, ended := make(chan struct{}), make(chan answer, 1)
 	detached := *c
 	go func() {
-		toLock, cancel := detached.toLock(ctx)
-		defer cancel()
-		made, err := detached.make(context.WithoutCancel(ctx), toLock, func() { close(begun) })
+		made, err := detached.make(ctx, context.WithoutCancel(ctx), func() { close(begun) })
 		ended <- answer{made, err}
 	}()
 	select {
@@ -150,23 +146,17 @@ func (c *call[T]) look(ctx context.Context) (done bool, err error) {
 	return err != nil || c.state == Fresh, err
 }
 
-// toLock returns the context in which the call asks for the lock.
-func (c *call[T]) toLock(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.state == Stale {
-		return context.WithTimeout(ctx, staleLimit)
-	}
-	return ctx, func() {}
-}
-
-// make asks for the lock in the context toLock, and makes the value in ctx. It calls begin when
-// it has the lock. It returns a stale value in place of an error.
-func (c *call[T]) make(ctx, toLock context.Context, begin func()) (T, error) {
+// make asks for the lock in the context `ask`, and makes the value in ctx. It calls begin when it
+// has the lock. It returns a stale value in place of an error.
+func (c *call[T]) make(ask, ctx context.Context, begin func()) (T, error) {
 	opts := c.opts
 	if c.state == Stale {
-		opts = slices.Concat(opts, []holdfast.Option{holdfast.Wait(0)})
+		limited, cancel := context.WithTimeout(ask, staleLimit)
+		defer cancel()
+		ask, opts = limited, slices.Concat(opts, []holdfast.Option{holdfast.Wait(0)})
 	}
 	made := c.seen
-	err := c.mutex.Do(toLock, func(_ context.Context, lock *holdfast.Lock) error {
+	err := c.mutex.Do(ask, func(_ context.Context, lock *holdfast.Lock) error {
 		begin()
 		ctx := lock.Context(ctx)
 		now, found, err := c.get(ctx) // another caller may have made the value meanwhile
