@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -80,10 +81,13 @@ func TestLockOfACommandOfAnotherUser(t *testing.T) {
 	}
 	server := redistest.Start(t)
 	for name, test := range map[string]func(*foreign, *testing.T){
-		"Killed": (*foreign).killed, "Lost": (*foreign).lost,
+		"Killed": (*foreign).killed, "Lost": (*foreign).lost, "NotRenewed": (*foreign).notRenewed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &foreign{server: server.Bind(t), name: "job-" + name, holdfast: holdfast, stderr: filepath.Join(dir, name+".stderr")}
+			if name == "NotRenewed" {
+				s.flags = []string{"--no-renew", "-t", "4s"}
+			}
 			s.start(t, sudo, filepath.Join(dir, name+".pid"))
 			test(s, t)
 		})
@@ -95,13 +99,13 @@ type foreign struct {
 	server   *redistest.Server
 	name     string // of the lock
 	holdfast string // the program
+	flags    []string
 	stderr   string // the file to which it writes
 	run      *exec.Cmd
 	command  int // the process ID of the command
 }
 
-// start starts the program as an ordinary user, and waits until its command has become root and
-// its lock is kept.
+// start starts the program as an ordinary user, and waits until its command has become root.
 func (s *foreign) start(t *testing.T, sudo, pidFile string) {
 	t.Helper()
 	stderr, err := os.Create(s.stderr)
@@ -109,7 +113,7 @@ func (s *foreign) start(t *testing.T, sudo, pidFile string) {
 		t.Fatal(err)
 	}
 	defer stderr.Close()
-	s.run = exec.Command(s.holdfast, "run", "-t", "2s", s.name, "--", sudo, pidFile)
+	s.run = exec.Command(s.holdfast, slices.Concat([]string{"run", "-t", "2s"}, s.flags, []string{s.name, "--", sudo, pidFile})...)
 	s.run.Env, s.run.Dir, s.run.Stderr = append(os.Environ(), "HOLDFAST_URL=redis://"+s.server.Addr()), "/", stderr
 	s.run.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	if err := s.run.Start(); err != nil {
@@ -125,6 +129,11 @@ func (s *foreign) start(t *testing.T, sudo, pidFile string) {
 		return err == nil
 	})
 	t.Cleanup(s.end)
+}
+
+// kept waits until the program has a keeper.
+func (s *foreign) kept(t *testing.T) {
+	t.Helper()
 	await.Until(t, 20*time.Second, "a guard, the command and a keeper run", func() bool { return len(childrenOf(s.run.Process.Pid)) == 3 })
 }
 
@@ -185,6 +194,7 @@ func (s *foreign) next(t *testing.T) func() {
 
 // killed kills the program with SIGKILL. A keeper renews its lock until the command has ended.
 func (s *foreign) killed(t *testing.T) {
+	s.kept(t)
 	owner := s.server.Strings("HKEYS", s.name)
 	_ = s.run.Process.Kill()
 	_ = s.run.Wait()
@@ -198,8 +208,25 @@ func (s *foreign) killed(t *testing.T) {
 	next()
 }
 
+// notRenewed kills a program that must not renew its lock. The lock ends with its lease, although
+// the command goes on.
+func (s *foreign) notRenewed(t *testing.T) {
+	// The program looks at its command once a second, and at first the command is not yet root.
+	await.Until(t, 20*time.Second, "the program has looked at its command", func() bool { return s.server.Int("PTTL", s.name) < 2500 })
+	if children := childrenOf(s.run.Process.Pid); len(children) != 2 {
+		t.Errorf("%d children run, want a guard and the command", len(children))
+	}
+	_ = s.run.Process.Kill()
+	_ = s.run.Wait()
+	await.Until(t, 20*time.Second, "the lease ends", func() bool { return s.server.Int("EXISTS", s.name) == 0 })
+	if err := syscall.Kill(s.command, 0); err != nil {
+		t.Errorf("the command: %v, want that it goes on", err)
+	}
+}
+
 // lost deletes the lock. The program takes it again, and ends with the status of a loss.
 func (s *foreign) lost(t *testing.T) {
+	s.kept(t)
 	s.server.Int("DEL", s.name)
 	s.says(t, "runs as another user, so run cannot stop it")
 	s.says(t, "is held again for the command that cannot be stopped")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +21,8 @@ import (
 )
 
 // A command that runs as another user, such as one that sudo starts, cannot be stopped. So its
-// lock is kept until it has ended, as far as the store allows that:
+// lock is kept until it has ended, as far as the store allows that, unless the user has limited
+// the time of the lock:
 //
 //   - If the lock is lost while this program lives, the program takes the lock again.
 //   - If this program is killed, a keeper renews the lock in its place. A keeper is this program,
@@ -61,7 +63,7 @@ func (r *runner) startKeeper(lock *holdfast.Lock, group int) (*keeper, error) {
 		return nil, err
 	}
 	k := &keeper{cmd: &exec.Cmd{
-		Path: file, Args: os.Args, Env: append(r.Env.Environ, keepVariable+"="+string(what)),
+		Path: file, Args: os.Args, Env: slices.Concat(r.Env.Environ, []string{keepVariable + "=" + string(what)}),
 		Stderr: os.Stderr, SysProcAttr: procgroup.OwnGroup(),
 	}}
 	if k.stdin, err = k.cmd.StdinPipe(); err != nil {
@@ -117,7 +119,7 @@ func keep(ctx context.Context, p Program, l *Lock) (isKeeper bool, err error) {
 		over, cancel := untilGone(ctx, what.Group)
 		defer cancel()
 		if s.renewUntil(over, what.Claim) {
-			return s.release(what.Claim)
+			return s.releaseClaim(what.Claim)
 		}
 		return s.takeUntil(over, locker)
 	})
@@ -165,8 +167,8 @@ func (s *session) renewUntil(over context.Context, c driver.Claim) bool {
 	}
 }
 
-// release releases the claim of a program that was killed.
-func (s *session) release(c driver.Claim) error {
+// releaseClaim releases the claim of a program that was killed.
+func (s *session) releaseClaim(c driver.Claim) error {
 	ctx, cancel := context.WithTimeout(context.Background(), DrainWait)
 	defer cancel()
 	return s.store.Backend.Release(ctx, c)
@@ -198,9 +200,13 @@ type guardian struct {
 	cancel context.CancelFunc
 }
 
-// watch starts a keeper if the command runs as another user.
+// mustKeep reports whether the lock of the command has to be kept: the command runs as another user,
+// and the user has not limited the time of the lock.
+func (s *supervisor) mustKeep() bool { return s.MaxHold == 0 && !s.NoRenew && s.group.Foreign() }
+
+// watch starts a keeper if one is needed.
 func (g *guardian) watch(s *supervisor) {
-	if g.keeper != nil || !s.group.Foreign() {
+	if g.keeper != nil || !s.mustKeep() {
 		return
 	}
 	k, err := s.startKeeper(s.lock, s.group.ID())
@@ -211,9 +217,9 @@ func (g *guardian) watch(s *supervisor) {
 	g.keeper = k
 }
 
-// takeAgain takes the lock again when it is lost, unless the user has limited the time of the lock.
+// takeAgain takes the lock again when it is lost, if that is needed.
 func (g *guardian) takeAgain(s *supervisor) {
-	if g.cancel != nil || !s.group.Foreign() || s.MaxHold > 0 || s.NoRenew {
+	if g.cancel != nil || !s.mustKeep() {
 		return
 	}
 	over, cancel := context.WithCancel(context.Background())
