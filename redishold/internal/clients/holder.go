@@ -32,17 +32,29 @@ func (s *Clients) Holder(ctx context.Context, mode driver.Mode, owner string, no
 	if !ok {
 		return Printable(owner), 0
 	}
+	if now {
+		client, known := s.current(ctx, nowTimeout, uuid)
+		return s.describe(owner, client, known)
+	}
 	client, known := s.directory.get(uuid)
-	switch {
-	case client.fresh(knownFor):
-	case now:
-		if read, ok := s.lookUpClient(ctx, nowTimeout, uuid); ok {
-			client, known = read, true
-		}
-	default:
+	if !client.fresh(knownFor) {
 		s.directory.inBackground(uuid, func(ctx context.Context) { s.lookUpClient(ctx, InfoTimeout, uuid) })
 	}
 	return s.describe(owner, client, known)
+}
+
+// current returns the client with the given UUID. If the directory has no fresh entry for the
+// client, current looks the client up. If that fails, or takes longer than `limit`, current
+// returns the old entry; `known` is false if there is none.
+func (s *Clients) current(ctx context.Context, limit time.Duration, uuid string) (client knownClient, known bool) {
+	client, known = s.directory.get(uuid)
+	if client.fresh(knownFor) {
+		return client, known
+	}
+	if read, ok := s.lookUpClient(ctx, limit, uuid); ok {
+		return read, true
+	}
+	return client, known
 }
 
 // permitHolder returns the owner of the permit with the given id, or "" if no client is
@@ -87,12 +99,7 @@ func (s *Clients) DescribeOwner(ctx context.Context, owner string) string {
 	if !ok {
 		return Printable(owner)
 	}
-	client, known := s.directory.get(uuid)
-	if !client.fresh(knownFor) {
-		if read, ok := s.lookUpClient(ctx, InfoTimeout, uuid); ok {
-			client, known = read, true
-		}
-	}
+	client, known := s.current(ctx, InfoTimeout, uuid)
 	who, _ := s.describe(owner, client, known)
 	return who
 }

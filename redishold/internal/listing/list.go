@@ -75,8 +75,8 @@ func (l *lister) fetch(ctx context.Context, names []string) ([]admin.Record, err
 }
 
 // read returns one Record for each of `names`, which are one chunk. It makes one call for the
-// whole chunk, and a second one if the chunk has read-write locks with readers. In a cluster it makes one call for each name, because the locks are in different
-// slots. The Record of a lock that could not be read has the Kind KindUnknown; read then also
+// whole chunk, and a second one if the chunk has read-write locks with readers. In a cluster it
+// makes one call for each name, because the locks are in different slots. The Record of a lock that could not be read has the Kind KindUnknown; read then also
 // returns the first error.
 func (l *lister) read(ctx context.Context, names []string) ([]admin.Record, error) {
 	records := make([]admin.Record, len(names))

@@ -73,7 +73,7 @@ func (l *lister) detailKeys(k layout.Keys, r admin.Record) []string {
 		keys := []string{k.Lock, queue, deadlines, alive, l.Layout.Permits(k), layout.TokenKey(k)}
 		for _, h := range r.Holds {
 			for n := 1; h.Mode == driver.Shared && n <= h.Holds && len(keys) < 2*detailMembers; n++ {
-				keys = append(keys, layout.Tagged(k.Lock)+":"+h.Owner+":rwlock_timeout:"+strconv.Itoa(n))
+				keys = append(keys, layout.TimeoutKey(k, h.Owner, n))
 			}
 		}
 		return keys
