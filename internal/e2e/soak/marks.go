@@ -67,12 +67,10 @@ func (r *round) markSessions() {
 	}
 }
 
-// markLate marks the operations of which a call had no answer: the store may execute it
-// after the operation has ended.
+// markLate marks the operations of which a call had no answer, if the store may execute it
+// after the operation has ended: a database does, and undoes it. Any other store refuses a call
+// that arrives after the release. After a lease that ended by itself nothing refuses it.
 func (r *round) markLate() {
-	if !r.undoes {
-		return
-	}
 	type key struct {
 		process int
 		name    string
@@ -86,7 +84,7 @@ func (r *round) markLate() {
 	}
 	for i := range r.history.Operations {
 		o := &r.history.Operations[i]
-		o.Late = slices.ContainsFunc(unanswered[key{o.Process, o.Name}], func(at int64) bool { return at >= o.Called && at <= o.Answered() })
+		o.Late = (r.undoes || o.Fixed && !r.queues) && slices.ContainsFunc(unanswered[key{o.Process, o.Name}], func(at int64) bool { return at >= o.Called && at <= o.Answered() })
 	}
 }
 

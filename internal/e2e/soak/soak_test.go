@@ -364,6 +364,44 @@ func TestBusyWhileAnotherIsAwaited(t *testing.T) {
 	}
 }
 
+// A call that had no answer may take the lock after a lease that ended by itself. After a
+// release the store refuses it.
+func TestLateCallAfterALease(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for name, test := range map[string]struct {
+		fixed      bool
+		unanswered int64
+		queues     bool
+		want       int // violations
+	}{
+		"a lease that ended by itself": {true, 110, false, 0},
+		"a release":                    {false, 110, false, 1},
+		"each call was answered":       {true, 90, false, 1},
+		"the lease ends by a release":  {true, 110, true, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			event := func(at int64, what string, process int) judge.Event {
+				return judge.Event{At: at * ms, What: what, Op: 1, Name: "mutex:a", Side: judge.Exclusive, Lease: 150 * ms, Left: 150 * ms, Token: uint64(process), Process: process, Fixed: test.fixed && process == 1}
+			}
+			ended := []judge.Event{event(270, judge.Lost, 1)}
+			if !test.fixed {
+				ended = []judge.Event{event(200, judge.Unlock, 1), event(210, judge.Unlocked, 1)}
+			}
+			refused := event(410, judge.Failed, 2)
+			refused.Err = "busy"
+			r := round{fencing: true, queues: test.queues, history: judge.New(append(ended,
+				judge.Event{At: test.unanswered * ms, What: judge.Unanswered, Op: -1, Name: "mutex:a", Process: 1},
+				event(100, judge.Called, 1), event(120, judge.Granted, 1),
+				event(290, judge.Called, 3), event(300, judge.Granted, 3), event(310, judge.Unlock, 3), event(320, judge.Unlocked, 3),
+				event(400, judge.Called, 2), refused,
+			))}
+			if v := r.judge(); len(v.judged.Violations) != test.want {
+				t.Errorf("got violations %v, want %d", v.judged.Violations, test.want)
+			}
+		})
+	}
+}
+
 // Where a lease ends by a release, the next grant may come sooner than the store would
 // have ended it; where the store counts it, that is a violation.
 func TestLeaseThatEndsByARelease(t *testing.T) {
