@@ -189,7 +189,9 @@ func goReaderLeaves(t *testing.T, b *redisson.Bench) {
 	reader := inGo(t, b, b.Locker(2*time.Minute).RWMutex(b.Name).Read).has()
 	between(t, "TTL beside Go", pttl(admin, b.Name), 110*time.Second, 2*time.Minute)
 	reader.unlock()
-	between(t, "TTL after Go left", pttl(admin, b.Name), 32*time.Second, 40*time.Second)
+	// Go shortens the TTL after its release, in the background.
+	await.Until(t, 10*time.Second, "the longest lease of those who are left", func() bool { return pttl(admin, b.Name) <= 40*time.Second })
+	between(t, "TTL after Go left", pttl(admin, b.Name), 22*time.Second, 40*time.Second)
 	refusedInJava(t, b, "write", "c41-c")
 	long.unlock()
 	between(t, "TTL after the longer lease", pttl(admin, b.Name), 4*time.Second, 12*time.Second)
