@@ -1,14 +1,66 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/deadline"
+	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
+
+// outlast takes the lock as acquire does, and goes on after refusals as RetryRefused says.
+func (m *Mutex) outlast(ctx context.Context, call request) (*Lock, error) {
+	began := time.Now()
+	a := &acquisition{}
+	a.init(m.locker, m.name, m.kind, call)
+	for refusals := 1; ; refusals++ {
+		lock, err := a.run(ctx)
+		again := false
+		if err != nil && call.wait != 0 && m.locker.mayBeRepaired(err) && ctx.Err() == nil {
+			again, err = a.pauseRefused(ctx, refusals, call.left(began), err)
+		}
+		if !again {
+			if m.locker.observed(ctx) {
+				a.report(ctx, lock, err)
+			}
+			return lock, err
+		}
+		before := a
+		a = &acquisition{}
+		a.init(m.locker, m.name, m.kind, call)
+		a.began, a.tries, a.waitReported = before.began, before.tries, before.waitReported
+	}
+}
+
+// mayBeRepaired reports whether RetryRefused goes on after err.
+func (l *Locker) mayBeRepaired(err error) bool {
+	return retry.Repairable(err) && (l.answered.Load() || errors.Is(err, driver.ErrUnable))
+}
+
+// pauseRefused reports a refusal, and waits before the next attempt. The parameter `left` is
+// how long the caller still waits. If the caller's time ends before the next attempt,
+// pauseRefused returns false and the error of the call.
+func (a *acquisition) pauseRefused(ctx context.Context, refusals int, left time.Duration, refusal error) (again bool, err error) {
+	pause := retry.RefusedDelay(refusals)
+	a.reportWait(ctx)
+	a.req.refused(refusal, pause)
+	a.locker.log.WarnContext(ctx, "the store refuses the lock, asking again",
+		"lock", a.claim.Name, "backend", a.locker.info.Name, "refusals", refusals, "pause", pause, "err", refusal)
+	switch {
+	case !retry.Sleep(ctx, min(pause, left)):
+		return false, fmt.Errorf("%w; %w", refusal, retry.ContextError(ctx))
+	case left <= pause:
+		return false, fmt.Errorf("%w; refused until the time to wait was over", refusal)
+	}
+	return true, nil
+}
 
 // acquisition is the state of one call that takes a lock, from its first step to the hold.
 type acquisition struct {
@@ -208,6 +260,49 @@ func (a *acquisition) skipsQueue() bool { return a.kind == fair || a.req.beside 
 
 func (a *acquisition) queueKey() queueKey { return queueKey{a.claim.Name, a.kind} }
 
+// acceptsHandoff reports whether the claim may get a hold of another goroutine of this
+// process in place of its own, and whether its own hold may be passed on.
+func (a *acquisition) acceptsHandoff() bool {
+	return a.kind == plain && !a.req.leased && a.req.atLeast == 0 && a.req.note == a.locker.note && a.locker.handoff.Max > 0
+}
+
+// yieldToOthers waits while other clients go first, because they may have waited while this
+// process had the lock for long. It returns an error if ctx ends first. If only the wait limit
+// ends during the yield, the caller still asks the store once, because only the store knows
+// whether another client took the lock.
+func (a *acquisition) yieldToOthers(ctx, waitCtx context.Context) error {
+	if a.place == nil || a.yield.until == 0 || a.waitYield(waitCtx) || ctx.Err() == nil {
+		return nil
+	}
+	a.last, a.answered = driver.Outcome{Holder: "another client"}, true
+	return a.outOfTime(ctx)
+}
+
+// waitYield returns true when this process may ask again, and false if ctx ends first. It waits
+// for the end of the yield. If there is a spare Waiter, or if other clients are known to wait,
+// it first waits until the store notifies its Waiter, but for a second at most. After such a
+// notification another client has probably had the lock and released it.
+func (a *acquisition) waitYield(ctx context.Context) bool {
+	if a.waiter = a.spareWaiter(); a.waiter == nil && a.yield.othersWait && a.yield.until > a.locker.clock.Now() {
+		a.waiter = a.locker.backend.Waiter(a.claim)
+	}
+	if a.waiter != nil {
+		nap, cancel := context.WithTimeout(ctx, retry.SleepLimit(0, 0))
+		defer cancel()
+		_, _ = a.waiter.Wait(nap, driver.Outcome{}) // after an error, too, the rest of the yield has to pass
+	}
+	left := a.yield.until - a.locker.clock.Now()
+	return left <= 0 || retry.Sleep(ctx, left)
+}
+
+// spareWaiter takes the spare Waiter out of the queue and returns it; nil if there is none.
+func (a *acquisition) spareWaiter() (w driver.Waiter) {
+	if a.place != nil {
+		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { w = s.takeSpare() })
+	}
+	return w
+}
+
 // ask asks the store until it has a hold or an error. Each round makes one try. If the store
 // grants the claim, ask makes a hold of it. If the lock is busy, ask waits before the next try.
 // If the try has no usable answer, the method `failed` decides whether ask tries again.
@@ -280,6 +375,48 @@ func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 	return a.locker.backend.Try(attempt, a.claim)
 }
 
+// On a store without tombstones, a try that is cut off may be executed after the release that
+// follows it. If that try gets a grant, nothing releases it. So no caller's context cuts off a
+// try on such a store: the try runs detached, in its own goroutine and under its own context.
+// If the caller gives up, the try goes on, and the claim is released when the try has ended.
+
+// tryDetached makes one attempt that goes on if ctx ends. If `wait` is not 0, tryDetached
+// returns after that time at the latest.
+func (a *acquisition) tryDetached(ctx context.Context, wait time.Duration) (driver.Outcome, error) {
+	if !a.awaitDetached(ctx) {
+		return driver.Outcome{}, ctx.Err()
+	}
+	if wait > 0 {
+		bound := deadline.New(ctx, time.Now().Add(wait))
+		defer bound.End()
+		ctx = bound
+	}
+	c, backend := a.claim, a.locker.backend
+	answer, try := callDetached(ctx, a.locker, retry.TryTimeout(c.TTL, int(a.failures)), func(ctx context.Context) (got driver.Attempt) {
+		got.Outcome, got.Err = backend.Try(ctx, c)
+		return got
+	}, maybeSent)
+	if a.detached = try; try != nil {
+		return driver.Outcome{}, ctx.Err()
+	}
+	return answer.Outcome, answer.Err
+}
+
+// awaitDetached waits until the detached try has returned, because only one try of a claim may
+// run at a time. It returns false if ctx ends first.
+func (a *acquisition) awaitDetached(ctx context.Context) bool {
+	if a.detached == nil {
+		return true
+	}
+	select {
+	case <-a.detached.done:
+		a.detached = nil
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // granted makes a hold of the claim. It returns nil if most of the lease passed before the
 // answer came. The caller then tries the same claim again, which extends the lease.
 func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
@@ -330,6 +467,53 @@ func (a *acquisition) tooLate(start clock.Moment, out driver.Outcome, margin tim
 	return start.Mono+out.ValidFor-margin-a.locker.clock.Now() < (out.ValidFor-margin)/2
 }
 
+// margin returns the margin of the lease that the store has granted to the claim, for the time
+// `validFor`.
+func (a *acquisition) margin(validFor time.Duration) time.Duration {
+	margin := a.locker.marginOf(validFor)
+	if a.req.leased {
+		margin = min(margin, a.req.lease/10)
+	}
+	return margin
+}
+
+// fitMargin returns the grant `out` if its lease is long enough for the margin. If the lease is
+// too short, fitMargin renews the claim to find out how long a lease the store grants: with
+// sessions, a grant may have only the rest of a session. If the lease of the renewal is long
+// enough, fitMargin returns the grant with that lease. If not, it returns an error, because no
+// later try would get more.
+func (a *acquisition) fitMargin(ctx context.Context, out driver.Outcome) (driver.Outcome, error) {
+	margin := a.margin(out.ValidFor)
+	if !a.locker.marginChosen || renewable(out.ValidFor, margin) {
+		return out, nil
+	}
+	asked := a.locker.clock.Read()
+	call := deadline.New(ctx, time.Now().Add(retry.Timeout(a.claim.TTL, 0)))
+	defer call.End()
+	answers, err := a.locker.backend.Renew(call, []driver.Claim{a.claim})
+	if err != nil || len(answers) != 1 || answers[0].Err != nil {
+		return out, nil // the grant will be found to be too late, and the next try has the error
+	}
+	if validFor := answers[0].ValidFor; !renewable(validFor, a.margin(validFor)) {
+		a.grantUnused = true
+		return out, fmt.Errorf("lock %q: a margin of %s leaves no time to renew a lease of %s, which %s grants instead of %s; "+
+			"choose a margin of less than %s, or none", a.claim.Name, margin, validFor.Round(time.Millisecond), a.locker.info.Name, a.locker.ttl, renewLimit(validFor))
+	}
+	a.asked, out.ValidFor = asked, answers[0].ValidFor
+	return out, nil
+}
+
+// renewable reports whether there is time to renew a lease that lasts for the time `validFor`.
+// The renewal is due after a third of the lease, and has to come before the margin begins.
+func renewable(validFor, margin time.Duration) bool { return margin < validFor-validFor/3 }
+
+// renewLimit returns the limit for the margin of a lease that lasts for the time `validFor`,
+// rounded down for the text of an error. A margin below the limit leaves time to renew the
+// lease.
+func renewLimit(validFor time.Duration) time.Duration {
+	return (validFor - validFor/3).Truncate(time.Millisecond)
+}
+
 // hold makes a hold of a lease that began at the time `start`.
 func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.Duration) *Lock {
 	l := newLease(a, start, start.Mono+out.ValidFor-margin, out)
@@ -361,6 +545,53 @@ func (a *acquisition) holdPlace(l *lease) {
 		a.admit()
 	}
 	a.place = nil
+}
+
+// What follows is for readers and permits. Several of them can be held at the same time, so
+// their queue may have several heads at once. A head that gets its lock admits more heads from
+// the queue. A head that finds the name busy goes back to its place in the queue, if another
+// head waits for the store already. docs/turns.md explains which heads are admitted.
+
+const (
+	// sharedFirst is how many heads ask the store before it has answered any of them. If the
+	// name is busy, all of them ask in vain, and each may get a place in the queue of the store.
+	sharedFirst = 64
+
+	// sharedMost is how many heads there are at most after some were admitted. In a store with
+	// sessions there are at most sharedFirst, because the store reads the claims of all holders
+	// and waiters for each answer.
+	sharedMost = 1024
+)
+
+// admit makes waiters heads of the queue, after the claim was granted. A reader admits all
+// waiters, because a lock that one reader can get is free for every reader.
+func (a *acquisition) admit() {
+	most := sharedMost
+	if a.locker.info.SessionTTL > 0 {
+		most = sharedFirst
+	}
+	var waiter, spare driver.Waiter
+	a.place.Admit(a.kind == reader, most, func(s *queueState, n int) {
+		waiter, spare = s.keepSpare(a.waiter, n), s.dropSpare(n)
+		s.answered(a.locker.clock.Now(), nil)
+	})
+	closeWaiter(waiter)
+	closeWaiter(spare)
+}
+
+// notePermits logs once if the semaphore has another number of permits than the program says.
+// For example, somebody may have changed the number in the program, and expect that this
+// changes the semaphore.
+func (a *acquisition) notePermits(out driver.Outcome) {
+	l, all := a.locker, out.Permits
+	if all == 0 || all == a.claim.Permits {
+		return
+	}
+	a.permits = all
+	if before, _ := l.permits.Swap(a.claim.Name, all); before != any(all) {
+		l.log.Warn("the semaphore in the store has another number of permits than this program describes; Resize changes it",
+			"lock", a.claim.Name, "backend", l.info.Name, "permits", all, "described", a.claim.Permits)
+	}
 }
 
 // foundBusy records an answer of the store that the lock is busy.
@@ -404,10 +635,348 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 	return meanwhile, nil
 }
 
-// spareWaiter takes the spare Waiter out of the queue and returns it; nil if there is none.
-func (a *acquisition) spareWaiter() (w driver.Waiter) {
-	if a.place != nil {
-		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { w = s.takeSpare() })
+// ownRelease returns the last release of the claim's name by this Locker, if the store has not
+// answered it yet; otherwise nil. Call it before the claim asks for the name: the answer to a
+// later release does not explain a refusal.
+func (a *acquisition) ownRelease() *sentRelease { return a.locker.releases.underWay(a.claim.Name) }
+
+// refusedBeside records that the store has refused the claim while the release `own` of this
+// Locker had no answer. It waits for that answer. It returns false if ctx ends first.
+//
+// The claim keeps the duty to notify other clients after a quiet release: the store may have
+// refused the claim because of that very release.
+func (a *acquisition) refusedBeside(ctx context.Context, own *sentRelease, out driver.Outcome) bool {
+	a.foundBusy(out)
+	return a.locker.releases.wait(ctx, own)
+}
+
+// goBack puts the claim back to its place in the queue and waits there, if another head waits
+// for the store. Then the result `back` is true. In that case err is nil when the claim is a
+// head again, and not nil if the caller's time is over. A claim that is in the store's own queue
+// does not go back: the other head may be behind it there, and the two would wait for each other.
+func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error) {
+	if a.place == nil || a.kind.exclusive() || a.place.Stay(a.queued) {
+		return false, nil
 	}
-	return w
+	p := a.place
+	a.place = nil
+	if _, _, err := p.Wait(waitCtx); err != nil {
+		if a.failures == 0 { // otherwise the error of the store says more
+			a.busyLocally()
+		}
+		a.leave(p)
+		return true, a.outOfTime(ctx)
+	}
+	a.place = p
+	return true, nil
+}
+
+// queuedClaim is a claim that waits in a queue of a store with Info.SessionTTL. Such a store
+// keeps the place of a client for as long as the client renews something. A client that only
+// waits holds nothing, so the Locker's scheduler renews the claim.
+type queuedClaim struct {
+	locker *Locker
+	claim  driver.Claim
+	ctx    context.Context // derived from the caller's context; it also ends when the place in the queue is lost
+	lost   context.CancelFunc
+	entry  renew.Entry
+}
+
+// keepQueued starts to renew the claim's place in the queue of a store with sessions, unless
+// these renewals have begun before.
+func (a *acquisition) keepQueued(ctx context.Context) {
+	l := a.locker
+	switch {
+	case l.info.SessionTTL == 0:
+		return
+	case a.inQueue != nil && a.inQueue.ctx.Err() == nil:
+		return
+	}
+	a.leaveQueued()
+	q := &queuedClaim{locker: l, claim: a.claim}
+	q.ctx, q.lost = context.WithCancel(ctx)
+	a.inQueue = q
+	l.renewals.Add(q, l.clock.Read(), l.info.SessionTTL, false)
+}
+
+// leaveQueued ends the renewals of keepQueued.
+func (a *acquisition) leaveQueued() {
+	if q := a.inQueue; q != nil {
+		q.locker.renewals.Remove(q)
+		q.lost()
+		a.inQueue = nil
+	}
+}
+
+// queuedContext returns the context under which the claim waits for its next try. If keepQueued
+// renews a place of the claim, that context also ends when the place is lost, so that the next
+// try takes a new place. Otherwise the context is ctx.
+func (a *acquisition) queuedContext(ctx context.Context) context.Context {
+	if a.inQueue != nil {
+		return a.inQueue.ctx
+	}
+	return ctx
+}
+
+// Entry returns what the scheduler keeps of the claim.
+func (q *queuedClaim) Entry() *renew.Entry { return &q.entry }
+
+// Until returns an instant that never comes: the waiter decides for how long it waits.
+func (q *queuedClaim) Until() clock.Instant { return clock.Longest }
+
+// Claim returns the claim.
+func (q *queuedClaim) Claim(clock.Instant) driver.Claim { return q.claim }
+
+// Answered records nothing, and returns a report with the error of the renewal. Its second
+// result is false if the wait has ended or the place is lost.
+func (q *queuedClaim) Answered(_ clock.Moment, answer driver.Renewal) (renew.Report, bool) {
+	return renew.Report{Item: q, Err: answer.Err}, q.ctx.Err() == nil
+}
+
+// Gone wakes the waiter, whose next try takes a new place.
+func (q *queuedClaim) Gone(_ error, report func()) {
+	q.locker.renewals.Remove(q)
+	q.locker.background.Go(report)
+	q.lost()
+}
+
+// Expired does nothing, because the instant that Until returns never comes.
+func (q *queuedClaim) Expired(error) {}
+
+// errSlow is the error if most of the lease has passed when a grant arrives.
+var errSlow = errors.New("the store answers too slowly for this lease")
+
+// An acquire fails after lateMost grants in a row that came too late. Without this limit an
+// acquire whose lease is too short for the store would try without end, and other clients would
+// find the name taken again and again. If the lease has no fixed end, the acquire fails only
+// when such grants have come for the time lateLong, because a slow store may answer in time
+// again after some seconds.
+const (
+	lateMost = 3
+	lateLong = 10 * time.Second
+)
+
+// failed decides what to do after a try without a usable answer. If the caller has to try
+// again, failed returns nil after a pause. If the store does not have the claim any more,
+// failed makes a new claim before it returns nil. If the caller must not try again, failed
+// returns the error of the acquire.
+func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
+	switch {
+	case err == nil && a.late >= lateMost && (a.req.leased || a.locker.clock.Now()-a.lateFrom >= lateLong):
+		return fmt.Errorf("lock %q: %w: the answer took %s of a lease of %s, %d times in a row",
+			a.claim.Name, errSlow, coarse(a.locker.clock.Now()-a.asked.Mono), a.claim.TTL, a.late)
+	case err == nil:
+		err = errSlow
+	}
+	if !retry.Certain(err) {
+		a.claim.Indeterminate = true
+	}
+	switch {
+	case retry.Gone(err):
+		a.replaceClaim()
+	case retry.Final(err):
+		return a.refused(ctx, err)
+	case retry.Over(waitCtx):
+		switch {
+		case a.late > 0: // the store did answer, but not that the lock is busy
+			a.failures++
+			a.lastErr = err
+		case a.lastErr == nil && !retry.Ended(err):
+			a.lastErr = err
+		}
+		return a.outOfTime(ctx)
+	}
+	a.failures++
+	a.lastErr = retry.ToReport(a.lastErr, err)
+	if a.place != nil {
+		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.lastErr = a.lastErr })
+	}
+	if a.req.wait == 0 && a.failures >= retry.TryFailures {
+		if ctx.Err() == nil {
+			err = retry.Unanswered(err)
+		}
+		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
+	}
+	if !retry.Sleep(waitCtx, retry.Delay(int(a.failures), retry.DelayMost)) {
+		return a.outOfTime(ctx)
+	}
+	return nil
+}
+
+// refused returns the error of an acquire. The parameter err is an error of the store that does
+// not go away by waiting. If the caller's context has ended meanwhile, the result contains both
+// err and the error of the context.
+func (a *acquisition) refused(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("lock %q: %w; %w", a.claim.Name, err, retry.ContextError(ctx))
+	}
+	return fmt.Errorf("lock %q: %w", a.claim.Name, err)
+}
+
+// busyLocally records why a caller does not get the lock while another goroutine of this
+// process is before it in the queue. The reason is the holder in this process, or what the
+// goroutine that asks the store has found: an error, or the last answer of the store.
+func (a *acquisition) busyLocally() {
+	var holder *hold
+	var queue queueState
+	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) { holder, queue = h, *s })
+	a.last, a.answered = driver.Outcome{}, true
+	switch {
+	case holder != nil:
+		a.last = driver.Outcome{Holder: holder.lease.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
+	case queue.lastErr != nil || a.req.wait > 0 && queue.unconfirmed(a.began, a.locker.clock.Now()): // the lock may be free
+		a.answered, a.lastErr = false, queue.lastErr
+		return
+	case queue.lastBusy != nil:
+		a.last, a.asked.Mono = *queue.lastBusy, queue.answeredAt // another process holds it
+		return
+	}
+	a.last.Holder = cmp.Or(a.last.Holder, "another goroutine of this process")
+}
+
+func (a *acquisition) busy() *BusyError {
+	e := &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter, HeldFor: a.last.HeldFor}
+	if a.last.Kept && a.last.RetryAfter > 0 {
+		e.Until, e.HeldFor = a.locker.clock.Time(a.asked.Mono+a.last.RetryAfter), 0
+	}
+	return e
+}
+
+// outOfTime returns the error of an acquire when the caller's time is over. If ctx has ended,
+// it returns the error of ctx. If not, it returns ErrBusy if the lock was found busy, and
+// otherwise the last error of the store.
+func (a *acquisition) outOfTime(ctx context.Context) error {
+	name := a.claim.Name
+	if ctx.Err() != nil {
+		switch {
+		case a.lastErr != nil && !a.answered:
+			return fmt.Errorf("lock %q: %w; the store's last error: %w", name, retry.ContextError(ctx), a.lastErr)
+		case a.answered && a.last.Holder != "":
+			return fmt.Errorf("lock %q: %w while %s", name, retry.ContextError(ctx), a.busy().taken())
+		}
+		return fmt.Errorf("lock %q: %w", name, retry.ContextError(ctx))
+	}
+	switch {
+	case a.answered && a.failures == 0:
+		return a.busy()
+	case a.lastErr != nil:
+		return fmt.Errorf("lock %q: not acquired within %s: %w", name, coarse(a.req.wait), retry.Unanswered(a.lastErr))
+	}
+	return fmt.Errorf("lock %q: no answer from %s within %s", name, a.locker.info.Name, coarse(a.req.wait))
+}
+
+// giveUp ends an acquisition without a lock. It ends the claim's place in the queue of this
+// process. If the store may have the claim, as a hold or in its queue, giveUp releases the
+// claim in the background, and sets the field a.removed. awaitRemoval waits for that release.
+func (a *acquisition) giveUp() {
+	a.leaveQueued()
+	closeWaiter(a.waiter)
+	if a.place != nil {
+		a.leave(a.place)
+	}
+	known := a.claim.Indeterminate || a.asking || a.grantUnused || a.queued // the store may know the claim
+	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.detached != nil
+	if a.detached == nil && !known {
+		return
+	}
+	l, c, kept, removed := a.locker, a.claim, a.keptFor(), make(chan struct{})
+	a.removed = removed
+	if a.detached == nil {
+		l.cleanUp(c, 0, nil, l.clock.Now()+kept, removed)
+		return
+	}
+	l.background.Begin()
+	a.detached.onReturn(func(sent bool) {
+		defer l.background.End()
+		if sent || known {
+			l.cleanUp(c, 0, nil, l.clock.Now()+kept, removed)
+		} else {
+			close(removed)
+		}
+	})
+}
+
+// removalWait is how long a call that gives up waits until the store has removed its claim. A
+// program often ends right after such a call. A claim that the store keeps then blocks a free name
+// until the session or the lease of the dead program ends.
+const removalWait = 25 * time.Millisecond
+
+// awaitRemoval waits after giveUp until the store has removed the claim, or until the time
+// `until`. After that the removal goes on in the background.
+func (a *acquisition) awaitRemoval(until time.Time) {
+	if a.removed == nil {
+		return
+	}
+	limit := time.NewTimer(time.Until(until))
+	defer limit.Stop()
+	select {
+	case <-a.removed:
+	case <-limit.C:
+	}
+}
+
+// leave ends a place in a queue. If a hold was passed on to the place, leave passes the hold on
+// to the next waiter, or releases the hold if there is no waiter. If the last release was quiet
+// and no goroutine is left that takes the name, leave notifies other clients.
+func (a *acquisition) leave(p *place) {
+	var unused driver.Waiter
+	wake := false
+	given, ok := p.Leave(func(s *queueState, n int) {
+		unused = s.dropSpare(n)
+		s.owesWake = s.owesWake || a.owesWake
+		wake = s.mustWake(n)
+	})
+	closeWaiter(unused)
+	if ok {
+		given.decline()
+	}
+	if wake {
+		a.locker.wake(driver.Claim{Name: a.claim.Name, Client: a.locker.id})
+	}
+}
+
+// keptFor returns how long the store keeps the claim after the last try: as a hold, or as a
+// place in the store's queue. For a place, keptFor adds the rest of the holder's lease to
+// PlaceTTL, because other programs may count the time of a place from the end of that lease.
+func (a *acquisition) keptFor() time.Duration {
+	if !a.claim.Fair {
+		return a.claim.TTL
+	}
+	return max(a.claim.TTL, a.last.RetryAfter+a.locker.info.PlaceTTL)
+}
+
+func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
+	l := a.locker
+	e := Event{
+		Type: EventAcquire, Name: a.claim.Name, Kind: a.kind.String(),
+		Waited: a.locker.clock.Now() - a.began, Attempts: int(a.tries), Blocked: a.waitReported, Err: err,
+	}
+	if lock != nil {
+		e.Token, e.Owner, e.Permits = lock.Token(), lock.hold.lease.owner, a.permits
+	}
+	if err == nil && l.log.Enabled(ctx, slog.LevelDebug) {
+		l.log.DebugContext(ctx, "acquired", "lock", e.Name, "backend", l.info.Name, "token", e.Token, "waited", e.Waited)
+	}
+	l.emit(ctx, e)
+}
+
+func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
+	if l.log.Enabled(ctx, slog.LevelDebug) {
+		l.log.DebugContext(ctx, "waiting", "lock", a.claim.Name, "backend", l.info.Name,
+			"holder", a.last.Holder, "lease", a.last.RetryAfter, "waited", a.locker.clock.Now()-a.began)
+	}
+}
+
+// reportWait reports that the acquisition waits. Only the first call for an acquisition has
+// an effect.
+func (a *acquisition) reportWait(ctx context.Context) {
+	if a.waitReported {
+		return
+	}
+	a.waitReported = true
+	a.locker.emit(ctx, Event{Type: EventWait, Name: a.claim.Name, Kind: a.kind.String()})
+}
+
+func (a *acquisition) reportWake(ctx context.Context, notified bool) {
+	a.locker.emit(ctx, Event{Type: EventWake, Name: a.claim.Name, Kind: a.kind.String(), Notified: notified})
 }

@@ -1,16 +1,22 @@
 package holdfast
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
+	"runtime"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/queue"
 	"github.com/holdfast-go/holdfast/internal/renew"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // lease is a granted claim of this process. The Locker's scheduler renews it. It belongs to one
@@ -60,6 +66,20 @@ type lease struct {
 	first  hold
 
 	entry renew.Entry
+}
+
+// holdRoom is memory for a lease and for its Lock. In the zero holdRoom there is none, so that
+// both are allocated.
+type holdRoom struct {
+	lease *lease
+	lock  *Lock
+}
+
+func (r holdRoom) newLease() *lease {
+	if r.lease == nil {
+		return new(lease)
+	}
+	return r.lease
 }
 
 func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out driver.Outcome) *lease {
@@ -137,6 +157,9 @@ func (l *lease) suspended(now clock.Moment) bool {
 
 // errSuspended is the state of a lease that is over by the wall clock only.
 var errSuspended = errors.New("the wall clock ran past the end of the lease (a suspended machine?); asking the store whether the lock is still held")
+
+// over reports whether `state`, which is the state of a hold, means that the hold has ended.
+func over(state error) bool { return state != nil && !errors.Is(state, errSuspended) }
 
 // leaseState is a state of a lease. The comment of the method `after` has the table of states.
 type leaseState uint8
@@ -222,64 +245,6 @@ func (l *lease) end(only *hold, e leaseEvent, err error) (ended *hold, contexts 
 	return h, contexts, err
 }
 
-// admitNext records that the next goroutine of this process may ask. It returns the hold that
-// ended, and for how many hand-offs the next claim reserves tokens. The result `ok` is false if
-// an earlier call has opened the lease: see leaseOpen.
-func (l *lease) admitNext() (h *hold, handoffs int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.move(onLetNext) {
-		return nil, 0, false
-	}
-	return l.holder, l.locker.handoff.blockSize(l.handoffs, l.handoffsLeft), true
-}
-
-// replace ends h. It returns the next hold of the lease, and the contexts of h. It returns nil,
-// and changes nothing, if the lease must not be passed on. The mutex of the queues is held.
-func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
-	now, bounds := l.locker.clock.Read(), l.locker.handoff
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch left := l.deadline - now.Mono; {
-	case l.holds != 1, l.handoffsLeft == 0 || now.Mono-l.first.began >= bounds.For,
-		left < (l.deadline-l.countsFrom)/2 || l.suspended(now), // a grant with so little left would not be accepted either
-		!l.move(onPass):
-		return nil, nil
-	}
-	l.handoffs++
-	l.handoffsLeft--
-	next = &hold{lease: l, began: now.Mono}
-	if l.fenced {
-		next.token = h.token + 1
-	}
-	h.err = ErrUnlocked
-	contexts, h.contexts = h.contexts, nil
-	l.holder = next
-	return next, contexts
-}
-
-// stateOf returns nil while h has the lease. It compares the clock with the deadline,
-// because a timer may fire late.
-func (l *lease) stateOf(h *hold) error {
-	now := l.locker.clock.Read()
-	l.mu.Lock()
-	err, over, suspended := h.err, now.Mono >= l.deadline, l.suspended(now)
-	l.mu.Unlock()
-	switch {
-	case err != nil:
-		return err
-	case over:
-		if err := l.expire(l.locker.renewals.LastError(l)); h.ended() == nil { // passed on in this moment: no longer h's lease
-			return err
-		}
-		return h.ended()
-	case suspended:
-		l.locker.renewals.Hurry(l)
-		return fmt.Errorf("lock %q: %w", l.name, errSuspended)
-	}
-	return nil
-}
-
 // Entry returns what the scheduler keeps of the lease.
 func (l *lease) Entry() *renew.Entry { return &l.entry }
 
@@ -340,6 +305,67 @@ func (l *lease) late(now clock.Instant) bool {
 	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
 }
 
+// Gone ends a lease that the store does not have any more, or whose renewal panicked.
+func (l *lease) Gone(err error, report func()) {
+	reason := driver.ReasonUnreachable
+	if retry.Gone(err) {
+		reason = retry.ReasonOf(err)
+	}
+	_ = l.lose(reason, err, report)
+}
+
+// Expired ends a lease whose deadline has passed.
+func (l *lease) Expired(last error) {
+	_ = l.expire(last) // its Lock returns this error to the holder
+}
+
+// lose ends the lease of a lost lock, and returns the error with which the hold has ended. Only
+// the first call ends the lease. lose calls the function `first` before it reports the loss. It
+// sends no release, because the holder may use the rest of the lease to stop. But if the leases
+// of the store do not end by themselves, the lease is released at its end.
+func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
+	report := make(chan func(), 1)
+	l.locker.background.Go(func() { (<-report)() }) // started first: if a caller sees the loss and calls Drain, that Drain waits for the report
+	h, contexts, err := l.end(nil, onLoss, &LostError{Name: l.name, Reason: reason, Cause: cause})
+	if h == nil {
+		report <- func() {}
+		return err
+	}
+	cancelAll(contexts, err)
+	l.abandon(reason)
+	report <- func() { // last: Drain waits for it, and so for what abandon started
+		first()
+		l.locker.reportLoss(h, reason, err)
+	}
+	return err
+}
+
+// expire ends a lease whose deadline has passed. The parameter `cause` is the last error since
+// the last renewal that succeeded; nil if there was none.
+func (l *lease) expire(cause error) error {
+	reason := driver.ReasonUnreachable
+	switch {
+	case cause == nil || l.isFixed():
+		reason = driver.ReasonExpired
+	case errors.Is(cause, driver.ErrRefused) && !errors.Is(cause, driver.ErrClosed):
+		reason = driver.ReasonRefused
+	}
+	return l.lose(reason, cause, func() {})
+}
+
+// abandon ends the renewals of a lease that is over, and lets the next goroutine ask the store.
+func (l *lease) abandon(reason driver.Reason) {
+	l.locker.renewals.Remove(l)
+	l.letNext()
+	l.releaseSession(reason)
+}
+
+// In the queues of a Locker, goroutines wait for a hold.
+type (
+	queues = queue.Queues[queueKey, *hold, queueState]
+	place  = queue.Place[queueKey, *hold, queueState]
+)
+
 // hold is the possession of a lease by one holder. The user's *Lock refers to the hold, but the
 // queue does not refer to the *Lock. So a *Lock that is dropped without Unlock is collected,
 // and then the runtime calls hold.dropped.
@@ -355,14 +381,64 @@ type hold struct {
 	contexts map[*derived]struct{}
 }
 
+// derived is a context made by Lock.Context that has not ended yet.
+type derived struct {
+	cancel context.CancelCauseFunc
+	lock   *Lock // so that the Lock is not collected while the context lives: the holder may keep only the context
+}
+
 func cancelAll(contexts map[*derived]struct{}, err error) {
 	for d := range contexts {
 		d.cancel(err)
 	}
 }
 
+// addContext makes d end with the hold. If the hold has ended already, addContext returns the
+// error with which it ended.
+func (h *hold) addContext(d *derived) error {
+	h.lease.mu.Lock()
+	defer h.lease.mu.Unlock()
+	if h.err != nil {
+		return h.err
+	}
+	if h.contexts == nil {
+		h.contexts = make(map[*derived]struct{})
+	}
+	h.contexts[d] = struct{}{}
+	return nil
+}
+
+func (h *hold) dropContext(d *derived) {
+	h.lease.mu.Lock()
+	delete(h.contexts, d)
+	h.lease.mu.Unlock()
+	d.cancel(nil)
+}
+
 // state returns nil while held.
 func (h *hold) state() error { return h.lease.stateOf(h) }
+
+// stateOf returns nil while h has the lease. It compares the clock with the deadline,
+// because a timer may fire late.
+func (l *lease) stateOf(h *hold) error {
+	now := l.locker.clock.Read()
+	l.mu.Lock()
+	err, over, suspended := h.err, now.Mono >= l.deadline, l.suspended(now)
+	l.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case over:
+		if err := l.expire(l.locker.renewals.LastError(l)); h.ended() == nil { // passed on in this moment: no longer h's lease
+			return err
+		}
+		return h.ended()
+	case suspended:
+		l.locker.renewals.Hurry(l)
+		return fmt.Errorf("lock %q: %w", l.name, errSuspended)
+	}
+	return nil
+}
 
 // ended returns the error with which the hold has ended, nil if that is not recorded yet.
 func (h *hold) ended() error {
@@ -400,4 +476,564 @@ func (h *hold) remaining() time.Duration {
 		return 0
 	}
 	return max(l.deadline-now, 0)
+}
+
+// setHolds changes the count that renewals record.
+func (l *lease) setHolds(count int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holds = int32(count)
+}
+
+// recount records the hold count in the store, which also confirms and extends the hold. If the
+// store has no counts, it does nothing. It tries until ctx ends. If the parameter `failures` is
+// not 0, it also stops after so many failed calls. If it fails, the next renewal records the
+// count.
+func (h *hold) recount(ctx context.Context, failures int) error {
+	l := h.lease
+	if !l.locker.info.Caps.Counts {
+		return nil
+	}
+	err := l.locker.renewals.Prove(ctx, l, failures)
+	if err == nil {
+		return nil
+	}
+	if state := h.state(); over(state) {
+		return state
+	}
+	return fmt.Errorf("lock %q: %w", l.name, err)
+}
+
+// reported describes the hold that has the lease. It returns false if the hold is younger
+// than a heartbeat, or has ended.
+func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := l.holder
+	return driver.ReportedHold{
+		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Token: h.token, HeldFor: now - h.began,
+	}, l.state == leaseHeld && now-h.began >= heartbeat
+}
+
+// passOn passes the lease on to the next goroutine in the queue. It returns false, and
+// changes nothing, if there is none, or if a limit of Handoff is reached.
+func (h *hold) passOn() bool {
+	l := h.lease
+	if l.queue == nil {
+		return false
+	}
+	var contexts map[*derived]struct{}
+	return l.queue.Pass(h, func() (next *hold, ok bool) {
+		next, contexts = l.replace(h)
+		return next, next != nil
+	}, func() { cancelAll(contexts, ErrUnlocked) })
+}
+
+// replace ends h. It returns the next hold of the lease, and the contexts of h. It returns nil,
+// and changes nothing, if the lease must not be passed on. The mutex of the queues is held.
+func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
+	now, bounds := l.locker.clock.Read(), l.locker.handoff
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch left := l.deadline - now.Mono; {
+	case l.holds != 1, l.handoffsLeft == 0 || now.Mono-l.first.began >= bounds.For,
+		left < (l.deadline-l.countsFrom)/2 || l.suspended(now), // a grant with so little left would not be accepted either
+		!l.move(onPass):
+		return nil, nil
+	}
+	l.handoffs++
+	l.handoffsLeft--
+	next = &hold{lease: l, began: now.Mono}
+	if l.fenced {
+		next.token = h.token + 1
+	}
+	h.err = ErrUnlocked
+	contexts, h.contexts = h.contexts, nil
+	l.holder = next
+	return next, contexts
+}
+
+// decline passes on or releases a hold whose receiver has given up.
+func (h *hold) decline() {
+	if !h.passOn() {
+		h.lease.locker.background.Go(func() { _ = h.unlock(new(deadline.Context)) })
+	}
+}
+
+// dropped ends the hold when the user's Lock was garbage-collected without Unlock.
+func (h *hold) dropped() {
+	l := h.lease
+	ended, contexts, _ := l.end(h, onLoss, ErrUnlocked)
+	if ended == nil {
+		return
+	}
+	cancelAll(contexts, ErrUnlocked)
+	l.abandon(driver.ReasonExpired)
+	l.locker.background.Go(func() { // not in this goroutine, which runs all clean-ups of the program
+		level, text := slog.LevelError, "a lock was dropped without Unlock; it is no longer renewed"
+		if l.isFixed() { // a Lease may be meant to end without Unlock
+			level, text = slog.LevelDebug, "a lock with a fixed end was dropped without Unlock; it ends with its lease"
+		}
+		l.locker.log.Log(context.Background(), level, text, "lock", l.name, "token", h.token, "held", h.held())
+		h.report(errDropped)
+	})
+}
+
+// errDropped is the error of the release of a Lock that was dropped.
+var errDropped = errors.New("dropped without Unlock")
+
+// unlockWait is how long Unlock waits for an answer. If the lease ends before that, Unlock
+// returns when the lease ends.
+const unlockWait = 3 * time.Second
+
+// unlock ends the hold and releases it in the store. It uses `bound`, a Context that was not
+// used before, for the release.
+func (h *hold) unlock(bound *deadline.Context) error {
+	if err := h.finish(); err != nil {
+		return err
+	}
+	c := h.lease.releaseClaim(h.lease.locker.clock.Now())
+	return h.releaseResult(c, h.lease.releaseInStore(bound, c))
+}
+
+// finish ends the hold and its renewals. It returns an error if the hold had ended before.
+func (h *hold) finish() error {
+	if err := h.state(); over(err) {
+		return h.unlockEnded(err)
+	}
+	ended, contexts, err := h.lease.end(h, onUnlock, ErrUnlocked)
+	cancelAll(contexts, err)
+	if ended == nil {
+		return h.unlockEnded(err)
+	}
+	h.lease.locker.renewals.Remove(h.lease)
+	return nil
+}
+
+// unlockEnded is Unlock for a hold that has ended. The store may still keep the lease of a hold
+// that was lost. In that case unlockEnded releases the lease, so that other clients get the
+// lock sooner.
+func (h *hold) unlockEnded(err error) error {
+	l := h.lease
+	var lost *LostError
+	if !errors.As(err, &lost) {
+		return fmt.Errorf("unlock %q: %w", l.name, err)
+	}
+	now := l.locker.clock.Now()
+	if until := l.releaseUntil(now); until > now && mayBeKept(lost.Reason) && l.step(onCleanUp) {
+		l.locker.cleanUp(l.claim(now), 0, nil, until, nil)
+	}
+	return fmt.Errorf("unlock: %w", err)
+}
+
+// unlockBy returns when an Unlock that begins at the instant `now` has to return: at the end of
+// the lease, but not before one round trip to a store that is near, and not after unlockWait.
+func (l *lease) unlockBy(now clock.Instant) clock.Instant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return min(max(l.ends, now+retry.TimeoutLeast), now+unlockWait)
+}
+
+// releaseClaim returns the claim for a release that is sent at the instant `now`.
+func (l *lease) releaseClaim(now clock.Instant) driver.Claim {
+	c := l.claim(now)
+	c.AtLeast = remainingUntil(l.keptUntil, now)
+	return c
+}
+
+// remainingUntil returns the time from the instant `now` to the instant `end`, or 0 if `end`
+// has passed.
+func remainingUntil(end, now clock.Instant) time.Duration { return max(end-now, 0) }
+
+// releaseInStore releases the claim, and lets the next goroutine of this process ask the store.
+// It repeats the release until the store has answered, or until Unlock has to return.
+func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
+	defer l.releaseOver() // also if the store's code panics
+	began := l.locker.clock.Now()
+	until := l.unlockBy(began)
+	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
+	defer bound.End()
+	return l.afterFirstRelease(bound, c, l.sendRelease(bound, c, began), began, until)
+}
+
+// sendRelease makes the first call of a release. If the store reports how many other clients
+// wait, sendRelease also lets the next goroutine of this process ask the store.
+func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Instant) error {
+	store, ok := l.locker.backend.(driver.Releaser)
+	if l.queue == nil || !ok {
+		return l.locker.backend.Release(ctx, c)
+	}
+	if now, ok := store.(quietReleaser); ok && !l.queue.Waits() {
+		others, err := now.ReleaseNow(ctx, c)
+		l.released(others, err, began)
+		return err
+	}
+	finish, quiet := l.startRelease(ctx, store, c, began, false)
+	return l.finishRelease(finish, quiet, began)
+}
+
+// quietReleaser is a driver.Releaser with the two optional methods that the comment of
+// driver.Releaser describes.
+type quietReleaser interface {
+	driver.Releaser
+	ReleaseNow(ctx context.Context, c driver.Claim) (others int, err error)
+	Wake(ctx context.Context, c driver.Claim) error
+}
+
+// startRelease queues a release. If the last release found no other client that waits, the next
+// goroutine of this process may ask the store right after this release was queued. Then its try
+// usually follows the release in the same round trip. The same happens during a burst of this
+// process, in which the release is quiet. Otherwise the next goroutine asks after the answer to
+// the release, so that other clients that wait can go first. But if it is not known whether
+// other clients wait, and `async` is true, the next goroutine also asks right after the release
+// was queued.
+//
+// The store may get the try before the release. So startRelease adds the release to
+// Locker.releases before a claim of this process can ask.
+func (l *lease) startRelease(ctx context.Context, store driver.Releaser, c driver.Claim, began clock.Instant, async bool) (finish func() (int, error), quiet bool) {
+	others, waits, early := unknown, l.queue.Waits(), false
+	if waits || async {
+		_, mayBeQuiet := store.(quietReleaser)
+		mayBeQuiet = mayBeQuiet && waits && c.AtLeast == 0 && l.kind == plain
+		l.locker.queues.Do(queueKey{l.name, l.kind}, func(_ *hold, s *queueState) {
+			others = s.others
+			quiet = mayBeQuiet && others != 0 && began < s.burstUntil
+			early = quiet || others == 0 || async && others == unknown
+			if early || async {
+				l.sent = l.locker.releases.begin(l.name)
+			}
+			s.owesWake = quiet
+		})
+		c.Quiet = quiet
+	}
+	finish = store.StartRelease(ctx, c)
+	if early {
+		l.letNext()
+	}
+	return finish, quiet
+}
+
+// finishRelease waits for the answer to a release. It lets the next goroutine of this process
+// ask the store, if startRelease has not done so.
+func (l *lease) finishRelease(finish func() (int, error), quiet bool, began clock.Instant) error {
+	others, err := finish()
+	if !quiet {
+		l.released(others, err, began)
+	}
+	return err
+}
+
+// released lets the next goroutine of this process ask the store, unless that was done before,
+// and records `others`, the number of other clients that wait. It is called after the answer to
+// a release. If err, the error of that release, is not nil, it does nothing.
+func (l *lease) released(others int, err error, began clock.Instant) {
+	if err == nil && !l.letNextAfter(func(s *queueState) clock.Instant {
+		s.others = others
+		return l.locker.yieldUntil(others, began, s.yieldAt)
+	}) {
+		l.locker.queues.Do(queueKey{l.name, l.kind}, func(_ *hold, s *queueState) { s.others = others })
+	}
+}
+
+// afterFirstRelease is called with the error of the first call of a release, which began at the
+// instant `began`. It returns the result of the release. If the store has not answered, it repeats
+// the release until the instant `until`.
+func (l *lease) afterFirstRelease(ctx context.Context, c driver.Claim, err error, began, until clock.Instant) error {
+	if answered(err) {
+		l.releaseOver()
+	}
+	l.locker.reportCall(ctx, OpRelease, &c, began, err)
+	if answered(err) {
+		return err
+	}
+	return l.locker.retryReleaseUntil(c, l.keptUntil, err, until)
+}
+
+// answered reports whether err is an answer of the store to a release.
+func answered(err error) bool { return err == nil || retry.Gone(err) }
+
+// releaseOver is called when the store has answered a release, or when Unlock does not repeat the
+// release any more. It lets the next goroutine of this process ask the store, and lets the claims
+// ask again that were refused while the release had no answer. Only its first call has an effect.
+func (l *lease) releaseOver() {
+	l.letNext()
+	l.locker.releases.end(l.name, l.sent)
+}
+
+// releaseResult returns the error of Unlock. The parameter err is the answer of the store to
+// the release. If the answer is not certain, the release goes on in the background.
+// releaseResult also reports the end of the hold.
+func (h *hold) releaseResult(c driver.Claim, err error) error {
+	l := h.lease
+	switch {
+	case err == nil:
+	case retry.Gone(err):
+		err = fmt.Errorf("unlock: %w", &LostError{Name: c.Name, Reason: retry.ReasonOf(err), Cause: err})
+	case errors.Is(err, driver.ErrClosed):
+		err = fmt.Errorf("unlock %q: not released; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
+	default:
+		until := l.releaseUntil(l.locker.clock.Now())
+		l.locker.cleanUp(c, l.keptUntil, err, until, nil)
+		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
+			c.Name, coarse(max(until-l.locker.clock.Now(), 0)), err)
+	}
+	h.report(err)
+	return err
+}
+
+// unlockAsync is unlock with Options.AsyncUnlock: it returns when the release is queued. The rest
+// happens in the background.
+func (h *hold) unlockAsync(bound *deadline.Context) error {
+	l := h.lease
+	store, ok := l.locker.backend.(driver.Releaser)
+	if l.queue == nil || !ok || l.keptUntil != 0 {
+		return h.unlock(bound)
+	}
+	if err := h.finish(); err != nil {
+		return err
+	}
+	locker := l.locker
+	began := locker.clock.Now()
+	c, until := l.releaseClaim(began), l.unlockBy(began)
+	bound.Init(context.Background(), locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
+	queued := false
+	defer func() {
+		if !queued { // the store's code has panicked
+			l.releaseOver()
+		}
+	}()
+	finish, quiet := l.startRelease(bound, store, c, began, true)
+	queued = true
+	locker.background.Go(func() {
+		err := func() error {
+			defer l.releaseOver() // also if the store's code panics
+			err := l.finishRelease(finish, quiet, began)
+			bound.End()
+			return l.afterFirstRelease(context.Background(), c, err, began, until)
+		}()
+		_ = h.releaseResult(c, err)
+	})
+	return nil
+}
+
+// unlockAll unlocks locks of l in one call. It sets the error of the lock ks[i] in errs[i], if
+// there is one.
+func (l *Locker) unlockAll(ks Locks, errs []error) {
+	claims, ended := make([]driver.Claim, 0, len(ks)), make([]int, 0, len(ks))
+	var passed []*hold
+	defer func() { // last, because the observer may be slow
+		for _, h := range passed {
+			h.report(nil)
+		}
+	}()
+	now := l.clock.Now()
+	until := now + retry.TimeoutLeast // the call may take as long as the longest lease
+	for i, k := range ks {
+		k.stopNet()
+		if k.hold.passOn() {
+			passed = append(passed, k.hold)
+		} else if errs[i] = k.hold.finish(); errs[i] == nil {
+			claims, ended = append(claims, k.hold.lease.releaseClaim(now)), append(ended, i)
+			until = max(until, k.hold.lease.unlockBy(now))
+		}
+		runtime.KeepAlive(k)
+	}
+	if len(claims) > 0 {
+		l.releaseAll(ks, ended, claims, errs, now, until)
+	}
+}
+
+// releaseAll releases claims in one call, which begins at the instant `now` and ends at the
+// instant `until`. They are the claims of the locks ks[i] for each i in `ended`. releaseAll sets
+// the errors of these locks in errs.
+func (l *Locker) releaseAll(ks Locks, ended []int, claims []driver.Claim, errs []error, now, until clock.Instant) {
+	defer func() { // also if the store's code panics
+		for _, i := range ended {
+			ks[i].hold.lease.letNext()
+		}
+	}()
+	ctx := &ks[ended[0]].releasing
+	ctx.Init(context.Background(), time.Now().Add(min(until-now, retry.ReleaseTimeout(l.ttl, 0))))
+	defer ctx.End()
+	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
+	for len(answers) < len(ended) {
+		answers = append(answers, retry.ErrNoAnswer)
+	}
+	for j, i := range ended { // first the locks with an answer: goroutines wait for them
+		if answered(answers[j]) {
+			ks[i].hold.lease.letNext()
+		}
+	}
+	retried := func() []error { return nil }
+	if slices.ContainsFunc(answers, func(err error) bool { return !answered(err) }) {
+		retried = l.retryReleases(ks, ended, claims, answers, now)
+	}
+	for j, i := range ended {
+		l.reportCall(ctx, OpRelease, &claims[j], now, answers[j])
+		if answered(answers[j]) {
+			errs[i] = ks[i].hold.releaseResult(claims[j], answers[j])
+		}
+	}
+	for j, err := range retried() {
+		if err != nil {
+			errs[ended[j]] = err
+		}
+	}
+}
+
+// retryReleases repeats, in the background, the releases of a releaseAll that have no answer. The
+// returned function waits for them, and returns their errors by the index in claims.
+func (l *Locker) retryReleases(ks Locks, ended []int, claims []driver.Claim, answers []error, now clock.Instant) (wait func() []error) {
+	errs := make([]error, len(answers))
+	var all sync.WaitGroup
+	for j, i := range ended {
+		if err := answers[j]; !answered(err) {
+			h := ks[i].hold
+			all.Go(func() {
+				errs[j] = h.releaseResult(claims[j], l.retryReleaseUntil(claims[j], h.lease.keptUntil, err, h.lease.unlockBy(now)))
+			})
+		}
+	}
+	return func() []error {
+		all.Wait()
+		return errs
+	}
+}
+
+// mayBeKept reports whether the store may still have a lease that was lost for this reason.
+// That is so if the store was not asked, if it refused the renewals, or if it did not answer.
+func mayBeKept(reason driver.Reason) bool {
+	return reason == driver.ReasonUnreachable || reason == driver.ReasonExpired || reason == driver.ReasonRefused
+}
+
+// A store with Info.SessionTTL keeps all claims of a client for as long as the client renews
+// any of them. So a lease without renewals does not end by itself there: it has to be
+// released.
+
+// releaseUntil returns the instant until which a release has to be repeated. The release is due
+// at the instant `now`. After the returned instant the store has dropped the claim by itself.
+func (l *lease) releaseUntil(now clock.Instant) clock.Instant {
+	if session := l.locker.info.SessionTTL; session > 0 {
+		return now + session
+	}
+	return l.latestEnd()
+}
+
+// releaseSession releases the claim of a lease that ended without an Unlock, if the store would
+// keep the claim without a release. It waits for the end of the lease, because the holder may
+// use the rest of it to stop. An Unlock in the meantime releases the claim at once.
+func (l *lease) releaseSession(reason driver.Reason) {
+	session := l.locker.info.SessionTTL
+	if session == 0 || !mayBeKept(reason) {
+		return
+	}
+	l.locker.background.Go(func() {
+		l.mu.Lock()
+		rest := l.ends - l.locker.clock.Now()
+		l.mu.Unlock()
+		time.Sleep(min(rest, session))
+		if now := l.locker.clock.Now(); l.step(onCleanUp) {
+			l.locker.cleanUp(l.claim(now), 0, nil, l.releaseUntil(now), nil)
+		}
+	})
+}
+
+// letNext lets the next goroutine of this process ask the store for the name, after the lease
+// has ended. Only the first call for a lease has an effect.
+func (l *lease) letNext() {
+	if l.queue != nil {
+		l.letNextAfter(func(*queueState) clock.Instant { return 0 })
+	}
+}
+
+// letNextAfter is letNext for a release after which this process may yield to other clients.
+// The function `until` returns the end of the yield, or 0 if there is none. letNextAfter
+// returns false, and changes nothing, if an earlier call has let the next goroutine ask.
+func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
+	h, handoffs, ok := l.admitNext()
+	if !ok { // checked first without the mutex that all goroutines share
+		return false
+	}
+	var unused driver.Waiter
+	wake := false
+	l.queue.Next(h, func(s *queueState, waiters int) {
+		then := until(s)
+		s.handoffs, s.yield = handoffs, yield{then, s.others > 0}
+		wake = s.mustWake(waiters)
+		if waiters == 0 && then != 0 {
+			l.locker.rememberYield(queueKey{l.name, l.kind}, s.yield)
+		}
+		unused = s.dropSpare(waiters)
+	})
+	closeWaiter(unused)
+	if wake {
+		l.locker.wake(l.claim(l.locker.clock.Now()))
+	}
+	return true
+}
+
+// admitNext records that the next goroutine of this process may ask. It returns the hold that
+// ended, and for how many hand-offs the next claim reserves tokens. The result `ok` is false if
+// an earlier call has opened the lease: see leaseOpen.
+func (l *lease) admitNext() (h *hold, handoffs int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.move(onLetNext) {
+		return nil, 0, false
+	}
+	return l.holder, l.locker.handoff.blockSize(l.handoffs, l.handoffsLeft), true
+}
+
+func (l *Locker) reportRenewal(r renew.Report) {
+	ctx := context.Background()
+	k, ok := r.Item.(*lease)
+	if !ok { // the claim of a waiter, which is no lock yet
+		return
+	}
+	switch {
+	case retry.Gone(r.Err): // the loss is logged
+	case r.Err != nil:
+		l.log.Warn("renewal failed, trying again", "lock", k.name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin, "err", r.Err)
+	case r.Late:
+		l.log.Warn("renewal late", "lock", k.name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin)
+	case l.log.Enabled(ctx, slog.LevelDebug):
+		l.log.Debug("renewed", "lock", k.name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin)
+	}
+	l.emit(ctx, Event{
+		Type: EventRenew, Name: k.name, Kind: k.kind.String(), Token: r.Token,
+		Margin: r.Margin, Late: r.Late, Leased: r.Fixed, Owner: k.owner, Remaining: r.Left, Err: r.Err,
+	})
+}
+
+// report reports the end of the hold, if the release failed, or if there is an observer or a
+// log.
+func (h *hold) report(err error) {
+	if l := h.lease.locker; err != nil || l.observed(context.Background()) {
+		l.reportRelease(h, err)
+	}
+}
+
+func (l *Locker) reportRelease(h *hold, err error) {
+	ctx := context.Background()
+	if h.neverTaken() {
+		return
+	}
+	held := h.held()
+	if l.log.Enabled(ctx, slog.LevelDebug) {
+		l.log.Debug("released", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "err", err)
+	}
+	l.emit(ctx, Event{Type: EventRelease, Name: h.lease.name, Kind: h.lease.kind.String(), Token: h.token, HeldFor: held, Owner: h.lease.owner, Err: err})
+	var lost *LostError
+	if errors.As(err, &lost) {
+		l.reportLoss(h, lost.Reason, err)
+	}
+}
+
+func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
+	if h.neverTaken() {
+		return
+	}
+	held := h.held()
+	l.log.Error("lost", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
+	l.emit(context.Background(), Event{Type: EventLoss, Name: h.lease.name, Kind: h.lease.kind.String(), Token: h.token, HeldFor: held, Reason: reason, Leased: h.lease.isFixed(), Owner: h.lease.owner, Err: err})
 }

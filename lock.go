@@ -34,20 +34,6 @@ func newLock(h *hold) *Lock {
 	return k
 }
 
-// holdRoom is memory for a lease and for its Lock. In the zero holdRoom there is none, so that
-// both are allocated.
-type holdRoom struct {
-	lease *lease
-	lock  *Lock
-}
-
-func (r holdRoom) newLease() *lease {
-	if r.lease == nil {
-		return new(lease)
-	}
-	return r.lease
-}
-
 // newLock returns the Lock of h. If its memory is that of the holdRoom, the Lock gets a net later,
 // from shareNet.
 func (r holdRoom) newLock(h *hold) *Lock {
@@ -155,6 +141,25 @@ func (k *Lock) Context(ctx context.Context) context.Context {
 	return withHeldLock(derived, k)
 }
 
+// derive returns a context that ends when `parent` ends or the hold ends.
+func (k *Lock) derive(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	if err := k.Err(); over(err) {
+		cancel(err)
+		return ctx
+	}
+	h := k.hold
+	d := &derived{cancel: cancel, lock: k}
+	if err := h.addContext(d); err != nil {
+		cancel(err)
+		return ctx
+	}
+	// A leader may hold its lock for months, and serve many requests, each with its own
+	// context. So each context is dropped when its request ends.
+	context.AfterFunc(ctx, func() { h.dropContext(d) })
+	return ctx
+}
+
 // Unlock releases the lock and returns nil. It returns ErrLost if the lock was lost
 // before, and ErrUnlocked if it was unlocked before. A call is always safe, also on a nil
 // Lock.
@@ -183,54 +188,22 @@ func (k *Lock) unlock(async bool) error {
 	return k.release(async)
 }
 
-// over reports whether `state`, which is the state of a hold, means that the hold has ended.
-func over(state error) bool { return state != nil && !errors.Is(state, errSuspended) }
-
-// derived is a context made by Lock.Context that has not ended yet.
-type derived struct {
-	cancel context.CancelCauseFunc
-	lock   *Lock // so that the Lock is not collected while the context lives: the holder may keep only the context
-}
-
-// derive returns a context that ends when `parent` ends or the hold ends.
-func (k *Lock) derive(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(parent)
-	if err := k.Err(); over(err) {
-		cancel(err)
-		return ctx
-	}
+// release ends the hold: it passes the lease on to the next goroutine, or releases it
+// in the store. If `async` is true, it does not wait for the answer of the store.
+func (k *Lock) release(async bool) error {
+	k.stopNet()
 	h := k.hold
-	d := &derived{cancel: cancel, lock: k}
-	if err := h.addContext(d); err != nil {
-		cancel(err)
-		return ctx
+	var err error
+	switch {
+	case k.owned == nil && h.passOn():
+		h.report(nil)
+	case async:
+		err = h.unlockAsync(&k.releasing)
+	default:
+		err = h.unlock(&k.releasing)
 	}
-	// A leader may hold its lock for months, and serve many requests, each with its own
-	// context. So each context is dropped when its request ends.
-	context.AfterFunc(ctx, func() { h.dropContext(d) })
-	return ctx
-}
-
-// addContext makes d end with the hold. If the hold has ended already, addContext returns the
-// error with which it ended.
-func (h *hold) addContext(d *derived) error {
-	h.lease.mu.Lock()
-	defer h.lease.mu.Unlock()
-	if h.err != nil {
-		return h.err
-	}
-	if h.contexts == nil {
-		h.contexts = make(map[*derived]struct{})
-	}
-	h.contexts[d] = struct{}{}
-	return nil
-}
-
-func (h *hold) dropContext(d *derived) {
-	h.lease.mu.Lock()
-	delete(h.contexts, d)
-	h.lease.mu.Unlock()
-	d.cancel(nil)
+	runtime.KeepAlive(k)
+	return err
 }
 
 // Locks are several locks held together.
@@ -344,69 +317,3 @@ func holdsAlready(ctx context.Context, m *Mutex) bool {
 	}
 	return false
 }
-
-// kind is the kind of a lock.
-type kind uint8
-
-const (
-	plain kind = iota
-	fair
-	reader
-	writer
-	permit
-)
-
-// String returns the name that logs, metrics and errors use.
-func (k kind) String() string {
-	return [...]string{"mutex", "fair", "read", "write", "semaphore"}[k]
-}
-
-// kindOf returns the kind of a claim.
-func kindOf(c *driver.Claim) kind {
-	switch {
-	case c.Mode == driver.Permit:
-		return permit
-	case c.Mode == driver.Shared:
-		return reader
-	case c.ReadWrite:
-		return writer
-	case c.Fair:
-		return fair
-	default:
-		return plain
-	}
-}
-
-// supported reports whether a store with the features in c has locks of this kind.
-func (k kind) supported(c driver.Caps) bool {
-	switch k {
-	case fair:
-		return c.Fair
-	case reader, writer:
-		return c.Shared
-	case permit:
-		return c.Permits
-	default:
-		return true
-	}
-}
-
-// mode returns how a claim of this kind shares its name with others.
-func (k kind) mode() driver.Mode {
-	switch k {
-	case reader:
-		return driver.Shared
-	case permit:
-		return driver.Permit
-	default:
-		return driver.Exclusive
-	}
-}
-
-// readWrite reports whether the kind is a side of a read-write lock.
-func (k kind) readWrite() bool { return k == reader || k == writer }
-
-// exclusive reports whether the claims of this process wait for a hold of this kind without
-// asking the store, because one hold excludes all other claims. It returns false for a fair
-// lock: each of its claims asks the store, to get a place in the queue there.
-func (k kind) exclusive() bool { return k == plain || k == writer }

@@ -46,11 +46,14 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/renew"
+	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/uuid"
 )
 
@@ -96,66 +99,6 @@ func New(b driver.Backend, opts *Options) *Locker {
 	return l
 }
 
-// Lock waits until the name is free, takes the lock, and returns it. If ctx ends first, it
-// returns ctx's error. The option Wait sets an earlier limit, after which it returns ErrBusy.
-// ctx limits only the wait, not the lock: use Lock.Context for the work under the lock.
-//
-// A call that gives up removes its claim from the store. It waits for that for at most 25 ms
-// beyond the end of ctx or of Wait. If the store needs longer, the removal goes on in the
-// background: call Drain before the program ends, or the claim may block the name for a TTL.
-//
-// If the store is unreachable, Lock tries again until ctx ends. An error that does not go
-// away by waiting is returned at once: a wrong password, a missing permission, a full
-// server, ErrMismatch if the name is in use for something else, ErrDeadlock if the caller
-// would wait for itself. The option RetryRefused makes Lock wait until an operator has
-// repaired the first three.
-func (l *Locker) Lock(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return l.Mutex(name).Lock(ctx, opts...)
-}
-
-// TryLock takes the lock `name` if it is free, and returns it. If it is not free, TryLock
-// returns a *BusyError, which is ErrBusy: at once, or after the time of the option Wait. If the
-// store does not answer, TryLock tries a few times, and then returns the error of the store.
-func (l *Locker) TryLock(ctx context.Context, name string, opts ...Option) (*Lock, error) {
-	return l.Mutex(name).TryLock(ctx, opts...)
-}
-
-// Do takes the lock `name`, runs fn and releases the lock. Prefer Do to Lock. Do waits as Lock
-// does, and never calls fn without the lock. The context of fn ends when the lock is lost. Do
-// returns the results of fn. If the lock was lost meanwhile, the error is fn's error joined
-// with ErrLost, even if fn returned nil. If the release could not be confirmed, the error of
-// the release is joined in the same way.
-func Do[T any](ctx context.Context, l *Locker, name string, fn func(context.Context, *Lock) (T, error), opts ...Option) (result T, err error) {
-	lock, err := l.Lock(ctx, name, opts...)
-	if err != nil {
-		return result, err
-	}
-	defer func() { err = joined(err, lock.unlock(false)) }()
-	return fn(lock.Context(ctx), lock)
-}
-
-// check returns an error if the options of the Locker are invalid, or if the store cannot
-// keep a lock of that name. Callers check before they send anything.
-func (l *Locker) check(name string) error {
-	switch {
-	case l.invalid != nil:
-		return fmt.Errorf("holdfast options: %w", l.invalid)
-	case name == "":
-		return errors.New("the name of the lock is empty")
-	case l.info.MaxName > 0 && len(name) > l.info.MaxName:
-		return fmt.Errorf("the name of the lock has %d bytes: %s takes at most %d", len(name), l.info.Name, l.info.MaxName)
-	}
-	return nil
-}
-
-// nextOwner returns an owner that was never used before, and the number at its end.
-func (l *Locker) nextOwner() (owner string, seq uint64) {
-	var room [64]byte // a UUID and a number need less
-	seq = l.number.Add(1)
-	b := append(append(room[:0], l.id...), ':')
-	return string(strconv.AppendUint(b, seq, 10)), seq
-}
-
 // newScheduler returns the scheduler that renews the leases of the Locker.
 func (l *Locker) newScheduler() *renew.Scheduler {
 	return renew.New(renew.Config{
@@ -173,10 +116,60 @@ func (l *Locker) newScheduler() *renew.Scheduler {
 	})
 }
 
-// observed reports whether events are wanted: there is an observer, or the Logger writes
-// lines of the level Debug.
-func (l *Locker) observed(ctx context.Context) bool {
-	return l.observe != nil || l.log.Enabled(ctx, slog.LevelDebug)
+// Drain waits until the Locker has no work in the background any more, and then returns nil.
+// Call it before the program ends. The work in the background is:
+//
+//   - the releases that Options.AsyncUnlock has queued;
+//   - the release of a lock, after the store did not answer an Unlock;
+//   - the removal of a claim whose call of Lock was cancelled, if the store has not removed it
+//     25 ms after the end of the call's context;
+//   - the notification of other clients, if nobody takes a lock that this process has released.
+//
+// If a program ends without Drain, such a lock stays taken until its lease ends, and a claim in a
+// queue of the store blocks later claims until the store drops it: on etcd and ZooKeeper when
+// the session ends. Each release takes one TTL at most. But the release for a waiter of a fair
+// lock may take as long as the store keeps the waiter's place. If ctx ends first, Drain returns
+// ctx's error. Drain does not wait for held locks. When Drain returns nil, every loss so far has
+// been reported to Options.Observe and to the Logger.
+func (l *Locker) Drain(ctx context.Context) error {
+	if err := l.background.Wait(ctx); err != nil {
+		return err
+	}
+	if store, ok := l.backend.(driver.Drainer); ok {
+		return store.Drain(ctx)
+	}
+	return nil
+}
+
+// check returns an error if the options of the Locker are invalid, or if the store cannot
+// keep a lock of that name. Callers check before they send anything.
+func (l *Locker) check(name string) error {
+	switch {
+	case l.invalid != nil:
+		return fmt.Errorf("holdfast options: %w", l.invalid)
+	case name == "":
+		return errors.New("the name of the lock is empty")
+	case l.info.MaxName > 0 && len(name) > l.info.MaxName:
+		return fmt.Errorf("the name of the lock has %d bytes: %s takes at most %d", len(name), l.info.Name, l.info.MaxName)
+	}
+	return nil
+}
+
+// unsupported returns the error for a feature that the store does not have.
+func (l *Locker) unsupported(what string) error {
+	store := l.info.Name
+	if l.info.Layout != "" {
+		store += " with the layout " + l.info.Layout
+	}
+	return fmt.Errorf("%s has no %s: %w", store, what, errors.ErrUnsupported)
+}
+
+// nextOwner returns an owner that was never used before, and the number at its end.
+func (l *Locker) nextOwner() (owner string, seq uint64) {
+	var room [64]byte // a UUID and a number need less
+	seq = l.number.Add(1)
+	b := append(append(room[:0], l.id...), ':')
+	return string(strconv.AppendUint(b, seq, 10)), seq
 }
 
 // renew renews claims. It logs once if the store keeps them for less than three fifths of the
@@ -197,6 +190,151 @@ func (l *Locker) renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, err
 }
 
+// retryReleaseUntil is retryRelease for an Unlock whose first call failed with err. It ends
+// at the instant `until`, when the Unlock has to return.
+func (l *Locker) retryReleaseUntil(c driver.Claim, kept clock.Instant, err error, until clock.Instant) error {
+	ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
+	defer cancel()
+	return l.retryRelease(ctx, c, kept, err)
+}
+
+// retryRelease repeats a release until its result is certain or ctx ends. The parameter `first`
+// is the error of the first release; nil if no release was sent yet. The name stays taken until
+// the instant `kept`; 0 means that the release frees the name. retryRelease returns nil if the
+// claim was released, also if an earlier call without an answer released it. It returns an
+// error that is driver.ErrGone if there was nothing to release, and otherwise the last error.
+func (l *Locker) retryRelease(ctx context.Context, c driver.Claim, kept clock.Instant, first error) (err error) {
+	c.Quiet = false // the claim of a caller that gives up may be quiet, and no try of this process follows
+	indeterminate := first != nil && !retry.Certain(first)
+	defer func() {
+		if indeterminate && !c.Indeterminate && (err == nil || retry.Gone(err)) {
+			l.reportIndeterminate(OpRelease, &c, true) // if c.Indeterminate is set, cleanUp reports the result when it stops
+		}
+	}()
+	if errors.Is(first, driver.ErrClosed) {
+		return first // every later call would return the same error
+	}
+	var loop retry.Loop
+	if err = ctx.Err(); first != nil {
+		err = first
+		loop.Failed(first)
+	}
+	for loop.Next(ctx) {
+		c.AtLeast = remainingUntil(kept, l.clock.Now())
+		err = l.release(ctx, c, loop.Failures())
+		if err == nil || indeterminate && retry.Gone(err) {
+			return nil
+		}
+		if retry.Gone(err) || errors.Is(err, driver.ErrClosed) {
+			return err
+		}
+		indeterminate = indeterminate || !retry.Certain(err)
+		loop.Failed(err)
+	}
+	return err
+}
+
+func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
+	attempt := deadline.New(ctx, time.Now().Add(retry.ReleaseTimeout(c.TTL, failures)))
+	defer attempt.End()
+	began := l.clock.Now()
+	err := l.backend.Release(attempt, c)
+	l.reportCall(ctx, OpRelease, &c, began, err)
+	return err
+}
+
+// cleanersMost bounds the releases and notifications of a Locker that run in the background at once.
+// Thousands of callers may give up in the same moment. A goroutine for each of them would only
+// send thousands of calls to the store at once.
+const cleanersMost = 32
+
+// cleanUp releases a claim in the background. The parameter `first` is the error of the first
+// release; nil if no release was sent yet. The comment of retryRelease explains `kept`. cleanUp
+// repeats the release until the result is certain, or until the instant `until`, when the store
+// has dropped the claim by itself. It closes the channel `done` at its end, if that is not nil.
+// It never uses a caller's context, which has often ended when a clean-up is due.
+func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant, done chan<- struct{}) {
+	l.cleaner.Go(func(waited bool) {
+		if done != nil {
+			defer close(done)
+		}
+		if waited { // the time may be over already, but one attempt is always made
+			until = max(until, l.clock.Now()+retry.ReleaseTimeout(c.TTL, 0))
+		}
+		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
+		defer cancel()
+		err := l.retryRelease(ctx, c, kept, first)
+		switch settled := err == nil || retry.Gone(err); {
+		case c.Indeterminate:
+			l.reportIndeterminate(OpTry, &c, settled)
+		case !settled && !retry.Certain(err):
+			l.reportIndeterminate(OpRelease, &c, false)
+		}
+		if err != nil && !retry.Gone(err) {
+			l.log.Warn("clean-up not confirmed; the store drops the claim when its lease ends",
+				"lock", c.Name, "backend", l.info.Name, "lease", c.TTL, "err", err)
+		}
+	})
+}
+
+// wake notifies the clients that wait for the name of c, in the background. It waits for the
+// answer to the last release of that name: a client that is notified before the release would
+// find the lock held, and would not be notified again. wake repeats the notification after an
+// error, until a TTL has passed.
+func (l *Locker) wake(c driver.Claim) {
+	store, ok := l.backend.(quietReleaser)
+	if !ok {
+		return
+	}
+	own := l.releases.underWay(c.Name)
+	l.cleaner.Go(func(bool) {
+		ctx, cancel := context.WithTimeout(context.Background(), l.ttl)
+		defer cancel()
+		l.releases.wait(ctx, own)
+		err := retry.Do(ctx, l.ttl, func(ctx context.Context) error { return store.Wake(ctx, c) })
+		if err != nil {
+			l.log.Warn("waiting clients were not notified of a release; clients of Holdfast ask again within a second, others when the lease that they know of ends",
+				"lock", c.Name, "backend", l.info.Name, "err", err)
+		}
+	})
+}
+
+// yieldsMost bounds the names for which rememberYield keeps a yield.
+const yieldsMost = 1024
+
+// rememberYield keeps a yield for a name that no goroutine of this process waits for. The next
+// goroutine that asks for the name has to yield, too, because it may be the one that has just
+// released the lock. The mutex of the queues is held.
+func (l *Locker) rememberYield(key queueKey, s yield) {
+	if len(l.yields) >= yieldsMost {
+		clear(l.yields) // the other clients miss one yield for each of these names
+	}
+	l.yields[key] = s
+}
+
+// yieldUntil returns the end of the yield after a release that began at `began`, or 0 if this
+// process need not yield. The parameter `others` is the number of other clients that wait. If
+// that number is unknown, this process does not yield before yieldAt.
+func (l *Locker) yieldUntil(others int, began, yieldAt clock.Instant) clock.Instant {
+	if others == 0 {
+		return 0
+	}
+	now, least := l.clock.Now(), yieldLeast
+	switch {
+	case others > 0:
+		least = time.Duration(others) * yieldEach
+	case now < yieldAt:
+		return 0
+	}
+	return now + min(max(yieldTrips*(now-began), least), yieldMost)
+}
+
+// observed reports whether events are wanted: there is an observer, or the Logger writes
+// lines of the level Debug.
+func (l *Locker) observed(ctx context.Context) bool {
+	return l.observe != nil || l.log.Enabled(ctx, slog.LevelDebug)
+}
+
 // reportCall reports a call to the store that has just ended, and remembers that the store has
 // answered. Record the answer of the store before reportCall, because the observer may be slow.
 func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began clock.Instant, err error) {
@@ -206,4 +344,27 @@ func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, beg
 	if l.observe != nil {
 		l.emitCall(ctx, op, c, l.clock.Now()-began, err)
 	}
+}
+
+func (l *Locker) emit(ctx context.Context, e Event) {
+	if l.observe == nil {
+		return
+	}
+	e.Backend, e.Client, e.Note = l.info.Name, l.id, l.note
+	l.observe(ctx, e)
+}
+
+func (l *Locker) emitCall(ctx context.Context, op string, c *driver.Claim, took time.Duration, err error) {
+	if l.observe != nil {
+		l.emit(ctx, Event{Type: EventCall, Name: c.Name, Kind: kindOf(c).String(), Op: op, Took: took, Err: err})
+	}
+}
+
+// reportIndeterminate reports what became of a call that had no answer. The parameter
+// `resolved` is true if the result of the call is certain now.
+func (l *Locker) reportIndeterminate(op string, c *driver.Claim, resolved bool) {
+	if l.observe == nil {
+		return
+	}
+	l.emit(context.Background(), Event{Type: EventIndeterminate, Name: c.Name, Kind: kindOf(c).String(), Op: op, Resolved: resolved})
 }

@@ -112,16 +112,6 @@ func DoAll(ctx context.Context, ms []*Mutex, fn func(context.Context, Locks) err
 	return doWith(ctx, locks, err, fn)
 }
 
-// left returns how much longer a call that began at `began` may wait. When the time is over,
-// left returns 1ns and not 0, because 0 means a try that does not wait, and such a try has
-// another time limit.
-func (r request) left(began time.Time) time.Duration {
-	if r.wait == 0 || r.wait >= clock.Longest {
-		return r.wait
-	}
-	return max(r.wait-time.Since(began), 1)
-}
-
 // namedTwice returns a mutex that has the same name and the same Locker as an earlier mutex in
 // the sorted list; nil if there is none. LockAll would hold the earlier mutex while it waits
 // for the later one, whatever their kinds are.
@@ -274,6 +264,18 @@ func (b batch) call(ctx context.Context, l *Locker, claims []driver.Claim) []dri
 		l.releases.wait(attempt, a.ownRelease())
 	}
 	return l.backend.(driver.Batcher).TryAll(attempt, claims) //nolint:forcetypeassert // ready has checked
+}
+
+// tryAllDetached is tryDetached for the tries of a batch that are l's.
+func (l *Locker) tryAllDetached(ctx context.Context, b batch, claims []driver.Claim) []driver.Attempt {
+	store := l.backend.(driver.Batcher) //nolint:forcetypeassert // ready has checked
+	answers, try := callDetached(ctx, l, retry.Timeout(l.ttl, 0), func(ctx context.Context) []driver.Attempt {
+		return store.TryAll(ctx, claims)
+	}, func(answers []driver.Attempt) bool { return slices.ContainsFunc(answers, maybeSent) })
+	for a := range b.of(l) {
+		a.detached = try
+	}
+	return answers
 }
 
 // take keeps the granted locks that come before the first claim that was not granted, and adds

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
@@ -59,6 +58,44 @@ func (m *Mutex) Name() string { return m.name }
 // Mode returns driver.Shared for the read side of a RWMutex, which any number of callers hold at
 // the same time. For each other Mutex, it returns driver.Exclusive.
 func (m *Mutex) Mode() driver.Mode { return m.kind.mode() }
+
+// Lock waits until the name is free, takes the lock, and returns it. If ctx ends first, it
+// returns ctx's error. The option Wait sets an earlier limit, after which it returns ErrBusy.
+// ctx limits only the wait, not the lock: use Lock.Context for the work under the lock.
+//
+// A call that gives up removes its claim from the store. It waits for that for at most 25 ms
+// beyond the end of ctx or of Wait. If the store needs longer, the removal goes on in the
+// background: call Drain before the program ends, or the claim may block the name for a TTL.
+//
+// If the store is unreachable, Lock tries again until ctx ends. An error that does not go
+// away by waiting is returned at once: a wrong password, a missing permission, a full
+// server, ErrMismatch if the name is in use for something else, ErrDeadlock if the caller
+// would wait for itself. The option RetryRefused makes Lock wait until an operator has
+// repaired the first three.
+func (l *Locker) Lock(ctx context.Context, name string, opts ...Option) (*Lock, error) {
+	return l.Mutex(name).Lock(ctx, opts...)
+}
+
+// TryLock takes the lock `name` if it is free, and returns it. If it is not free, TryLock
+// returns a *BusyError, which is ErrBusy: at once, or after the time of the option Wait. If the
+// store does not answer, TryLock tries a few times, and then returns the error of the store.
+func (l *Locker) TryLock(ctx context.Context, name string, opts ...Option) (*Lock, error) {
+	return l.Mutex(name).TryLock(ctx, opts...)
+}
+
+// Do takes the lock `name`, runs fn and releases the lock. Prefer Do to Lock. Do waits as Lock
+// does, and never calls fn without the lock. The context of fn ends when the lock is lost. Do
+// returns the results of fn. If the lock was lost meanwhile, the error is fn's error joined
+// with ErrLost, even if fn returned nil. If the release could not be confirmed, the error of
+// the release is joined in the same way.
+func Do[T any](ctx context.Context, l *Locker, name string, fn func(context.Context, *Lock) (T, error), opts ...Option) (result T, err error) {
+	lock, err := l.Lock(ctx, name, opts...)
+	if err != nil {
+		return result, err
+	}
+	defer func() { err = joined(err, lock.unlock(false)) }()
+	return fn(lock.Context(ctx), lock)
+}
 
 // Lock is Locker.Lock for this mutex.
 func (m *Mutex) Lock(ctx context.Context, opts ...Option) (*Lock, error) {
@@ -147,122 +184,4 @@ func (m *Mutex) acquire(ctx context.Context, r request) (*Lock, error) {
 		a.report(ctx, lock, err)
 	}
 	return lock, err
-}
-
-// unsupported returns the error for a feature that the store does not have.
-func (l *Locker) unsupported(what string) error {
-	store := l.info.Name
-	if l.info.Layout != "" {
-		store += " with the layout " + l.info.Layout
-	}
-	return fmt.Errorf("%s has no %s: %w", store, what, errors.ErrUnsupported)
-}
-
-// forever is the wait limit of Lock.
-const forever = time.Duration(1<<63 - 1)
-
-// request has the settings of one call.
-type request struct {
-	wait   time.Duration
-	lease  time.Duration
-	leased bool // Lease or AtMost has set the field `lease`
-	atMost bool // AtMost has set the field `lease`: the lock is renewed until that time has passed
-
-	atLeast time.Duration // how long the name stays taken after the grant; 0 if a release frees it
-
-	note string
-
-	refused func(refusal error, pause time.Duration) // RetryRefused was given: called for each refusal; otherwise nil
-
-	permits int    // the number for a semaphore that the store does not know yet
-	beside  string // for the read side: the owner of the write side, if the same caller holds it
-}
-
-func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
-	r := request{wait: wait, lease: l.ttl, note: l.note}
-	if len(opts) > 0 { // the usual call has none, and needs no allocation
-		r = r.with(opts)
-	}
-	if r.wait < 0 {
-		return r, fmt.Errorf("wait of %s is negative", r.wait)
-	}
-	if r.wait > clock.Longest {
-		r.wait = forever
-	}
-	return r, l.checkEnd(&r)
-}
-
-// checkEnd returns an error if a request sets an invalid end of the lock. It sets r.leased if
-// AtMost has set the end.
-func (l *Locker) checkEnd(r *request) error {
-	info, what := l.info, "lease"
-	if r.atMost {
-		what = "AtMost"
-	}
-	if r.atMost || info.SessionTTL > 0 {
-		info.MaxTTL = 0 // see leaseTTL
-	}
-	switch {
-	case r.atMost && r.leased:
-		return errors.New("Lease and AtMost both set the end of the lock: give only one of them")
-	case !r.leased && !r.atMost:
-		return nil
-	case r.atMost && r.lease > 0 && r.atLeast > r.lease:
-		return fmt.Errorf("AtLeast of %s is longer than AtMost of %s", r.atLeast, r.lease)
-	}
-	r.leased = true
-	return checkTTL(what, r.lease, info)
-}
-
-// checkAtLeast returns an error if AtLeast cannot keep the name of m for the time d.
-func (m *Mutex) checkAtLeast(d time.Duration) error {
-	switch info := m.locker.info; {
-	case d == 0:
-		return nil
-	case d < 0:
-		return fmt.Errorf("AtLeast of %s is negative", d)
-	case m.kind != plain:
-		return fmt.Errorf("AtLeast is for a Mutex, not for %s locks: %w", m.kind, errors.ErrUnsupported)
-	case !info.Caps.AtLeast:
-		return m.locker.unsupported("AtLeast")
-	case d > mostKept(info):
-		return fmt.Errorf("AtLeast of %s is too long: %s keeps a name for at most %s", d, info.Name, mostKept(info))
-	}
-	return nil
-}
-
-// mostKept is the longest time that a store keeps a name taken after its release. A store with
-// sessions keeps it apart from any session.
-func mostKept(info driver.Info) time.Duration {
-	if info.SessionTTL > 0 {
-		return clock.Longest
-	}
-	return mostTTL(info)
-}
-
-// leaseTTL returns the TTL for the claim of a request. A store with Info.SessionTTL keeps every
-// claim for the time SessionTTL. If the request has a longer lease, the Locker renews the claim
-// until that lease ends.
-func (l *Locker) leaseTTL(r *request) time.Duration {
-	switch session := l.info.SessionTTL; {
-	case session > 0:
-		return session
-	case r.atMost:
-		return min(r.lease, l.ttl)
-	}
-	return r.lease
-}
-
-func (r request) with(opts []Option) request {
-	for _, opt := range opts {
-		opt(&r)
-	}
-	return r
-}
-
-type ownerKey struct{}
-
-func ownerOf(ctx context.Context) *tree {
-	t, _ := ctx.Value(ownerKey{}).(*tree)
-	return t
 }

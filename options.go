@@ -11,14 +11,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
-	"github.com/holdfast-go/holdfast/internal/deadline"
-	"github.com/holdfast-go/holdfast/internal/retry"
-)
-
-const (
-	defaultTTL = 30 * time.Second
-	// minTTL is the shortest lease that leaves time to be renewed over a network.
-	minTTL = 10 * time.Millisecond
 )
 
 // Options are the settings of a Locker. A zero field means the default.
@@ -80,70 +72,40 @@ type Options struct {
 	AsyncUnlock bool
 }
 
-// Option changes the settings for one call.
-type Option func(*request)
+const (
+	defaultTTL = 30 * time.Second
+	// minTTL is the shortest lease that leaves time to be renewed over a network.
+	minTTL = 10 * time.Millisecond
+)
 
-// Lease fixes the end of the lock: it ends after d, even without Unlock. d must be
-// between 10ms and 100 years.
+// Handoff limits how long a lock may go from goroutine to goroutine of a Locker before it is
+// released in the store, where other processes wait for it. Within these limits Unlock passes
+// the lock on to the goroutine that has waited longest. That needs no call to the store. The
+// new holder gets the next fencing token of a block that the store reserved with the grant.
+// Only a Mutex is passed on, not a fair or read-write lock, and no lock with the option
+// Lease, AtMost, AtLeast or Note.
 //
-// The lock is not extended, so it also ends if the process dies. The exception is a store
-// with driver.Info.SessionTTL: there Holdfast renews the lock, if necessary, until d has
-// passed, and then releases it. If the process dies, the lock ends with the session.
-//
-// If a lock with Lease is held for two seconds or longer, the Locker checks it as often as it
-// renews other locks. So the holder is notified if somebody ends the lock by force.
-func Lease(d time.Duration) Option {
-	return func(r *request) { r.lease, r.leased = d, true }
+// In the store the lock keeps the owner of its first holder.
+type Handoff struct {
+	// Max is how often a lock is passed on before it is released in the store. The
+	// default and the maximum are 4096; a negative value turns passing on off. The store
+	// reserves 64 tokens first, and twice as many whenever all were used, so that few are
+	// wasted.
+	Max int
+
+	// For is how long after the grant of the store a lock may be passed on. It does not
+	// limit how long a holder keeps the lock. Default 50ms.
+	For time.Duration
 }
 
-// AtMost limits how long the lock is held: for d at most, also if its holder never unlocks it.
-// Holdfast renews the lock until then. The lock is lost one margin before d has passed, with
-// driver.ReasonExpired, and another client can get it when d has passed. If the process dies or
-// is cut off, the name becomes free as early as without AtMost, and never later than d after
-// the grant. d must be between 10ms and 100 years; if d is not longer than the TTL, AtMost is
-// the same as Lease.
-//
-// The store ends the lock by itself when d has passed. The exception is a store with
-// driver.Info.SessionTTL: there Holdfast releases the lock at that time. If the process is dead
-// or cut off by then, the lock ends with the session of the process. d counts on the monotonic
-// clock, so the time while the machine is suspended does not count.
-//
-// AtMost works with each kind of lock. Such a lock is never passed on within the process.
-// AtMost is an error together with Lease, together with a longer AtLeast, and on a Lock that
-// would re-enter a hold.
-func AtMost(d time.Duration) Option {
-	return func(r *request) { r.lease, r.atMost = d, true }
-}
+const (
+	defaultHandoffMax = 4096
+	defaultHandoffFor = 50 * time.Millisecond
 
-// AtLeast keeps the name taken until d after the lock was acquired, also if Unlock comes
-// earlier. Such an Unlock still ends the hold at once. Nobody gets the lock before that time,
-// neither another process nor this one. Work that is done once per tick needs AtLeast if it
-// takes less time than the difference between the clocks of the processes.
-//
-// If the process dies or is cut off, the name becomes free when the lease ends: choose the
-// TTL for that case, and d for the difference between the clocks. A lock that is lost is not
-// kept either. d may be longer than the TTL.
-//
-// AtLeast is for a Mutex only. A lock with AtLeast is never passed on within the process. A
-// store without driver.Caps.AtLeast, another kind of lock, and a Lock that would re-enter a
-// hold return an error that is errors.ErrUnsupported.
-func AtLeast(d time.Duration) Option {
-	return func(r *request) { r.atLeast = d }
-}
-
-// Note is a text for people, stored with this lock in place of Options.Note. Such a lock is not
-// passed on within the process: the store would show waiters the note of an earlier holder. A
-// Lock that re-enters a hold does not change the note of that hold.
-func Note(text string) Option {
-	return func(r *request) { r.note = text }
-}
-
-// Wait sets how long Lock or TryLock waits for the lock before it returns ErrBusy. 0 means one
-// attempt. Without the option Wait, TryLock does not wait, and Lock waits until its context
-// ends. A Wait of more than 100 years means to wait until the context ends.
-func Wait(d time.Duration) Option {
-	return func(r *request) { r.wait = d }
-}
+	// handoffMost bounds Max. A grant reserves up to that many tokens. The counter of tokens
+	// starts from a clock, and must not get ahead of that clock.
+	handoffMost = 4096
+)
 
 // settings are Options with the defaults filled in, and checked.
 type settings struct {
@@ -190,6 +152,22 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 	return s, nil
 }
 
+// withDefaults returns o with the defaults in place of zeros. Max is at most what the
+// store can reserve, because each holder needs a token of its own.
+func (o Handoff) withDefaults(info driver.Info) Handoff {
+	if o.Max == 0 {
+		o.Max = defaultHandoffMax
+	}
+	o.Max = min(o.Max, handoffMost)
+	if most := info.MaxTokens; most > 0 && info.Caps.Fencing {
+		o.Max = min(o.Max, most-1)
+	}
+	if o.For == 0 {
+		o.For = defaultHandoffFor
+	}
+	return o
+}
+
 func checkTTL(what string, d time.Duration, info driver.Info) error {
 	least := max(minTTL, info.MinTTL)
 	switch {
@@ -230,51 +208,4 @@ func (s *settings) marginOf(validFor time.Duration) time.Duration {
 		return s.margin
 	}
 	return min(s.margin, validFor/10)
-}
-
-// margin returns the margin of the lease that the store has granted to the claim, for the time
-// `validFor`.
-func (a *acquisition) margin(validFor time.Duration) time.Duration {
-	margin := a.locker.marginOf(validFor)
-	if a.req.leased {
-		margin = min(margin, a.req.lease/10)
-	}
-	return margin
-}
-
-// renewable reports whether there is time to renew a lease that lasts for the time `validFor`.
-// The renewal is due after a third of the lease, and has to come before the margin begins.
-func renewable(validFor, margin time.Duration) bool { return margin < validFor-validFor/3 }
-
-// fitMargin returns the grant `out` if its lease is long enough for the margin. If the lease is
-// too short, fitMargin renews the claim to find out how long a lease the store grants: with
-// sessions, a grant may have only the rest of a session. If the lease of the renewal is long
-// enough, fitMargin returns the grant with that lease. If not, it returns an error, because no
-// later try would get more.
-func (a *acquisition) fitMargin(ctx context.Context, out driver.Outcome) (driver.Outcome, error) {
-	margin := a.margin(out.ValidFor)
-	if !a.locker.marginChosen || renewable(out.ValidFor, margin) {
-		return out, nil
-	}
-	asked := a.locker.clock.Read()
-	call := deadline.New(ctx, time.Now().Add(retry.Timeout(a.claim.TTL, 0)))
-	defer call.End()
-	answers, err := a.locker.backend.Renew(call, []driver.Claim{a.claim})
-	if err != nil || len(answers) != 1 || answers[0].Err != nil {
-		return out, nil // the grant will be found to be too late, and the next try has the error
-	}
-	if validFor := answers[0].ValidFor; !renewable(validFor, a.margin(validFor)) {
-		a.grantUnused = true
-		return out, fmt.Errorf("lock %q: a margin of %s leaves no time to renew a lease of %s, which %s grants instead of %s; "+
-			"choose a margin of less than %s, or none", a.claim.Name, margin, validFor.Round(time.Millisecond), a.locker.info.Name, a.locker.ttl, renewLimit(validFor))
-	}
-	a.asked, out.ValidFor = asked, answers[0].ValidFor
-	return out, nil
-}
-
-// renewLimit returns the limit for the margin of a lease that lasts for the time `validFor`,
-// rounded down for the text of an error. A margin below the limit leaves time to renew the
-// lease.
-func renewLimit(validFor time.Duration) time.Duration {
-	return (validFor - validFor/3).Truncate(time.Millisecond)
 }

@@ -31,6 +31,13 @@ func WithOwner(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, &tree{locks: make(map[treeKey]*treeLock)})
 }
 
+type ownerKey struct{}
+
+func ownerOf(ctx context.Context) *tree {
+	t, _ := ctx.Value(ownerKey{}).(*tree)
+	return t
+}
+
 // tree is a call tree that counts as one holder.
 type tree struct {
 	mu    sync.Mutex
@@ -337,30 +344,4 @@ func (t *tree) tidy(key treeKey, e *treeLock) {
 	if e.users == 0 && e.exclusive == nil && e.read == nil {
 		delete(t.locks, key)
 	}
-}
-
-// setHolds changes the count that renewals record.
-func (l *lease) setHolds(count int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.holds = int32(count)
-}
-
-// recount records the hold count in the store, which also confirms and extends the hold. If the
-// store has no counts, it does nothing. It tries until ctx ends. If the parameter `failures` is
-// not 0, it also stops after so many failed calls. If it fails, the next renewal records the
-// count.
-func (h *hold) recount(ctx context.Context, failures int) error {
-	l := h.lease
-	if !l.locker.info.Caps.Counts {
-		return nil
-	}
-	err := l.locker.renewals.Prove(ctx, l, failures)
-	if err == nil {
-		return nil
-	}
-	if state := h.state(); over(state) {
-		return state
-	}
-	return fmt.Errorf("lock %q: %w", l.name, err)
 }

@@ -116,17 +116,6 @@ func (r *reports) collect(now clock.Instant) driver.Report {
 	return report
 }
 
-// reported describes the hold that has the lease. It returns false if the hold is younger
-// than a heartbeat, or has ended.
-func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	h := l.holder
-	return driver.ReportedHold{
-		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Token: h.token, HeldFor: now - h.began,
-	}, l.state == leaseHeld && now-h.began >= heartbeat
-}
-
 // oldLeases returns the oldest of the leases that were granted at the instant `before` or
 // earlier.
 func (l *Locker) oldLeases(before clock.Instant) oldest[*lease] {

@@ -121,7 +121,7 @@ func firstColumn(t *testing.T, heading string) (spans []string) {
 func sourceMessages() map[string]produce {
 	files := map[string]string{
 		"the wall clock ran past the end of the lease":                 "lease.go",
-		"a lock was dropped without Unlock":                            "release.go",
+		"a lock was dropped without Unlock":                            "lease.go",
 		"the session in ZooKeeper has expired":                         "zkhold/errors.go",
 		"not connected to ZooKeeper":                                   "zkhold/errors.go",
 		"ZooKeeper does not let this client use the nodes of the lock": "zkhold/errors.go",

@@ -3,9 +3,6 @@ package holdfast
 import (
 	"context"
 	"sync"
-
-	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // A process may ask for a name before the store has answered the process's own release of that
@@ -88,41 +85,4 @@ func (r *releases) wait(ctx context.Context, s *sentRelease) bool {
 	case <-ctx.Done():
 		return false
 	}
-}
-
-// ownRelease returns the last release of the claim's name by this Locker, if the store has not
-// answered it yet; otherwise nil. Call it before the claim asks for the name: the answer to a
-// later release does not explain a refusal.
-func (a *acquisition) ownRelease() *sentRelease { return a.locker.releases.underWay(a.claim.Name) }
-
-// refusedBeside records that the store has refused the claim while the release `own` of this
-// Locker had no answer. It waits for that answer. It returns false if ctx ends first.
-//
-// The claim keeps the duty to notify other clients after a quiet release: the store may have
-// refused the claim because of that very release.
-func (a *acquisition) refusedBeside(ctx context.Context, own *sentRelease, out driver.Outcome) bool {
-	a.foundBusy(out)
-	return a.locker.releases.wait(ctx, own)
-}
-
-// wake notifies the clients that wait for the name of c, in the background. It waits for the
-// answer to the last release of that name: a client that is notified before the release would
-// find the lock held, and would not be notified again. wake repeats the notification after an
-// error, until a TTL has passed.
-func (l *Locker) wake(c driver.Claim) {
-	store, ok := l.backend.(quietReleaser)
-	if !ok {
-		return
-	}
-	own := l.releases.underWay(c.Name)
-	l.cleaner.Go(func(bool) {
-		ctx, cancel := context.WithTimeout(context.Background(), l.ttl)
-		defer cancel()
-		l.releases.wait(ctx, own)
-		err := retry.Do(ctx, l.ttl, func(ctx context.Context) error { return store.Wake(ctx, c) })
-		if err != nil {
-			l.log.Warn("waiting clients were not notified of a release; clients of Holdfast ask again within a second, others when the lease that they know of ends",
-				"lock", c.Name, "backend", l.info.Name, "err", err)
-		}
-	})
 }
