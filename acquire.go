@@ -15,27 +15,43 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// outlast takes the lock as acquire does, and goes on after refusals as RetryRefused says.
-func (m *Mutex) outlast(ctx context.Context, call request) (*Lock, error) {
+// acquire takes a lock, and reports the result to the observer and the log.
+func (l *Locker) acquire(ctx context.Context, name string, k kind, r request) (*Lock, error) {
+	if r.refused != nil {
+		return l.outlast(ctx, name, k, r)
+	}
+	var a acquisition
+	a.init(l, name, k, r)
+	lock, err := a.run(ctx)
+	if l.observed(ctx) {
+		a.report(ctx, lock, err)
+	}
+	return lock, err
+}
+
+// outlast takes a lock as acquire does, and goes on after refusals as RetryRefused says.
+func (l *Locker) outlast(ctx context.Context, name string, k kind, call request) (*Lock, error) {
 	began := time.Now()
 	a := &acquisition{}
-	a.init(m.locker, m.name, m.kind, call)
+	a.init(l, name, k, call)
 	for refusals := 1; ; refusals++ {
 		lock, err := a.run(ctx)
 		again := false
-		if err != nil && call.wait != 0 && m.locker.mayBeRepaired(err) && ctx.Err() == nil {
+		if err != nil && call.wait != 0 && l.mayBeRepaired(err) && ctx.Err() == nil {
 			again, err = a.pauseRefused(ctx, refusals, call.left(began), err)
 		}
 		if !again {
-			if m.locker.observed(ctx) {
+			if l.observed(ctx) {
 				a.report(ctx, lock, err)
 			}
 			return lock, err
 		}
 		before := a
 		a = &acquisition{}
-		a.init(m.locker, m.name, m.kind, call)
-		a.began, a.tries, a.waitReported = before.began, before.tries, before.waitReported
+		a.init(l, name, k, call)
+		a.began = before.began
+		a.tries = before.tries
+		a.waitReported = before.waitReported
 	}
 }
 
@@ -220,7 +236,7 @@ func (a *acquisition) enter() (p *place, head bool) {
 			a.yield = a.locker.yields[a.queueKey()]
 			delete(a.locker.yields, a.queueKey())
 		}
-		return queueState{handoffs: handoffFirst, others: unknown}
+		return queueState{turns: newTurns()}
 	}
 	switch {
 	case a.kind.exclusive():
@@ -235,8 +251,7 @@ func (a *acquisition) enter() (p *place, head bool) {
 // becomeHead takes what the previous head has left in the state of the queue.
 func (a *acquisition) becomeHead() {
 	a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) {
-		a.handoffs, a.yield, a.owesWake = s.handoffs, s.yield, s.owesWake
-		s.yield, s.owesWake = yield{}, false
+		a.handoffs, a.yield, a.owesWake = s.takeOver()
 	})
 }
 
@@ -516,7 +531,10 @@ func renewLimit(validFor time.Duration) time.Duration {
 
 // hold makes a hold of a lease that began at the time `start`.
 func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.Duration) *Lock {
-	l := newLease(a, start, start.Mono+out.ValidFor-margin, out)
+	l := newLease(a.room.newLease(), grant{
+		locker: a.locker, kind: a.kind, claim: &a.claim, req: &a.req, passes: a.acceptsHandoff(),
+		start: start, out: out, margin: margin,
+	})
 	lock := a.room.newLock(&l.first)
 	a.leaveQueued()
 	a.holdPlace(l)
@@ -536,7 +554,10 @@ func (a *acquisition) holdPlace(l *lease) {
 	case a.kind.exclusive():
 		unused := a.waiter
 		l.queue = a.place.Hold(&l.first, func(s *queueState, waiters int) {
-			s.planYield(a, l.first.began)
+			s.planYield(turn{
+				began: l.first.began, handoffFor: a.locker.handoff.For,
+				metOther: a.metOther, yielded: a.yield.until != 0, passes: a.acceptsHandoff(),
+			})
 			unused = s.keepSpare(a.waiter, waiters)
 			s.answered(l.countsFrom, nil)
 		})
@@ -572,7 +593,8 @@ func (a *acquisition) admit() {
 	}
 	var waiter, spare driver.Waiter
 	a.place.Admit(a.kind == reader, most, func(s *queueState, n int) {
-		waiter, spare = s.keepSpare(a.waiter, n), s.dropSpare(n)
+		waiter = s.keepSpare(a.waiter, n)
+		spare = s.dropSpare(n)
 		s.answered(a.locker.clock.Now(), nil)
 	})
 	closeWaiter(waiter)
@@ -819,11 +841,15 @@ func (a *acquisition) refused(ctx context.Context, err error) error {
 func (a *acquisition) busyLocally() {
 	var holder *hold
 	var queue queueState
-	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) { holder, queue = h, *s })
-	a.last, a.answered = driver.Outcome{}, true
+	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) {
+		holder = h
+		queue = *s
+	})
+	a.last = driver.Outcome{}
+	a.answered = true
 	switch {
 	case holder != nil:
-		a.last = driver.Outcome{Holder: holder.lease.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
+		a.last = driver.Outcome{Holder: holder.lease.claim.Note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
 	case queue.lastErr != nil || a.req.wait > 0 && queue.unconfirmed(a.began, a.locker.clock.Now()): // the lock may be free
 		a.answered, a.lastErr = false, queue.lastErr
 		return
@@ -952,7 +978,9 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 		Waited: a.locker.clock.Now() - a.began, Attempts: int(a.tries), Blocked: a.waitReported, Err: err,
 	}
 	if lock != nil {
-		e.Token, e.Owner, e.Permits = lock.Token(), lock.hold.lease.owner, a.permits
+		e.Token = lock.Token()
+		e.Owner = lock.hold.lease.claim.Owner
+		e.Permits = a.permits
 	}
 	if err == nil && l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.DebugContext(ctx, "acquired", "lock", e.Name, "backend", l.info.Name, "token", e.Token, "waited", e.Waited)

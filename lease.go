@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
-	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -28,27 +25,18 @@ type lease struct {
 	locker *Locker
 	queue  *queue.Queue[queueKey, *hold, queueState] // the queue in which goroutines wait for the lease; nil if it has none
 
-	// The claim.
-	name, owner, beside, note string
-	seq                       uint64
-	ttl                       time.Duration
-	permits                   int32
-
 	kind      kind
-	fenced    bool          // the store has fencing tokens
+	claim     driver.Claim  // as it was granted; claimAt has what changes
 	keptUntil clock.Instant // the name stays taken until then, also after an Unlock; 0 without AtLeast
 
 	// sent is the release of the lease in Locker.releases; nil if it is not there. Only the
 	// goroutine that releases the lease uses this field.
 	sent *sentRelease
 
-	indeterminate bool // a try of the claim had no answer, and may still arrive
-
 	// mu guards what follows, except entry, which belongs to the scheduler.
-	state leaseState
-	fixed bool // renewals only confirm the lease, because it lasts until fixedEnd already
 	mu    sync.Mutex
-
+	state leaseState
+	fixed bool  // renewals only confirm the lease, because it lasts until fixedEnd already
 	holds int32 // the hold count that renewals record in the store
 
 	handoffs     int32 // how often the lease was passed on
@@ -68,70 +56,80 @@ type lease struct {
 	entry renew.Entry
 }
 
-// holdRoom is memory for a lease and for its Lock. In the zero holdRoom there is none, so that
-// both are allocated.
-type holdRoom struct {
-	lease *lease
-	lock  *Lock
+// grant is a claim that the store has granted, with the settings of the call that asked for it.
+type grant struct {
+	locker *Locker
+	kind   kind
+	claim  *driver.Claim
+	req    *request
+	passes bool // the lease may be passed on
+
+	start  clock.Moment   // when the call began that the store has answered
+	out    driver.Outcome // the answer
+	margin time.Duration
 }
 
-func (r holdRoom) newLease() *lease {
-	if r.lease == nil {
-		return new(lease)
-	}
-	return r.lease
-}
-
-func newLease(a *acquisition, start clock.Moment, deadline clock.Instant, out driver.Outcome) *lease {
-	c := &a.claim
-	l := a.room.newLease()
+// newLease makes the lease of a grant in the memory at l, and returns l.
+func newLease(l *lease, g grant) *lease {
 	*l = lease{
-		locker: a.locker, kind: a.kind, fenced: a.locker.info.Caps.Fencing, indeterminate: c.Indeterminate,
-		name: c.Name, seq: c.Seq, owner: c.Owner, beside: c.Beside, note: c.Note, permits: int32(min(c.Permits, math.MaxInt32)), ttl: c.TTL,
-		state: leaseHeld, holds: int32(c.Count), handoffsLeft: int32(c.Tokens - 1),
-		proven: start, ends: start.Mono + out.ValidFor, deadline: deadline,
+		locker:       g.locker,
+		kind:         g.kind,
+		claim:        *g.claim,
+		state:        leaseHeld,
+		holds:        int32(g.claim.Count),
+		handoffsLeft: int32(g.claim.Tokens - 1),
+		proven:       g.start,
+		ends:         g.start.Mono + g.out.ValidFor,
 	}
-	l.mayEnd = max(l.ends, start.Mono+l.ttl)
-	if a.req.leased {
-		l.fixedEnd, l.margin = start.Mono+a.req.lease, min(a.locker.margin, a.req.lease/10)
-		l.applyFixedEnd(start.Mono)
+	l.claim.Tokens = 1
+	l.claim.NoQueue = false
+	l.claim.Quiet = false
+	l.deadline = l.ends - g.margin
+	l.mayEnd = max(l.ends, g.start.Mono+l.claim.TTL)
+	if g.req.leased {
+		l.fixedEnd = g.start.Mono + g.req.lease
+		l.margin = min(g.locker.margin, g.req.lease/10)
+		l.applyFixedEndLocked(g.start.Mono)
 	}
-	if !l.fenced && a.acceptsHandoff() {
-		l.handoffsLeft = int32(max(a.locker.handoff.Max, 0))
+	if g.passes && !l.fenced() {
+		l.handoffsLeft = int32(max(g.locker.handoff.Max, 0))
 	}
-	l.countsFrom = a.locker.clock.Now()
-	if a.req.atLeast > 0 {
-		l.keptUntil = l.countsFrom + a.req.atLeast
+	l.countsFrom = g.locker.clock.Now()
+	if g.req.atLeast > 0 {
+		l.keptUntil = l.countsFrom + g.req.atLeast
 	}
-	l.first = hold{lease: l, token: out.Token, began: l.countsFrom, taken: true}
+	l.first = hold{lease: l, token: g.out.Token, began: l.countsFrom, taken: true}
 	l.holder = &l.first
 	return l
 }
 
-// claim returns the granted claim with the values that a call at the instant `now` has to
-// send.
-func (l *lease) claim(now clock.Instant) driver.Claim {
+// queueKey identifies the queue in which goroutines of this process wait for the name.
+func (l *lease) queueKey() queueKey { return queueKey{l.claim.Name, l.kind} }
+
+// fenced reports whether the store has fencing tokens.
+func (l *lease) fenced() bool { return l.locker.info.Caps.Fencing }
+
+// claimAt returns the granted claim with the values that a call at the instant `now` has to send.
+func (l *lease) claimAt(now clock.Instant) driver.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := driver.Claim{
-		Name: l.name, Client: l.locker.id, Seq: l.seq, Owner: l.owner, Mode: l.kind.mode(), Permits: int(l.permits),
-		Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Beside: l.beside,
-		TTL: l.ttl, Count: int(l.holds), Tokens: 1, Note: l.note, Anonymous: l.locker.anonymous, Indeterminate: l.indeterminate,
-	}
+	c := l.claim
+	c.Count = int(l.holds)
 	if l.fixedEnd != 0 && l.locker.info.SessionTTL == 0 {
 		c.TTL = max(min(c.TTL, l.fixedEnd-now), time.Millisecond)
 	}
 	return c
 }
 
-// applyFixedEnd limits the end of the lease to fixedEnd. It is called when a call has moved the
+// applyFixedEndLocked limits the end of the lease to fixedEnd. It is called when a call has moved the
 // end; that call began at the instant `start`. It sets the field `fixed` if the lease lasts until
-// fixedEnd, or if the call asked for that. The mutex is held, or the lease is new.
-func (l *lease) applyFixedEnd(start clock.Instant) {
-	l.fixed = l.ends >= l.fixedEnd || l.locker.info.SessionTTL == 0 && start+l.ttl >= l.fixedEnd
+// fixedEnd, or if the call asked for that.
+func (l *lease) applyFixedEndLocked(start clock.Instant) {
+	l.fixed = l.ends >= l.fixedEnd || l.locker.info.SessionTTL == 0 && start+l.claim.TTL >= l.fixedEnd
 	l.deadline = min(l.deadline, l.fixedEnd-l.margin)
 	if l.ends >= l.fixedEnd {
-		l.ends, l.deadline = l.fixedEnd, l.fixedEnd-l.margin
+		l.ends = l.fixedEnd
+		l.deadline = l.fixedEnd - l.margin
 	}
 }
 
@@ -149,9 +147,9 @@ func (l *lease) latestEnd() clock.Instant {
 	return l.mayEnd
 }
 
-// suspended reports whether the lease is over by the wall clock, but not by the monotonic
-// clock. Then only the store knows whether the lease is over. The mutex is held.
-func (l *lease) suspended(now clock.Moment) bool {
+// suspendedLocked reports whether the lease is over by the wall clock, but not by the monotonic
+// clock. Then only the store knows whether the lease is over.
+func (l *lease) suspendedLocked(now clock.Moment) bool {
 	return now.Suspended(l.proven, l.deadline-now.Mono)
 }
 
@@ -210,8 +208,8 @@ func (s leaseState) after(e leaseEvent) (next leaseState, ok bool) {
 	return next, next != 0
 }
 
-// move applies e to the lease, and reports whether that changed anything. The mutex is held.
-func (l *lease) move(e leaseEvent) bool {
+// moveLocked applies e to the lease, and reports whether that changed anything.
+func (l *lease) moveLocked(e leaseEvent) bool {
 	next, ok := l.state.after(e)
 	if ok {
 		l.state = next
@@ -219,11 +217,11 @@ func (l *lease) move(e leaseEvent) bool {
 	return ok
 }
 
-// step is move for callers that do not hold the mutex.
-func (l *lease) step(e leaseEvent) bool {
+// move is moveLocked for callers that do not hold the mutex.
+func (l *lease) move(e leaseEvent) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.move(e)
+	return l.moveLocked(e)
 }
 
 // end applies e, an event that ends the lease, and sets err as the error of its hold. If the
@@ -237,11 +235,12 @@ func (l *lease) end(only *hold, e leaseEvent, err error) (ended *hold, contexts 
 	if only != nil && only.err != nil {
 		return nil, nil, only.err
 	}
-	if !l.move(e) {
+	if !l.moveLocked(e) {
 		return nil, nil, h.err
 	}
 	h.err = err
-	contexts, h.contexts = h.contexts, nil
+	contexts = h.contexts
+	h.contexts = nil
 	return h, contexts, err
 }
 
@@ -259,10 +258,11 @@ func (l *lease) Until() clock.Instant {
 // may then keep the lease, even without an answer. If the end is fixed, the renewal asks for
 // the time until the deadline. So it extends nothing if it takes less than the margin.
 func (l *lease) Claim(now clock.Instant) driver.Claim {
-	c := l.claim(now)
+	c := l.claimAt(now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.Fixed = l.fixed && l.locker.info.SessionTTL == 0; c.Fixed {
+	c.Fixed = l.fixed && l.locker.info.SessionTTL == 0
+	if c.Fixed {
 		c.TTL = max(l.deadline-now, time.Millisecond)
 	}
 	l.mayEnd = max(l.mayEnd, now+c.TTL)
@@ -276,14 +276,15 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	found = renew.Report{Item: l, Token: l.holder.token, Err: answer.Err}
-	if now >= l.deadline || !l.move(onRenewal) {
+	if now >= l.deadline || !l.moveLocked(onRenewal) {
 		return found, false // too late: the scheduler reports the loss soon, or has reported it
 	}
 	found.Margin = l.deadline - now
 	if answer.Err != nil {
 		return found, true
 	}
-	found.Left, found.Late = l.ends-now, l.late(now)
+	found.Left = l.ends - now
+	found.Late = l.lateLocked(now)
 	l.proven = start
 	if !l.fixed {
 		validFor := min(answer.ValidFor, clock.Longest)
@@ -291,17 +292,17 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 		l.ends = start.Mono + validFor
 		l.deadline = l.ends - l.locker.marginOf(validFor)
 		if l.fixedEnd != 0 {
-			l.applyFixedEnd(start.Mono)
+			l.applyFixedEndLocked(start.Mono)
 		}
 	}
 	found.Fixed = l.fixed
 	return found, true
 }
 
-// late reports whether less than a third of the lease is left. The length of the lease
+// lateLocked reports whether less than a third of the lease is left. The length of the lease
 // counts, not the TTL, because a store may grant a shorter lease. A fixed lease is never
-// late, because renewals do not move its end. The mutex is held.
-func (l *lease) late(now clock.Instant) bool {
+// late, because renewals do not move its end.
+func (l *lease) lateLocked(now clock.Instant) bool {
 	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
 }
 
@@ -326,7 +327,7 @@ func (l *lease) Expired(last error) {
 func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 	report := make(chan func(), 1)
 	l.locker.background.Go(func() { (<-report)() }) // started first: if a caller sees the loss and calls Drain, that Drain waits for the report
-	h, contexts, err := l.end(nil, onLoss, &LostError{Name: l.name, Reason: reason, Cause: cause})
+	h, contexts, err := l.end(nil, onLoss, &LostError{Name: l.claim.Name, Reason: reason, Cause: cause})
 	if h == nil {
 		report <- func() {}
 		return err
@@ -384,7 +385,7 @@ type hold struct {
 // derived is a context made by Lock.Context that has not ended yet.
 type derived struct {
 	cancel context.CancelCauseFunc
-	lock   *Lock // so that the Lock is not collected while the context lives: the holder may keep only the context
+	keeps  any // the Lock, so that it is not collected while the context lives: the holder may keep only the context
 }
 
 func cancelAll(contexts map[*derived]struct{}, err error) {
@@ -423,19 +424,22 @@ func (h *hold) state() error { return h.lease.stateOf(h) }
 func (l *lease) stateOf(h *hold) error {
 	now := l.locker.clock.Read()
 	l.mu.Lock()
-	err, over, suspended := h.err, now.Mono >= l.deadline, l.suspended(now)
+	err := h.err
+	over := now.Mono >= l.deadline
+	suspended := l.suspendedLocked(now)
 	l.mu.Unlock()
 	switch {
 	case err != nil:
 		return err
 	case over:
-		if err := l.expire(l.locker.renewals.LastError(l)); h.ended() == nil { // passed on in this moment: no longer h's lease
+		lost := l.expire(l.locker.renewals.LastError(l))
+		if err := h.ended(); err != nil { // it is not `lost` if the lease was passed on in this moment
 			return err
 		}
-		return h.ended()
+		return lost
 	case suspended:
 		l.locker.renewals.Hurry(l)
-		return fmt.Errorf("lock %q: %w", l.name, errSuspended)
+		return fmt.Errorf("lock %q: %w", l.claim.Name, errSuspended)
 	}
 	return nil
 }
@@ -501,18 +505,18 @@ func (h *hold) recount(ctx context.Context, failures int) error {
 	if state := h.state(); over(state) {
 		return state
 	}
-	return fmt.Errorf("lock %q: %w", l.name, err)
+	return fmt.Errorf("lock %q: %w", l.claim.Name, err)
 }
 
-// reported describes the hold that has the lease. It returns false if the hold is younger
-// than a heartbeat, or has ended.
+// reported describes the hold that has the lease. It returns false if that hold has ended.
 func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	h := l.holder
+	c, h := &l.claim, l.holder
 	return driver.ReportedHold{
-		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Token: h.token, HeldFor: now - h.began,
-	}, l.state == leaseHeld && now-h.began >= heartbeat
+		Name: c.Name, Owner: c.Owner, Mode: c.Mode, Fair: c.Fair, ReadWrite: c.ReadWrite,
+		Token: h.token, HeldFor: now - h.began,
+	}, l.state == leaseHeld
 }
 
 // passOn passes the lease on to the next goroutine in the queue. It returns false, and
@@ -532,25 +536,37 @@ func (h *hold) passOn() bool {
 // replace ends h. It returns the next hold of the lease, and the contexts of h. It returns nil,
 // and changes nothing, if the lease must not be passed on. The mutex of the queues is held.
 func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
-	now, bounds := l.locker.clock.Read(), l.locker.handoff
+	now := l.locker.clock.Read()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch left := l.deadline - now.Mono; {
-	case l.holds != 1, l.handoffsLeft == 0 || now.Mono-l.first.began >= bounds.For,
-		left < (l.deadline-l.countsFrom)/2 || l.suspended(now), // a grant with so little left would not be accepted either
-		!l.move(onPass):
+	if !l.mayPassLocked(now) || !l.moveLocked(onPass) {
 		return nil, nil
 	}
 	l.handoffs++
 	l.handoffsLeft--
 	next = &hold{lease: l, began: now.Mono}
-	if l.fenced {
+	if l.fenced() {
 		next.token = h.token + 1
 	}
 	h.err = ErrUnlocked
-	contexts, h.contexts = h.contexts, nil
+	contexts = h.contexts
+	h.contexts = nil
 	l.holder = next
 	return next, contexts
+}
+
+// mayPassLocked reports whether the limits of Handoff and the rest of the lease allow to pass it
+// on at the time `now`.
+func (l *lease) mayPassLocked(now clock.Moment) bool {
+	switch {
+	case l.holds != 1, l.handoffsLeft == 0:
+		return false
+	case now.Mono-l.first.began >= l.locker.handoff.For:
+		return false
+	case l.deadline-now.Mono < (l.deadline-l.countsFrom)/2: // a grant with so little left would not be accepted either
+		return false
+	}
+	return !l.suspendedLocked(now)
 }
 
 // decline passes on or releases a hold whose receiver has given up.
@@ -570,11 +586,13 @@ func (h *hold) dropped() {
 	cancelAll(contexts, ErrUnlocked)
 	l.abandon(driver.ReasonExpired)
 	l.locker.background.Go(func() { // not in this goroutine, which runs all clean-ups of the program
-		level, text := slog.LevelError, "a lock was dropped without Unlock; it is no longer renewed"
+		level := slog.LevelError
+		text := "a lock was dropped without Unlock; it is no longer renewed"
 		if l.isFixed() { // a Lease may be meant to end without Unlock
-			level, text = slog.LevelDebug, "a lock with a fixed end was dropped without Unlock; it ends with its lease"
+			level = slog.LevelDebug
+			text = "a lock with a fixed end was dropped without Unlock; it ends with its lease"
 		}
-		l.locker.log.Log(context.Background(), level, text, "lock", l.name, "token", h.token, "held", h.held())
+		l.locker.log.Log(context.Background(), level, text, "lock", l.claim.Name, "token", h.token, "held", h.held())
 		h.report(errDropped)
 	})
 }
@@ -617,11 +635,12 @@ func (h *hold) unlockEnded(err error) error {
 	l := h.lease
 	var lost *LostError
 	if !errors.As(err, &lost) {
-		return fmt.Errorf("unlock %q: %w", l.name, err)
+		return fmt.Errorf("unlock %q: %w", l.claim.Name, err)
 	}
 	now := l.locker.clock.Now()
-	if until := l.releaseUntil(now); until > now && mayBeKept(lost.Reason) && l.step(onCleanUp) {
-		l.locker.cleanUp(l.claim(now), 0, nil, until, nil)
+	until := l.releaseUntil(now)
+	if until > now && mayBeKept(lost.Reason) && l.move(onCleanUp) {
+		l.locker.cleanUp(l.claimAt(now), 0, nil, until, nil)
 	}
 	return fmt.Errorf("unlock: %w", err)
 }
@@ -636,7 +655,7 @@ func (l *lease) unlockBy(now clock.Instant) clock.Instant {
 
 // releaseClaim returns the claim for a release that is sent at the instant `now`.
 func (l *lease) releaseClaim(now clock.Instant) driver.Claim {
-	c := l.claim(now)
+	c := l.claimAt(now)
 	c.AtLeast = remainingUntil(l.keptUntil, now)
 	return c
 }
@@ -663,21 +682,14 @@ func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Ins
 	if l.queue == nil || !ok {
 		return l.locker.backend.Release(ctx, c)
 	}
-	if now, ok := store.(quietReleaser); ok && !l.queue.Waits() {
-		others, err := now.ReleaseNow(ctx, c)
+	quiet, ok := store.(driver.QuietReleaser)
+	if ok && !l.queue.Waits() {
+		others, err := quiet.ReleaseNow(ctx, c)
 		l.released(others, err, began)
 		return err
 	}
-	finish, quiet := l.startRelease(ctx, store, c, began, false)
-	return l.finishRelease(finish, quiet, began)
-}
-
-// quietReleaser is a driver.Releaser with the two optional methods that the comment of
-// driver.Releaser describes.
-type quietReleaser interface {
-	driver.Releaser
-	ReleaseNow(ctx context.Context, c driver.Claim) (others int, err error)
-	Wake(ctx context.Context, c driver.Claim) error
+	finish, wasQuiet := l.startRelease(ctx, store, c, began, false)
+	return l.finishRelease(finish, wasQuiet, began)
 }
 
 // startRelease queues a release. If the last release found no other client that waits, the next
@@ -691,18 +703,16 @@ type quietReleaser interface {
 // The store may get the try before the release. So startRelease adds the release to
 // Locker.releases before a claim of this process can ask.
 func (l *lease) startRelease(ctx context.Context, store driver.Releaser, c driver.Claim, began clock.Instant, async bool) (finish func() (int, error), quiet bool) {
-	others, waits, early := unknown, l.queue.Waits(), false
+	early := false
+	waits := l.queue.Waits()
 	if waits || async {
-		_, mayBeQuiet := store.(quietReleaser)
+		_, mayBeQuiet := store.(driver.QuietReleaser)
 		mayBeQuiet = mayBeQuiet && waits && c.AtLeast == 0 && l.kind == plain
-		l.locker.queues.Do(queueKey{l.name, l.kind}, func(_ *hold, s *queueState) {
-			others = s.others
-			quiet = mayBeQuiet && others != 0 && began < s.burstUntil
-			early = quiet || others == 0 || async && others == unknown
+		l.locker.queues.Do(l.queueKey(), func(_ *hold, s *queueState) {
+			quiet, early = s.planRelease(began, mayBeQuiet, async)
 			if early || async {
-				l.sent = l.locker.releases.begin(l.name)
+				l.sent = l.locker.releases.begin(l.claim.Name)
 			}
-			s.owesWake = quiet
 		})
 		c.Quiet = quiet
 	}
@@ -727,11 +737,18 @@ func (l *lease) finishRelease(finish func() (int, error), quiet bool, began cloc
 // and records `others`, the number of other clients that wait. It is called after the answer to
 // a release. If err, the error of that release, is not nil, it does nothing.
 func (l *lease) released(others int, err error, began clock.Instant) {
-	if err == nil && !l.letNextAfter(func(s *queueState) clock.Instant {
+	if err != nil {
+		return
+	}
+	first := l.letNextAfter(func(s *queueState) clock.Instant {
 		s.others = others
-		return l.locker.yieldUntil(others, began, s.yieldAt)
-	}) {
-		l.locker.queues.Do(queueKey{l.name, l.kind}, func(_ *hold, s *queueState) { s.others = others })
+		if others == 0 { // the usual case, which need not read the clock
+			return 0
+		}
+		return s.yieldUntil(l.locker.clock.Now(), began)
+	})
+	if !first {
+		l.locker.queues.Do(l.queueKey(), func(_ *hold, s *queueState) { s.others = others })
 	}
 }
 
@@ -757,7 +774,7 @@ func answered(err error) bool { return err == nil || retry.Gone(err) }
 // ask again that were refused while the release had no answer. Only its first call has an effect.
 func (l *lease) releaseOver() {
 	l.letNext()
-	l.locker.releases.end(l.name, l.sent)
+	l.locker.releases.end(l.claim.Name, l.sent)
 }
 
 // releaseResult returns the error of Unlock. The parameter err is the answer of the store to
@@ -794,7 +811,8 @@ func (h *hold) unlockAsync(bound *deadline.Context) error {
 	}
 	locker := l.locker
 	began := locker.clock.Now()
-	c, until := l.releaseClaim(began), l.unlockBy(began)
+	c := l.releaseClaim(began)
+	until := l.unlockBy(began)
 	bound.Init(context.Background(), locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
 	queued := false
 	defer func() {
@@ -814,90 +832,6 @@ func (h *hold) unlockAsync(bound *deadline.Context) error {
 		_ = h.releaseResult(c, err)
 	})
 	return nil
-}
-
-// unlockAll unlocks locks of l in one call. It sets the error of the lock ks[i] in errs[i], if
-// there is one.
-func (l *Locker) unlockAll(ks Locks, errs []error) {
-	claims, ended := make([]driver.Claim, 0, len(ks)), make([]int, 0, len(ks))
-	var passed []*hold
-	defer func() { // last, because the observer may be slow
-		for _, h := range passed {
-			h.report(nil)
-		}
-	}()
-	now := l.clock.Now()
-	until := now + retry.TimeoutLeast // the call may take as long as the longest lease
-	for i, k := range ks {
-		k.stopNet()
-		if k.hold.passOn() {
-			passed = append(passed, k.hold)
-		} else if errs[i] = k.hold.finish(); errs[i] == nil {
-			claims, ended = append(claims, k.hold.lease.releaseClaim(now)), append(ended, i)
-			until = max(until, k.hold.lease.unlockBy(now))
-		}
-		runtime.KeepAlive(k)
-	}
-	if len(claims) > 0 {
-		l.releaseAll(ks, ended, claims, errs, now, until)
-	}
-}
-
-// releaseAll releases claims in one call, which begins at the instant `now` and ends at the
-// instant `until`. They are the claims of the locks ks[i] for each i in `ended`. releaseAll sets
-// the errors of these locks in errs.
-func (l *Locker) releaseAll(ks Locks, ended []int, claims []driver.Claim, errs []error, now, until clock.Instant) {
-	defer func() { // also if the store's code panics
-		for _, i := range ended {
-			ks[i].hold.lease.letNext()
-		}
-	}()
-	ctx := &ks[ended[0]].releasing
-	ctx.Init(context.Background(), time.Now().Add(min(until-now, retry.ReleaseTimeout(l.ttl, 0))))
-	defer ctx.End()
-	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
-	for len(answers) < len(ended) {
-		answers = append(answers, retry.ErrNoAnswer)
-	}
-	for j, i := range ended { // first the locks with an answer: goroutines wait for them
-		if answered(answers[j]) {
-			ks[i].hold.lease.letNext()
-		}
-	}
-	retried := func() []error { return nil }
-	if slices.ContainsFunc(answers, func(err error) bool { return !answered(err) }) {
-		retried = l.retryReleases(ks, ended, claims, answers, now)
-	}
-	for j, i := range ended {
-		l.reportCall(ctx, OpRelease, &claims[j], now, answers[j])
-		if answered(answers[j]) {
-			errs[i] = ks[i].hold.releaseResult(claims[j], answers[j])
-		}
-	}
-	for j, err := range retried() {
-		if err != nil {
-			errs[ended[j]] = err
-		}
-	}
-}
-
-// retryReleases repeats, in the background, the releases of a releaseAll that have no answer. The
-// returned function waits for them, and returns their errors by the index in claims.
-func (l *Locker) retryReleases(ks Locks, ended []int, claims []driver.Claim, answers []error, now clock.Instant) (wait func() []error) {
-	errs := make([]error, len(answers))
-	var all sync.WaitGroup
-	for j, i := range ended {
-		if err := answers[j]; !answered(err) {
-			h := ks[i].hold
-			all.Go(func() {
-				errs[j] = h.releaseResult(claims[j], l.retryReleaseUntil(claims[j], h.lease.keptUntil, err, h.lease.unlockBy(now)))
-			})
-		}
-	}
-	return func() []error {
-		all.Wait()
-		return errs
-	}
 }
 
 // mayBeKept reports whether the store may still have a lease that was lost for this reason.
@@ -932,8 +866,9 @@ func (l *lease) releaseSession(reason driver.Reason) {
 		rest := l.ends - l.locker.clock.Now()
 		l.mu.Unlock()
 		time.Sleep(min(rest, session))
-		if now := l.locker.clock.Now(); l.step(onCleanUp) {
-			l.locker.cleanUp(l.claim(now), 0, nil, l.releaseUntil(now), nil)
+		now := l.locker.clock.Now()
+		if l.move(onCleanUp) {
+			l.locker.cleanUp(l.claimAt(now), 0, nil, l.releaseUntil(now), nil)
 		}
 	})
 }
@@ -957,17 +892,17 @@ func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
 	var unused driver.Waiter
 	wake := false
 	l.queue.Next(h, func(s *queueState, waiters int) {
-		then := until(s)
-		s.handoffs, s.yield = handoffs, yield{then, s.others > 0}
+		s.handoffs = handoffs
+		s.yield = yield{until: until(s), othersWait: s.others > 0}
 		wake = s.mustWake(waiters)
-		if waiters == 0 && then != 0 {
-			l.locker.rememberYield(queueKey{l.name, l.kind}, s.yield)
+		if waiters == 0 && s.yield.until != 0 {
+			l.locker.rememberYieldLocked(l.queueKey(), s.yield)
 		}
 		unused = s.dropSpare(waiters)
 	})
 	closeWaiter(unused)
 	if wake {
-		l.locker.wake(l.claim(l.locker.clock.Now()))
+		l.locker.wake(l.claimAt(l.locker.clock.Now()))
 	}
 	return true
 }
@@ -978,7 +913,7 @@ func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
 func (l *lease) admitNext() (h *hold, handoffs int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.move(onLetNext) {
+	if !l.moveLocked(onLetNext) {
 		return nil, 0, false
 	}
 	return l.holder, l.locker.handoff.blockSize(l.handoffs, l.handoffsLeft), true
@@ -986,29 +921,31 @@ func (l *lease) admitNext() (h *hold, handoffs int, ok bool) {
 
 func (l *Locker) reportRenewal(r renew.Report) {
 	ctx := context.Background()
-	k, ok := r.Item.(*lease)
+	renewed, ok := r.Item.(*lease)
 	if !ok { // the claim of a waiter, which is no lock yet
 		return
 	}
+	name := renewed.claim.Name
 	switch {
 	case retry.Gone(r.Err): // the loss is logged
 	case r.Err != nil:
-		l.log.Warn("renewal failed, trying again", "lock", k.name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin, "err", r.Err)
+		l.log.Warn("renewal failed, trying again", "lock", name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin, "err", r.Err)
 	case r.Late:
-		l.log.Warn("renewal late", "lock", k.name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin)
+		l.log.Warn("renewal late", "lock", name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin)
 	case l.log.Enabled(ctx, slog.LevelDebug):
-		l.log.Debug("renewed", "lock", k.name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin)
+		l.log.Debug("renewed", "lock", name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin)
 	}
 	l.emit(ctx, Event{
-		Type: EventRenew, Name: k.name, Kind: k.kind.String(), Token: r.Token,
-		Margin: r.Margin, Late: r.Late, Leased: r.Fixed, Owner: k.owner, Remaining: r.Left, Err: r.Err,
+		Type: EventRenew, Name: name, Kind: renewed.kind.String(), Token: r.Token, Owner: renewed.claim.Owner,
+		Margin: r.Margin, Remaining: r.Left, Late: r.Late, Leased: r.Fixed, Err: r.Err,
 	})
 }
 
 // report reports the end of the hold, if the release failed, or if there is an observer or a
 // log.
 func (h *hold) report(err error) {
-	if l := h.lease.locker; err != nil || l.observed(context.Background()) {
+	l := h.lease.locker
+	if err != nil || l.observed(context.Background()) {
 		l.reportRelease(h, err)
 	}
 }
@@ -1020,9 +957,9 @@ func (l *Locker) reportRelease(h *hold, err error) {
 	}
 	held := h.held()
 	if l.log.Enabled(ctx, slog.LevelDebug) {
-		l.log.Debug("released", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "err", err)
+		l.log.Debug("released", "lock", h.lease.claim.Name, "backend", l.info.Name, "token", h.token, "held", held, "err", err)
 	}
-	l.emit(ctx, Event{Type: EventRelease, Name: h.lease.name, Kind: h.lease.kind.String(), Token: h.token, HeldFor: held, Owner: h.lease.owner, Err: err})
+	l.emit(ctx, h.event(EventRelease, held, err))
 	var lost *LostError
 	if errors.As(err, &lost) {
 		l.reportLoss(h, lost.Reason, err)
@@ -1034,6 +971,15 @@ func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
 		return
 	}
 	held := h.held()
-	l.log.Error("lost", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
-	l.emit(context.Background(), Event{Type: EventLoss, Name: h.lease.name, Kind: h.lease.kind.String(), Token: h.token, HeldFor: held, Reason: reason, Leased: h.lease.isFixed(), Owner: h.lease.owner, Err: err})
+	l.log.Error("lost", "lock", h.lease.claim.Name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
+	e := h.event(EventLoss, held, err)
+	e.Reason = reason
+	e.Leased = h.lease.isFixed()
+	l.emit(context.Background(), e)
+}
+
+// event returns an event of the end of the hold.
+func (h *hold) event(t EventType, held time.Duration, err error) Event {
+	c := &h.lease.claim
+	return Event{Type: t, Name: c.Name, Kind: h.lease.kind.String(), Token: h.token, Owner: c.Owner, HeldFor: held, Err: err}
 }

@@ -306,7 +306,7 @@ func (s *sequence) check() {
 		}
 		s.follow(l)
 		believers++
-		if refused[l.owner] || !forced && (owner != l.owner || !time.Now().Before(ends)) {
+		if refused[l.claim.Owner] || !forced && (owner != l.claim.Owner || !time.Now().Before(ends)) {
 			s.t.Errorf("%s believes that it holds the lock, and the store has %q until %v; after %v", name, owner, time.Until(ends), s.trace)
 		}
 	}
@@ -352,7 +352,7 @@ func (s *sequence) signature() string {
 		if w.lock != nil {
 			l := w.lock.hold.lease
 			l.mu.Lock()
-			fmt.Fprintf(&b, " %s %d %v %d %v", s.numberOf(l.owner), l.state, w.lock.hold.err, l.handoffs, (l.deadline - s.locker.clock.Now()).Truncate(statesPause))
+			fmt.Fprintf(&b, " %s %d %v %d %v", s.numberOf(l.claim.Owner), l.state, w.lock.hold.err, l.handoffs, (l.deadline - s.locker.clock.Now()).Truncate(statesPause))
 			l.mu.Unlock()
 		}
 		b.WriteByte('\n')

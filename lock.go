@@ -2,13 +2,9 @@ package holdfast
 
 import (
 	"context"
-	"errors"
 	"runtime"
-	"slices"
-	"sync"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/deadline"
 )
 
@@ -34,6 +30,20 @@ func newLock(h *hold) *Lock {
 	return k
 }
 
+// holdRoom is memory for a lease and for its Lock. In the zero holdRoom there is none, so that
+// both are allocated.
+type holdRoom struct {
+	lease *lease
+	lock  *Lock
+}
+
+func (r holdRoom) newLease() *lease {
+	if r.lease == nil {
+		return new(lease)
+	}
+	return r.lease
+}
+
 // newLock returns the Lock of h. If its memory is that of the holdRoom, the Lock gets a net later,
 // from shareNet.
 func (r holdRoom) newLock(h *hold) *Lock {
@@ -44,23 +54,6 @@ func (r holdRoom) newLock(h *hold) *Lock {
 	return r.lock
 }
 
-// shareNet sets one net for Locks that lie in one slice, whose holds are the first ones of
-// leases in one slice. The garbage collector finds these Locks when the program has dropped all
-// of them.
-func shareNet(locks []Lock, leases []lease) {
-	if len(locks) == 0 {
-		return
-	}
-	net := runtime.AddCleanup(&locks[0], func(leases []lease) {
-		for i := range leases {
-			leases[i].first.dropped()
-		}
-	}, leases)
-	for i := range locks {
-		locks[i].net, leases[i].first.sharers = net, int32(len(locks))
-	}
-}
-
 // stopNet is called before the Lock is unlocked. A shared net stays: when the garbage collector
 // finds its Locks, those that were unlocked need nothing any more.
 func (k *Lock) stopNet() {
@@ -69,25 +62,12 @@ func (k *Lock) stopNet() {
 	}
 }
 
-// stopSharedNet is called before all locks in ks are unlocked. It stops the net that they share,
-// unless locks that are not in ks share it, too.
-func (ks Locks) stopSharedNet() {
-	for _, k := range ks {
-		if k == nil || k.net != ks[0].net || int(k.hold.sharers) != len(ks) {
-			return
-		}
-	}
-	if len(ks) > 0 {
-		ks[0].net.Stop()
-	}
-}
-
 // Name returns the name of the lock, and "" for a nil Lock.
 func (k *Lock) Name() string {
 	if k == nil {
 		return ""
 	}
-	return k.hold.lease.name
+	return k.hold.lease.claim.Name
 }
 
 // Token returns the fencing token. It is larger than the token of every earlier holder of the
@@ -149,7 +129,7 @@ func (k *Lock) derive(parent context.Context) context.Context {
 		return ctx
 	}
 	h := k.hold
-	d := &derived{cancel: cancel, lock: k}
+	d := &derived{cancel: cancel, keeps: k}
 	if err := h.addContext(d); err != nil {
 		cancel(err)
 		return ctx
@@ -206,88 +186,6 @@ func (k *Lock) release(async bool) error {
 	return err
 }
 
-// Locks are several locks held together.
-type Locks []*Lock
-
-// Err returns nil while all locks are held, and otherwise the error of the first one that
-// is not. See Lock.Err.
-func (ks Locks) Err() error {
-	for _, k := range ks {
-		if err := k.Err(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Context returns a context for the work under the locks. It is derived from ctx, and
-// ends when the first of the locks is lost or unlocked.
-func (ks Locks) Context(ctx context.Context) context.Context {
-	for _, k := range ks {
-		ctx = k.Context(ctx)
-	}
-	return ctx
-}
-
-// Unlock releases all locks and returns their errors joined, or nil. The locks of one
-// Locker take one round trip, if its store supports that.
-func (ks Locks) Unlock() error { return ks.unlock(false) }
-
-// unlock is Unlock. It always waits for the answers of the stores.
-func (ks Locks) unlock(bool) error {
-	ks.stopSharedNet()
-	if len(ks) > 0 && len(ks) <= batchMost && !slices.ContainsFunc(ks, func(k *Lock) bool { return !k.inBatch() || !k.sameLocker(ks[0]) }) {
-		errs := make([]error, len(ks))
-		ks[0].hold.lease.locker.unlockAll(ks, errs)
-		return errors.Join(errs...)
-	}
-	return errors.Join(ks.unlockSeveral()...)
-}
-
-// unlockSeveral releases locks of several Lockers, or locks that cannot be released together.
-// It returns an error for each lock, or nil, in the order of ks.
-func (ks Locks) unlockSeveral() []error {
-	errs := make([]error, len(ks))
-	together := make(map[*Locker][]int)
-	var wg sync.WaitGroup
-	for i, k := range ks {
-		if k.inBatch() {
-			l := k.hold.lease.locker
-			together[l] = append(together[l], i)
-		} else {
-			wg.Go(func() { errs[i] = k.unlock(false) })
-		}
-	}
-	for l, all := range together {
-		for at := range slices.Chunk(all, batchMost) {
-			wg.Go(func() {
-				some, failed := make(Locks, len(at)), make([]error, len(at))
-				for j, i := range at {
-					some[j] = ks[i]
-				}
-				l.unlockAll(some, failed)
-				for j, i := range at {
-					errs[i] = failed[j]
-				}
-			})
-		}
-	}
-	wg.Wait()
-	return errs
-}
-
-// sameLocker reports whether two locks are of one Locker.
-func (k *Lock) sameLocker(other *Lock) bool { return k.hold.lease.locker == other.hold.lease.locker }
-
-// inBatch reports whether a lock can be released together with others.
-func (k *Lock) inBatch() bool {
-	if k == nil || k.owned != nil {
-		return false
-	}
-	_, ok := k.hold.lease.locker.backend.(driver.Batcher)
-	return ok
-}
-
 // heldLockKey is the key of the context value with the lock from which the context is derived.
 type heldLockKey struct{}
 
@@ -304,14 +202,15 @@ func withHeldLock(ctx context.Context, k *Lock) context.Context {
 	return context.WithValue(ctx, heldLockKey{}, &heldLock{lock: k, parent: up})
 }
 
-// holdsAlready reports whether ctx is derived from a lock that is still held, and that has the
-// name and the Locker of m. If so, the caller would wait for itself. This can happen even with
-// two read locks, because a store may refuse new readers while a writer waits. Permits do not
-// count, because one caller may hold several permits.
-func holdsAlready(ctx context.Context, m *Mutex) bool {
+// holdsAlready reports whether ctx is derived from a lock of l with this name that is still held.
+// If so, the caller would wait for itself. This can happen even with two read locks, because a
+// store may refuse new readers while a writer waits. Permits do not count, because one caller may
+// hold several permits.
+func holdsAlready(ctx context.Context, l *Locker, name string) bool {
 	h, _ := ctx.Value(heldLockKey{}).(*heldLock)
 	for ; h != nil; h = h.parent {
-		if l := h.lock.hold.lease; l.locker == m.locker && l.name == m.name && l.kind != permit && h.lock.Err() == nil {
+		held := h.lock.hold.lease
+		if held.locker == l && held.claim.Name == name && held.kind != permit && h.lock.Err() == nil {
 			return true
 		}
 	}

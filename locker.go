@@ -71,7 +71,7 @@ type Locker struct {
 
 	queues     queues
 	releases   releases           // the releases without an answer, behind which claims may ask
-	yields     map[queueKey]yield // see rememberYield; the mutex of the queues guards it
+	yields     map[queueKey]yield // see rememberYieldLocked; the mutex of the queues guards it
 	renewals   *renew.Scheduler
 	reports    reports
 	notices    notices
@@ -282,7 +282,7 @@ func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until 
 // find the lock held, and would not be notified again. wake repeats the notification after an
 // error, until a TTL has passed.
 func (l *Locker) wake(c driver.Claim) {
-	store, ok := l.backend.(quietReleaser)
+	store, ok := l.backend.(driver.QuietReleaser)
 	if !ok {
 		return
 	}
@@ -299,34 +299,17 @@ func (l *Locker) wake(c driver.Claim) {
 	})
 }
 
-// yieldsMost bounds the names for which rememberYield keeps a yield.
+// yieldsMost bounds the names for which rememberYieldLocked keeps a yield.
 const yieldsMost = 1024
 
-// rememberYield keeps a yield for a name that no goroutine of this process waits for. The next
-// goroutine that asks for the name has to yield, too, because it may be the one that has just
-// released the lock. The mutex of the queues is held.
-func (l *Locker) rememberYield(key queueKey, s yield) {
+// rememberYieldLocked keeps a yield for a name that no goroutine of this process waits for. The
+// next goroutine that asks for the name has to yield, too, because it may be the one that has just
+// released the lock. The mutex is that of the queues.
+func (l *Locker) rememberYieldLocked(key queueKey, s yield) {
 	if len(l.yields) >= yieldsMost {
 		clear(l.yields) // the other clients miss one yield for each of these names
 	}
 	l.yields[key] = s
-}
-
-// yieldUntil returns the end of the yield after a release that began at `began`, or 0 if this
-// process need not yield. The parameter `others` is the number of other clients that wait. If
-// that number is unknown, this process does not yield before yieldAt.
-func (l *Locker) yieldUntil(others int, began, yieldAt clock.Instant) clock.Instant {
-	if others == 0 {
-		return 0
-	}
-	now, least := l.clock.Now(), yieldLeast
-	switch {
-	case others > 0:
-		least = time.Duration(others) * yieldEach
-	case now < yieldAt:
-		return 0
-	}
-	return now + min(max(yieldTrips*(now-began), least), yieldMost)
 }
 
 // observed reports whether events are wanted: there is an observer, or the Logger writes

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -44,7 +45,7 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 	tries := make(batch, len(sorted))
 	var all request // the options of the call
 	for i, m := range sorted {
-		r, err := m.prepare(ctx, forever, opts)
+		r, err := m.locker.prepare(ctx, m.name, m.kind, forever, opts)
 		if err == nil && r.atLeast != 0 {
 			err = fmt.Errorf("AtLeast is for one Mutex, not for LockAll: %w", errors.ErrUnsupported)
 		}
@@ -73,6 +74,20 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 // byName orders the mutexes of a LockAll by name, and then by kind.
 func byName(a, b *Mutex) int {
 	return cmp.Or(strings.Compare(a.name, b.name), int(a.kind)-int(b.kind))
+}
+
+// namedTwice returns a mutex that has the same name and the same Locker as an earlier mutex in
+// the sorted list; nil if there is none. LockAll would hold the earlier mutex while it waits
+// for the later one, whatever their kinds are.
+func namedTwice(sorted []*Mutex) *Mutex {
+	for i, m := range sorted {
+		for j := i - 1; j >= 0 && sorted[j].name == m.name; j-- {
+			if sorted[j].locker == m.locker {
+				return m
+			}
+		}
+	}
+	return nil
 }
 
 // oneByOne takes the mutexes that atOnce has not taken. It waits for the first of them, tries
@@ -110,20 +125,6 @@ func (b batch) oneByOne(ctx context.Context, sorted []*Mutex, opts []Option, all
 func DoAll(ctx context.Context, ms []*Mutex, fn func(context.Context, Locks) error, opts ...Option) error {
 	locks, err := LockAll(ctx, ms, opts...)
 	return doWith(ctx, locks, err, fn)
-}
-
-// namedTwice returns a mutex that has the same name and the same Locker as an earlier mutex in
-// the sorted list; nil if there is none. LockAll would hold the earlier mutex while it waits
-// for the later one, whatever their kinds are.
-func namedTwice(sorted []*Mutex) *Mutex {
-	for i, m := range sorted {
-		for j := i - 1; j >= 0 && sorted[j].name == m.name; j-- {
-			if sorted[j].locker == m.locker {
-				return m
-			}
-		}
-	}
-	return nil
 }
 
 // batchMost bounds the claims in one TryAll.
@@ -189,7 +190,7 @@ func (b batch) giveUp() {
 // ready fills the acquisition `a` for m, and gives it the place of a head in the queue of m.
 // The field a.req is set already. ready returns false if m has to be locked alone.
 func (m *Mutex) ready(ctx context.Context, a *acquisition) bool {
-	if _, ok := m.locker.backend.(driver.Batcher); !ok || holdsAlready(ctx, m) {
+	if _, ok := m.locker.backend.(driver.Batcher); !ok || holdsAlready(ctx, m.locker, m.name) {
 		return false
 	}
 	a.req.wait = 0 // busy locks are waited for later, one by one
@@ -327,6 +328,73 @@ func (b batch) keep(locks Locks) Locks {
 	return locks
 }
 
+// Locks are several locks held together.
+type Locks []*Lock
+
+// Err returns nil while all locks are held, and otherwise the error of the first one that
+// is not. See Lock.Err.
+func (ks Locks) Err() error {
+	for _, k := range ks {
+		if err := k.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Context returns a context for the work under the locks. It is derived from ctx, and
+// ends when the first of the locks is lost or unlocked.
+func (ks Locks) Context(ctx context.Context) context.Context {
+	for _, k := range ks {
+		ctx = k.Context(ctx)
+	}
+	return ctx
+}
+
+// Unlock releases all locks and returns their errors joined, or nil. The locks of one
+// Locker take one round trip, if its store supports that.
+func (ks Locks) Unlock() error { return ks.unlock(false) }
+
+// unlock is Unlock. It always waits for the answers of the stores.
+func (ks Locks) unlock(bool) error {
+	ks.stopSharedNet()
+	if len(ks) > 0 && len(ks) <= batchMost && !slices.ContainsFunc(ks, func(k *Lock) bool { return !k.inBatch() || !k.sameLocker(ks[0]) }) {
+		return errors.Join(ks[0].hold.lease.locker.unlockAll(ks)...)
+	}
+	return errors.Join(ks.unlockSeveral()...)
+}
+
+// unlockSeveral releases locks of several Lockers, or locks that cannot be released together.
+// It returns an error for each lock, or nil, in the order of ks.
+func (ks Locks) unlockSeveral() []error {
+	errs := make([]error, len(ks))
+	together := make(map[*Locker][]int)
+	var wg sync.WaitGroup
+	for i, k := range ks {
+		if k.inBatch() {
+			l := k.hold.lease.locker
+			together[l] = append(together[l], i)
+		} else {
+			wg.Go(func() { errs[i] = k.unlock(false) })
+		}
+	}
+	for l, all := range together {
+		for at := range slices.Chunk(all, batchMost) {
+			wg.Go(func() {
+				some := make(Locks, len(at))
+				for j, i := range at {
+					some[j] = ks[i]
+				}
+				for j, err := range l.unlockAll(some) {
+					errs[at[j]] = err
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return errs
+}
+
 // giveUp releases the locks after the error err, and returns err. It waits for the releases
 // until ctx ends or the time `wait` has passed, and for a round trip after that. Then the
 // releases go on in the background. Their errors are joined to err, except for losses, which
@@ -361,4 +429,134 @@ func (ks Locks) giveUp(ctx context.Context, wait time.Duration, err error) error
 		failed = retry.Unanswered(failed) // it must not look like the end of the caller's context
 	}
 	return errors.Join(err, failed)
+}
+
+// sameLocker reports whether two locks are of one Locker.
+func (k *Lock) sameLocker(other *Lock) bool { return k.hold.lease.locker == other.hold.lease.locker }
+
+// inBatch reports whether a lock can be released together with others.
+func (k *Lock) inBatch() bool {
+	if k == nil || k.owned != nil {
+		return false
+	}
+	_, ok := k.hold.lease.locker.backend.(driver.Batcher)
+	return ok
+}
+
+// ending is a lock that is unlocked together with others, and whose release is sent.
+type ending struct {
+	hold   *hold
+	index  int          // of the lock among all that are unlocked
+	claim  driver.Claim // of the release
+	answer error        // of the store, to the first call
+	err    error        // of the Unlock
+}
+
+// unlockAll unlocks locks of l in one call. It returns an error for each lock, or nil, in the
+// order of ks.
+func (l *Locker) unlockAll(ks Locks) []error {
+	errs := make([]error, len(ks))
+	ended := make([]ending, 0, len(ks))
+	var passed []*hold
+	defer func() { // last, because the observer may be slow
+		for _, h := range passed {
+			h.report(nil)
+		}
+	}()
+	now := l.clock.Now()
+	until := now + retry.TimeoutLeast // the call may take as long as the longest lease
+	for i, k := range ks {
+		k.stopNet()
+		if k.hold.passOn() {
+			passed = append(passed, k.hold)
+		} else if errs[i] = k.hold.finish(); errs[i] == nil {
+			ended = append(ended, ending{hold: k.hold, index: i, claim: k.hold.lease.releaseClaim(now)})
+			until = max(until, k.hold.lease.unlockBy(now))
+		}
+		runtime.KeepAlive(k)
+	}
+	if len(ended) > 0 {
+		l.releaseAll(&ks[ended[0].index].releasing, ended, now, until)
+	}
+	for i := range ended {
+		errs[ended[i].index] = ended[i].err
+	}
+	return errs
+}
+
+// releaseAll releases the claims of holds that have ended, in one call, which begins at the
+// instant `now` and ends at the instant `until`. It repeats the releases that got no answer, each
+// in a goroutine, for as long as an Unlock does that. It sets the field err of each ending. It
+// uses ctx, a Context that was not used before.
+func (l *Locker) releaseAll(ctx *deadline.Context, ended []ending, now, until clock.Instant) {
+	defer func() { // also if the store's code panics
+		for i := range ended {
+			ended[i].hold.lease.letNext()
+		}
+	}()
+	ctx.Init(context.Background(), time.Now().Add(min(until-now, retry.ReleaseTimeout(l.ttl, 0))))
+	defer ctx.End()
+	claims := make([]driver.Claim, len(ended))
+	for i := range ended {
+		claims[i] = ended[i].claim
+	}
+	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
+	for i := range ended {                                        // first the locks with an answer: goroutines wait for them
+		e := &ended[i]
+		e.answer = retry.ErrNoAnswer
+		if i < len(answers) {
+			e.answer = answers[i]
+		}
+		if answered(e.answer) {
+			e.hold.lease.letNext()
+		}
+	}
+	var repeated sync.WaitGroup
+	for i := range ended {
+		e := &ended[i]
+		if !answered(e.answer) {
+			repeated.Go(func() {
+				err := l.retryReleaseUntil(e.claim, e.hold.lease.keptUntil, e.answer, e.hold.lease.unlockBy(now))
+				e.err = e.hold.releaseResult(e.claim, err)
+			})
+		}
+	}
+	for i := range ended {
+		e := &ended[i]
+		l.reportCall(ctx, OpRelease, &e.claim, now, e.answer)
+		if answered(e.answer) {
+			e.err = e.hold.releaseResult(e.claim, e.answer)
+		}
+	}
+	repeated.Wait()
+}
+
+// shareNet sets one net for Locks that lie in one slice, whose holds are the first ones of
+// leases in one slice. The garbage collector finds these Locks when the program has dropped all
+// of them.
+func shareNet(locks []Lock, leases []lease) {
+	if len(locks) == 0 {
+		return
+	}
+	net := runtime.AddCleanup(&locks[0], func(leases []lease) {
+		for i := range leases {
+			leases[i].first.dropped()
+		}
+	}, leases)
+	for i := range locks {
+		locks[i].net, leases[i].first.sharers = net, int32(len(locks))
+	}
+}
+
+// stopSharedNet is called before all locks in ks are unlocked. It stops the net that they share,
+// unless locks that are not in ks share it, too.
+func (ks Locks) stopSharedNet() {
+	for _, k := range ks {
+		if k == nil || k.net != ks[0].net || int(k.hold.sharers) != len(ks) {
+			return
+		}
+	}
+	if len(ks) > 0 {
+		ks[0].net.Stop()
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Mutex describes an exclusive lock, or one side of a read-write lock. It has no
@@ -141,47 +140,15 @@ func doWith[L interface {
 }
 
 func (m *Mutex) lock(ctx context.Context, wait time.Duration, opts []Option) (*Lock, error) {
-	r, err := m.prepare(ctx, wait, opts)
+	r, err := m.locker.prepare(ctx, m.name, m.kind, wait, opts)
 	if err != nil {
 		return nil, fmt.Errorf("lock %q: %w", m.name, err)
 	}
 	if tree := ownerOf(ctx); tree != nil {
 		return tree.lock(ctx, m, r)
 	}
-	if holdsAlready(ctx, m) {
+	if holdsAlready(ctx, m.locker, m.name) {
 		return nil, fmt.Errorf("lock %q: %w: the context comes from a lock of that name; use WithOwner to re-enter", m.name, ErrDeadlock)
 	}
-	return m.acquire(ctx, r)
-}
-
-// prepare checks all that can be checked before a call is sent, and returns the request.
-func (m *Mutex) prepare(ctx context.Context, wait time.Duration, opts []Option) (request, error) {
-	if err := m.locker.check(m.name); err != nil {
-		return request{}, err
-	}
-	if !m.kind.supported(m.locker.info.Caps) {
-		return request{}, m.locker.unsupported(m.kind.String() + " locks")
-	}
-	r, err := m.locker.request(wait, opts)
-	if err == nil {
-		err = m.checkAtLeast(r.atLeast)
-	}
-	if err == nil && ctx.Err() != nil {
-		err = retry.ContextError(ctx)
-	}
-	return r, err
-}
-
-// acquire takes the lock, and reports the result to the observer and the log.
-func (m *Mutex) acquire(ctx context.Context, r request) (*Lock, error) {
-	if r.refused != nil {
-		return m.outlast(ctx, r)
-	}
-	var a acquisition
-	a.init(m.locker, m.name, m.kind, r)
-	lock, err := a.run(ctx)
-	if m.locker.observed(ctx) {
-		a.report(ctx, lock, err)
-	}
-	return lock, err
+	return m.locker.acquire(ctx, m.name, m.kind, r)
 }

@@ -99,14 +99,14 @@ func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 	if o != nil {
 		return o.reenter(ctx, r.wait)
 	}
-	lock, err := m.acquire(ctx, r)
+	lock, err := m.locker.acquire(ctx, m.name, m.kind, r)
 	if err != nil {
 		return nil, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lock.owned = &owned{tree: t, lock: lock, count: 1}
-	*e.side(m.kind) = lock.owned
+	*e.sideLocked(m.kind) = lock.owned
 	return lock, nil
 }
 
@@ -116,10 +116,10 @@ func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 func (t *tree) find(ctx context.Context, e *treeLock, m *Mutex, r *request) (*owned, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := *e.side(m.kind)
+	o := *e.sideLocked(m.kind)
 	switch {
 	case o != nil && o.kind() == m.kind:
-		o.setCount(o.count + 1)
+		o.setCountLocked(o.count + 1)
 		return o, nil
 	case o != nil:
 		return nil, errOtherKind(o.kind(), m.kind)
@@ -128,8 +128,8 @@ func (t *tree) find(ctx context.Context, e *treeLock, m *Mutex, r *request) (*ow
 	case m.kind == reader && e.exclusive != nil && e.exclusive.kind() != writer:
 		return nil, errOtherKind(e.exclusive.kind(), m.kind)
 	case m.kind == reader && e.exclusive != nil:
-		r.beside = e.exclusive.lock.hold.lease.owner
-	case holdsAlready(ctx, m):
+		r.beside = e.exclusive.lock.hold.lease.claim.Owner
+	case holdsAlready(ctx, m.locker, m.name):
 		return nil, errors.New("the context comes from a lock that another owner took")
 	}
 	return nil, nil
@@ -140,8 +140,9 @@ func errOtherKind(held, wanted kind) error {
 	return fmt.Errorf("this owner holds the name already, as a lock of another kind: %s, not %s", held, wanted)
 }
 
-// side returns the address of the field that has the lock of this kind. tree.mu is held.
-func (e *treeLock) side(k kind) **owned {
+// sideLocked returns the address of the field that has the lock of this kind. The mutex is
+// tree.mu.
+func (e *treeLock) sideLocked(k kind) **owned {
 	if k == reader {
 		return &e.read
 	}
@@ -166,16 +167,17 @@ func (t *tree) dropLost(e *treeLock) error {
 			return err
 		default:
 			t.mu.Lock()
-			e.forget(o)
+			e.forgetLocked(o)
 			t.mu.Unlock()
 		}
 	}
 	return nil
 }
 
-// forget drops o, if the treeLock still has it. tree.mu is held.
-func (e *treeLock) forget(o *owned) {
-	if side := e.side(o.kind()); *side == o {
+// forgetLocked drops o, if the treeLock still has it. The mutex is tree.mu.
+func (e *treeLock) forgetLocked(o *owned) {
+	side := e.sideLocked(o.kind())
+	if *side == o {
 		*side = nil
 	}
 }
@@ -272,17 +274,17 @@ func (o *owned) decrement(state error) (left int) {
 	defer o.tree.mu.Unlock()
 	left = o.count - 1
 	if left >= 0 {
-		o.setCount(left)
+		o.setCountLocked(left)
 	}
 	if left <= 0 || over(state) {
-		o.tree.forget(o)
+		o.tree.forgetLocked(o)
 	}
 	return left
 }
 
-// setCount changes the count of o, and the count in the lease, which renewals record. tree.mu
-// is held.
-func (o *owned) setCount(count int) {
+// setCountLocked changes the count of o, and the count in the lease, which renewals record. The
+// mutex is tree.mu.
+func (o *owned) setCountLocked(count int) {
 	o.count = count
 	if count > 0 { // at 0 a release may be on its way, which needs no count
 		o.lock.hold.lease.setHolds(count)
@@ -300,7 +302,7 @@ func (o *owned) confirm() {
 	wait := min(unlockWait, max(l.Until()-now, 0))
 	ctx, cancel := context.WithDeadline(context.Background(), l.locker.clock.Time(now+wait))
 	defer cancel()
-	m := &Mutex{locker: l.locker, name: l.name, kind: l.kind}
+	m := &Mutex{locker: l.locker, name: l.claim.Name, kind: l.kind}
 	e := o.tree.enter(m.treeKey())
 	defer o.tree.leave(m.treeKey(), e)
 	if o.tree.acquireSem(ctx, e, m, request{wait: wait}) != nil {
@@ -326,21 +328,21 @@ func (t *tree) leave(key treeKey, e *treeLock) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e.users--
-	t.tidy(key, e)
+	t.tidyLocked(key, e)
 }
 
-// forget drops o from its treeLock, if the treeLock still has it. The mutex is held.
-func (t *tree) forget(o *owned) {
+// forgetLocked drops o from its treeLock, if the treeLock still has it.
+func (t *tree) forgetLocked(o *owned) {
 	l := o.lock.hold.lease
-	key := treeKey{l.locker, l.name}
+	key := treeKey{l.locker, l.claim.Name}
 	if e := t.locks[key]; e != nil {
-		e.forget(o)
-		t.tidy(key, e)
+		e.forgetLocked(o)
+		t.tidyLocked(key, e)
 	}
 }
 
-// tidy drops a treeLock that is not in use any more. The mutex is held.
-func (t *tree) tidy(key treeKey, e *treeLock) {
+// tidyLocked drops a treeLock that is not in use any more.
+func (t *tree) tidyLocked(key treeKey, e *treeLock) {
 	if e.users == 0 && e.exclusive == nil && e.read == nil {
 		delete(t.locks, key)
 	}

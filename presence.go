@@ -99,9 +99,10 @@ func (r *reports) collect(now clock.Instant) driver.Report {
 	leases := l.oldLeases(now - heartbeat)
 	report.MoreHolds = leases.more
 	for _, one := range leases.list {
-		if hold, ok := one.reported(now); ok {
+		hold, held := one.reported(now)
+		if held && hold.HeldFor >= heartbeat {
 			report.Holds = append(report.Holds, hold)
-			report.TTL = max(report.TTL, one.ttl)
+			report.TTL = max(report.TTL, one.claim.TTL)
 		}
 	}
 	slices.SortStableFunc(report.Holds, func(a, b driver.ReportedHold) int { return cmp.Compare(b.HeldFor, a.HeldFor) })
@@ -211,7 +212,7 @@ func (n *notices) start() {
 	}
 	n.listening.Store(true)
 	if n.idle() { // the last hold may have ended before the line above: then nothing has called end
-		n.endNow()
+		n.endLocked()
 	}
 	go func() {
 		defer close(done)
@@ -224,7 +225,7 @@ func (n *notices) end() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.idle() {
-		n.endNow()
+		n.endLocked()
 	}
 }
 
@@ -233,8 +234,8 @@ func (n *notices) idle() bool {
 	return n.locker.renewals.Find(func(renew.Item) bool { return true }) == nil
 }
 
-// endNow stops listening. The mutex is held.
-func (n *notices) endNow() {
+// endLocked stops listening.
+func (n *notices) endLocked() {
 	if n.stop != nil {
 		n.stop()
 		n.stop = nil
@@ -284,7 +285,7 @@ func (l *Locker) hint(seq uint64) {
 	}
 	found := l.renewals.Find(func(i renew.Item) bool {
 		one, ok := i.(*lease)
-		return ok && one.seq == seq
+		return ok && one.claim.Seq == seq
 	})
 	if found != nil {
 		l.renewals.Hurry(found)

@@ -1,12 +1,14 @@
 package holdfast
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
 // Option changes the settings for one call.
@@ -117,6 +119,24 @@ type request struct {
 // forever is the wait limit of Lock.
 const forever = time.Duration(1<<63 - 1)
 
+// prepare checks all that can be checked before a call is sent, and returns the request.
+func (l *Locker) prepare(ctx context.Context, name string, k kind, wait time.Duration, opts []Option) (request, error) {
+	if err := l.check(name); err != nil {
+		return request{}, err
+	}
+	if !k.supported(l.info.Caps) {
+		return request{}, l.unsupported(k.String() + " locks")
+	}
+	r, err := l.request(wait, opts)
+	if err == nil {
+		err = l.checkAtLeast(k, r.atLeast)
+	}
+	if err == nil && ctx.Err() != nil {
+		err = retry.ContextError(ctx)
+	}
+	return r, err
+}
+
 func (l *Locker) request(wait time.Duration, opts []Option) (request, error) {
 	r := request{wait: wait, lease: l.ttl, note: l.note}
 	if len(opts) > 0 { // the usual call has none, and needs no allocation
@@ -160,17 +180,19 @@ func (l *Locker) checkEnd(r *request) error {
 	return checkTTL(what, r.lease, info)
 }
 
-// checkAtLeast returns an error if AtLeast cannot keep the name of m for the time d.
-func (m *Mutex) checkAtLeast(d time.Duration) error {
-	switch info := m.locker.info; {
+// checkAtLeast returns an error if AtLeast cannot keep the name of a lock of the kind k for the
+// time d.
+func (l *Locker) checkAtLeast(k kind, d time.Duration) error {
+	info := l.info
+	switch {
 	case d == 0:
 		return nil
 	case d < 0:
 		return fmt.Errorf("AtLeast of %s is negative", d)
-	case m.kind != plain:
-		return fmt.Errorf("AtLeast is for a Mutex, not for %s locks: %w", m.kind, errors.ErrUnsupported)
+	case k != plain:
+		return fmt.Errorf("AtLeast is for a Mutex, not for %s locks: %w", k, errors.ErrUnsupported)
 	case !info.Caps.AtLeast:
-		return m.locker.unsupported("AtLeast")
+		return l.unsupported("AtLeast")
 	case d > mostKept(info):
 		return fmt.Errorf("AtLeast of %s is too long: %s keeps a name for at most %s", d, info.Name, mostKept(info))
 	}

@@ -112,8 +112,7 @@ func checkPermits(n int) error {
 }
 
 func (s *Semaphore) acquire(ctx context.Context, wait time.Duration, opts []Option) (*Lock, error) {
-	m := &Mutex{locker: s.locker, name: s.name, kind: permit}
-	r, err := m.prepare(ctx, wait, opts)
+	r, err := s.locker.prepare(ctx, s.name, permit, wait, opts)
 	if err == nil {
 		err = checkPermits(s.permits)
 	}
@@ -121,5 +120,5 @@ func (s *Semaphore) acquire(ctx context.Context, wait time.Duration, opts []Opti
 		return nil, fmt.Errorf("acquire %q: %w", s.name, err)
 	}
 	r.permits = s.permits
-	return m.acquire(ctx, r)
+	return s.locker.acquire(ctx, s.name, permit, r)
 }

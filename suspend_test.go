@@ -213,7 +213,7 @@ func TestIdleLockerKeepsNothing(t *testing.T) {
 		time.Sleep(2 * renew.TickMost)
 		synctest.Wait()
 		if k := l.renewals.Find(func(renew.Item) bool { return true }); k != nil {
-			t.Errorf("%q is still renewed", k.(*lease).name)
+			t.Errorf("%q is still renewed", k.(*lease).claim.Name)
 		}
 	})
 }

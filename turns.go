@@ -3,19 +3,13 @@ package holdfast
 import (
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/clock"
 )
 
-// queueKey identifies a queue. Each kind of lock has its own queue, also under one name.
-type queueKey struct {
-	name string
-	kind kind
-}
-
-// queueState is what the head of a queue leaves to the next head. The mutex of the queues
-// guards it.
-type queueState struct {
+// turns decides which goroutine and which process gets a lock next, as far as this process can
+// decide that. It is one queue's record of the turns so far. Its methods get the time and what the
+// store has answered, and return what to do. docs/turns.md explains the rules.
+type turns struct {
 	handoffs int   // how often the next lease may be passed on
 	yield    yield // the yield that the next head owes to other clients; zero after a head has taken it
 
@@ -35,35 +29,10 @@ type queueState struct {
 	// notified later. The next head takes over that duty.
 	burstUntil clock.Instant
 	owesWake   bool
-
-	// lastBusy is the last answer of the store to a head, if that was "busy"; nil if it was a
-	// grant, or if there is none. A caller that gives up in the queue reports the holder that
-	// this answer names.
-	lastBusy *driver.Outcome
-
-	answeredAt clock.Instant // when the store last answered a head
-	lastErr    error         // the last failure of a head since answeredAt; nil if there is none
-
-	// spare is the Waiter of an earlier head. It stays open while goroutines are queued,
-	// so that the next head uses the same subscription.
-	spare driver.Waiter
 }
 
-// answered records an answer of the store. The parameter `busy` is an answer that the lock is
-// busy; nil means that the answer was a grant.
-func (s *queueState) answered(now clock.Instant, busy *driver.Outcome) {
-	s.lastBusy, s.answeredAt, s.lastErr = busy, now, nil
-}
-
-// unconfirmed reports whether no answer of the store shows that the lock is held now. An answer
-// shows that if it came after `began`, the start of a call. An older answer shows it only if it
-// was "busy", and if its RetryAfter is unknown or has not passed.
-func (s *queueState) unconfirmed(began, now clock.Instant) bool {
-	if s.answeredAt >= began {
-		return false
-	}
-	return s.lastBusy == nil || s.lastBusy.RetryAfter > 0 && s.answeredAt+s.lastBusy.RetryAfter < now
-}
+// newTurns returns the turns of a queue that begins.
+func newTurns() turns { return turns{handoffs: handoffFirst, others: unknown} }
 
 // handoffFirst is the size of the first block: how often a lock may be passed on before
 // anything is known about the queue.
@@ -83,9 +52,7 @@ func (o Handoff) blockSize(used, left int32) int {
 }
 
 // After a release, this process yields: it waits for a moment before it asks for the name
-// again, so that other clients that wait can get the lock first. docs/turns.md explains how
-// the next holder is chosen, and these constants.
-
+// again, so that other clients that wait can get the lock first.
 const (
 	// How long a yield lasts: yieldTrips times as long as the release took. It is at least
 	// yieldEach for each client that waits, or yieldLeast if their number is unknown, and at
@@ -100,7 +67,7 @@ const (
 	// process, with a notification of all waiters and tries in vain.
 	burstFor = 5 * time.Millisecond
 
-	// unusedYieldsMost bounds queueState.unusedYields. The distance between two yields
+	// unusedYieldsMost bounds turns.unusedYields. The distance between two yields
 	// doubles with each yield that no client used, and so is at most eight times Handoff.For.
 	unusedYieldsMost = 3
 
@@ -114,69 +81,80 @@ type yield struct {
 	othersWait bool          // the store reported that other clients wait
 }
 
-// planYield sets when this process yields next, and whether a burst begins, after the grant of
-// the claim of a. The hold began at the instant `began`. If this process yielded before the grant,
-// and no other client had the lock, no client used that yield.
+// turn is a grant of the store to this process, as planYield sees it.
+type turn struct {
+	began      clock.Instant // when the hold began
+	handoffFor time.Duration // Handoff.For
+	metOther   bool          // another client had the lock when this process asked
+	yielded    bool          // this process yielded before it asked
+	passes     bool          // the lease may be passed on
+}
+
+// planYield sets when this process yields next, and whether a burst begins, after a grant. If
+// this process yielded before the grant, and no other client had the lock, no client used that
+// yield.
 //
 // A claim whose lease may be passed on begins no burst, even if nobody waited when it was sent, so
 // that no tokens are reserved for that: the store would be asked for each grant of the burst. It is
 // faster when another process takes the lock, and passes it on.
-func (s *queueState) planYield(a *acquisition, began clock.Instant) {
-	wasBusy, yielded := a.metOther, a.yield.until != 0
+func (s *turns) planYield(t turn) {
 	switch {
-	case wasBusy:
+	case t.metOther:
 		s.unusedYields = 0
-	case yielded:
+	case t.yielded:
 		s.unusedYields = min(s.unusedYields+1, unusedYieldsMost)
 	case s.yieldAt != 0:
 		return
 	}
-	s.yieldAt = began + min(a.locker.handoff.For, time.Hour)<<s.unusedYields
-	othersHadChance := wasBusy || yielded
-	if othersHadChance && !a.acceptsHandoff() {
-		s.burstUntil = began + burstFor
+	s.yieldAt = t.began + min(t.handoffFor, time.Hour)<<s.unusedYields
+	othersHadChance := t.metOther || t.yielded
+	if othersHadChance && !t.passes {
+		s.burstUntil = t.began + burstFor
 	}
 }
 
 // mustWake reports whether other clients must be notified now, because the last release was
-// quiet and no goroutine of this process will take the name. The parameter n is that of
-// keepSpare.
-func (s *queueState) mustWake(n int) bool {
+// quiet and no goroutine of this process will take the name. The parameter n is the number of
+// goroutines of this process that wait in the queue, or ask the store as its heads.
+func (s *turns) mustWake(n int) bool {
 	must := s.owesWake && n == 0
 	s.owesWake = s.owesWake && !must
 	return must
 }
 
-// keepSpare keeps w for the next head. The parameter n is the number of goroutines of this
-// process that wait in the queue, or ask the store as its heads. If n is 0, or if there is a
-// spare Waiter already, it returns w, which the caller must close.
-func (s *queueState) keepSpare(w driver.Waiter, n int) (unused driver.Waiter) {
-	if w == nil || n == 0 || s.spare != nil {
-		return w
-	}
-	s.spare = w
-	return nil
+// planRelease decides how a release is sent that begins at the instant `began`. If `quiet` is
+// true, the release notifies no other client, and this process owes them a notification. If
+// `early` is true, the next goroutine of this process may ask as soon as the release is sent.
+//
+// The parameter mayBeQuiet means that the store offers quiet releases, and that a goroutine of
+// this process waits. The parameter `async` means that nobody waits for the answer to the release.
+func (s *turns) planRelease(began clock.Instant, mayBeQuiet, async bool) (quiet, early bool) {
+	quiet = mayBeQuiet && s.others != 0 && began < s.burstUntil
+	early = quiet || s.others == 0 || async && s.others == unknown
+	s.owesWake = quiet
+	return quiet, early
 }
 
-// takeSpare returns the spare Waiter, which the caller owns from then on; nil if there is
-// none.
-func (s *queueState) takeSpare() driver.Waiter {
-	w := s.spare
-	s.spare = nil
-	return w
+// yieldUntil returns the end of the yield after a release that began at `began`, and whose answer
+// came at `now`; 0 if this process need not yield. If the number of other clients that wait is
+// unknown, this process does not yield before yieldAt.
+func (s *turns) yieldUntil(now, began clock.Instant) clock.Instant {
+	least := yieldLeast
+	switch {
+	case s.others == 0:
+		return 0
+	case s.others > 0:
+		least = time.Duration(s.others) * yieldEach
+	case now < s.yieldAt:
+		return 0
+	}
+	return now + min(max(yieldTrips*(now-began), least), yieldMost)
 }
 
-// dropSpare returns the spare Waiter if n is 0, because then no goroutine needs that Waiter any
-// more. The caller must close it. The parameter n is that of keepSpare.
-func (s *queueState) dropSpare(n int) driver.Waiter {
-	if n > 0 {
-		return nil
-	}
-	return s.takeSpare()
-}
-
-func closeWaiter(w driver.Waiter) {
-	if w != nil {
-		w.Close()
-	}
+// takeOver returns what the last head has left to the next one, and removes its duties from s.
+func (s *turns) takeOver() (handoffs int, owed yield, owesWake bool) {
+	owed, owesWake = s.yield, s.owesWake
+	s.yield = yield{}
+	s.owesWake = false
+	return s.handoffs, owed, owesWake
 }

@@ -83,19 +83,6 @@ type Notifier interface {
 
 // Releaser is an optional interface of a Backend that releases in two steps, and reports
 // how many other clients may be waiting.
-//
-// A Releaser may have two more methods; the core uses them only if it has both.
-//
-//	ReleaseNow(ctx context.Context, c Claim) (others int, err error)
-//
-// does in one step what StartRelease and its result `finish` do. The core calls ReleaseNow when
-// no goroutine waits for the moment at which the request is sent.
-//
-//	Wake(ctx context.Context, c Claim) error
-//
-// notifies the waiters of c.Name, as a release of c does. The core calls Wake if it has
-// released c with Claim.Quiet, and no goroutine of the process takes the name after that. The
-// core repeats Wake after an error. Waiters that were not notified ask again within a second.
 type Releaser interface {
 	// StartRelease is a Release that returns as soon as the request is queued in this process.
 	// The function `finish` waits for the answer, as Release does; the caller must call it
@@ -107,6 +94,22 @@ type Releaser interface {
 	// So the core repeats a Try that was refused meanwhile after the answer to the release, and
 	// calls Wake only after that answer.
 	StartRelease(ctx context.Context, c Claim) (finish func() (others int, err error))
+}
+
+// QuietReleaser is an optional interface of a Backend: a Releaser that can release without a
+// notification of waiters, and notify them later. The core sets Claim.Quiet in a release only
+// for such a Backend.
+type QuietReleaser interface {
+	Releaser
+
+	// ReleaseNow does in one step what StartRelease and its result `finish` do. The core calls
+	// ReleaseNow when no goroutine waits for the moment at which the request is sent.
+	ReleaseNow(ctx context.Context, c Claim) (others int, err error)
+
+	// Wake notifies the waiters of c.Name, as a release of c does. The core calls Wake if it has
+	// released c with Claim.Quiet, and no goroutine of the process takes the name after that. The
+	// core repeats Wake after an error. Waiters that were not notified ask again within a second.
+	Wake(ctx context.Context, c Claim) error
 }
 
 // Reporter is an optional interface of a Backend that stores the holds and waits of a

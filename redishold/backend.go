@@ -118,11 +118,11 @@ type Backend struct {
 }
 
 var (
-	_ driver.Backend  = (*Backend)(nil)
-	_ driver.Batcher  = (*Backend)(nil)
-	_ driver.Resizer  = (*Backend)(nil)
-	_ driver.Latcher  = (*Backend)(nil)
-	_ driver.Releaser = (*Backend)(nil)
+	_ driver.Backend       = (*Backend)(nil)
+	_ driver.Batcher       = (*Backend)(nil)
+	_ driver.Resizer       = (*Backend)(nil)
+	_ driver.Latcher       = (*Backend)(nil)
+	_ driver.QuietReleaser = (*Backend)(nil)
 )
 
 // New returns a Backend over conn. The caller closes conn after the last use of the
