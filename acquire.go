@@ -144,7 +144,8 @@ func (a *acquisition) makeClaim() {
 func (a *acquisition) replaceClaim() {
 	a.leaveQueued()
 	closeWaiter(a.waiter)
-	a.waiter, a.queued = nil, false
+	a.waiter = nil
+	a.queued = false
 	a.makeClaim()
 }
 
@@ -289,7 +290,8 @@ func (a *acquisition) yieldToOthers(ctx, waitCtx context.Context) error {
 	if a.place == nil || a.yield.until == 0 || a.waitYield(waitCtx) || ctx.Err() == nil {
 		return nil
 	}
-	a.last, a.answered = driver.Outcome{Holder: "another client"}, true
+	a.last = driver.Outcome{Holder: "another client"}
+	a.answered = true
 	return a.outOfTime(ctx)
 }
 
@@ -376,7 +378,8 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 // attempt of a call with a wait limit ends with that limit, but may take the time of a round
 // trip even if the limit is shorter.
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
-	limit, wait := retry.TryTimeout(a.claim.TTL, int(a.failures)), time.Duration(0)
+	limit := retry.TryTimeout(a.claim.TTL, int(a.failures))
+	var wait time.Duration
 	if a.tries == 0 && a.req.wait > 0 && a.req.wait != forever {
 		wait = max(a.began+a.req.wait-a.locker.clock.Now(), retry.TimeoutLeast)
 		limit = min(limit, wait)
@@ -406,7 +409,8 @@ func (a *acquisition) tryDetached(ctx context.Context, wait time.Duration) (driv
 		defer bound.End()
 		ctx = bound
 	}
-	c, backend := a.claim, a.locker.backend
+	c := a.claim
+	backend := a.locker.backend
 	answer, try := callDetached(ctx, a.locker, retry.TryTimeout(c.TTL, int(a.failures)), func(ctx context.Context) (got driver.Attempt) {
 		got.Outcome, got.Err = backend.Try(ctx, c)
 		return got
@@ -512,9 +516,11 @@ func (a *acquisition) fitMargin(ctx context.Context, out driver.Outcome) (driver
 	if validFor := answers[0].ValidFor; !renewable(validFor, a.margin(validFor)) {
 		a.grantUnused = true
 		return out, fmt.Errorf("lock %q: a margin of %s leaves no time to renew a lease of %s, which %s grants instead of %s; "+
-			"choose a margin of less than %s, or none", a.claim.Name, margin, validFor.Round(time.Millisecond), a.locker.info.Name, a.locker.ttl, renewLimit(validFor))
+			"choose a margin of less than %s, or none",
+			a.claim.Name, margin, validFor.Round(time.Millisecond), a.locker.info.Name, a.locker.ttl, renewLimit(validFor))
 	}
-	a.asked, out.ValidFor = asked, answers[0].ValidFor
+	a.asked = asked
+	out.ValidFor = answers[0].ValidFor
 	return out, nil
 }
 
@@ -605,12 +611,14 @@ func (a *acquisition) admit() {
 // For example, somebody may have changed the number in the program, and expect that this
 // changes the semaphore.
 func (a *acquisition) notePermits(out driver.Outcome) {
-	l, all := a.locker, out.Permits
+	l := a.locker
+	all := out.Permits
 	if all == 0 || all == a.claim.Permits {
 		return
 	}
 	a.permits = all
-	if before, _ := l.permits.Swap(a.claim.Name, all); before != any(all) {
+	before, _ := l.permits.Swap(a.claim.Name, all)
+	if before != any(all) {
 		l.log.Warn("the semaphore in the store has another number of permits than this program describes; Resize changes it",
 			"lock", a.claim.Name, "backend", l.info.Name, "permits", all, "described", a.claim.Permits)
 	}
@@ -618,7 +626,10 @@ func (a *acquisition) notePermits(out driver.Outcome) {
 
 // foundBusy records an answer of the store that the lock is busy.
 func (a *acquisition) foundBusy(out driver.Outcome) {
-	a.failures, a.late, a.last, a.answered = 0, 0, out, true
+	a.failures = 0
+	a.late = 0
+	a.last = out
+	a.answered = true
 	a.queued = a.queued || out.Queued
 }
 
@@ -629,7 +640,8 @@ func (a *acquisition) foundBusy(out driver.Outcome) {
 func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
 	a.foundBusy(out)
 	a.metOther = true
-	a.owesWake, a.claim.Quiet = false, false // the other holder notifies when it releases
+	a.owesWake = false // the other holder notifies when it releases
+	a.claim.Quiet = false
 	if a.place != nil {
 		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.answered(a.locker.clock.Now(), &out) })
 	}
@@ -851,10 +863,12 @@ func (a *acquisition) busyLocally() {
 	case holder != nil:
 		a.last = driver.Outcome{Holder: holder.lease.claim.Note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
 	case queue.lastErr != nil || a.req.wait > 0 && queue.unconfirmed(a.began, a.locker.clock.Now()): // the lock may be free
-		a.answered, a.lastErr = false, queue.lastErr
+		a.answered = false
+		a.lastErr = queue.lastErr
 		return
-	case queue.lastBusy != nil:
-		a.last, a.asked.Mono = *queue.lastBusy, queue.answeredAt // another process holds it
+	case queue.lastBusy != nil: // another process holds it
+		a.last = *queue.lastBusy
+		a.asked.Mono = queue.answeredAt
 		return
 	}
 	a.last.Holder = cmp.Or(a.last.Holder, "another goroutine of this process")
@@ -863,7 +877,8 @@ func (a *acquisition) busyLocally() {
 func (a *acquisition) busy() *BusyError {
 	e := &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter, HeldFor: a.last.HeldFor}
 	if a.last.Kept && a.last.RetryAfter > 0 {
-		e.Until, e.HeldFor = a.locker.clock.Time(a.asked.Mono+a.last.RetryAfter), 0
+		e.Until = a.locker.clock.Time(a.asked.Mono + a.last.RetryAfter)
+		e.HeldFor = 0
 	}
 	return e
 }
@@ -905,7 +920,10 @@ func (a *acquisition) giveUp() {
 	if a.detached == nil && !known {
 		return
 	}
-	l, c, kept, removed := a.locker, a.claim, a.keptFor(), make(chan struct{})
+	l := a.locker
+	c := a.claim
+	kept := a.keptFor()
+	removed := make(chan struct{})
 	a.removed = removed
 	if a.detached == nil {
 		l.cleanUp(c, 0, nil, l.clock.Now()+kept, removed)

@@ -100,7 +100,8 @@ func (t *detachedTry) onReturn(f func(sent bool)) {
 // end records that the try has returned, and calls the functions that onReturn has stored.
 func (t *detachedTry) end(sent bool) {
 	t.mu.Lock()
-	t.ended, t.sent = true, sent
+	t.ended = true
+	t.sent = sent
 	callbacks := t.callbacks
 	t.mu.Unlock()
 	close(t.done)

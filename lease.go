@@ -512,7 +512,8 @@ func (h *hold) recount(ctx context.Context, failures int) error {
 func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c, h := &l.claim, l.holder
+	c := &l.claim
+	h := l.holder
 	return driver.ReportedHold{
 		Name: c.Name, Owner: c.Owner, Mode: c.Mode, Fair: c.Fair, ReadWrite: c.ReadWrite,
 		Token: h.token, HeldFor: now - h.began,
@@ -534,7 +535,7 @@ func (h *hold) passOn() bool {
 }
 
 // replace ends h. It returns the next hold of the lease, and the contexts of h. It returns nil,
-// and changes nothing, if the lease must not be passed on. The mutex of the queues is held.
+// and changes nothing, if the lease must not be passed on. It runs inside Queue.Pass.
 func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
 	now := l.locker.clock.Read()
 	l.mu.Lock()

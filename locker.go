@@ -91,7 +91,8 @@ func New(b driver.Backend, opts *Options) *Locker {
 		panic("holdfast: New called with a nil backend")
 	}
 	l := &Locker{backend: b, info: b.Info(), id: uuid.New(), yields: make(map[queueKey]yield), clock: clock.New()}
-	l.cleaner.Group, l.cleaner.Most = &l.background, cleanersMost
+	l.cleaner.Group = &l.background
+	l.cleaner.Most = cleanersMost
 	l.settings, l.invalid = opts.settings(l.info)
 	l.reports.init(l)
 	l.notices.init(l)
@@ -264,13 +265,14 @@ func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until 
 		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 		defer cancel()
 		err := l.retryRelease(ctx, c, kept, first)
-		switch settled := err == nil || retry.Gone(err); {
+		settled := err == nil || retry.Gone(err)
+		switch {
 		case c.Indeterminate:
 			l.reportIndeterminate(OpTry, &c, settled)
 		case !settled && !retry.Certain(err):
 			l.reportIndeterminate(OpRelease, &c, false)
 		}
-		if err != nil && !retry.Gone(err) {
+		if !settled {
 			l.log.Warn("clean-up not confirmed; the store drops the claim when its lease ends",
 				"lock", c.Name, "backend", l.info.Name, "lease", c.TTL, "err", err)
 		}
@@ -333,7 +335,9 @@ func (l *Locker) emit(ctx context.Context, e Event) {
 	if l.observe == nil {
 		return
 	}
-	e.Backend, e.Client, e.Note = l.info.Name, l.id, l.note
+	e.Backend = l.info.Name
+	e.Client = l.id
+	e.Note = l.note
 	l.observe(ctx, e)
 }
 

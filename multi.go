@@ -55,7 +55,8 @@ func LockAll(ctx context.Context, ms []*Mutex, opts ...Option) (Locks, error) {
 		if err != nil {
 			return nil, fmt.Errorf("lock %q: %w", m.name, err)
 		}
-		all, tries[i].req = r, r
+		all = r
+		tries[i].req = r
 	}
 	began := time.Now()
 	locks, err := tries.atOnce(ctx, sorted, all.left(began), make(Locks, 0, len(sorted)))
@@ -100,7 +101,8 @@ func (b batch) oneByOne(ctx context.Context, sorted []*Mutex, opts []Option, all
 	for len(locks) < len(sorted) {
 		held = locks[joined:].Context(held)
 		joined = len(locks)
-		next, until := sorted[joined], held
+		next := sorted[joined]
+		until := held
 		if ctx.Err() != nil {
 			until = ctx // ctx ends a moment before the context `held` does, and a try could start in between
 		}
@@ -242,14 +244,17 @@ func (b batch) askOne(ctx context.Context, l *Locker) {
 	start := l.clock.Read()
 	for a := range b.of(l) {
 		a.tries++
-		a.asked, a.asking = start, true
+		a.asked = start
+		a.asking = true
 		claims = append(claims, a.claim)
 	}
 	answers := b.call(ctx, l, claims)
 	for a := range b.of(l) {
-		a.asking, a.answer = false, driver.Attempt{Err: retry.ErrNoAnswer}
+		a.asking = false
+		a.answer = driver.Attempt{Err: retry.ErrNoAnswer}
 		if len(answers) > 0 {
-			a.answer, answers = answers[0], answers[1:]
+			a.answer = answers[0]
+			answers = answers[1:]
 		}
 	}
 }
@@ -287,7 +292,8 @@ func (b batch) take(ctx context.Context, locks Locks) (_ Locks, err error) {
 	locks = b.keep(locks)
 	taken := locks[before:]
 	for i := range b {
-		a, failed := &b[i], b[i].answer.Err
+		a := &b[i]
+		failed := a.answer.Err
 		a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.Mono, failed)
 		switch {
 		case i < len(taken):
@@ -307,9 +313,12 @@ func (b batch) keep(locks Locks) Locks {
 	for n < len(b) && b[n].answer.Err == nil && b[n].answer.Outcome.Granted {
 		n++
 	}
-	leases, room, kept := make([]lease, n), make([]Lock, n), 0
+	leases := make([]lease, n)
+	room := make([]Lock, n)
+	kept := 0
 	for i := range b {
-		a, answer := &b[i], &b[i].answer
+		a := &b[i]
+		answer := &a.answer
 		if i == kept && i < n {
 			a.room = holdRoom{&leases[i], &room[i]}
 			if lock := a.granted(a.asked, answer.Outcome); lock != nil {
@@ -544,7 +553,8 @@ func shareNet(locks []Lock, leases []lease) {
 		}
 	}, leases)
 	for i := range locks {
-		locks[i].net, leases[i].first.sharers = net, int32(len(locks))
+		locks[i].net = net
+		leases[i].first.sharers = int32(len(locks))
 	}
 }
 

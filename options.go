@@ -124,7 +124,17 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	s := settings{ttl: o.TTL, margin: o.Margin, note: o.Note, anonymous: o.Anonymous, log: o.Logger, observe: o.Observe, handoff: o.Handoff.withDefaults(info), asyncUnlock: o.AsyncUnlock, marginChosen: o.Margin != 0}
+	s := settings{
+		ttl:          o.TTL,
+		margin:       o.Margin,
+		marginChosen: o.Margin != 0,
+		note:         o.Note,
+		anonymous:    o.Anonymous,
+		log:          o.Logger,
+		observe:      o.Observe,
+		handoff:      o.Handoff.withDefaults(info),
+		asyncUnlock:  o.AsyncUnlock,
+	}
 	if s.ttl == 0 {
 		s.ttl = cmp.Or(info.SessionTTL, min(max(defaultTTL, info.MinTTL), mostTTL(info)))
 	}
@@ -141,7 +151,8 @@ func (o *Options) settings(info driver.Info) (settings, error) {
 		return s, err
 	}
 	if info.SessionTTL > 0 && s.ttl != info.SessionTTL {
-		return s, fmt.Errorf("TTL of %s: %s keeps all locks of a client for %s; change that with %s", s.ttl, info.Name, info.SessionTTL, info.SessionOption)
+		return s, fmt.Errorf("TTL of %s: %s keeps all locks of a client for %s; change that with %s",
+			s.ttl, info.Name, info.SessionTTL, info.SessionOption)
 	}
 	if s.handoff.For < 0 {
 		return s, fmt.Errorf("handoff for %s is negative", s.handoff.For)

@@ -161,7 +161,8 @@ func (t *tree) dropLost(e *treeLock) error {
 		if o == nil {
 			continue
 		}
-		switch err := o.lock.hold.state(); {
+		err := o.lock.hold.state()
+		switch {
 		case err == nil:
 		case errors.Is(err, errSuspended):
 			return err

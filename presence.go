@@ -111,7 +111,8 @@ func (r *reports) collect(now clock.Instant) driver.Report {
 	report.MoreWaits = waits.more
 	for _, one := range waits.list {
 		report.Waits = append(report.Waits, driver.ReportedWait{
-			Name: one.key.name, Mode: one.key.kind.mode(), ReadWrite: one.key.kind.readWrite(), Waited: now - one.since, Count: one.count,
+			Name: one.key.name, Mode: one.key.kind.mode(), ReadWrite: one.key.kind.readWrite(),
+			Waited: now - one.since, Count: one.count,
 		})
 	}
 	return report
@@ -169,7 +170,9 @@ func (o *oldest[T]) add(one T, since func(T) clock.Instant) {
 		o.more++
 		o.list = o.list[:o.most-1]
 	}
-	at, _ := slices.BinarySearchFunc(o.list, since(one), func(e T, t clock.Instant) int { return cmp.Compare(since(e), t) })
+	at, _ := slices.BinarySearchFunc(o.list, since(one), func(e T, t clock.Instant) int {
+		return cmp.Compare(since(e), t)
+	})
 	o.list = slices.Insert(o.list, at, one)
 }
 
@@ -254,7 +257,8 @@ func (n *notices) listen(ctx context.Context) {
 		useless := errors.Is(err, errors.ErrUnsupported) || errors.Is(err, driver.ErrRefused)
 		n.mu.Lock()
 		first := !n.logged
-		n.logged, n.useless = true, useless
+		n.logged = true
+		n.useless = useless
 		n.mu.Unlock()
 		if first {
 			l.log.Debug("this client notices a forced unlock only at its next renewal", "backend", l.info.Name, "err", err)

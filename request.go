@@ -161,7 +161,8 @@ func (r request) with(opts []Option) request {
 // checkEnd returns an error if a request sets an invalid end of the lock. It sets r.leased if
 // AtMost has set the end.
 func (l *Locker) checkEnd(r *request) error {
-	info, what := l.info, "lease"
+	info := l.info
+	what := "lease"
 	if r.atMost {
 		what = "AtMost"
 	}
@@ -212,9 +213,9 @@ func mostKept(info driver.Info) time.Duration {
 // claim for the time SessionTTL. If the request has a longer lease, the Locker renews the claim
 // until that lease ends.
 func (l *Locker) leaseTTL(r *request) time.Duration {
-	switch session := l.info.SessionTTL; {
-	case session > 0:
-		return session
+	switch {
+	case l.info.SessionTTL > 0:
+		return l.info.SessionTTL
 	case r.atMost:
 		return min(r.lease, l.ttl)
 	}

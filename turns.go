@@ -153,7 +153,8 @@ func (s *turns) yieldUntil(now, began clock.Instant) clock.Instant {
 
 // takeOver returns what the last head has left to the next one, and removes its duties from s.
 func (s *turns) takeOver() (handoffs int, owed yield, owesWake bool) {
-	owed, owesWake = s.yield, s.owesWake
+	owed = s.yield
+	owesWake = s.owesWake
 	s.yield = yield{}
 	s.owesWake = false
 	return s.handoffs, owed, owesWake
