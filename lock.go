@@ -26,6 +26,10 @@ type Lock struct {
 
 func newLock(h *hold) *Lock {
 	k := &Lock{hold: h}
+	if c := h.lease.locker.collector; c != nil {
+		c.Returned(k, h.dropped)
+		return k
+	}
 	k.net = runtime.AddCleanup(k, func(h *hold) { h.dropped() }, h)
 	return k
 }

@@ -51,6 +51,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/clock"
+	"github.com/holdfast-go/holdfast/internal/collect"
 	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/internal/retry"
@@ -65,6 +66,8 @@ type Locker struct {
 	backend driver.Backend
 	info    driver.Info
 	invalid error // what is wrong with the options; every call returns it
+
+	collector collect.Collector // decides when a dropped Lock is collected; nil outside of simulations
 
 	id     string // a random UUID: Claim.Client
 	number atomic.Uint64
@@ -91,6 +94,7 @@ func New(b driver.Backend, opts *Options) *Locker {
 		panic("holdfast: New called with a nil backend")
 	}
 	l := &Locker{backend: b, info: b.Info(), id: uuid.New(), yields: make(map[queueKey]yield), clock: clock.New()}
+	l.collector, _ = b.(collect.Collector)
 	l.cleaner.Group = &l.background
 	l.cleaner.Most = cleanersMost
 	l.settings, l.invalid = opts.settings(l.info)

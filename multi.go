@@ -547,6 +547,12 @@ func shareNet(locks []Lock, leases []lease) {
 	if len(locks) == 0 {
 		return
 	}
+	if c := leases[0].locker.collector; c != nil {
+		for i := range locks {
+			c.Returned(&locks[i], leases[i].first.dropped)
+		}
+		return
+	}
 	net := runtime.AddCleanup(&locks[0], func(leases []lease) {
 		for i := range leases {
 			leases[i].first.dropped()

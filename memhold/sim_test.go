@@ -85,7 +85,7 @@ func (s *simStore) now() *memhold.Backend {
 }
 
 func (s *simStore) Client(l *sim.Link) driver.Backend {
-	c := simClient{s, l}
+	c := simClient{sim.Collected{Link: l}, s, l}
 	if s.twoSteps {
 		return simReleaser{c}
 	}
@@ -127,6 +127,7 @@ func (s *simStore) Holders(name string) (n int, all bool) { return s.now().Holde
 
 // simClient is a simStore for one process.
 type simClient struct {
+	sim.Collected
 	s    *simStore
 	link *sim.Link
 }

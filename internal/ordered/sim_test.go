@@ -29,7 +29,13 @@ func TestSimulation(t *testing.T) {
 type simStore struct{ *memory }
 
 func (s *simStore) Client(l *sim.Link) driver.Backend {
-	return &backend{ordered.New(&simSession{s.memory, l}), s.memory}
+	return &simBackend{sim.Collected{Link: l}, &backend{ordered.New(&simSession{s.memory, l}), s.memory}}
+}
+
+// simBackend is the store as one process uses it.
+type simBackend struct {
+	sim.Collected
+	*backend
 }
 
 // Forget ends sessions, and with them all of their claims.

@@ -28,7 +28,13 @@ type simStore struct {
 }
 
 func (s *simStore) Client(l *sim.Link) driver.Backend {
-	return rows.New(&simTable{s.table, l}, rows.Limits{Name: "rows", Listens: s.listens})
+	return &simBackend{sim.Collected{Link: l}, rows.New(&simTable{s.table, l}, rows.Limits{Name: "rows", Listens: s.listens})}
+}
+
+// simBackend is the store as one process uses it.
+type simBackend struct {
+	sim.Collected
+	*rows.Engine
 }
 
 // Forget ends leases. It keeps the tokens, because the simulation excuses no fault after a

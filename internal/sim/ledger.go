@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"reflect"
-	"runtime"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -55,7 +52,6 @@ func (s *simulation) takeAway(names ...*target) {
 func (s *simulation) begin(r request, as side, lock *holdfast.Lock) *hold {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &hold{request: r, side: as, lock: lock, held: lock.Context(ctx), cancel: cancel, since: time.Now()}
-	keep(lock)
 	s.note("%v has %s %c, token %d", h.by, h.name, h.side, lock.Token())
 	defer s.look(r.target)
 	s.mu.Lock()
@@ -116,6 +112,7 @@ func (s *simulation) checkToken(h *hold, excused bool) {
 func (s *simulation) end(h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.drops, h.lock)
 	h.target.noteEnd(h)
 	h.target.ended = h
 	h.target.holds = slices.DeleteFunc(slices.Clone(h.holds), func(o *hold) bool { return o == h })
@@ -144,18 +141,29 @@ func (s *simulation) unlock(h *hold) {
 	}
 }
 
-// keep removes the clean-up of a Lock, which the garbage collector would run outside of the
-// bubble.
-func keep(lock *holdfast.Lock) {
-	(*runtime.Cleanup)(reflect.ValueOf(lock).Elem().FieldByName("net").Addr().UnsafePointer()).Stop()
+// Collected makes a Backend a collect.Collector. Embed it, together with the Backend, in the
+// store of a process.
+type Collected struct {
+	Link *Link
+}
+
+// Returned keeps the function that drops a Lock.
+func (c Collected) Returned(lock any, drop func()) {
+	s := c.Link.process.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drops[lock] = drop
 }
 
 // drop ends a hold as the clean-up of its Lock does when no goroutine has the Lock any more.
 func (s *simulation) drop(h *hold) {
+	s.mu.Lock()
+	drop := s.drops[h.lock]
+	s.mu.Unlock()
 	s.end(h)
 	h.cancel()
 	h.by.dropped.Store(true)
-	dropped(reflect.ValueOf(h.lock).Elem().FieldByName("hold").UnsafePointer())
+	drop()
 	s.note("%v dropped %s", h.by, h.name)
 	s.mu.Lock()
 	h.target.droppedUntil = time.Now().Add(s.ttl + s.longest() + h.lease + h.atMost)
@@ -165,9 +173,6 @@ func (s *simulation) drop(h *hold) {
 		s.violate("Err of %s is nil after it was dropped", h.name)
 	}
 }
-
-//go:linkname dropped github.com/holdfast-go/holdfast.(*hold).dropped
-func dropped(unsafe.Pointer)
 
 // keepName records until when the name of h must stay taken after its Unlock, for AtLeast. The
 // clock of the store may be faster by the drift. If the name was granted again since h began,

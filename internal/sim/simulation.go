@@ -120,6 +120,7 @@ type simulation struct {
 	overdue      time.Time      // when a message arrives that is slow enough for its call to end first
 	counts       map[string]int // how many events of each kind happened
 	simulated    time.Duration
+	drops        map[any]func() // what collects a *holdfast.Lock: see Collected
 
 	notes     sync.Mutex // guards the fields below
 	history   []string
@@ -131,7 +132,7 @@ type simulation struct {
 func run(p plan, open func(ttl time.Duration) Store) *simulation {
 	s := &simulation{
 		plan: p, began: time.Now(), workIsOver: make(chan struct{}), workersEnded: make(chan struct{}), store: open(p.ttl),
-		random: rand.New(&source{Source: rand.NewPCG(p.seed, 's')}), counts: map[string]int{}, //nolint:gosec // repeatable
+		random: rand.New(&source{Source: rand.NewPCG(p.seed, 's')}), counts: map[string]int{}, drops: map[any]func(){}, //nolint:gosec // repeatable
 	}
 	s.info = s.store.Client(&Link{process: &process{s: s}}).Info()
 	s.names = targets(s.random, s.info.Caps)

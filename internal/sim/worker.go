@@ -221,9 +221,6 @@ func (w *worker) takeTwice(ctx context.Context) {
 	}
 	r.try = w.random.IntN(2) == 0
 	again, _, _ := w.acquire(r)
-	if again != nil {
-		keep(again)
-	}
 	w.work(h)
 	switch {
 	case again == nil:

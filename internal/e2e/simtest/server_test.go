@@ -108,7 +108,13 @@ func (s *server) Client(l *sim.Link) driver.Backend {
 	if s.rate == 0 || s.rate == 1 { // that of the first process whose clock differs
 		s.rate = float64(time.Second) / float64(l.There(time.Second))
 	}
-	return redishold.New(&conn{s, l}, &s.options)
+	return &simBackend{sim.Collected{Link: l}, redishold.New(&conn{s, l}, &s.options)}
+}
+
+// simBackend is the store as one process uses it.
+type simBackend struct {
+	sim.Collected
+	*redishold.Backend
 }
 
 // Remember leaves out the tokens: the clock of the next master has passed them.
