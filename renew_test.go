@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,8 +16,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/faulty"
 	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/memhold"
 )
 
 const (
@@ -389,4 +393,292 @@ func TestLateRenewalGivesNoLongerLease(t *testing.T) {
 		}
 		_ = lock.Unlock()
 	})
+}
+
+// slowLog is a log handler that takes its time for each line.
+type slowLog struct{ takes time.Duration }
+
+func (h slowLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h slowLog) Handle(context.Context, slog.Record) error {
+	time.Sleep(h.takes)
+	return nil
+}
+
+func (h slowLog) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+func (h slowLog) WithGroup(string) slog.Handler { return h }
+
+// slowOptions returns Options in which one way of reporting is slow.
+func slowOptions(ttl, takes time.Duration) map[string]*holdfast.Options {
+	return map[string]*holdfast.Options{
+		"Observe": {TTL: ttl, Observe: func(context.Context, holdfast.Event) { time.Sleep(takes) }},
+		"Logger":  {TTL: ttl, Logger: slog.New(slowLog{takes})},
+	}
+}
+
+// Reports are much slower than renewals. No lock is lost that the store kept.
+func TestSlowReportsLoseNoLock(t *testing.T) {
+	for name, opts := range slowOptions(3*time.Second, 20*time.Millisecond) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := faulty.New()
+				l := holdfast.New(store, opts)
+				const many = 2000
+				locks := make(chan *holdfast.Lock, many)
+				for i := range many {
+					go func() {
+						lock, err := l.Lock(t.Context(), fmt.Sprint("job ", i))
+						if err != nil {
+							t.Error(err)
+						}
+						locks <- lock
+					}()
+				}
+				var held []*holdfast.Lock
+				for range many {
+					held = append(held, <-locks)
+				}
+				time.Sleep(15 * time.Second)
+				lost := 0
+				for _, lock := range held {
+					if lock.Err() != nil {
+						lost++
+					}
+				}
+				if lost > 0 {
+					t.Errorf("%d of %d locks were lost, and the store kept each", lost, many)
+				}
+				var wg sync.WaitGroup
+				for _, lock := range held {
+					wg.Go(func() { _ = lock.Unlock() })
+				}
+				wg.Wait()
+				time.Sleep(time.Minute) // until all is reported
+			})
+		})
+	}
+}
+
+// A lock that is gone ends for its holder when the store answers that, and not when earlier
+// reports have ended.
+func TestSlowReportsDelayNoLoss(t *testing.T) {
+	for name, opts := range slowOptions(30*time.Second, 10*time.Second) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := faulty.New()
+				l := holdfast.New(store, opts)
+				var kept []*holdfast.Lock
+				for i := range 10 {
+					kept = append(kept, must.Lock(t, l, fmt.Sprint("kept ", i)))
+				}
+				lock := must.Lock(t, l, "job")
+				ctx := lock.Context(t.Context())
+				store.Drop("job")
+				start := time.Now()
+				<-ctx.Done()
+				between(t, "the holder learned of the loss after", time.Since(start), 0, 10*time.Second)
+				_ = lock.Unlock()
+				for _, k := range kept {
+					must.Unlock(t, k)
+				}
+				time.Sleep(time.Hour) // until all is reported
+			})
+		})
+	}
+}
+
+// An observer that never returns costs one goroutine for each lock, not one for
+// each renewal.
+func TestHungObserverIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var under atomic.Int64
+		end := make(chan struct{})
+		l := holdfast.New(faulty.New(), &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
+			if e.Type == holdfast.EventRenew || e.Type == holdfast.EventCall && e.Op == holdfast.OpRenew {
+				under.Add(1)
+				<-end
+			}
+		}})
+		locks := []*holdfast.Lock{must.Lock(t, l, "a"), must.Lock(t, l, "b"), must.Lock(t, l, "c")}
+		time.Sleep(time.Hour)
+		if n := under.Load(); n == 0 || n > 3 {
+			t.Errorf("%d reports are under way, want one for each lock at most", n)
+		}
+		for _, lock := range locks {
+			if err := lock.Err(); err != nil {
+				t.Error(err)
+			}
+		}
+		close(end)
+		for _, lock := range locks {
+			must.Unlock(t, lock)
+		}
+		synctest.Wait()
+	})
+}
+
+// A grant is kept before it is reported: if an observer takes longer than the lease, the
+// lock is still renewed.
+func TestSlowReportsCostNoGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.New()
+		l := holdfast.New(store, &holdfast.Options{TTL: 3 * time.Second, Observe: func(_ context.Context, e holdfast.Event) {
+			if e.Type == holdfast.EventCall && e.Op == holdfast.OpTry || e.Type == holdfast.EventAcquire {
+				time.Sleep(time.Second)
+			}
+		}})
+		mutexes := make([]*holdfast.Mutex, 20)
+		for i := range mutexes {
+			mutexes[i] = l.Mutex(fmt.Sprint("job ", i))
+		}
+		locks, err := holdfast.LockAll(t.Context(), mutexes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := store.Tries.Load(); got != 0 {
+			t.Errorf("%d names were asked for once more, one by one", got)
+		}
+		must.UnlockAll(t, locks)
+	})
+}
+
+// A waiter for one of several locks that are unlocked together does not wait
+// for the reports of the others.
+func TestSlowReportsDelayNoRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.New()
+		l := holdfast.New(store, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
+			if e.Type == holdfast.EventRelease || e.Type == holdfast.EventCall && e.Op == holdfast.OpRelease {
+				time.Sleep(time.Second)
+			}
+		}})
+		mutexes := make([]*holdfast.Mutex, 20)
+		for i := range mutexes {
+			mutexes[i] = l.Mutex(fmt.Sprint("job ", i))
+		}
+		locks, err := holdfast.LockAll(t.Context(), mutexes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		var wg sync.WaitGroup
+		for _, m := range mutexes {
+			wg.Go(func() {
+				lock, err := m.Lock(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				between(t, m.Name()+" was free after", time.Since(start), 0, 100*time.Millisecond)
+				_ = lock.Unlock()
+			})
+		}
+		synctest.Wait()
+		must.UnlockAll(t, locks)
+		wg.Wait()
+	})
+}
+
+// The TTL and the margin of a Locker without Options.
+const usualTTL, usualMargin = 30 * time.Second, 3 * time.Second
+
+// underLock has the lines of docs/concepts.md: see TestConceptsOfThePage in
+// internal/e2e/locktest.
+func underLock(ctx context.Context, locker *holdfast.Locker, work func(context.Context, uint64) error) error {
+	lock, err := locker.Lock(ctx, "stock:42") // waits for the lock until ctx ends
+	if err != nil {
+		return err // no lock, so no work
+	}
+	defer lock.Unlock()
+	return work(lock.Context(ctx), lock.Token()) // this context ends when the lock is lost
+}
+
+// TestTimeline follows the steps of docs/concepts.md: grant, two renewals, a store that stops
+// answering, loss, next holder, late write.
+func TestTimeline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, start := memhold.New(), time.Now()
+		conn := store.Connect()
+		var all []time.Duration // when a renewal succeeded
+		mine := holdfast.New(conn, &holdfast.Options{Observe: func(_ context.Context, e holdfast.Event) {
+			if e.Type == holdfast.EventRenew && e.Err == nil {
+				if all = append(all, time.Since(start)); len(all) == 2 {
+					conn.Cut()
+				}
+			}
+		}})
+		var data fence.Guard
+		write := func(token uint64) error { return data.Do("stock:42", token, func() error { return nil }) }
+		var lost, granted time.Duration
+
+		err := underLock(t.Context(), mine, func(ctx context.Context, token uint64) error {
+			next := make(chan *holdfast.Lock, 1)
+			go func() { // process B reaches the store
+				lock, err := holdfast.New(store, nil).Lock(t.Context(), "stock:42")
+				if err != nil {
+					t.Error(err)
+				}
+				next <- lock
+			}()
+			<-ctx.Done()
+			lost = time.Since(start)
+			lock := <-next
+			granted = time.Since(start)
+			if lock.Token() <= token {
+				t.Errorf("the next holder has token %d after %d", lock.Token(), token)
+			}
+			if err := write(lock.Token()); err != nil {
+				t.Errorf("write of the next holder: %v", err)
+			}
+			if err := write(token); !errors.Is(err, fence.ErrStale) {
+				t.Errorf("late write: got %v, want ErrStale", err)
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Error(err)
+			}
+			return context.Cause(ctx)
+		})
+
+		var loss *holdfast.LostError
+		if !errors.As(err, &loss) || loss.Reason != driver.ReasonUnreachable {
+			t.Errorf("got %v, want a loss: %s", err, driver.ReasonUnreachable)
+		}
+		conn.Restore()
+		must.Drain(t, mine)
+		if len(all) != 2 {
+			t.Fatalf("%d renewals succeeded, want 2", len(all))
+		}
+		between(t, "the first renewal", all[0], usualTTL/9-usualTTL/60, usualTTL/3)
+		between(t, "the second renewal after the first", all[1]-all[0], usualTTL/3-usualTTL/60, usualTTL/3)
+		between(t, "the loss after the last renewal", lost-all[1], usualTTL-usualMargin, usualTTL-usualMargin)
+		between(t, "the next grant after the last renewal", granted-all[1], usualTTL, usualTTL+100*time.Millisecond)
+	})
+}
+
+// The picture and the steps have the times that TestTimeline finds, for renewals at 10 s and
+// 20 s.
+func TestTimelineIsDrawn(t *testing.T) {
+	last := 2 * usualTTL / 3
+	for name, texts := range map[string][]string{
+		"docs/images/timeline.zh.svg": {fmt.Sprintf(">%.0f 秒</text>", (last + usualTTL - usualMargin).Seconds()), fmt.Sprintf(">%.0f 秒</text>", (last + usualTTL).Seconds())},
+		"docs/images/timeline.svg":    {fmt.Sprintf(">%.0f s</text>", (last + usualTTL - usualMargin).Seconds()), fmt.Sprintf(">%.0f s</text>", (last + usualTTL).Seconds())},
+		"docs/concepts.md": {
+			fmt.Sprintf("grants it for %.0f s", usualTTL.Seconds()),
+			fmt.Sprintf("About every %.0f s", (usualTTL / 3).Seconds()),
+			fmt.Sprintf("At %.0f s, A counts the lock as lost", (last + usualTTL - usualMargin).Seconds()),
+			fmt.Sprintf("has %.0f s to stop", usualMargin.Seconds()),
+			fmt.Sprintf("At %.0f s, the lease ends in the store", (last + usualTTL).Seconds()),
+		},
+	} {
+		file, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range texts {
+			if !strings.Contains(string(file), text) {
+				t.Errorf("%s does not have %q", name, text)
+			}
+		}
+	}
 }

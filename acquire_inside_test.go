@@ -1,8 +1,11 @@
 package holdfast
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +16,395 @@ import (
 	"github.com/holdfast-go/holdfast/internal/faulty"
 	"github.com/holdfast-go/holdfast/memhold"
 )
+
+// less is a store that grants leases of most at most, as ZooKeeper does. If left is set,
+// its first grant lasts for left: the rest of a session.
+func less(most, left time.Duration) *faulty.Store {
+	s := faulty.New()
+	s.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+		c.TTL = min(c.TTL, most)
+		out, err := s.Backend.Try(ctx, c)
+		if left > 0 && out.Granted {
+			out.ValidFor = left
+		}
+		return out, err
+	}
+	s.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+		short := make([]driver.Claim, len(cs))
+		for i, c := range cs {
+			c.TTL = min(c.TTL, most)
+			short[i] = c
+		}
+		return s.Backend.Renew(ctx, short)
+	}
+	return s
+}
+
+// A store may grant less than the TTL. Its locks are held, are passed from one goroutine to
+// the next, and one line of the log reports it.
+func TestGrantedLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		store := less(27*time.Second, 0)
+		l := New(store, &Options{TTL: 5 * time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		first, err := l.Lock(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := first.Remaining(), 27*time.Second*9/10; got != want {
+			t.Errorf("remaining %v, want %v", got, want)
+		}
+		next := make(chan *Lock)
+		for range 2 { // the first one asks the store, and its hold is passed on to the other
+			go func() {
+				lock, _ := l.Lock(t.Context(), "a")
+				next <- lock
+			}()
+			synctest.Wait()
+		}
+		if err := first.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if err := (<-next).Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		second := <-next
+		if n := store.Tries.Load(); second == nil || n != 2 {
+			t.Fatalf("got %v after %d tries, want that it was passed on", second, n)
+		}
+		third, err := l.Lock(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		for _, lock := range []*Lock{second, third} {
+			if err := lock.Err(); err != nil {
+				t.Errorf("lost: %v", err)
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := strings.Count(log.String(), "the store grants a shorter lease"); got != 1 || strings.Count(log.String(), "\n") != 1 {
+			t.Errorf("got the log\n%swant one line", &log)
+		}
+	})
+}
+
+// A lease of two thirds of the TTL is what sessions promise, and is not logged.
+func TestGrantedAsSessionsDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		l := New(less(20*time.Second, 0), &Options{TTL: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		lock, err := l.Lock(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if err := lock.Unlock(); err != nil || log.Len() > 0 {
+			t.Errorf("got error %v and the log %q", err, &log)
+		}
+	})
+}
+
+// If the user has chosen a margin that leaves no time to renew what the store grants, Lock
+// returns an error at once, and leaves nothing in the store.
+func TestMarginDoesNotFitTheGrant(t *testing.T) {
+	for name, opts := range map[string][]Option{"renewed": nil, "with a fixed end": {Lease(time.Minute)}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := less(27*time.Second, 0)
+				l := New(store, &Options{TTL: 5 * time.Minute, Margin: 20 * time.Second})
+				began := time.Now()
+				lock, err := l.Lock(t.Context(), "a", opts...)
+				if len(opts) > 0 { // its margin is a tenth of it
+					if err != nil {
+						t.Fatal(err)
+					}
+					_ = lock.Unlock()
+					return
+				}
+				if err == nil || !strings.Contains(err.Error(), "margin of 20s") || !strings.Contains(err.Error(), "27s") {
+					t.Fatalf("got error %v, want one that names the margin and the lease", err)
+				}
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("the error came after %v", took)
+				}
+				if err := l.Drain(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if out, err := store.Backend.Try(t.Context(), driver.Claim{Name: "a", Owner: "x:1", Client: "x", Seq: 1, TTL: time.Second, Count: 1, Tokens: 1}); err != nil || !out.Granted {
+					t.Errorf("another got %+v, %v, want that it is free", out, err)
+				}
+			})
+		})
+	}
+}
+
+// A store with sessions may grant the rest of one. A renewal finds out how much it grants,
+// and a margin that fits that is no error.
+func TestMarginFitsTheNextRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := less(20*time.Second, 10*time.Second)
+		l := New(store, &Options{TTL: 30 * time.Second, Margin: 9 * time.Second})
+		began := time.Now()
+		lock, err := l.Lock(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took, left := time.Since(began), lock.Remaining(); took > 0 || left != 11*time.Second {
+			t.Errorf("got it after %v for %v, want 11s at once", took, left)
+		}
+		time.Sleep(time.Minute)
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The machine is suspended while the reply to the first Try is on its way.
+func TestSuspendedDuringTheFirstTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		store := faulty.New()
+		l := New(store, nil)
+		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		store.Change(func() {
+			store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+				out, err := store.Backend.Try(ctx, c)
+				ahead.Store(int64(time.Hour)) // suspended here: the lease of 30 s is over in the store
+				store.Drop(c.Name)
+				return out, err
+			}
+		})
+		lock, err := l.Lock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Change(func() { store.OnTry = nil })
+		other, err := New(store, nil).TryLock(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := lock.Err(); err == nil || !strings.Contains(err.Error(), "suspended") {
+			t.Errorf("lock.Err() is %v although an hour went by on the wall clock", err)
+		}
+		<-lock.Context(t.Context()).Done()
+		if d := time.Since(start); d != 0 {
+			t.Errorf("two holders for %v", d)
+		}
+		if err := other.Unlock(); err != nil {
+			t.Errorf("Unlock of the other: %v", err)
+		}
+		if err := lock.Unlock(); !errors.Is(err, ErrLost) {
+			t.Errorf("Unlock: got %v, want ErrLost", err)
+		}
+	})
+}
+
+type countedWaiter struct {
+	driver.Waiter
+	open *atomic.Int64
+}
+
+func (w *countedWaiter) Close() { w.open.Add(-1); w.Waiter.Close() }
+
+type waiterStore struct {
+	*memhold.Backend
+	open atomic.Int64
+}
+
+func (f *waiterStore) Waiter(c driver.Claim) driver.Waiter {
+	f.open.Add(1)
+	return &countedWaiter{f.Backend.Waiter(c), &f.open}
+}
+
+func TestNoWaiterOutlivesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &waiterStore{Backend: memhold.New()}
+		l, other := New(store, nil), New(store.Backend, nil)
+		o, _ := other.Lock(t.Context(), "job")
+		got := make(chan *Lock)
+		go func() { k, _ := l.Lock(t.Context(), "job"); got <- k }()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _, _ = l.Lock(ctx, "job") }()
+		synctest.Wait()
+		_ = o.Unlock()
+		k := <-got
+		cancel()
+		synctest.Wait()
+		time.Sleep(time.Hour)
+		if n := store.open.Load(); n != 0 {
+			t.Errorf("%d Waiters open an hour after the last waiter left", n)
+		}
+		_ = k.Unlock()
+	})
+}
+
+func TestPanickingTryLeavesTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.New()
+		l := New(store, nil)
+		store.Change(func() {
+			store.OnTry = func(context.Context, driver.Claim) (driver.Outcome, error) { panic("boom") }
+		})
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = l.Lock(t.Context(), "job")
+		}()
+		store.Change(func() { store.OnTry = nil })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if k, err := l.Lock(ctx, "job"); err != nil {
+			t.Errorf("after a recovered panic: %v", err)
+		} else {
+			_ = k.Unlock()
+		}
+	})
+}
+
+// rw is a store with one name: a read-write lock and a semaphore.
+type rw struct {
+	mu      sync.Mutex
+	writer  string
+	readers map[string]bool
+	token   uint64
+	change  chan struct{}
+	gate    chan struct{}
+	seen    map[string]bool
+}
+
+func newRW() *rw { return &rw{readers: map[string]bool{}, change: make(chan struct{})} }
+
+func (b *rw) Info() driver.Info {
+	return driver.Info{Name: "rw", Caps: driver.Caps{Shared: true, Permits: true, Fencing: true}}
+}
+
+func (b *rw) Try(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+	b.mu.Lock()
+	gate := b.gate
+	if gate != nil && b.seen[c.Owner] {
+		gate = nil
+	} else if gate != nil {
+		b.seen[c.Owner] = true
+	}
+	b.mu.Unlock()
+	if gate != nil {
+		<-gate
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.token++
+	var ok bool
+	switch c.Mode {
+	case driver.Shared:
+		ok = b.writer == "" || b.writer == c.Beside
+	case driver.Permit:
+		ok = b.readers[c.Owner] || len(b.readers) < c.Permits
+	default:
+		ok = b.writer == c.Owner || b.writer == "" && len(b.readers) == 0
+	}
+	if !ok {
+		return driver.Outcome{Ahead: b.change}, nil
+	}
+	if c.Mode == driver.Exclusive {
+		b.writer = c.Owner
+	} else {
+		b.readers[c.Owner] = true
+	}
+	return driver.Outcome{Granted: true, Token: b.token, ValidFor: c.TTL}, nil
+}
+
+func (b *rw) Renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+	rs := make([]driver.Renewal, len(cs))
+	for i, c := range cs {
+		rs[i].ValidFor = c.TTL
+	}
+	return rs, nil
+}
+
+func (b *rw) Release(ctx context.Context, c driver.Claim) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.writer == c.Owner {
+		b.writer = ""
+	} else if b.readers[c.Owner] {
+		delete(b.readers, c.Owner)
+	} else {
+		return driver.ErrGone
+	}
+	close(b.change)
+	b.change = make(chan struct{})
+	return nil
+}
+
+func (b *rw) Waiter(driver.Claim) driver.Waiter { return rwW{} }
+
+type rwW struct{}
+
+func (rwW) Wait(ctx context.Context, o driver.Outcome) (driver.Outcome, error) {
+	select {
+	case <-o.Ahead.(chan struct{}):
+		return driver.Outcome{}, nil
+	case <-ctx.Done():
+		return driver.Outcome{}, ctx.Err()
+	}
+}
+
+func (rwW) Close() {}
+
+// A waiter that gave up in the queue of a semaphore made all others leave the queue.
+func TestGivingUpDisturbsNobodyBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRW()
+		l := New(store, nil)
+		s := l.Semaphore("sem", 1)
+		held, err := s.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		long, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		results := make(chan error, 10)
+		wait := func(ctx context.Context) {
+			go func() {
+				k, err := s.Acquire(ctx)
+				if err == nil {
+					err = k.Unlock()
+				}
+				results <- err
+			}()
+		}
+		// All five make their first Try at the same time: none finds a queue.
+		short, cancel2 := context.WithTimeout(t.Context(), time.Second)
+		defer cancel2()
+		store.mu.Lock()
+		store.gate, store.seen = make(chan struct{}), map[string]bool{}
+		store.mu.Unlock()
+		for _, ctx := range []context.Context{long, short, long, long, long} {
+			wait(ctx) // all make their first try before any of them has an answer
+			synctest.Wait()
+		}
+		for range 5 {
+			store.gate <- struct{}{}
+			synctest.Wait()
+		}
+		synctest.Wait()
+		time.Sleep(2 * time.Second) // the short one gives up
+		_ = held.Unlock()
+		start := time.Now()
+		for range 5 {
+			err := <-results
+			t.Logf("after %v: %v", time.Since(start), err)
+			if time.Since(start) > time.Minute && errors.Is(err, context.DeadlineExceeded) {
+				t.Error("never woken although the permit is free")
+			}
+		}
+		time.Sleep(time.Hour)
+	})
+}
 
 // far is a store with a long round trip. It counts the tries, and how many there are at once.
 type far struct {
