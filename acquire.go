@@ -577,7 +577,7 @@ func (a *acquisition) holdPlace(l *lease) {
 // What follows is for readers and permits. Several of them can be held at the same time, so
 // their queue may have several heads at once. A head that gets its lock admits more heads from
 // the queue. A head that finds the name busy goes back to its place in the queue, if another
-// head waits for the store already. docs/turns.md explains which heads are admitted.
+// head waits for the store already. docs/internals.md explains which heads are admitted.
 
 const (
 	// sharedFirst is how many heads ask the store before it has answered any of them. If the

@@ -8,7 +8,7 @@ import (
 
 // turns decides which goroutine and which process gets a lock next, as far as this process can
 // decide that. It is one queue's record of the turns so far. Its methods get the time and what the
-// store has answered, and return what to do. docs/turns.md explains the rules.
+// store has answered, and return what to do. docs/internals.md explains the rules.
 type turns struct {
 	handoffs int   // how often the next lease may be passed on
 	yield    yield // the yield that the next head owes to other clients; zero after a head has taken it

@@ -114,7 +114,7 @@ func (p *plan) makeLively(r *rand.Rand) {
 	p.length = min(max(1500*each/time.Duration(p.processes*p.workers), 2*time.Second), 10*time.Second)
 }
 
-// makeBursts makes a plan in which processes release mostly quietly: see docs/turns.md.
+// makeBursts makes a plan in which processes release mostly quietly: see docs/internals.md.
 func (p *plan) makeBursts(r *rand.Rand) {
 	p.onlyPlain, p.handoff, p.grid = true, holdfast.Handoff{Max: -1}, false
 	p.workers, p.mostNames = 3+r.IntN(2), 1

@@ -86,7 +86,7 @@ func table() string {
 		"and subtracts the longest one from each time. If a cell fails in a run with a pause of %v or more, it runs again, at most %d times in all. "+
 		"At most %d cells of a run may do so. Tokens that do not rise, keys without a TTL, wrong answers of a fence and wrong hold counts "+
 		"fail at once, because no pause explains them.\n", call, callAfterFailOver, standstill, attempts, repeats)
-	fmt.Fprintf(&b, "\nA *quiet* release wakes no waiter, because a caller of the same process takes the lock next ([bursts](turns.md#bursts)). "+
+	fmt.Fprintf(&b, "\nA *quiet* release wakes no waiter, because a caller of the same process takes the lock next ([bursts](internals.md#bursts)). "+
 		"In F52 to F54 no caller does. A waiter of another process has the lock at most %v and a call after the release, although the TTL is %v. "+
 		"In F55 the callers give up during a quiet release, and a waiter has the lock at most %v after it. "+
 		"A quorum has no quiet releases; there the waiter of F55 has the lock at most %v after a release.\n",

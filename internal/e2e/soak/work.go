@@ -216,7 +216,7 @@ func (t *turn) chained() {
 }
 
 // burst takes a mutex several times, holds it for hardly any time, and pauses for a moment. The
-// option Note turns hand-offs off, so that most releases are quiet: see docs/turns.md. At times
+// option Note turns hand-offs off, so that most releases are quiet: see docs/internals.md. At times
 // all such goroutines of the process give up at once, and want nothing for a while. Then other
 // processes learn only from a notification that the mutex is free.
 func (t *turn) burst() {
