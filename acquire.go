@@ -537,8 +537,8 @@ func renewLimit(validFor time.Duration) time.Duration {
 
 // hold makes a hold of a lease that began at the time `start`.
 func (a *acquisition) hold(start clock.Moment, out driver.Outcome, margin time.Duration) *Lock {
-	l := newLease(a.room.newLease(), grant{
-		locker: a.locker, kind: a.kind, claim: &a.claim, req: &a.req, passes: a.acceptsHandoff(),
+	l := newLease(a.room.newLease(), &a.claim, &a.req, grant{
+		locker: a.locker, kind: a.kind, passes: a.acceptsHandoff(),
 		start: start, out: out, margin: margin,
 	})
 	lock := a.room.newLock(&l.first)
@@ -565,7 +565,7 @@ func (a *acquisition) holdPlace(l *lease) {
 				metOther: a.metOther, yielded: a.yield.until != 0, passes: a.acceptsHandoff(),
 			})
 			unused = s.keepSpare(a.waiter, waiters)
-			s.answered(l.countsFrom, nil)
+			s.answered(l.first.began, nil)
 		})
 		closeWaiter(unused)
 	default:
@@ -861,7 +861,7 @@ func (a *acquisition) busyLocally() {
 	a.answered = true
 	switch {
 	case holder != nil:
-		a.last = driver.Outcome{Holder: holder.lease.claim.Note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
+		a.last = driver.Outcome{Holder: holder.lease.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
 	case queue.lastErr != nil || a.req.wait > 0 && queue.unconfirmed(a.began, a.locker.clock.Now()): // the lock may be free
 		a.answered = false
 		a.lastErr = queue.lastErr
@@ -997,7 +997,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 	}
 	if lock != nil {
 		e.Token = lock.Token()
-		e.Owner = lock.hold.lease.claim.Owner
+		e.Owner = lock.hold.lease.owner
 		e.Permits = a.permits
 	}
 	if err == nil && l.log.Enabled(ctx, slog.LevelDebug) {

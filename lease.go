@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -25,8 +26,7 @@ type lease struct {
 	locker *Locker
 	queue  *queue.Queue[queueKey, *hold, queueState] // the queue in which goroutines wait for the lease; nil if it has none
 
-	kind      kind
-	claim     driver.Claim  // as it was granted; claimAt has what changes
+	heldClaim
 	keptUntil clock.Instant // the name stays taken until then, also after an Unlock; 0 without AtLeast
 
 	// sent is the release of the lease in Locker.releases; nil if it is not there. Only the
@@ -39,16 +39,14 @@ type lease struct {
 	fixed bool  // renewals only confirm the lease, because it lasts until fixedEnd already
 	holds int32 // the hold count that renewals record in the store
 
-	handoffs     int32 // how often the lease was passed on
 	handoffsLeft int32 // how often it may still be passed on; with tokens, the number of reserved tokens that are left
 
-	proven     clock.Moment  // the start of the last call by which the store confirmed the lease
-	countsFrom clock.Instant // the start of the lease: when the grant arrived, or the start of the last renewal
-	ends       clock.Instant // the store keeps the lease at least until then
-	mayEnd     clock.Instant // the store may keep the lease until then, if it executes the last call that was sent
-	deadline   clock.Instant // the lease counts as lost from then on: one margin before the instant `ends`
-	fixedEnd   clock.Instant // the end that Lease or AtMost has set; 0 if there is none
-	margin     time.Duration // the margin of a lease with fixedEnd
+	proven   clock.Moment  // the start of the last call by which the store confirmed the lease
+	ends     clock.Instant // the store keeps the lease at least until then
+	mayEnd   clock.Instant // the store may keep the lease until then, if it executes the last call that was sent
+	deadline clock.Instant // the lease counts as lost from then on: one margin before the instant `ends`
+	fixedEnd clock.Instant // the end that Lease or AtMost has set; 0 if there is none
+	margin   time.Duration // the margin of a lease with fixedEnd
 
 	holder *hold
 	first  hold
@@ -56,12 +54,21 @@ type lease struct {
 	entry renew.Entry
 }
 
-// grant is a claim that the store has granted, with the settings of the call that asked for it.
+// heldClaim is what does not change of a granted claim, and does not follow from the Locker or the
+// kind. A process may hold very many locks, so a lease does not keep a whole driver.Claim.
+type heldClaim struct {
+	name, owner, beside, note string
+	seq                       uint64
+	ttl                       time.Duration
+	permits                   int32
+	kind                      kind
+	indeterminate             bool // a try of the claim had no answer, and may still arrive
+}
+
+// grant says how the store has granted a claim.
 type grant struct {
 	locker *Locker
 	kind   kind
-	claim  *driver.Claim
-	req    *request
 	passes bool // the lease may be passed on
 
 	start  clock.Moment   // when the call began that the store has answered
@@ -69,42 +76,42 @@ type grant struct {
 	margin time.Duration
 }
 
-// newLease makes the lease of a grant in the memory at l, and returns l.
-func newLease(l *lease, g grant) *lease {
+// newLease makes the lease of a claim that was granted for the request r. It makes the lease in the
+// memory at l, and returns l. The claim and the request are no part of the grant, because they
+// would then be moved to the heap.
+func newLease(l *lease, c *driver.Claim, r *request, g grant) *lease {
 	*l = lease{
-		locker:       g.locker,
-		kind:         g.kind,
-		claim:        *g.claim,
+		locker: g.locker,
+		heldClaim: heldClaim{
+			name: c.Name, owner: c.Owner, beside: c.Beside, note: c.Note, seq: c.Seq, ttl: c.TTL,
+			permits: int32(min(c.Permits, math.MaxInt32)), kind: g.kind, indeterminate: c.Indeterminate,
+		},
 		state:        leaseHeld,
-		holds:        int32(g.claim.Count),
-		handoffsLeft: int32(g.claim.Tokens - 1),
+		holds:        int32(c.Count),
+		handoffsLeft: int32(c.Tokens - 1),
 		proven:       g.start,
 		ends:         g.start.Mono + g.out.ValidFor,
 	}
-	l.claim.Tokens = 1
-	l.claim.NoQueue = false
-	l.claim.Quiet = false
 	l.deadline = l.ends - g.margin
-	l.mayEnd = max(l.ends, g.start.Mono+l.claim.TTL)
-	if g.req.leased {
-		l.fixedEnd = g.start.Mono + g.req.lease
-		l.margin = min(g.locker.margin, g.req.lease/10)
+	l.mayEnd = max(l.ends, g.start.Mono+l.ttl)
+	if r.leased {
+		l.fixedEnd = g.start.Mono + r.lease
+		l.margin = min(g.locker.margin, r.lease/10)
 		l.applyFixedEndLocked(g.start.Mono)
 	}
 	if g.passes && !l.fenced() {
 		l.handoffsLeft = int32(max(g.locker.handoff.Max, 0))
 	}
-	l.countsFrom = g.locker.clock.Now()
-	if g.req.atLeast > 0 {
-		l.keptUntil = l.countsFrom + g.req.atLeast
-	}
-	l.first = hold{lease: l, token: g.out.Token, began: l.countsFrom, taken: true}
+	l.first = hold{lease: l, token: g.out.Token, began: g.locker.clock.Now(), taken: true}
 	l.holder = &l.first
+	if r.atLeast > 0 {
+		l.keptUntil = l.first.began + r.atLeast
+	}
 	return l
 }
 
 // queueKey identifies the queue in which goroutines of this process wait for the name.
-func (l *lease) queueKey() queueKey { return queueKey{l.claim.Name, l.kind} }
+func (l *lease) queueKey() queueKey { return queueKey{l.name, l.kind} }
 
 // fenced reports whether the store has fencing tokens.
 func (l *lease) fenced() bool { return l.locker.info.Caps.Fencing }
@@ -113,8 +120,11 @@ func (l *lease) fenced() bool { return l.locker.info.Caps.Fencing }
 func (l *lease) claimAt(now clock.Instant) driver.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := l.claim
-	c.Count = int(l.holds)
+	c := driver.Claim{
+		Name: l.name, Client: l.locker.id, Seq: l.seq, Owner: l.owner, Beside: l.beside,
+		Mode: l.kind.mode(), Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Permits: int(l.permits),
+		TTL: l.ttl, Count: int(l.holds), Tokens: 1, Note: l.note, Anonymous: l.locker.anonymous, Indeterminate: l.indeterminate,
+	}
 	if l.fixedEnd != 0 && l.locker.info.SessionTTL == 0 {
 		c.TTL = max(min(c.TTL, l.fixedEnd-now), time.Millisecond)
 	}
@@ -125,7 +135,7 @@ func (l *lease) claimAt(now clock.Instant) driver.Claim {
 // end; that call began at the instant `start`. It sets the field `fixed` if the lease lasts until
 // fixedEnd, or if the call asked for that.
 func (l *lease) applyFixedEndLocked(start clock.Instant) {
-	l.fixed = l.ends >= l.fixedEnd || l.locker.info.SessionTTL == 0 && start+l.claim.TTL >= l.fixedEnd
+	l.fixed = l.ends >= l.fixedEnd || l.locker.info.SessionTTL == 0 && start+l.ttl >= l.fixedEnd
 	l.deadline = min(l.deadline, l.fixedEnd-l.margin)
 	if l.ends >= l.fixedEnd {
 		l.ends = l.fixedEnd
@@ -288,7 +298,6 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 	l.proven = start
 	if !l.fixed {
 		validFor := min(answer.ValidFor, clock.Longest)
-		l.countsFrom = start.Mono
 		l.ends = start.Mono + validFor
 		l.deadline = l.ends - l.locker.marginOf(validFor)
 		if l.fixedEnd != 0 {
@@ -303,8 +312,12 @@ func (l *lease) Answered(start clock.Moment, answer driver.Renewal) (found renew
 // counts, not the TTL, because a store may grant a shorter lease. A fixed lease is never
 // late, because renewals do not move its end.
 func (l *lease) lateLocked(now clock.Instant) bool {
-	return !l.fixed && l.deadline-now < (l.deadline-l.countsFrom)/3
+	return !l.fixed && l.deadline-now < (l.deadline-l.countsFromLocked())/3
 }
+
+// countsFromLocked returns the start of the lease: when the grant arrived, or the start of the last
+// renewal.
+func (l *lease) countsFromLocked() clock.Instant { return max(l.first.began, l.proven.Mono) }
 
 // Gone ends a lease that the store does not have any more, or whose renewal panicked.
 func (l *lease) Gone(err error, report func()) {
@@ -327,7 +340,7 @@ func (l *lease) Expired(last error) {
 func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 	report := make(chan func(), 1)
 	l.locker.background.Go(func() { (<-report)() }) // started first: if a caller sees the loss and calls Drain, that Drain waits for the report
-	h, contexts, err := l.end(nil, onLoss, &LostError{Name: l.claim.Name, Reason: reason, Cause: cause})
+	h, contexts, err := l.end(nil, onLoss, &LostError{Name: l.name, Reason: reason, Cause: cause})
 	if h == nil {
 		report <- func() {}
 		return err
@@ -439,7 +452,7 @@ func (l *lease) stateOf(h *hold) error {
 		return lost
 	case suspended:
 		l.locker.renewals.Hurry(l)
-		return fmt.Errorf("lock %q: %w", l.claim.Name, errSuspended)
+		return fmt.Errorf("lock %q: %w", l.name, errSuspended)
 	}
 	return nil
 }
@@ -505,17 +518,16 @@ func (h *hold) recount(ctx context.Context, failures int) error {
 	if state := h.state(); over(state) {
 		return state
 	}
-	return fmt.Errorf("lock %q: %w", l.claim.Name, err)
+	return fmt.Errorf("lock %q: %w", l.name, err)
 }
 
 // reported describes the hold that has the lease. It returns false if that hold has ended.
 func (l *lease) reported(now clock.Instant) (driver.ReportedHold, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := &l.claim
 	h := l.holder
 	return driver.ReportedHold{
-		Name: c.Name, Owner: c.Owner, Mode: c.Mode, Fair: c.Fair, ReadWrite: c.ReadWrite,
+		Name: l.name, Owner: l.owner, Mode: l.kind.mode(), Fair: l.kind == fair, ReadWrite: l.kind.readWrite(),
 		Token: h.token, HeldFor: now - h.began,
 	}, l.state == leaseHeld
 }
@@ -543,7 +555,6 @@ func (l *lease) replace(h *hold) (next *hold, contexts map[*derived]struct{}) {
 	if !l.mayPassLocked(now) || !l.moveLocked(onPass) {
 		return nil, nil
 	}
-	l.handoffs++
 	l.handoffsLeft--
 	next = &hold{lease: l, began: now.Mono}
 	if l.fenced() {
@@ -564,7 +575,7 @@ func (l *lease) mayPassLocked(now clock.Moment) bool {
 		return false
 	case now.Mono-l.first.began >= l.locker.handoff.For:
 		return false
-	case l.deadline-now.Mono < (l.deadline-l.countsFrom)/2: // a grant with so little left would not be accepted either
+	case l.deadline-now.Mono < (l.deadline-l.countsFromLocked())/2: // a grant with so little left would not be accepted either
 		return false
 	}
 	return !l.suspendedLocked(now)
@@ -593,7 +604,7 @@ func (h *hold) dropped() {
 			level = slog.LevelDebug
 			text = "a lock with a fixed end was dropped without Unlock; it ends with its lease"
 		}
-		l.locker.log.Log(context.Background(), level, text, "lock", l.claim.Name, "token", h.token, "held", h.held())
+		l.locker.log.Log(context.Background(), level, text, "lock", l.name, "token", h.token, "held", h.held())
 		h.report(errDropped)
 	})
 }
@@ -636,7 +647,7 @@ func (h *hold) unlockEnded(err error) error {
 	l := h.lease
 	var lost *LostError
 	if !errors.As(err, &lost) {
-		return fmt.Errorf("unlock %q: %w", l.claim.Name, err)
+		return fmt.Errorf("unlock %q: %w", l.name, err)
 	}
 	now := l.locker.clock.Now()
 	until := l.releaseUntil(now)
@@ -712,7 +723,7 @@ func (l *lease) startRelease(ctx context.Context, store driver.Releaser, c drive
 		l.locker.queues.Do(l.queueKey(), func(_ *hold, s *queueState) {
 			quiet, early = s.planRelease(began, mayBeQuiet, async)
 			if early || async {
-				l.sent = l.locker.releases.begin(l.claim.Name)
+				l.sent = l.locker.releases.begin(l.name)
 			}
 		})
 		c.Quiet = quiet
@@ -775,7 +786,7 @@ func answered(err error) bool { return err == nil || retry.Gone(err) }
 // ask again that were refused while the release had no answer. Only its first call has an effect.
 func (l *lease) releaseOver() {
 	l.letNext()
-	l.locker.releases.end(l.claim.Name, l.sent)
+	l.locker.releases.end(l.name, l.sent)
 }
 
 // releaseResult returns the error of Unlock. The parameter err is the answer of the store to
@@ -917,7 +928,8 @@ func (l *lease) admitNext() (h *hold, handoffs int, ok bool) {
 	if !l.moveLocked(onLetNext) {
 		return nil, 0, false
 	}
-	return l.holder, l.locker.handoff.blockSize(l.handoffs, l.handoffsLeft), true
+	used := int32(l.holder.token - l.first.token) // 0 in a store without tokens, which need not reserve any
+	return l.holder, l.locker.handoff.blockSize(used, l.handoffsLeft), true
 }
 
 func (l *Locker) reportRenewal(r renew.Report) {
@@ -926,7 +938,7 @@ func (l *Locker) reportRenewal(r renew.Report) {
 	if !ok { // the claim of a waiter, which is no lock yet
 		return
 	}
-	name := renewed.claim.Name
+	name := renewed.name
 	switch {
 	case retry.Gone(r.Err): // the loss is logged
 	case r.Err != nil:
@@ -937,7 +949,7 @@ func (l *Locker) reportRenewal(r renew.Report) {
 		l.log.Debug("renewed", "lock", name, "backend", l.info.Name, "token", r.Token, "lease", r.Margin)
 	}
 	l.emit(ctx, Event{
-		Type: EventRenew, Name: name, Kind: renewed.kind.String(), Token: r.Token, Owner: renewed.claim.Owner,
+		Type: EventRenew, Name: name, Kind: renewed.kind.String(), Token: r.Token, Owner: renewed.owner,
 		Margin: r.Margin, Remaining: r.Left, Late: r.Late, Leased: r.Fixed, Err: r.Err,
 	})
 }
@@ -958,7 +970,7 @@ func (l *Locker) reportRelease(h *hold, err error) {
 	}
 	held := h.held()
 	if l.log.Enabled(ctx, slog.LevelDebug) {
-		l.log.Debug("released", "lock", h.lease.claim.Name, "backend", l.info.Name, "token", h.token, "held", held, "err", err)
+		l.log.Debug("released", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "err", err)
 	}
 	l.emit(ctx, h.event(EventRelease, held, err))
 	var lost *LostError
@@ -972,7 +984,7 @@ func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
 		return
 	}
 	held := h.held()
-	l.log.Error("lost", "lock", h.lease.claim.Name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
+	l.log.Error("lost", "lock", h.lease.name, "backend", l.info.Name, "token", h.token, "held", held, "reason", reason, "err", err)
 	e := h.event(EventLoss, held, err)
 	e.Reason = reason
 	e.Leased = h.lease.isFixed()
@@ -981,6 +993,6 @@ func (l *Locker) reportLoss(h *hold, reason driver.Reason, err error) {
 
 // event returns an event of the end of the hold.
 func (h *hold) event(t EventType, held time.Duration, err error) Event {
-	c := &h.lease.claim
-	return Event{Type: t, Name: c.Name, Kind: h.lease.kind.String(), Token: h.token, Owner: c.Owner, HeldFor: held, Err: err}
+	l := h.lease
+	return Event{Type: t, Name: l.name, Kind: l.kind.String(), Token: h.token, Owner: l.owner, HeldFor: held, Err: err}
 }

@@ -314,7 +314,7 @@ func (s *sequence) check() {
 		}
 		s.follow(l)
 		believers++
-		if refused[l.claim.Owner] || !forced && (owner != l.claim.Owner || !time.Now().Before(ends)) {
+		if refused[l.owner] || !forced && (owner != l.owner || !time.Now().Before(ends)) {
 			s.t.Errorf("%s believes that it holds the lock, and the store has %q until %v; after %v", name, owner, time.Until(ends), s.trace)
 		}
 	}
@@ -360,7 +360,7 @@ func (s *sequence) signature() string {
 		if w.lock != nil {
 			l := w.lock.hold.lease
 			l.mu.Lock()
-			fmt.Fprintf(&b, " %s %d %v %d %v", s.numberOf(l.claim.Owner), l.state, w.lock.hold.err, l.handoffs, (l.deadline - s.locker.clock.Now()).Truncate(statesPause))
+			fmt.Fprintf(&b, " %s %d %v %d %v", s.numberOf(l.owner), l.state, w.lock.hold.err, l.holder.token-l.first.token, (l.deadline - s.locker.clock.Now()).Truncate(statesPause))
 			l.mu.Unlock()
 		}
 		b.WriteByte('\n')
@@ -429,7 +429,7 @@ func (s *sequence) ended() {
 		s.t.Errorf("the store keeps %s; after %v", s.store.owner, s.trace)
 	}
 	for l := range s.states {
-		s.seen.handoffs += int(l.handoffs)
+		s.seen.handoffs += int(l.holder.token - l.first.token)
 	}
 	if n := s.locker.renewals.Find(func(renew.Item) bool { return true }); n != nil {
 		s.t.Errorf("a lease is renewed still; after %v", s.trace)
@@ -699,7 +699,7 @@ func TestIdleLockerKeepsNothing(t *testing.T) {
 		time.Sleep(2 * renew.TickMost)
 		synctest.Wait()
 		if k := l.renewals.Find(func(renew.Item) bool { return true }); k != nil {
-			t.Errorf("%q is still renewed", k.(*lease).claim.Name)
+			t.Errorf("%q is still renewed", k.(*lease).name)
 		}
 	})
 }

@@ -71,7 +71,7 @@ func (k *Lock) Name() string {
 	if k == nil {
 		return ""
 	}
-	return k.hold.lease.claim.Name
+	return k.hold.lease.name
 }
 
 // Token returns the fencing token. It is larger than the token of every earlier holder of the
@@ -214,7 +214,7 @@ func holdsAlready(ctx context.Context, l *Locker, name string) bool {
 	h, _ := ctx.Value(heldLockKey{}).(*heldLock)
 	for ; h != nil; h = h.parent {
 		held := h.lock.hold.lease
-		if held.locker == l && held.claim.Name == name && held.kind != permit && h.lock.Err() == nil {
+		if held.locker == l && held.name == name && held.kind != permit && h.lock.Err() == nil {
 			return true
 		}
 	}

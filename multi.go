@@ -373,35 +373,35 @@ func (ks Locks) unlock(bool) error {
 	return errors.Join(ks.unlockSeveral()...)
 }
 
-// unlockSeveral releases locks of several Lockers, or locks that cannot be released together.
-// It returns an error for each lock, or nil, in the order of ks.
+// unlockSeveral releases locks of several Lockers, or locks that cannot be released together. It
+// returns the errors of those that failed.
 func (ks Locks) unlockSeveral() []error {
-	errs := make([]error, len(ks))
-	together := make(map[*Locker][]int)
-	var wg sync.WaitGroup
-	for i, k := range ks {
-		if k.inBatch() {
-			l := k.hold.lease.locker
-			together[l] = append(together[l], i)
-		} else {
-			wg.Go(func() { errs[i] = k.unlock(false) })
+	var calls []func() []error
+	var lockers []*Locker
+	together := make(map[*Locker]Locks)
+	for _, k := range ks {
+		if !k.inBatch() {
+			calls = append(calls, func() []error { return []error{k.unlock(false)} })
+			continue
+		}
+		l := k.hold.lease.locker
+		if together[l] == nil {
+			lockers = append(lockers, l)
+		}
+		together[l] = append(together[l], k)
+	}
+	for _, l := range lockers {
+		for some := range slices.Chunk(together[l], batchMost) {
+			calls = append(calls, func() []error { return l.unlockAll(some) })
 		}
 	}
-	for l, all := range together {
-		for at := range slices.Chunk(all, batchMost) {
-			wg.Go(func() {
-				some := make(Locks, len(at))
-				for j, i := range at {
-					some[j] = ks[i]
-				}
-				for j, err := range l.unlockAll(some) {
-					errs[at[j]] = err
-				}
-			})
-		}
+	errs := make([][]error, len(calls))
+	var wg sync.WaitGroup
+	for i, unlock := range calls {
+		wg.Go(func() { errs[i] = unlock() })
 	}
 	wg.Wait()
-	return errs
+	return slices.Concat(errs...)
 }
 
 // giveUp releases the locks after the error err, and returns err. It waits for the releases
@@ -452,20 +452,10 @@ func (k *Lock) inBatch() bool {
 	return ok
 }
 
-// ending is a lock that is unlocked together with others, and whose release is sent.
-type ending struct {
-	hold   *hold
-	index  int          // of the lock among all that are unlocked
-	claim  driver.Claim // of the release
-	answer error        // of the store, to the first call
-	err    error        // of the Unlock
-}
-
-// unlockAll unlocks locks of l in one call. It returns an error for each lock, or nil, in the
-// order of ks.
-func (l *Locker) unlockAll(ks Locks) []error {
-	errs := make([]error, len(ks))
-	ended := make([]ending, 0, len(ks))
+// unlockAll unlocks locks of l in one call. It returns the errors of those that failed.
+func (l *Locker) unlockAll(ks Locks) (errs []error) {
+	released := make(Locks, 0, len(ks))
+	claims := make([]driver.Claim, 0, len(ks)) // of the released locks
 	var passed []*hold
 	defer func() { // last, because the observer may be slow
 		for _, h := range passed {
@@ -474,70 +464,81 @@ func (l *Locker) unlockAll(ks Locks) []error {
 	}()
 	now := l.clock.Now()
 	until := now + retry.TimeoutLeast // the call may take as long as the longest lease
-	for i, k := range ks {
+	for _, k := range ks {
 		k.stopNet()
 		if k.hold.passOn() {
 			passed = append(passed, k.hold)
-		} else if errs[i] = k.hold.finish(); errs[i] == nil {
-			ended = append(ended, ending{hold: k.hold, index: i, claim: k.hold.lease.releaseClaim(now)})
+		} else if err := k.hold.finish(); err != nil {
+			errs = append(errs, err)
+		} else {
+			released = append(released, k)
+			claims = append(claims, k.hold.lease.releaseClaim(now))
 			until = max(until, k.hold.lease.unlockBy(now))
 		}
 		runtime.KeepAlive(k)
 	}
-	if len(ended) > 0 {
-		l.releaseAll(&ks[ended[0].index].releasing, ended, now, until)
-	}
-	for i := range ended {
-		errs[ended[i].index] = ended[i].err
+	if len(released) > 0 {
+		errs = append(errs, l.releaseAll(released, claims, now, until)...)
 	}
 	return errs
 }
 
-// releaseAll releases the claims of holds that have ended, in one call, which begins at the
-// instant `now` and ends at the instant `until`. It repeats the releases that got no answer, each
-// in a goroutine, for as long as an Unlock does that. It sets the field err of each ending. It
-// uses ctx, a Context that was not used before.
-func (l *Locker) releaseAll(ctx *deadline.Context, ended []ending, now, until clock.Instant) {
+// releaseAll releases the claims of locks, whose holds have ended, in one call. The call begins at
+// the instant `now` and ends at the instant `until`. releaseAll returns the errors of the locks
+// whose release failed.
+func (l *Locker) releaseAll(released Locks, claims []driver.Claim, now, until clock.Instant) (errs []error) {
 	defer func() { // also if the store's code panics
-		for i := range ended {
-			ended[i].hold.lease.letNext()
+		for _, k := range released {
+			k.hold.lease.letNext()
 		}
 	}()
+	ctx := &released[0].releasing
 	ctx.Init(context.Background(), time.Now().Add(min(until-now, retry.ReleaseTimeout(l.ttl, 0))))
 	defer ctx.End()
-	claims := make([]driver.Claim, len(ended))
-	for i := range ended {
-		claims[i] = ended[i].claim
-	}
 	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
-	for i := range ended {                                        // first the locks with an answer: goroutines wait for them
-		e := &ended[i]
-		e.answer = retry.ErrNoAnswer
-		if i < len(answers) {
-			e.answer = answers[i]
-		}
-		if answered(e.answer) {
-			e.hold.lease.letNext()
+	for len(answers) < len(released) {
+		answers = append(answers, retry.ErrNoAnswer)
+	}
+	for i, k := range released { // first the locks with an answer: goroutines wait for them
+		if answered(answers[i]) {
+			k.hold.lease.letNext()
 		}
 	}
-	var repeated sync.WaitGroup
-	for i := range ended {
-		e := &ended[i]
-		if !answered(e.answer) {
-			repeated.Go(func() {
-				err := l.retryReleaseUntil(e.claim, e.hold.lease.keptUntil, e.answer, e.hold.lease.unlockBy(now))
-				e.err = e.hold.releaseResult(e.claim, err)
-			})
+	retried := func() []error { return nil }
+	if slices.ContainsFunc(answers, func(err error) bool { return !answered(err) }) {
+		retried = l.retryReleases(released, claims, answers, now)
+	}
+	for i, k := range released {
+		l.reportCall(ctx, OpRelease, &claims[i], now, answers[i])
+		if !answered(answers[i]) {
+			continue
+		}
+		if err := k.hold.releaseResult(claims[i], answers[i]); err != nil {
+			errs = append(errs, err)
 		}
 	}
-	for i := range ended {
-		e := &ended[i]
-		l.reportCall(ctx, OpRelease, &e.claim, now, e.answer)
-		if answered(e.answer) {
-			e.err = e.hold.releaseResult(e.claim, e.answer)
+	return append(errs, retried()...)
+}
+
+// retryReleases repeats, in the background, the releases of a releaseAll that have no answer. The
+// returned function waits for them, and returns the errors of the locks whose release failed.
+func (l *Locker) retryReleases(released Locks, claims []driver.Claim, answers []error, now clock.Instant) (wait func() []error) {
+	errs := make([]error, len(released))
+	var all sync.WaitGroup
+	for i, k := range released {
+		if answered(answers[i]) {
+			continue
 		}
+		h := k.hold
+		all.Go(func() {
+			err := l.retryReleaseUntil(claims[i], h.lease.keptUntil, answers[i], h.lease.unlockBy(now))
+			errs[i] = h.releaseResult(claims[i], err)
+		})
 	}
-	repeated.Wait()
+	return func() []error {
+		all.Wait()
+		return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	}
 }
 
 // shareNet sets one net for Locks that lie in one slice, whose holds are the first ones of

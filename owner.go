@@ -128,7 +128,7 @@ func (t *tree) find(ctx context.Context, e *treeLock, m *Mutex, r *request) (*ow
 	case m.kind == reader && e.exclusive != nil && e.exclusive.kind() != writer:
 		return nil, errOtherKind(e.exclusive.kind(), m.kind)
 	case m.kind == reader && e.exclusive != nil:
-		r.beside = e.exclusive.lock.hold.lease.claim.Owner
+		r.beside = e.exclusive.lock.hold.lease.owner
 	case holdsAlready(ctx, m.locker, m.name):
 		return nil, errors.New("the context comes from a lock that another owner took")
 	}
@@ -303,7 +303,7 @@ func (o *owned) confirm() {
 	wait := min(unlockWait, max(l.Until()-now, 0))
 	ctx, cancel := context.WithDeadline(context.Background(), l.locker.clock.Time(now+wait))
 	defer cancel()
-	m := &Mutex{locker: l.locker, name: l.claim.Name, kind: l.kind}
+	m := &Mutex{locker: l.locker, name: l.name, kind: l.kind}
 	e := o.tree.enter(m.treeKey())
 	defer o.tree.leave(m.treeKey(), e)
 	if o.tree.acquireSem(ctx, e, m, request{wait: wait}) != nil {
@@ -335,7 +335,7 @@ func (t *tree) leave(key treeKey, e *treeLock) {
 // forgetLocked drops o from its treeLock, if the treeLock still has it.
 func (t *tree) forgetLocked(o *owned) {
 	l := o.lock.hold.lease
-	key := treeKey{l.locker, l.claim.Name}
+	key := treeKey{l.locker, l.name}
 	if e := t.locks[key]; e != nil {
 		e.forgetLocked(o)
 		t.tidyLocked(key, e)

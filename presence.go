@@ -102,7 +102,7 @@ func (r *reports) collect(now clock.Instant) driver.Report {
 		hold, held := one.reported(now)
 		if held && hold.HeldFor >= heartbeat {
 			report.Holds = append(report.Holds, hold)
-			report.TTL = max(report.TTL, one.claim.TTL)
+			report.TTL = max(report.TTL, one.ttl)
 		}
 	}
 	slices.SortStableFunc(report.Holds, func(a, b driver.ReportedHold) int { return cmp.Compare(b.HeldFor, a.HeldFor) })
@@ -289,7 +289,7 @@ func (l *Locker) hint(seq uint64) {
 	}
 	found := l.renewals.Find(func(i renew.Item) bool {
 		one, ok := i.(*lease)
-		return ok && one.claim.Seq == seq
+		return ok && one.seq == seq
 	})
 	if found != nil {
 		l.renewals.Hurry(found)
