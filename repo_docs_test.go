@@ -17,13 +17,7 @@ import (
 var (
 	// firstWord matches a first word that looks like the name of a declaration.
 	firstWord = regexp.MustCompile(`^[A-Za-z_]\w*\b`)
-	// mixedCaps matches names that no sentence has by accident.
-	mixedCaps = regexp.MustCompile(`\b[a-z]+[A-Z]\w*\b`)
 	smallWord = regexp.MustCompile(`^[a-z]+$`)
-	// doublePreposition matches a parameter that is called like a preposition, after another
-	// one: "the keys from from on".
-	doublePreposition = regexp.MustCompile(`\b(?:before|after|from|to|of|by|with|above|below|at|in|on|until|unless|within|is) ` +
-		`(from|after|before|since|at|in|to|of|on|when|by|with|until|then)\b(?:\W*$|[^\w\s]| (?:and|or|is|has|in|of|to|on|at|that|says|are|comes?)\b)`)
 )
 
 // usedNames returns the identifiers in the Go files of each folder.
@@ -49,8 +43,7 @@ func usedNames(r *repository) map[string]map[string]bool {
 type documented struct {
 	doc   *ast.CommentGroup
 	names []string
-	alone bool     // a function, or a type with its own comment
-	args  []string // the parameters and results of a function
+	alone bool // a function, or a type with its own comment
 }
 
 // documentedIn returns the declarations, fields and methods of a file that have comments.
@@ -65,9 +58,6 @@ func documentedIn(file *ast.File) (all []documented) {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
 			add(n.Doc, true, []string{n.Name.Name})
-			if n.Doc != nil {
-				all[len(all)-1].args = slices.Concat(fieldNames(n.Type.Params), fieldNames(n.Type.Results))
-			}
 		case *ast.GenDecl:
 			names := declaredNames(n)
 			add(n.Doc, n.Tok == token.TYPE, names)
@@ -83,9 +73,6 @@ func documentedIn(file *ast.File) (all []documented) {
 			names := fieldNames(n)
 			for _, field := range n.List {
 				add(field.Doc, false, names)
-				if fn, ok := field.Type.(*ast.FuncType); ok && field.Doc != nil && len(names) > 0 {
-					all[len(all)-1].args = slices.Concat(fieldNames(fn.Params), fieldNames(fn.Results))
-				}
 			}
 		}
 		return true
@@ -133,20 +120,8 @@ func (d documented) misnamed(used func(string) bool) string {
 	return ""
 }
 
-// bareArgument returns a parameter that reads like a preposition in the comment, or "".
-func (d documented) bareArgument() string {
-	text := strings.Join(strings.Fields(codeSpans.ReplaceAllString(d.doc.Text(), " ")), " ")
-	for _, m := range doublePreposition.FindAllStringSubmatch(text, -1) {
-		if slices.Contains(d.args, m[1]) {
-			return m[1]
-		}
-	}
-	return ""
-}
-
-// commentFaults returns words that stand twice in a comment, and names in mixed caps that
-// no Go file has: names of other programs are in quotes. Indented lines are code.
-func commentFaults(text string, known func(string) bool) (faults []string) {
+// commentFaults returns words that stand twice in a comment. Indented lines are code.
+func commentFaults(text string) (faults []string) {
 	var lines []string
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, "  ") {
@@ -154,11 +129,6 @@ func commentFaults(text string, known func(string) bool) (faults []string) {
 		}
 	}
 	bare := codeSpans.ReplaceAllString(strings.Join(lines, ""), " ")
-	for _, name := range mixedCaps.FindAllString(bare, -1) {
-		if !known(name) {
-			faults = append(faults, fmt.Sprintf("no Go file has the name %s; a name of another program has to be in quotes", name))
-		}
-	}
 	words := strings.Fields(bare)
 	for i := 1; i < len(words); i++ {
 		if words[i] == words[i-1] && smallWord.MatchString(words[i]) {
@@ -171,14 +141,6 @@ func commentFaults(text string, known func(string) bool) (faults []string) {
 // checkComments compares comments with the names that they are about.
 func checkComments(t *testing.T, r *repository) {
 	used := usedNames(r)
-	known := func(name string) bool {
-		for _, names := range used {
-			if names[name] {
-				return true
-			}
-		}
-		return false
-	}
 	for name, file := range r.code {
 		if isNotRead(name) {
 			continue
@@ -188,12 +150,9 @@ func checkComments(t *testing.T, r *repository) {
 			if wrong := d.misnamed(func(word string) bool { return !isTest && used[path.Dir(name)][word] }); wrong != "" {
 				t.Errorf("%s: the comment begins with %s, and declares %s", r.fset.Position(d.doc.Pos()), wrong, strings.Join(d.names, ", "))
 			}
-			if name := d.bareArgument(); name != "" {
-				t.Errorf("%s: the parameter %s reads like a preposition", r.fset.Position(d.doc.Pos()), name)
-			}
 		}
 		for _, group := range file.Comments {
-			for _, fault := range commentFaults(group.Text(), known) {
+			for _, fault := range commentFaults(group.Text()) {
 				t.Errorf("%s: %s", r.fset.Position(group.Pos()), fault)
 			}
 		}
@@ -201,15 +160,12 @@ func checkComments(t *testing.T, r *repository) {
 }
 
 func TestFaultsOfCommentsAreFound(t *testing.T) {
-	known := func(name string) bool { return name == "maxName" }
 	for text, want := range map[string]int{
-		"It is at most most of them.\n":                  1,
-		"The limit is maxName, that is that.\n":          0,
-		"The limit is oldName.\n":                        1,
-		"Redisson has \"lockTimeout\" and `waitTime`.\n": 0,
-		"For example:\n\n\toldName no no\n":              0,
+		"It is at most most of them.\n":         1,
+		"The limit is maxName, that is that.\n": 0,
+		"For example:\n\n\toldName no no\n":     0,
 	} {
-		if found := commentFaults(text, known); len(found) != want {
+		if found := commentFaults(text); len(found) != want {
 			t.Errorf("%q: found %q, want %d", text, found, want)
 		}
 	}
@@ -231,12 +187,6 @@ const (
 	fourth = 4
 )
 
-// page returns the keys that come from from on.
-func page(from int) {}
-
-// pages returns the keys from the first one on.
-func pages(from int) {}
-
 type pair struct {
 	// stale is the left one.
 	left int
@@ -251,11 +201,8 @@ type pair struct {
 		if word := d.misnamed(func(word string) bool { return word == "Other" }); word != "" {
 			found = append(found, word)
 		}
-		if name := d.bareArgument(); name != "" {
-			found = append(found, name)
-		}
 	}
-	if want := []string{"renamed", "Other", "third", "from", "stale"}; !slices.Equal(found, want) {
+	if want := []string{"renamed", "Other", "third", "stale"}; !slices.Equal(found, want) {
 		t.Errorf("misnamed comments: found %q, want %q", found, want)
 	}
 }

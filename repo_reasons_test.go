@@ -4,33 +4,33 @@ package holdfast_test
 
 import (
 	"go/ast"
-	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
 // reasonRow is a row of the table of reasons: the reason, and its meaning.
-var reasonRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| ([^|]*) \\|")
+var reasonRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| [^|]*\\w[^|]* \\|")
 
-// reasonsAreAsDescribed compares the reasons for a loss in docs/operating.md, to which the other
-// pages link, with those of package driver and their comments.
-func reasonsAreAsDescribed(t *testing.T, r *repository) {
+// reasonsAreDescribed compares the reasons for a loss in docs/operating.md, to which the other
+// pages link, with those of package driver.
+func reasonsAreDescribed(t *testing.T, r *repository) {
 	_, text, _ := strings.Cut(read(t, "docs/operating.md"), "\n## Why a lock was lost\n")
 	text, _, _ = strings.Cut(text, "\n## ")
-	described := map[string]string{}
+	var described []string
 	for _, row := range reasonRow.FindAllStringSubmatch(text, -1) {
-		described[row[1]] = row[2]
+		described = append(described, row[1])
 	}
-	if want := reasons(r.code["driver/errors.go"]); !maps.Equal(described, want) {
+	slices.Sort(described)
+	if want := reasons(r.code["driver/errors.go"]); len(want) == 0 || !slices.Equal(described, want) {
 		t.Errorf("docs/operating.md has the reasons %q, driver/errors.go %q", described, want)
 	}
 }
 
-// reasons returns the constants of type Reason in a file, with their comments.
-func reasons(file *ast.File) map[string]string {
-	found := map[string]string{}
+// reasons returns the values of the constants of type Reason in a file, sorted.
+func reasons(file *ast.File) (found []string) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		s, ok := n.(*ast.ValueSpec)
 		if !ok || len(s.Values) != 1 {
@@ -42,9 +42,9 @@ func reasons(file *ast.File) map[string]string {
 			return true
 		}
 		reason, _ := strconv.Unquote(value.Value) // the parser has checked it
-		_, meaning, _ := strings.Cut(strings.Join(strings.Fields(s.Doc.Text()), " "), ": ")
-		found[reason] = strings.TrimSuffix(meaning, ".")
+		found = append(found, reason)
 		return true
 	})
+	slices.Sort(found)
 	return found
 }

@@ -149,21 +149,11 @@ func scriptComments(text, mark string) string {
 // actions are those of a template.
 var actions = regexp.MustCompile(`{{[^}]*}}`)
 
-// texts returns what is banned in the strings of programs, in templates and in text files,
-// and the names of their packages in them: no reader outside of the package knows those.
+// texts returns what is banned in the strings of programs, in templates and in text files.
 func texts(t *testing.T, r *repository) (found []finding) {
-	used := usedNames(r)
-	add := func(name string, line int, text string) {
-		found = append(found, phrases(name, line, text)...)
-		for _, id := range mixedCaps.FindAllString(codeSpans.ReplaceAllString(text, " "), -1) {
-			if used[path.Dir(name)][id] {
-				found = append(found, finding{name, line, id + ": say it in words, or put it in quotes"})
-			}
-		}
-	}
 	for _, name := range r.files {
 		if ext := path.Ext(name); (ext == ".txt" || ext == ".html") && !isNotRead(name) && name != "internal/e2e/mutants/list.txt" {
-			add(name, 1, actions.ReplaceAllString(read(t, name), " "))
+			found = append(found, phrases(name, 1, actions.ReplaceAllString(read(t, name), " "))...)
 		}
 	}
 	for name, file := range r.code {
@@ -173,7 +163,7 @@ func texts(t *testing.T, r *repository) (found []finding) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING && strings.Contains(lit.Value, " ") {
 				text, _ := strconv.Unquote(lit.Value) // the parser has checked it
-				add(name, r.fset.Position(lit.Pos()).Line, text)
+				found = append(found, phrases(name, r.fset.Position(lit.Pos()).Line, text)...)
 			}
 			return true
 		})
@@ -288,15 +278,15 @@ func TestWordsAreFound(t *testing.T) {
 			t.Errorf("%q: found %v, want %d", text, found, want)
 		}
 	}
-	const source = "package p\n\nvar fixedReleases = \"It has fixedReleases them, and is told.\"\n\nvar quoted = `no \"fixedReleases\" here`\n"
+	const source = "package p\n\nvar fixed = \"It is told.\"\n\nvar quoted = `no \"told\" here`\n"
 	r := &repository{fset: token.NewFileSet(), code: map[string]*ast.File{}}
 	file, err := parser.ParseFile(r.fset, "p/p.go", source, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.code["p/p.go"] = file
-	if found := texts(t, r); len(found) != 2 {
-		t.Errorf("in strings: found %v, want a phrase and a name", found)
+	if found := texts(t, r); len(found) != 1 {
+		t.Errorf("in strings: found %v, want a phrase", found)
 	}
 	text, code := prose("One.\n```\ntold\n```\nTwo.\n")
 	if len(phrases("", 1, text)) != 0 || len(phrases("", 1, code)) != 1 || strings.Count(text, "\n") != 5 {
