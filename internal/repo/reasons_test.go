@@ -1,6 +1,4 @@
-//go:build !race
-
-package holdfast_test
+package repo
 
 import (
 	"go/ast"
@@ -17,14 +15,14 @@ var reasonRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| [^|]*\\w[^|]* \\|")
 // reasonsAreDescribed compares the reasons for a loss in docs/operating.md, to which the other
 // pages link, with those of package driver.
 func reasonsAreDescribed(t *testing.T, r *repository) {
-	_, text, _ := strings.Cut(read(t, "docs/operating.md"), "\n## Why a lock was lost\n")
+	_, text, _ := strings.Cut(r.text(t, "docs/operating.md"), "\n## Why a lock was lost\n")
 	text, _, _ = strings.Cut(text, "\n## ")
 	var described []string
 	for _, row := range reasonRow.FindAllStringSubmatch(text, -1) {
 		described = append(described, row[1])
 	}
 	slices.Sort(described)
-	if want := reasons(r.code["driver/errors.go"]); len(want) == 0 || !slices.Equal(described, want) {
+	if want := reasons(r.Code["driver/errors.go"]); len(want) == 0 || !slices.Equal(described, want) {
 		t.Errorf("docs/operating.md has the reasons %q, driver/errors.go %q", described, want)
 	}
 }
