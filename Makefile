@@ -34,10 +34,6 @@ endif
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-# Checks of the repository's files. They read and compute, for which the race detector
-# needs ten times as long, as it does for a simulation. In CI a seed gives the same run
-# again; where nothing is compiled yet that costs half a minute more.
-REPO    := ^Test(Repository|Words|WordsAreFound|LeaksAreLookedFor)$$
 # Packages that make test leaves out, also as the name of a list: CI has run SHORTER whole.
 SKIP    ?=
 
@@ -47,12 +43,17 @@ demo: ## race buyers for the last items, without and with a lock; needs only Go
 		echo "The command holdfast needs $$(sed -n 's/^go /Go /p' go.work) or newer: this is $$($(GO) env GOVERSION), and GOTOOLCHAIN=local keeps it from fetching a newer one." >&2; exit 1 ;; esac
 	$(GO) run ./cmd/holdfast demo --timeout 1m
 
+# Checks of the repository's files. They read and compute, for which the race detector
+# needs ten times as long, as it does for a simulation. In CI a seed gives the same run
+# again; where nothing is compiled yet that costs half a minute more.
+REPO    := /internal/repo(/report)?$$
+
 .PHONY: test
 test: redis ## the tests that need only Go and Redis, with the race detector; at most eight minutes on two cores
-	$(GO) test -run '$(REPO)' $(FLAGS) .
+	$(GO) test $(FLAGS) ./internal/repo/...
 	GOGC=400 HOLDFAST_SIM_SEEDS=200 $(GO) test $(if $(CI),$$($(GO) run ./internal/e2e/simoverlay)) -run '^TestSimulation$$' $(FLAGS) ./memhold ./internal/rows ./internal/ordered
 	HOLDFAST_SIM_SEEDS=20 $(GO) test -run '^Test(Simulation|Model)$$' $(FLAGS) ./internal/e2e/simtest
-	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -vE '$(E2E)|$(FOREIGN)|$(STORES)|/simtest$$$(SKIP:%=|%)') && \
+	@all=$$($(LIST)) && all=$$(echo "$$all" | grep -vE '$(E2E)|$(FOREIGN)|$(STORES)|$(REPO)|/simtest$$$(SKIP:%=|%)') && \
 		bin=$$(mktemp -d) && trap 'rm -r "$$bin"' EXIT && \
 		$(GO) build -race -o "$$bin/holdfast" ./cmd/holdfast && \
 		HOLDFAST_BINARY=$$bin/holdfast GORACE=atexit_sleep_ms=0 $(GO) test -race -short -p 3 $(FLAGS) $$(echo "$$all" | grep -E '$(LONG)') $$(echo "$$all" | grep -vE '$(LONG)')
@@ -164,6 +165,10 @@ release-check: redis databases ## release into a temporary folder, and use that 
 .PHONY: lint
 lint: ## formatting, vet, golangci-lint and known vulnerabilities
 	@sh .ci/lint $(MODULES) internal/hosts
+
+.PHONY: report
+report: ## words that are hard to read, lengths of pages, pages in Chinese that are behind, real time in tests; never fails
+	@$(GO) run ./internal/repo/report
 
 .PHONY: tidy
 tidy: ## go mod tidy in every module, with the workspace's own modules

@@ -187,7 +187,7 @@ func (m *machine) follow(page, from string) {
 func (s *shell) write(b block) {
 	s.Helper()
 	if b.file() == "" {
-		return // a part of a program, see TestFirstScreen
+		return // a part of a program, see TestFirstBlock
 	}
 	dir, _ := s.enterLine("pwd")
 	code := strings.ReplaceAll(b.Text, "localhost:6379", s.addr)

@@ -1,6 +1,4 @@
-//go:build !race
-
-package holdfast_test
+package repo
 
 import (
 	"path"
@@ -24,7 +22,7 @@ func isLibrary(dir string) bool {
 // oldestVersionsAreAsSaid compares the versions of Go and of clients in docs/README.md with
 // each go.mod.
 func oldestVersionsAreAsSaid(t *testing.T, r *repository) {
-	_, text, _ := strings.Cut(read(t, "docs/README.md"), "\nThe libraries need Go ")
+	_, text, _ := strings.Cut(r.text(t, "docs/README.md"), "\nThe libraries need Go ")
 	library, rest, _ := strings.Cut(text, ", the command Go ")
 	command, rest, _ := strings.Cut(rest, ". ")
 	said := map[string]string{}
@@ -37,7 +35,7 @@ func oldestVersionsAreAsSaid(t *testing.T, r *repository) {
 		if isLibrary(dir) {
 			want = library
 		}
-		if got := oldestGo.FindStringSubmatch(read(t, path.Join(dir, "go.mod"))); got == nil || got[1] != want {
+		if got := oldestGo.FindStringSubmatch(r.text(t, path.Join(dir, "go.mod"))); got == nil || got[1] != want {
 			t.Errorf("%s/go.mod: got Go %q, docs/README.md says %q", dir, got, want)
 		}
 		for required, version := range m.requires {

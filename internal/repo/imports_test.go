@@ -1,6 +1,4 @@
-//go:build !race
-
-package holdfast_test
+package repo
 
 import (
 	"maps"
@@ -26,6 +24,8 @@ func arrows() []arrow {
 		{"internal/plural", nil},
 		{"internal/queue", nil},
 		{"internal/redisurl", nil},
+		{"internal/repo", nil},
+		{"internal/repo/report", []string{"internal/repo"}},
 		{"internal/stack", nil},
 		{"internal/tlsfile", nil},
 		{"internal/uuid", nil},
@@ -131,7 +131,7 @@ func pointDown(t *testing.T, r *repository, module string, list []arrow) {
 		}
 		allowed[a.from], seen = a.to, append(seen, a.from)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.code)) {
+	for _, name := range slices.Sorted(maps.Keys(r.Code)) {
 		if strings.HasSuffix(name, "_test.go") || r.moduleOf(name) != module {
 			continue
 		}
@@ -141,7 +141,7 @@ func pointDown(t *testing.T, r *repository, module string, list []arrow) {
 			t.Errorf("%s: package %s has no place in arrows", name, folder)
 			continue
 		}
-		for _, spec := range r.code[name].Imports {
+		for _, spec := range r.Code[name].Imports {
 			to, _ := strconv.Unquote(spec.Path.Value)
 			if to, ours := within(to, r.modules[module].path); ours && !slices.Contains(may, to) {
 				t.Errorf("%s imports %s, which is not among the arrows of %s", name, to, folder)
@@ -159,4 +159,33 @@ func within(pkg, module string) (folder string, ours bool) {
 		return pkg, true
 	}
 	return strings.CutPrefix(pkg, module+"/")
+}
+
+func rootIsStandardLibraryOnly(t *testing.T, r *repository) {
+	root := r.modules["."]
+	if len(root.requires) > 0 || root.replaces {
+		t.Errorf("go.mod has a require or replace directive")
+	}
+	nested := map[string]bool{}
+	for dir, m := range r.modules {
+		if dir != "." {
+			nested[m.path] = true
+		}
+	}
+	for name, file := range r.Code {
+		if r.moduleOf(name) != "." {
+			continue
+		}
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, _, _ := strings.Cut(imported, "/")
+			own := imported == root.path || strings.HasPrefix(imported, root.path+"/")
+			if nested[imported] || imported == "C" || strings.Contains(first, ".") && !own {
+				t.Errorf("%s: import of %s, which is not the standard library", r.at(spec), imported)
+			}
+		}
+	}
 }

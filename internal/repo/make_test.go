@@ -1,6 +1,4 @@
-//go:build !race
-
-package holdfast_test
+package repo
 
 import (
 	"path"
@@ -9,14 +7,17 @@ import (
 	"testing"
 )
 
-// packagesOf finds a list of packages of internal/e2e in the Makefile.
-var packagesOf = regexp.MustCompile(`(?m)^(E2E|SHORTER|STORES) +:= internal/e2e/\((.*)\)\$\$$`)
+var (
+	// packagesOf finds a list of packages of internal/e2e in the Makefile.
+	packagesOf = regexp.MustCompile(`(?m)^(E2E|SHORTER|STORES) +:= internal/e2e/\((.*)\)\$\$$`)
+	makeTarget = regexp.MustCompile("(?m)(?:^|`)make ([a-z0-9]+(?:-[a-z0-9]+)*)")
+)
 
 // shortTestsRunWhole finds tests that make test leaves out and that no other target runs.
 // Their package has to be in a list of the Makefile. Package sqltest asks testing.Short for
 // the tests that use its servers.
 func shortTestsRunWhole(t *testing.T, r *repository) {
-	lists := packagesOf.FindAllStringSubmatch(read(t, "Makefile"), -1)
+	lists := packagesOf.FindAllStringSubmatch(r.text(t, "Makefile"), -1)
 	if len(lists) != 3 {
 		t.Fatalf("Makefile: %d lists of packages, want E2E, SHORTER and STORES", len(lists))
 	}
@@ -27,12 +28,12 @@ func shortTestsRunWhole(t *testing.T, r *repository) {
 		}
 	}
 	asked := map[string]bool{}
-	for _, name := range r.files {
+	for _, name := range r.Files {
 		dir := path.Dir(name)
 		if !strings.HasPrefix(dir, "internal/e2e/") || !strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		if text := read(t, name); strings.Contains(text, "testing.Short()") || strings.Contains(text, "await.NotShort(") || strings.Contains(text, "/sqltest\"") {
+		if text := r.Text[name]; strings.Contains(text, "testing.Short()") || strings.Contains(text, "await.NotShort(") || strings.Contains(text, "/sqltest\"") {
 			asked[dir] = true
 			if !whole[dir] {
 				t.Errorf("%s: no target runs this without -short: name the package in SHORTER of the Makefile", name)
@@ -42,6 +43,19 @@ func shortTestsRunWhole(t *testing.T, r *repository) {
 	for name := range strings.SplitSeq(lists[1][2], "|") {
 		if !asked["internal/e2e/"+name] {
 			t.Errorf("Makefile: SHORTER has %s, whose tests do not ask for -short", name)
+		}
+	}
+}
+
+// makeTargetsExist checks that the targets exist that documents name. TestPages of
+// internal/e2e/clitest types the lines of the README and the quickstart.
+func makeTargetsExist(t *testing.T, r *repository) {
+	makefile := r.text(t, "Makefile")
+	for _, doc := range []string{"README.md", "CONTRIBUTING.md"} {
+		for _, m := range makeTarget.FindAllStringSubmatch(r.text(t, doc), -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s: make has no target %s", doc, m[1])
+			}
 		}
 	}
 }

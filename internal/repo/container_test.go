@@ -1,6 +1,4 @@
-//go:build !race
-
-package holdfast_test
+package repo
 
 import (
 	"regexp"
@@ -10,8 +8,8 @@ import (
 
 // containerIsSmallAndWithoutRights checks the rules of the image in its source, because few
 // machines that run the tests can build one.
-func containerIsSmallAndWithoutRights(t *testing.T, _ *repository) {
-	text := read(t, "Containerfile")
+func containerIsSmallAndWithoutRights(t *testing.T, r *repository) {
+	text := r.text(t, "Containerfile")
 	_, image, _ := strings.Cut(text, "\nFROM scratch\n")
 	for what, want := range map[string]string{
 		"a user by number that is not root": `(?m)^USER [1-9]\d*:[1-9]\d*$`,
