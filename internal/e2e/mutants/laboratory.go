@@ -62,26 +62,23 @@ func (l *laboratory) test(m mutant) (r result) {
 
 // apply returns the test that fails with a mutant and passes without it, "" for none.
 func (l *laboratory) apply(m mutant) (killer string, err error) {
-	file := filepath.Join(l.root, filepath.FromSlash(m.file))
-	text, err := os.ReadFile(file)
+	file, text, err := m.find(l.root)
 	if err != nil {
 		return "", err
-	}
-	if n := strings.Count(string(text), m.old); n != 1 {
-		return "", fmt.Errorf("does not apply: its text is in %s %d times", m.file, n)
 	}
 	dir, err := os.MkdirTemp(l.temp, "")
 	if err != nil {
 		return "", err
 	}
-	changed, overlay := filepath.Join(dir, filepath.FromSlash(m.file)), filepath.Join(dir, "overlay.json")
-	replace, err := json.Marshal(map[string]map[string]string{"Replace": {file: changed}})
-	if err == nil && filepath.Ext(m.file) == ".lua" {
+	changed := filepath.Join(dir, file)
+	overlay := filepath.Join(dir, "overlay.json")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(l.root, file): changed}})
+	if err == nil && filepath.Ext(file) == ".lua" {
 		err = os.CopyFS(filepath.Join(dir, scripts), os.DirFS(filepath.Join(l.root, scripts)))
 	}
 	if err = errors.Join(err, os.MkdirAll(filepath.Dir(changed), 0o700)); err == nil {
 		err = errors.Join(
-			os.WriteFile(changed, []byte(strings.Replace(string(text), m.old, m.new, 1)), 0o600),
+			os.WriteFile(changed, []byte(strings.Replace(text, m.old, m.new, 1)), 0o600),
 			os.WriteFile(overlay, replace, 0o600))
 	}
 	if err != nil {
@@ -93,8 +90,8 @@ func (l *laboratory) apply(m mutant) (killer string, err error) {
 	if err := l.compile(m.pkg, binary, env); err != nil {
 		return "", err
 	}
-	defer os.Remove(binary)             // each has 10 MB and more
-	if filepath.Ext(m.file) == ".lua" { // tests read scripts from a folder above: there is the changed one
+	defer os.Remove(binary)           // each has 10 MB and more
+	if filepath.Ext(file) == ".lua" { // tests read scripts from a folder above: there is the changed one
 		folder = dir
 	}
 	killer, err = verdict(runTest(m, binary, folder, env))

@@ -2,13 +2,15 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
 // mutant is a small change of one file, and the test that is to notice it.
 type mutant struct {
 	name     string
-	file     string
+	place    string // a file, or the folder of a package
 	old, new string
 	where    string // sim, test or e2e
 	pkg, run string // a package, and which of its tests
@@ -25,8 +27,8 @@ func parse(text string) (all []mutant, err error) {
 			return nil, err
 		case m.name == "": // comments
 			continue
-		case m.file == "" || m.old == "" || m.old == m.new || m.pkg == "":
-			return nil, fmt.Errorf("mutant %s: a file, a change or a test is missing", m.name)
+		case m.place == "" || m.old == "" || m.old == m.new || m.pkg == "":
+			return nil, fmt.Errorf("mutant %s: a place, a change or a test is missing", m.name)
 		case seen[m.name]:
 			return nil, fmt.Errorf("mutant %s: there are two", m.name)
 		}
@@ -47,7 +49,7 @@ func parseOne(block string) (m mutant, err error) {
 		case line[0] == '+':
 			changed = append(changed, line[1:])
 		case word == "mutant":
-			m.name, m.file, _ = strings.Cut(rest, " ")
+			m.name, m.place, _ = strings.Cut(rest, " ")
 		case word == "sim" || word == "test" || word == "e2e":
 			m.where = word
 			m.pkg, m.run, _ = strings.Cut(rest, " ")
@@ -59,6 +61,46 @@ func parseOne(block string) (m mutant, err error) {
 	}
 	m.old, m.new = strings.Join(old, "\n"), strings.Join(changed, "\n")
 	return m, nil
+}
+
+// find returns the file with the text that the mutant replaces, as a path below the folder root, and
+// the whole text of that file. The text of the mutant must be there once. If the place of the mutant
+// is a folder, the text must be once in all of the Go files there that are no tests.
+func (m *mutant) find(root string) (file, text string, err error) {
+	place := filepath.Join(root, filepath.FromSlash(m.place))
+	info, err := os.Stat(place)
+	if err != nil {
+		return "", "", err
+	}
+	files := []string{filepath.FromSlash(m.place)}
+	if info.IsDir() {
+		all, err := filepath.Glob(filepath.Join(place, "*.go"))
+		if err != nil {
+			return "", "", err
+		}
+		files = nil
+		for _, path := range all {
+			if !strings.HasSuffix(path, "_test.go") {
+				files = append(files, filepath.Join(filepath.FromSlash(m.place), filepath.Base(path)))
+			}
+		}
+	}
+	found := 0
+	for _, f := range files {
+		content, err := os.ReadFile(filepath.Join(root, f))
+		if err != nil {
+			return "", "", err
+		}
+		if n := strings.Count(string(content), m.old); n > 0 {
+			file = f
+			text = string(content)
+			found += n
+		}
+	}
+	if found != 1 {
+		return "", "", fmt.Errorf("does not apply: its text is in %s %d times, want once", m.place, found)
+	}
+	return file, text, nil
 }
 
 // choose returns the mutants whose names begin with only, and of these those of a part:
