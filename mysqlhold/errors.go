@@ -45,7 +45,8 @@ func classify(err error) error {
 		return err
 	}
 	meaning := answers.MySQL(numberOf(err))
-	switch refusal := meaning.Refusal(); {
+	refusal := meaning.Refusal()
+	switch {
 	case refusal != nil:
 		return fmt.Errorf("%w, %w: %w", refusal, driver.ErrNotExecuted, err)
 	case meaning == answers.Conflict:

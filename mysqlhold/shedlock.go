@@ -44,8 +44,12 @@ const (
 type shedTable struct{ *table }
 
 // newShedTable returns a shedlock.Table for the table t.
-func newShedTable(t *table) *shedlock.Table {
-	return shedlock.New(shedTable{t}, shedlock.Dialect{
+func newShedTable(t *table) *shedlock.Table { return shedlock.New(shedTable{t}, t.shedDialect()) }
+
+// shedDialect returns the expressions of MariaDB and MySQL. The folder testdata/shedlock has the
+// statements that they make.
+func (t *table) shedDialect() shedlock.Dialect {
+	return shedlock.Dialect{
 		Table:    t.name,
 		Unlocked: unlocked(t.name),
 		Now:      "UTC_TIMESTAMP(3)",
@@ -53,8 +57,9 @@ func newShedTable(t *table) *shedlock.Table {
 		Micros:   "TIMESTAMPDIFF(MICROSECOND, {from}, {to})",
 		// The bytes of the text as a client reads them, for every charset of the column. Bytes
 		// that are not text stay unchanged.
-		Bytes: "COALESCE(CAST(CONVERT({column} USING utf8mb4) AS BINARY), CAST({column} AS BINARY))", Insert: "INSERT IGNORE {row}",
-	})
+		Bytes:  "COALESCE(CAST(CONVERT({column} USING utf8mb4) AS BINARY), CAST({column} AS BINARY))",
+		Insert: "INSERT IGNORE {row}",
+	}
 }
 
 // createShedLock returns the statement that the documentation of ShedLock has, with one

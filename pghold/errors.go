@@ -13,8 +13,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unsent"
 )
 
-// undefinedTable is the SQLSTATE of a table that does not exist.
-const undefinedTable = "42P01"
+// The SQLSTATEs that a call treats in its own way. The names are those of the documentation of
+// PostgreSQL.
+const (
+	undefinedTable       = "42P01"
+	duplicateTable       = "42P07"
+	duplicateObject      = "42710" // of the type of the rows, which has the name of the table
+	uniqueViolation      = "23505" // in the catalogue, if two sessions create the table
+	invalidStatementName = "26000" // the prepared statement does not exist
+	duplicateStatement   = "42P05" // the prepared statement exists already
+	featureNotSupported  = "0A000" // the prepared statement does not fit its table any more
+)
+
+// severityError is the severity of an error that undoes the transaction, and keeps the session.
+const severityError = "ERROR"
 
 // serverError returns the error of the server that err wraps, or nil if err wraps none.
 func serverError(err error) *pgconn.PgError {
@@ -30,8 +42,11 @@ func serverError(err error) *pgconn.PgError {
 // executed the statement. They occur behind a pooler that leadsToServer took for a server, and
 // after another program has discarded prepared statements or changed the table.
 func notPrepared(err error) bool {
-	code := codeOf(err)
-	return code == "26000" || code == "42P05" || code == "0A000"
+	switch codeOf(err) {
+	case invalidStatementName, duplicateStatement, featureNotSupported:
+		return true
+	}
+	return false
 }
 
 // classify gets the error of a statement that is a transaction of its own. If the error shows
@@ -48,14 +63,14 @@ func classify(err error) error {
 		return err
 	case e == nil && pgconn.SafeToRetry(err):
 		return unsent.Error(err)
-	case e == nil || e.SeverityUnlocalized != "ERROR":
+	case e == nil || e.SeverityUnlocalized != severityError:
 		return err
 	}
 	meaning := answers.Postgres(e.Code, e.Message)
-	switch refusal := meaning.Refusal(); {
-	case meaning == answers.Conflict:
+	if meaning == answers.Conflict {
 		return fmt.Errorf("%w, %w: %w", driver.ErrNotExecuted, rows.ErrConflict, err)
-	case refusal != nil:
+	}
+	if refusal := meaning.Refusal(); refusal != nil {
 		return fmt.Errorf("%w, %w: %w", refusal, driver.ErrNotExecuted, err)
 	}
 	return unsent.Error(err)

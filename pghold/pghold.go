@@ -124,8 +124,12 @@ func open(opts *Options, lend source) *Backend {
 	}
 	path := strings.Split(cmp.Or(opts.Table, usual), ".")
 	t := &table{
-		lend: lend, log: log, layout: opts.Layout, listen: opts.Listen,
-		name: pgx.Identifier(path).Sanitize(), channel: path[len(path)-1],
+		lend:    lend,
+		log:     log,
+		layout:  opts.Layout,
+		name:    pgx.Identifier(path).Sanitize(),
+		channel: path[len(path)-1],
+		listen:  opts.Listen,
 	}
 	t.channel = t.channel[:min(len(t.channel), longestChannel)]
 	if opts.Layout == ShedLock {
@@ -149,9 +153,11 @@ func (b *Backend) CreateTable(ctx context.Context) error {
 		// that case the table exists.
 		for range 3 {
 			_, err := conn.Exec(ctx, b.table.create(), pgx.QueryExecModeExec)
-			if code := codeOf(err); code != "23505" && code != "42P07" && code != "42710" {
-				return classify(err)
+			switch codeOf(err) {
+			case uniqueViolation, duplicateTable, duplicateObject:
+				continue
 			}
+			return classify(err)
 		}
 		return nil
 	})

@@ -35,14 +35,20 @@ const (
 type shedTable struct{ *table }
 
 // newShedTable returns a shedlock.Table for the table t.
-func newShedTable(t *table) *shedlock.Table {
-	return shedlock.New(shedTable{t}, shedlock.Dialect{
-		Table:  t.name,
-		Now:    "timezone('utc', clock_timestamp())",
-		Later:  "{from} + ? * interval '1 microsecond'",
-		Micros: "(extract(epoch FROM " + finite("{to}") + " - " + finite("{from}") + ") * 1000000)::bigint",
-		Bytes:  `{column} COLLATE "C"`, Insert: "INSERT {row} ON CONFLICT (name) DO NOTHING", Ordinal: true,
-	})
+func newShedTable(t *table) *shedlock.Table { return shedlock.New(shedTable{t}, t.shedDialect()) }
+
+// shedDialect returns the expressions of PostgreSQL. The folder testdata/shedlock has the
+// statements that they make.
+func (t *table) shedDialect() shedlock.Dialect {
+	return shedlock.Dialect{
+		Table:   t.name,
+		Now:     "timezone('utc', clock_timestamp())",
+		Later:   "{from} + ? * interval '1 microsecond'",
+		Micros:  "(extract(epoch FROM " + finite("{to}") + " - " + finite("{from}") + ") * 1000000)::bigint",
+		Bytes:   `{column} COLLATE "C"`,
+		Insert:  "INSERT {row} ON CONFLICT (name) DO NOTHING",
+		Ordinal: true,
+	}
 }
 
 // finite returns an expression for a time that is not infinite. Only such a time can be

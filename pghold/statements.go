@@ -2,7 +2,6 @@ package pghold
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -24,28 +23,31 @@ type statements struct {
 	page, force                                    string // for operators
 }
 
-// write returns the statements for the table.
+// write returns the statements for the table. The folder testdata/statements has each of them as
+// it is sent. A try and its parts have names in braces for expressions that occur often.
 func (t *table) write() statements {
-	fill := strings.NewReplacer("{table}", t.name, "{us}", "interval '1 microsecond'", "{turn}", fmt.Sprintf("interval '%d milliseconds'", rows.Turn.Milliseconds()),
-		"{turns}", strconv.Itoa(rows.Turns), "{waiting}", strconv.Itoa(rows.Waiting), "{kept}", driver.KeptOwner).Replace
-	parts := strings.NewReplacer("{position}", tryPosition, "{taken}", tryTaken, "{held}", tryHeld, "{queues}", tryQueues)
-	fillTry := func(statement, changes string) string {
-		return fill(parts.Replace(strings.Replace(statement, "{changes}", changes, 1)))
-	}
-	release := strings.ReplaceAll(releaseOne, "{held}", releaseHeld)
+	fill := strings.NewReplacer(
+		"{table}", t.name,
+		"{position}", tryPosition,
+		"{taken}", tryTaken(),
+		"{held}", tryHeld,
+		"{queues}", tryQueues(),
+	).Replace
 	return statements{
-		try:           fillTry(tryBegin+tryOne+tryConflict+trySet+"\nWHERE "+tryEnd+tryQuick, tryElse),
-		renew:         fill(strings.Replace(renewOne, "{row}", `l.name = $1`, 1)),
-		release:       fill(strings.Replace(release, "{row}", `l.name = $1`, 1)),
-		tryNewest:     fillTry(tryNewest+tryEnd+tryQuick, tryElse),
-		renewNewest:   fill(strings.Replace(renewOne, "{row}", newestRow, 1)),
-		releaseNewest: fill(strings.Replace(release, "{row}", newestRow, 1)),
+		try:           fill(tryOne),
+		renew:         fill(renewOne(thisRow)),
+		release:       fill(releaseOne(thisRow)),
+		tryNewest:     fill(tryNewest),
+		renewNewest:   fill(renewOne(newestRow)),
+		releaseNewest: fill(releaseOne(newestRow)),
 		readNewest:    fill(readNewest),
-		tryAll:        fillTry(tryBegin+tryAll+tryConflict+trySet+"\nWHERE "+tryEnd, tryChanges),
-		renewAll:      fill(lockAll + renewAll),
-		releaseAll:    fill(lockQueued + strings.ReplaceAll(releaseAll, "{held}", "u.held")),
-		readRows:      fill(readStatement), lockTx: fill(lockTxStatement),
-		page: fill(pageStatement), force: fill(forceStatement),
+		tryAll:        fill(tryAll),
+		renewAll:      fill(renewAll),
+		releaseAll:    fill(releaseAll()),
+		readRows:      fill(readStatement),
+		lockTx:        fill(lockTxStatement),
+		page:          fill(pageStatement),
+		force:         fill(forceStatement),
 	}
 }
 
@@ -71,15 +73,15 @@ func (t *table) create() string {
 }
 
 const (
-	// newestRow is the condition of an update of the row of the name $1, if the row has many
-	// versions.
+	// thisRow and newestRow are the conditions of an update of the row of the name $1. newestRow
+	// is for a row that has many versions.
 	//
 	// While a transaction is open, the server keeps each version of a row that is newer than the
 	// snapshot of that transaction. A row that changes often then has thousands of versions on
 	// many pages. An update with the condition name = $1 reads all of them, and so does ON
-	// CONFLICT. With this condition, the server reads the index from its end, where the newest
-	// versions usually are, and stops at the first version that it sees. The subqueries have a
-	// range of names, because for name = $1 the server ignores the order.
+	// CONFLICT. With the condition newestRow, the server reads the index from its end, where the
+	// newest versions usually are, and stops at the first version that it sees. The subqueries
+	// have a range of names, because for name = $1 the server ignores the order.
 	//
 	// The array has the version that the snapshot of the statement sees, and the version that the
 	// statement has locked. They differ if another transaction has changed the row since the
@@ -88,8 +90,12 @@ const (
 	// nothing. Older servers do not compare the ctid again, so the condition on the name is
 	// necessary, too.
 	//
-	// If the row has few versions, the condition name = $1 costs less.
-	newestRow     = `l.ctid = ANY (ARRAY[(` + newestVersion + `), (` + newestVersion + ` FOR NO KEY UPDATE)]) AND l.name = $1`
+	// If the row has few versions, the condition thisRow costs less.
+	thisRow   = `l.name = $1`
+	newestRow = `l.ctid = ANY (ARRAY[
+		(` + newestVersion + `),
+		(` + newestVersion + ` FOR NO KEY UPDATE)
+	]) AND l.name = $1`
 	newestVersion = `SELECT ctid FROM {table} WHERE name >= $1 AND name <= $1 ORDER BY name DESC LIMIT 1`
 
 	// A try: $1 names, $2 owners, $3 notes, $4 TTL in microseconds, $5 how many tokens, $6
@@ -106,33 +112,49 @@ const (
 	// whose turns have passed. The column `wanted` is true if one of the waiters listens. If
 	// `wanted` is false, a release does not notify, because a notification costs more than the
 	// rest of the release.
-	tryBegin = `INSERT INTO {table} AS l (name, owner, note, token, tokens, since, expires)
-`
-	tryOne = `VALUES ($1, $2, $3, ` + tryToken + `, $5, clock_timestamp(), ` + tryExpires + `)`
-	tryAll = `SELECT name, owner, note, ` + tryToken + `, $5, clock_timestamp(), ` + tryExpires + `
-FROM unnest($1::text[], $2::text[], $3::text[]) AS c(name, owner, note) ORDER BY name COLLATE "C"`
-	tryToken    = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $5 - 1`
-	tryExpires  = `clock_timestamp() + $4 * {us}`
-	tryConflict = `
-ON CONFLICT (name) DO UPDATE`
-	trySet = ` SET
-	owner = CASE WHEN {taken} OR {held} THEN excluded.owner WHEN l.expires > excluded.since THEN l.owner END,
+	tryOne = tryInsert + `
+VALUES ($1, $2, $3, ` + tryToken + `, $5, clock_timestamp(), ` + tryExpires + `)
+ON CONFLICT (name) DO UPDATE ` + trySet + `
+WHERE ` + tryElse + `
+RETURNING ` + columns + `,
+	` + tryQuick
+	tryAll = tryInsert + `
+SELECT name, owner, note, ` + tryToken + `, $5, clock_timestamp(), ` + tryExpires + `
+FROM unnest($1::text[], $2::text[], $3::text[]) AS c(name, owner, note) ORDER BY name COLLATE "C"
+ON CONFLICT (name) DO UPDATE ` + trySet + `
+WHERE ` + tryChanges + `
+RETURNING ` + columns
+
+	// tryNewest is a try of a name whose row has many versions. It does not create the row.
+	tryNewest = `UPDATE {table} AS l ` + trySet + `
+FROM (SELECT $2::text AS owner, $3::text AS note, ` + tryToken + ` AS token, $5::integer AS tokens,
+	clock_timestamp() AS since, ` + tryExpires + ` AS expires) AS excluded
+WHERE ` + newestRow + ` AND ` + tryElse + `
+RETURNING ` + columns + `,
+	` + tryQuick
+
+	tryInsert  = `INSERT INTO {table} AS l (name, owner, note, token, tokens, since, expires)`
+	tryToken   = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $5 - 1`
+	tryExpires = `clock_timestamp() + $4 * interval '1 microsecond'`
+	trySet     = `SET
+	owner = CASE
+		WHEN {taken} OR {held} THEN excluded.owner
+		WHEN l.expires > excluded.since THEN l.owner END,
 	note = CASE WHEN {taken} OR {held} THEN excluded.note ELSE l.note END,
 	token = CASE WHEN {taken} THEN greatest(l.token + $5, excluded.token) ELSE l.token END,
 	tokens = CASE WHEN {taken} THEN excluded.tokens ELSE l.tokens END,
 	since = CASE WHEN {taken} THEN clock_timestamp() ELSE l.since END,
-	expires = CASE WHEN {taken} THEN excluded.expires WHEN {held} THEN greatest(l.expires, excluded.expires) ELSE l.expires END,
-	waiters = CASE WHEN {taken} THEN l.waiters[{position} + 2:]
-		WHEN NOT {held} AND {queues} THEN l.waiters || excluded.owner ELSE l.waiters END,
-	wanted = CASE WHEN {taken} THEN l.wanted AND {position} + 1 < cardinality(l.waiters) ELSE l.wanted OR $6 AND NOT {held} END`
-	tryEnd = `{changes}
-RETURNING ` + columns
-
-	// tryNewest is a try of a name whose row has many versions. It does not create the row.
-	tryNewest = `UPDATE {table} AS l` + trySet + `
-FROM (SELECT $2::text AS owner, $3::text AS note, ` + tryToken + ` AS token, $5::integer AS tokens,
-	clock_timestamp() AS since, ` + tryExpires + ` AS expires) AS excluded
-WHERE ` + newestRow + ` AND `
+	expires = CASE
+		WHEN {taken} THEN excluded.expires
+		WHEN {held} THEN greatest(l.expires, excluded.expires)
+		ELSE l.expires END,
+	waiters = CASE
+		WHEN {taken} THEN l.waiters[{position} + 2:]
+		WHEN NOT {held} AND {queues} THEN l.waiters || excluded.owner
+		ELSE l.waiters END,
+	wanted = CASE
+		WHEN {taken} THEN l.wanted AND {position} + 1 < cardinality(l.waiters)
+		ELSE l.wanted OR $6 AND NOT {held} END`
 
 	// tryChanges is true if the try changes the row.
 	tryChanges = `{taken} OR {held} OR {queues} OR $6 AND NOT l.wanted`
@@ -140,69 +162,41 @@ WHERE ` + newestRow + ` AND `
 	// A refused try has changed only the queue, or nothing. So it does not wait until the disk
 	// or a standby has its changes. During such a wait the row would be locked for the next
 	// client, even if nothing was changed. A crash may lose the position in the queue; then the
-	// waiter tries again within a second. In the statement for one name, tryQuick is the end,
+	// waiter tries again within a second. In the statements for one name, tryQuick is the end,
 	// and tryElse is the condition of the update. The expression noWait prevents the wait. Both
 	// use noWait only if nothing is granted. tryQuick also returns where the row is.
-	tryQuick = `, CASE WHEN l.owner IS DISTINCT FROM $2 THEN ` + noWait + ` END, l.ctid`
-	tryElse  = `CASE WHEN ` + tryChanges + ` THEN true ELSE ` + noWait + ` IS NULL END`
-	noWait   = `set_config('synchronous_commit', 'off', true)`
+	tryQuick = `CASE WHEN l.owner IS DISTINCT FROM $2 THEN ` + noWait + ` END, l.ctid`
+	tryElse  = `CASE
+	WHEN ` + tryChanges + ` THEN true
+	ELSE ` + noWait + ` IS NULL END`
+	noWait = `set_config('synchronous_commit', 'off', true)`
 
-	// tryPosition is how many waiters are before the claim. tryTaken is true if the name is
-	// free for the claim, so that the claim takes the name. tryHeld is true if the claim holds
+	// tryPosition is how many waiters are before the claim. tryHeld is true if the claim holds
 	// the name already.
 	tryPosition = `coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters))`
-	tryTaken    = `(l.expires + least(` + tryPosition + `, {turns}) * {turn} <= excluded.since)`
 	tryHeld     = `(l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since)`
-
-	// tryQueues is true if the claim enters the queue.
-	tryQueues = `($7 AND array_position(l.waiters, excluded.owner) IS NULL AND cardinality(l.waiters) < {waiting})`
 
 	// columns are the columns that a statement returns, in the order of rows.Columns.
 	columns = `l.name, coalesce(l.owner, ''), l.note, l.token, l.tokens,
-	(extract(epoch FROM clock_timestamp() - l.since) * 1000000)::bigint, (extract(epoch FROM l.expires - clock_timestamp()) * 1000000)::bigint,
+	(extract(epoch FROM clock_timestamp() - l.since) * 1000000)::bigint,
+	(extract(epoch FROM l.expires - clock_timestamp()) * 1000000)::bigint,
 	coalesce(l.forced_owner, ''), coalesce(l.forced_reason, ''), array_to_string(l.waiters, ',')`
 
-	// lockAll locks the rows of held names. $1 names, $2 owners, $3 a time for each of the
-	// names, which the rest of the statement uses.
-	lockAll = `WITH u AS (
+	// renewAll locks the rows of held names, and renews their leases. $1 names, $2 owners, $3
+	// TTLs in microseconds.
+	renewAll = `WITH u AS (
 	SELECT l.name, l.owner, c.us
 	FROM {table} AS l JOIN unnest($1::text[], $2::text[], $3::bigint[]) AS c(name, owner, us) ON l.name = c.name AND l.owner = c.owner
 	WHERE l.expires > clock_timestamp() ORDER BY l.name FOR UPDATE OF l
-)`
-
-	// A renewal: $3 TTLs in microseconds.
-	renewOne = `UPDATE {table} AS l SET expires = greatest(l.expires, clock_timestamp() + $3 * {us})
-WHERE {row} AND l.owner = $2 AND l.expires > clock_timestamp() RETURNING l.name, l.owner`
-	renewAll = `
-UPDATE {table} AS l SET expires = greatest(l.expires, clock_timestamp() + u.us * {us}) FROM u WHERE l.name = u.name
+)
+UPDATE {table} AS l SET expires = greatest(l.expires, clock_timestamp() + u.us * interval '1 microsecond') FROM u WHERE l.name = u.name
 RETURNING l.name, l.owner`
 
-	// lockQueued does what lockAll does, and also locks the rows whose queue has the owner.
-	lockQueued = `WITH u AS (
-	SELECT l.name, c.owner, c.us, l.owner IS NOT DISTINCT FROM c.owner AND l.expires > clock_timestamp() AS held
-	FROM {table} AS l JOIN unnest($1::text[], $2::text[], $3::bigint[]) AS c(name, owner, us) ON l.name = c.name
-	WHERE l.owner = c.owner AND l.expires > clock_timestamp() OR c.owner = ANY (l.waiters) ORDER BY l.name FOR UPDATE OF l
-)`
-
-	// A release: $3 the time for which a name stays taken, in microseconds, $4 the channel.
-	// After that time, the name is reserved for its waiters, one after the other. A name
-	// without waiters is free for every claim after that time. The notification contains the
-	// first waiter and the name. The release of one name may read the time u.now before it
-	// waits for a locked row. If the lease ends during that wait and nobody takes the name, the
-	// release still ends the lease of its owner.
-	releaseSet = ` SET owner = CASE WHEN NOT {held} THEN l.owner WHEN u.us > 0 THEN u.owner || '{kept}' END,
-		expires = CASE WHEN NOT {held} THEN l.expires WHEN u.us <= 0 AND l.waiters = '{}' THEN 'epoch'
-			ELSE clock_timestamp() + u.us * {us} END,
-		waiters = array_remove(l.waiters, u.owner), wanted = l.wanted AND array_remove(l.waiters, u.owner) <> '{}'`
-	releaseOne = `UPDATE {table} AS l` + releaseSet + `
-FROM (SELECT $2::text AS owner, $3::bigint AS us, clock_timestamp() AS now) AS u
-WHERE {row} AND ({held} OR u.owner = ANY (l.waiters))
-RETURNING l.name, u.owner, ` + notify
+	// releaseHeld is true if the claim of a releaseOne holds the name.
 	releaseHeld = `(l.owner IS NOT DISTINCT FROM u.owner AND l.expires > u.now)`
-	releaseAll  = `
-UPDATE {table} AS l` + releaseSet + `
-FROM u WHERE l.name = u.name
-RETURNING l.name, u.owner, ` + notify
+
+	// notify is the notification of a release: $4 the channel. It contains the first waiter and
+	// the name.
 	notify = `CASE WHEN l.wanted THEN pg_notify($4, l.waiters[1] || chr(10) || l.name)::text END`
 
 	// readStatement: $1 names.
@@ -225,3 +219,64 @@ ON CONFLICT (name) DO UPDATE SET token = l.token + 1, since = clock_timestamp()`
 FROM pg_attribute AS a LEFT JOIN pg_collation AS c ON c.oid = a.attcollation
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`
 )
+
+// tryTaken returns the expression that is true if the name is free for the claim, so that the
+// claim takes the name.
+func tryTaken() string {
+	return fmt.Sprintf(`(l.expires + least(%s, %d) * interval '%d milliseconds' <= excluded.since)`, tryPosition, rows.Turns, rows.Turn.Milliseconds())
+}
+
+// tryQueues returns the expression that is true if the claim enters the queue.
+func tryQueues() string {
+	return fmt.Sprintf(`($7 AND array_position(l.waiters, excluded.owner) IS NULL AND cardinality(l.waiters) < %d)`, rows.Waiting)
+}
+
+// renewOne returns the renewal of one name. $3 TTL in microseconds. The parameter `row` is
+// thisRow or newestRow.
+func renewOne(row string) string {
+	return `UPDATE {table} AS l SET expires = greatest(l.expires, clock_timestamp() + $3 * interval '1 microsecond')
+WHERE ` + row + ` AND l.owner = $2 AND l.expires > clock_timestamp()
+RETURNING l.name, l.owner`
+}
+
+// releaseOne returns the release of one name: $1 name, $2 owner, $3 and $4 as in releaseSet. The
+// parameter `row` is thisRow or newestRow. The statement may read the time u.now before it waits
+// for a locked row. If the lease ends during that wait and nobody takes the name, the release
+// still ends the lease of its owner.
+func releaseOne(row string) string {
+	return `UPDATE {table} AS l ` + releaseSet(releaseHeld) + `
+FROM (SELECT $2::text AS owner, $3::bigint AS us, clock_timestamp() AS now) AS u
+WHERE ` + row + ` AND (` + releaseHeld + ` OR u.owner = ANY (l.waiters))
+RETURNING l.name, u.owner, ` + notify
+}
+
+// releaseAll returns the release of several names: $1 names, $2 owners, $3 and $4 as in
+// releaseSet. It locks the rows of held names, as renewAll does, and also the rows whose queue
+// has the owner.
+func releaseAll() string {
+	return `WITH u AS (
+	SELECT l.name, c.owner, c.us, l.owner IS NOT DISTINCT FROM c.owner AND l.expires > clock_timestamp() AS held
+	FROM {table} AS l JOIN unnest($1::text[], $2::text[], $3::bigint[]) AS c(name, owner, us) ON l.name = c.name
+	WHERE l.owner = c.owner AND l.expires > clock_timestamp() OR c.owner = ANY (l.waiters) ORDER BY l.name FOR UPDATE OF l
+)
+UPDATE {table} AS l ` + releaseSet("u.held") + `
+FROM u WHERE l.name = u.name
+RETURNING l.name, u.owner, ` + notify
+}
+
+// releaseSet returns the assignments of a release: $3 the time for which a name stays taken, in
+// microseconds, $4 the channel. After that time, the name is reserved for its waiters, one after
+// the other. A name without waiters is free for every claim after that time. The parameter
+// `held` is the expression that is true if the claim holds the name.
+func releaseSet(held string) string {
+	return `SET
+	owner = CASE
+		WHEN NOT ` + held + ` THEN l.owner
+		WHEN u.us > 0 THEN u.owner || '` + driver.KeptOwner + `' END,
+	expires = CASE
+		WHEN NOT ` + held + ` THEN l.expires
+		WHEN u.us <= 0 AND l.waiters = '{}' THEN 'epoch'
+		ELSE clock_timestamp() + u.us * interval '1 microsecond' END,
+	waiters = array_remove(l.waiters, u.owner),
+	wanted = l.wanted AND array_remove(l.waiters, u.owner) <> '{}'`
+}

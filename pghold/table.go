@@ -95,9 +95,11 @@ func (t *table) Check(ctx context.Context) error {
 // the missing rows with a second statement.
 func (t *table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) {
 	a := newArguments(cs, func(driver.Claim) time.Duration { return 0 })
-	statement, args := t.statements.tryAll, []any{a.names, a.owners, a.notes}
+	statement := t.statements.tryAll
+	args := []any{a.names, a.owners, a.notes}
 	if len(cs) == 1 {
-		statement, args = t.statements.try, []any{a.names[0], a.owners[0], a.notes[0]}
+		statement = t.statements.try
+		args = []any{a.names[0], a.owners[0], a.notes[0]}
 		if t.moves(a.names[0]) {
 			statement = t.statements.tryNewest
 		}
@@ -191,9 +193,11 @@ func (t *table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) 
 // claims. It returns for each claim whether the statement has returned the name and the owner
 // of the claim.
 func (t *table) found(ctx context.Context, cs []driver.Claim, a arguments, one, all string, more ...any) ([]bool, error) {
-	statement, args := all, []any{a.names, a.owners, a.times}
+	statement := all
+	args := []any{a.names, a.owners, a.times}
 	if len(cs) == 1 {
-		statement, args = one, []any{a.names[0], a.owners[0], a.times[0]}
+		statement = one
+		args = []any{a.names[0], a.owners[0], a.times[0]}
 	}
 	type row struct{ name, owner string }
 	var r row
@@ -212,10 +216,11 @@ func (t *table) found(ctx context.Context, cs []driver.Claim, a arguments, one, 
 
 // Read returns one Row for each name, in the order of the names.
 func (t *table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
-	keys, answers := make([]string, len(names)), make([]rows.Row, len(names))
+	keys := make([]string, len(names))
 	for i, name := range names {
 		keys[i] = rows.Escape(name)
 	}
+	answers := make([]rows.Row, len(names))
 	return answers, t.read(ctx, t.reading(keys), []any{keys}, keys, answers)
 }
 
@@ -264,7 +269,9 @@ type arguments struct {
 
 func newArguments(cs []driver.Claim, of func(driver.Claim) time.Duration) (a arguments) {
 	for _, c := range cs {
-		a.names, a.owners, a.notes = append(a.names, rows.Escape(c.Name)), append(a.owners, c.Owner), append(a.notes, rows.Text(c.Note))
+		a.names = append(a.names, rows.Escape(c.Name))
+		a.owners = append(a.owners, c.Owner)
+		a.notes = append(a.notes, rows.Text(c.Note))
 		a.times = append(a.times, rows.Micros(of(c)))
 	}
 	return a

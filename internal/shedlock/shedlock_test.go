@@ -48,16 +48,21 @@ func TestTimes(t *testing.T) {
 // Parameters are numbered in their order in the statement.
 func TestDialect(t *testing.T) {
 	d := Dialect{Table: "t", Now: "NOW", Later: "{from} + ?", Micros: "{to} - {from}", Bytes: "{column}", Insert: "INSERT {row} OR NOT"}
-	const want = "UPDATE t SET lock_until = GREATEST(lock_until, (NOW + ?)), locked_at = locked_at WHERE name = ? AND COALESCE(locked_by, '') = ? AND lock_until > NOW"
-	if got := d.write(renewStatement, 1); got != want {
+	const want = "UPDATE t SET lock_until = GREATEST(lock_until, (NOW + ?)), locked_at = locked_at\nWHERE name = ? AND COALESCE(locked_by, '') = ? AND lock_until > NOW"
+	if got := d.Statements().Renew; got != want {
 		t.Errorf("renewal: got %s, want %s", got, want)
 	}
-	d.Ordinal, d.Table = true, `"t?"`
-	if got := d.write(readStatement, 3); !strings.HasSuffix(got, `FROM "t?" WHERE name IN ($1, $2, $3)`) {
+	d.Ordinal = true
+	d.Table = `"t?"`
+	if got := d.Read(3); !strings.HasSuffix(got, `FROM "t?" WHERE name IN ($1, $2, $3)`) {
 		t.Errorf("look: got %s, want three numbers, and the name of the table as it is", got)
 	}
-	if got := d.statements().insert; !strings.HasSuffix(got, " OR NOT") || strings.Contains(got, "{") {
+	if got := d.Statements().Insert; !strings.HasSuffix(got, " OR NOT") || strings.Contains(got, "{") {
 		t.Errorf("insert: got %s, want the dialect's", got)
+	}
+	d.Unlocked = "JOIN `{held}`" // a name of a table may have braces
+	if got := d.Statements().Try; !strings.Contains(got, d.Unlocked) {
+		t.Errorf("try: got %s, want the JOIN as it is", got)
 	}
 }
 

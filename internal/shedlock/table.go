@@ -14,14 +14,14 @@ import (
 type Table struct {
 	Database
 	dialect    Dialect
-	statements statements
+	statements Statements
 }
 
 var _ rows.Table = (*Table)(nil)
 
 // New returns a Table. It does no I/O.
 func New(db Database, d Dialect) *Table {
-	return &Table{Database: db, dialect: d, statements: d.statements()}
+	return &Table{Database: db, dialect: d, statements: d.Statements()}
 }
 
 // keyOf returns the text that the column `name` of the table has for the name of a lock. It
@@ -42,13 +42,14 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 	if err != nil {
 		return nil, err
 	}
-	us, by := us(c.TTL), by(holds, c.Owner, c.Note)
-	args := []any{by, by, us, us, by, key, key, by}
+	lease := us(c.TTL)
+	lockedBy := by(holds, c.Owner, c.Note)
+	args := []any{lockedBy, lockedBy, lease, lease, lockedBy, key, key, lockedBy}
 	if t.dialect.Unlocked != "" {
-		args = []any{key, by, by, us, us, by, key, by}
+		args = []any{key, lockedBy, lockedBy, lease, lease, lockedBy, key, lockedBy}
 	}
 	for range 2 {
-		changed, err := t.Exec(ctx, t.statements.try, args)
+		changed, err := t.Exec(ctx, t.statements.Try, args)
 		if err != nil {
 			return nil, err
 		}
@@ -61,7 +62,7 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 			r.Known = r.Remaining > 0                         // if false, the name is free by now: the Engine tries again
 			return []rows.Row{r}, err
 		}
-		if _, err := t.Exec(ctx, t.statements.insert, []any{key}); err != nil {
+		if _, err := t.Exec(ctx, t.statements.Insert, []any{key}); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +75,7 @@ func (t *Table) Try(ctx context.Context, cs []driver.Claim) ([]rows.Row, error) 
 func (t *Table) one(ctx context.Context, key string) (rows.Row, error) {
 	var found rows.Row
 	other := ""
-	err := t.scan(ctx, t.dialect.write(readStatement, 1), []any{key}, func(s *stored) {
+	err := t.scan(ctx, t.dialect.Read(1), []any{key}, func(s *stored) {
 		if s.name != key {
 			other = s.name
 			return
@@ -92,8 +93,9 @@ func (t *Table) one(ctx context.Context, key string) (rows.Row, error) {
 func (t *Table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 	held := make([]bool, len(cs))
 	for i, c := range cs {
-		key, began := rows.Escape(c.Name), time.Now()
-		changed, err := t.Exec(ctx, t.statements.renew, []any{us(c.TTL), key, by(holds, c.Owner, c.Note)})
+		key := rows.Escape(c.Name)
+		began := time.Now()
+		changed, err := t.Exec(ctx, t.statements.Renew, []any{us(c.TTL), key, by(holds, c.Owner, c.Note)})
 		if err == nil && changed == 0 { // the lease may have had its new length already
 			var r []rows.Row
 			if r, err = t.Read(ctx, []string{c.Name}); err == nil {
@@ -110,11 +112,12 @@ func (t *Table) Renew(ctx context.Context, cs []driver.Claim) ([]bool, error) {
 
 // Release releases the only claim in cs.
 func (t *Table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) {
-	c, keep := cs[0], int64(0)
+	c := cs[0]
+	keep := int64(0)
 	if c.AtLeast > 0 {
 		keep = us(c.AtLeast)
 	}
-	changed, err := t.Exec(ctx, t.statements.release, []any{
+	changed, err := t.Exec(ctx, t.statements.Release, []any{
 		keep, by(released, c.Owner, c.Note), rows.Escape(c.Name), by(holds, c.Owner, c.Note),
 	})
 	return []bool{changed > 0}, err
@@ -122,15 +125,16 @@ func (t *Table) Release(ctx context.Context, cs []driver.Claim) ([]bool, error) 
 
 // Read returns the row of each name, in the order of the names.
 func (t *Table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
-	answers, args := make([]rows.Row, len(names)), make([]any, len(names))
-	for i, name := range names {
-		args[i] = rows.Escape(name)
-	}
+	answers := make([]rows.Row, len(names))
 	if len(names) == 0 {
 		return answers, nil
 	}
+	args := make([]any, len(names))
+	for i, name := range names {
+		args[i] = rows.Escape(name)
+	}
 	found := make(map[any]rows.Row, len(names))
-	err := t.scan(ctx, t.dialect.write(readStatement, len(names)), args, func(s *stored) { found[s.name] = s.row() })
+	err := t.scan(ctx, t.dialect.Read(len(names)), args, func(s *stored) { found[s.name] = s.row() })
 	for i := range names {
 		answers[i] = found[args[i]]
 	}
@@ -139,7 +143,7 @@ func (t *Table) Read(ctx context.Context, names []string) ([]rows.Row, error) {
 
 // Page reads rows in the order of the bytes of their names.
 func (t *Table) Page(ctx context.Context, from, after string, most int) (page []rows.KeyedRow, err error) {
-	err = t.scan(ctx, t.statements.page, []any{from, after, int64(most)}, func(s *stored) {
+	err = t.scan(ctx, t.statements.Page, []any{from, after, int64(most)}, func(s *stored) {
 		page = append(page, rows.KeyedRow{Key: s.name, Row: s.row()})
 	})
 	return page, err
@@ -148,8 +152,9 @@ func (t *Table) Page(ctx context.Context, from, after string, most int) (page []
 // Force reads the row. If `owner` holds the lock, Force ends this hold, but only if the row
 // still has the same hold.
 func (t *Table) Force(ctx context.Context, name, owner string, _ uint64, reason string) (bool, error) {
-	key, found := rows.Escape(name), stored{}
-	err := t.scan(ctx, t.dialect.write(readStatement, 1), []any{key}, func(s *stored) {
+	key := rows.Escape(name)
+	var found stored
+	err := t.scan(ctx, t.dialect.Read(1), []any{key}, func(s *stored) {
 		if s.name == key {
 			found = *s
 		}
@@ -157,7 +162,7 @@ func (t *Table) Force(ctx context.Context, name, owner string, _ uint64, reason 
 	if r := found.row(); err != nil || r.Owner != owner {
 		return false, err
 	}
-	changed, err := t.Exec(ctx, t.statements.force, []any{by(forced, owner, reason), key, found.by, found.since})
+	changed, err := t.Exec(ctx, t.statements.Force, []any{by(forced, owner, reason), key, found.by, found.since})
 	return changed > 0, err
 }
 

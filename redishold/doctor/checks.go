@@ -2,12 +2,9 @@ package doctor
 
 import (
 	"cmp"
-	_ "embed" // findings.txt
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
 // check is one check. T is the type of what the check examines: a server, or the Sentinels.
@@ -15,57 +12,57 @@ import (
 type check[T any] struct {
 	id  string
 	run func(e *exam, about T) Finding
+	texts
+}
+
+// texts has the texts of findings that have no texts of their own.
+type texts struct {
+	lacks string // if Unknown: the information that the server does not report
+	right string // if Unknown: the ACL rules with which it reports that
+
+	fine string // if OK: what the check found
+
+	why    string // if worse: the reason why the finding matters
+	remedy string // if worse: what to do
 }
 
 // found runs checks and returns their findings. If a check returns a Finding without Saw, the
-// check does not apply.
-func found[T any](e *exam, about T, checks []check[T]) []Finding {
+// check does not apply. The parameter `absent` has the commands that the server does not have,
+// in lower case.
+func found[T any](e *exam, about T, checks []check[T], absent map[string]bool) []Finding {
 	var all []Finding
 	for _, c := range checks {
-		if f := c.run(e, about); f.Saw != "" {
-			f.ID = c.id
-			all = append(all, f)
+		f := c.run(e, about)
+		if f.Saw == "" {
+			continue
 		}
+		f.ID = c.id
+		all = append(all, c.complete(f, absent))
 	}
 	return all
 }
 
 const setUser = "ACL SETUSER <user> "
 
-// findingTexts has a block of default texts for each id, and for its special cases. A block may
-// have these texts. For Unknown: `lacks` is the information that the server does not report,
-// and `right` the permission for it. For OK: `fine` is what the check found. For other
-// severities: `why` is the reason why the finding matters, and `remedy` is what to do.
-//
-//go:embed findings.txt
-var findingTexts string
-
-func parseTexts() map[string]map[string]string {
-	all := map[string]map[string]string{}
-	for block := range strings.SplitSeq(findingTexts, "\n\n") {
-		id, lines, _ := strings.Cut(block, "\n")
-		all[id] = wire.Fields(lines, "\n", ": ")
-	}
-	return all
-}
-
-// complete returns f with all its texts. It takes a missing text from the block of the special
-// case. If that block does not have the text, it takes the text from the block of the id. The
-// parameter `absent` has the commands that the server does not have, in lower case.
-func (f Finding) complete(texts map[string]map[string]string, absent map[string]bool) Finding {
-	text := func(name string) string { return cmp.Or(texts[f.ID+"/"+f.special][name], texts[f.ID][name]) }
-	switch {
-	case f.Severity == OK:
-		f.Saw, f.Why, f.Remedy = cmp.Or(text("fine"), f.Saw), "", ""
-	case f.Severity != Unknown:
-		f.Why, f.Remedy = cmp.Or(f.Why, text("why")), cmp.Or(f.Remedy, text("remedy"))
-	case f.Remedy == "" && text("lacks") != "":
-		f.Saw, f.Remedy = "the server does not report "+text("lacks"), setUser+text("right")
-		if none := commandsOf(text("right"), absent); none != "" {
-			f.Saw, f.Remedy = f.Saw+": it does not have the command "+none, ""
+// complete returns f with all its texts. The parameter `absent` has the commands that the server
+// does not have, in lower case.
+func (t texts) complete(f Finding, absent map[string]bool) Finding {
+	switch f.Severity {
+	case OK:
+		f.Saw = cmp.Or(t.fine, f.Saw)
+		f.Why = ""
+		f.Remedy = ""
+	case Unknown:
+		f.Saw = "the server does not report " + t.lacks
+		f.Remedy = setUser + t.right
+		if none := commandsOf(t.right, absent); none != "" {
+			f.Saw += ": it does not have the command " + none
+			f.Remedy = ""
 		}
+	default:
+		f.Why = cmp.Or(f.Why, t.why)
+		f.Remedy = cmp.Or(f.Remedy, t.remedy)
 	}
-	f.Saw, f.special = plain(f.Saw), ""
 	return f
 }
 
@@ -79,12 +76,6 @@ func commandsOf(rules string, absent map[string]bool) string {
 		}
 	}
 	return strings.Join(names, ", ")
-}
-
-// as returns f as a special case of its check, for which findings.txt has a block of its own.
-func (f Finding) as(special string) Finding {
-	f.special = special
-	return f
 }
 
 // saw returns a Finding with a formatted text.
@@ -117,17 +108,23 @@ func severe(bad bool) Severity {
 // checkServer runs the checks of one server. If the server does not report INFO, it runs only
 // the outerChecks.
 func checkServer(e *exam, s *server) []Finding {
-	checks := outerChecks()
-	switch {
-	case s.err != nil:
-		return []Finding{{ID: "answers", Severity: Warning, Saw: "the server does not answer: " + s.err.Error()}}
-	case s.info == nil:
-		return append(found(e, s, checks), Finding{
+	if s.err != nil {
+		return []Finding{{
+			ID: "answers", Severity: Warning, Saw: "the server does not answer: " + s.err.Error(),
+			Why:    "Locks on this server, now or after a failover, are unreachable from here.",
+			Remedy: "start the server, or open the network between this machine and the server",
+		}}
+	}
+	if s.info == nil {
+		unreported := texts{lacks: "its version and its state (INFO)", right: "+info"}
+		return append(found(e, s, outerChecks(), s.absent), unreported.complete(Finding{
 			ID: "info", Severity: Unknown,
 			Why: "The version, the role, the replicas and the persistence stay unknown. The library cannot warn that the server may evict locks.",
-		})
-	case s.isCluster():
+		}, s.absent))
+	}
+	checks := slices.Concat(serverChecks(), replicaChecks(), outerChecks())
+	if s.isCluster() {
 		checks = append(checks, clusterChecks()...)
 	}
-	return found(e, s, slices.Concat(serverChecks(), checks))
+	return found(e, s, checks, s.absent)
 }

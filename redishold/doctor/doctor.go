@@ -72,7 +72,7 @@ func Examine(ctx context.Context, conn redishold.Conn, opts *Options) (*Report, 
 	if opts != nil {
 		o = *opts
 	}
-	e := &exam{options: o.withDefaults(), conn: conn, texts: parseTexts()}
+	e := &exam{options: o.withDefaults(), conn: conn}
 	if err := e.readServers(ctx); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,6 @@ type exam struct {
 	servers   []*server
 	sentinels []*sentinel
 	findings  []Finding
-	texts     map[string]map[string]string // the blocks of findings.txt, by their first lines
 }
 
 // add records findings about s, or about all servers if s has no address.
@@ -102,7 +101,8 @@ func (e *exam) add(s *server, findings ...Finding) {
 		if s.addr != "" && f.Servers == nil {
 			f.Servers = []string{s.addr}
 		}
-		e.findings = append(e.findings, f.complete(e.texts, s.absent))
+		f.Saw = plain(f.Saw)
+		e.findings = append(e.findings, f)
 	}
 }
 

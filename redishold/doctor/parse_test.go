@@ -49,7 +49,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("role:slave\nredis_version:7.2.\nmaxmemory:-1\nevicted_keys:9223372036854775807", "a b myself", "pubsub", int64(-1))
 	f.Add("redis_mode:cluster\nlatest_fork_usec:-9223372036854775808\nconnected_slaves:9223372036854775807", "", "x", int64(1<<62))
 	f.Fuzz(func(t *testing.T, info, nodes, limit string, number int64) {
-		e := &exam{options: Options{}.withDefaults(), texts: parseTexts()}
+		e := &exam{options: Options{}.withDefaults()}
 		s := &server{
 			addr: "h:1", info: parseInfo(info), cluster: parseInfo(info),
 			config: map[string]string{"client-output-buffer-limit": limit, "min-replicas-to-write": limit, "save": limit, "cluster-node-timeout": nodes},

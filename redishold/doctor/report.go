@@ -62,8 +62,6 @@ type Finding struct {
 	Saw    string `json:"saw"`              // what the check found
 	Why    string `json:"why,omitempty"`    // why the finding matters for locks
 	Remedy string `json:"remedy,omitempty"` // what to do, with a command if there is one
-
-	special string // a special case of the check: see Finding.as
 }
 
 // Server is a server that was checked.

@@ -38,30 +38,41 @@ func (e *exam) tryOut(ctx context.Context) []Finding {
 	return found
 }
 
+// trial is a try of one kind of lock.
+type trial struct {
+	has  bool // the layout has locks of this kind
+	id   string
+	kind string // such as "a mutex"
+	why  string // why it matters if locks of this kind do not work
+	try  func(context.Context) error
+}
+
 func (e *exam) tryKinds(ctx context.Context, b *redishold.Backend, name string) []Finding {
-	client, claims := uuid.New(), uint64(0)
+	client := uuid.New()
+	claims := uint64(0)
 	hold := func(c driver.Claim) func(context.Context) error {
 		claims++
-		c.Name, c.Client, c.Seq, c.Owner = name, client, claims, fmt.Sprintf("%s:%d", client, claims)
+		c.Name = name
+		c.Client = client
+		c.Seq = claims
+		c.Owner = fmt.Sprintf("%s:%d", client, claims)
 		return func(ctx context.Context) error { return tryLock(ctx, b, c) }
 	}
 	caps := b.Info().Caps
-	trials := []struct {
-		has      bool
-		id, kind string
-		try      func(context.Context) error
-	}{
-		{true, "rights-mutex", "a mutex", hold(driver.Claim{})},
-		{caps.Fair, "rights-fair", "a fair lock", hold(driver.Claim{Fair: true})},
-		{caps.Shared, "rights-read-write", "a read-write lock", hold(driver.Claim{Mode: driver.Shared, ReadWrite: true})},
-		{caps.Permits, "rights-semaphore", "a semaphore", func(ctx context.Context) error {
-			_, _, err := b.Permits(ctx, name)
-			return err
-		}},
-		{caps.Latches, "rights-latch", "a latch", func(ctx context.Context) error {
-			_, err := b.Count(ctx, name)
-			return err
-		}},
+	permits := func(ctx context.Context) error {
+		_, _, err := b.Permits(ctx, name)
+		return err
+	}
+	count := func(ctx context.Context) error {
+		_, err := b.Count(ctx, name)
+		return err
+	}
+	trials := []trial{
+		{true, "rights-mutex", "a mutex", "No program with this user can take a lock.", hold(driver.Claim{})},
+		{caps.Fair, "rights-fair", "a fair lock", "Programs that use fair locks fail.", hold(driver.Claim{Fair: true})},
+		{caps.Shared, "rights-read-write", "a read-write lock", "Programs that use read-write locks fail.", hold(driver.Claim{Mode: driver.Shared, ReadWrite: true})},
+		{caps.Permits, "rights-semaphore", "a semaphore", "Programs that use semaphores fail.", permits},
+		{caps.Latches, "rights-latch", "a latch", "Programs that use latches fail.", count},
 	}
 	var found []Finding
 	for _, t := range trials {
@@ -73,7 +84,7 @@ func (e *exam) tryKinds(ctx context.Context, b *redishold.Backend, name string) 
 		for tries := 0; tries < maxTries && certain(err); tries++ { // another node of a cluster may reply
 			err = t.try(ctx)
 		}
-		found = append(found, judgeTrial(t.id, t.kind, err))
+		found = append(found, t.judge(err))
 		cancel()
 	}
 	return found
@@ -88,7 +99,10 @@ func certain(err error) bool {
 // checks the permissions for all commands of this kind. It is no failure if another doctor has
 // the lock.
 func tryLock(ctx context.Context, b *redishold.Backend, c driver.Claim) error {
-	c.TTL, c.Count, c.Tokens, c.Note = scratchTTL, 1, 1, "holdfast doctor"
+	c.TTL = scratchTTL
+	c.Count = 1
+	c.Tokens = 1
+	c.Note = "holdfast doctor"
 	_, err := b.Try(ctx, c)
 	if errors.Is(err, driver.ErrMismatch) {
 		return nil
@@ -116,25 +130,35 @@ func missing(err error) string {
 	return ""
 }
 
-func judgeTrial(id, kind string, err error) Finding {
-	f := Finding{ID: id, Severity: Note}
+// judge returns the Finding for the error of the last try.
+func (t *trial) judge(err error) Finding {
+	if err == nil {
+		return Finding{ID: t.id, Saw: t.kind + " works"}
+	}
+	f := Finding{ID: t.id, Severity: Note, Saw: t.kind + " does not work: " + err.Error(), Why: t.why}
 	switch {
-	case err == nil:
-		return Finding{ID: id, Saw: kind + " works"}
 	case wire.Means(err, wire.MeansNoCommand):
-		f.Saw, f.Remedy = kind+" does not work: "+err.Error(), "connect to the server without a proxy, or use a server that has the command"
+		f.Remedy = "connect to the server without a proxy, or use a server that has the command"
 	case layout.BadCounter(err.Error()):
-		return Finding{ID: "token-counter", Severity: Danger, Saw: kind + " does not work: " + err.Error()}
+		return Finding{
+			ID: "token-counter", Severity: Danger, Saw: f.Saw,
+			Why: "No lock in the same hash slot gets a fencing token, so no such lock is granted.",
+			Remedy: "delete the key that the message names; new tokens come from the clock of the server and are larger than all earlier tokens. " +
+				"If a resource has stored a larger token, delete it there, too",
+		}
 	case errors.As(err, new(*redishold.ReplyError)):
-		f.Saw, f.Remedy = kind+" does not work: "+err.Error(), "grant the permission that the message names; docs/redis.md lists all permissions"
+		f.Remedy = "grant the permission that the message names; docs/redis.md lists all permissions"
 	default:
-		f.Severity, f.Saw = Unknown, "it is unknown whether "+kind+" works: "+err.Error()
+		f.Severity = Unknown
+		f.Saw = "it is unknown whether " + t.kind + " works: " + err.Error()
+		f.Why = ""
 	}
 	if rules := missing(err); rules != "" {
 		f.Remedy = setUser + rules
 	}
-	if id == "rights-mutex" { // without the permission for a mutex no lock works
+	if t.id == "rights-mutex" { // without the permission for a mutex no lock works
 		f.Severity = Danger
+		f.Why = t.why
 	}
 	return f
 }
@@ -157,19 +181,26 @@ func (e *exam) tryMessages(ctx context.Context, scratch string) []Finding {
 }
 
 func (e *exam) tryMessage(ctx context.Context, id, key, command string, channel redishold.Channel, rights string) Finding {
-	f := Finding{ID: id, Severity: Warning}
+	f := Finding{
+		ID: id, Severity: Warning,
+		Why:    "Waiters get no message about a release. They poll, and notice a release up to a second late.",
+		Remedy: "connect without a proxy that drops messages, or set redishold.Options.Poll",
+	}
 	took, err := e.echo(ctx, key, command, channel)
 	switch {
 	case wire.Means(err, wire.MeansNoCommand):
 		f.Saw = "Pub/Sub does not work: " + err.Error() // no permission would change that
 	case errors.As(err, new(*redishold.ReplyError)):
-		f.Saw, f.Remedy = "the server refuses Pub/Sub: "+err.Error(), rights
+		f.Saw = "the server refuses Pub/Sub: " + err.Error()
+		f.Remedy = rights
 	case err != nil:
 		f.Saw = "a test message did not arrive: " + err.Error()
 	case took >= time.Second:
-		f.Severity, f.Saw, f.Remedy = Note, "a test message took "+short(took), "check the connection to the server, and the load of the server"
+		f.Severity = Note
+		f.Saw = "a test message took " + short(took)
+		f.Remedy = "check the connection to the server, and the load of the server"
 	default:
-		f.Severity = OK
+		return Finding{ID: id, Saw: "messages arrive"}
 	}
 	return f
 }
@@ -236,11 +267,12 @@ func (e *exam) findLocks(ctx context.Context, b *redishold.Backend) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, listLimit)
 	defer cancel()
 	var endless, mixed names
-	partly := ""
 	var failed error
+	partly := ""
 	for r, err := range b.List(ctx, admin.Filter{Keys: e.options.Keys}) {
 		if err != nil {
-			failed, partly = err, " among the keys that were read"
+			failed = err
+			partly = " among the keys that were read"
 			continue
 		}
 		if r.Remaining < 0 && r.Holders > 0 && r.Kind != admin.KindSemaphore {
@@ -252,7 +284,11 @@ func (e *exam) findLocks(ctx context.Context, b *redishold.Backend) []Finding {
 	}
 	findings := []Finding{e.endless(&endless, partly, failed)}
 	if mixed.count > 0 {
-		findings = append(findings, Finding{ID: "two-kinds", Severity: Note, Saw: "read-write locks with a hold that has no lease" + partly + ": " + mixed.String()})
+		findings = append(findings, Finding{
+			ID: "two-kinds", Severity: Note, Saw: "read-write locks with a hold that has no lease" + partly + ": " + mixed.String(),
+			Why:    "Such a hold is that of a reader that died, or of a Mutex of the same name. Redisson takes a read-write lock over a Mutex, so both are held.",
+			Remedy: "holdfast inspect NAME; give each name one kind of lock",
+		})
 	}
 	return findings
 }
@@ -263,15 +299,24 @@ func (e *exam) endless(found *names, partly string, failed error) Finding {
 	f := Finding{ID: "endless-locks"}
 	switch {
 	case found.count > 0:
-		f.Severity = Warning
-		if e.options.Redis.Layout != redishold.Redisson { // a string of the program looks like a lock
-			f.Severity, f.special = Note, "string"
-		}
 		f.Saw = "locks with a holder, but without a TTL" + partly + ": " + found.String()
+		if e.options.Redis.Layout == redishold.Redisson {
+			f.Severity = Warning
+			f.Why = "A lock without an end never becomes free if its holder dies. " +
+				"A program leaves such a lock behind if it is killed while it locks, or lacks the permission for pexpire."
+			f.Remedy = "holdfast inspect NAME; if nobody holds the lock: holdfast force-unlock NAME"
+		} else {
+			f.Severity = Note
+			f.Why = "In this layout a lock is a plain string, so other strings without an end are counted, too. " +
+				"If the key is a lock, it never becomes free if its holder dies."
+			f.Remedy = "only if you know the key as a lock that nobody holds: holdfast force-unlock NAME; it deletes the key, also if that is your data"
+		}
 	case wire.Means(failed, wire.MeansNoCommand):
-		f.Severity, f.Saw = Unknown, "the doctor cannot read the keys: "+failed.Error()
+		f.Severity = Unknown
+		f.Saw = "the doctor cannot read the keys: " + failed.Error()
 	case errors.As(failed, new(*redishold.ReplyError)):
-		f.Severity, f.Saw = Unknown, "the doctor cannot read the keys: "+failed.Error()
+		f.Severity = Unknown
+		f.Saw = "the doctor cannot read the keys: " + failed.Error()
 		rules := strings.Fields(missing(failed))
 		for _, rule := range []string{"+scan", "+type", "+cluster|slots"} {
 			if !slices.Contains(rules, rule) {
@@ -280,7 +325,8 @@ func (e *exam) endless(found *names, partly string, failed error) Finding {
 		}
 		f.Remedy = setUser + strings.Join(rules, " ")
 	case failed != nil && !errors.Is(failed, admin.ErrIncomplete) && !errors.Is(failed, context.DeadlineExceeded):
-		f.Severity, f.Saw = Unknown, "the doctor could not read the keys: "+failed.Error()
+		f.Severity = Unknown
+		f.Saw = "the doctor could not read the keys: " + failed.Error()
 	default:
 		f.Saw = "there is no lock without an end" + partly
 	}

@@ -2,7 +2,6 @@ package goredisconn
 
 import (
 	"context"
-	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
@@ -15,10 +14,15 @@ var _ adapter.Inliner = (*library)(nil)
 // connections. With eight goroutines, five was the best of two to sixteen.
 func (l *library) FewCalls() int { return 5 }
 
-// MayInline implements adapter.Inliner.
-func (l *library) MayInline(time.Duration, int) bool { return l.inline }
+// PlanInline implements adapter.Inliner.
+func (l *library) PlanInline(int) adapter.InlinePlan {
+	if l.inline {
+		return adapter.OverOwn
+	}
+	return adapter.NotInline
+}
 
 // RunInline implements adapter.Inliner.
-func (l *library) RunInline(_, timed context.Context, call *redishold.Call, _ bool) redishold.Result {
-	return process(timed, l.client, eval(timed, call))
+func (l *library) RunInline(ctx context.Context, _ adapter.InlinePlan, call *redishold.Call) redishold.Result {
+	return process(ctx, l.client, eval(ctx, call))
 }

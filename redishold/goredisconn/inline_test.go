@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 	"github.com/holdfast-go/holdfast/redishold/internal/wire"
 )
 
@@ -36,7 +37,7 @@ func TestInlineWithoutAFreeConnection(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	call := &redishold.Call{Script: wire.NewScript("test", "return 1")}
-	if r := newLibrary(client).RunInline(ctx, ctx, call, true); !errors.Is(r.Err, context.Canceled) {
+	if r := newLibrary(client).RunInline(ctx, adapter.OverOwn, call); !errors.Is(r.Err, context.Canceled) {
 		t.Errorf("got %v, want the error of the context", r.Err)
 	}
 	free()
@@ -45,20 +46,20 @@ func TestInlineWithoutAFreeConnection(t *testing.T) {
 }
 
 // Calls run in the goroutines of their callers if go-redis ends them at their deadlines.
-func TestMayInline(t *testing.T) {
+func TestPlanInline(t *testing.T) {
 	for _, tt := range []struct {
 		options redis.Options
-		want    bool
+		want    adapter.InlinePlan
 	}{
-		{redis.Options{ContextTimeoutEnabled: true}, true},
-		{redis.Options{}, false},
-		{redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -1}, true},
-		{redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}, false}, // sets no deadline
-		{redis.Options{ContextTimeoutEnabled: true, WriteTimeout: -2}, false},
+		{redis.Options{ContextTimeoutEnabled: true}, adapter.OverOwn},
+		{redis.Options{}, adapter.NotInline},
+		{redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -1}, adapter.OverOwn},
+		{redis.Options{ContextTimeoutEnabled: true, ReadTimeout: -2}, adapter.NotInline}, // sets no deadline
+		{redis.Options{ContextTimeoutEnabled: true, WriteTimeout: -2}, adapter.NotInline},
 	} {
 		client := redis.NewClient(&tt.options)
 		defer client.Close()
-		if got := newLibrary(client).MayInline(time.Second, 0); got != tt.want {
+		if got := newLibrary(client).PlanInline(0); got != tt.want {
 			t.Errorf("ReadTimeout %v, WriteTimeout %v: got %v, want %v", tt.options.ReadTimeout, tt.options.WriteTimeout, got, tt.want)
 		}
 	}

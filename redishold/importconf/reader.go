@@ -2,7 +2,6 @@ package importconf
 
 import (
 	"cmp"
-	_ "embed" // ignored.txt
 	"errors"
 	"fmt"
 	"maps"
@@ -60,44 +59,20 @@ func (r *reader) fault(p property, format string, args ...any) {
 	r.err = cmp.Or(r.err, errors.New(text))
 }
 
-// ignoredKeys has blocks of keys that Holdfast does not use. The first line of a block has the
-// sections of the keys, and the keys. The second line has the reason why they are ignored. Some
-// keys can be ignored without harm only if they have a certain value, or name a certain Java
-// class. Then a third line has that value or class, and a fourth line says what to do about
-// another value or class.
-//
-//go:embed ignored.txt
-var ignoredKeys string
-
-// ignoreKnown adds p to the ignored keys if ignored.txt has a block for this section with this
-// name. It reports whether there is such a block.
-func (r *reader) ignoreKnown(p property, section, name string) bool {
-	for block := range strings.SplitSeq(strings.TrimSpace(ignoredKeys), "\n\n") {
-		lines := strings.Split(block, "\n")
-		sections, keys, _ := strings.Cut(lines[0], ": ")
-		if !strings.Contains(sections, section) || !slices.Contains(strings.Fields(keys), name) {
-			continue
-		}
-		if len(lines) == 2 || p.class == lines[2] || slices.Equal(p.values, lines[2:3]) {
-			r.ignore(p, lines[1], false)
-		} else {
-			r.ignore(p, lines[3], true)
-		}
-		return true
-	}
-	return false
-}
-
 // ignore adds p to the ignored keys.
 func (r *reader) ignore(p property, why string, serious bool) {
 	r.s.Ignored = append(r.s.Ignored, Ignored{Key: p.key, Line: p.line, Why: why, Serious: serious})
 }
 
 // reportUnused adds p, which was not read, to the ignored keys. If p must not be ignored, it
-// records an error. The parameter `name` is the name of p without its section.
-func (r *reader) reportUnused(p property, section, name string) {
+// records an error. The parameter `at` is the place of p, and `name` is the name of p at this
+// place.
+func (r *reader) reportUnused(p property, at place, name string) {
+	if !r.s.TLS.Enabled && r.ignoreKnown(p, withoutTLS, name) {
+		return
+	}
 	switch {
-	case !r.s.TLS.Enabled && r.ignoreKnown(p, "unencrypted", name), r.ignoreKnown(p, section, name):
+	case r.ignoreKnown(p, at, name):
 	case strings.HasSuffix(name, "ManagerFactory"):
 		r.fault(p, "a Java class cannot be run here; name PEM files with sslTruststore and sslKeystore instead")
 	case strings.HasPrefix(strings.ToLower(name), "ssl"):

@@ -48,9 +48,9 @@ func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, err
 	}
 	for _, p := range r.rest() {
 		if _, name, within := strings.Cut(p.name, "."); within {
-			r.reportUnused(p, "servers", name)
+			r.reportUnused(p, inServers, name)
 		} else {
-			r.reportUnused(p, "top", p.name)
+			r.reportUnused(p, atTop, p.name)
 		}
 	}
 	return r.result("Redisson")

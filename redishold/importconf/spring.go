@@ -64,7 +64,7 @@ func Spring(file []byte, name string, env func(name string) (string, bool)) (*Se
 		case p.name == "spring.profiles.active", p.name == "spring.profiles.include":
 			r.ignore(p, "holdfast does not read the files of profiles, so their settings of Redis are missing", true)
 		case ours:
-			r.reportUnused(p, "spring", name)
+			r.reportUnused(p, inSpring, name)
 		case ofRedis(p):
 			r.ignore(p, "the file also has keys that begin with spring.data.redis, and Spring Boot 3 reads only those", true)
 		}

@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/internal/adapter"
 )
+
+var _ adapter.Inliner = (*library)(nil)
 
 // freshFor is how long a connection may be idle before a call in the goroutine of its caller. A
 // connection that was idle for longer may be dead, and the call over it would be lost.
@@ -21,10 +24,7 @@ type inline struct {
 	ping    func()      // the method library.ping
 	pinging atomic.Bool // a PING is under way
 
-	// Guarded by the mutex of the Combiner. A call that is alone reads the field `pooled`
-	// without it: no other call writes the field meanwhile.
-	called time.Time // when MayInline was called last for a call that is alone
-	pooled bool      // MayInline has chosen the pool for that call
+	called time.Time // when PlanInline was called last for a call that is alone; guarded by the mutex of the Combiner
 }
 
 // callCost is more than the processor time of a call that is a pipeline of its own.
@@ -39,25 +39,25 @@ func (l *library) FewCalls() int {
 	return min(max(16, int(time.Duration(l.shared.trip.Load())/callCost)), 1<<ringScale/2)
 }
 
-// MayInline implements adapter.Inliner.
-func (l *library) MayInline(_ time.Duration, inFlight int) bool {
-	if l.inline == nil {
-		return false
+// PlanInline implements adapter.Inliner.
+func (l *library) PlanInline(inFlight int) adapter.InlinePlan {
+	switch {
+	case l.inline == nil:
+		return adapter.NotInline
+	case inFlight == 0 && l.inline.sync && l.poolIsFresh():
+		return adapter.OverOwn
+	case l.shared.fresh() && !l.shared.silent():
+		return adapter.OverShared
 	}
-	if inFlight == 0 {
-		l.inline.pooled = l.inline.sync && l.poolIsFresh()
-		if l.inline.pooled {
-			return true
-		}
-	}
-	return l.shared.fresh() && !l.shared.silent()
+	return adapter.NotInline
 }
 
 // poolIsFresh reports whether the connection of the pool that was used last has answered within
 // freshFor. If not, but calls come often, it starts a PING over that connection, so that the next
 // calls can use the connection.
 func (l *library) poolIsFresh() bool {
-	i, now := l.inline, time.Now()
+	i := l.inline
+	now := time.Now()
 	often := now.Sub(i.called) < freshFor
 	i.called = now
 	fresh := l.pool.fresh()
@@ -77,9 +77,9 @@ func (l *library) ping() {
 }
 
 // RunInline implements adapter.Inliner.
-func (l *library) RunInline(ctx, timed context.Context, call *redishold.Call, alone bool) redishold.Result {
-	if alone && l.inline.pooled {
-		return l.do(timed, &l.pool, l.eval(call, false))
+func (l *library) RunInline(ctx context.Context, plan adapter.InlinePlan, call *redishold.Call) redishold.Result {
+	if plan == adapter.OverOwn {
+		return l.do(ctx, &l.pool, l.eval(call, false))
 	}
 	return l.do(ctx, &l.shared, l.eval(call, false).ToPipe())
 }

@@ -14,7 +14,8 @@ import (
 
 // A call runs in the goroutine of its caller only over a connection that has just answered:
 // otherwise the caller might have to wait for a new connection, past its deadline.
-func TestMayInline(t *testing.T) {
+func TestPlanInline(t *testing.T) {
+	const none, own, common = adapter.NotInline, adapter.OverOwn, adapter.OverShared
 	answers := func(conn *replies, replied bool) {
 		conn.begin()
 		conn.end(replied)
@@ -23,30 +24,32 @@ func TestMayInline(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		before        func(*library)
-		alone, beside bool // what MayInline returns without and with another call in flight
+		alone, beside adapter.InlinePlan // without and with another call in flight
 	}{
-		{"nothing was answered", func(*library) {}, false, false},
-		{"the shared connection has answered", shared(true), true, true},
-		{"it has answered long ago", func(l *library) { shared(true)(l); time.Sleep(freshFor) }, false, false},
-		{"its last call failed", func(l *library) { shared(true)(l); shared(false)(l) }, false, false},
+		{"nothing was answered", func(*library) {}, none, none},
+		{"the shared connection has answered", shared(true), common, common},
+		{"it has answered long ago", func(l *library) { shared(true)(l); time.Sleep(freshFor) }, none, none},
+		{"its last call failed", func(l *library) { shared(true)(l); shared(false)(l) }, none, none},
 		{"its reply is overdue", func(l *library) {
 			shared(true)(l)
 			l.shared.begin()
 			time.Sleep(2 * silentAfter)
-		}, false, false},
+		}, none, none},
 		{"a connection was closed since", func(l *library) {
 			l.shared.closed = new(atomic.Int64)
 			shared(true)(l)
 			l.shared.closed.Add(1)
-		}, false, false},
-		{"a connection of the pool has answered", func(l *library) { answers(&l.pool, true) }, true, false},
-		{"the pool's last call failed", func(l *library) { answers(&l.pool, true); answers(&l.pool, false) }, false, false},
+		}, none, none},
+		{"a connection of the pool has answered", func(l *library) { answers(&l.pool, true) }, own, none},
+		{"both have answered", func(l *library) { answers(&l.pool, true); shared(true)(l) }, own, common},
+		{"the pool's last call failed", func(l *library) { answers(&l.pool, true); answers(&l.pool, false) }, none, none},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := &library{inline: &inline{sync: true, ping: func() {}}}
 				tt.before(l)
-				alone, beside := l.MayInline(time.Minute, 0), l.MayInline(time.Minute, 1)
+				alone := l.PlanInline(0)
+				beside := l.PlanInline(1)
 				if alone != tt.alone || beside != tt.beside {
 					t.Errorf("got %v alone and %v beside another call, want %v and %v", alone, beside, tt.alone, tt.beside)
 				}
@@ -61,14 +64,14 @@ func TestPingBeforeThePool(t *testing.T) {
 		pings := 0
 		l := &library{inline: &inline{sync: true, ping: func() { pings++ }}}
 		for range 3 {
-			l.MayInline(time.Minute, 0)
+			l.PlanInline(0)
 			time.Sleep(freshFor)
 		}
 		if synctest.Wait(); pings != 0 {
 			t.Errorf("%d PINGs for rare calls, want none", pings)
 		}
 		for range 3 {
-			l.MayInline(time.Minute, 0)
+			l.PlanInline(0)
 		}
 		if synctest.Wait(); pings != 1 {
 			t.Errorf("%d PINGs for calls that come often, want one", pings)
@@ -91,7 +94,23 @@ func TestFewCalls(t *testing.T) {
 	}
 }
 
-func TestRoundTripsAreMeasured(t *testing.T) {
+// A call uses the connection of its plan.
+func TestRunInlineAsPlanned(t *testing.T) {
+	for _, plan := range []adapter.InlinePlan{adapter.OverOwn, adapter.OverShared} {
+		conn := openScripted(t)
+		l := conn.library
+		r := l.RunInline(t.Context(), plan, &redishold.Call{Script: wire.NewScript("test", "return 1")})
+		own := l.pool.trip.Load() != 0
+		common := l.shared.trip.Load() != 0
+		if r.Err != nil || own != (plan == adapter.OverOwn) || common != (plan == adapter.OverShared) {
+			t.Errorf("plan %d: got error %v, over a connection of its own %v, over the shared one %v", plan, r.Err, own, common)
+		}
+	}
+}
+
+// openScripted returns a Conn of a server that answers each script with 1.
+func openScripted(t *testing.T) *Conn {
+	t.Helper()
 	addr := serve(t, nil, func(command string) string {
 		if strings.HasPrefix(command, "EVALSHA") {
 			return ":1\r\n"
@@ -102,7 +121,12 @@ func TestRoundTripsAreMeasured(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+func TestRoundTripsAreMeasured(t *testing.T) {
+	conn := openScripted(t)
 	l, call := conn.library, &redishold.Call{Script: wire.NewScript("test", "return 1")}
 	l.Send(t.Context(), adapter.Destination{}, []*redishold.Call{call}, make([]redishold.Result, 1))
 	if l.shared.trip.Load() == 0 {

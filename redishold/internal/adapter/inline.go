@@ -15,20 +15,33 @@ type Inliner interface {
 	// once, because the server would have no work while the leader waited for more calls.
 	FewCalls() int
 
-	// MayInline reports whether RunInline can run a call now. The parameter `left` is the time
-	// until the deadline of the call. The parameter `inFlight` is the number of other calls
-	// without a reply, which is lower than FewCalls.
-	MayInline(left time.Duration, inFlight int) bool
+	// PlanInline returns how RunInline can run a call now. The parameter `inFlight` is the number
+	// of other calls without a reply, which is lower than FewCalls. The Combiner's mutex is held.
+	PlanInline(inFlight int) InlinePlan
 
-	// RunInline runs a call, at most once, under one of two contexts. ctx has no deadline, and
-	// ends at the deadline of the call, or when the Combiner gives the call up. The parameter
-	// `timed` is the same context with that deadline. The parameter `alone` means that no other
-	// call was in flight when this call began.
-	RunInline(ctx, timed context.Context, call *redishold.Call, alone bool) redishold.Result
+	// RunInline runs a call as `plan` says, at most once. `plan` is the result of PlanInline for
+	// this call, and is not NotInline. ctx ends at the deadline of the call, or when the Combiner
+	// gives the call up. Only the ctx of the plan OverOwn has that deadline, see
+	// context.Context.Deadline.
+	RunInline(ctx context.Context, plan InlinePlan, call *redishold.Call) redishold.Result
 }
 
-// timedContext is the batchContext of a call in the goroutine of its caller, with the deadline
-// of the call.
+// InlinePlan is how an Inliner runs a call in the goroutine that makes the call.
+type InlinePlan uint8
+
+const (
+	// NotInline means that the Inliner cannot run the call now.
+	NotInline InlinePlan = iota
+
+	// OverOwn means a connection that no other call uses at the same time. So the library may
+	// close the connection at the deadline of the call.
+	OverOwn
+
+	// OverShared means the connection that other calls use, too.
+	OverShared
+)
+
+// timedContext is the batchContext of a call with the plan OverOwn, with the deadline of the call.
 type timedContext struct{ *batchContext }
 
 // Deadline implements context.Context.
@@ -48,21 +61,33 @@ func (c *Combiner) inline(ctx context.Context, call *redishold.Call) (result red
 		return result, false
 	}
 	at, _ := d.Deadline()
-	left := time.Until(at)
 	c.mu.Lock()
-	inFlight := c.inFlight
-	if c.collecting || inFlight >= c.few() || !c.inliner.MayInline(left, inFlight) {
+	plan := NotInline
+	if !c.collecting && c.inFlight < c.few() {
+		plan = c.inliner.PlanInline(c.inFlight)
+	}
+	if plan == NotInline {
 		c.mu.Unlock()
 		return result, false
 	}
-	r, p := c.requests.Get().(*request), c.batches.Get().(*batch)
-	r.call, r.ctx, r.deadline, r.batch = *call, ctx, at, p
-	p.requests, p.inline, p.context.at = append(p.requests, r), true, at
+	p := c.batches.Get().(*batch)
+	p.inline = true
+	p.context.at = at
+	r := c.requests.Get().(*request)
+	r.call = *call
+	r.ctx = ctx
+	r.deadline = at
+	r.batch = p
+	p.requests = append(p.requests, r)
 	p.enter()
 	c.alarm.set(at, c.wake)
 	c.mu.Unlock()
 	defer c.dismiss(p)
-	p.results[0] = c.inliner.RunInline(p.context, timedContext{p.context}, p.calls[0], inFlight == 0)
+	var end context.Context = p.context
+	if plan == OverOwn {
+		end = timedContext{p.context}
+	}
+	p.results[0] = c.inliner.RunInline(end, plan, p.calls[0])
 	if c.deliver(p) {
 		go c.lead()
 	}

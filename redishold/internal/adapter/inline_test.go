@@ -26,17 +26,24 @@ const few = fewCalls / 2
 
 func (*inlineSender) FewCalls() int { return few }
 
-func (f *inlineSender) MayInline(time.Duration, int) bool { return !f.refuses }
+func (f *inlineSender) PlanInline(inFlight int) InlinePlan {
+	switch {
+	case f.refuses:
+		return NotInline
+	case inFlight == 0:
+		return OverOwn
+	}
+	return OverShared
+}
 
-func (f *inlineSender) RunInline(ctx, timed context.Context, call *redishold.Call, alone bool) redishold.Result {
+func (f *inlineSender) RunInline(ctx context.Context, plan InlinePlan, call *redishold.Call) redishold.Result {
 	f.mu.Lock()
 	what := firstKey(call)
 	if call.Source {
 		what += "(source)"
 	}
-	if alone {
+	if plan == OverOwn {
 		what += " alone"
-		ctx = timed
 	}
 	f.calls = append(f.calls, what)
 	do := f.plan[firstKey(call)]
@@ -175,8 +182,8 @@ type silentInliner struct{ silentSender }
 
 func (silentInliner) FewCalls() int { return fewCalls }
 
-func (silentInliner) MayInline(time.Duration, int) bool { return true }
+func (silentInliner) PlanInline(int) InlinePlan { return OverOwn }
 
-func (silentInliner) RunInline(context.Context, context.Context, *redishold.Call, bool) redishold.Result {
+func (silentInliner) RunInline(context.Context, InlinePlan, *redishold.Call) redishold.Result {
 	return redishold.Result{}
 }

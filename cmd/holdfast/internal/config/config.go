@@ -16,47 +16,79 @@ import (
 	"time"
 )
 
-// sort is the type that a value must have.
-type sort uint8
+// valueType is the type that the value of a key must have.
+type valueType uint8
 
 const (
-	text sort = iota
-	path      // of a file, relative to the folder of the configuration
-	duration
-	number
-	yes  // true or false
-	list // of URLs
-	some // several texts: a list, or one text with commas, as in a flag
+	typeText     valueType = iota
+	typePath               // of a file, relative to the folder of the configuration
+	typeDuration           // such as 1m30s
+	typeNumber             // 0 or more
+	typeBool               // true or false
+	typeURLs               // a list of URLs
+	typeTexts              // several texts: a list, or one text with commas, as in a flag
 )
 
 // keys returns the keys that a file may have, with the type of each value.
-func keys() map[string]sort {
-	all := map[string]sort{
-		"url": text, "redlock": list, "prefix": text, "redisson": path, "spring": path,
+func keys() map[string]valueType {
+	all := map[string]valueType{
+		"url":      typeText,
+		"redlock":  typeURLs,
+		"prefix":   typeText,
+		"redisson": typePath,
+		"spring":   typePath,
 
-		"lock.ttl": duration, "lock.margin": duration, "lock.wait": duration, "lock.max_hold": duration,
-		"lock.kill_after": duration, "lock.fair": yes,
+		"lock.ttl":        typeDuration,
+		"lock.margin":     typeDuration,
+		"lock.wait":       typeDuration,
+		"lock.max_hold":   typeDuration,
+		"lock.kill_after": typeDuration,
+		"lock.fair":       typeBool,
 
-		"redis.layout": text, "redis.replicas": text, "redis.shared_tokens": yes, "redis.fair_wait": duration,
+		"redis.layout":        typeText,
+		"redis.replicas":      typeText,
+		"redis.shared_tokens": typeBool,
+		"redis.fair_wait":     typeDuration,
 
-		"event_log.enabled": yes, "event_log.stream_maxlen": number,
+		"event_log.enabled":       typeBool,
+		"event_log.stream_maxlen": typeNumber,
 
-		"serve.listen": text, "serve.metrics_listen": text, "serve.base_path": text,
-		"serve.tls.cert": path, "serve.tls.key": path,
-		"serve.auth.basic_file": path, "serve.auth.token_file": path,
-		"serve.auth.header": text, "serve.auth.trusted": some, "serve.hosts": some,
-		"serve.allow_unlock": yes, "serve.operators": some,
-		"serve.names": text, "serve.counters": yes, "serve.only_while_viewed": yes,
+		"serve.listen":            typeText,
+		"serve.metrics_listen":    typeText,
+		"serve.base_path":         typeText,
+		"serve.tls.cert":          typePath,
+		"serve.tls.key":           typePath,
+		"serve.auth.basic_file":   typePath,
+		"serve.auth.token_file":   typePath,
+		"serve.auth.header":       typeText,
+		"serve.auth.trusted":      typeTexts,
+		"serve.hosts":             typeTexts,
+		"serve.allow_unlock":      typeBool,
+		"serve.operators":         typeTexts,
+		"serve.names":             typeText,
+		"serve.counters":          typeBool,
+		"serve.only_while_viewed": typeBool,
 	}
 	for _, store := range []string{"redis", "etcd", "zookeeper", "postgres", "mysql"} {
-		for name, is := range map[string]sort{
-			"user": text, "password": text, "password_file": path, "dial_timeout": duration,
-			"tls.ca": path, "tls.cert": path, "tls.key": path, "tls.server_name": text,
-		} {
+		for name, is := range storeKeys() {
 			all[store+"."+name] = is
 		}
 	}
 	return all
+}
+
+// storeKeys returns the keys that the section of every store may have.
+func storeKeys() map[string]valueType {
+	return map[string]valueType{
+		"user":            typeText,
+		"password":        typeText,
+		"password_file":   typePath,
+		"dial_timeout":    typeDuration,
+		"tls.ca":          typePath,
+		"tls.cert":        typePath,
+		"tls.key":         typePath,
+		"tls.server_name": typeText,
+	}
 }
 
 // Keys returns the keys that a file may have, such as "lock.ttl", sorted.
@@ -145,7 +177,8 @@ func Read(name string, skipFound bool, env func(string) (string, bool), waiting 
 	if name == "" {
 		usual := usualNames(env)
 		at := slices.IndexFunc(usual, isFile)
-		if found = at == 0; at < 0 || found && skipFound {
+		found = at == 0
+		if at < 0 || found && skipFound {
 			return File{}, nil
 		}
 		name = usual[at]

@@ -23,23 +23,30 @@ import (
 // reader reads one file.
 type reader struct {
 	file  File
-	known map[string]sort
+	known map[string]valueType
 	env   func(string) (string, bool)
 }
 
 // parse reads the content of a file. If `env` is nil, the user has not named the file.
 func parse(name string, content []byte, env func(string) (string, bool)) (File, error) {
-	r := reader{file: File{Name: name, Found: env == nil, values: map[string]value{}}, known: keys(), env: env}
+	r := reader{
+		file:  File{Name: name, Found: env == nil, values: map[string]value{}},
+		known: keys(),
+		env:   env,
+	}
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	var document, second yaml.Node
-	switch err := decoder.Decode(&document); {
-	case errors.Is(err, io.EOF):
+	err := decoder.Decode(&document)
+	if errors.Is(err, io.EOF) {
 		return r.file, nil
-	case err != nil:
+	}
+	if err != nil {
 		return File{}, r.badYAML(err)
-	case !errors.Is(decoder.Decode(&second), io.EOF):
+	}
+	if !errors.Is(decoder.Decode(&second), io.EOF) {
 		return File{}, fmt.Errorf("%s: the file has more than one YAML document; keep one of them", name)
-	case len(document.Content) != 1:
+	}
+	if len(document.Content) != 1 {
 		return r.file, nil
 	}
 	if err := r.mapping("", document.Content[0]); err != nil {
@@ -72,7 +79,8 @@ func (r *reader) mapping(in string, n *yaml.Node) error {
 		return r.fault(n.Line, "%s: keys with values are expected here", cmp.Or(strings.TrimSuffix(in, "."), "the file"))
 	}
 	for pair := range slices.Chunk(n.Content, 2) {
-		key, content := pair[0], pair[1]
+		key := pair[0]
+		content := pair[1]
 		name := in + key.Value
 		if len(r.within(name+".")) > 0 {
 			if err := r.mapping(name+".", content); err != nil {
@@ -80,7 +88,7 @@ func (r *reader) mapping(in string, n *yaml.Node) error {
 			}
 			continue
 		}
-		kind, known := r.known[name]
+		is, known := r.known[name]
 		if !known {
 			section := name[:strings.LastIndexByte(name, '.')+1]
 			return r.fault(key.Line, "unknown key %s; the known keys are %s", shown(name), strings.Join(r.within(section), ", "))
@@ -88,7 +96,7 @@ func (r *reader) mapping(in string, n *yaml.Node) error {
 		if before, twice := r.file.values[name]; twice {
 			return r.fault(key.Line, "%s is already in line %d; keep one of them", name, before.line)
 		}
-		if err := r.value(name, kind, content); err != nil {
+		if err := r.value(name, is, content); err != nil {
 			return err
 		}
 	}
@@ -119,28 +127,28 @@ func (r *reader) within(section string) []string {
 }
 
 // value reads the value of a key, or its values.
-func (r *reader) value(name string, kind sort, n *yaml.Node) error {
+func (r *reader) value(name string, is valueType, n *yaml.Node) error {
 	n = resolved(n)
 	if isNull(n) {
 		return nil
 	}
 	items := []*yaml.Node{n}
-	several := n.Kind == yaml.SequenceNode && (kind == list || kind == some)
+	several := n.Kind == yaml.SequenceNode && (is == typeURLs || is == typeTexts)
 	if several {
 		items = n.Content
 	}
-	if kind == list && !several || len(items) == 0 {
+	if is == typeURLs && !several || len(items) == 0 {
 		return r.fault(n.Line, "%s: a list is expected here, each value after a dash", name)
 	}
 	v := value{line: n.Line}
 	for _, item := range items {
-		text, err := r.text(name, kind, resolved(item))
+		text, err := r.text(name, is, resolved(item))
 		if err != nil {
 			return r.fault(item.Line, "%s: %v", name, err)
 		}
 		v.list = append(v.list, text)
 	}
-	if kind == some && !several {
+	if is == typeTexts && !several {
 		words := regexp.MustCompile(`\s*,\s*`).Split(strings.TrimSpace(v.list[0]), -1)
 		v.list = slices.DeleteFunc(words, func(word string) bool { return word == "" })
 	}
@@ -160,7 +168,7 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag(
 
 // text returns one value. It replaces variables, and puts the folder of the file before a
 // relative path. An error does not quote the value.
-func (r *reader) text(name string, kind sort, n *yaml.Node) (string, error) {
+func (r *reader) text(name string, is valueType, n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode {
 		return "", errors.New("one value is expected here")
 	}
@@ -168,27 +176,27 @@ func (r *reader) text(name string, kind sort, n *yaml.Node) (string, error) {
 	if (strings.HasSuffix(name, ".password") || inURL) && n.Value != "" && !strings.Contains(n.Value, "${") {
 		r.file.Secret = true
 	}
-	text, err := r.expand(n.Value, name == "url" || kind == list)
+	text, err := r.expand(n.Value, name == "url" || is == typeURLs)
 	if err != nil {
 		return "", err
 	}
-	switch kind {
-	case path:
+	switch is {
+	case typePath:
 		if text != "" && !filepath.IsAbs(text) {
 			text = filepath.Join(filepath.Dir(r.file.Name), text)
 		}
 		if r.file.Found && !inFolder(text) {
 			return "", errors.New("the file is not in this folder; " + nameIt)
 		}
-	case duration:
+	case typeDuration:
 		if _, err := time.ParseDuration(text); err != nil {
 			return "", errors.New("a time is expected here, such as 30s or 1m30s")
 		}
-	case number:
+	case typeNumber:
 		if _, err := strconv.ParseUint(text, 10, 31); err != nil {
 			return "", errors.New("a number is expected here, 0 or more")
 		}
-	case yes:
+	case typeBool:
 		if text != "true" && text != "false" {
 			return "", errors.New("true or false is expected here")
 		}

@@ -67,7 +67,8 @@ func Exposed(name string, secret bool) string {
 	if _, known := owner(info); !known {
 		return ""
 	}
-	switch mode := info.Mode().Perm(); {
+	mode := info.Mode().Perm()
+	switch {
 	case mode&othersWrite != 0:
 		return fmt.Sprintf("other users can write to %s; use chmod go-w", name)
 	case mode&0o004 != 0 && secret:

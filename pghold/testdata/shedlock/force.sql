@@ -1,0 +1,2 @@
+UPDATE "shedlock" SET lock_until = timezone('utc', clock_timestamp()), locked_by = $1, locked_at = locked_at
+WHERE name = $2 AND COALESCE(locked_by, '') COLLATE "C" = $3 AND (extract(epoch FROM greatest(least(COALESCE(locked_at, TIMESTAMP '1970-01-01 00:00:00'), timestamp '9999-12-31'), timestamp '0001-01-01') - greatest(least(TIMESTAMP '1970-01-01 00:00:00', timestamp '9999-12-31'), timestamp '0001-01-01')) * 1000000)::bigint = $4 AND lock_until > timezone('utc', clock_timestamp())

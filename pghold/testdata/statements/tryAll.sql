@@ -1,0 +1,27 @@
+INSERT INTO "holdfast_locks" AS l (name, owner, note, token, tokens, since, expires)
+SELECT name, owner, note, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $5 - 1, $5, clock_timestamp(), clock_timestamp() + $4 * interval '1 microsecond'
+FROM unnest($1::text[], $2::text[], $3::text[]) AS c(name, owner, note) ORDER BY name COLLATE "C"
+ON CONFLICT (name) DO UPDATE SET
+	owner = CASE
+		WHEN (l.expires + least(coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters)), 8) * interval '300 milliseconds' <= excluded.since) OR (l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since) THEN excluded.owner
+		WHEN l.expires > excluded.since THEN l.owner END,
+	note = CASE WHEN (l.expires + least(coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters)), 8) * interval '300 milliseconds' <= excluded.since) OR (l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since) THEN excluded.note ELSE l.note END,
+	token = CASE WHEN (l.expires + least(coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters)), 8) * interval '300 milliseconds' <= excluded.since) THEN greatest(l.token + $5, excluded.token) ELSE l.token END,
+	tokens = CASE WHEN (l.expires + least(coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters)), 8) * interval '300 milliseconds' <= excluded.since) THEN excluded.tokens ELSE l.tokens END,
+	since = CASE WHEN (l.expires + least(coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters)), 8) * interval '300 milliseconds' <= excluded.since) THEN clock_timestamp() ELSE l.since END,
+	expires = CASE
+		WHEN (l.expires + least(coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters)), 8) * interval '300 milliseconds' <= excluded.since) THEN excluded.expires
+		WHEN (l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since) THEN greatest(l.expires, excluded.expires)
+		ELSE l.expires END,
+	waiters = CASE
+		WHEN (l.expires + least(coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters)), 8) * interval '300 milliseconds' <= excluded.since) THEN l.waiters[coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters)) + 2:]
+		WHEN NOT (l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since) AND ($7 AND array_position(l.waiters, excluded.owner) IS NULL AND cardinality(l.waiters) < 100) THEN l.waiters || excluded.owner
+		ELSE l.waiters END,
+	wanted = CASE
+		WHEN (l.expires + least(coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters)), 8) * interval '300 milliseconds' <= excluded.since) THEN l.wanted AND coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters)) + 1 < cardinality(l.waiters)
+		ELSE l.wanted OR $6 AND NOT (l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since) END
+WHERE (l.expires + least(coalesce(array_position(l.waiters, excluded.owner) - 1, cardinality(l.waiters)), 8) * interval '300 milliseconds' <= excluded.since) OR (l.owner IS NOT DISTINCT FROM excluded.owner AND l.expires > excluded.since) OR ($7 AND array_position(l.waiters, excluded.owner) IS NULL AND cardinality(l.waiters) < 100) OR $6 AND NOT l.wanted
+RETURNING l.name, coalesce(l.owner, ''), l.note, l.token, l.tokens,
+	(extract(epoch FROM clock_timestamp() - l.since) * 1000000)::bigint,
+	(extract(epoch FROM l.expires - clock_timestamp()) * 1000000)::bigint,
+	coalesce(l.forced_owner, ''), coalesce(l.forced_reason, ''), array_to_string(l.waiters, ',')
