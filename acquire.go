@@ -21,7 +21,7 @@ func (l *Locker) acquire(ctx context.Context, name string, k kind, r request) (*
 		return l.outlast(ctx, name, k, r)
 	}
 	var a acquisition
-	a.init(l, name, k, r)
+	a.init(ctx, l, name, k, r)
 	lock, err := a.run(ctx)
 	if l.observed(ctx) {
 		a.report(ctx, lock, err)
@@ -33,7 +33,7 @@ func (l *Locker) acquire(ctx context.Context, name string, k kind, r request) (*
 func (l *Locker) outlast(ctx context.Context, name string, k kind, call request) (*Lock, error) {
 	began := time.Now()
 	a := &acquisition{}
-	a.init(l, name, k, call)
+	a.init(ctx, l, name, k, call)
 	for refusals := 1; ; refusals++ {
 		lock, err := a.run(ctx)
 		again := false
@@ -48,7 +48,7 @@ func (l *Locker) outlast(ctx context.Context, name string, k kind, call request)
 		}
 		before := a
 		a = &acquisition{}
-		a.init(l, name, k, call)
+		a.init(ctx, l, name, k, call)
 		a.began = before.began
 		a.tries = before.tries
 		a.waitReported = before.waitReported
@@ -116,10 +116,17 @@ type acquisition struct {
 	asking       bool // a try is under way; still true after it panicked
 }
 
-func (a *acquisition) init(l *Locker, name string, k kind, r request) {
+func (a *acquisition) init(ctx context.Context, l *Locker, name string, k kind, r request) {
 	*a = acquisition{locker: l, kind: k, req: r, claim: driver.Claim{Name: name}}
-	if r.wait != forever || l.observed(context.Background()) { // otherwise nothing uses the field `began`, and to read a clock costs time
+	if r.wait != forever || l.observed(ctx) { // otherwise only a claim that waits needs the field `began`, and to read a clock costs time
 		a.began = l.clock.Now()
+	}
+}
+
+// beginsToWait sets the field `began`, if init has not set it.
+func (a *acquisition) beginsToWait() {
+	if a.began == 0 {
+		a.began = a.locker.clock.Now()
 	}
 }
 
@@ -208,6 +215,7 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 			}
 			return a.busy()
 		}
+		a.beginsToWait()
 		a.reportQueued(ctx, p)
 		given, ok, err := p.Wait(waitCtx)
 		switch {
@@ -694,6 +702,7 @@ func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error
 	}
 	p := a.place
 	a.place = nil
+	a.beginsToWait()
 	if _, _, err := p.Wait(waitCtx); err != nil {
 		if a.failures == 0 { // otherwise the error of the store says more
 			a.busyLocally()

@@ -616,6 +616,44 @@ func TestWaitBehindTheOwnerWithoutAnswer(t *testing.T) {
 	}
 }
 
+// The error of a Lock behind a goroutine that gets no answer does not depend on an observer.
+func TestErrorBehindNoAnswer(t *testing.T) {
+	texts := map[bool]string{}
+	for _, observed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := faulty.New()
+			var o holdfast.Options
+			if observed {
+				o.Observe = func(context.Context, holdfast.Event) {}
+			}
+			l := holdfast.New(store, &o)
+			time.Sleep(time.Minute) // so that the Locker is older than the call
+			hangs(store)
+			first, cancel := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				_, _ = l.Lock(first, "a")
+			}()
+			synctest.Wait()
+			ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer stop()
+			_, err := l.Lock(ctx, "a")
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v, want that the deadline is exceeded", err)
+			}
+			texts[observed] = fmt.Sprint(err)
+			cancel()
+			<-ended
+			store.Change(func() { store.OnTry = nil })
+			must.Drain(t, l)
+		})
+	}
+	if texts[false] != texts[true] || strings.Contains(texts[false], "held by") {
+		t.Errorf("got %q without an observer, %q with one, want the same, and no holder", texts[false], texts[true])
+	}
+}
+
 // A re-entry, and a caller that does not wait, return the same error if the store hangs.
 func TestNoErrorOfAContextThatLives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -196,7 +196,7 @@ func (m *Mutex) ready(ctx context.Context, a *acquisition) bool {
 		return false
 	}
 	a.req.wait = 0 // busy locks are waited for later, one by one
-	a.init(m.locker, m.name, m.kind, a.req)
+	a.init(ctx, m.locker, m.name, m.kind, a.req)
 	if a.waitInQueue(ctx, ctx) != nil {
 		return false
 	}

@@ -192,7 +192,7 @@ func (t *tree) acquireSem(ctx context.Context, e *treeLock, m *Mutex, r request)
 	default:
 	}
 	var a acquisition
-	a.init(m.locker, m.name, m.kind, r)
+	a.init(ctx, m.locker, m.name, m.kind, r)
 	limit := time.NewTimer(r.wait)
 	defer limit.Stop()
 	select {

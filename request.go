@@ -62,9 +62,11 @@ func AtLeast(d time.Duration) Option {
 	return func(r *request) { r.atLeast = d }
 }
 
-// Note is a text for people, stored with this lock in place of Options.Note. Such a lock is not
-// passed on within the process: the store would show waiters the note of an earlier holder. A
-// Lock that re-enters a hold does not change the note of that hold.
+// Note is a text for people, stored with this lock in place of Options.Note. Redis stores one text
+// for each client and none for a lock, so there other programs may see Options.Note instead.
+//
+// Such a lock is not passed on within the process: the store would show waiters the note of an
+// earlier holder. A Lock that re-enters a hold does not change the note of that hold.
 func Note(text string) Option {
 	return func(r *request) { r.note = text }
 }
