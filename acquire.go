@@ -57,7 +57,7 @@ func (l *Locker) outlast(ctx context.Context, name string, k kind, call request)
 
 // mayBeRepaired reports whether RetryRefused goes on after err.
 func (l *Locker) mayBeRepaired(err error) bool {
-	return retry.Repairable(err) && (l.answered.Load() || errors.Is(err, driver.ErrUnable))
+	return retry.Repairable(err) && (l.everAnswered.Load() || errors.Is(err, driver.ErrUnable))
 }
 
 // pauseRefused reports a refusal, and waits before the next attempt. The parameter `left` is
@@ -107,7 +107,7 @@ type acquisition struct {
 	late     int32 // how many grants in a row came when most of their lease was over
 
 	kind         kind
-	answered     bool // the field `last` is set
+	lastSet     bool // the field `last` is set
 	metOther     bool // the store refused the claim because another client had the lock
 	owesWake     bool // the last release was quiet: if this claim is not granted, other clients must be notified
 	grantUnused  bool // the store granted the claim, but no hold was made of it
@@ -210,7 +210,7 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 			ownRelease = nil // whoever is ahead now came after that release
 			continue
 		case p == nil:
-			if a.busyLocally(); !a.answered { // a goroutine waits because the store fails
+			if a.busyLocally(); !a.lastSet { // a goroutine waits because the store fails
 				return a.refused(ctx, retry.Unanswered(a.lastErr))
 			}
 			return a.busy()
@@ -235,9 +235,9 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 }
 
 // enter takes a place in the queue, and reports whether the caller asks the store now. A caller
-// that does not wait gets a place in a queue that it begins itself, and none in another. For a
-// permit or a read lock it gets no place, and asks unless another goroutine waits for the store:
-// among the heads it would keep those back that wait.
+// that does not wait gets a place in a queue that it begins itself, and none in another. If it wants
+// a permit or a read lock, it gets no place at all, and asks the store, unless another goroutine
+// waits for the store. With a place among the heads, it would keep waiting goroutines from asking.
 func (a *acquisition) enter() (p *place, head bool) {
 	waits := a.req.wait != 0
 	begin := func() queueState {
@@ -299,7 +299,7 @@ func (a *acquisition) yieldToOthers(ctx, waitCtx context.Context) error {
 		return nil
 	}
 	a.last = driver.Outcome{Holder: "another client"}
-	a.answered = true
+	a.lastSet = true
 	return a.outOfTime(ctx)
 }
 
@@ -573,7 +573,7 @@ func (a *acquisition) holdPlace(l *lease) {
 				metOther: a.metOther, yielded: a.yield.until != 0, passes: a.acceptsHandoff(),
 			})
 			unused = s.keepSpare(a.waiter, waiters)
-			s.answered(l.first.began, nil)
+			s.recordAnswer(l.first.began, nil)
 		})
 		closeWaiter(unused)
 	default:
@@ -609,7 +609,7 @@ func (a *acquisition) admit() {
 	a.place.Admit(a.kind == reader, most, func(s *queueState, n int) {
 		waiter = s.keepSpare(a.waiter, n)
 		spare = s.dropSpare(n)
-		s.answered(a.locker.clock.Now(), nil)
+		s.recordAnswer(a.locker.clock.Now(), nil)
 	})
 	closeWaiter(waiter)
 	closeWaiter(spare)
@@ -637,7 +637,7 @@ func (a *acquisition) foundBusy(out driver.Outcome) {
 	a.failures = 0
 	a.late = 0
 	a.last = out
-	a.answered = true
+	a.lastSet = true
 	a.queued = a.queued || out.Queued
 }
 
@@ -651,7 +651,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 	a.owesWake = false // the other holder notifies when it releases
 	a.claim.Quiet = false
 	if a.place != nil {
-		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.answered(a.locker.clock.Now(), &out) })
+		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.recordAnswer(a.locker.clock.Now(), &out) })
 	}
 	if a.req.wait == 0 {
 		return meanwhile, a.busy()
@@ -867,12 +867,12 @@ func (a *acquisition) busyLocally() {
 		queue = *s
 	})
 	a.last = driver.Outcome{}
-	a.answered = true
+	a.lastSet = true
 	switch {
 	case holder != nil:
 		a.last = driver.Outcome{Holder: holder.lease.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
-	case queue.lastErr != nil || a.req.wait > 0 && queue.unconfirmed(a.began, a.locker.clock.Now()): // the lock may be free
-		a.answered = false
+	case queue.lastErr != nil || a.req.wait > 0 && queue.mayBeFree(a.began, a.locker.clock.Now()):
+		a.lastSet = false
 		a.lastErr = queue.lastErr
 		return
 	case queue.lastBusy != nil: // another process holds it
@@ -899,15 +899,15 @@ func (a *acquisition) outOfTime(ctx context.Context) error {
 	name := a.claim.Name
 	if ctx.Err() != nil {
 		switch {
-		case a.lastErr != nil && !a.answered:
+		case a.lastErr != nil && !a.lastSet:
 			return fmt.Errorf("lock %q: %w; the store's last error: %w", name, retry.ContextError(ctx), a.lastErr)
-		case a.answered && a.last.Holder != "":
+		case a.lastSet && a.last.Holder != "":
 			return fmt.Errorf("lock %q: %w while %s", name, retry.ContextError(ctx), a.busy().taken())
 		}
 		return fmt.Errorf("lock %q: %w", name, retry.ContextError(ctx))
 	}
 	switch {
-	case a.answered && a.failures == 0:
+	case a.lastSet && a.failures == 0:
 		return a.busy()
 	case a.lastErr != nil:
 		return fmt.Errorf("lock %q: not acquired within %s: %w", name, coarse(a.req.wait), retry.Unanswered(a.lastErr))

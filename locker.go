@@ -52,7 +52,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/background"
 	"github.com/holdfast-go/holdfast/internal/clock"
 	"github.com/holdfast-go/holdfast/internal/collect"
-	"github.com/holdfast-go/holdfast/internal/deadline"
 	"github.com/holdfast-go/holdfast/internal/renew"
 	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/internal/uuid"
@@ -81,7 +80,7 @@ type Locker struct {
 	background background.Group
 	cleaner    background.Queue // runs cleanUp and wake
 	permits    sync.Map         // by the name of a semaphore: the number of permits that the last warning named
-	answered   atomic.Bool      // the store has answered a claim for a lock
+	everAnswered   atomic.Bool      // the store has answered a claim for a lock
 	short      atomic.Bool      // it was logged that the store grants less than the TTL
 	clock      *clock.Clock
 }
@@ -120,6 +119,11 @@ func (l *Locker) newScheduler() *renew.Scheduler {
 		},
 	})
 }
+
+// cleanersMost bounds the releases and notifications of a Locker that run in the background at once.
+// Thousands of callers may give up in the same moment. A goroutine for each of them would only
+// send thousands of calls to the store at once.
+const cleanersMost = 32
 
 // Drain waits until the Locker has no work in the background any more, and then returns nil.
 // Call it before the program ends. The work in the background is:
@@ -195,94 +199,6 @@ func (l *Locker) renew(ctx context.Context, cs []driver.Claim) ([]driver.Renewal
 	return answers, err
 }
 
-// retryReleaseUntil is retryRelease for an Unlock whose first call failed with err. It ends
-// at the instant `until`, when the Unlock has to return.
-func (l *Locker) retryReleaseUntil(c driver.Claim, kept clock.Instant, err error, until clock.Instant) error {
-	ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
-	defer cancel()
-	return l.retryRelease(ctx, c, kept, err)
-}
-
-// retryRelease repeats a release until its result is certain or ctx ends. The parameter `first`
-// is the error of the first release; nil if no release was sent yet. The name stays taken until
-// the instant `kept`; 0 means that the release frees the name. retryRelease returns nil if the
-// claim was released, also if an earlier call without an answer released it. It returns an
-// error that is driver.ErrGone if there was nothing to release, and otherwise the last error.
-func (l *Locker) retryRelease(ctx context.Context, c driver.Claim, kept clock.Instant, first error) (err error) {
-	c.Quiet = false // the claim of a caller that gives up may be quiet, and no try of this process follows
-	indeterminate := first != nil && !retry.Certain(first)
-	defer func() {
-		if indeterminate && !c.Indeterminate && (err == nil || retry.Gone(err)) {
-			l.reportIndeterminate(OpRelease, &c, true) // if c.Indeterminate is set, cleanUp reports the result when it stops
-		}
-	}()
-	if errors.Is(first, driver.ErrClosed) {
-		return first // every later call would return the same error
-	}
-	var loop retry.Loop
-	if err = ctx.Err(); first != nil {
-		err = first
-		loop.Failed(first)
-	}
-	for loop.Next(ctx) {
-		c.AtLeast = remainingUntil(kept, l.clock.Now())
-		err = l.release(ctx, c, loop.Failures())
-		if err == nil || indeterminate && retry.Gone(err) {
-			return nil
-		}
-		if retry.Gone(err) || errors.Is(err, driver.ErrClosed) {
-			return err
-		}
-		indeterminate = indeterminate || !retry.Certain(err)
-		loop.Failed(err)
-	}
-	return err
-}
-
-func (l *Locker) release(ctx context.Context, c driver.Claim, failures int) error {
-	attempt := deadline.New(ctx, time.Now().Add(retry.ReleaseTimeout(c.TTL, failures)))
-	defer attempt.End()
-	began := l.clock.Now()
-	err := l.backend.Release(attempt, c)
-	l.reportCall(ctx, OpRelease, &c, began, err)
-	return err
-}
-
-// cleanersMost bounds the releases and notifications of a Locker that run in the background at once.
-// Thousands of callers may give up in the same moment. A goroutine for each of them would only
-// send thousands of calls to the store at once.
-const cleanersMost = 32
-
-// cleanUp releases a claim in the background. The parameter `first` is the error of the first
-// release; nil if no release was sent yet. The comment of retryRelease explains `kept`. cleanUp
-// repeats the release until the result is certain, or until the instant `until`, when the store
-// has dropped the claim by itself. It closes the channel `done` at its end, if that is not nil.
-// It never uses a caller's context, which has often ended when a clean-up is due.
-func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant, done chan<- struct{}) {
-	l.cleaner.Go(func(waited bool) {
-		if done != nil {
-			defer close(done)
-		}
-		if waited { // the time may be over already, but one attempt is always made
-			until = max(until, l.clock.Now()+retry.ReleaseTimeout(c.TTL, 0))
-		}
-		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
-		defer cancel()
-		err := l.retryRelease(ctx, c, kept, first)
-		settled := err == nil || retry.Gone(err)
-		switch {
-		case c.Indeterminate:
-			l.reportIndeterminate(OpTry, &c, settled)
-		case !settled && !retry.Certain(err):
-			l.reportIndeterminate(OpRelease, &c, false)
-		}
-		if !settled {
-			l.log.Warn("clean-up not confirmed; the store drops the claim when its lease ends",
-				"lock", c.Name, "backend", l.info.Name, "lease", c.TTL, "err", err)
-		}
-	})
-}
-
 // wake notifies the clients that wait for the name of c, in the background. It waits for the
 // answer to the last release of that name: a client that is notified before the release would
 // find the lock held, and would not be notified again. wake repeats the notification after an
@@ -327,8 +243,8 @@ func (l *Locker) observed(ctx context.Context) bool {
 // reportCall reports a call to the store that has just ended, and remembers that the store has
 // answered. Record the answer of the store before reportCall, because the observer may be slow.
 func (l *Locker) reportCall(ctx context.Context, op string, c *driver.Claim, began clock.Instant, err error) {
-	if err == nil && !l.answered.Load() {
-		l.answered.Store(true)
+	if err == nil && !l.everAnswered.Load() {
+		l.everAnswered.Store(true)
 	}
 	if l.observe != nil {
 		l.emitCall(ctx, op, c, l.clock.Now()-began, err)

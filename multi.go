@@ -454,8 +454,9 @@ func (k *Lock) inBatch() bool {
 
 // unlockAll unlocks locks of l in one call. It returns the errors of those that failed.
 func (l *Locker) unlockAll(ks Locks) (errs []error) {
-	released := make(Locks, 0, len(ks))
-	claims := make([]driver.Claim, 0, len(ks)) // of the released locks
+	var ctx *deadline.Context
+	released := make([]*hold, 0, len(ks))
+	claims := make([]driver.Claim, 0, len(ks)) // of the released holds
 	var passed []*hold
 	defer func() { // last, because the observer may be slow
 		for _, h := range passed {
@@ -471,74 +472,17 @@ func (l *Locker) unlockAll(ks Locks) (errs []error) {
 		} else if err := k.hold.finish(); err != nil {
 			errs = append(errs, err)
 		} else {
-			released = append(released, k)
+			ctx = &k.releasing // that of any of them
+			released = append(released, k.hold)
 			claims = append(claims, k.hold.lease.releaseClaim(now))
 			until = max(until, k.hold.lease.unlockBy(now))
 		}
 		runtime.KeepAlive(k)
 	}
 	if len(released) > 0 {
-		errs = append(errs, l.releaseAll(released, claims, now, until)...)
+		errs = append(errs, l.releaseAll(ctx, released, claims, now, until)...)
 	}
 	return errs
-}
-
-// releaseAll releases the claims of locks, whose holds have ended, in one call. The call begins at
-// the instant `now` and ends at the instant `until`. releaseAll returns the errors of the locks
-// whose release failed.
-func (l *Locker) releaseAll(released Locks, claims []driver.Claim, now, until clock.Instant) (errs []error) {
-	defer func() { // also if the store's code panics
-		for _, k := range released {
-			k.hold.lease.letNext()
-		}
-	}()
-	ctx := &released[0].releasing
-	ctx.Init(context.Background(), time.Now().Add(min(until-now, retry.ReleaseTimeout(l.ttl, 0))))
-	defer ctx.End()
-	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
-	for len(answers) < len(released) {
-		answers = append(answers, retry.ErrNoAnswer)
-	}
-	for i, k := range released { // first the locks with an answer: goroutines wait for them
-		if answered(answers[i]) {
-			k.hold.lease.letNext()
-		}
-	}
-	retried := func() []error { return nil }
-	if slices.ContainsFunc(answers, func(err error) bool { return !answered(err) }) {
-		retried = l.retryReleases(released, claims, answers, now)
-	}
-	for i, k := range released {
-		l.reportCall(ctx, OpRelease, &claims[i], now, answers[i])
-		if !answered(answers[i]) {
-			continue
-		}
-		if err := k.hold.releaseResult(claims[i], answers[i]); err != nil {
-			errs = append(errs, err)
-		}
-	}
-	return append(errs, retried()...)
-}
-
-// retryReleases repeats, in the background, the releases of a releaseAll that have no answer. The
-// returned function waits for them, and returns the errors of the locks whose release failed.
-func (l *Locker) retryReleases(released Locks, claims []driver.Claim, answers []error, now clock.Instant) (wait func() []error) {
-	errs := make([]error, len(released))
-	var all sync.WaitGroup
-	for i, k := range released {
-		if answered(answers[i]) {
-			continue
-		}
-		h := k.hold
-		all.Go(func() {
-			err := l.retryReleaseUntil(claims[i], h.lease.keptUntil, answers[i], h.lease.unlockBy(now))
-			errs[i] = h.releaseResult(claims[i], err)
-		})
-	}
-	return func() []error {
-		all.Wait()
-		return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	}
 }
 
 // shareNet sets one net for Locks that lie in one slice, whose holds are the first ones of

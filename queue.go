@@ -29,18 +29,18 @@ type queueState struct {
 	spare driver.Waiter
 }
 
-// answered records an answer of the store. The parameter `busy` is an answer that the lock is
+// recordAnswer records an answer of the store. The parameter `busy` is an answer that the lock is
 // busy; nil means that the answer was a grant.
-func (s *queueState) answered(now clock.Instant, busy *driver.Outcome) {
+func (s *queueState) recordAnswer(now clock.Instant, busy *driver.Outcome) {
 	s.lastBusy = busy
 	s.answeredAt = now
 	s.lastErr = nil
 }
 
-// unconfirmed reports whether no answer of the store shows that the lock is held now. An answer
-// shows that if it came after `began`, the start of a call. An older answer shows it only if it
-// was "busy", and if its RetryAfter is unknown or has not passed.
-func (s *queueState) unconfirmed(began, now clock.Instant) bool {
+// mayBeFree reports whether the lock may be free, as far as the answers of the store show. It may
+// not be free if an answer came after `began`, the start of a call, or if the last answer was
+// "busy" and its RetryAfter is unknown or has not passed.
+func (s *queueState) mayBeFree(began, now clock.Instant) bool {
 	if s.answeredAt >= began {
 		return false
 	}

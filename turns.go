@@ -94,9 +94,9 @@ type turn struct {
 // this process yielded before the grant, and no other client had the lock, no client used that
 // yield.
 //
-// A claim whose lease may be passed on begins no burst, even if nobody waited when it was sent, so
-// that no tokens are reserved for that: the store would be asked for each grant of the burst. It is
-// faster when another process takes the lock, and passes it on.
+// A lease that may be passed on begins no burst. In a burst the store is asked for each grant. It
+// is faster if another process takes the lock, and passes it on among its goroutines. That is also
+// so if the store has reserved no tokens for hand-offs, because no goroutine waited.
 func (s *turns) planYield(t turn) {
 	switch {
 	case t.metOther:
