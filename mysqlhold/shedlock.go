@@ -143,5 +143,5 @@ func wrongType(column, is string) string {
 	case column == "name", column == "locked_by", fits(`(timestamp|datetime)\([3-6]\)`):
 		return ""
 	}
-	return "is " + is + ", and must be a time with milliseconds, else a lease ends too early: timestamp(3)"
+	return "is " + is + "; change the column to timestamp(3): without milliseconds a lease ends too early"
 }

@@ -119,7 +119,7 @@ func (r *reader) springSection(properties []property) {
 			r.ignore(p, "only the first document of the file is read", true)
 		case p.later:
 		case ofRedis(p) && strings.Contains(p.name, "["):
-			r.fault(p, "holdfast does not read elements of a list that have keys; write the elements after one key, with commas between them")
+			r.fault(p, "holdfast does not read keys such as name[0] and name[1]; write one key with commas: name: a, b")
 		case slices.Contains([]string{"spring.config.activate.onprofile", "spring.config.activate.oncloudplatform", "spring.profiles"}, p.name):
 			r.fault(p, "the document is for a profile, and holdfast does not read profiles")
 		case strings.HasPrefix(p.name, boot3) && p.name != boot3+"repositories.enabled": // which Spring Boot 2 has, too

@@ -27,16 +27,11 @@ type Kind string
 
 // Kinds of stores.
 const (
-	// Redis is a Redis or a Valkey.
-	Redis Kind = "redis"
-	// Etcd is an etcd.
-	Etcd Kind = "etcd"
-	// ZooKeeper is a ZooKeeper.
-	ZooKeeper Kind = "zookeeper"
-	// Postgres is a PostgreSQL.
-	Postgres Kind = "postgres"
-	// MySQL is a MySQL or a MariaDB.
-	MySQL Kind = "mysql"
+	Redis     Kind = "redis"     // Redis or Valkey: one server, Sentinels, or a cluster
+	Etcd      Kind = "etcd"      // URLs with etcd:// and etcds://
+	ZooKeeper Kind = "zookeeper" // URLs with zk:// and zks://
+	Postgres  Kind = "postgres"  // PostgreSQL, also behind a pooler
+	MySQL     Kind = "mysql"     // MySQL or MariaDB
 )
 
 // Title is the name of the product, for people.

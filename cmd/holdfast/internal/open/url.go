@@ -14,8 +14,8 @@ import (
 )
 
 // address has the parts of the URL of a store that is not Redis. Its methods return zero values
-// for parts that are wrong. The field err is the first error that cut or a method found. Errors
-// name the store by its Kind.
+// for parts that are wrong. err is the first error, from the function `cut` or from a method.
+// Errors name the store by its Kind.
 type address struct {
 	access             Access
 	kind               Kind
