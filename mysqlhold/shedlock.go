@@ -109,7 +109,9 @@ func (t shedTable) Check(ctx context.Context) error {
 	var c shedlock.Column
 	var engine string
 	var more []string
-	commits, sameZone, zoned := true, true, false
+	commits := true
+	sameZone := true
+	zoned := false
 	into := []any{&c.Name, &c.Type, &c.Needed, &c.Unique, &engine, &commits, &sameZone}
 	err := t.Query(ctx, shedColumnsStatement, t.schemaArgs(), into, func() {
 		found = append(found, c)

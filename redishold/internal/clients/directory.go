@@ -183,7 +183,8 @@ func (s *Clients) lookUp(ctx context.Context, limit time.Duration, cluster bool,
 			clients[id] = known
 			continue
 		}
-		asked, keys = append(asked, id), append(keys, s.Layout.Registration(id))
+		asked = append(asked, id)
+		keys = append(keys, s.Layout.Registration(id))
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

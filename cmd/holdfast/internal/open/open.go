@@ -149,7 +149,8 @@ func (t *Target) Info() driver.Info { return t.backend().Info() }
 func Parse(r Request) (*Target, error) {
 	kind, err := KindOf(r.Access.URL)
 	if r.Access.URL == "" && r.Access.Imported != nil {
-		kind, err = Redis, nil
+		kind = Redis
+		err = nil
 	}
 	if err != nil {
 		return nil, err
