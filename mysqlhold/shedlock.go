@@ -109,7 +109,9 @@ func (t shedTable) Check(ctx context.Context) error {
 	var c shedlock.Column
 	var engine string
 	var more []string
-	commits, sameZone, zoned := true, true, false
+	commits := true
+	sameZone := true
+	zoned := false
 	into := []any{&c.Name, &c.Type, &c.Needed, &c.Unique, &engine, &commits, &sameZone}
 	err := t.Query(ctx, shedColumnsStatement, t.schemaArgs(), into, func() {
 		found = append(found, c)
@@ -143,5 +145,5 @@ func wrongType(column, is string) string {
 	case column == "name", column == "locked_by", fits(`(timestamp|datetime)\([3-6]\)`):
 		return ""
 	}
-	return "is " + is + ", and must be a time with milliseconds, else a lease ends too early: timestamp(3)"
+	return "is " + is + "; change the column to timestamp(3): without milliseconds a lease ends too early"
 }

@@ -107,7 +107,7 @@ func wrongType(column, is string) string {
 	case strings.HasSuffix(is, "with time zone"):
 		return "is " + is + ", so that what ShedLock writes depends on the time zone of the session: timestamp does not"
 	}
-	return "is " + is + ", and must be a timestamp with milliseconds, else a lease ends too early: timestamp(3)"
+	return "is " + is + "; change the column to timestamp(3): without milliseconds a lease ends too early"
 }
 
 // Exec runs a statement as a transaction of its own.

@@ -124,7 +124,7 @@ func readerIsGrantedBesideItsWriter(p *probe) {
 	p.MustRelease(w, "of a writer beside a reader")
 	p.MustNotRelease(w, "of a writer beside a reader, repeated")
 	p.MustRenew(mine, "of a reader after its writer has left")
-	p.mustTurnAway(other, "by a writer while the reader of a downgrade holds")
+	p.mustTurnAway(other, "by a writer, while the old writer still reads (downgrade)")
 	p.MustGrant(plain, "by a reader after a downgrade")
 	p.MustRelease(plain, "of a reader after a downgrade")
 	p.MustRelease(mine, "of the reader of a downgrade")

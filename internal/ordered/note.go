@@ -28,10 +28,10 @@ func ClaimOf(note string) string {
 	return ""
 }
 
-// parseNote splits Entry.Note into the note of the claim, its client and its owner. If
-// Entry.Note names no owner, or if Label.ID does not begin with the ID of that owner, parseNote
-// returns the whole text as the note, and "" as client and owner. In an entry of another
-// session, Label.ID is longer than the ID of the owner.
+// parseNote splits Entry.Note into the note of the claim, its client and its owner. Label.ID
+// begins with the ID of that owner. In an entry of another session, Label.ID is longer. If
+// Entry.Note names no owner, or another one, parseNote returns the whole text as the note, and
+// "" as client and owner.
 func (e *Entry) parseNote() (note, client, owner string) {
 	note, client, rest, ok := cutNote(e.Note)
 	if !ok || !strings.HasPrefix(e.Label.ID, idOf(client+rest)) {

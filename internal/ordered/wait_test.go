@@ -79,7 +79,7 @@ func entryOf(c driver.Claim) func(entry) bool {
 	return func(e entry) bool { return e.Label.ID == ordered.IDOf(c.Owner) }
 }
 
-// Wait returns no grant if that is not certain: the session lives for too short a time, the
+// Wait returns no grant if the grant is not certain: the session lives for too short a time, the
 // claim's own entry was removed, or another one is ahead.
 func TestWaitLeavesItToTry(t *testing.T) {
 	for name, spoil := range map[string]func(m *memory, p *process, queued driver.Claim){

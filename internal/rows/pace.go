@@ -37,7 +37,8 @@ func (t *topic) recordForemost(position int) (soon time.Duration) {
 		each := now.Sub(t.polledAt) / time.Duration(gained)
 		soon = min(max(each*time.Duration(position-1)/3, pollAfter(1)), pollMost)
 	}
-	t.foremost, t.polledAt = position, now
+	t.foremost = position
+	t.polledAt = now
 	return soon
 }
 
@@ -80,8 +81,11 @@ func pollAfter(position int) time.Duration {
 // sooner returns the shorter of two pauses. A pause of 0 means that there is no pause, and does
 // not count.
 func sooner(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return a + b
+	if a == 0 {
+		return b
+	}
+	if b == 0 {
+		return a
 	}
 	return min(a, b)
 }

@@ -58,7 +58,7 @@ func ignoredWithDefault() []ignoredKeys {
 			keys:      []string{"natMapper", "natMap"},
 			why:       "it changes no address",
 			harmless:  "org.redisson.config.DefaultNatMapper",
-			otherwise: "addresses that servers tell are taken as they are: map them with rueidisconn.Options.Dial, or the Dialer of go-redis",
+			otherwise: "servers' own addresses are used unchanged: map them with rueidisconn.Options.Dial, or the Dialer of go-redis",
 		},
 		{
 			at:        atTop,

@@ -145,8 +145,10 @@ func (r *reader) expand(p property) (values []string) {
 			if value, set := r.lookUp(name); set {
 				return value
 			}
-			if after, minus := strings.CutPrefix(fallback, "-"); r.dashDefault {
-				fallback, ok = after, minus && after != "" && !strings.Contains(after, ":-")
+			if r.dashDefault {
+				var minus bool
+				fallback, minus = strings.CutPrefix(fallback, "-")
+				ok = minus && fallback != "" && !strings.Contains(fallback, ":-")
 			}
 			if !ok {
 				r.fault(p, "the placeholder %s is not set and has no default: set it in the environment", shown(name))

@@ -21,24 +21,35 @@ func Redisson(file []byte, env func(name string) (string, bool)) (*Settings, err
 	r := newReader(env, milliseconds)
 	r.dashDefault = true
 	section := r.sections(file)
-	s, kind, addrs := &r.s, Single, ".address"
+	s := &r.s
+	kind := Single
+	addrs := ".address"
 	switch r.section {
 	case "masterSlaveServersConfig":
 		addrs = ".masterAddress"
 	case "sentinelServersConfig":
-		kind, addrs, s.MasterName = Sentinel, ".sentinelAddresses", r.text(r.get(".masterName"))
-		s.SentinelUsername, s.SentinelPassword = r.text(r.get(".sentinelUsername")), r.text(r.get(".sentinelPassword"))
+		kind = Sentinel
+		addrs = ".sentinelAddresses"
+		s.MasterName = r.text(r.get(".masterName"))
+		s.SentinelUsername = r.text(r.get(".sentinelUsername"))
+		s.SentinelPassword = r.text(r.get(".sentinelPassword"))
 	case "clusterServersConfig":
-		kind, addrs = Cluster, ".nodeAddresses"
+		kind = Cluster
+		addrs = ".nodeAddresses"
 	case "replicatedServersConfig":
-		kind, addrs = Replicated, ".nodeAddresses"
+		kind = Replicated
+		addrs = ".nodeAddresses"
 	}
-	s.Username, s.Password = r.text(r.get(".username", "username")), r.text(r.get(".password", "password"))
-	s.Database, s.ClientName = r.number(r.get(".database")), r.text(r.get(".clientName"))
-	s.DialTimeout, s.Timeout = r.time(r.get(".connectTimeout"), true), r.time(r.get(".timeout"), true)
+	s.Username = r.text(r.get(".username", "username"))
+	s.Password = r.text(r.get(".password", "password"))
+	s.Database = r.number(r.get(".database"))
+	s.ClientName = r.text(r.get(".clientName"))
+	s.DialTimeout = r.time(r.get(".connectTimeout"), true)
+	s.Timeout = r.time(r.get(".timeout"), true)
 	s.Pool.Size = r.number(r.get(".connectionPoolSize", ".masterConnectionPoolSize"))
 	s.Pool.MinIdle = r.number(r.get(".connectionMinimumIdleSize", ".masterConnectionMinimumIdleSize"))
-	s.TTL, s.FairWait = r.time(r.get("lockWatchdogTimeout"), false), r.time(r.get("fairLockWaitTimeout"), false)
+	s.TTL = r.time(r.get("lockWatchdogTimeout"), false)
+	s.FairWait = r.time(r.get("fairLockWaitTimeout"), false)
 	r.servers(kind, r.get(addrs, ".addresses", ".address"), section, "")
 	if s.TLS.Enabled {
 		r.redissonTLS()
@@ -72,7 +83,8 @@ func (r *reader) sections(file []byte) (section property) {
 		case section.line != 0:
 			r.fault(p, "line %d already has %s; a client can have only one of them", section.line, section.key)
 		default:
-			section, r.section = p, p.name
+			section = p
+			r.section = p.name
 			given = append(given, r.pairs(p.node, p)...)
 		}
 	}
@@ -88,7 +100,8 @@ func (r *reader) sections(file []byte) (section property) {
 func (r *reader) redissonTLS() {
 	t := &r.s.TLS
 	kind, _ := r.word(r.get(".sslKeystoreType", "sslKeystoreType"))
-	t.CACert, t.Cert = r.keystore("sslTruststore", kind), r.keystore("sslKeystore", kind)
+	t.CACert = r.keystore("sslTruststore", kind)
+	t.Cert = r.keystore("sslKeystore", kind)
 	t.Key = t.Cert
 	if protocols := r.list(r.get(".sslProtocols", "sslProtocols")); len(protocols) > 0 && !slices.Contains(protocols, "TLSv1.2") {
 		t.MinVersion = tls.VersionTLS13 // the default is 1.2

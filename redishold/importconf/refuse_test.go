@@ -116,7 +116,7 @@ func TestSpringRefuses(t *testing.T) {
 		"bad config":           {"a.yaml", "spring.redis.redisson.config: |\n  singleServerConfig:\n    password: hunter2\n", "line 1: spring.redis.redisson.config: Redisson uses the connection settings of this key"},
 		"Redisson alone":       {"a.yaml", "redisson:\n  config: |\n    singleServerConfig: {password: hunter2}\n", "line 2: redisson.config: Redisson uses the connection settings of this key"},
 		"placeholder's name":   {"a.properties", "spring.redis.password=${(hunter2)}\n", "line 1: spring.redis.password: the placeholder (not a name) is not set"},
-		"list of keys":         {"a.properties", "spring.redis.cluster.nodes[1]=a:1\n", "line 1: spring.redis.cluster.nodes[1]: holdfast does not read elements of a list"},
+		"list of keys":         {"a.properties", "spring.redis.cluster.nodes[1]=a:1\n", "line 1: spring.redis.cluster.nodes[1]: holdfast does not read keys such as name[0]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := importconf.Spring([]byte(c.text), c.file, nil)

@@ -47,10 +47,17 @@ func Spring(file []byte, name string, env func(name string) (string, bool)) (*Se
 	r.springSection(properties)
 	s := &r.s
 	s.ClientName = r.text(r.get(".clientname"))
-	s.DialTimeout, s.Timeout = r.time(r.get(".connecttimeout"), true), r.time(r.get(".timeout"), true)
+	s.DialTimeout = r.time(r.get(".connecttimeout"), true)
+	s.Timeout = r.time(r.get(".timeout"), true)
 	pool := func(key string) property { return r.get(".lettuce.pool."+key, ".jedis.pool."+key) }
-	s.Pool = Pool{Size: r.number(pool("maxactive")), MinIdle: r.number(pool("minidle")), MaxIdle: r.number(pool("maxidle")), Wait: r.time(pool("maxwait"), true)}
-	ssl, bundle := r.get(".ssl", ".ssl.enabled"), r.get(".ssl.bundle")
+	s.Pool = Pool{
+		Size:    r.number(pool("maxactive")),
+		MinIdle: r.number(pool("minidle")),
+		MaxIdle: r.number(pool("maxidle")),
+		Wait:    r.time(pool("maxwait"), true),
+	}
+	ssl := r.get(".ssl", ".ssl.enabled")
+	bundle := r.get(".ssl.bundle")
 	s.TLS.Enabled = r.yes(ssl, bundle.line != 0) // also an empty bundle enables TLS
 	if bundle.line != 0 {
 		r.ignore(bundle, "the certificates of a bundle are not read: set CACert, Cert and Key of Settings.TLS", s.TLS.Enabled)
@@ -119,7 +126,7 @@ func (r *reader) springSection(properties []property) {
 			r.ignore(p, "only the first document of the file is read", true)
 		case p.later:
 		case ofRedis(p) && strings.Contains(p.name, "["):
-			r.fault(p, "holdfast does not read elements of a list that have keys; write the elements after one key, with commas between them")
+			r.fault(p, "holdfast does not read keys such as name[0] and name[1]; write one key with commas: name: a, b")
 		case slices.Contains([]string{"spring.config.activate.onprofile", "spring.config.activate.oncloudplatform", "spring.profiles"}, p.name):
 			r.fault(p, "the document is for a profile, and holdfast does not read profiles")
 		case strings.HasPrefix(p.name, boot3) && p.name != boot3+"repositories.enabled": // which Spring Boot 2 has, too
@@ -136,19 +143,25 @@ func (r *reader) springSection(properties []property) {
 // springServers reads the servers: from the keys for nodes, from a URL, or from a host and a
 // port.
 func (r *reader) springServers() {
-	s, kind, database := &r.s, Single, ""
 	for _, key := range []string{".cluster.nodes", ".sentinel.nodes", ".masterreplica.nodes"} {
 		if found, ok := r.unread[r.section+key]; ok && !found.nested && len(r.list(found)) == 0 {
 			r.fault(found, "no address is given: write host:port, or remove the key")
 		}
 	}
-	p, byURL, master := r.get(".sentinel.nodes", ".cluster.nodes", ".masterreplica.nodes"), r.get(".url"), r.get(".sentinel.master")
-	switch nodes := strings.TrimPrefix(p.name, r.section); nodes {
+	s := &r.s
+	kind := Single
+	p := r.get(".sentinel.nodes", ".cluster.nodes", ".masterreplica.nodes")
+	byURL := r.get(".url")
+	master := r.get(".sentinel.master")
+	switch strings.TrimPrefix(p.name, r.section) {
 	case ".sentinel.nodes":
-		kind, s.MasterName = Sentinel, r.text(master)
-		s.SentinelUsername, s.SentinelPassword = r.text(r.get(".sentinel.username")), r.text(r.get(".sentinel.password"))
+		kind = Sentinel
+		s.MasterName = r.text(master)
+		s.SentinelUsername = r.text(r.get(".sentinel.username"))
+		s.SentinelPassword = r.text(r.get(".sentinel.password"))
 	case ".cluster.nodes":
-		kind, s.MaxRedirects = Cluster, r.number(r.get(".cluster.maxredirects"))
+		kind = Cluster
+		s.MaxRedirects = r.number(r.get(".cluster.maxredirects"))
 	case ".masterreplica.nodes":
 		kind = Replicated
 	}
@@ -159,25 +172,33 @@ func (r *reader) springServers() {
 		s.Database = r.number(r.get(".database"))
 	}
 	addrs := r.list(p)
-	switch isURL := len(byURL.values) > 0 || byURL.nested; {
+	database := ""
+	isURL := len(byURL.values) > 0 || byURL.nested
+	switch {
 	case isURL && p.line != 0:
 		r.fault(byURL, "line %d has %s, and versions of Spring differ on which of the two they use; keep one of them", p.line, p.key)
 	case isURL:
-		p, database, addrs = byURL, strconv.Itoa(s.Database), []string{r.text(byURL)}
+		p = byURL
+		database = strconv.Itoa(s.Database)
+		addrs = []string{r.text(byURL)}
 	case p.line == 0:
-		host, port := r.get(".host"), r.get(".port")
-		if p = host; host.line == 0 {
+		host := r.get(".host")
+		port := r.get(".port")
+		p = host
+		if host.line == 0 {
 			p = port
 		}
 		addrs = []string{cmp.Or(r.text(host), "localhost") + ":" + strconv.Itoa(cmp.Or(r.number(port), 6379))}
 	}
 	if database == "" {
-		s.Username, s.Password = r.text(r.get(".username")), r.text(r.get(".password"))
+		s.Username = r.text(r.get(".username"))
+		s.Password = r.text(r.get(".password"))
 		for i, addr := range addrs {
 			addrs[i] = "redis://" + addr
 		}
 	}
-	p.values, p.nested = addrs, false
+	p.values = addrs
+	p.nested = false
 	r.servers(kind, p, p, database)
 }
 

@@ -14,7 +14,7 @@ const documented = `CREATE TABLE shedlock(name VARCHAR(64) NOT NULL, lock_until 
 // TestShedLockTables makes tables as public projects make them, and others.
 func TestShedLockTables(t *testing.T) {
 	const far = "?time_zone=%27%2B09%3A00%27"
-	seconds := []string{"lock_until is timestamp,", "locked_at is timestamp,", "milliseconds"}
+	seconds := []string{"lock_until is timestamp;", "locked_at is timestamp;", "milliseconds"}
 	tables := []sqltest.ShedLockTable{
 		{File: "nulls", Nulls: true},
 		{File: "collation", Nulls: true},

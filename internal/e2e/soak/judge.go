@@ -168,11 +168,13 @@ func inOrder(a, b *judge.Operation) (first, second *judge.Operation) {
 	}
 }
 
-// explainsOrder says whether a fault that loses writes explains that the second
-// of two got its grant, with the smaller token, after the first: it asked
-// before the last write that could be lost, the first was granted after the fault
-// had begun, and the second, if it was not notified in time, one lease after that
-// write, or after another server took over, at the latest.
+// explainsOrder says whether a fault that loses writes explains that B was granted
+// after A, but has the smaller token. It does if these conditions hold:
+//
+//   - A was granted after the fault had begun.
+//   - B asked before the last write that the fault could lose.
+//   - B was granted at most one lease after that write, or after another server
+//     took over. It takes so long if B was not notified in time.
 func (r *round) explainsOrder(found *judge.Violation) bool {
 	lease := found.B.Lease + int64(judge.NoticeSlack)
 	return slices.ContainsFunc(r.windows, func(w window) bool {

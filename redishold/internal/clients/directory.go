@@ -169,7 +169,7 @@ func (s *Clients) parse(id string, read RegistrationText) (known knownClient) {
 // lookup has what the caller of lookUp needs of one client.
 type lookup struct {
 	name   string   // the name of a lock that the client holds or waits for; "" to search only with the key prefix of this Backend
-	owners []string // the caller needs the holds of these owners, which belong to the client
+	owners []string // owners of this client whose holds the caller needs
 }
 
 // lookUp returns the clients that have the given UUIDs or stems. Clients that could not be
@@ -183,7 +183,8 @@ func (s *Clients) lookUp(ctx context.Context, limit time.Duration, cluster bool,
 			clients[id] = known
 			continue
 		}
-		asked, keys = append(asked, id), append(keys, s.Layout.Registration(id))
+		asked = append(asked, id)
+		keys = append(keys, s.Layout.Registration(id))
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -504,7 +504,7 @@ func TestRunAtLeast(t *testing.T) {
 		t.Errorf("the name stays taken for %v, want an hour from the grant", ttl)
 	}
 	began = time.Now()
-	s.run("run", "-v", "--fair", "--at-least", "400ms", "fair", "--", "sh", "-c", "exit 3").want(t, 3, "run waits after its command")
+	s.run("run", "-v", "--fair", "--at-least", "400ms", "fair", "--", "sh", "-c", "exit 3").want(t, 3, "run holds the lock until the time of --at-least is over")
 	if released := time.Now(); released.Before(began.Add(400 * time.Millisecond)) {
 		t.Errorf("released after %s, want 400ms", released.Sub(began))
 	}

@@ -37,7 +37,8 @@ const (
 // that is next in a queue would delay all other waiters.
 func reconnecting() grpc.ConnectParams {
 	pauses := backoff.DefaultConfig
-	pauses.BaseDelay, pauses.MaxDelay = 100*time.Millisecond, time.Second
+	pauses.BaseDelay = 100 * time.Millisecond
+	pauses.MaxDelay = time.Second
 	return grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: etcdKeepAliveTimeout}
 }
 
@@ -138,7 +139,9 @@ func dialEtcd(ctx context.Context, config clientv3.Config) (*clientv3.Client, er
 // a login is missing counts as success.
 func probeEtcd(ctx context.Context, config clientv3.Config) error {
 	user := config.Username
-	config.Username, config.Password, config.MaxUnaryRetries = "", "", 1
+	config.Username = ""
+	config.Password = ""
+	config.MaxUnaryRetries = 1
 	client, err := clientv3.New(config)
 	if err != nil {
 		return err
@@ -201,7 +204,8 @@ func examineEtcd(ctx context.Context, client etcdClient) (examined, error) {
 	}
 	answered := make(map[uint64]bool) // by the id of a member
 	for _, server := range slices.Concat(servers, advertised) {
-		switch a := answers[server]; {
+		a := answers[server]
+		switch {
 		case a.err == nil && !answered[a.status.Header.MemberId]:
 			answered[a.status.Header.MemberId] = true
 			all.addEtcd(withoutScheme(server), a.status)
@@ -287,7 +291,8 @@ func (e *examined) addUnreached(m *etcdserverpb.Member, answers map[string]etcdA
 	var why, silent []string
 	for _, url := range m.ClientURLs {
 		if err := answers[url].err; err != nil {
-			why, silent = append(why, fmt.Sprintf("%s: %v", url, err)), append(silent, withoutScheme(url))
+			why = append(why, fmt.Sprintf("%s: %v", url, err))
+			silent = append(silent, withoutScheme(url))
 			e.servers = append(e.servers, doctor.Server{Address: withoutScheme(url)})
 		} else { // for example, the URL is that of localhost
 			why = append(why, url+": another member answers")
@@ -298,7 +303,9 @@ func (e *examined) addUnreached(m *etcdserverpb.Member, answers map[string]etcdA
 	}
 	name := cmp.Or(m.Name, fmt.Sprintf("%x", m.ID)) // a member has no name if it has never been started
 	found := because(saw("answers", doctor.Warning, "member %s cannot be reached from here: %s", name, strings.Join(why, "; ")),
-		"if one more member fails, the other members may be no majority", "start the member, open the network between this machine and the member, or correct its --advertise-client-urls; if the member will never come back: etcdctl member remove")
+		"if one more member fails, the other members may be no majority",
+		"start the member, open the network between this machine and the member, or correct its --advertise-client-urls; "+
+			"if the member will never come back: etcdctl member remove")
 	found.Servers = silent
 	e.findings = append(e.findings, found)
 }
@@ -340,9 +347,11 @@ func etcdServer(r *clientv3.StatusResponse) []doctor.Finding {
 // etcdSpace judges how full the database is. Servers before 3.6 do not report their limit.
 func etcdSpace(r *clientv3.StatusResponse) doctor.Finding {
 	const mib = 1 << 20
-	quota, known := r.DbSizeQuota, "which is its limit"
+	quota := r.DbSizeQuota
+	known := "which is its limit"
 	if quota == 0 {
-		quota, known = etcdQuota, "which is the default limit; this server does not report its own limit"
+		quota = etcdQuota
+		known = "which is the default limit; this server does not report its own limit"
 	}
 	full := float64(r.DbSize) / float64(quota)
 	return because(saw("space", reached(full, 0.8, doctor.Warning, 0.95, doctor.Danger), "the database uses %d MiB of %d MiB, %s", r.DbSize/mib, quota/mib, known),

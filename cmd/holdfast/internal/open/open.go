@@ -27,16 +27,11 @@ type Kind string
 
 // Kinds of stores.
 const (
-	// Redis is a Redis or a Valkey.
-	Redis Kind = "redis"
-	// Etcd is an etcd.
-	Etcd Kind = "etcd"
-	// ZooKeeper is a ZooKeeper.
-	ZooKeeper Kind = "zookeeper"
-	// Postgres is a PostgreSQL.
-	Postgres Kind = "postgres"
-	// MySQL is a MySQL or a MariaDB.
-	MySQL Kind = "mysql"
+	Redis     Kind = "redis"     // Redis or Valkey: one server, Sentinels, or a cluster
+	Etcd      Kind = "etcd"      // URLs with etcd:// and etcds://
+	ZooKeeper Kind = "zookeeper" // URLs with zk:// and zks://
+	Postgres  Kind = "postgres"  // PostgreSQL, also behind a pooler
+	MySQL     Kind = "mysql"     // MySQL or MariaDB
 )
 
 // Title is the name of the product, for people.
@@ -154,7 +149,8 @@ func (t *Target) Info() driver.Info { return t.backend().Info() }
 func Parse(r Request) (*Target, error) {
 	kind, err := KindOf(r.Access.URL)
 	if r.Access.URL == "" && r.Access.Imported != nil {
-		kind, err = Redis, nil
+		kind = Redis
+		err = nil
 	}
 	if err != nil {
 		return nil, err

@@ -14,8 +14,8 @@ import (
 )
 
 // address has the parts of the URL of a store that is not Redis. Its methods return zero values
-// for parts that are wrong. The field err is the first error that cut or a method found. Errors
-// name the store by its Kind.
+// for parts that are wrong. err is the first error, from the function `cut` or from a method.
+// Errors name the store by its Kind.
 type address struct {
 	access             Access
 	kind               Kind
@@ -36,12 +36,19 @@ func cut(kind Kind, a Access, known ...string) *address {
 		query, err = redisurl.Query(u.RawQuery)
 	}
 	if err != nil { // the text of err is about Redis, or repeats the password
-		return &address{err: fmt.Errorf("%s URL cannot be taken apart: a /, ?, #, @ or %% in a user name or password must be written as %%2F, %%3F, %%23, %%40 or %%25, and an IPv6 address in brackets", kind)}
+		return &address{err: fmt.Errorf("%s URL cannot be taken apart: a /, ?, #, @ or %% in a user name or password must be written as "+
+			"%%2F, %%3F, %%23, %%40 or %%25, and an IPv6 address in brackets", kind)}
 	}
 	password, _ := u.User.Password()
 	c := &address{
-		access: a, kind: kind, scheme: u.Scheme, hosts: hosts, path: u.Path, query: query,
-		username: cmp.Or(a.Username, u.User.Username()), password: cmp.Or(a.Password, password),
+		access:   a,
+		kind:     kind,
+		scheme:   u.Scheme,
+		hosts:    hosts,
+		path:     u.Path,
+		username: cmp.Or(a.Username, u.User.Username()),
+		password: cmp.Or(a.Password, password),
+		query:    query,
 	}
 	for name, values := range query {
 		switch {

@@ -72,7 +72,7 @@ func (r *runner) leaveAtLeast() {
 	case r.store.Backend.Info().Caps.AtLeast && !r.Fair && !r.Shared && !r.Exclusive && r.Permits == 0:
 		r.keep = r.AtLeast
 	default:
-		r.Report.Detail("this lock cannot stay taken after its release: with --at-least, run waits after its command")
+		r.Report.Detail("the store cannot keep the name of this lock after a release, so run holds the lock until the time of --at-least is over")
 	}
 }
 

@@ -79,7 +79,7 @@ func TestStatusOfASignalComesFirst(t *testing.T) {
 	}
 }
 
-// otherData is a store that has something else of each name.
+// otherData is a store that has other data under each name.
 type otherData struct{ *memhold.Backend }
 
 // Describe implements admin.Source.

@@ -70,7 +70,7 @@ func serve(args []string) int {
 		_ = syscall.Kill(-os.Getpid(), syscall.SIGKILL)
 	}
 	obey(outside, &command, time.AfterFunc(math.MaxInt64, killGroup))
-	killGroup()                                    // a guard that is still in its group ends here
+	killGroup()                                    // if the guard is still in the group of the command, this call kills it, too
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // a guard needs no clean-up
 	return 0
 }
