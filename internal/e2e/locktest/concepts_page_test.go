@@ -8,5 +8,5 @@ import (
 
 // The code of docs/concepts.md is that of TestTimeline.
 func TestConceptsOfThePage(t *testing.T) {
-	pages.Within(t, "docs/concepts.md", "go", "timeline_test.go")
+	pages.Within(t, "docs/concepts.md", "go", "renew_test.go")
 }

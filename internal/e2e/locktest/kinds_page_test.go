@@ -15,7 +15,7 @@ import (
 
 // The code of docs/kinds.md runs: in examples with an output, and below.
 func TestKindsOfThePage(t *testing.T) {
-	pages.Within(t, "docs/kinds.md", "go", "example_kinds_test.go", "quorum/example_test.go", "internal/e2e/locktest/kinds_page_test.go")
+	pages.Within(t, "docs/kinds.md", "go", "example_test.go", "quorum/example_test.go", "internal/e2e/locktest/kinds_page_test.go")
 }
 
 // takeSeat has lines of docs/kinds.md.
