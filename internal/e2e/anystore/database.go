@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
@@ -76,4 +77,28 @@ func createTable(k *Kind, addr string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	return b.(sqltest.Store).CreateTable(ctx)
+}
+
+// execute has an administrator execute statements.
+func execute(t *testing.T, s *sqltest.Server, statements ...string) {
+	t.Helper()
+	db, err := sql.Open(s.Driver, s.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// freeze stops a server until t ends.
+func freeze(t *testing.T, s *sqltest.Server) {
+	t.Helper()
+	if err := s.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Resume() })
 }

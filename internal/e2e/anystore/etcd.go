@@ -27,14 +27,14 @@ func Etcd() *Kind {
 		Run: runEtcd, Cluster: etcdCluster,
 		New: func() driver.Backend { return etcdhold.New(nil, nil) },
 
-		Dial:    func(addr string, ttl time.Duration) (driver.Backend, func(), error) { return dialEtcd(addr, ttl, soon) },
-		Default: func(addr string, ttl time.Duration) (driver.Backend, func(), error) { return dialEtcd(addr, ttl) },
-		Crowd:   func(addr string, ttl time.Duration) (driver.Backend, func(), error) { return dialEtcd(addr, ttl, soon) },
-		Lossy:   lossyEtcd, Counted: countedEtcd, Ask: askEtcd,
+		Dial: etcdWith(soon), Default: etcdWith(), Crowd: etcdWith(soon),
+		Lossy: lossyEtcd, Counted: countedEtcd, Ask: askEtcd,
 		Bounds: func(c manytest.Crowd) manytest.Bounds { // renewals without an answer make connections
 			return manytest.Bounds{Requests: 100 + 2*c.Waiters, Connections: 40}
 		},
 
+		Refusals:   []Refusal{{"no permission", etcdWithoutPermission}},
+		Unwell:     unwellEtcd,
 		Page:       etcdPage,
 		URL:        func(addr string) string { return "etcd://" + addr },
 		ReleaseURL: func(addr string) string { return "http://" + addr },
@@ -109,20 +109,23 @@ func etcdCluster(t testing.TB) Cluster {
 	}}
 }
 
-// dialEtcd opens a client of the members at addr, "host:port,host:port".
-func dialEtcd(addr string, ttl time.Duration, change ...func(*clientv3.Config)) (driver.Backend, func(), error) {
-	config := clientv3.Config{Logger: zap.NewNop()}
-	for member := range strings.SplitSeq(addr, ",") {
-		config.Endpoints = append(config.Endpoints, "http://"+member)
+// etcdWith opens clients of the members at an address, "host:port,host:port", with settings that
+// change makes.
+func etcdWith(change ...func(*clientv3.Config)) Open {
+	return func(addr string, ttl time.Duration) (driver.Backend, func(), error) {
+		config := clientv3.Config{Logger: zap.NewNop()}
+		for member := range strings.SplitSeq(addr, ",") {
+			config.Endpoints = append(config.Endpoints, "http://"+member)
+		}
+		for _, fn := range change {
+			fn(&config)
+		}
+		client, err := clientv3.New(config)
+		if err != nil {
+			return nil, nil, err
+		}
+		return etcdhold.New(client, &etcdhold.Options{TTL: ttl}), func() { _ = client.Close() }, nil
 	}
-	for _, fn := range change {
-		fn(&config)
-	}
-	client, err := clientv3.New(config)
-	if err != nil {
-		return nil, nil, err
-	}
-	return etcdhold.New(client, &etcdhold.Options{TTL: ttl}), func() { _ = client.Close() }, nil
 }
 
 // soon has a client give up a silent link, and try it again soon.
@@ -136,9 +139,8 @@ func soon(c *clientv3.Config) {
 
 func lossyEtcd() *Losses {
 	loss := &etcdtest.Loss{}
-	return &Losses{Lost: loss.Lost, Heal: loss.Heal, Open: func(addr string, ttl time.Duration) (driver.Backend, func(), error) {
-		return dialEtcd(addr, ttl, func(c *clientv3.Config) { c.DialOptions = loss.Options() })
-	}}
+	open := etcdWith(func(c *clientv3.Config) { c.DialOptions = loss.Options() })
+	return &Losses{Open: open, Lost: loss.Lost, Heal: loss.Heal}
 }
 
 // countedEtcd counts transactions: there is one for each call of Renew.
@@ -150,11 +152,8 @@ func countedEtcd(*Store) Counted {
 		}
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
-	return Counted{Each: 1, Requests: func() int { return int(sent.Load()) }, Open: func(addr string, ttl time.Duration) (driver.Backend, func(), error) {
-		return dialEtcd(addr, ttl, func(c *clientv3.Config) {
-			c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(count))
-		})
-	}}
+	open := etcdWith(func(c *clientv3.Config) { c.DialOptions = append(c.DialOptions, grpc.WithChainUnaryInterceptor(count)) })
+	return Counted{Open: open, Requests: func() int { return int(sent.Load()) }, Each: 1}
 }
 
 func askEtcd(ctx context.Context, addr string) error {

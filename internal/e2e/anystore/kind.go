@@ -77,10 +77,19 @@ type Kind struct {
 	// Bounds are those of a crowd of clients that wait.
 	Bounds func(manytest.Crowd) manytest.Bounds
 
-	// Page does what the page of the store says, and fails t if that is not true.
+	// Refusals are the ways in which a store can be made to refuse its clients for a while.
+	Refusals []Refusal
+
+	// Unwell starts servers that give no locks, until t ends. The function ready has the command
+	// take a lock at a URL, once. It is nil if there are none.
+	Unwell func(t *testing.T, ready func(url string)) []Unwell
+
+	// Page does what the page of the store says, and fails t if that is not true. It is nil if
+	// there is none.
 	Page func(t *testing.T)
 
-	// URL returns the URL of the store for the command.
+	// URL returns the URL of the store for the command. It is nil if the command does not open
+	// the store.
 	URL func(addr string) string
 	// ReleaseURL returns its URL for the programs of users in package release. It is nil if
 	// these do not open the store.
@@ -118,6 +127,27 @@ type Counted struct {
 	Open     Open
 	Requests func() int // so far
 	Each     int        // requests of a call of Renew
+}
+
+// Unwell is a server that gives no locks.
+type Unwell struct {
+	State, URL string
+	Says       string // a regular expression: what every command says of it
+	Status     int    // the exit status of a command that asks for a lock
+	Looks      bool   // commands that only look may succeed
+}
+
+// Refusal is a way in which a store refuses its clients for a while.
+type Refusal struct {
+	What string
+	// Start starts a server that does not refuse them yet, until t ends. ttl is that of sessions.
+	Start func(t *testing.T, ttl time.Duration) Refusing
+}
+
+// Refusing is a server that can be made to refuse its clients.
+type Refusing struct {
+	Open           func() driver.Backend // with a client that t closes
+	Refuse, Repair func()
 }
 
 // Cluster is several servers.

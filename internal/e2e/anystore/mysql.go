@@ -21,6 +21,8 @@ import (
 func MariaDB() *Kind {
 	k := likeMySQL()
 	k.Name, k.Title = "mariadb", "MariaDB"
+	k.Unwell = unwellMariaDB
+	k.Refusals = []Refusal{{"password changed", mariaDBWithAnotherPassword}}
 	k.Page = func(t *testing.T) { mySQLPage(t, sqltest.RunMariaDB) }
 	k.Run = func(string) (*Store, error) {
 		return runDatabase(MariaDB(), "UTC_TIMESTAMP(6)", costOfMySQL)(sqltest.RunMariaDB(mySQLSettings()...))
@@ -57,13 +59,8 @@ func likeMySQL() *Kind {
 		Column: "MariaDB, MySQL", Command: "MySQL",
 		New: func() driver.Backend { return mysqlhold.New(nil, nil) },
 
-		Dial: func(addr string, _ time.Duration) (driver.Backend, func(), error) {
-			return dialMySQL(addr, ofConnections(8))
-		},
-		Default: func(addr string, _ time.Duration) (driver.Backend, func(), error) { return dialMySQL(addr) },
-		Crowd: func(addr string, _ time.Duration) (driver.Backend, func(), error) {
-			return dialMySQL(addr, func(db *sql.DB) { db.SetMaxIdleConns(20) }) // else it closes what is needed soon, and the server still counts that
-		},
+		Dial: mySQLWith(ofConnections(8)), Default: mySQLWith(),
+		Crowd: mySQLWith(func(db *sql.DB) { db.SetMaxIdleConns(20) }), // else it closes what is needed soon, and the server still counts that
 		Lossy: lossyMySQL, Counted: countedMySQL, Ask: askMySQL,
 		Bounds: func(c manytest.Crowd) manytest.Bounds {
 			// 20 for each of four Backends, and those of calls that took longer than their time: the
@@ -118,15 +115,18 @@ func ofConnections(n int) func(*sql.DB) {
 	}
 }
 
-func dialMySQL(addr string, change ...func(*sql.DB)) (driver.Backend, func(), error) {
-	db, err := sql.Open("mysql", mySQLAt(addr))
-	if err != nil {
-		return nil, nil, err
+// mySQLWith opens pools with settings that change makes.
+func mySQLWith(change ...func(*sql.DB)) Open {
+	return func(addr string, _ time.Duration) (driver.Backend, func(), error) {
+		db, err := sql.Open("mysql", mySQLAt(addr))
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, fn := range change {
+			fn(db)
+		}
+		return mysqlhold.New(db, nil), func() { _ = db.Close() }, nil
 	}
-	for _, fn := range change {
-		fn(db)
-	}
-	return mysqlhold.New(db, nil), func() { _ = db.Close() }, nil
 }
 
 func lossyMySQL() *Losses {
@@ -155,9 +155,7 @@ func countedMySQL(s *Store) Counted {
 		own += statementsOfCost
 		return n
 	}
-	return Counted{Each: 2, Requests: count, Open: func(addr string, _ time.Duration) (driver.Backend, func(), error) {
-		return dialMySQL(addr, ofConnections(4))
-	}}
+	return Counted{Open: mySQLWith(ofConnections(4)), Requests: count, Each: 2}
 }
 
 func askMySQL(ctx context.Context, addr string) error {

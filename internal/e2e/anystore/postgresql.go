@@ -28,9 +28,7 @@ func PostgreSQL() *Kind {
 		},
 		New: func() driver.Backend { return pghold.New(nil, nil) },
 
-		Dial: func(addr string, _ time.Duration) (driver.Backend, func(), error) {
-			return dialPostgreSQL(addr, func(c *pgxpool.Config) { c.MaxConns = 8 })
-		},
+		Dial: postgreSQLWith(func(c *pgxpool.Config) { c.MaxConns = 8 }),
 		Default: func(addr string, _ time.Duration) (driver.Backend, func(), error) {
 			pool, err := pgxpool.New(context.Background(), postgreSQLAt(addr))
 			if err != nil {
@@ -44,6 +42,11 @@ func PostgreSQL() *Kind {
 			return manytest.Bounds{Requests: 200 + 2*c.Waiters, Numbers: 20, Connections: 86}
 		},
 
+		Refusals: []Refusal{
+			{"no login", postgreSQLRefuses("ALTER ROLE app NOLOGIN", "ALTER ROLE app LOGIN")},
+			{"no permission", postgreSQLRefuses("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM app", "GRANT ALL ON ALL TABLES IN SCHEMA public TO app")},
+		},
+		Unwell:     unwellPostgreSQL,
 		Page:       postgreSQLPage,
 		URL:        postgreSQLAt,
 		ReleaseURL: func(addr string) string { return postgreSQLAt(addr) + "&pool_max_conns=8" },
@@ -75,18 +78,21 @@ FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_p
 	return c, err
 }
 
-func dialPostgreSQL(addr string, change func(*pgxpool.Config)) (driver.Backend, func(), error) {
-	config, err := pgxpool.ParseConfig(postgreSQLAt(addr))
-	if err != nil {
-		return nil, nil, err
+// postgreSQLWith opens pools with settings that change makes, which listen for notifications.
+func postgreSQLWith(change func(*pgxpool.Config)) Open {
+	return func(addr string, _ time.Duration) (driver.Backend, func(), error) {
+		config, err := pgxpool.ParseConfig(postgreSQLAt(addr))
+		if err != nil {
+			return nil, nil, err
+		}
+		listen := config.ConnConfig.Copy()
+		change(config)
+		pool, err := pgxpool.NewWithConfig(context.Background(), config)
+		if err != nil {
+			return nil, nil, err
+		}
+		return pghold.New(pool, &pghold.Options{Listen: listen}), pool.Close, nil
 	}
-	listen := config.ConnConfig.Copy()
-	change(config)
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
-		return nil, nil, err
-	}
-	return pghold.New(pool, &pghold.Options{Listen: listen}), pool.Close, nil
 }
 
 func crowdInPostgreSQL(addr string, _ time.Duration) (driver.Backend, func(), error) {
@@ -102,31 +108,28 @@ func crowdInPostgreSQL(addr string, _ time.Duration) (driver.Backend, func(), er
 func lossyPostgreSQL() *Losses {
 	loss := &sqltest.Losses{}
 	loss.Percent.Store(20)
-	open := func(addr string, _ time.Duration) (driver.Backend, func(), error) {
-		return dialPostgreSQL(addr, func(c *pgxpool.Config) {
-			c.MaxConns = 4
-			dial := c.ConnConfig.DialFunc
-			c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				conn, err := dial(ctx, network, addr)
-				if err != nil {
-					return nil, err
-				}
-				return loss.On(conn), nil
+	open := postgreSQLWith(func(c *pgxpool.Config) {
+		c.MaxConns = 4
+		dial := c.ConnConfig.DialFunc
+		c.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
 			}
-		})
-	}
+			return loss.On(conn), nil
+		}
+	})
 	return &Losses{Open: open, Lost: func() int { return int(loss.Lost.Load()) }, Heal: func() { loss.Percent.Store(0) }}
 }
 
 // countedPostgreSQL counts statements: there is one for each call of Renew.
 func countedPostgreSQL(*Store) Counted {
 	var sent statements
-	return Counted{Each: 1, Requests: func() int { return int(sent.n.Load()) }, Open: func(addr string, _ time.Duration) (driver.Backend, func(), error) {
-		return dialPostgreSQL(addr, func(c *pgxpool.Config) {
-			c.MaxConns = 4
-			c.ConnConfig.Tracer = &sent
-		})
-	}}
+	open := postgreSQLWith(func(c *pgxpool.Config) {
+		c.MaxConns = 4
+		c.ConnConfig.Tracer = &sent
+	})
+	return Counted{Open: open, Requests: func() int { return int(sent.n.Load()) }, Each: 1}
 }
 
 // statements counts all that are sent.

@@ -18,22 +18,20 @@ import (
 
 // ZooKeeper is Apache ZooKeeper. Its Run starts one server.
 func ZooKeeper() *Kind {
-	dial := func(addr string, ttl time.Duration) (driver.Backend, func(), error) {
-		return dialZooKeeper(addr, ttl, nil)
-	}
 	return &Kind{
 		Name: "zookeeper", Title: "ZooKeeper", Column: "ZooKeeper", Command: "ZooKeeper",
 		Run: runZooKeeper, Cluster: zooKeeperEnsemble,
 		New: func() driver.Backend { return zkhold.New([]string{"127.0.0.1:1"}, nil) },
 
-		Dial: dial, Default: dial, Crowd: dial,
+		Dial: zooKeeperOver(nil), Default: zooKeeperOver(nil), Crowd: zooKeeperOver(nil),
 		Lossy: lossyZooKeeper, Counted: countedZooKeeper, Ask: askZooKeeper,
 		Bounds: func(c manytest.Crowd) manytest.Bounds {
 			return manytest.Bounds{Requests: 150 + c.Waiters/2, Connections: 10}
 		},
 
-		Page: zooKeeperPage,
-		URL:  func(addr string) string { return "zk://" + addr },
+		Unwell: unwellZooKeeper,
+		Page:   zooKeeperPage,
+		URL:    func(addr string) string { return "zk://" + addr },
 
 		Queues: true, TryQueues: true, TwoThirds: true, NoRemaining: true,
 		Late:     zktest.Tick,
@@ -145,25 +143,23 @@ func zooKeeperEnsemble(t testing.TB) Cluster {
 	}}
 }
 
-// dialZooKeeper opens a session with the servers at addr, "host:port,host:port", over
-// connections that dial makes.
-func dialZooKeeper(addr string, ttl time.Duration, dial zk.Dialer) (driver.Backend, func(), error) {
-	b := zkhold.New(strings.Split(addr, ","), &zkhold.Options{TTL: ttl, Dial: dial})
-	return b, b.Close, nil
+// zooKeeperOver opens sessions with the servers at an address, "host:port,host:port", over
+// connections that dial makes, or the client library if it is nil.
+func zooKeeperOver(dial zk.Dialer) Open {
+	return func(addr string, ttl time.Duration) (driver.Backend, func(), error) {
+		b := zkhold.New(strings.Split(addr, ","), &zkhold.Options{TTL: ttl, Dial: dial})
+		return b, b.Close, nil
+	}
 }
 
 func lossyZooKeeper() *Losses {
 	loss := &zktest.Loss{Rate: 0.2}
-	return &Losses{Lost: loss.Lost, Heal: loss.Heal, Open: func(addr string, ttl time.Duration) (driver.Backend, func(), error) {
-		return dialZooKeeper(addr, ttl, loss.Dialer)
-	}}
+	return &Losses{Open: zooKeeperOver(loss.Dialer), Lost: loss.Lost, Heal: loss.Heal}
 }
 
 func countedZooKeeper(*Store) Counted {
 	var count zktest.Count
-	return Counted{Each: 1, Requests: count.All, Open: func(addr string, ttl time.Duration) (driver.Backend, func(), error) {
-		return dialZooKeeper(addr, ttl, count.Dialer)
-	}}
+	return Counted{Open: zooKeeperOver(count.Dialer), Requests: count.All, Each: 1}
 }
 
 func askZooKeeper(_ context.Context, addr string) error {
