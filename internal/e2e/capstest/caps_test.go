@@ -12,13 +12,12 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/etcdhold"
+	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/memhold"
 	"github.com/holdfast-go/holdfast/mysqlhold"
 	"github.com/holdfast-go/holdfast/pghold"
 	"github.com/holdfast-go/holdfast/quorum"
 	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/zkhold"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -36,18 +35,20 @@ func stores(t *testing.T) []store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []store{
+	all := []store{
 		{"Redis, as Redisson", redishold.New(nil, nil)},
 		{"Redis, `Plain`", redishold.New(nil, &redishold.Options{Layout: redishold.Plain})},
 		{"Redis, [`Timestamp`](docs/choosing.md#4-which-layout)", redishold.New(nil, &redishold.Options{Layout: redishold.Timestamp})},
-		{"etcd", etcdhold.New(nil, nil)},
-		{"ZooKeeper", zkhold.New([]string{"127.0.0.1:1"}, nil)},
-		{"PostgreSQL", pghold.New(nil, nil)},
-		{"MariaDB, MySQL", mysqlhold.New(nil, nil)},
-		{"table of ShedLock", pghold.New(nil, &pghold.Options{Layout: pghold.ShedLock})},
-		{"`quorum` (Redlock)", redlock},
-		{"memory", memhold.New()},
 	}
+	for _, k := range anystore.Unlike() {
+		all = append(all, store{k.Column, k.New()})
+	}
+	return append(
+		all,
+		store{"table of ShedLock", pghold.New(nil, &pghold.Options{Layout: pghold.ShedLock})},
+		store{"`quorum` (Redlock)", redlock},
+		store{"memory", memhold.New()},
+	)
 }
 
 // The README's table of kinds and stores is what the stores declare.

@@ -1,6 +1,6 @@
 // Package cutofftest cuts the holders of locks off from their store, whatever the store
 // is, in both directions or in one. Each holder is notified before another client has the
-// lock. The tests of each store run it over a real server.
+// lock. Package storestest runs it over a real server of each store.
 package cutofftest
 
 import (

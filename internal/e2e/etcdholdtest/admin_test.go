@@ -15,20 +15,12 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
-	"github.com/holdfast-go/holdfast/admin/admintest"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdhold"
 	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
-
-func TestAdmin(t *testing.T) {
-	t.Parallel()
-	admintest.Suite{Open: func(t *testing.T) admintest.Store {
-		return etcdhold.New(server.Client(t), &etcdhold.Options{TTL: 20 * time.Second})
-	}}.Run(t)
-}
 
 // console returns a Console of a client of its own.
 func console(t *testing.T) *admin.Console { return admin.New(etcdhold.New(server.Client(t), nil)) }
@@ -97,11 +89,6 @@ func TestAdminOfOtherPrograms(t *testing.T) {
 }
 
 func w2h(w admin.Waiter) admin.Holder { return admin.Holder{Owner: w.Owner, Holds: 1} }
-
-func TestForceUnlockIsNotified(t *testing.T) {
-	t.Parallel()
-	sessions().ForceUnlockIsNotified(t)
-}
 
 // A hold that changes after it was read, and before its key is deleted, stays: a Mutex of
 // the same session has the same key again, and a writer leaves its key to readers.

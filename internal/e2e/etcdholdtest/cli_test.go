@@ -9,16 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/storecli"
 )
 
-// The command line tool, built and run as users do.
+// The command line tool in front of etcd, built and run as users do. Package storestest has what
+// it does on every store.
 func TestCLI(t *testing.T) {
 	t.Parallel()
 	addr := strings.TrimPrefix(server.Addr(), "http://")
-	tool := storecli.New(t, storecli.Store{
-		Network: "tcp", Addr: addr, Name: "etcd", Backend: "etcd",
-		Shown: storecli.Shown{Queue: true, Rest: true, ReadWrite: true},
-		URL:   func(addr string) string { return "etcd://" + addr },
-	})
-	tool.Run(t)
+	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: addr, URL: func(addr string) string { return "etcd://" + addr }})
 	t.Run("OneHostIsEnough", func(t *testing.T) {
 		tool := tool.In(t)
 		several := "etcd://127.0.0.1:1," + addr

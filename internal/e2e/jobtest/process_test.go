@@ -101,7 +101,11 @@ func (p *process) main() error {
 func open(store, addr string) (b driver.Backend, shut func(), err error) {
 	layout, ok := map[string]redishold.Layout{"redisson": redishold.Redisson, "plain": redishold.Plain}[store]
 	if !ok {
-		return anystore.Dial(store, addr, ttl)
+		k, err := anystore.Named(store)
+		if err != nil {
+			return nil, nil, err
+		}
+		return k.Dial(addr, ttl)
 	}
 	conn, shut, err := dial.Server(dial.Adapters()[0], addr, "", "")
 	if err != nil {

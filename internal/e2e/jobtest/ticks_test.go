@@ -65,7 +65,7 @@ func cells(stores []string) (all []cell) {
 		for host := range hosts() {
 			all = append(all, cell{store, host, crash, period, least})
 			every, least := period, least
-			if store == anystore.Etcd { // which rounds up
+			if store == anystore.Etcd().Name { // which rounds up
 				every, least = 5*every, 8*time.Second
 			}
 			all = append(all, cell{store, host, kept, every, least}, cell{store, host, free, every, least})
@@ -110,17 +110,17 @@ func start(t *testing.T) map[string]string {
 	t.Helper()
 	redis := redistest.Start(t).Addr()
 	addrs := map[string]string{"redisson": redis, "plain": redis}
-	for _, name := range []string{anystore.PostgreSQL, anystore.Etcd} {
-		s, err := anystore.Run(name, t.TempDir())
+	for _, k := range []*anystore.Kind{anystore.PostgreSQL(), anystore.Etcd()} {
+		s, err := k.Run(t.TempDir())
 		if errors.Is(err, anystore.ErrMissing) && os.Getenv("CI") == "" {
-			t.Logf("without %s: %v", name, err)
+			t.Logf("without %s: %v", k.Name, err)
 			continue
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(s.Close)
-		addrs[name] = s.Addr
+		addrs[k.Name] = s.Addr
 	}
 	return addrs
 }

@@ -1,5 +1,5 @@
 // Package lossytest has clients contend for a lock while answers of its store are lost,
-// whatever the store is. The tests of each store run it over a real server.
+// whatever the store is. Package storestest runs it over a real server of each store.
 package lossytest
 
 import (

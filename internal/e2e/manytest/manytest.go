@@ -1,5 +1,6 @@
 // Package manytest has a process hold many locks, or many processes wait for a few,
-// whatever the store is, and counts what that costs it. The tests of each store run it over a real server.
+// whatever the store is, and counts what that costs it. Package storestest runs it over a real
+// server of each store.
 package manytest
 
 import (

@@ -39,12 +39,10 @@ const (
 // its callers have given up.
 func (d deployment) woken() time.Duration {
 	const message = 100 * time.Millisecond
-	switch d {
-	case postgresql, mariadb, mysql, quorum5: // a poll and a call; a release of five servers
+	if k := d.store(); k != nil && k.Database || d == quorum5 { // a poll and a call; a release of five servers
 		return message + call
-	default:
-		return message
 	}
+	return message
 }
 
 // crowd is the callers of a process.

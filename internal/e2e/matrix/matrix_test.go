@@ -108,7 +108,7 @@ func groupsOf(on deployment) [][]cell {
 // adapters returns those that cells run on: both where they have servers
 // of their own, else one and the other in turn.
 func adapters(c cell) []string {
-	if slices.Contains(stores(), c.on) {
+	if c.on.store() != nil {
 		return []string{""} // there is one client
 	}
 	both := dial.Adapters()

@@ -45,10 +45,11 @@ type scenario struct {
 
 // ttl is long enough for renewals on a busy machine, and for WAIT.
 func (d deployment) ttl() time.Duration {
+	if k := d.store(); k != nil {
+		return k.Session(storeTTL)
+	}
 	switch d {
-	case zookeeper:
-		return 3 * time.Second
-	case strict, etcd, postgresql, mariadb, mysql:
+	case strict:
 		return 2 * time.Second
 	case sentinel, cluster:
 		return 1500 * time.Millisecond

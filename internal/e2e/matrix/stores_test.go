@@ -6,43 +6,46 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
-	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 )
 
-// The stores that are no Redis: one server each, and one kind of lock.
-const (
-	etcd       deployment = anystore.Etcd
-	zookeeper  deployment = anystore.ZooKeeper
-	postgresql deployment = anystore.PostgreSQL
-	mariadb    deployment = anystore.MariaDB
-	mysql      deployment = anystore.MySQL
-)
+// stores returns the stores that are no Redis: one server each, and one kind of lock.
+func stores() (all []deployment) {
+	for _, k := range anystore.All() {
+		all = append(all, deployment(k.Name))
+	}
+	return all
+}
 
-func stores() []deployment { return []deployment{etcd, zookeeper, postgresql, mariadb, mysql} }
+// store returns the entry of a store that is no Redis, nil of Redis.
+func (d deployment) store() *anystore.Kind {
+	k, err := anystore.Named(string(d))
+	if err != nil {
+		return nil
+	}
+	return k
+}
 
 const (
 	// storeBack is how long a waiter may take to be served once its store answers again.
 	storeBack = 4 * time.Second
+	// storeTTL is for how long a lock counts as held after a renewal, a margin before that.
+	storeTTL = 2 * time.Second
 	// restartTTL is longer than a server takes to start.
 	restartTTL = 12 * time.Second
 )
 
 // freeAfter is how soon after its holder's death a lock is free.
 func (d deployment) freeAfter(ttl time.Duration) time.Duration {
-	switch d {
-	case zookeeper:
-		return ttl + time.Second + zktest.Tick
-	case etcd, postgresql, mariadb, mysql:
-		return ttl + time.Second
-	default:
-		return ttl + ttl/10
+	if k := d.store(); k != nil {
+		return ttl + time.Second + k.Late
 	}
+	return ttl + ttl/10
 }
 
 // outage is what a holder survives that is cut off for so long after a renewal.
 func (d deployment) outage(ttl time.Duration) time.Duration {
-	if d == zookeeper {
-		return ttl / 3 // a lock counts as held for two thirds of the session
+	if k := d.store(); k != nil && k.TwoThirds {
+		return ttl / 3
 	}
 	return ttl / 2
 }
@@ -93,10 +96,8 @@ func storeFaults() []storeFault {
 // storeEntries returns the cells of the other stores. Those of by are tests of other
 // folders, "folder.Test".
 func storeEntries() []entry {
-	all, mysqls := stores(), []deployment{mariadb, mysql}
-	one := func(d deployment) []deployment { return []deployment{d} }
-	const renewal, lease = "TTL/3, and the time of a call", "when the lease ends"
-	return []entry{
+	all := stores()
+	return append([]entry{
 		{fault: "F1", on: all, want: "A", check: lostAnswerOfAcquire},
 		{fault: "F3", on: all, want: "E", check: delayedAcquire},
 		{fault: "F5", on: all, want: "A", check: lostAnswerOfUnlock},
@@ -112,33 +113,26 @@ func storeEntries() []entry {
 		{fault: "F13", on: all, want: "LU", check: stoppedHolder, notified: "5 ms after its process runs again; waiting for a processor does not count"},
 		{fault: "F14", on: all, want: "W", check: killedHolder},
 		{fault: "F18", on: all, want: "A", check: restartedStore},
-		{fault: "F34", on: all, want: "LU", check: forcedUnnoticed, notified: renewal},
+		{fault: "F34", on: all, want: "LU", check: forcedUnnoticed, notified: "TTL/3, and the time of a call"},
 		{fault: "F39", on: all, want: "A", check: lateAnswers},
-		{fault: "F40", on: one(etcd), want: "A", by: "etcdholdtest.TestLeaderDies"},
-		{fault: "F40", on: one(zookeeper), want: "A", by: "zkholdtest.TestLeaderDies"},
-		{fault: "F41", on: one(etcd), want: "LU", by: "etcdholdtest.TestLeaderStandsStill", notified: renewal},
-		{fault: "F41", on: one(zookeeper), want: "A", by: "zkholdtest.TestLeaderStandsStill"},
-		{fault: "F42", on: one(etcd), want: "L", by: "etcdholdtest.TestHolderAndLeaderAreGone"},
-		{fault: "F43", on: one(etcd), want: "A", by: "etcdholdtest.TestFollowerStandsStill"},
-		{fault: "F43", on: one(zookeeper), want: "A", by: "zkholdtest.TestFollowerStandsStill"},
-		{fault: "F44", on: one(postgresql), want: "LW", by: "pgtest.TestPromotionOfASynchronousStandby"},
-		{fault: "F45", on: one(postgresql), want: "LW", by: "pgtest.TestPromotionOfAnAsynchronousStandby"},
-		{fault: "F46", on: one(postgresql), want: "LU", by: "pgtest.TestPromotionOfAnAsynchronousStandby", notified: lease},
-		{fault: "F47", on: one(postgresql), want: "A", by: "pgtest.TestServerClosesIdleConnections"},
-		{fault: "F47", on: mysqls, want: "A", by: "mysqltest.TestServerClosesIdleConnections"},
-		{fault: "F48", on: one(postgresql), want: "A", by: "pgtest.TestProxyDropsConnections"},
-		{fault: "F48", on: mysqls, want: "A", by: "mysqltest.TestProxyDropsConnections"},
-		{fault: "F49", on: one(postgresql), want: "A", by: "pgtest.TestPoolerRestarts"},
-		{fault: "F50", on: one(etcd), want: "LW", by: "etcdholdtest.TestCLI"},
-		{fault: "F50", on: one(zookeeper), want: "LW", by: "zkholdtest.TestCLI"},
-		{fault: "F50", on: one(postgresql), want: "LW", by: "pgtest.TestCLI"},
-		{fault: "F50", on: mysqls, want: "LW", by: "mysqltest.TestCLI"},
-		{fault: "F51", on: []deployment{etcd, zookeeper, postgresql, mariadb, mysql}, want: "A", by: "soak.TestSoakOfStores"},
+		{fault: "F50", on: all, want: "LW", by: "storestest.TestCLIOfStores"},
+		{fault: "F51", on: all, want: "A", by: "soak.TestSoakOfStores"},
 		{fault: "F52", on: all, want: "A", check: killedAfterUnlock},
 		{fault: "F53", on: all, want: "A", check: stoppedAfterUnlock},
 		{fault: "F54", on: all, want: "A", check: cutOffAfterUnlock},
 		{fault: "F55", on: all, want: "A", check: callersLeave},
+	}, inOtherFolders()...)
+}
+
+// inOtherFolders returns the cells of faults that one kind of store has, or that are tested in its
+// own folder.
+func inOtherFolders() (all []entry) {
+	for _, k := range anystore.All() {
+		for _, e := range k.Elsewhere {
+			all = append(all, entry{fault: e.Fault, on: []deployment{deployment(k.Name)}, want: outcome(e.Want), by: e.Test, notified: e.Notified})
+		}
 	}
+	return all
 }
 
 // storeCells returns the matrix of the other stores.
@@ -151,41 +145,7 @@ func storeCells() []cell {
 }
 
 // noStoreCell says why a place of the other stores has no cell; "" if it must have one.
-func noStoreCell(fault string, on deployment) string {
-	session := on == etcd || on == zookeeper
-	switch fault {
-	case "F40", "F41", "F43":
-		if !session {
-			return "no leader"
-		}
-	case "F42":
-		switch {
-		case !session:
-			return "no leader"
-		case on == zookeeper:
-			return unchecked
-		}
-	case "F44", "F45", "F46":
-		switch {
-		case session:
-			return "no standby"
-		case on != postgresql:
-			return unchecked
-		}
-	case "F47", "F48":
-		if session {
-			return "the client keeps its connection busy, and F8"
-		}
-	case "F49":
-		switch {
-		case session:
-			return "no pooler"
-		case on != postgresql:
-			return unchecked
-		}
-	}
-	return ""
-}
+func noStoreCell(fault string, on deployment) string { return on.store().Without[fault] }
 
 // claimed waits until the server has n claims of the lock: its holder's and, where the
 // store queues, those of waiters.

@@ -3,9 +3,6 @@ package matrix
 import (
 	"cmp"
 	"context"
-	"errors"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,8 +30,8 @@ type world struct {
 func newWorld(t testing.TB, on deployment, opts ...redistest.Option) *world {
 	t.Helper()
 	w := &world{way: on}
-	if slices.Contains(stores(), on) {
-		w.server = startStore(t, on)
+	if k := on.store(); k != nil {
+		w.server = k.Start(t)
 		return w
 	}
 	if on.lanes() == 1 && compiles() {
@@ -56,20 +53,6 @@ func newWorld(t testing.TB, on deployment, opts ...redistest.Option) *world {
 		w.deployed = redistest.StartDeployment(t, redistest.Cluster, opts...)
 	}
 	return w
-}
-
-// startStore starts the server of a store that is no Redis, with a folder of its own.
-func startStore(t testing.TB, on deployment) *anystore.Store {
-	t.Helper()
-	server, err := anystore.Run(string(on), t.TempDir())
-	if errors.Is(err, anystore.ErrMissing) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Close)
-	return server
 }
 
 // bind returns the world for use in t.
@@ -191,7 +174,7 @@ type store struct {
 // another is given.
 func (r route) open(ctx context.Context, ttl time.Duration, distrust *quorum.Options) (*store, error) {
 	if r.Addr != "" {
-		b, shut, err := anystore.Dial(string(r.On), r.Addr, ttl)
+		b, shut, err := r.On.store().Dial(r.Addr, ttl)
 		return &store{Backend: b, shut: shut}, err
 	}
 	var members []driver.Backend

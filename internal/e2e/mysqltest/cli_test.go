@@ -25,7 +25,8 @@ func TestCLIOverShedLock(t *testing.T) {
 	tool.RunShedLock(t, admin)
 }
 
-// The command line tool, built and run as users do.
+// The command line tool in front of MySQL or MariaDB, built and run as users do. Package
+// storestest has what it does on every store.
 func TestCLI(t *testing.T) {
 	cert, key := sqltest.Certificate(t, "mysql")
 	server := sqltest.Start(t, sqltest.RunMySQL, "--ssl-ca="+cert, "--ssl-cert="+cert, "--ssl-key="+key)
@@ -34,7 +35,7 @@ func TestCLI(t *testing.T) {
 	socket, _, _ = strings.Cut(socket, ")")
 	execute(t, admin, "CREATE USER app@'%' IDENTIFIED BY 's3/cr@t'", "GRANT ALL ON test.* TO app@'%'",
 		"CREATE USER certified@'%' REQUIRE X509", "GRANT ALL ON test.* TO certified@'%'")
-	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: server.Addr(), Name: "MySQL", Backend: "mysql", Shown: storecli.Shown{Queue: true, Nameless: true, Rest: true, Granted: true}, URL: func(addr string) string {
+	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: server.Addr(), URL: func(addr string) string {
 		return "mysql://app:s3%2Fcr%40t@" + addr + "/test"
 	}})
 	lock := []string{"run", "-n", "setup", "--", "true"}
@@ -55,5 +56,4 @@ func TestCLI(t *testing.T) {
 	tool.Start(over("--url", certified, "--cacert", cert, "--cert", cert, "--key", key)...).Want(0)
 	tool.Start(over("--url", certified, "--cacert", cert)...).Want(77, "Access denied")
 	tool.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       clock: the clock of the server is ")
-	tool.Run(t)
 }

@@ -1,79 +1,42 @@
 package mysqltest
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
-	"github.com/holdfast-go/holdfast/internal/e2e/cutofftest"
 	"github.com/holdfast-go/holdfast/internal/e2e/lossytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/mysqlhold"
 )
 
-// TestLostAnswers has clients contend for a lock while a fifth of the answers is lost, and
-// in the table of ShedLock.
+// TestLostAnswers has clients contend for a lock in the table of ShedLock while a fifth of the
+// answers is lost. Package storestest has the usual table.
 func TestLostAnswers(t *testing.T) {
-	t.Run("rows", func(t *testing.T) { lostAnswers(t, database(t), nil) })
-	t.Run("shedlock", func(t *testing.T) { lostAnswers(t, database(t), shed()) })
-}
-
-func lostAnswers(t *testing.T, at string, layout *mysqlhold.Options) {
-	fenced := sqltest.Prepared(t, mysqlhold.New(newDB(t, at), layout)).Info().Caps.Fencing
+	at := database(t)
+	sqltest.Prepared(t, mysqlhold.New(newDB(t, at), shed()))
 	var loss sqltest.Losses
 	loss.Percent.Store(20)
 	lossytest.Store{
-		TTL: 3 * time.Second, Plain: !fenced, Mutex: (*holdfast.Locker).Mutex,
-		Open: func(t *testing.T) driver.Backend { return mysqlhold.New(lossyDB(t, at, &loss), layout) },
+		TTL: 3 * time.Second, Plain: true, Mutex: (*holdfast.Locker).Mutex,
+		Open: func(t *testing.T) driver.Backend {
+			db, err := sqltest.LossyMySQL(at+"?interpolateParams=true", &loss)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			return mysqlhold.New(db, shed())
+		},
 		Lost: func() int { return int(loss.Lost.Load()) },
 		Heal: func() { loss.Percent.Store(0) },
 	}.Run(t)
-}
-
-// lossyDB returns a pool whose connections lose answers.
-func lossyDB(t *testing.T, at string, loss *sqltest.Losses) *sql.DB {
-	t.Helper()
-	config, err := mysql.ParseDSN(at + "?interpolateParams=true")
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.Logger = &mysql.NopLogger{}
-	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		return loss.On(conn), nil
-	}
-	connector, err := mysql.NewConnector(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxIdleConns(4)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-// TestCutOff cuts holders off from the server.
-func TestCutOff(t *testing.T) {
-	server, _ := shared.Use(t)
-	const ttl = 3 * time.Second
-	cutofftest.Store{Addr: server.Addr(), TTL: ttl, Open: func(t *testing.T, addr string) *holdfast.Locker {
-		b := sqltest.Prepared(t, mysqlhold.New(newDB(t, onLoopback(addr)), nil))
-		return holdfast.New(b, &holdfast.Options{TTL: ttl})
-	}}.Run(t)
 }
 
 // TestLockTx has transactions read a number and write the next one, in two statements,

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/admin/admintest"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/driver/drivertest"
-	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/internal/rows/rowstest"
 	"github.com/holdfast-go/holdfast/mysqlhold"
@@ -22,17 +21,14 @@ import (
 // shared is the server of all tests that do not harm it. Its time is not UTC.
 var shared = &sqltest.Shared{Run: sqltest.RunMySQL, Settings: []string{"--default-time-zone=-02:30"}}
 
-func TestMain(m *testing.M) {
-	manytest.Serve(openLoad)
-	goleak.VerifyTestMain(shared.Tests(m))
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(shared.Tests(m)) }
 
 // ansi is modes of SQL that change what a statement means.
 const ansi = "interpolateParams=true&sql_mode=%27ANSI%2CTRADITIONAL%2CPIPES_AS_CONCAT%2CNO_BACKSLASH_ESCAPES%2CSIMULTANEOUS_ASSIGNMENT%27"
 
-// TestConformance runs the whole specification, and that of consoles, at every isolation
-// level, in modes of SQL that change what a statement means, and with options of the driver
-// that do.
+// TestConformance runs the whole specification, and that of consoles, at every isolation level, in
+// modes of SQL that change what a statement means, and with options of the driver that do. The
+// default is a driver that prepares statements; package storestest has one that does not.
 func TestConformance(t *testing.T) {
 	for name, params := range map[string]string{
 		"default":                  "",

@@ -15,14 +15,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/storecli"
 )
 
-// The command line tool, built and run as users do.
+// The command line tool in front of PostgreSQL, built and run as users do. Package storestest has
+// what it does on every store.
 func TestCLI(t *testing.T) {
 	_, admin := start(t)
 	u, err := url.Parse(database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: u.Host, Name: "PostgreSQL", Backend: "postgresql", Shown: storecli.Shown{Queue: true, Nameless: true, Rest: true, Granted: true}, URL: func(addr string) string {
+	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: u.Host, URL: func(addr string) string {
 		return "postgres://test@" + addr + u.Path + "?sslmode=disable"
 	}})
 	lock := []string{"run", "-n", "setup", "--", "true"}
@@ -38,7 +39,6 @@ func TestCLI(t *testing.T) {
 	tool.Start(with("?", "?no_such_setting=1&")...).Want(77, "no_such_setting")
 	tool.Start("doctor", "-v", "--fail-on", "never").Want(0, "ok       clock: the clock of the server is ", "ok       notifications: ")
 	t.Run("Password", func(t *testing.T) { withPassword(t, tool.In(t), admin, u) })
-	tool.Run(t)
 }
 
 // withPassword: a role whose password the server verifies has locks, also where the first

@@ -12,13 +12,12 @@ import (
 	"github.com/holdfast-go/holdfast/pghold"
 )
 
-// TestConformance runs the whole specification, and that of consoles, at every isolation
-// level, over both kinds of pool, directly and through a pooler, waiting in both ways: each
-// of these once at least. Its checks share a Backend, and so what it listens to.
+// TestConformance runs the whole specification, and that of consoles, with settings that package
+// storestest does not have: at every other isolation level, over the other kind of pool, through
+// a pooler, and without notifications. Its checks share a Backend, and so what it listens to.
 func TestConformance(t *testing.T) {
 	const isolation = "&default_transaction_isolation="
 	for name, open := range map[string]func(t *testing.T, url string) *pghold.Backend{
-		"listening": func(t *testing.T, url string) *pghold.Backend { return pghold.New(newPool(t, url), listening(t, url)) },
 		"databasesql, polling, repeatable read": func(t *testing.T, url string) *pghold.Backend {
 			return pghold.NewDB(newDB(t, url+isolation+"repeatable%20read"), nil)
 		},

@@ -3,7 +3,6 @@ package pgtest
 import (
 	"context"
 	"database/sql"
-	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -15,42 +14,32 @@ import (
 	"github.com/holdfast-go/holdfast/pghold"
 )
 
-// Waiters cost a server a bounded number of connections, statements and transaction ids,
-// however many they are: a hundred have a place in the queue.
+// Waiters that poll cost a server a bounded number of connections, statements and transaction
+// ids, however many they are. Package storestest has those that listen.
 func TestBounds(t *testing.T) {
 	server, _ := start(t)
 	admin := newDB(t, server)
 	admin.SetMaxOpenConns(1)
-	for what, each := range map[string]int{"polling": 2, "listening": 8} { // statements of four waiters
-		t.Run(what, func(t *testing.T) {
-			load := pgLoad(t, database(t), admin, what)
-			load.Most = func(c manytest.Crowd) manytest.Bounds {
-				return manytest.Bounds{Requests: 200 + c.Waiters*each/4, Numbers: 20, Connections: 86}
-			}
-			load.Run(t)
-		})
+	load := pgLoad(t, database(t), admin)
+	load.Most = func(c manytest.Crowd) manytest.Bounds { // two statements of four waiters
+		return manytest.Bounds{Requests: 200 + c.Waiters/2, Numbers: 20, Connections: 86}
 	}
+	load.Run(t)
 }
 
-// openLoad opens a Backend over a pool without a limit. at says how waiters learn, and has
-// the URL.
-func openLoad(at string) (driver.Backend, func(), error) {
-	how, url, _ := strings.Cut(at, " ")
+// openLoad opens a Backend over a pool without a limit.
+func openLoad(url string) (driver.Backend, func(), error) {
 	config, err := pgx.ParseConfig(url)
 	if err != nil {
 		return nil, nil, err
 	}
 	db := stdlib.OpenDB(*config)
 	db.SetMaxIdleConns(20) // else it closes what is needed soon, and the server still counts that
-	options := &pghold.Options{}
-	if how == "listening" {
-		options.Listen = config
-	}
-	return pghold.NewDB(db, options), func() { _ = db.Close() }, nil
+	return pghold.NewDB(db, nil), func() { _ = db.Close() }, nil
 }
 
 // pgLoad returns a Load of the database at url.
-func pgLoad(t *testing.T, url string, admin *sql.DB, how string) *manytest.Load {
+func pgLoad(t *testing.T, url string, admin *sql.DB) *manytest.Load {
 	count := func(query string, args ...any) (n int) {
 		if err := admin.QueryRow(query, args...).Scan(&n); err != nil {
 			t.Error(err)
@@ -65,7 +54,7 @@ func pgLoad(t *testing.T, url string, admin *sql.DB, how string) *manytest.Load 
 	defer db.Close()
 	sqltest.Prepared(t, pghold.NewDB(db, nil))
 	return &manytest.Load{
-		Open: openLoad, At: how + " " + url,
+		Open: openLoad, At: url,
 		Server: func() (statements, numbers int) {
 			return count("SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = $1", config.Database),
 				count("SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint")

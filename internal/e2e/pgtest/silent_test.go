@@ -6,29 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/silenttest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/pghold"
 )
 
-// TestSilentConnections has every connection of a pool forgotten, of both kinds of pool,
-// each as its library makes it, also where many connections are idle.
+// TestSilentConnections has every connection of a pool of database/sql forgotten, as it is made,
+// and where many connections are idle. Package storestest has a pool of pgx.
 func TestSilentConnections(t *testing.T) {
 	t.Parallel()
 	server, _ := shared.Use(t)
 	at := func(addr string) string { return strings.Replace(server.Name, server.Addr(), addr, 1) }
 	pools := map[string]func(t *testing.T, url string) *pghold.Backend{
-		"pgxpool": func(t *testing.T, url string) *pghold.Backend {
-			pool, err := pgxpool.New(t.Context(), url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(pool.Close)
-			return pghold.New(pool, nil)
-		},
 		"databasesql":       func(t *testing.T, url string) *pghold.Backend { return pghold.NewDB(defaultDB(t, url, 0), nil) },
 		"databasesql, idle": func(t *testing.T, url string) *pghold.Backend { return pghold.NewDB(defaultDB(t, url, 12), nil) },
 	}

@@ -111,11 +111,14 @@ func startStores(dir string) (urls []string, shut func(), err error) {
 		servers = append(servers, s.Close)
 		urls = append(urls, "redis://"+s.Addr(), "goredis://"+s.Addr())
 	}
-	for name, url := range map[string]string{anystore.Etcd: "http://%s", anystore.PostgreSQL: "postgres://test@%s/postgres?sslmode=disable&pool_max_conns=8"} {
-		s, failed := anystore.Run(name, data(name))
+	for _, k := range anystore.All() {
+		if k.ReleaseURL == nil {
+			continue
+		}
+		s, failed := k.Run(data(k.Name))
 		if err = errors.Join(err, failed); failed == nil {
 			servers = append(servers, s.Close)
-			urls = append(urls, fmt.Sprintf(url, s.Addr))
+			urls = append(urls, k.ReleaseURL(s.Addr))
 		}
 	}
 	return urls, shut, err

@@ -34,8 +34,8 @@ const removalMost = 25 * time.Millisecond
 
 // giveUp is the program that gives up. It says that it waits, unless it gives up early, and how
 // long after it gave up Lock returned.
-func (b Beside) giveUp(way, name string) error {
-	backend, err := b.Open(os.Getenv(addrVar))
+func (open Open) giveUp(way, name string) error {
+	backend, err := open(os.Getenv(addrVar))
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (s Store) GoneWaiters(t *testing.T) {
 func (s Store) goneWaiter(t *testing.T, holder, third *holdfast.Locker, way string, behind bool) (counts bool) {
 	const limit = 100 * time.Millisecond
 	lock := must.Lock(t, holder, name(t))
-	out, giveUp := startQuitter(t, way, name(t))
+	out, giveUp := s.startQuitter(t, way, name(t))
 	line := func(what string) string {
 		said, err := out.ReadString('\n')
 		if err != nil {
@@ -164,13 +164,13 @@ func (s Store) goneWaiter(t *testing.T, holder, third *holdfast.Locker, way stri
 	return true
 }
 
-// startQuitter starts a program of a package that has Beside.Tests. The program waits for a name
-// and then gives up: when giveUp is called, or after its limit. out is what it says.
-func startQuitter(t *testing.T, way, name string) (out *bufio.Reader, giveUp func()) {
+// startQuitter starts a program of a package whose TestMain calls RunProgram. The program waits for a
+// name and then gives up: when giveUp is called, or after its limit. out is what it says.
+func (s Store) startQuitter(t *testing.T, way, name string) (out *bufio.Reader, giveUp func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	// With the race detector a program goes on for a second after os.Exit, unless GORACE says 0.
-	cmd.Env = append(os.Environ(), quitterVar+"="+way+" "+name, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(os.Environ(), quitterVar+"="+way+" "+name, addrVar+"="+s.At, "GORACE=atexit_sleep_ms=0")
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 // The environment of a program that holds a lock until it is killed.
 const (
 	holderVar = "HOLDFAST_TEST_HOLDER" // the kind and the name
-	addrVar   = "HOLDFAST_TEST_ADDR"   // of the server
+	addrVar   = "HOLDFAST_TEST_ADDR"   // what Open gets
 )
 
 // Beside is the server that all tests of a package share.
@@ -27,26 +27,35 @@ type Beside struct {
 	// Start starts it, with its data in dir. addr is what programs get that StartHolder
 	// starts.
 	Start func(dir string) (addr string, stop func(), err error)
-	// Open returns a client of a program that StartHolder or GoneWaiters started.
-	Open func(addr string) (driver.Backend, error)
+	// Open returns a client of a program that StartHolder started.
+	Open Open
 }
 
 // Tests returns the tests of a package, for goleak.VerifyTestMain, which run beside a
-// server. In a program that StartHolder or GoneWaiters started it does not return.
+// server. In a program that StartHolder started it does not return.
 func (b Beside) Tests(m *testing.M) Tests {
+	RunProgram(b.Open)
+	return Tests{b, m}
+}
+
+// RunProgram is the program that StartHolder or GoneWaiters started, if this process is one, and
+// ends the process then. TestMain calls it first, with what opens a client.
+func RunProgram(open Open) {
 	if kind, name, ok := strings.Cut(os.Getenv(holderVar), " "); ok {
-		fmt.Fprintln(os.Stderr, b.hold(Kind(kind), name))
+		fmt.Fprintln(os.Stderr, open.hold(Kind(kind), name))
 		os.Exit(1)
 	}
 	if way, name, ok := strings.Cut(os.Getenv(quitterVar), " "); ok {
-		if err := b.giveUp(way, name); err != nil {
+		if err := open.giveUp(way, name); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0) // at once, without Drain
 	}
-	return Tests{b, m}
 }
+
+// Open returns a client of the server at an address.
+type Open func(addr string) (driver.Backend, error)
 
 // Tests are those of a package, which run beside a server.
 type Tests struct {
@@ -75,8 +84,8 @@ func (s Tests) Run() int {
 }
 
 // hold is the program that holds a lock.
-func (b Beside) hold(kind Kind, name string) error {
-	backend, err := b.Open(os.Getenv(addrVar))
+func (open Open) hold(kind Kind, name string) error {
+	backend, err := open(os.Getenv(addrVar))
 	if err != nil {
 		return err
 	}

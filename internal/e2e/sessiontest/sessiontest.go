@@ -1,6 +1,6 @@
 // Package sessiontest is what locks of any store with sessions survive: waiters that give
-// up, and holds that are ended by force. Each store runs it over a real server. Servers that
-// restart or stand still, and programs that die, are in package matrix.
+// up, and holds that are ended by force. Package storestest runs it over a real server of each.
+// Servers that restart or stand still, and programs that die, are in package matrix.
 package sessiontest
 
 import (
@@ -25,6 +25,7 @@ const Timeout = 30 * time.Second
 
 // Store is a store with sessions, with a server that all tests share.
 type Store struct {
+	At   string        // what the Open of RunProgram gets
 	TTL  time.Duration // of the sessions
 	Late time.Duration // how much later the server may end one
 

@@ -1,6 +1,7 @@
 // Package silenttest has every connection of a client fall silent, whatever the store is:
-// a device between forgets it, and neither side is notified. New connections work. The
-// tests of each store run it over a real server, with the default pool of its client.
+// a device between forgets it, and neither side is notified. New connections work.
+// Package storestest runs it over a real server of each store, with the default pool of its
+// client.
 package silenttest
 
 import (

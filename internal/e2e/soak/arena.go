@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -46,8 +45,8 @@ func openArena(name string) (*arena, error) {
 		return nil, err
 	}
 	a := &arena{name: name, dir: dir}
-	if slices.Contains(anystore.Names(), name) {
-		if a.store, err = anystore.Run(name, dir); err != nil {
+	if k, err := anystore.Named(name); err == nil {
+		if a.store, err = k.Run(dir); err != nil {
 			return nil, errors.Join(err, a.close())
 		}
 		return a, nil

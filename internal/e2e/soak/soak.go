@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 )
 
@@ -121,7 +120,10 @@ func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 	took, late := s.workers.rest(limit)
 	s.totals.LongestRest = max(s.totals.LongestRest, took)
 	events, wrong := s.workers.take()
-	r := &round{history: judge.New(events), windows: windows, fencing: s.arena.fencing(), places: s.arena.store != nil, queues: s.arena.queues(), undoes: slices.Contains(anystore.Databases(), s.deployment), passes: s.deployment == anystore.ZooKeeper, calmLimit: s.arena.calmLimit()}
+	r := &round{history: judge.New(events), windows: windows, fencing: s.arena.fencing(), calmLimit: s.arena.calmLimit()}
+	if store := s.arena.store; store != nil {
+		r.places, r.queues, r.undoes, r.passes = true, store.Queues, store.Database, store.TryQueues
+	}
 	v := r.judge()
 	s.totals.add(r, v)
 	if len(late) > 0 {

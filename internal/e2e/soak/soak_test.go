@@ -132,14 +132,14 @@ func soaked(t *testing.T, s *soak) *totals {
 // that does not.
 func TestJudgeFindsMutantsOfStores(t *testing.T) {
 	await.Nightly(t, "a minute")
-	for _, name := range []string{anystore.Etcd, anystore.PostgreSQL} {
+	for _, k := range []*anystore.Kind{anystore.Etcd(), anystore.PostgreSQL()} {
 		for mistake, kind := range map[string]judge.Kind{lazy: judge.Overlap, generous: judge.Overlap, stuck: judge.Token} {
-			if name == anystore.Etcd && mistake == lazy {
+			if k.Queues && mistake == lazy {
 				continue // the session, which other claims of the client keep, is what counts
 			}
-			t.Run(name+"/"+mistake, func(t *testing.T) {
+			t.Run(k.Name+"/"+mistake, func(t *testing.T) {
 				total := soaked(t, &soak{
-					deployment: name, seed: 3, duration: 12 * time.Second, round: 12 * time.Second,
+					deployment: k.Name, seed: 3, duration: 12 * time.Second, round: 12 * time.Second,
 					enough: func(done *totals) bool { return done.Violations[kind] > 0 }, // little happens on a busy machine
 					out:    t.TempDir(), only: mutexes, mutant: mistake, quiet: true,
 				})

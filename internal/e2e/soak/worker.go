@@ -96,7 +96,11 @@ func (w *worker) connect() (shut func(), err error) {
 	defer cancel()
 	if w.Store != "" {
 		anystore.Quiet()
-		if w.backend, shut, err = anystore.Dial(w.Store, w.Addr, w.TTL); err != nil {
+		store, err := anystore.Named(w.Store)
+		if err != nil {
+			return nil, err
+		}
+		if w.backend, shut, err = store.Dial(w.Addr, w.TTL); err != nil {
 			return nil, err
 		}
 		w.backend = mutated(w.backend, os.Getenv(mutantVar))

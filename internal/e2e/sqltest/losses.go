@@ -3,10 +3,14 @@
 package sqltest
 
 import (
+	"context"
+	"database/sql"
 	"errors"
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // Losses are connections that lose answers: the server has executed what it was sent.
@@ -39,4 +43,27 @@ func (l *lossy) Read(b []byte) (int, error) {
 		return 0, errors.New("the answer is lost")
 	}
 	return n, err
+}
+
+// LossyMySQL returns a pool to a database of MySQL or MariaDB whose connections lose answers.
+func LossyMySQL(dsn string, losses *Losses) (*sql.DB, error) {
+	config, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	config.Logger = &mysql.NopLogger{}
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return losses.On(conn), nil
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(4)
+	return db, nil
 }

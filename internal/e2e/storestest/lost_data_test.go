@@ -15,16 +15,16 @@ import (
 // it gets the last token of a resource; with a smaller one, it finds nothing.
 func TestTokensAfterLostData(t *testing.T) {
 	binary := must.Build(t)
-	for store, scheme := range map[string]string{anystore.Etcd: "etcd://", anystore.ZooKeeper: "zk://"} {
-		t.Run(store, func(t *testing.T) {
+	for _, k := range []*anystore.Kind{anystore.Etcd(), anystore.ZooKeeper()} {
+		t.Run(k.Name, func(t *testing.T) {
 			t.Parallel()
 			token := func(dir string, locks int) (last uint64, addr string) {
-				s, err := anystore.Run(store, dir)
+				s, err := k.Run(dir)
 				if err != nil {
 					t.Fatal(err)
 				}
 				t.Cleanup(s.Close)
-				b, shut, err := anystore.Dial(store, s.Addr, refusedTTL)
+				b, shut, err := k.Dial(s.Addr, refusedTTL)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -39,7 +39,7 @@ func TestTokensAfterLostData(t *testing.T) {
 				return last, s.Addr
 			}
 			doctor := func(addr string, accepted uint64) string {
-				cmd := exec.Command(binary, "doctor", "--verbose", "-u", scheme+addr, "-t", "10s", "--last-token", strconv.FormatUint(accepted, 10))
+				cmd := exec.Command(binary, "doctor", "--verbose", "-u", k.URL(addr), "-t", "10s", "--last-token", strconv.FormatUint(accepted, 10))
 				out, _ := cmd.CombinedOutput()
 				return string(out)
 			}

@@ -2,8 +2,6 @@ package storestest
 
 import (
 	"context"
-	"errors"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -22,22 +20,19 @@ import (
 
 // A quorum whose members are different stores.
 
-// inRedis is the name of the member that no anystore is.
-const inRedis = "redis"
-
 // mixedTTL is of leases that outlive a pause of a busy machine.
 const mixedTTL = 3 * time.Second
 
 // TestMixedQuorum kills and pauses the members of a quorum.
 func TestMixedQuorum(t *testing.T) {
 	t.Parallel()
-	startMixedServers(t, mixedTTL, []string{inRedis, anystore.PostgreSQL, anystore.MariaDB}).faults()
+	startMixedServers(t, mixedTTL, nil, anystore.PostgreSQL(), anystore.MariaDB()).faults()
 }
 
 // TestMixedQuorumConformance runs the specification, as far as a quorum declares that it
 // keeps it.
 func TestMixedQuorumConformance(t *testing.T) {
-	m := startMixedServers(t, 2*time.Second, []string{inRedis, anystore.PostgreSQL, inRedis})
+	m := startMixedServers(t, 2*time.Second, nil, anystore.PostgreSQL(), nil)
 	shared := m.open(t)
 	var known sync.Map                  // subtests that have it
 	t.Run("Suite", func(t *testing.T) { // its subtests are parallel, and done before the servers stop
@@ -90,34 +85,28 @@ func (s redisServer) left(name string) (names []string, err error) {
 	return names, nil
 }
 
-func startMixedServers(t *testing.T, ttl time.Duration, names []string) *mixed {
+// startMixedServers starts a member of each kind. nil is a Redis.
+func startMixedServers(t *testing.T, ttl time.Duration, kinds ...*anystore.Kind) *mixed {
 	t.Helper()
 	m := &mixed{T: t}
-	for _, name := range names {
-		m.members = append(m.members, startPart(t, ttl, name))
+	for _, k := range kinds {
+		m.members = append(m.members, startPart(t, ttl, k))
 	}
 	return m
 }
 
-func startPart(t *testing.T, ttl time.Duration, name string) *part {
+func startPart(t *testing.T, ttl time.Duration, k *anystore.Kind) *part {
 	t.Helper()
-	if name == inRedis {
+	if k == nil {
 		server := redisServer{redistest.Start(t, redistest.AOF())}
-		return &part{Server: server, name: name, left: server.left, dial: func() (driver.Backend, func(), error) {
+		return &part{Server: server, name: "redis", left: server.left, dial: func() (driver.Backend, func(), error) {
 			conn, closeConn, err := dial.Server(dial.Adapters()[0], server.Addr(), "", "")
 			return redishold.New(conn, nil), closeConn, err
 		}}
 	}
-	store, err := anystore.Run(name, t.TempDir())
-	if errors.Is(err, anystore.ErrMissing) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(store.Close)
-	return &part{Server: store, name: name, left: store.Left, dial: func() (driver.Backend, func(), error) {
-		return anystore.Dial(name, store.Addr, ttl)
+	store := k.Start(t)
+	return &part{Server: store, name: k.Name, left: store.Left, dial: func() (driver.Backend, func(), error) {
+		return k.Dial(store.Addr, ttl)
 	}}
 }
 

@@ -6,18 +6,12 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/etcdhold"
 	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
-	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
 	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
-	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/zkhold"
 )
 
 // frozenFor is for how long a server is frozen.
@@ -34,10 +28,10 @@ type harmed struct {
 func TestOutageCostsNoLock(t *testing.T) {
 	t.Parallel()
 	locks, ttl := 300, 9*time.Second
-	adapters, names := dial.Adapters()[:1], []string{anystore.Etcd, anystore.ZooKeeper, anystore.PostgreSQL}
+	adapters, kinds := dial.Adapters()[:1], anystore.Unlike()
 	if manytest.Full() {
 		locks, ttl = 5_000, 6*time.Second
-		adapters, names = dial.Adapters(), anystore.Names()
+		adapters, kinds = dial.Adapters(), anystore.All()
 	}
 	run := func(name string, start func(*testing.T, time.Duration) harmed, ttl time.Duration) {
 		t.Run(name, func(t *testing.T) {
@@ -57,17 +51,14 @@ func TestOutageCostsNoLock(t *testing.T) {
 	for _, adapter := range adapters {
 		each("redis/"+adapter, frozenRedis(adapter, 1), ttl)
 	}
-	for _, name := range names {
-		if name == anystore.ZooKeeper { // locks are held for two thirds of a session
-			each(name, frozenStore(name), ttl*3/2)
-			continue
+	for _, k := range kinds {
+		each(k.Name, frozenStore(k), k.Session(ttl))
+		if manytest.Full() && k.Cluster != nil {
+			each(k.Name+"/leader", withoutLeader(k), k.Session(ttl))
 		}
-		each(name, frozenStore(name), ttl)
 	}
 	if manytest.Full() {
 		each("quorum", frozenRedis(adapters[0], 3), ttl)
-		each("etcd/leader", etcdWithoutLeader, ttl)
-		each("zookeeper/leader", zooKeeperWithoutLeader, ttl*3/2)
 	}
 }
 
@@ -100,53 +91,28 @@ func frozenRedis(adapter string, servers int) func(*testing.T, time.Duration) ha
 	}
 }
 
-func frozenStore(name string) func(*testing.T, time.Duration) harmed {
+func frozenStore(k *anystore.Kind) func(*testing.T, time.Duration) harmed {
 	return func(t *testing.T, ttl time.Duration) harmed {
-		store, err := anystore.Run(name, t.TempDir())
-		if err != nil {
-			t.Skip(err)
-		}
-		t.Cleanup(store.Close)
-		b, shut, err := anystore.Dial(name, store.Addr, ttl)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(shut)
-		return harmed{b, func() {
-			err := store.Pause()
+		server := k.Start(t)
+		return harmed{dialed(t, k.Dial, server.Addr, ttl), func() {
+			err := server.Pause()
 			time.Sleep(frozenFor)
-			if err != nil || store.Resume() != nil {
+			if err != nil || server.Resume() != nil {
 				t.Errorf("the server was not frozen: %v", err)
 			}
 		}}
 	}
 }
 
-func etcdWithoutLeader(t *testing.T, ttl time.Duration) harmed {
-	members := etcdtest.StartCluster(t, 3)
-	client := etcdtest.ClusterClient(t, members, func(c *clientv3.Config) {
-		c.DialKeepAliveTime, c.DialKeepAliveTimeout = time.Second, time.Second
-	})
-	return harmed{etcdhold.New(client, &etcdhold.Options{TTL: ttl}), members[0].Kill}
-}
-
-func zooKeeperWithoutLeader(t *testing.T, ttl time.Duration) harmed {
-	servers := zktest.StartEnsemble(t, 3)
-	var addrs []string
-	for _, s := range servers {
-		addrs = append(addrs, s.Addr())
-	}
-	b := zkhold.New(addrs, &zkhold.Options{TTL: ttl})
-	t.Cleanup(b.Close)
-	return harmed{b, func() {
-		for _, s := range servers {
-			if s.Leads() {
-				s.Kill()
-				return
+func withoutLeader(k *anystore.Kind) func(*testing.T, time.Duration) harmed {
+	return func(t *testing.T, ttl time.Duration) harmed {
+		servers := k.Cluster(t)
+		return harmed{dialed(t, k.Dial, servers.Addr, ttl), func() {
+			if err := servers.KillLeader(); err != nil {
+				t.Error(err)
 			}
-		}
-		t.Error("no server leads")
-	}}
+		}}
+	}
 }
 
 // A program that takes a processor costs a process no lock of ten thousand in etcd.
@@ -155,7 +121,8 @@ func TestManyLocksBesideABusyProgram(t *testing.T) {
 		t.Skip("only in the larger form")
 	}
 	const ttl = 15 * time.Second
-	b := etcdhold.New(etcdtest.Start(t).Client(t), &etcdhold.Options{TTL: ttl})
+	k := anystore.Etcd()
+	b := dialed(t, k.Default, k.Start(t).Addr, ttl)
 	manytest.Outage(t, b, 10_000, ttl, func() {
 		busy := exec.Command("sh", "-c", "while :; do :; done")
 		if err := busy.Start(); err != nil {

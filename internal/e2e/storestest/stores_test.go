@@ -4,8 +4,6 @@ package storestest
 
 import (
 	"context"
-	"database/sql"
-	"os"
 	"testing"
 	"time"
 
@@ -14,49 +12,51 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/etcdhold"
 	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
-	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
 	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
-	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 	"github.com/holdfast-go/holdfast/memhold"
-	"github.com/holdfast-go/holdfast/mysqlhold"
 	"github.com/holdfast-go/holdfast/pghold"
 	"github.com/holdfast-go/holdfast/quorum"
 	"github.com/holdfast-go/holdfast/redishold"
-	"github.com/holdfast-go/holdfast/zkhold"
 )
 
 func TestMain(m *testing.M) {
 	anystore.Quiet()
 	manytest.Serve(openLoad)
-	goleak.VerifyTestMain(m, dial.Sleepers()...)
+	sessiontest.RunProgram(openSession)
+	goleak.VerifyTestMain(beside{m}, dial.Sleepers()...)
 }
 
 // stores returns what starts a store of each kind for a test. It returns what opens a
-// client of it. MySQL is among them where HOLDFAST_MYSQL names a server.
+// client of it.
 func stores() map[string]func(*testing.T) (open func(*testing.T) driver.Backend) {
 	all := map[string]func(*testing.T) func(*testing.T) driver.Backend{
-		"memory":     startMemory,
-		"redisson":   func(t *testing.T) func(*testing.T) driver.Backend { return startRedis(t, redishold.Redisson) },
-		"plain":      func(t *testing.T) func(*testing.T) driver.Backend { return startRedis(t, redishold.Plain) },
-		"timestamp":  func(t *testing.T) func(*testing.T) driver.Backend { return startRedis(t, redishold.Timestamp) },
-		"quorum":     startQuorum,
-		"mixed":      startMixed,
-		"etcd":       startEtcd,
-		"zookeeper":  startZooKeeper,
-		"postgresql": startPostgreSQL,
-		"polling":    startPolling,
-		"shedlock":   startShedLock,
-		"mariadb":    startMariaDB,
+		"memory":    startMemory,
+		"redisson":  func(t *testing.T) func(*testing.T) driver.Backend { return startRedis(t, redishold.Redisson) },
+		"plain":     func(t *testing.T) func(*testing.T) driver.Backend { return startRedis(t, redishold.Plain) },
+		"timestamp": func(t *testing.T) func(*testing.T) driver.Backend { return startRedis(t, redishold.Timestamp) },
+		"quorum":    startQuorum,
+		"mixed":     startMixed,
+		"polling":   func(t *testing.T) func(*testing.T) driver.Backend { return startStore(t, polling()) },
+		"shedlock":  startShedLock,
 	}
-	if os.Getenv(sqltest.MySQLEnv) != "" {
-		all["mysql"] = startMySQL
+	for _, k := range anystore.All() {
+		all[k.Name] = func(t *testing.T) func(*testing.T) driver.Backend { return startStore(t, k) }
 	}
 	return all
+}
+
+// startStore starts a store that is no Redis.
+func startStore(t *testing.T, k *anystore.Kind) func(*testing.T) driver.Backend {
+	addr := k.Start(t).Addr
+	return func(t *testing.T) driver.Backend {
+		t.Helper()
+		return dialed(t, k.Dial, addr, 5*time.Second)
+	}
 }
 
 func startMemory(*testing.T) func(*testing.T) driver.Backend {
@@ -87,7 +87,7 @@ func startQuorum(t *testing.T) func(*testing.T) driver.Backend {
 
 // startMixed starts a quorum of three stores that have nothing in common.
 func startMixed(t *testing.T) func(*testing.T) driver.Backend {
-	return majority([]func(*testing.T) driver.Backend{startRedis(t, redishold.Redisson), startPostgreSQL(t), startMariaDB(t)})
+	return majority([]func(*testing.T) driver.Backend{startRedis(t, redishold.Redisson), startStore(t, anystore.PostgreSQL()), startStore(t, anystore.MariaDB())})
 }
 
 func majority(opens []func(*testing.T) driver.Backend) func(*testing.T) driver.Backend {
@@ -110,38 +110,15 @@ func of(t *testing.T, members ...driver.Backend) driver.Backend {
 	return b
 }
 
-func startEtcd(t *testing.T) func(*testing.T) driver.Backend {
-	server := etcdtest.Start(t)
-	return func(t *testing.T) driver.Backend {
-		t.Helper()
-		return etcdhold.New(server.Client(t), &etcdhold.Options{TTL: 5 * time.Second})
-	}
+// polling is PostgreSQL for clients without notifications.
+func polling() *anystore.Kind {
+	k := anystore.PostgreSQL()
+	k.Dial = k.Default
+	return k
 }
 
-func startZooKeeper(t *testing.T) func(*testing.T) driver.Backend {
-	server := zktest.Start(t)
-	return func(t *testing.T) driver.Backend {
-		t.Helper()
-		b := zkhold.New([]string{server.Addr()}, &zkhold.Options{TTL: 5 * time.Second})
-		t.Cleanup(b.Close)
-		return b
-	}
-}
-
-func startPostgreSQL(t *testing.T) func(*testing.T) driver.Backend {
-	return openPostgreSQL(t, func(c *pgxpool.Config) *pghold.Options { return &pghold.Options{Listen: c.ConnConfig} })
-}
-
-// startPolling starts PostgreSQL for clients without notifications.
-func startPolling(t *testing.T) func(*testing.T) driver.Backend {
-	return openPostgreSQL(t, func(*pgxpool.Config) *pghold.Options { return nil })
-}
-
+// startShedLock starts PostgreSQL with the table of ShedLock.
 func startShedLock(t *testing.T) func(*testing.T) driver.Backend {
-	return openPostgreSQL(t, func(*pgxpool.Config) *pghold.Options { return &pghold.Options{Layout: pghold.ShedLock} })
-}
-
-func openPostgreSQL(t *testing.T, options func(*pgxpool.Config) *pghold.Options) func(*testing.T) driver.Backend {
 	url, _ := sqltest.StartPostgreSQL(t)
 	return func(t *testing.T) driver.Backend {
 		t.Helper()
@@ -150,29 +127,6 @@ func openPostgreSQL(t *testing.T, options func(*pgxpool.Config) *pghold.Options)
 			t.Fatal(err)
 		}
 		t.Cleanup(pool.Close)
-		return sqltest.Prepared(t, pghold.New(pool, options(pool.Config())))
-	}
-}
-
-func startMariaDB(t *testing.T) func(*testing.T) driver.Backend {
-	dsn, _ := sqltest.StartMariaDB(t)
-	return openMySQL(dsn)
-}
-
-// startMySQL starts the server that HOLDFAST_MYSQL names.
-func startMySQL(t *testing.T) func(*testing.T) driver.Backend {
-	dsn, _, _ := sqltest.StartMySQL(t)
-	return openMySQL(dsn)
-}
-
-func openMySQL(dsn string) func(*testing.T) driver.Backend {
-	return func(t *testing.T) driver.Backend {
-		t.Helper()
-		db, err := sql.Open("mysql", dsn+"?interpolateParams=true")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = db.Close() })
-		return sqltest.Prepared(t, mysqlhold.New(db, nil))
+		return sqltest.Prepared(t, pghold.New(pool, &pghold.Options{Layout: pghold.ShedLock}))
 	}
 }

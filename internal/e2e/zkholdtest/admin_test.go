@@ -13,7 +13,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
-	"github.com/holdfast-go/holdfast/admin/admintest"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
@@ -22,13 +21,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/zkhold"
 )
-
-func TestAdmin(t *testing.T) {
-	t.Parallel()
-	admintest.Suite{NoRemaining: true, Open: func(t *testing.T) admintest.Store {
-		return open(t, &zkhold.Options{TTL: 60 * time.Second})
-	}}.Run(t)
-}
 
 // console returns a Console of a client of its own.
 func console(t *testing.T, opts *zkhold.Options) *admin.Console { return admin.New(open(t, opts)) }
@@ -164,11 +156,6 @@ func TestGetOfASemaphore(t *testing.T) {
 			t.Errorf("got the waiter %+v, want one of this library", w)
 		}
 	}
-}
-
-func TestForceUnlockIsNotified(t *testing.T) {
-	t.Parallel()
-	sessions().ForceUnlockIsNotified(t)
 }
 
 // Who is refused reads the note of the holder, and nothing else of its node.

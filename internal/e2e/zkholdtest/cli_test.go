@@ -9,16 +9,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 )
 
-// The command line tool, built and run as users do.
+// The command line tool in front of ZooKeeper, built and run as users do. Package storestest has
+// what it does on every store.
 func TestCLI(t *testing.T) {
 	t.Parallel()
 	addr := server.Addr()
-	tool := storecli.New(t, storecli.Store{
-		Network: "tcp", Addr: addr, Name: "ZooKeeper", Backend: "ZooKeeper",
-		Shown: storecli.Shown{Queue: true, ReadWrite: true},
-		URL:   func(addr string) string { return "zk://" + addr },
-	})
-	tool.Run(t)
+	tool := storecli.New(t, storecli.Store{Network: "tcp", Addr: addr, URL: func(addr string) string { return "zk://" + addr }})
 	t.Run("OneHostIsEnough", func(t *testing.T) {
 		tool := tool.In(t)
 		several := "zk://127.0.0.1:1," + addr

@@ -11,21 +11,10 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/await"
-	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/zkhold"
 )
-
-// The nodes of a thousand locks are renewed by few requests.
-func TestManyLocksAreRenewedTogether(t *testing.T) {
-	t.Parallel()
-	const long = 9 * time.Second
-	var count zktest.Count
-	l := locker(t, &zkhold.Options{TTL: long, Dial: count.Dialer})
-	const lease = long * 2 / 3
-	manytest.Renewals(t, l, lease/3, 1, count.All)
-}
 
 // ourLock and zkLock take one lock after the other, by this package and by the recipe of
 // the client library, and return how it is released.

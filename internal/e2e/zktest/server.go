@@ -202,8 +202,11 @@ func (s *Server) said(field string) string {
 }
 
 // Dial returns a client, which is the caller's to close.
-func (s *Server) Dial() (*zk.Conn, error) {
-	conn, _, err := zk.Connect([]string{s.Addr(), s.Addr()}, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+func (s *Server) Dial() (*zk.Conn, error) { return Dial(s.Addr()) }
+
+// Dial returns a client of the server at addr, which is the caller's to close.
+func Dial(addr string) (*zk.Conn, error) {
+	conn, _, err := zk.Connect([]string{addr, addr}, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	return conn, err
 }
 

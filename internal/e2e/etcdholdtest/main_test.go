@@ -2,9 +2,7 @@
 package etcdholdtest
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"testing"
@@ -16,11 +14,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/driver/drivertest"
 	"github.com/holdfast-go/holdfast/etcdhold"
-	"github.com/holdfast-go/holdfast/internal/e2e/cutofftest"
 	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sessiontest"
 )
@@ -63,44 +58,6 @@ func dialQuietly(addr string) (*clientv3.Client, error) {
 
 // shortest is the shortest TTL that the servers grant.
 const shortest = time.Second
-
-func TestConformance(t *testing.T) {
-	drivertest.Suite{Open: func(t *testing.T) driver.Backend {
-		return etcdhold.New(server.Client(t), &etcdhold.Options{TTL: 2 * shortest})
-	}}.Run(t)
-}
-
-// sessions is what sessiontest needs of the common server.
-func sessions() sessiontest.Store {
-	return sessiontest.Store{
-		TTL:  2 * shortest,
-		Open: func(t *testing.T, ttl time.Duration) sessiontest.Backend { return openOn(t, server, ttl) },
-		Left: left,
-	}
-}
-
-func TestWaitersGiveUp(t *testing.T) {
-	t.Parallel()
-	sessions().WaitersGiveUp(t)
-}
-
-func TestGoneWaiters(t *testing.T) {
-	t.Parallel()
-	sessions().GoneWaiters(t)
-}
-
-// TestCutOff cuts holders off from the server.
-func TestCutOff(t *testing.T) {
-	const ttl = 3 * shortest
-	cutofftest.Store{
-		Addr: strings.TrimPrefix(server.Addr(), "http://"), TTL: ttl,
-		Open: func(t *testing.T, addr string) *holdfast.Locker {
-			return sessiontest.LockerOf(t, openOn(t, server, ttl, grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-				return (&net.Dialer{}).DialContext(ctx, "tcp", addr)
-			})))
-		},
-	}.Run(t)
-}
 
 func openOn(t *testing.T, s *etcdtest.Server, ttl time.Duration, opts ...grpc.DialOption) *etcdhold.Backend {
 	t.Helper()
