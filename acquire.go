@@ -107,7 +107,7 @@ type acquisition struct {
 	late     int32 // how many grants in a row came when most of their lease was over
 
 	kind         kind
-	lastSet     bool // the field `last` is set
+	lastSet      bool // the field `last` is set
 	metOther     bool // the store refused the claim because another client had the lock
 	owesWake     bool // the last release was quiet: if this claim is not granted, other clients must be notified
 	grantUnused  bool // the store granted the claim, but no hold was made of it

@@ -71,18 +71,18 @@ type Locker struct {
 	id     string // a random UUID: Claim.Client
 	number atomic.Uint64
 
-	queues     queues
-	releases   releases           // the releases without an answer, behind which claims may ask
-	yields     map[queueKey]yield // see rememberYieldLocked; the mutex of the queues guards it
-	renewals   *renew.Scheduler
-	reports    reports
-	notices    notices
-	background background.Group
-	cleaner    background.Queue // runs cleanUp and wake
-	permits    sync.Map         // by the name of a semaphore: the number of permits that the last warning named
-	everAnswered   atomic.Bool      // the store has answered a claim for a lock
-	short      atomic.Bool      // it was logged that the store grants less than the TTL
-	clock      *clock.Clock
+	queues       queues
+	releases     releases           // the releases without an answer, behind which claims may ask
+	yields       map[queueKey]yield // see rememberYieldLocked; the mutex of the queues guards it
+	renewals     *renew.Scheduler
+	reports      reports
+	notices      notices
+	background   background.Group
+	cleaner      background.Queue // runs cleanUp and wake
+	permits      sync.Map         // by the name of a semaphore: the number of permits that the last warning named
+	everAnswered atomic.Bool      // the store has answered a claim for a lock
+	short        atomic.Bool      // it was logged that the store grants less than the TTL
+	clock        *clock.Clock
 }
 
 // New returns a Locker that keeps its locks in b. opts may be nil. New does no I/O. If a
