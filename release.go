@@ -459,8 +459,9 @@ func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
 	var unused driver.Waiter
 	wake := false
 	l.queue.Next(h, func(s *queueState, waiters int) {
+		end := until(s) // it may change s.others
 		s.handoffs = handoffs
-		s.yield = yield{until: until(s), othersWait: s.others > 0}
+		s.yield = yield{until: end, othersWait: s.others > 0}
 		wake = s.mustWake(waiters)
 		if waiters == 0 && s.yield.until != 0 {
 			l.locker.rememberYieldLocked(l.queueKey(), s.yield)
