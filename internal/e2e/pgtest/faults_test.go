@@ -3,12 +3,14 @@ package pgtest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/await"
+	"github.com/holdfast-go/holdfast/internal/e2e/cutofftest"
 	"github.com/holdfast-go/holdfast/internal/e2e/lossytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
 	"github.com/holdfast-go/holdfast/pghold"
@@ -82,6 +84,17 @@ func TestLateTry(t *testing.T) {
 	}
 	await.Until(t, 900*time.Millisecond, "the late try holds", func() bool { return owner() == c.Owner })
 	await.Until(t, 5*time.Second, "it is swept", func() bool { return owner() == "" })
+}
+
+// TestCutOff cuts holders off from the server that also listen for notifications.
+func TestCutOff(t *testing.T) {
+	server, _ := shared.Use(t)
+	const ttl = 3 * time.Second
+	cutofftest.Store{Addr: server.Addr(), TTL: ttl, Open: func(t *testing.T, addr string) *holdfast.Locker {
+		at := strings.Replace(server.Name, server.Addr(), addr, 1)
+		b := sqltest.Prepared(t, pghold.New(newPool(t, at), listening(t, at)))
+		return holdfast.New(b, &holdfast.Options{TTL: ttl})
+	}}.Run(t)
 }
 
 // TestListenCut cuts the link on which a client learns of releases: it notices, looks at
