@@ -2,7 +2,6 @@ package storestest
 
 import (
 	"os/exec"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,20 +32,14 @@ func TestOutageCostsNoLock(t *testing.T) {
 		locks, ttl = 5_000, 6*time.Second
 		adapters, kinds = dial.Adapters(), anystore.All()
 	}
-	run := func(name string, start func(*testing.T, time.Duration) harmed, ttl time.Duration) {
+	each := func(name string, start func(*testing.T, time.Duration) harmed, ttl time.Duration) {
 		t.Run(name, func(t *testing.T) {
+			if !manytest.Full() { // the figures are of one store
+				t.Parallel()
+			}
 			h := start(t, ttl)
 			manytest.Outage(t, h.backend, locks, ttl, h.harm)
 		})
-	}
-	var all sync.WaitGroup
-	defer all.Wait()
-	each := func(name string, start func(*testing.T, time.Duration) harmed, ttl time.Duration) {
-		if manytest.Full() { // one after the other: the figures are of one store
-			run(name, start, ttl)
-		} else {
-			all.Go(func() { run(name, start, ttl) })
-		}
 	}
 	for _, adapter := range adapters {
 		each("redis/"+adapter, frozenRedis(adapter, 1), ttl)
