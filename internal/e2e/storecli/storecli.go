@@ -32,6 +32,8 @@ type Store struct {
 	Name, Backend string
 	// Shown is what pages and lists show of a lock.
 	Shown Shown
+	// NoAtLeast means that the store cannot keep the name of a lock after its release.
+	NoAtLeast bool
 }
 
 // Tool is the command line tool, in front of a store.
@@ -163,11 +165,19 @@ func (p *Program) gone(within time.Duration) {
 // End closes the standard input of the tool, which ends hold.
 func (p *Program) End() { _ = p.stdin.Close() }
 
+// endLimit is how long a tool under test may run. It is longer than any case takes on a machine
+// under load.
+const endLimit = 2 * time.Minute
+
 // Want waits for the end of the tool, and for its status and what it has said on both
-// outputs.
+// outputs. It kills a tool that does not end within endLimit.
 func (p *Program) Want(code int, says ...string) {
 	p.t.Helper()
+	tooLate := time.AfterFunc(endLimit, func() { _ = p.cmd.Process.Kill() })
 	_ = p.cmd.Wait()
+	if !tooLate.Stop() {
+		p.t.Errorf("%q: did not end within %v", p.cmd.Args[1:], endLimit)
+	}
 	said := p.said.String()
 	if got := p.cmd.ProcessState.ExitCode(); got != code {
 		p.t.Errorf("%q: got status %d, want %d; it said: %s", p.cmd.Args[1:], got, code, said)

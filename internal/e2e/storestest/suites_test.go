@@ -301,7 +301,8 @@ func TestCLIOfStores(t *testing.T) {
 		info := k.New().Info()
 		storecli.New(t, storecli.Store{
 			Network: "tcp", Addr: k.Start(t).Addr, Name: k.Command, Backend: info.Name, URL: k.URL,
-			Shown: storecli.Shown{Queue: true, Nameless: k.Database, Rest: !k.NoRemaining, ReadWrite: info.Caps.Shared, Granted: k.Database},
+			Shown:     storecli.Shown{Queue: true, Nameless: k.Database, Rest: !k.NoRemaining, ReadWrite: info.Caps.Shared, Granted: k.Database},
+			NoAtLeast: !info.Caps.AtLeast,
 		}).Run(t)
 	})
 }
