@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,18 +95,11 @@ type acquisition struct {
 	detached *detachedTry    // a try that goes on without the caller; nil if there is none
 	removed  <-chan struct{} // closed when the release that giveUp began has ended; nil if there is none
 
-	last    driver.Outcome // why the lock is busy: the last such answer of the store, or what this process knows
-	lastErr error          // the error to report, see retry.ToReport; nil if no try has failed
-	permits int            // how many permits the semaphore has in the store, if the claim has another number; otherwise 0
-
-	lateFrom clock.Instant // the start of the first of the tries that the field `late` counts
-
-	tries    int32
-	failures int32 // how many tries in a row had no answer
-	late     int32 // how many grants in a row came when most of their lease was over
+	denial  denial // why there is no lock so far
+	permits int    // how many permits the semaphore has in the store, if the claim has another number; otherwise 0
+	tries   int32
 
 	kind         kind
-	lastSet      bool // the field `last` is set
 	metOther     bool // the store refused the claim because another client had the lock
 	owesWake     bool // the last release was quiet: if this claim is not granted, other clients must be notified
 	grantUnused  bool // the store granted the claim, but no hold was made of it
@@ -210,8 +202,9 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 			ownRelease = nil // whoever is ahead now came after that release
 			continue
 		case p == nil:
-			if a.busyLocally(); !a.lastSet { // a goroutine waits because the store fails
-				return a.refused(ctx, retry.Unanswered(a.lastErr))
+			a.behindOthers()
+			if !a.denial.isBusy { // a goroutine waits because the store fails
+				return refusedBy(ctx, a.claim.Name, retry.Unanswered(a.denial.err))
 			}
 			return a.busy()
 		}
@@ -220,7 +213,7 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 		given, ok, err := p.Wait(waitCtx)
 		switch {
 		case err != nil:
-			a.busyLocally()
+			a.behindOthers()
 			a.leave(p)
 			return a.outOfTime(ctx)
 		case !ok:
@@ -298,8 +291,7 @@ func (a *acquisition) yieldToOthers(ctx, waitCtx context.Context) error {
 	if a.place == nil || a.yield.until == 0 || a.waitYield(waitCtx) || ctx.Err() == nil {
 		return nil
 	}
-	a.last = driver.Outcome{Holder: "another client"}
-	a.lastSet = true
+	a.denial.foundBusy(driver.Outcome{Holder: "another client"}, a.locker.clock.Now())
 	return a.outOfTime(ctx)
 }
 
@@ -386,7 +378,7 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 // attempt of a call with a wait limit ends with that limit, but may take the time of a round
 // trip even if the limit is shorter.
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
-	limit := retry.TryTimeout(a.claim.TTL, int(a.failures))
+	limit := retry.TryTimeout(a.claim.TTL, int(a.denial.failures))
 	var wait time.Duration
 	if a.tries == 0 && a.req.wait > 0 && a.req.wait != forever {
 		wait = max(a.began+a.req.wait-a.locker.clock.Now(), retry.TimeoutLeast)
@@ -419,7 +411,7 @@ func (a *acquisition) tryDetached(ctx context.Context, wait time.Duration) (driv
 	}
 	c := a.claim
 	backend := a.locker.backend
-	answer, try := callDetached(ctx, a.locker, retry.TryTimeout(c.TTL, int(a.failures)), func(ctx context.Context) (got driver.Attempt) {
+	answer, try := callDetached(ctx, a.locker, retry.TryTimeout(c.TTL, int(a.denial.failures)), func(ctx context.Context) (got driver.Attempt) {
 		got.Outcome, got.Err = backend.Try(ctx, c)
 		return got
 	}, maybeSent)
@@ -454,9 +446,7 @@ func (a *acquisition) granted(start clock.Moment, out driver.Outcome) *Lock {
 	margin := a.margin(out.ValidFor)
 	if a.tooLate(start, out, margin) {
 		a.claim.Indeterminate = true
-		if a.late++; a.late == 1 {
-			a.lateFrom = start.Mono
-		}
+		a.denial.cameLate(start.Mono)
 		return nil
 	}
 	lock := a.hold(start, out, margin)
@@ -634,10 +624,7 @@ func (a *acquisition) notePermits(out driver.Outcome) {
 
 // foundBusy records an answer of the store that the lock is busy.
 func (a *acquisition) foundBusy(out driver.Outcome) {
-	a.failures = 0
-	a.late = 0
-	a.last = out
-	a.lastSet = true
+	a.denial.foundBusy(out, a.asked.Mono)
 	a.queued = a.queued || out.Queued
 }
 
@@ -704,8 +691,8 @@ func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error
 	a.place = nil
 	a.beginsToWait()
 	if _, _, err := p.Wait(waitCtx); err != nil {
-		if a.failures == 0 { // otherwise the error of the store says more
-			a.busyLocally()
+		if a.denial.failures == 0 { // otherwise the error of the store says more
+			a.behindOthers()
 		}
 		a.leave(p)
 		return true, a.outOfTime(ctx)
@@ -786,29 +773,16 @@ func (q *queuedClaim) Gone(_ error, report func()) {
 // Expired does nothing, because the instant that Until returns never comes.
 func (q *queuedClaim) Expired(error) {}
 
-// errSlow is the error if most of the lease has passed when a grant arrives.
-var errSlow = errors.New("the store answers too slowly for this lease")
-
-// An acquire fails after lateMost grants in a row that came too late. Without this limit an
-// acquire whose lease is too short for the store would try without end, and other clients would
-// find the name taken again and again. If the lease has no fixed end, the acquire fails only
-// when such grants have come for the time lateLong, because a slow store may answer in time
-// again after some seconds.
-const (
-	lateMost = 3
-	lateLong = 10 * time.Second
-)
-
 // failed decides what to do after a try without a usable answer. If the caller has to try
 // again, failed returns nil after a pause. If the store does not have the claim any more,
 // failed makes a new claim before it returns nil. If the caller must not try again, failed
 // returns the error of the acquire.
 func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
-	switch {
-	case err == nil && a.late >= lateMost && (a.req.leased || a.locker.clock.Now()-a.lateFrom >= lateLong):
-		return fmt.Errorf("lock %q: %w: the answer took %s of a lease of %s, %d times in a row",
-			a.claim.Name, errSlow, coarse(a.locker.clock.Now()-a.asked.Mono), a.claim.TTL, a.late)
-	case err == nil:
+	if err == nil { // the store granted the claim, too late
+		if now := a.locker.clock.Now(); a.denial.tooSlow(now, a.req.leased) {
+			return fmt.Errorf("lock %q: %w: the answer took %s of a lease of %s, %d times in a row",
+				a.claim.Name, errSlow, coarse(now-a.asked.Mono), a.claim.TTL, a.denial.late)
+		}
 		err = errSlow
 	}
 	if !retry.Certain(err) {
@@ -818,101 +792,38 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	case retry.Gone(err):
 		a.replaceClaim()
 	case retry.Final(err):
-		return a.refused(ctx, err)
+		return refusedBy(ctx, a.claim.Name, err)
 	case retry.Over(waitCtx):
-		switch {
-		case a.late > 0: // the store did answer, but not that the lock is busy
-			a.failures++
-			a.lastErr = err
-		case a.lastErr == nil && !retry.Ended(err):
-			a.lastErr = err
-		}
+		a.denial.cutOff(err)
 		return a.outOfTime(ctx)
 	}
-	a.failures++
-	a.lastErr = retry.ToReport(a.lastErr, err)
+	a.denial.failed(err)
 	if a.place != nil {
-		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.lastErr = a.lastErr })
+		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.lastErr = a.denial.err })
 	}
-	if a.req.wait == 0 && a.failures >= retry.TryFailures {
+	if a.req.wait == 0 && a.denial.failures >= retry.TryFailures {
 		if ctx.Err() == nil {
 			err = retry.Unanswered(err)
 		}
 		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
 	}
-	if !retry.Sleep(waitCtx, retry.Delay(int(a.failures), retry.DelayMost)) {
+	if !retry.Sleep(waitCtx, retry.Delay(int(a.denial.failures), retry.DelayMost)) {
 		return a.outOfTime(ctx)
 	}
 	return nil
 }
 
-// refused returns the error of an acquire. The parameter err is an error of the store that does
-// not go away by waiting. If the caller's context has ended meanwhile, the result contains both
-// err and the error of the context.
-func (a *acquisition) refused(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("lock %q: %w; %w", a.claim.Name, err, retry.ContextError(ctx))
-	}
-	return fmt.Errorf("lock %q: %w", a.claim.Name, err)
+// behindOthers records why the call has no lock while it is behind other goroutines in the queue
+// of this process.
+func (a *acquisition) behindOthers() {
+	a.denial.behind(a.locker, a.queueKey(), a.began, a.req.wait > 0)
 }
 
-// busyLocally records why a caller does not get the lock while another goroutine of this
-// process is before it in the queue. The reason is the holder in this process, or what the
-// goroutine that asks the store has found: an error, or the last answer of the store.
-func (a *acquisition) busyLocally() {
-	var holder *hold
-	var queue queueState
-	a.locker.queues.Do(a.queueKey(), func(h *hold, s *queueState) {
-		holder = h
-		queue = *s
-	})
-	a.last = driver.Outcome{}
-	a.lastSet = true
-	switch {
-	case holder != nil:
-		a.last = driver.Outcome{Holder: holder.lease.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
-	case queue.lastErr != nil || a.req.wait > 0 && queue.mayBeFree(a.began, a.locker.clock.Now()):
-		a.lastSet = false
-		a.lastErr = queue.lastErr
-		return
-	case queue.lastBusy != nil: // another process holds it
-		a.last = *queue.lastBusy
-		a.asked.Mono = queue.answeredAt
-		return
-	}
-	a.last.Holder = cmp.Or(a.last.Holder, "another goroutine of this process")
-}
+func (a *acquisition) busy() *BusyError { return a.denial.busyError(a.claim.Name, a.locker) }
 
-func (a *acquisition) busy() *BusyError {
-	e := &BusyError{Name: a.claim.Name, Holder: a.last.Holder, Remaining: a.last.RetryAfter, HeldFor: a.last.HeldFor}
-	if a.last.Kept && a.last.RetryAfter > 0 {
-		e.Until = a.locker.clock.Time(a.asked.Mono + a.last.RetryAfter)
-		e.HeldFor = 0
-	}
-	return e
-}
-
-// outOfTime returns the error of an acquire when the caller's time is over. If ctx has ended,
-// it returns the error of ctx. If not, it returns ErrBusy if the lock was found busy, and
-// otherwise the last error of the store.
+// outOfTime returns the error of an acquire when the caller's time is over.
 func (a *acquisition) outOfTime(ctx context.Context) error {
-	name := a.claim.Name
-	if ctx.Err() != nil {
-		switch {
-		case a.lastErr != nil && !a.lastSet:
-			return fmt.Errorf("lock %q: %w; the store's last error: %w", name, retry.ContextError(ctx), a.lastErr)
-		case a.lastSet && a.last.Holder != "":
-			return fmt.Errorf("lock %q: %w while %s", name, retry.ContextError(ctx), a.busy().taken())
-		}
-		return fmt.Errorf("lock %q: %w", name, retry.ContextError(ctx))
-	}
-	switch {
-	case a.lastSet && a.failures == 0:
-		return a.busy()
-	case a.lastErr != nil:
-		return fmt.Errorf("lock %q: not acquired within %s: %w", name, coarse(a.req.wait), retry.Unanswered(a.lastErr))
-	}
-	return fmt.Errorf("lock %q: no answer from %s within %s", name, a.locker.info.Name, coarse(a.req.wait))
+	return a.denial.outOfTime(ctx, a.claim.Name, a.req.wait, a.locker)
 }
 
 // giveUp ends an acquisition without a lock. It ends the claim's place in the queue of this
@@ -995,7 +906,7 @@ func (a *acquisition) keptFor() time.Duration {
 	if !a.claim.Fair {
 		return a.claim.TTL
 	}
-	return max(a.claim.TTL, a.last.RetryAfter+a.locker.info.PlaceTTL)
+	return max(a.claim.TTL, a.denial.busy.RetryAfter+a.locker.info.PlaceTTL)
 }
 
 func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
@@ -1018,7 +929,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.DebugContext(ctx, "waiting", "lock", a.claim.Name, "backend", l.info.Name,
-			"holder", a.last.Holder, "lease", a.last.RetryAfter, "waited", a.locker.clock.Now()-a.began)
+			"holder", a.denial.busy.Holder, "lease", a.denial.busy.RetryAfter, "waited", a.locker.clock.Now()-a.began)
 	}
 }
 

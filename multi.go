@@ -299,7 +299,7 @@ func (b batch) take(ctx context.Context, locks Locks) (_ Locks, err error) {
 		case i < len(taken):
 			a.report(ctx, taken[i], nil)
 		case i == len(taken) && retry.Final(failed) && !retry.Gone(failed):
-			err = a.refused(ctx, failed)
+			err = refusedBy(ctx, a.claim.Name, failed)
 			a.report(ctx, nil, err)
 		}
 	}

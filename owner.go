@@ -191,8 +191,7 @@ func (t *tree) acquireSem(ctx context.Context, e *treeLock, m *Mutex, r request)
 		return nil
 	default:
 	}
-	var a acquisition
-	a.init(ctx, m.locker, m.name, m.kind, r)
+	began := m.locker.clock.Now()
 	limit := time.NewTimer(r.wait)
 	defer limit.Stop()
 	select {
@@ -205,10 +204,11 @@ func (t *tree) acquireSem(ctx context.Context, e *treeLock, m *Mutex, r request)
 	t.mu.Lock()
 	again := e.exclusive != nil || e.read != nil // the goroutine that has sem waits for the store, not for a holder
 	t.mu.Unlock()
+	var why denial
 	if r.wait == 0 || !again {
-		a.busyLocally()
+		why.behind(m.locker, queueKey{m.name, m.kind}, began, r.wait > 0)
 	}
-	return a.outOfTime(ctx)
+	return why.outOfTime(ctx, m.name, r.wait, m.locker)
 }
 
 // reenter confirms a re-entry in the store, after it was counted. If the store does not answer,
