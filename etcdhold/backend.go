@@ -1,5 +1,7 @@
 // Package etcdhold keeps locks in etcd, in the layout of etcd's package concurrency.
 //
+//	locker := etcdhold.Locker(client, nil) // client is a *clientv3.Client
+//
 // Programs with this package, programs with concurrency.Mutex, etcdctl lock and jetcd
 // exclude each other on one name, and get the lock in the order of their arrival.
 //

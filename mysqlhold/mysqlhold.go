@@ -3,7 +3,7 @@
 //
 //	db, err := sql.Open("mysql", dsn) // github.com/go-sql-driver/mysql
 //	...
-//	locker := holdfast.New(mysqlhold.New(db, nil), nil)
+//	locker := mysqlhold.Locker(db, nil)
 //
 // The package contains no driver. With "interpolateParams=true" in the DSN each call takes
 // one round trip instead of two.

@@ -3,7 +3,7 @@
 //
 //	pool, err := pgxpool.New(ctx, url)
 //	...
-//	locker := holdfast.New(pghold.New(pool, nil), nil)
+//	locker := pghold.Locker(pool, nil)
 //
 // Backend.CreateTable or an administrator creates the table. Until the table exists, every Lock
 // fails with an error that contains the statement which creates the table. Names are

@@ -1,5 +1,8 @@
 // Package zkhold keeps locks in ZooKeeper, in the layout of Curator.
 //
+//	locker, end := zkhold.Locker([]string{"localhost:2181"}, nil)
+//	defer end() // the session, and with it all locks
+//
 // Programs with this package and programs with Curator's InterProcessMutex,
 // InterProcessReadWriteLock or InterProcessSemaphoreV2 exclude each other on one path, and get
 // the lock in the order of their arrival. Programs with zk.Lock of go-zookeeper take part, too,

@@ -16,7 +16,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/promhold"
-	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/goredisconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -57,7 +56,7 @@ func run(log *slog.Logger) error {
 	defer rdb.Close()
 	metrics := promhold.New(&promhold.Options{Group: promhold.GroupByPrefix})
 	prometheus.MustRegister(metrics)
-	locker := holdfast.New(redishold.New(goredisconn.New(rdb), &redishold.Options{Logger: log}), &holdfast.Options{
+	locker := goredisconn.Locker(rdb, &holdfast.Options{
 		TTL:    5 * time.Second, // how long an item stays locked after its instance was killed
 		Logger: log, Observe: metrics.Observe,
 	})

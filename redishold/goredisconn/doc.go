@@ -1,7 +1,7 @@
 // Package goredisconn connects Holdfast to Redis or Valkey through the go-redis client
 // (v9.20.1 or newer) of a program.
 //
-//	locker := holdfast.New(redishold.New(goredisconn.New(rdb), nil), nil)
+//	locker := goredisconn.Locker(rdb, nil)
 //
 // # What is sent, and how often
 //

@@ -16,7 +16,7 @@ func ship(context.Context, uint64) error { return nil }
 
 // sell sells one item.
 func sell(ctx context.Context, rdb *redis.Client) error {
-	locker := holdfast.New(redishold.New(goredisconn.New(rdb), nil), nil)
+	locker := goredisconn.Locker(rdb, nil)
 
 	lock, err := locker.Lock(ctx, "stock:42") // waits until ctx is done
 	if err != nil {

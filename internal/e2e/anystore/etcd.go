@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdhold"
 	"github.com/holdfast-go/holdfast/internal/e2e/etcdtest"
@@ -27,7 +28,7 @@ func Etcd() *Kind {
 		Run: runEtcd, Cluster: etcdCluster,
 		New: func() driver.Backend { return etcdhold.New(nil, nil) },
 
-		Dial: etcdWith(soon), Default: etcdWith(), Crowd: etcdWith(soon),
+		Dial: etcdWith(soon), Default: etcdWith(), Crowd: etcdWith(soon), Locker: etcdLocker,
 		Lossy: lossyEtcd, Counted: countedEtcd, Ask: askEtcd,
 		Bounds: func(c manytest.Crowd) manytest.Bounds { // renewals without an answer make connections
 			return manytest.Bounds{Requests: 100 + 2*c.Waiters, Connections: 40}
@@ -126,6 +127,14 @@ func etcdWith(change ...func(*clientv3.Config)) Open {
 		}
 		return etcdhold.New(client, &etcdhold.Options{TTL: ttl}), func() { _ = client.Close() }, nil
 	}
+}
+
+func etcdLocker(addr string, opts *holdfast.Options) (*holdfast.Locker, func(), error) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + addr}, Logger: zap.NewNop()})
+	if err != nil {
+		return nil, nil, err
+	}
+	return etcdhold.Locker(client, opts), func() { _ = client.Close() }, nil
 }
 
 // soon has a client give up a silent link, and try it again soon.

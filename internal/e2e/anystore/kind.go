@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 )
@@ -68,6 +69,9 @@ type Kind struct {
 	Dial    Open // gives up a connection that is silent, and connects again soon
 	Default Open // with the pool and the settings that the client library has by default
 	Crowd   Open // with as many connections as it needs
+	// Locker returns a Locker by the short constructor of the store, over a client of its own,
+	// and how to close what is below it.
+	Locker func(addr string, opts *holdfast.Options) (l *holdfast.Locker, shut func(), err error)
 	// Lossy returns clients that lose a fifth of the answers.
 	Lossy func() *Losses
 	// Counted returns clients of a server whose calls of Renew are counted.

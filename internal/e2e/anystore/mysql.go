@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
@@ -59,7 +60,7 @@ func likeMySQL() *Kind {
 		Column: "MariaDB, MySQL", Command: "MySQL",
 		New: func() driver.Backend { return mysqlhold.New(nil, nil) },
 
-		Dial: mySQLWith(ofConnections(8)), Default: mySQLWith(),
+		Dial: mySQLWith(ofConnections(8)), Default: mySQLWith(), Locker: mySQLLocker,
 		Crowd: mySQLWith(func(db *sql.DB) { db.SetMaxIdleConns(20) }), // else it closes what is needed soon, and the server still counts that
 		Lossy: lossyMySQL, Counted: countedMySQL, Ask: askMySQL,
 		Bounds: func(c manytest.Crowd) manytest.Bounds {
@@ -127,6 +128,14 @@ func mySQLWith(change ...func(*sql.DB)) Open {
 		}
 		return mysqlhold.New(db, nil), func() { _ = db.Close() }, nil
 	}
+}
+
+func mySQLLocker(addr string, opts *holdfast.Options) (*holdfast.Locker, func(), error) {
+	db, err := sql.Open("mysql", mySQLAt(addr))
+	if err != nil {
+		return nil, nil, err
+	}
+	return mysqlhold.Locker(db, opts), func() { _ = db.Close() }, nil
 }
 
 func lossyMySQL() *Losses {

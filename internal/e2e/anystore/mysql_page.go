@@ -31,5 +31,5 @@ func mySQLPage(t *testing.T, run func(...string) (*sqltest.Server, error)) {
 	if err := mysqlhold.New(d.Admin, &mysqlhold.Options{Layout: mysqlhold.ShedLock}).CreateTable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d.Shares(`mysqlhold\.New\(db, nil\)`, "mysqlhold.New(db, &mysqlhold.Options{Layout: mysqlhold.ShedLock})")
+	d.Shares(`mysqlhold\.Locker\(db, nil\)`, "holdfast.New(mysqlhold.New(db, &mysqlhold.Options{Layout: mysqlhold.ShedLock}), nil)")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/sqltest"
@@ -36,7 +37,7 @@ func PostgreSQL() *Kind {
 			}
 			return pghold.New(pool, nil), pool.Close, nil
 		},
-		Crowd: crowdInPostgreSQL,
+		Crowd: crowdInPostgreSQL, Locker: postgreSQLLocker,
 		Lossy: lossyPostgreSQL, Counted: countedPostgreSQL, Ask: askPostgreSQL,
 		Bounds: func(c manytest.Crowd) manytest.Bounds { // eight statements of four waiters
 			return manytest.Bounds{Requests: 200 + 2*c.Waiters, Numbers: 20, Connections: 86}
@@ -93,6 +94,14 @@ func postgreSQLWith(change func(*pgxpool.Config)) Open {
 		}
 		return pghold.New(pool, &pghold.Options{Listen: listen}), pool.Close, nil
 	}
+}
+
+func postgreSQLLocker(addr string, opts *holdfast.Options) (*holdfast.Locker, func(), error) {
+	pool, err := pgxpool.New(context.Background(), postgreSQLAt(addr))
+	if err != nil {
+		return nil, nil, err
+	}
+	return pghold.Locker(pool, opts), pool.Close, nil
 }
 
 func crowdInPostgreSQL(addr string, _ time.Duration) (driver.Backend, func(), error) {

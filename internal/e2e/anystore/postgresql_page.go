@@ -30,5 +30,5 @@ func postgreSQLPage(t *testing.T) {
 	if err := pghold.New(pool, &pghold.Options{Layout: pghold.ShedLock}).CreateTable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d.Shares(`backend := .*`, "backend := pghold.New(pool, &pghold.Options{Layout: pghold.ShedLock})")
+	d.Shares(`pghold\.Locker\(pool, nil\)`, "holdfast.New(pghold.New(pool, &pghold.Options{Layout: pghold.ShedLock}), nil)")
 }

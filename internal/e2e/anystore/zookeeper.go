@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/e2e/manytest"
 	"github.com/holdfast-go/holdfast/internal/e2e/zktest"
@@ -23,7 +24,7 @@ func ZooKeeper() *Kind {
 		Run: runZooKeeper, Cluster: zooKeeperEnsemble,
 		New: func() driver.Backend { return zkhold.New([]string{"127.0.0.1:1"}, nil) },
 
-		Dial: zooKeeperOver(nil), Default: zooKeeperOver(nil), Crowd: zooKeeperOver(nil),
+		Dial: zooKeeperOver(nil), Default: zooKeeperOver(nil), Crowd: zooKeeperOver(nil), Locker: zooKeeperLocker,
 		Lossy: lossyZooKeeper, Counted: countedZooKeeper, Ask: askZooKeeper,
 		Bounds: func(c manytest.Crowd) manytest.Bounds {
 			return manytest.Bounds{Requests: 150 + c.Waiters/2, Connections: 10}
@@ -150,6 +151,11 @@ func zooKeeperOver(dial zk.Dialer) Open {
 		b := zkhold.New(strings.Split(addr, ","), &zkhold.Options{TTL: ttl, Dial: dial})
 		return b, b.Close, nil
 	}
+}
+
+func zooKeeperLocker(addr string, opts *holdfast.Options) (*holdfast.Locker, func(), error) {
+	locker, end := zkhold.Locker([]string{addr}, opts)
+	return locker, end, nil
 }
 
 func lossyZooKeeper() *Losses {

@@ -34,7 +34,7 @@ func deployWithConcurrency(ctx context.Context, client *clientv3.Client, work fu
 }
 
 func newEtcdLocker(client *clientv3.Client) *holdfast.Locker {
-	return holdfast.New(etcdhold.New(client, &etcdhold.Options{TTL: 15 * time.Second}), nil)
+	return etcdhold.Locker(client, &holdfast.Options{TTL: 15 * time.Second})
 }
 
 func deployWithHoldfast(ctx context.Context, locker *holdfast.Locker, work func(context.Context) error) error {

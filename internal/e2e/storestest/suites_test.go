@@ -2,6 +2,7 @@ package storestest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -134,6 +135,37 @@ func lockerOf(t *testing.T, open anystore.Open, addr string, ttl time.Duration) 
 	l := holdfast.New(b, opts)
 	t.Cleanup(func() { must.Drain(t, l) })
 	return l
+}
+
+// The Locker of the short constructor has the options of its caller, also those that the store
+// has to know.
+func TestLockerOfStores(t *testing.T) {
+	t.Parallel()
+	ofStores(t, anystore.All(), func(t *testing.T, k *anystore.Kind) {
+		const ttl = 8 * time.Second
+		addr := shared.of(t, k).Addr
+		open := func(opts *holdfast.Options) *holdfast.Locker {
+			l, shut, err := k.Locker(addr, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				must.Drain(t, l)
+				shut()
+			})
+			return l
+		}
+		lock := must.Lock(t, open(&holdfast.Options{TTL: ttl, Note: "the short form"}), t.Name())
+		if left := lock.Remaining(); left > ttl || left < ttl/2 {
+			t.Errorf("got a lease of %v, want that of the options, %v", left, ttl)
+		}
+		_, err := open(nil).TryLock(t.Context(), t.Name())
+		var busy *holdfast.BusyError
+		if !errors.As(err, &busy) || busy.Holder != "the short form" {
+			t.Errorf("got %v from a Locker without options, want ErrBusy with the note of the holder", err)
+		}
+		must.Unlock(t, lock)
+	})
 }
 
 // TestConformanceOfStores runs the whole specification. The checks of a database share a

@@ -13,14 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/interop/rollover"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 	"github.com/holdfast-go/holdfast/internal/must"
-	"github.com/holdfast-go/holdfast/redishold"
 	"github.com/holdfast-go/holdfast/redishold/goredisconn"
 )
 
 // The programs of docs/migrating-java.md.
 
 func newSharedLocker(rdb *redis.Client) *holdfast.Locker {
-	return holdfast.New(redishold.New(goredisconn.New(rdb), nil), nil) // Redisson's layout, and its TTL of 30 s
+	return goredisconn.Locker(rdb, nil) // Redisson's layout, and its TTL of 30 s
 }
 
 func shipWithHoldfast(ctx context.Context, locker *holdfast.Locker, ship func(context.Context) error) error {
