@@ -291,7 +291,6 @@ func (a *acquisition) yieldToOthers(ctx, waitCtx context.Context) error {
 	if a.place == nil || a.yield.until == 0 || a.waitYield(waitCtx) || ctx.Err() == nil {
 		return nil
 	}
-	a.denial.foundBusy(driver.Outcome{Holder: "another client"}, a.locker.clock.Now())
 	return a.outOfTime(ctx)
 }
 

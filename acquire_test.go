@@ -442,10 +442,31 @@ func TestWaitCountsTheLocalQueue(t *testing.T) {
 	}
 }
 
-// When the time of Wait is over, the error is ErrBusy only if that was the last answer of
-// the store. It is never the error of a context, because the caller's context has not
-// ended.
-func TestErrorWhenWaitRunsOut(t *testing.T) {
+// The times of a BusyError are those of its end, also if the last answer of the store is older.
+func TestBusyErrorIsOfNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memhold.New()
+		lock := must.Lock(t, holdfast.New(store, nil), "a")
+		time.Sleep(2 * time.Second)
+		_, err := holdfast.New(store, nil).Lock(t.Context(), "a", holdfast.Wait(700*time.Millisecond))
+		var busy *holdfast.BusyError
+		if !errors.As(err, &busy) || busy.HeldFor != 2700*time.Millisecond || busy.Remaining != 27300*time.Millisecond {
+			t.Errorf("got %#v, want a lock that is held for 2.7 s, with 27.3 s left", err)
+		}
+		must.Unlock(t, lock)
+	})
+}
+
+// When the time of a call is over, the lock is reported as held only if that was the last answer
+// of the store. With Wait, the error is never that of a context, because the caller's context has
+// not ended.
+func TestErrorWhenTimeRunsOut(t *testing.T) {
+	for _, inContext := range []bool{false, true} {
+		t.Run(fmt.Sprint("in a context: ", inContext), func(t *testing.T) { errorWhenTimeRunsOut(t, inContext) })
+	}
+}
+
+func errorWhenTimeRunsOut(t *testing.T, inContext bool) {
 	const wait = 3 * time.Second
 	errReset := errors.New("connection reset")
 	reset := func(context.Context, driver.Claim) (driver.Outcome, error) { return driver.Outcome{}, errReset }
@@ -494,20 +515,39 @@ func TestErrorWhenWaitRunsOut(t *testing.T) {
 				if test.then != nil {
 					time.AfterFunc(time.Second/2, fail)
 				}
-				_, err := l.TryLock(t.Context(), "a", holdfast.Wait(wait))
-				if errors.Is(err, holdfast.ErrBusy) != test.busy {
-					t.Errorf("got %v, want ErrBusy: %t", err, test.busy)
+				err := lockWithin(t, l, wait, inContext)
+				held := errors.Is(err, holdfast.ErrBusy)
+				if inContext {
+					held = strings.Contains(err.Error(), "held by")
 				}
-				if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-					t.Errorf("got %v, and the context of the caller has not ended", err)
+				if held != test.busy {
+					t.Errorf("got %v, want a lock that is held: %t", err, test.busy)
 				}
-				if test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.text) {
+				if errors.Is(err, context.DeadlineExceeded) != inContext || errors.Is(err, context.Canceled) {
+					t.Errorf("got %v, and the context of the caller has ended: %t", err, inContext)
+				}
+				if test.want != nil && !errors.Is(err, test.want) || !inContext && !strings.Contains(err.Error(), test.text) {
 					t.Errorf("got %v, want %v %s", err, test.want, test.text)
 				}
 				store.Change(func() { store.OnTry = nil })
 			})
 		})
 	}
+}
+
+// lockWithin returns the error of a call that waits for the lock "a" for a time: until the end of
+// its context, or with the option Wait.
+func lockWithin(t *testing.T, l *holdfast.Locker, wait time.Duration, inContext bool) error {
+	ctx := t.Context()
+	opts := []holdfast.Option{holdfast.Wait(wait)}
+	if inContext {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+		opts = nil
+	}
+	_, err := l.Lock(ctx, "a", opts...)
+	return err
 }
 
 // If other goroutines of the process get the lock repeatedly, it is busy, also at a moment

@@ -54,16 +54,21 @@ func (d *denial) failed(err error) {
 }
 
 // cutOff records the error of the try during which the caller's time ended. Such an error says
-// little about the store, so it replaces no earlier one, unless the store answers too late.
+// little about the store, so it replaces no earlier one, and a lock that was busy before still
+// counts as busy. If the store has granted the lock too late, neither is so: the store did answer,
+// and the lock was not busy.
 func (d *denial) cutOff(err error) {
 	switch {
-	case d.late > 0: // the store did answer, but not that the lock is busy
-		d.failures++
+	case d.late > 0:
+		d.isBusy = false
 		d.err = err
 	case d.err == nil && !retry.Ended(err):
 		d.err = err
 	}
 }
+
+// lastWordIsBusy reports whether the lock was busy as far as the last answer shows.
+func (d *denial) lastWordIsBusy() bool { return d.isBusy && d.failures == 0 }
 
 // behind records why a caller does not get the lock while another goroutine of this process is
 // before it in the queue. The reason is the holder in this process, or what the goroutine that
@@ -76,12 +81,16 @@ func (d *denial) behind(l *Locker, key queueKey, began clock.Instant, waits bool
 		holder = h
 		queue = *s
 	})
+	now := l.clock.Now()
 	d.isBusy = true
+	d.busyAt = now
 	switch {
 	case holder != nil:
 		d.busy = driver.Outcome{Holder: holder.lease.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
 		d.busy.Holder = cmp.Or(d.busy.Holder, someGoroutine)
-	case queue.lastErr != nil || waits && queue.mayBeFree(began, l.clock.Now()):
+	case queue.lastErr != nil || waits && queue.mayBeFree(began, now):
+		// The store fails, or does not answer the goroutine that asks it: then the lock may be free,
+		// and the error is that there was no answer.
 		d.isBusy = false
 		d.busy = driver.Outcome{}
 		d.err = queue.lastErr
@@ -96,12 +105,16 @@ func (d *denial) behind(l *Locker, key queueKey, began clock.Instant, waits bool
 // someGoroutine names a holder of this process that has no note.
 const someGoroutine = "another goroutine of this process"
 
-// busyError returns the error for a lock that was found busy.
+// busyError returns the error for a lock that was found busy. Its times are those of now: the
+// answer may be as old as the wait was long.
 func (d *denial) busyError(name string, l *Locker) *BusyError {
-	e := &BusyError{Name: name, Holder: d.busy.Holder, Remaining: d.busy.RetryAfter, HeldFor: d.busy.HeldFor}
-	if d.busy.Kept && d.busy.RetryAfter > 0 {
+	age := max(l.clock.Now()-d.busyAt, 0)
+	e := &BusyError{Name: name, Holder: d.busy.Holder, Remaining: max(d.busy.RetryAfter-age, 0)}
+	switch {
+	case d.busy.Kept && d.busy.RetryAfter > 0:
 		e.Until = l.clock.Time(d.busyAt + d.busy.RetryAfter)
-		e.HeldFor = 0
+	case d.busy.HeldFor > 0:
+		e.HeldFor = d.busy.HeldFor + age
 	}
 	return e
 }
@@ -113,15 +126,15 @@ func (d *denial) outOfTime(ctx context.Context, name string, wait time.Duration,
 	if ctx.Err() != nil {
 		ended := retry.ContextError(ctx)
 		switch {
-		case d.isBusy && d.busy.Holder != "":
+		case d.lastWordIsBusy() && d.busy.Holder != "":
 			return fmt.Errorf("lock %q: %w while %s", name, ended, d.busyError(name, l).taken())
-		case d.err != nil && !d.isBusy:
+		case d.err != nil && !d.lastWordIsBusy():
 			return fmt.Errorf("lock %q: %w; the store's last error: %w", name, ended, d.err)
 		}
 		return fmt.Errorf("lock %q: %w", name, ended)
 	}
 	switch {
-	case d.isBusy && d.failures == 0:
+	case d.lastWordIsBusy():
 		return d.busyError(name, l)
 	case d.err != nil:
 		return fmt.Errorf("lock %q: not acquired within %s: %w", name, coarse(wait), retry.Unanswered(d.err))
