@@ -45,13 +45,19 @@ func (l *Locker) outlast(ctx context.Context, name string, k kind, call request)
 			}
 			return lock, err
 		}
-		before := a
-		a = &acquisition{}
-		a.init(ctx, l, name, k, call)
-		a.began = before.began
-		a.tries = before.tries
-		a.waitReported = before.waitReported
+		a = a.again(ctx, call)
 	}
+}
+
+// again returns a new acquisition for the same call, which has waited since the same instant. The
+// claim is a new one, because the store has refused the old one for good.
+func (a *acquisition) again(ctx context.Context, r request) *acquisition {
+	next := &acquisition{}
+	next.init(ctx, a.locker, a.claim.Name, a.kind, r)
+	next.began = a.began
+	next.tries = a.tries
+	next.waitReported = a.waitReported
+	return next
 }
 
 // mayBeRepaired reports whether RetryRefused goes on after err.
@@ -81,31 +87,42 @@ func (a *acquisition) pauseRefused(ctx context.Context, refusals int, left time.
 type acquisition struct {
 	locker *Locker
 	req    request
+	kind   kind
 	claim  driver.Claim
+	room   holdRoom // where hold makes the lease and the Lock
 
-	began    clock.Instant
+	began  clock.Instant // when the call began; 0 if nobody needs it, see init
+	denial denial        // why there is no lock so far
+
+	// In the queue of this process.
+
 	place    *place // the claim's place in a queue of this process; nil if it has none
 	handoffs int    // how often the lease of the claim may be passed on; 0 if the claim did not wait in the queue
 	yield    yield  // how long other clients go first, before the first try of this claim
 	given    *hold  // the hold that another goroutine of this process passed on to the claim; nil if none did
+
+	// Between the tries.
+
+	asked    clock.Moment // the start of the last try
 	waiter   driver.Waiter
-	inQueue  *queuedClaim    // renews the claim while it waits in the queue of a store with sessions; nil if the claim does not wait there
-	asked    clock.Moment    // the start of the last try
-	room     holdRoom        // where hold makes the lease and the Lock
-	detached *detachedTry    // a try that goes on without the caller; nil if there is none
-	removed  <-chan struct{} // closed when the release that giveUp began has ended; nil if there is none
+	inQueue  *queuedClaim // renews the claim while it waits in the queue of a store with sessions; nil if the claim does not wait there
+	tries    int32
+	metOther bool // the store refused the claim because another client had the lock
+	owesWake bool // the last release was quiet: if this claim is not granted, other clients must be notified
 
-	denial  denial // why there is no lock so far
-	permits int    // how many permits the semaphore has in the store, if the claim has another number; otherwise 0
-	tries   int32
+	// What the store may know of the claim, beside claim.Indeterminate: see mayBeInStore.
 
-	kind         kind
-	metOther     bool // the store refused the claim because another client had the lock
-	owesWake     bool // the last release was quiet: if this claim is not granted, other clients must be notified
-	grantUnused  bool // the store granted the claim, but no hold was made of it
-	queued       bool // the store has the claim in its queue
+	asking      bool         // a try is under way; still true after it panicked
+	detached    *detachedTry // a try that goes on without the caller; nil if there is none
+	queued      bool         // the store has the claim in its queue
+	grantUnused bool         // the store granted the claim, but no hold was made of it
+
+	removed <-chan struct{} // closed when the release that giveUp began has ended; nil if there is none
+
+	// For the events.
+
+	permits      int  // how many permits the semaphore has in the store, if the claim has another number; otherwise 0
 	waitReported bool // EventWait was emitted
-	asking       bool // a try is under way; still true after it panicked
 }
 
 func (a *acquisition) init(ctx context.Context, l *Locker, name string, k kind, r request) {
@@ -150,9 +167,9 @@ func (a *acquisition) replaceClaim() {
 
 // run waits for the claim's turn in this process, and then asks the store until the claim is
 // granted or the caller's time is over.
-func (a *acquisition) run(ctx context.Context) (*Lock, error) {
+func (a *acquisition) run(ctx context.Context) (lock *Lock, err error) {
 	waitCtx := ctx
-	if a.req.wait != forever && a.req.wait > 0 {
+	if limited(a.req.wait) {
 		var cancel context.CancelFunc
 		waitCtx, cancel = context.WithDeadline(ctx, a.locker.clock.Time(a.began+a.req.wait))
 		defer cancel()
@@ -163,11 +180,10 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	if a.given != nil {
 		return newLock(a.given), nil
 	}
-	var lock *Lock
 	defer func() {
 		if lock == nil { // also if the store's code panics
 			a.giveUp()
-			if waitCtx.Err() != nil { // otherwise the store has failed, and probably cannot remove the claim now
+			if waitCtx.Err() != nil { // otherwise nothing was sent that the caller could wait for, or the store has failed
 				a.awaitRemoval(time.Now().Add(removalWait))
 			}
 		}
@@ -176,8 +192,7 @@ func (a *acquisition) run(ctx context.Context) (*Lock, error) {
 	if err := a.yieldToOthers(ctx, waitCtx); err != nil {
 		return nil, err
 	}
-	lock, err := a.ask(ctx, waitCtx)
-	return lock, err
+	return a.ask(ctx, waitCtx)
 }
 
 // waitInQueue takes a place in the queue of this process. It returns nil when the claim is a
@@ -194,19 +209,16 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 	}
 	for {
 		p, head := a.enter()
-		switch {
-		case head:
+		if head {
 			a.place = p
 			return nil
-		case p == nil && ownRelease != nil && a.locker.releases.wait(waitCtx, ownRelease):
+		}
+		if p == nil && ownRelease != nil && a.locker.releases.wait(waitCtx, ownRelease) {
 			ownRelease = nil // whoever is ahead now came after that release
 			continue
-		case p == nil:
-			a.behindOthers()
-			if !a.denial.isBusy { // a goroutine waits because the store fails
-				return refusedBy(ctx, a.claim.Name, retry.Unanswered(a.denial.err))
-			}
-			return a.busy()
+		}
+		if p == nil {
+			return a.refusedInQueue(ctx)
 		}
 		a.beginsToWait()
 		a.reportQueued(ctx, p)
@@ -223,8 +235,19 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 		case given.take():
 			a.given = given
 			return nil
-		} // the hold was lost before it was taken: back to the queue
+		}
+		// The hold was lost before it was taken, so the claim goes back to the queue.
 	}
+}
+
+// refusedInQueue returns the error of a caller that does not wait, and that has other goroutines
+// of this process before it.
+func (a *acquisition) refusedInQueue(ctx context.Context) error {
+	a.behindOthers()
+	if !a.denial.isBusy { // a goroutine waits because the store fails
+		return refusedBy(ctx, a.claim.Name, retry.Unanswered(a.denial.err))
+	}
+	return a.busy()
 }
 
 // enter takes a place in the queue, and reports whether the caller asks the store now. A caller
@@ -233,7 +256,7 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 // waits for the store. With a place among the heads, it would keep waiting goroutines from asking.
 func (a *acquisition) enter() (p *place, head bool) {
 	waits := a.req.wait != 0
-	begin := func() queueState {
+	beginLocked := func() queueState { // the mutex of the queues guards Locker.yields
 		if waits {
 			a.yield = a.locker.yields[a.queueKey()]
 			delete(a.locker.yields, a.queueKey())
@@ -242,9 +265,9 @@ func (a *acquisition) enter() (p *place, head bool) {
 	}
 	switch {
 	case a.kind.exclusive():
-		return a.locker.queues.Enter(a.queueKey(), waits, a.acceptsHandoff(), begin)
+		return a.locker.queues.Enter(a.queueKey(), waits, a.acceptsHandoff(), beginLocked)
 	case waits:
-		return a.locker.queues.Join(a.queueKey(), sharedFirst, begin)
+		return a.locker.queues.Join(a.queueKey(), sharedFirst, beginLocked)
 	default:
 		return nil, !a.locker.queues.Stays(a.queueKey())
 	}
@@ -319,58 +342,64 @@ func (a *acquisition) spareWaiter() (w driver.Waiter) {
 	return w
 }
 
-// ask asks the store until it has a hold or an error. Each round makes one try. If the store
-// grants the claim, ask makes a hold of it. If the lock is busy, ask waits before the next try.
-// If the try has no usable answer, the method `failed` decides whether ask tries again.
+// ask asks the store until it has a hold or an error. Each round makes one try.
 func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 	for {
-		ownRelease := a.ownRelease()
-		a.asked = a.locker.clock.Read()
-		tryCtx := waitCtx
-		if a.tries == 0 {
-			tryCtx = ctx
-		}
-		a.asking = true
-		out, err := a.try(tryCtx)
-		a.asking = false
-		var lock *Lock
-		var misfit error
-		if err == nil && out.Granted {
-			if out, misfit = a.fitMargin(tryCtx, out); misfit == nil {
-				lock = a.granted(a.asked, out)
-			}
-		}
-		a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.Mono, err)
-		switch {
-		case lock != nil:
-			return lock, nil
-		case misfit != nil:
-			return nil, misfit
-		case err == nil && !out.Granted && ownRelease != nil:
-			if !a.refusedBeside(waitCtx, ownRelease, out) {
-				return nil, a.outOfTime(ctx)
-			}
-			continue
-		case err == nil && !out.Granted:
-			meanwhile, err := a.wait(ctx, waitCtx, out)
-			if err != nil {
-				return nil, err
-			}
-			if lock := a.grantedMeanwhile(meanwhile); lock != nil {
-				return lock, nil
-			}
-			continue
-		}
-		if err := a.failed(ctx, waitCtx, err); err != nil {
-			return nil, err
-		}
-		if a.claim.Indeterminate { // the store may have granted it: the other heads of the queue would then wait for this claim
-			continue
-		}
-		if _, err := a.goBack(ctx, waitCtx); err != nil { // one head is enough to ask a store that fails
-			return nil, err
+		lock, err := a.round(ctx, waitCtx)
+		if lock != nil || err != nil {
+			return lock, err
 		}
 	}
+}
+
+// round makes one try, and returns the hold or the error that comes of it. If another try is
+// needed, it waits until that may succeed, and returns neither.
+func (a *acquisition) round(ctx, waitCtx context.Context) (*Lock, error) {
+	ownRelease := a.ownRelease()
+	tryCtx := waitCtx
+	if a.tries == 0 { // the method try limits the first try by itself
+		tryCtx = ctx
+	}
+	a.asked = a.locker.clock.Read()
+	a.asking = true
+	out, err := a.try(tryCtx)
+	a.asking = false
+	var lock *Lock
+	var misfit error
+	if err == nil && out.Granted {
+		if out, misfit = a.fitMargin(tryCtx, out); misfit == nil {
+			lock = a.granted(a.asked, out)
+		}
+	}
+	a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.Mono, err) // after granted: the observer may be slow
+	switch {
+	case misfit != nil || lock != nil:
+		return lock, misfit
+	case err != nil:
+		return nil, a.noAnswer(ctx, waitCtx, err)
+	case out.Granted:
+		return nil, a.noAnswer(ctx, waitCtx, errSlow) // the grant came too late
+	case ownRelease != nil:
+		return nil, a.busyBesideRelease(ctx, waitCtx, ownRelease, out)
+	}
+	meanwhile, err := a.waitForHolder(ctx, waitCtx, out)
+	if err != nil {
+		return nil, err
+	}
+	return a.grantedMeanwhile(meanwhile), nil
+}
+
+// noAnswer is called after a try without a usable answer. It returns nil if the caller has to try
+// again, and otherwise the error of the acquire.
+func (a *acquisition) noAnswer(ctx, waitCtx context.Context, err error) error {
+	if err := a.failed(ctx, waitCtx, err); err != nil {
+		return err
+	}
+	if a.claim.Indeterminate { // the store may have granted it: the other heads of the queue would then wait for this claim
+		return nil
+	}
+	_, err = a.goBack(ctx, waitCtx) // one head is enough to ask a store that fails
+	return err
 }
 
 // try makes one attempt. The attempt ends when ctx ends, or after retry.TryTimeout. The first
@@ -379,7 +408,7 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 func (a *acquisition) try(ctx context.Context) (driver.Outcome, error) {
 	limit := retry.TryTimeout(a.claim.TTL, int(a.denial.failures))
 	var wait time.Duration
-	if a.tries == 0 && a.req.wait > 0 && a.req.wait != forever {
+	if a.tries == 0 && limited(a.req.wait) {
 		wait = max(a.began+a.req.wait-a.locker.clock.Now(), retry.TimeoutLeast)
 		limit = min(limit, wait)
 	}
@@ -557,7 +586,7 @@ func (a *acquisition) holdPlace(l *lease) {
 	case a.kind.exclusive():
 		unused := a.waiter
 		l.queue = a.place.Hold(&l.first, func(s *queueState, waiters int) {
-			s.planYield(turn{
+			s.planYield(seenGrant{
 				began: l.first.began, handoffFor: a.locker.handoff.For,
 				metOther: a.metOther, yielded: a.yield.until != 0, passes: a.acceptsHandoff(),
 			})
@@ -569,39 +598,6 @@ func (a *acquisition) holdPlace(l *lease) {
 		a.admit()
 	}
 	a.place = nil
-}
-
-// What follows is for readers and permits. Several of them can be held at the same time, so
-// their queue may have several heads at once. A head that gets its lock admits more heads from
-// the queue. A head that finds the name busy goes back to its place in the queue, if another
-// head waits for the store already. docs/internals.md explains which heads are admitted.
-
-const (
-	// sharedFirst is how many heads ask the store before it has answered any of them. If the
-	// name is busy, all of them ask in vain, and each may get a place in the queue of the store.
-	sharedFirst = 64
-
-	// sharedMost is how many heads there are at most after some were admitted. In a store with
-	// sessions there are at most sharedFirst, because the store reads the claims of all holders
-	// and waiters for each answer.
-	sharedMost = 1024
-)
-
-// admit makes waiters heads of the queue, after the claim was granted. A reader admits all
-// waiters, because a lock that one reader can get is free for every reader.
-func (a *acquisition) admit() {
-	most := sharedMost
-	if a.locker.info.SessionTTL > 0 {
-		most = sharedFirst
-	}
-	var waiter, spare driver.Waiter
-	a.place.Admit(a.kind == reader, most, func(s *queueState, n int) {
-		waiter = s.keepSpare(a.waiter, n)
-		spare = s.dropSpare(n)
-		s.recordAnswer(a.locker.clock.Now(), nil)
-	})
-	closeWaiter(waiter)
-	closeWaiter(spare)
 }
 
 // notePermits logs once if the semaphore has another number of permits than the program says.
@@ -627,11 +623,11 @@ func (a *acquisition) foundBusy(out driver.Outcome) {
 	a.queued = a.queued || out.Queued
 }
 
-// wait records that another client has the lock, and sleeps until another try may succeed. Each
-// sleep is bounded, because a notification of the store may be lost. wait returns the grant that
-// the store sent during the sleep, or the zero Outcome if it sent none. It returns an error if the
-// caller does not wait, or if the caller's time is over.
-func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
+// waitForHolder records that another client has the lock, and sleeps until another try may
+// succeed. Each sleep is bounded, because a notification of the store may be lost. waitForHolder
+// returns the grant that the store sent during the sleep, or the zero Outcome if it sent none. It
+// returns an error if the caller does not wait, or if the caller's time is over.
+func (a *acquisition) waitForHolder(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
 	a.foundBusy(out)
 	a.metOther = true
 	a.owesWake = false // the other holder notifies when it releases
@@ -649,7 +645,7 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 		return meanwhile, err
 	}
 	if a.waiter == nil {
-		defer closeWaiter(a.spareWaiter())
+		defer closeWaiter(a.spareWaiter()) // after the sleep: until then its subscription is also that of the new Waiter
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
 	if out.Queued {
@@ -668,36 +664,17 @@ func (a *acquisition) wait(ctx, waitCtx context.Context, out driver.Outcome) (me
 // later release does not explain a refusal.
 func (a *acquisition) ownRelease() *sentRelease { return a.locker.releases.underWay(a.claim.Name) }
 
-// refusedBeside records that the store has refused the claim while the release `own` of this
-// Locker had no answer. It waits for that answer. It returns false if ctx ends first.
+// busyBesideRelease records that the lock was busy while the release `own` of this Locker had no
+// answer. It waits for that answer, and returns an error if the caller's time ends first.
 //
 // The claim keeps the duty to notify other clients after a quiet release: the store may have
 // refused the claim because of that very release.
-func (a *acquisition) refusedBeside(ctx context.Context, own *sentRelease, out driver.Outcome) bool {
+func (a *acquisition) busyBesideRelease(ctx, waitCtx context.Context, own *sentRelease, out driver.Outcome) error {
 	a.foundBusy(out)
-	return a.locker.releases.wait(ctx, own)
-}
-
-// goBack puts the claim back to its place in the queue and waits there, if another head waits
-// for the store. Then the result `back` is true. In that case err is nil when the claim is a
-// head again, and not nil if the caller's time is over. A claim that is in the store's own queue
-// does not go back: the other head may be behind it there, and the two would wait for each other.
-func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error) {
-	if a.place == nil || a.kind.exclusive() || a.place.Stay(a.queued) {
-		return false, nil
+	if !a.locker.releases.wait(waitCtx, own) {
+		return a.outOfTime(ctx)
 	}
-	p := a.place
-	a.place = nil
-	a.beginsToWait()
-	if _, _, err := p.Wait(waitCtx); err != nil {
-		if a.denial.failures == 0 { // otherwise the error of the store says more
-			a.behindOthers()
-		}
-		a.leave(p)
-		return true, a.outOfTime(ctx)
-	}
-	a.place = p
-	return true, nil
+	return nil
 }
 
 // queuedClaim is a claim that waits in a queue of a store with Info.SessionTTL. Such a store
@@ -772,17 +749,15 @@ func (q *queuedClaim) Gone(_ error, report func()) {
 // Expired does nothing, because the instant that Until returns never comes.
 func (q *queuedClaim) Expired(error) {}
 
-// failed decides what to do after a try without a usable answer. If the caller has to try
-// again, failed returns nil after a pause. If the store does not have the claim any more,
-// failed makes a new claim before it returns nil. If the caller must not try again, failed
-// returns the error of the acquire.
+// failed decides what to do after a try without a usable answer: err is the error of the try, or
+// errSlow. If the caller has to try again, failed returns nil after a pause. If the store does not
+// have the claim any more, failed makes a new claim before it returns nil. If the caller must not
+// try again, failed returns the error of the acquire.
 func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
-	if err == nil { // the store granted the claim, too late
-		if now := a.locker.clock.Now(); a.denial.tooSlow(now, a.req.leased) {
-			return fmt.Errorf("lock %q: %w: the answer took %s of a lease of %s, %d times in a row",
-				a.claim.Name, errSlow, coarse(now-a.asked.Mono), a.claim.TTL, a.denial.late)
-		}
-		err = errSlow
+	now := a.locker.clock.Now()
+	if errors.Is(err, errSlow) && a.denial.tooSlow(now, a.req.leased) {
+		return fmt.Errorf("lock %q: %w: the answer took %s of a lease of %s, %d times in a row",
+			a.claim.Name, errSlow, coarse(now-a.asked.Mono), a.claim.TTL, a.denial.late)
 	}
 	if !retry.Certain(err) {
 		a.claim.Indeterminate = true
@@ -834,9 +809,9 @@ func (a *acquisition) giveUp() {
 	if a.place != nil {
 		a.leave(a.place)
 	}
-	known := a.claim.Indeterminate || a.asking || a.grantUnused || a.queued // the store may know the claim
+	inStore := a.mayBeInStore()
 	a.claim.Indeterminate = a.claim.Indeterminate || a.asking || a.detached != nil
-	if a.detached == nil && !known {
+	if a.detached == nil && !inStore {
 		return
 	}
 	l := a.locker
@@ -851,12 +826,19 @@ func (a *acquisition) giveUp() {
 	l.background.Begin()
 	a.detached.onReturn(func(sent bool) {
 		defer l.background.End()
-		if sent || known {
+		if sent || inStore {
 			l.cleanUp(c, 0, nil, l.clock.Now()+kept, removed)
 		} else {
 			close(removed)
 		}
 	})
+}
+
+// mayBeInStore reports whether the store may have the claim: a try had no certain answer, or the
+// store has put the claim into its queue, or has granted it in vain. It does not count a detached
+// try, which reports at its end whether it was sent.
+func (a *acquisition) mayBeInStore() bool {
+	return a.claim.Indeterminate || a.asking || a.grantUnused || a.queued
 }
 
 // removalWait is how long a call that gives up waits until the store has removed its claim. A
@@ -887,7 +869,7 @@ func (a *acquisition) leave(p *place) {
 	given, ok := p.Leave(func(s *queueState, n int) {
 		unused = s.dropSpare(n)
 		s.owesWake = s.owesWake || a.owesWake
-		wake = s.mustWake(n)
+		wake = s.takeWake(n)
 	})
 	closeWaiter(unused)
 	if ok {

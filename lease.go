@@ -235,9 +235,10 @@ func (l *lease) move(e leaseEvent) bool {
 }
 
 // end applies e, an event that ends the lease, and sets err as the error of its hold. If the
-// hold `only` is not nil and has ended before, end changes nothing. It returns the hold that it
-// ended, and the contexts of that hold. If it changed nothing, the result `ended` is nil, and
-// the result `state` is the error with which the hold had ended before.
+// hold `only` is not nil and has ended before, end changes nothing: the lease may belong to another
+// hold by then. As long as it has not ended, it is the holder of the lease. end returns the hold
+// that it ended, and the contexts of that hold. If it changed nothing, the result `ended` is nil,
+// and the result `state` is the error with which the hold had ended before.
 func (l *lease) end(only *hold, e leaseEvent, err error) (ended *hold, contexts map[*derived]struct{}, state error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -338,8 +339,10 @@ func (l *lease) Expired(last error) {
 // sends no release, because the holder may use the rest of the lease to stop. But if the leases
 // of the store do not end by themselves, the lease is released at its end.
 func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
+	// A caller that sees the loss may call Drain, which has to wait for the report of the loss. So
+	// the goroutine that will report it starts before the hold ends.
 	report := make(chan func(), 1)
-	l.locker.background.Go(func() { (<-report)() }) // started first: if a caller sees the loss and calls Drain, that Drain waits for the report
+	l.locker.background.Go(func() { (<-report)() })
 	h, contexts, err := l.end(nil, onLoss, &LostError{Name: l.name, Reason: reason, Cause: cause})
 	if h == nil {
 		report <- func() {}

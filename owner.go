@@ -82,7 +82,7 @@ func (t *tree) lock(ctx context.Context, m *Mutex, r request) (*Lock, error) {
 		return nil, err
 	}
 	defer func() { <-e.sem }()
-	if r.wait > 0 && r.wait != forever {
+	if limited(r.wait) {
 		r.wait = max(r.wait-time.Since(began), 1)
 	}
 	if err := t.dropLost(e); err != nil {
@@ -219,7 +219,7 @@ func (o *owned) reenter(ctx context.Context, wait time.Duration) (*Lock, error) 
 		failures = retry.TryFailures
 	}
 	bound := ctx
-	if wait > 0 && wait != forever {
+	if limited(wait) {
 		var cancel context.CancelFunc
 		bound, cancel = context.WithTimeout(ctx, wait)
 		defer cancel()

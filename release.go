@@ -14,19 +14,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/retry"
 )
 
-// Every release of a claim is here. There are three ways. Each ends in releaseResult, which makes
-// the error of the Unlock:
+// Every release of a claim is here. There are three ways. Each ends the hold in this process, sends
+// the release, repeats it while Unlock waits, and ends in unlockResult, which makes the error of
+// the Unlock:
 //
-//	one lock       hold.unlock        one call; without an answer it is repeated while Unlock waits
-//	AsyncUnlock    hold.unlockAsync   the same, but in the background
-//	several locks  Locker.unlockAll   one call for all; each lock without an answer as one lock
+//	one lock       hold.unlock       finish, releaseInStore (sendRelease, repeatUnanswered)
+//	AsyncUnlock    hold.unlockAsync  finish, startRelease; in the background finishRelease, repeatUnanswered
+//	several locks  Locker.unlockAll  releaseAll: one call for all; then each without an answer by itself
 //
 // If the result is still not certain, Locker.cleanUp goes on in the background. It also releases
 // the claims of callers that gave up, and of locks that were lost.
 //
-// Until the end of a release, the next goroutine of this process waits. Then lease.letNext lets it
-// ask the store: when the release is sent, if turns.planRelease says so; else when the store has
-// answered; at the latest when Unlock does not repeat the release any more.
+// Until the end of a release, the next goroutine of this process waits. It may ask the store as soon
+// as the release is sent, if turns.planRelease says so (startRelease); else when the store has
+// answered (releaseAnswered). The method letOthersAsk lets it ask at the latest: a deferred call of
+// it in each of the three ways covers errors, and panics of the store's code.
 
 // unlockWait is how long Unlock waits for an answer. If the lease ends before that, Unlock
 // returns when the lease ends.
@@ -39,7 +41,7 @@ func (h *hold) unlock(bound *deadline.Context) error {
 		return err
 	}
 	c := h.lease.releaseClaim(h.lease.locker.clock.Now())
-	return h.releaseResult(c, h.lease.releaseInStore(bound, c))
+	return h.unlockResult(c, h.lease.releaseInStore(bound, c))
 }
 
 // finish ends the hold and its renewals. It returns an error if the hold had ended before.
@@ -66,7 +68,7 @@ func (h *hold) unlockEnded(err error) error {
 		return fmt.Errorf("unlock %q: %w", l.name, err)
 	}
 	now := l.locker.clock.Now()
-	until := l.releaseUntil(now)
+	until := l.droppedBy(now)
 	if until > now && mayBeKept(lost.Reason) && l.move(onCleanUp) {
 		l.locker.cleanUp(l.claimAt(now), 0, nil, until, nil)
 	}
@@ -95,12 +97,21 @@ func remainingUntil(end, now clock.Instant) time.Duration { return max(end-now, 
 // releaseInStore releases the claim, and lets the next goroutine of this process ask the store.
 // It repeats the release until the store has answered, or until Unlock has to return.
 func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
-	defer l.releaseOver() // also if the store's code panics
+	defer l.letOthersAsk() // also if the store's code panics
 	began := l.locker.clock.Now()
-	until := l.unlockBy(began)
-	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
+	until := l.boundFirstRelease(bound, c, began)
 	defer bound.End()
-	return l.afterFirstRelease(bound, c, l.sendRelease(bound, c, began), began, until)
+	err := l.sendRelease(bound, c, began)
+	return l.repeatUnanswered(bound, c, err, began, until)
+}
+
+// boundFirstRelease sets the end of `bound`, a Context that was not used before: the first call of
+// a release that begins at the instant `began` has to return then. It returns until when the
+// release may be repeated after that.
+func (l *lease) boundFirstRelease(bound *deadline.Context, c driver.Claim, began clock.Instant) (until clock.Instant) {
+	until = l.unlockBy(began)
+	bound.Init(context.Background(), l.locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
+	return until
 }
 
 // sendRelease makes the first call of a release. If the store reports how many other clients
@@ -110,10 +121,10 @@ func (l *lease) sendRelease(ctx context.Context, c driver.Claim, began clock.Ins
 	if l.queue == nil || !ok {
 		return l.locker.backend.Release(ctx, c)
 	}
-	quiet, ok := store.(driver.QuietReleaser)
+	direct, ok := store.(driver.QuietReleaser)
 	if ok && !l.queue.Waits() {
-		others, err := quiet.ReleaseNow(ctx, c)
-		l.released(others, err, began)
+		others, err := direct.ReleaseNow(ctx, c)
+		l.releaseAnswered(others, err, began)
 		return err
 	}
 	finish, wasQuiet := l.startRelease(ctx, store, c, began, false)
@@ -156,36 +167,30 @@ func (l *lease) startRelease(ctx context.Context, store driver.Releaser, c drive
 func (l *lease) finishRelease(finish func() (int, error), quiet bool, began clock.Instant) error {
 	others, err := finish()
 	if !quiet {
-		l.released(others, err, began)
+		l.releaseAnswered(others, err, began)
 	}
 	return err
 }
 
-// released lets the next goroutine of this process ask the store, unless that was done before,
-// and records `others`, the number of other clients that wait. It is called after the answer to
-// a release. If err, the error of that release, is not nil, it does nothing.
-func (l *lease) released(others int, err error, began clock.Instant) {
+// releaseAnswered lets the next goroutine of this process ask the store, unless that was done
+// before, and records `others`, the number of other clients that wait. It is called after the
+// answer to a release that began at `began`. If err, the error of that release, is not nil, it does
+// nothing.
+func (l *lease) releaseAnswered(others int, err error, began clock.Instant) {
 	if err != nil {
 		return
 	}
-	first := l.letNextAfter(func(s *queueState) clock.Instant {
-		s.others = others
-		if others == 0 { // the usual case, which need not read the clock
-			return 0
-		}
-		return s.yieldUntil(l.locker.clock.Now(), began)
-	})
-	if !first {
+	if !l.letNextAfter(others, began) {
 		l.locker.queues.Do(l.queueKey(), func(_ *hold, s *queueState) { s.others = others })
 	}
 }
 
-// afterFirstRelease is called with the error of the first call of a release, which began at the
+// repeatUnanswered is called with the error of the first call of a release, which began at the
 // instant `began`. It returns the result of the release. If the store has not answered, it repeats
 // the release until the instant `until`.
-func (l *lease) afterFirstRelease(ctx context.Context, c driver.Claim, err error, began, until clock.Instant) error {
+func (l *lease) repeatUnanswered(ctx context.Context, c driver.Claim, err error, began, until clock.Instant) error {
 	if isAnswer(err) {
-		l.releaseOver()
+		l.letOthersAsk() // before reportCall, because the observer may be slow
 	}
 	l.locker.reportCall(ctx, OpRelease, &c, began, err)
 	if isAnswer(err) {
@@ -197,18 +202,18 @@ func (l *lease) afterFirstRelease(ctx context.Context, c driver.Claim, err error
 // isAnswer reports whether err is an answer of the store to a release.
 func isAnswer(err error) bool { return err == nil || retry.Gone(err) }
 
-// releaseOver is called when the store has answered a release, or when Unlock does not repeat the
+// letOthersAsk is called when the store has answered a release, or when Unlock does not repeat the
 // release any more. It lets the next goroutine of this process ask the store, and lets the claims
 // ask again that were refused while the release had no answer. Only its first call has an effect.
-func (l *lease) releaseOver() {
+func (l *lease) letOthersAsk() {
 	l.letNext()
 	l.locker.releases.end(l.name, l.sent)
 }
 
-// releaseResult returns the error of Unlock. The parameter err is the answer of the store to
+// unlockResult returns the error of Unlock. The parameter err is the answer of the store to
 // the release. If the answer is not certain, the release goes on in the background.
-// releaseResult also reports the end of the hold.
-func (h *hold) releaseResult(c driver.Claim, err error) error {
+// unlockResult also reports the end of the hold.
+func (h *hold) unlockResult(c driver.Claim, err error) error {
 	l := h.lease
 	switch {
 	case err == nil:
@@ -217,7 +222,7 @@ func (h *hold) releaseResult(c driver.Claim, err error) error {
 	case errors.Is(err, driver.ErrClosed): // the hold has ended, so nothing changes l.ends any more
 		err = fmt.Errorf("unlock %q: not released; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
 	default:
-		until := l.releaseUntil(l.locker.clock.Now())
+		until := l.droppedBy(l.locker.clock.Now())
 		l.locker.cleanUp(c, l.keptUntil, err, until, nil)
 		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
 			c.Name, coarse(max(until-l.locker.clock.Now(), 0)), err)
@@ -240,24 +245,23 @@ func (h *hold) unlockAsync(bound *deadline.Context) error {
 	locker := l.locker
 	began := locker.clock.Now()
 	c := l.releaseClaim(began)
-	until := l.unlockBy(began)
-	bound.Init(context.Background(), locker.clock.Time(min(until, began+retry.ReleaseTimeout(c.TTL, 0))))
+	until := l.boundFirstRelease(bound, c, began)
 	queued := false
 	defer func() {
 		if !queued { // the store's code has panicked
-			l.releaseOver()
+			l.letOthersAsk()
 		}
 	}()
 	finish, quiet := l.startRelease(bound, store, c, began, true)
 	queued = true
 	locker.background.Go(func() {
 		err := func() error {
-			defer l.releaseOver() // also if the store's code panics
+			defer l.letOthersAsk() // also if the store's code panics
 			err := l.finishRelease(finish, quiet, began)
 			bound.End()
-			return l.afterFirstRelease(context.Background(), c, err, began, until)
+			return l.repeatUnanswered(context.Background(), c, err, began, until)
 		}()
-		_ = h.releaseResult(c, err)
+		_ = h.unlockResult(c, err)
 	})
 	return nil
 }
@@ -291,7 +295,7 @@ func (l *Locker) releaseAll(ctx *deadline.Context, released []*hold, claims []dr
 		if !isAnswer(answers[i]) {
 			continue
 		}
-		if err := h.releaseResult(claims[i], answers[i]); err != nil {
+		if err := h.unlockResult(claims[i], answers[i]); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -309,7 +313,7 @@ func (l *Locker) retryReleases(released []*hold, claims []driver.Claim, answers 
 		}
 		all.Go(func() {
 			err := l.retryReleaseUntil(claims[i], h.lease.keptUntil, answers[i], h.lease.unlockBy(now))
-			errs[i] = h.releaseResult(claims[i], err)
+			errs[i] = h.unlockResult(claims[i], err)
 		})
 	}
 	return func() []error {
@@ -362,31 +366,33 @@ func (l *Locker) retryReleaseUntil(c driver.Claim, kept clock.Instant, err error
 // claim was released, also if an earlier call without an answer released it. It returns an
 // error that is driver.ErrGone if there was nothing to release, and otherwise the last error.
 func (l *Locker) retryRelease(ctx context.Context, c driver.Claim, kept clock.Instant, first error) (err error) {
-	c.Quiet = false // the claim of a caller that gives up may be quiet, and no try of this process follows
-	indeterminate := first != nil && !retry.Certain(first)
+	// The claim of a caller that gives up may be quiet, but no try of this process follows.
+	c.Quiet = false
+	mayBeDone := first != nil && !retry.Certain(first) // an earlier call without an answer may have released the claim
 	defer func() {
-		if indeterminate && !c.Indeterminate && (err == nil || retry.Gone(err)) {
+		if mayBeDone && !c.Indeterminate && (err == nil || retry.Gone(err)) {
 			l.reportIndeterminate(OpRelease, &c, true) // if c.Indeterminate is set, cleanUp reports the result when it stops
 		}
 	}()
 	if errors.Is(first, driver.ErrClosed) {
 		return first // every later call would return the same error
 	}
+	err = ctx.Err() // the result if the loop makes no call
 	var loop retry.Loop
-	if err = ctx.Err(); first != nil {
+	if first != nil {
 		err = first
 		loop.Failed(first)
 	}
 	for loop.Next(ctx) {
 		c.AtLeast = remainingUntil(kept, l.clock.Now())
 		err = l.release(ctx, c, loop.Failures())
-		if err == nil || indeterminate && retry.Gone(err) {
+		if err == nil || mayBeDone && retry.Gone(err) {
 			return nil
 		}
 		if retry.Gone(err) || errors.Is(err, driver.ErrClosed) {
 			return err
 		}
-		indeterminate = indeterminate || !retry.Certain(err)
+		mayBeDone = mayBeDone || !retry.Certain(err)
 		loop.Failed(err)
 	}
 	return err
@@ -411,9 +417,9 @@ func mayBeKept(reason driver.Reason) bool {
 // any of them. So a lease without renewals does not end by itself there: it has to be
 // released.
 
-// releaseUntil returns the instant until which a release has to be repeated. The release is due
-// at the instant `now`. After the returned instant the store has dropped the claim by itself.
-func (l *lease) releaseUntil(now clock.Instant) clock.Instant {
+// droppedBy returns the instant at which the store has dropped the claim by itself. Until then a
+// release has to be repeated that is due at the instant `now`.
+func (l *lease) droppedBy(now clock.Instant) clock.Instant {
 	if session := l.locker.info.SessionTTL; session > 0 {
 		return now + session
 	}
@@ -435,7 +441,7 @@ func (l *lease) releaseSession(reason driver.Reason) {
 		time.Sleep(min(rest, session))
 		now := l.locker.clock.Now()
 		if l.move(onCleanUp) {
-			l.locker.cleanUp(l.claimAt(now), 0, nil, l.releaseUntil(now), nil)
+			l.locker.cleanUp(l.claimAt(now), 0, nil, l.droppedBy(now), nil)
 		}
 	})
 }
@@ -444,14 +450,19 @@ func (l *lease) releaseSession(reason driver.Reason) {
 // has ended. Only the first call for a lease has an effect.
 func (l *lease) letNext() {
 	if l.queue != nil {
-		l.letNextAfter(func(*queueState) clock.Instant { return 0 })
+		l.letNextAfter(unanswered, 0)
 	}
 }
 
-// letNextAfter is letNext for a release after which this process may yield to other clients.
-// The function `until` returns the end of the yield, or 0 if there is none. letNextAfter
-// returns false, and changes nothing, if an earlier call has let the next goroutine ask.
-func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
+// unanswered takes the place of the number of other clients that wait, if the store has not
+// answered the release.
+const unanswered = -2
+
+// letNextAfter is letNext for the answer to a release that began at `began`, after which this
+// process may yield to other clients. The parameter `others` is how many of them wait, the constant
+// `unknown`, or the constant `unanswered`. letNextAfter returns false, and changes nothing, if an
+// earlier call has let the next goroutine ask.
+func (l *lease) letNextAfter(others int, began clock.Instant) bool {
 	h, handoffs, ok := l.admitNext()
 	if !ok { // checked first without the mutex that all goroutines share
 		return false
@@ -459,10 +470,16 @@ func (l *lease) letNextAfter(until func(*queueState) clock.Instant) bool {
 	var unused driver.Waiter
 	wake := false
 	l.queue.Next(h, func(s *queueState, waiters int) {
-		end := until(s) // it may change s.others
 		s.handoffs = handoffs
-		s.yield = yield{until: end, othersWait: s.others > 0}
-		wake = s.mustWake(waiters)
+		s.yield = yield{othersWait: s.others > 0}
+		if others != unanswered {
+			s.others = others
+			s.yield.othersWait = others > 0
+			if others != 0 { // 0 is the usual case, which need not read the clock
+				s.yield.until = s.yieldUntil(l.locker.clock.Now(), began)
+			}
+		}
+		wake = s.takeWake(waiters)
 		if waiters == 0 && s.yield.until != 0 {
 			l.locker.rememberYieldLocked(l.queueKey(), s.yield)
 		}

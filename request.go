@@ -121,6 +121,9 @@ type request struct {
 // forever is the wait limit of Lock.
 const forever = time.Duration(1<<63 - 1)
 
+// limited reports whether a wait limit is a time, and neither forever nor 0.
+func limited(wait time.Duration) bool { return wait > 0 && wait != forever }
+
 // prepare checks all that can be checked before a call is sent, and returns the request.
 func (l *Locker) prepare(ctx context.Context, name string, k kind, wait time.Duration, opts []Option) (request, error) {
 	if err := l.check(name); err != nil {

@@ -71,6 +71,9 @@ const (
 	// doubles with each yield that no client used, and so is at most eight times Handoff.For.
 	unusedYieldsMost = 3
 
+	// handoffForMost bounds what planYield takes for Handoff.For, so that the time does not overflow.
+	handoffForMost = time.Hour
+
 	// unknown is the number of other clients that wait, if the store did not count them.
 	unknown = -1
 )
@@ -81,8 +84,8 @@ type yield struct {
 	othersWait bool          // the store reported that other clients wait
 }
 
-// turn is a grant of the store to this process, as planYield sees it.
-type turn struct {
+// seenGrant is a grant of the store to this process, as planYield sees it.
+type seenGrant struct {
 	began      clock.Instant // when the hold began
 	handoffFor time.Duration // Handoff.For
 	metOther   bool          // another client had the lock when this process asked
@@ -97,26 +100,27 @@ type turn struct {
 // A lease that may be passed on begins no burst. In a burst the store is asked for each grant. It
 // is faster if another process takes the lock, and passes it on among its goroutines. That is also
 // so if the store has reserved no tokens for hand-offs, because no goroutine waited.
-func (s *turns) planYield(t turn) {
+func (s *turns) planYield(g seenGrant) {
 	switch {
-	case t.metOther:
+	case g.metOther:
 		s.unusedYields = 0
-	case t.yielded:
+	case g.yielded:
 		s.unusedYields = min(s.unusedYields+1, unusedYieldsMost)
-	case s.yieldAt != 0:
+	case s.yieldAt != 0: // neither, and this grant is not the first: the plan stays
 		return
 	}
-	s.yieldAt = t.began + min(t.handoffFor, time.Hour)<<s.unusedYields
-	othersHadChance := t.metOther || t.yielded
-	if othersHadChance && !t.passes {
-		s.burstUntil = t.began + burstFor
+	s.yieldAt = g.began + min(g.handoffFor, handoffForMost)<<s.unusedYields
+	othersHadChance := g.metOther || g.yielded
+	if othersHadChance && !g.passes {
+		s.burstUntil = g.began + burstFor
 	}
 }
 
-// mustWake reports whether other clients must be notified now, because the last release was
-// quiet and no goroutine of this process will take the name. The parameter n is the number of
-// goroutines of this process that wait in the queue, or ask the store as its heads.
-func (s *turns) mustWake(n int) bool {
+// takeWake reports whether other clients must be notified now, because the last release was quiet
+// and no goroutine of this process will take the name. The caller then has that duty, and s has it
+// no longer. The parameter n is the number of goroutines of this process that wait in the queue, or
+// ask the store as its heads.
+func (s *turns) takeWake(n int) bool {
 	must := s.owesWake && n == 0
 	s.owesWake = s.owesWake && !must
 	return must
