@@ -41,12 +41,12 @@ type lease struct {
 
 	handoffsLeft int32 // how often it may still be passed on; with tokens, the number of reserved tokens that are left
 
-	proven   clock.Moment  // the start of the last call by which the store confirmed the lease
-	ends     clock.Instant // the store keeps the lease at least until then
-	mayEnd   clock.Instant // the store may keep the lease until then, if it executes the last call that was sent
-	deadline clock.Instant // the lease counts as lost from then on: one margin before the instant `ends`
-	fixedEnd clock.Instant // the end that Lease or AtMost has set; 0 if there is none
-	margin   time.Duration // the margin of a lease with fixedEnd
+	proven      clock.Moment  // the start of the last call by which the store confirmed the lease
+	ends        clock.Instant // the store keeps the lease at least until then
+	mayEnd      clock.Instant // the store may keep the lease until then, if it executes the last call that was sent
+	deadline    clock.Instant // the lease counts as lost from then on: one margin before the instant `ends`
+	fixedEnd    clock.Instant // the end that Lease or AtMost has set; 0 if there is none
+	fixedMargin time.Duration // the margin of a lease with fixedEnd
 
 	holder *hold
 	first  hold
@@ -96,8 +96,8 @@ func newLease(l *lease, c *driver.Claim, r *request, g grant) *lease {
 	l.mayEnd = max(l.ends, g.start.Mono+l.ttl)
 	if r.leased {
 		l.fixedEnd = g.start.Mono + r.lease
-		l.margin = min(g.locker.margin, r.lease/10)
-		l.applyFixedEndLocked(g.start.Mono)
+		l.fixedMargin = min(g.locker.margin, r.lease/10)
+		l.applyFixedEndLocked(g.start.Mono) // no other goroutine has the lease yet
 	}
 	if g.passes && !l.fenced() {
 		l.handoffsLeft = int32(max(g.locker.handoff.Max, 0))
@@ -120,6 +120,10 @@ func (l *lease) fenced() bool { return l.locker.info.Caps.Fencing }
 func (l *lease) claimAt(now clock.Instant) driver.Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.claimAtLocked(now)
+}
+
+func (l *lease) claimAtLocked(now clock.Instant) driver.Claim {
 	c := driver.Claim{
 		Name: l.name, Client: l.locker.id, Seq: l.seq, Owner: l.owner, Beside: l.beside,
 		Mode: l.kind.mode(), Fair: l.kind == fair, ReadWrite: l.kind.readWrite(), Permits: int(l.permits),
@@ -136,10 +140,10 @@ func (l *lease) claimAt(now clock.Instant) driver.Claim {
 // fixedEnd, or if the call asked for that.
 func (l *lease) applyFixedEndLocked(start clock.Instant) {
 	l.fixed = l.ends >= l.fixedEnd || l.locker.info.SessionTTL == 0 && start+l.ttl >= l.fixedEnd
-	l.deadline = min(l.deadline, l.fixedEnd-l.margin)
+	l.deadline = min(l.deadline, l.fixedEnd-l.fixedMargin)
 	if l.ends >= l.fixedEnd {
 		l.ends = l.fixedEnd
-		l.deadline = l.fixedEnd - l.margin
+		l.deadline = l.fixedEnd - l.fixedMargin
 	}
 }
 
@@ -269,9 +273,9 @@ func (l *lease) Until() clock.Instant {
 // may then keep the lease, even without an answer. If the end is fixed, the renewal asks for
 // the time until the deadline. So it extends nothing if it takes less than the margin.
 func (l *lease) Claim(now clock.Instant) driver.Claim {
-	c := l.claimAt(now)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	c := l.claimAtLocked(now)
 	c.Fixed = l.fixed && l.locker.info.SessionTTL == 0
 	if c.Fixed {
 		c.TTL = max(l.deadline-now, time.Millisecond)
@@ -349,7 +353,7 @@ func (l *lease) lose(reason driver.Reason, cause error, first func()) error {
 		return err
 	}
 	cancelAll(contexts, err)
-	l.abandon(reason)
+	l.abandon(mayBeKept(reason))
 	report <- func() { // last: Drain waits for it, and so for what abandon started
 		first()
 		l.locker.reportLoss(h, reason, err)
@@ -370,11 +374,14 @@ func (l *lease) expire(cause error) error {
 	return l.lose(reason, cause, func() {})
 }
 
-// abandon ends the renewals of a lease that is over, and lets the next goroutine ask the store.
-func (l *lease) abandon(reason driver.Reason) {
+// abandon ends the renewals of a lease that is over, and lets the next goroutine ask the store. The
+// parameter `kept` says that the store may still have the lease.
+func (l *lease) abandon(kept bool) {
 	l.locker.renewals.Remove(l)
 	l.letNext()
-	l.releaseSession(reason)
+	if kept {
+		l.releaseSession()
+	}
 }
 
 // In the queues of a Locker, goroutines wait for a hold.
@@ -599,7 +606,7 @@ func (h *hold) dropped() {
 		return
 	}
 	cancelAll(contexts, ErrUnlocked)
-	l.abandon(driver.ReasonExpired)
+	l.abandon(true)
 	l.locker.background.Go(func() { // not in this goroutine, which runs all clean-ups of the program
 		level := slog.LevelError
 		text := "a lock was dropped without Unlock; it is no longer renewed"

@@ -1020,7 +1020,7 @@ func TestUnlockBetweenALossAndTheNext(t *testing.T) {
 		if err := lock.Unlock(); !errors.Is(err, ErrLost) {
 			t.Errorf("Unlock: got %v, want ErrLost", err)
 		}
-		lease.abandon(driver.ReasonExpired)
+		lease.abandon(true)
 		if err := <-next; err != nil {
 			t.Error(err)
 		}

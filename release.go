@@ -429,9 +429,9 @@ func (l *lease) droppedBy(now clock.Instant) clock.Instant {
 // releaseSession releases the claim of a lease that ended without an Unlock, if the store would
 // keep the claim without a release. It waits for the end of the lease, because the holder may
 // use the rest of it to stop. An Unlock in the meantime releases the claim at once.
-func (l *lease) releaseSession(reason driver.Reason) {
+func (l *lease) releaseSession() {
 	session := l.locker.info.SessionTTL
-	if session == 0 || !mayBeKept(reason) {
+	if session == 0 {
 		return
 	}
 	l.locker.background.Go(func() {
