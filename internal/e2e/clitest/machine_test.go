@@ -42,6 +42,7 @@ func TestPages(t *testing.T) {
 				m.empty() // for a reader who begins with the quickstart
 				m.follow("docs/quickstart.md", "")
 			} else {
+				m.waitAMinute()
 				m.follow("docs/quickstart.md", built)
 			}
 		})
@@ -141,6 +142,23 @@ const twice, killed = "./shop &\n./shop\n", "./shop &\nPID=$!\n"
 
 // built is the line of the quickstart for readers who have done the steps of the README.
 const built = "go build -o shop .\n"
+
+// The quickstart has readers who come from the README change how long the program waits.
+const short, minute = "holdfast.Wait(2*time.Second)", "holdfast.Wait(time.Minute)"
+
+// waitAMinute makes that change in the program of the README.
+func (m *machine) waitAMinute() {
+	m.Helper()
+	file := filepath.Join(m.home, "shop", "main.go")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		m.Fatal(err)
+	}
+	changed := strings.Replace(string(text), short, minute, 1)
+	if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+		m.Fatal(err)
+	}
+}
 
 // empty empties the folder where pages begin.
 func (m *machine) empty() {
