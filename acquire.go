@@ -35,23 +35,23 @@ func (l *Locker) outlast(ctx context.Context, name string, k kind, call request)
 	a.init(ctx, l, name, k, call)
 	for refusals := 1; ; refusals++ {
 		lock, err := a.run(ctx)
-		again := false
+		goOn := false
 		if err != nil && call.wait != 0 && l.mayBeRepaired(err) && ctx.Err() == nil {
-			again, err = a.pauseRefused(ctx, refusals, call.left(began), err)
+			goOn, err = a.pauseRefused(ctx, refusals, call.left(began), err)
 		}
-		if !again {
+		if !goOn {
 			if l.observed(ctx) {
 				a.report(ctx, lock, err)
 			}
 			return lock, err
 		}
-		a = a.again(ctx, call)
+		a = a.restarted(ctx, call)
 	}
 }
 
-// again returns a new acquisition for the same call, which has waited since the same instant. The
+// restarted returns a new acquisition for the same call, which has waited since the same instant. The
 // claim is a new one, because the store has refused the old one for good.
-func (a *acquisition) again(ctx context.Context, r request) *acquisition {
+func (a *acquisition) restarted(ctx context.Context, r request) *acquisition {
 	next := &acquisition{}
 	next.init(ctx, a.locker, a.claim.Name, a.kind, r)
 	next.began = a.began
@@ -68,7 +68,7 @@ func (l *Locker) mayBeRepaired(err error) bool {
 // pauseRefused reports a refusal, and waits before the next attempt. The parameter `left` is
 // how long the caller still waits. If the caller's time ends before the next attempt,
 // pauseRefused returns false and the error of the call.
-func (a *acquisition) pauseRefused(ctx context.Context, refusals int, left time.Duration, refusal error) (again bool, err error) {
+func (a *acquisition) pauseRefused(ctx context.Context, refusals int, left time.Duration, refusal error) (goOn bool, err error) {
 	pause := retry.RefusedDelay(refusals)
 	a.reportWait(ctx)
 	a.req.refused(refusal, pause)
@@ -162,19 +162,20 @@ func (a *acquisition) replaceClaim() {
 	closeWaiter(a.waiter)
 	a.waiter = nil
 	a.queued = false
+	a.grantUnused = false
 	a.makeClaim()
 }
 
 // run waits for the claim's turn in this process, and then asks the store until the claim is
 // granted or the caller's time is over.
 func (a *acquisition) run(ctx context.Context) (lock *Lock, err error) {
-	waitCtx := ctx
+	t := callTime{ctx, ctx}
 	if limited(a.req.wait) {
 		var cancel context.CancelFunc
-		waitCtx, cancel = context.WithDeadline(ctx, a.locker.clock.Time(a.began+a.req.wait))
+		t.limited, cancel = context.WithDeadline(ctx, a.locker.clock.Time(a.began+a.req.wait))
 		defer cancel()
 	}
-	if err := a.waitInQueue(ctx, waitCtx); err != nil {
+	if err := a.waitInQueue(t); err != nil {
 		return nil, err
 	}
 	if a.given != nil {
@@ -183,23 +184,27 @@ func (a *acquisition) run(ctx context.Context) (lock *Lock, err error) {
 	defer func() {
 		if lock == nil { // also if the store's code panics
 			a.giveUp()
-			if waitCtx.Err() != nil { // otherwise nothing was sent that the caller could wait for, or the store has failed
+			if t.limited.Err() != nil { // otherwise nothing was sent that the caller could wait for, or the store has failed
 				a.awaitRemoval(time.Now().Add(removalWait))
 			}
 		}
 	}()
 	a.makeClaim()
-	if err := a.yieldToOthers(ctx, waitCtx); err != nil {
+	if err := a.yieldToOthers(t); err != nil {
 		return nil, err
 	}
-	return a.ask(ctx, waitCtx)
+	return a.ask(t)
 }
+
+// callTime has the contexts of a call that takes a lock: that of its caller, and one that also ends
+// when the time of the option Wait is over.
+type callTime struct{ caller, limited context.Context }
 
 // waitInQueue takes a place in the queue of this process. It returns nil when the claim is a
 // head of the queue, or when another goroutine has passed a hold on to the claim. It returns an
 // error if the caller does not wait and need not ask the store, or if the caller's time is over.
 // It returns nil at once for a fair claim, which queues in the store.
-func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
+func (a *acquisition) waitInQueue(t callTime) error {
 	if a.skipsQueue() {
 		return nil
 	}
@@ -213,21 +218,21 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 			a.place = p
 			return nil
 		}
-		if p == nil && ownRelease != nil && a.locker.releases.wait(waitCtx, ownRelease) {
+		if p == nil && ownRelease != nil && a.locker.releases.wait(t.limited, ownRelease) {
 			ownRelease = nil // whoever is ahead now came after that release
 			continue
 		}
 		if p == nil {
-			return a.refusedInQueue(ctx)
+			return a.refusedInQueue(t.caller)
 		}
 		a.beginsToWait()
-		a.reportQueued(ctx, p)
-		given, ok, err := p.Wait(waitCtx)
+		a.reportQueued(t.caller, p)
+		given, ok, err := p.Wait(t.limited)
 		switch {
 		case err != nil:
 			a.behindOthers()
 			a.leave(p)
-			return a.outOfTime(ctx)
+			return a.outOfTime(t.caller)
 		case !ok:
 			a.place = p
 			a.becomeHead()
@@ -236,7 +241,7 @@ func (a *acquisition) waitInQueue(ctx, waitCtx context.Context) error {
 			a.given = given
 			return nil
 		}
-		// The hold was lost before it was taken, so the claim goes back to the queue.
+		// The hold was lost before it was taken, so the claim goes to the end of the queue.
 	}
 }
 
@@ -310,11 +315,11 @@ func (a *acquisition) acceptsHandoff() bool {
 // process had the lock for long. It returns an error if ctx ends first. If only the wait limit
 // ends during the yield, the caller still asks the store once, because only the store knows
 // whether another client took the lock.
-func (a *acquisition) yieldToOthers(ctx, waitCtx context.Context) error {
-	if a.place == nil || a.yield.until == 0 || a.waitYield(waitCtx) || ctx.Err() == nil {
+func (a *acquisition) yieldToOthers(t callTime) error {
+	if a.place == nil || a.yield.until == 0 || a.waitYield(t.limited) || t.caller.Err() == nil {
 		return nil
 	}
-	return a.outOfTime(ctx)
+	return a.outOfTime(t.caller)
 }
 
 // waitYield returns true when this process may ask again, and false if ctx ends first. It waits
@@ -343,9 +348,9 @@ func (a *acquisition) spareWaiter() (w driver.Waiter) {
 }
 
 // ask asks the store until it has a hold or an error. Each round makes one try.
-func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
+func (a *acquisition) ask(t callTime) (*Lock, error) {
 	for {
-		lock, err := a.round(ctx, waitCtx)
+		lock, err := a.round(t)
 		if lock != nil || err != nil {
 			return lock, err
 		}
@@ -354,51 +359,65 @@ func (a *acquisition) ask(ctx, waitCtx context.Context) (*Lock, error) {
 
 // round makes one try, and returns the hold or the error that comes of it. If another try is
 // needed, it waits until that may succeed, and returns neither.
-func (a *acquisition) round(ctx, waitCtx context.Context) (*Lock, error) {
+func (a *acquisition) round(t callTime) (*Lock, error) {
 	ownRelease := a.ownRelease()
-	tryCtx := waitCtx
+	tryCtx := t.limited
 	if a.tries == 0 { // the method try limits the first try by itself
-		tryCtx = ctx
+		tryCtx = t.caller
 	}
 	a.asked = a.locker.clock.Read()
 	a.asking = true
 	out, err := a.try(tryCtx)
 	a.asking = false
-	var lock *Lock
-	var misfit error
 	if err == nil && out.Granted {
-		if out, misfit = a.fitMargin(tryCtx, out); misfit == nil {
-			lock = a.granted(a.asked, out)
-		}
+		return a.takeGrant(t, out)
 	}
-	a.locker.reportCall(ctx, OpTry, &a.claim, a.asked.Mono, err) // after granted: the observer may be slow
-	switch {
-	case misfit != nil || lock != nil:
-		return lock, misfit
-	case err != nil:
-		return nil, a.noAnswer(ctx, waitCtx, err)
-	case out.Granted:
-		return nil, a.noAnswer(ctx, waitCtx, errSlow) // the grant came too late
-	case ownRelease != nil:
-		return nil, a.busyBesideRelease(ctx, waitCtx, ownRelease, out)
+	a.locker.reportCall(t.caller, OpTry, &a.claim, a.asked.Mono, err)
+	if err != nil {
+		return nil, a.noAnswer(t, err)
 	}
-	meanwhile, err := a.waitForHolder(ctx, waitCtx, out)
+	if ownRelease != nil {
+		return nil, a.busyBesideRelease(t, ownRelease, out)
+	}
+	meanwhile, err := a.waitForHolder(t, out)
 	if err != nil {
 		return nil, err
 	}
 	return a.grantedMeanwhile(meanwhile), nil
 }
 
+// takeGrant makes a hold of the grant `out`, the answer to a try. It returns neither a hold nor an
+// error if another try of the claim is needed.
+func (a *acquisition) takeGrant(t callTime, out driver.Outcome) (*Lock, error) {
+	asked := a.asked
+	a.grantUnused = true // until there is a hold, also if the store's code panics
+	start, validFor, err := a.leaseThatFits(t.limited, out.ValidFor)
+	var lock *Lock
+	if err == nil {
+		out.ValidFor = validFor
+		lock = a.granted(start, out)
+	}
+	a.grantUnused = lock == nil
+	a.locker.reportCall(t.caller, OpTry, &a.claim, asked.Mono, nil) // after granted: the observer may be slow
+	switch {
+	case lock != nil || errors.As(err, new(unfitError)):
+		return lock, err
+	case err == nil:
+		err = errSlow
+	}
+	return nil, a.noAnswer(t, err)
+}
+
 // noAnswer is called after a try without a usable answer. It returns nil if the caller has to try
 // again, and otherwise the error of the acquire.
-func (a *acquisition) noAnswer(ctx, waitCtx context.Context, err error) error {
-	if err := a.failed(ctx, waitCtx, err); err != nil {
+func (a *acquisition) noAnswer(t callTime, err error) error {
+	if err := a.failed(t, err); err != nil {
 		return err
 	}
 	if a.claim.Indeterminate { // the store may have granted it: the other heads of the queue would then wait for this claim
 		return nil
 	}
-	_, err = a.goBack(ctx, waitCtx) // one head is enough to ask a store that fails
+	_, err = a.goBack(t) // one head is enough to ask a store that fails
 	return err
 }
 
@@ -494,11 +513,11 @@ func (a *acquisition) grantedMeanwhile(out driver.Outcome) *Lock {
 		return nil
 	}
 	out.ValidFor = min(out.ValidFor, clock.Longest)
-	margin := min(a.locker.margin, out.ValidFor/10)
+	margin := a.margin(out.ValidFor)
 	switch {
-	case a.tooLate(a.asked, out, margin):
+	case a.locker.marginChosen && !renewable(out.ValidFor, margin): // a try may find a longer lease, see leaseThatFits
 		return nil
-	case margin < a.locker.margin && a.locker.marginChosen: // by this margin the user says how long a holder needs to stop
+	case a.tooLate(a.asked, out, margin):
 		return nil
 	case a.locker.clock.Read().Suspended(a.asked, margin/2): // only the store knows whether the lease lasted through the suspension
 		return nil
@@ -522,32 +541,40 @@ func (a *acquisition) margin(validFor time.Duration) time.Duration {
 	return margin
 }
 
-// fitMargin returns the grant `out` if its lease is long enough for the margin. If the lease is
-// too short, fitMargin renews the claim to find out how long a lease the store grants: with
-// sessions, a grant may have only the rest of a session. If the lease of the renewal is long
-// enough, fitMargin returns the grant with that lease. If not, it returns an error, because no
-// later try would get more.
-func (a *acquisition) fitMargin(ctx context.Context, out driver.Outcome) (driver.Outcome, error) {
-	margin := a.margin(out.ValidFor)
-	if !a.locker.marginChosen || renewable(out.ValidFor, margin) {
-		return out, nil
+// unfitError is the error if the store grants leases that are too short for the margin.
+type unfitError string
+
+func (e unfitError) Error() string { return string(e) }
+
+// leaseThatFits returns the lease of a grant: its start, and for how long it is valid. If a grant
+// that is valid for the time validFor is too short for the margin that the user chose,
+// leaseThatFits renews the claim to find out how long a lease the store grants: with sessions, a
+// grant may have only the rest of a session. If that lease is too short, too, it returns an error
+// of the type unfitError, because no later try would get more. If the renewal fails, it returns the error
+// of the renewal, and the claim has to be tried again.
+func (a *acquisition) leaseThatFits(ctx context.Context, validFor time.Duration) (start clock.Moment, _ time.Duration, err error) {
+	margin := a.margin(validFor)
+	if !a.locker.marginChosen || renewable(validFor, margin) {
+		return a.asked, validFor, nil
 	}
-	asked := a.locker.clock.Read()
+	start = a.locker.clock.Read()
 	call := deadline.New(ctx, time.Now().Add(retry.Timeout(a.claim.TTL, 0)))
 	defer call.End()
 	answers, err := a.locker.backend.Renew(call, []driver.Claim{a.claim})
-	if err != nil || len(answers) != 1 || answers[0].Err != nil {
-		return out, nil // the grant will be found to be too late, and the next try has the error
+	switch {
+	case err != nil:
+		return start, 0, err
+	case len(answers) != 1:
+		return start, 0, retry.ErrNoAnswer
+	case answers[0].Err != nil:
+		return start, 0, answers[0].Err
 	}
-	if validFor := answers[0].ValidFor; !renewable(validFor, a.margin(validFor)) {
-		a.grantUnused = true
-		return out, fmt.Errorf("lock %q: a margin of %s leaves no time to renew a lease of %s, which %s grants instead of %s; "+
+	if validFor = answers[0].ValidFor; !renewable(validFor, a.margin(validFor)) {
+		return start, 0, unfitError(fmt.Sprintf("lock %q: a margin of %s leaves no time to renew a lease of %s, which %s grants instead of %s; "+
 			"choose a margin of less than %s, or none",
-			a.claim.Name, margin, validFor.Round(time.Millisecond), a.locker.info.Name, a.locker.ttl, renewLimit(validFor))
+			a.claim.Name, margin, validFor.Round(time.Millisecond), a.locker.info.Name, a.locker.ttl, renewLimit(validFor)))
 	}
-	a.asked = asked
-	out.ValidFor = answers[0].ValidFor
-	return out, nil
+	return start, validFor, nil
 }
 
 // renewable reports whether there is time to renew a lease that lasts for the time `validFor`.
@@ -627,7 +654,7 @@ func (a *acquisition) foundBusy(out driver.Outcome) {
 // succeed. Each sleep is bounded, because a notification of the store may be lost. waitForHolder
 // returns the grant that the store sent during the sleep, or the zero Outcome if it sent none. It
 // returns an error if the caller does not wait, or if the caller's time is over.
-func (a *acquisition) waitForHolder(ctx, waitCtx context.Context, out driver.Outcome) (meanwhile driver.Outcome, err error) {
+func (a *acquisition) waitForHolder(t callTime, out driver.Outcome) (meanwhile driver.Outcome, err error) {
 	a.foundBusy(out)
 	a.metOther = true
 	a.owesWake = false // the other holder notifies when it releases
@@ -639,9 +666,9 @@ func (a *acquisition) waitForHolder(ctx, waitCtx context.Context, out driver.Out
 		return meanwhile, a.busy()
 	}
 	a.locker.reports.start()
-	a.locker.logWaiting(ctx, a)
-	a.reportWait(ctx)
-	if back, err := a.goBack(ctx, waitCtx); back {
+	a.locker.logWaiting(t.caller, a)
+	a.reportWait(t.caller)
+	if back, err := a.goBack(t); back {
 		return meanwhile, err
 	}
 	if a.waiter == nil {
@@ -649,13 +676,13 @@ func (a *acquisition) waitForHolder(ctx, waitCtx context.Context, out driver.Out
 		a.waiter = a.locker.backend.Waiter(a.claim)
 	}
 	if out.Queued {
-		a.keepQueued(waitCtx)
+		a.keepQueued(t.limited)
 	}
-	meanwhile, woken := retry.Nap(a.queuedContext(waitCtx), a.waiter, out, retry.SleepLimit(a.locker.info.Recheck, out.RetryAfter))
-	if waitCtx.Err() != nil {
-		return meanwhile, a.outOfTime(ctx)
+	meanwhile, woken := retry.Nap(a.queuedContext(t.limited), a.waiter, out, retry.SleepLimit(a.locker.info.Recheck, out.RetryAfter))
+	if t.limited.Err() != nil {
+		return meanwhile, a.outOfTime(t.caller)
 	}
-	a.reportWake(ctx, woken)
+	a.reportWake(t.caller, woken)
 	return meanwhile, nil
 }
 
@@ -669,10 +696,10 @@ func (a *acquisition) ownRelease() *sentRelease { return a.locker.releases.under
 //
 // The claim keeps the duty to notify other clients after a quiet release: the store may have
 // refused the claim because of that very release.
-func (a *acquisition) busyBesideRelease(ctx, waitCtx context.Context, own *sentRelease, out driver.Outcome) error {
+func (a *acquisition) busyBesideRelease(t callTime, own *sentRelease, out driver.Outcome) error {
 	a.foundBusy(out)
-	if !a.locker.releases.wait(waitCtx, own) {
-		return a.outOfTime(ctx)
+	if !a.locker.releases.wait(t.limited, own) {
+		return a.outOfTime(t.caller)
 	}
 	return nil
 }
@@ -753,7 +780,7 @@ func (q *queuedClaim) Expired(error) {}
 // errSlow. If the caller has to try again, failed returns nil after a pause. If the store does not
 // have the claim any more, failed makes a new claim before it returns nil. If the caller must not
 // try again, failed returns the error of the acquire.
-func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
+func (a *acquisition) failed(t callTime, err error) error {
 	now := a.locker.clock.Now()
 	if errors.Is(err, errSlow) && a.denial.tooSlow(now, a.req.leased) {
 		return fmt.Errorf("lock %q: %w: the answer took %s of a lease of %s, %d times in a row",
@@ -766,23 +793,23 @@ func (a *acquisition) failed(ctx, waitCtx context.Context, err error) error {
 	case retry.Gone(err):
 		a.replaceClaim()
 	case retry.Final(err):
-		return refusedBy(ctx, a.claim.Name, err)
-	case retry.Over(waitCtx):
+		return refusedBy(t.caller, a.claim.Name, err)
+	case retry.Over(t.limited):
 		a.denial.cutOff(err)
-		return a.outOfTime(ctx)
+		return a.outOfTime(t.caller)
 	}
 	a.denial.failed(err)
 	if a.place != nil {
 		a.locker.queues.Do(a.queueKey(), func(_ *hold, s *queueState) { s.lastErr = a.denial.err })
 	}
 	if a.req.wait == 0 && a.denial.failures >= retry.TryFailures {
-		if ctx.Err() == nil {
+		if t.caller.Err() == nil {
 			err = retry.Unanswered(err)
 		}
 		return fmt.Errorf("lock %q: %w", a.claim.Name, err)
 	}
-	if !retry.Sleep(waitCtx, retry.Delay(int(a.denial.failures), retry.DelayMost)) {
-		return a.outOfTime(ctx)
+	if !retry.Sleep(t.limited, retry.Delay(int(a.denial.failures), retry.DelayMost)) {
+		return a.outOfTime(t.caller)
 	}
 	return nil
 }

@@ -162,6 +162,82 @@ func TestMarginFitsTheNextRenewal(t *testing.T) {
 	})
 }
 
+// If the lease of a grant is too short for the margin, a renewal asks for a longer one. Whatever
+// comes of that renewal, the claim is a lock with a margin, or nothing stays of it.
+func TestRenewalForTheMarginFails(t *testing.T) {
+	const long = 30 * time.Second
+	start := func(onRenew func(store *faulty.Store, ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error)) (*faulty.Store, *Locker) {
+		store := faulty.New()
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+			out, err := store.Backend.Try(ctx, c)
+			out.ValidFor = min(out.ValidFor, 12*time.Second)
+			return out, err
+		}
+		store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+			return onRenew(store, ctx, cs)
+		}
+		return store, New(store, &Options{TTL: long, Margin: 9 * time.Second})
+	}
+	mustBeFree := func(t *testing.T, store *faulty.Store, l *Locker) {
+		t.Helper()
+		if err := l.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		other, err := New(store.Backend, nil).TryLock(t.Context(), "a")
+		if err != nil {
+			t.Fatalf("another got %v, want that nothing stays of the claim", err)
+		}
+		_ = other.Unlock()
+	}
+	t.Run("the claim is gone", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			renewals := 0
+			_, l := start(func(store *faulty.Store, ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {
+				if renewals++; renewals == 1 {
+					store.Drop("a")
+				}
+				return store.Backend.Renew(ctx, cs)
+			})
+			lock, err := l.Lock(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left := lock.Remaining(); left != long-9*time.Second || renewals != 2 {
+				t.Errorf("got a lock with %v left after %d renewals, want that of a second claim", left, renewals)
+			}
+			if err := lock.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("no answer", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store, l := start(func(_ *faulty.Store, ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) {
+				return nil, faulty.Hang(ctx)
+			})
+			began := time.Now()
+			_, err := l.Lock(t.Context(), "a", Wait(100*time.Millisecond))
+			if took := time.Since(began); err == nil || took > 100*time.Millisecond+removalWait {
+				t.Errorf("got %v after %v, want an error at the end of Wait", err, took)
+			}
+			mustBeFree(t, store, l)
+		})
+	})
+	t.Run("panic", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store, l := start(func(*faulty.Store, context.Context, []driver.Claim) ([]driver.Renewal, error) {
+				panic("a bug of the store")
+			})
+			func() {
+				defer func() { _ = recover() }()
+				_, err := l.Lock(t.Context(), "a")
+				t.Errorf("got %v, want the panic of the store", err)
+			}()
+			mustBeFree(t, store, l)
+		})
+	})
+}
+
 // The machine is suspended while the reply to the first Try is on its way.
 func TestSuspendedDuringTheFirstTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

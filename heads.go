@@ -1,10 +1,6 @@
 package holdfast
 
-import (
-	"context"
-
-	"github.com/holdfast-go/holdfast/driver"
-)
+import "github.com/holdfast-go/holdfast/driver"
 
 // This file is for readers and permits. Several of them can be held at the same time, so their
 // queue may have several heads at once. A head that gets its lock admits more heads from the
@@ -43,19 +39,19 @@ func (a *acquisition) admit() {
 // for the store. Then the result `back` is true. In that case err is nil when the claim is a
 // head again, and not nil if the caller's time is over. A claim that is in the store's own queue
 // does not go back: the other head may be behind it there, and the two would wait for each other.
-func (a *acquisition) goBack(ctx, waitCtx context.Context) (back bool, err error) {
+func (a *acquisition) goBack(t callTime) (back bool, err error) {
 	if a.place == nil || a.kind.exclusive() || a.place.Stay(a.queued) {
 		return false, nil
 	}
 	p := a.place
 	a.place = nil
 	a.beginsToWait()
-	if _, _, err := p.Wait(waitCtx); err != nil {
+	if _, _, err := p.Wait(t.limited); err != nil {
 		if a.denial.failures == 0 { // otherwise the error of the store says more
 			a.behindOthers()
 		}
 		a.leave(p)
-		return true, a.outOfTime(ctx)
+		return true, a.outOfTime(t.caller)
 	}
 	a.place = p
 	return true, nil

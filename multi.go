@@ -197,7 +197,7 @@ func (m *Mutex) ready(ctx context.Context, a *acquisition) bool {
 	}
 	a.req.wait = 0 // busy locks are waited for later, one by one
 	a.init(ctx, m.locker, m.name, m.kind, a.req)
-	if a.waitInQueue(ctx, ctx) != nil {
+	if a.waitInQueue(callTime{ctx, ctx}) != nil {
 		return false
 	}
 	a.makeClaim()

@@ -420,3 +420,57 @@ func TestContextKeepsItsLock(t *testing.T) {
 	collect("leader")
 	must.Drain(t, l)
 }
+
+// The release of several locks in one call has no answer. A goroutine of this process that waits
+// for one of them gets it when its own release is confirmed, and does not wait for the others.
+func TestUnlockOfSeveralWaitsForNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.New()
+		h := &unansweredBatch{store}
+		l := holdfast.New(h, nil)
+		locks, err := holdfast.LockAll(t.Context(), []*holdfast.Mutex{l.Mutex("a"), l.Mutex("b")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store.Change(func() {
+			store.OnRelease = func(ctx context.Context, c driver.Claim) error {
+				if c.Name == "b" {
+					return faulty.Hang(ctx)
+				}
+				return store.Backend.Release(ctx, c)
+			}
+		})
+		got := make(chan time.Time, 1)
+		go func() {
+			next, err := l.Lock(t.Context(), "a")
+			got <- time.Now()
+			if err == nil {
+				err = next.Unlock()
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		began := time.Now()
+		if err := locks.Unlock(); err == nil {
+			t.Error("Unlock: got no error, want that b is not confirmed")
+		}
+		if took := (<-got).Sub(began); took > time.Second {
+			t.Errorf("the waiter for a got it after %v, want that it does not wait for b", took)
+		}
+		store.Change(func() { store.OnRelease = nil })
+		must.Drain(t, l)
+	})
+}
+
+// unansweredBatch is a store that answers no release of several locks.
+type unansweredBatch struct{ *faulty.Store }
+
+func (*unansweredBatch) ReleaseAll(_ context.Context, cs []driver.Claim) []error {
+	errs := make([]error, len(cs))
+	for i := range errs {
+		errs[i] = errors.New("connection reset")
+	}
+	return errs
+}

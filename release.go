@@ -27,8 +27,8 @@ import (
 //
 // Until the end of a release, the next goroutine of this process waits. It may ask the store as soon
 // as the release is sent, if turns.planRelease says so (startRelease); else when the store has
-// answered (releaseAnswered). The method letOthersAsk lets it ask at the latest: a deferred call of
-// it in each of the three ways covers errors, and panics of the store's code.
+// answered (releaseAnswered). The method endRelease lets it ask at the latest: a deferred call in
+// each of the three ways covers errors, and panics of the store's code.
 
 // unlockWait is how long Unlock waits for an answer. If the lease ends before that, Unlock
 // returns when the lease ends.
@@ -97,7 +97,7 @@ func remainingUntil(end, now clock.Instant) time.Duration { return max(end-now, 
 // releaseInStore releases the claim, and lets the next goroutine of this process ask the store.
 // It repeats the release until the store has answered, or until Unlock has to return.
 func (l *lease) releaseInStore(bound *deadline.Context, c driver.Claim) error {
-	defer l.letOthersAsk() // also if the store's code panics
+	defer l.endRelease() // also if the store's code panics
 	began := l.locker.clock.Now()
 	until := l.boundFirstRelease(bound, c, began)
 	defer bound.End()
@@ -190,7 +190,7 @@ func (l *lease) releaseAnswered(others int, err error, began clock.Instant) {
 // the release until the instant `until`.
 func (l *lease) repeatUnanswered(ctx context.Context, c driver.Claim, err error, began, until clock.Instant) error {
 	if isAnswer(err) {
-		l.letOthersAsk() // before reportCall, because the observer may be slow
+		l.endRelease() // before reportCall, because the observer may be slow
 	}
 	l.locker.reportCall(ctx, OpRelease, &c, began, err)
 	if isAnswer(err) {
@@ -202,10 +202,10 @@ func (l *lease) repeatUnanswered(ctx context.Context, c driver.Claim, err error,
 // isAnswer reports whether err is an answer of the store to a release.
 func isAnswer(err error) bool { return err == nil || retry.Gone(err) }
 
-// letOthersAsk is called when the store has answered a release, or when Unlock does not repeat the
+// endRelease is called when the store has answered a release, or when Unlock does not repeat the
 // release any more. It lets the next goroutine of this process ask the store, and lets the claims
 // ask again that were refused while the release had no answer. Only its first call has an effect.
-func (l *lease) letOthersAsk() {
+func (l *lease) endRelease() {
 	l.letNext()
 	l.locker.releases.end(l.name, l.sent)
 }
@@ -222,10 +222,15 @@ func (h *hold) unlockResult(c driver.Claim, err error) error {
 	case errors.Is(err, driver.ErrClosed): // the hold has ended, so nothing changes l.ends any more
 		err = fmt.Errorf("unlock %q: not released; the lease ends in %s: %w", c.Name, coarse(max(l.ends-l.locker.clock.Now(), 0)), err)
 	default:
-		until := l.droppedBy(l.locker.clock.Now())
+		now := l.locker.clock.Now()
+		until := l.droppedBy(now)
+		if until <= now {
+			err = fmt.Errorf("unlock %q: not confirmed; the lease has ended: %w", c.Name, err)
+			break
+		}
 		l.locker.cleanUp(c, l.keptUntil, err, until, nil)
 		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
-			c.Name, coarse(max(until-l.locker.clock.Now(), 0)), err)
+			c.Name, coarse(until-now), err)
 	}
 	h.report(err)
 	return err
@@ -249,14 +254,14 @@ func (h *hold) unlockAsync(bound *deadline.Context) error {
 	queued := false
 	defer func() {
 		if !queued { // the store's code has panicked
-			l.letOthersAsk()
+			l.endRelease()
 		}
 	}()
 	finish, quiet := l.startRelease(bound, store, c, began, true)
 	queued = true
 	locker.background.Go(func() {
 		err := func() error {
-			defer l.letOthersAsk() // also if the store's code panics
+			defer l.endRelease() // also if the store's code panics
 			err := l.finishRelease(finish, quiet, began)
 			bound.End()
 			return l.repeatUnanswered(context.Background(), c, err, began, until)
@@ -272,10 +277,10 @@ func (h *hold) unlockAsync(bound *deadline.Context) error {
 func (l *Locker) releaseAll(ctx *deadline.Context, released []*hold, claims []driver.Claim, now, until clock.Instant) (errs []error) {
 	defer func() { // also if the store's code panics
 		for _, h := range released {
-			h.lease.letNext()
+			h.lease.endRelease()
 		}
 	}()
-	ctx.Init(context.Background(), time.Now().Add(min(until-now, retry.ReleaseTimeout(l.ttl, 0))))
+	ctx.Init(context.Background(), l.clock.Time(min(until, now+retry.ReleaseTimeout(l.ttl, 0)))) // one call for locks of any TTL
 	defer ctx.End()
 	answers := l.backend.(driver.Batcher).ReleaseAll(ctx, claims) //nolint:forcetypeassert // inBatch has checked
 	for len(answers) < len(released) {
@@ -283,7 +288,7 @@ func (l *Locker) releaseAll(ctx *deadline.Context, released []*hold, claims []dr
 	}
 	for i, h := range released { // first the holds with an answer: goroutines wait for them
 		if isAnswer(answers[i]) {
-			h.lease.letNext()
+			h.lease.endRelease()
 		}
 	}
 	retried := func() []error { return nil }
@@ -313,6 +318,7 @@ func (l *Locker) retryReleases(released []*hold, claims []driver.Claim, answers 
 		}
 		all.Go(func() {
 			err := l.retryReleaseUntil(claims[i], h.lease.keptUntil, answers[i], h.lease.unlockBy(now))
+			h.lease.endRelease() // before the releases of the other locks have an answer
 			errs[i] = h.unlockResult(claims[i], err)
 		})
 	}
@@ -338,7 +344,7 @@ func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until 
 		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 		defer cancel()
 		err := l.retryRelease(ctx, c, kept, first)
-		settled := err == nil || retry.Gone(err)
+		settled := isAnswer(err)
 		switch {
 		case c.Indeterminate:
 			l.reportIndeterminate(OpTry, &c, settled)
@@ -463,7 +469,7 @@ const unanswered = -2
 // `unknown`, or the constant `unanswered`. letNextAfter returns false, and changes nothing, if an
 // earlier call has let the next goroutine ask.
 func (l *lease) letNextAfter(others int, began clock.Instant) bool {
-	h, handoffs, ok := l.admitNext()
+	h, handoffs, ok := l.open()
 	if !ok { // checked first without the mutex that all goroutines share
 		return false
 	}
@@ -492,10 +498,10 @@ func (l *lease) letNextAfter(others int, began clock.Instant) bool {
 	return true
 }
 
-// admitNext records that the next goroutine of this process may ask. It returns the hold that
+// open records that the next goroutine of this process may ask. It returns the hold that
 // ended, and for how many hand-offs the next claim reserves tokens. The result `ok` is false if
 // an earlier call has opened the lease: see leaseOpen.
-func (l *lease) admitNext() (h *hold, handoffs int, ok bool) {
+func (l *lease) open() (h *hold, handoffs int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.moveLocked(onLetNext) {

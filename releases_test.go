@@ -1,8 +1,11 @@
 package holdfast_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -473,5 +476,32 @@ func TestTryLockWaitsForALostAsyncRelease(t *testing.T) {
 			}
 		}
 		must.Drain(t, l)
+	})
+}
+
+// If the lease ends before the store has confirmed the release, Unlock says so, and nothing goes
+// on in the background.
+func TestUnlockAtTheEndOfTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.New()
+		var log bytes.Buffer
+		l := holdfast.New(store, &holdfast.Options{TTL: 2 * time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		lock := must.Lock(t, l, "a")
+		calls := 0
+		store.Change(func() {
+			store.OnRelease = func(ctx context.Context, _ driver.Claim) error {
+				calls++
+				return faulty.Hang(ctx)
+			}
+		})
+		err := lock.Unlock()
+		if err == nil || !strings.Contains(err.Error(), "not confirmed; the lease has ended") {
+			t.Errorf("got %v, want that the lease has ended", err)
+		}
+		before := calls
+		must.Drain(t, l)
+		if calls != before || strings.Contains(log.String(), "clean-up") {
+			t.Errorf("%d more releases after Unlock, and the log %q; want none", calls-before, &log)
+		}
 	})
 }
