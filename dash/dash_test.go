@@ -3,6 +3,7 @@ package dash_test
 import (
 	"context"
 	"fmt"
+	"html/template"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -308,6 +309,38 @@ func TestLink(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTable(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, s *site) {
+		s.shows("/", `href="./?sort=-name"`, `role="rowgroup"></tbody>`) // the style sheet hides a table without rows
+		free := s.d.Table()
+		lock := s.lock("deploy/prod")
+		time.Sleep(2 * time.Second)
+		held := s.d.Table()
+		must.Unlock(t, lock)
+		row := `<a href="lock?name=deploy%2Fprod">`
+		for _, c := range []struct {
+			when  string
+			table template.HTML
+			has   []string
+			lacks []string
+		}{
+			{"free", free, []string{`class="lease">Lease left</th>`, `role="rowgroup"></tbody>`, `class="empty">No lock is held.`}, []string{row, "sort="}},
+			{"held", held, []string{`class="lease">Lease left</th>`, row, "app@host:1", "<progress", `class="empty" hidden>`}, []string{"sort="}},
+		} {
+			for _, text := range c.has {
+				if !strings.Contains(string(c.table), text) {
+					t.Errorf("%s: no %q in\n%s", c.when, text, c.table)
+				}
+			}
+			for _, text := range c.lacks {
+				if strings.Contains(string(c.table), text) {
+					t.Errorf("%s: %q in\n%s", c.when, text, c.table)
+				}
+			}
+		}
+	})
 }
 
 func TestCloseEndsStreams(t *testing.T) {

@@ -3,6 +3,7 @@ package dash
 import (
 	"cmp"
 	"fmt"
+	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -110,6 +111,17 @@ func (d *Dashboard) locksContent(q query, _ extras) content {
 	c.data = data
 	c.parts = []part{{"summary", "summary", data.Summary}, {"empty", "empty", data.Empty}, {"pager", "pager", data.Pager}}
 	return c
+}
+
+// Table returns the table of the page Locks as HTML, for a page of the program that serves the
+// dashboard. It has the first 25 locks by name, as the last polls found them. If there are none,
+// it says so. Its links are relative to Options.BasePath, and so is its style sheet,
+// static/dash.css. Table sends no request, and does not call Options.Authorize.
+func (d *Dashboard) Table() template.HTML {
+	data := d.locksContent(parseQuery("", nil), extras{}).data.(locksData)
+	// The columns have no links, because only the page Locks can sort the table.
+	data.Columns = columns()
+	return template.HTML(render(d.pages, "table", data)) //nolint:gosec // every byte of it comes from html/template
 }
 
 // matches reports whether a search finds the lock e: its name, its kind, a holder, or the

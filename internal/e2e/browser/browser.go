@@ -192,13 +192,6 @@ func (p *Tab) Text(selector string) string {
 	return Eval[string](p, fmt.Sprintf("(document.querySelector(%q) || {innerText: ''}).innerText", selector))
 }
 
-// Click presses a button, once it can be.
-func (p *Tab) Click(id string) {
-	p.Helper()
-	p.Until(5*time.Second, id, fmt.Sprintf("document.getElementById(%q) && !document.getElementById(%[1]q).disabled", id))
-	p.Do(chromedp.Click("#" + id))
-}
-
 // Until waits until a condition of the page holds, and returns how long that took.
 // The page may be loaded again meanwhile.
 func (p *Tab) Until(limit time.Duration, what, condition string) time.Duration {

@@ -283,7 +283,7 @@ func mustServeAll(p *browser.Tab, when string) {
 	}
 }
 
-// withoutScript uses forms and loads the page again.
+// withoutScript uses forms and loads the page again, also to see who holds a lock.
 func withoutScript(t *testing.T, binary string) {
 	d := serve(t, binary)
 	s := screens()["desktop"]
@@ -292,6 +292,8 @@ func withoutScript(t *testing.T, binary string) {
 	p.Visit(d.url + "/demo")
 	press(p, "sell0")
 	p.Until(6*time.Second, "oversold", `document.getElementById("result-sale0").innerText.includes("OVERSOLD by ")`)
+	press(p, "start1")
+	p.Until(10*time.Second, "1 holds", `document.getElementById("rows").innerText.includes("instance 1")`)
 }
 
 // redisGone kills Redis under the page and starts it again.

@@ -54,7 +54,7 @@ func (s *site) handler() http.Handler {
 	return s.guarded(mux)
 }
 
-// sceneData is what the page of scenes shows. The locks themselves are on the dashboard.
+// sceneData is what the page of scenes shows. The table of locks is that of the dashboard.
 type sceneData struct {
 	*site
 	CanPause      bool
@@ -64,7 +64,8 @@ type sceneData struct {
 // scenes returns the handler of the page of scenes.
 func (s *site) scenes() http.HandlerFunc {
 	data := sceneData{site: s, CanPause: canPause, Buyers: defaultBuyers, Items: defaultItems}
-	page := template.Must(template.New("demo.html").Funcs(template.FuncMap{"next": func(n int) int { return n + 1 }}).ParseFS(pageFiles, "page/demo.html"))
+	functions := template.FuncMap{"next": func(n int) int { return n + 1 }, "locks": s.dashboard.Table}
+	page := template.Must(template.New("demo.html").Funcs(functions).ParseFS(pageFiles, "page/demo.html"))
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_ = page.Execute(w, data) // the browser may have disconnected

@@ -512,6 +512,8 @@ func TestPageWithoutScript(t *testing.T) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
+	v.must("/lock1?work=2m", "back", "1")
+	await.Until(t, 15*time.Second, "the held lock", func() bool { return strings.Contains(v.page(), `<a href="lock?name=lock">`) })
 	r, err := v.http.Get(v.url + "/")
 	if err != nil {
 		t.Fatal(err)
