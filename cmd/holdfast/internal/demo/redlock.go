@@ -49,23 +49,39 @@ type raceEntry struct {
 type voter struct {
 	driver.Backend
 	server *server
-	vote   atomic.Value
+	tries  atomic.Int64
+
+	mu    sync.Mutex
+	vote  string
+	voted int64 // the number of the Try whose result `vote` is
 }
 
 // Try asks the server, unless the worker is cut off from it.
 func (v *voter) Try(ctx context.Context, c driver.Claim) (out driver.Outcome, err error) {
+	number := v.tries.Add(1)
 	if err = errCut; !v.server.Cut.Load() {
 		out, err = v.Backend.Try(ctx, c)
 	}
+	vote := "refused"
 	switch {
 	case err != nil:
-		v.vote.Store("failed")
+		vote = "failed"
 	case out.Granted:
-		v.vote.Store("granted")
-	default:
-		v.vote.Store("refused")
+		vote = "granted"
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if number > v.voted { // an earlier Try may be answered later
+		v.voted = number
+		v.vote = vote
 	}
 	return out, err
+}
+
+func (v *voter) lastVote() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.vote
 }
 
 // race runs a race and returns its result. The caller lets only one race run at a time.
@@ -119,8 +135,7 @@ func (all servers) compete(ctx context.Context, observe func(context.Context, ho
 		err = cmp.Or(lock.Err(), lock.Unlock())
 	}
 	for _, m := range members { // all servers have answered by now
-		vote, _ := m.(*voter).vote.Load().(string)
-		e.Votes = append(e.Votes, vote)
+		e.Votes = append(e.Votes, m.(*voter).lastVote())
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()
