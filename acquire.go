@@ -91,7 +91,7 @@ type acquisition struct {
 	claim  driver.Claim
 	room   holdRoom // where hold makes the lease and the Lock
 
-	began  clock.Instant // when the call began; 0 if nobody needs it, see init
+	began  clock.Instant // when the call began. If nobody observes and the caller waits forever: when it began to wait, and 0 before that
 	denial denial        // why there is no lock so far
 
 	// In the queue of this process.
@@ -137,6 +137,14 @@ func (a *acquisition) beginsToWait() {
 	if a.began == 0 {
 		a.began = a.locker.clock.Now()
 	}
+}
+
+// waited returns how long the call has taken so far; 0 if the field `began` is not set.
+func (a *acquisition) waited() time.Duration {
+	if a.began == 0 {
+		return 0
+	}
+	return a.locker.clock.Now() - a.began
 }
 
 // makeClaim completes the claim before the first try.
@@ -666,6 +674,7 @@ func (a *acquisition) waitForHolder(t callTime, out driver.Outcome) (meanwhile d
 		return meanwhile, a.busy()
 	}
 	a.locker.reports.start()
+	a.beginsToWait()
 	a.locker.logWaiting(t.caller, a)
 	a.reportWait(t.caller)
 	if back, err := a.goBack(t); back {
@@ -842,19 +851,20 @@ func (a *acquisition) giveUp() {
 		return
 	}
 	l := a.locker
-	c := a.claim
 	kept := a.keptFor()
 	removed := make(chan struct{})
 	a.removed = removed
+	left := leftover{claim: a.claim, until: l.clock.Now() + kept, givenUp: true, removed: removed}
 	if a.detached == nil {
-		l.cleanUp(c, 0, nil, l.clock.Now()+kept, removed)
+		l.cleanUp(left)
 		return
 	}
 	l.background.Begin()
 	a.detached.onReturn(func(sent bool) {
 		defer l.background.End()
 		if sent || inStore {
-			l.cleanUp(c, 0, nil, l.clock.Now()+kept, removed)
+			left.until = l.clock.Now() + kept
+			l.cleanUp(left)
 		} else {
 			close(removed)
 		}
@@ -921,7 +931,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 	l := a.locker
 	e := Event{
 		Type: EventAcquire, Name: a.claim.Name, Kind: a.kind.String(),
-		Waited: a.locker.clock.Now() - a.began, Attempts: int(a.tries), Blocked: a.waitReported, Err: err,
+		Waited: a.waited(), Attempts: int(a.tries), Blocked: a.waitReported, Err: err,
 	}
 	if lock != nil {
 		e.Token = lock.Token()
@@ -937,7 +947,7 @@ func (a *acquisition) report(ctx context.Context, lock *Lock, err error) {
 func (l *Locker) logWaiting(ctx context.Context, a *acquisition) {
 	if l.log.Enabled(ctx, slog.LevelDebug) {
 		l.log.DebugContext(ctx, "waiting", "lock", a.claim.Name, "backend", l.info.Name,
-			"holder", a.denial.busy.Holder, "lease", a.denial.busy.RetryAfter, "waited", a.locker.clock.Now()-a.began)
+			"holder", a.denial.busy.Holder, "lease", a.denial.busy.RetryAfter, "waited", a.waited())
 	}
 }
 

@@ -1150,3 +1150,27 @@ func mustFair(t *testing.T, l *holdfast.Locker) *holdfast.Lock {
 	}
 	return lock
 }
+
+// The store grants too late, and then hangs until the time is over: the error says what is known.
+func TestSlowStoreThatHangsInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := faulty.New()
+		tries := 0
+		store.OnTry = func(ctx context.Context, c driver.Claim) (driver.Outcome, error) {
+			if tries++; tries > 1 {
+				return driver.Outcome{}, faulty.Hang(ctx)
+			}
+			out, err := store.Backend.Try(ctx, c)
+			out.ValidFor = 100 * time.Millisecond
+			time.Sleep(90 * time.Millisecond)
+			return out, err
+		}
+		l := holdfast.New(store, nil)
+		_, err := l.Lock(t.Context(), "a", holdfast.Wait(time.Second))
+		if err == nil || !strings.Contains(err.Error(), "answers too slowly") {
+			t.Errorf("got %v, want that the store answers too slowly", err)
+		}
+		store.Change(func() { store.OnTry = nil })
+		must.Drain(t, l)
+	})
+}

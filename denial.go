@@ -15,8 +15,8 @@ import (
 // denial is what a call knows about why it has no lock yet. The acquisition reports to it what
 // comes of each try, and gets the error of the call from it. The zero denial knows nothing.
 //
-// A busy lock and an error of the store are both kept, because either may be the last word. The
-// call reports the lock as busy if that was the answer to its last try, and otherwise the error.
+// A busy lock and an error of the store are both kept. The call reports the lock as busy if that
+// was the answer to its last try, and otherwise the error.
 type denial struct {
 	isBusy bool           // the lock was found busy, and the field `busy` is set
 	busy   driver.Outcome // why the lock is busy: the last such answer of the store, or what this process knows
@@ -54,21 +54,20 @@ func (d *denial) failed(err error) {
 }
 
 // cutOff records the error of the try during which the caller's time ended. Such an error says
-// little about the store, so it replaces no earlier one, and a lock that was busy before still
-// counts as busy. If the store has granted the lock too late, neither is so: the store did answer,
-// and the lock was not busy.
+// little about the store, so an earlier error stays. A lock that was busy before still counts as
+// busy, unless the store has granted it since then, too late.
 func (d *denial) cutOff(err error) {
 	switch {
 	case d.late > 0:
 		d.isBusy = false
-		d.err = err
+		d.err = retry.ToReport(d.err, err)
 	case d.err == nil && !retry.Ended(err):
 		d.err = err
 	}
 }
 
-// lastWordIsBusy reports whether the lock was busy as far as the last answer shows.
-func (d *denial) lastWordIsBusy() bool { return d.isBusy && d.failures == 0 }
+// lastAnswerIsBusy reports whether the lock was busy as far as the last answer shows.
+func (d *denial) lastAnswerIsBusy() bool { return d.isBusy && d.failures == 0 }
 
 // behind records why a caller does not get the lock while another goroutine of this process is
 // before it in the queue. The reason is the holder in this process, or what the goroutine that
@@ -126,15 +125,15 @@ func (d *denial) outOfTime(ctx context.Context, name string, wait time.Duration,
 	if ctx.Err() != nil {
 		ended := retry.ContextError(ctx)
 		switch {
-		case d.lastWordIsBusy() && d.busy.Holder != "":
+		case d.lastAnswerIsBusy() && d.busy.Holder != "":
 			return fmt.Errorf("lock %q: %w while %s", name, ended, d.busyError(name, l).taken())
-		case d.err != nil && !d.lastWordIsBusy():
+		case d.err != nil && !d.lastAnswerIsBusy():
 			return fmt.Errorf("lock %q: %w; the store's last error: %w", name, ended, d.err)
 		}
 		return fmt.Errorf("lock %q: %w", name, ended)
 	}
 	switch {
-	case d.lastWordIsBusy():
+	case d.lastAnswerIsBusy():
 		return d.busyError(name, l)
 	case d.err != nil:
 		return fmt.Errorf("lock %q: not acquired within %s: %w", name, coarse(wait), retry.Unanswered(d.err))

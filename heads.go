@@ -40,13 +40,16 @@ func (a *acquisition) admit() {
 // head again, and not nil if the caller's time is over. A claim that is in the store's own queue
 // does not go back: the other head may be behind it there, and the two would wait for each other.
 func (a *acquisition) goBack(t callTime) (back bool, err error) {
-	if a.place == nil || a.kind.exclusive() || a.place.Stay(a.queued) {
+	if a.place == nil || a.kind.exclusive() {
+		return false, nil
+	}
+	if stays := a.place.Stay(a.queued); stays { // otherwise Stay has made it a waiter again
 		return false, nil
 	}
 	p := a.place
 	a.place = nil
 	a.beginsToWait()
-	if _, _, err := p.Wait(t.limited); err != nil {
+	if _, _, err := p.Wait(t.limited); err != nil { // no hold is passed on to readers and permits
 		if a.denial.failures == 0 { // otherwise the error of the store says more
 			a.behindOthers()
 		}

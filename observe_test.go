@@ -1,10 +1,14 @@
 package holdfast_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -187,5 +191,65 @@ func TestDrainWaitsForTheLossToBeObserved(t *testing.T) {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
+	})
+}
+
+// The results of a try and of a release without an answer are events of their own, each once.
+func TestObserveIndeterminateTryAndRelease(t *testing.T) {
+	lost := errors.New("reply lost")
+	for _, unanswered := range []int{1, 100} { // releases: the first, or all that Unlock makes
+		synctest.Test(t, func(t *testing.T) {
+			var r recorder
+			store := faulty.New()
+			tries, releases := 0, 0
+			store.OnTry = func(ctx context.Context, claim driver.Claim) (driver.Outcome, error) {
+				out, err := store.Backend.Try(ctx, claim)
+				if tries++; tries == 1 {
+					return driver.Outcome{}, lost
+				}
+				return out, err
+			}
+			store.OnRelease = func(ctx context.Context, claim driver.Claim) error {
+				err := store.Backend.Release(ctx, claim)
+				if releases++; releases <= unanswered {
+					return lost
+				}
+				return err
+			}
+			l := holdfast.New(store, &holdfast.Options{Observe: r.observe})
+			lock := must.Lock(t, l, "job")
+			if err := lock.Unlock(); err != nil {
+				store.Change(func() { store.OnRelease = nil })
+			}
+			must.Drain(t, l)
+			var got []string
+			for _, e := range r.of(holdfast.EventIndeterminate) {
+				got = append(got, fmt.Sprint(e.Op, " ", e.Resolved))
+			}
+			want := []string{holdfast.OpTry + " true", holdfast.OpRelease + " true"}
+			if !slices.Equal(got, want) {
+				t.Errorf("%d releases without an answer: got %q, want %q", unanswered, got, want)
+			}
+		})
+	}
+}
+
+// A Logger that begins to log details during a wait gets how long the call has waited, and not how
+// old the Locker is.
+func TestWaitedAfterAChangeOfTheLevel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var level slog.LevelVar
+		var log bytes.Buffer
+		store := memhold.New()
+		l := holdfast.New(store, &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: &level}))})
+		time.Sleep(time.Hour)
+		held := must.Lock(t, holdfast.New(store, nil), "job")
+		time.AfterFunc(3*time.Second, func() { level.Set(slog.LevelDebug) })
+		time.AfterFunc(5*time.Second, func() { must.Unlock(t, held) })
+		lock := must.Lock(t, l, "job")
+		if got := log.String(); !strings.Contains(got, "acquired") || strings.Contains(got, "waited=1h") {
+			t.Errorf("got the log %s, want a wait of some seconds", got)
+		}
+		must.Unlock(t, lock)
 	})
 }

@@ -70,7 +70,7 @@ func (h *hold) unlockEnded(err error) error {
 	now := l.locker.clock.Now()
 	until := l.droppedBy(now)
 	if until > now && mayBeKept(lost.Reason) && l.move(onCleanUp) {
-		l.locker.cleanUp(l.claimAt(now), 0, nil, until, nil)
+		l.locker.cleanUp(leftover{claim: l.claimAt(now), until: until})
 	}
 	return fmt.Errorf("unlock: %w", err)
 }
@@ -228,7 +228,7 @@ func (h *hold) unlockResult(c driver.Claim, err error) error {
 			err = fmt.Errorf("unlock %q: not confirmed; the lease has ended: %w", c.Name, err)
 			break
 		}
-		l.locker.cleanUp(c, l.keptUntil, err, until, nil)
+		l.locker.cleanUp(leftover{claim: c, keptUntil: l.keptUntil, first: err, until: until})
 		err = fmt.Errorf("unlock %q: not confirmed, goes on in the background; the lease ends in %s: %w",
 			c.Name, coarse(until-now), err)
 	}
@@ -328,25 +328,35 @@ func (l *Locker) retryReleases(released []*hold, claims []driver.Claim, answers 
 	}
 }
 
-// cleanUp releases a claim in the background. The parameter `first` is the error of the first
-// release; nil if no release was sent yet. The comment of retryRelease explains `kept`. cleanUp
-// repeats the release until the result is certain, or until the instant `until`, when the store
-// has dropped the claim by itself. It closes the channel `done` at its end, if that is not nil.
-// It never uses a caller's context, which has often ended when a clean-up is due.
-func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until clock.Instant, done chan<- struct{}) {
+// leftover is a claim that a clean-up releases.
+type leftover struct {
+	claim     driver.Claim
+	keptUntil clock.Instant   // the name stays taken until then; 0 if the release frees the name
+	first     error           // the error of the first release; nil if no release was sent yet
+	until     clock.Instant   // when the store has dropped the claim by itself
+	givenUp   bool            // the claim is that of a caller that has given up, so nothing has reported yet what came of a try without an answer
+	removed   chan<- struct{} // closed at the end of the clean-up; may be nil
+}
+
+// cleanUp releases a claim in the background. It repeats the release until the result is certain,
+// or until the store has dropped the claim by itself. It never uses a caller's context, which has
+// often ended when a clean-up is due.
+func (l *Locker) cleanUp(left leftover) {
 	l.cleaner.Go(func(waited bool) {
-		if done != nil {
-			defer close(done)
+		if left.removed != nil {
+			defer close(left.removed)
 		}
+		c := left.claim
 		if waited { // the time may be over already, but one attempt is always made
-			until = max(until, l.clock.Now()+retry.ReleaseTimeout(c.TTL, 0))
+			left.until = max(left.until, l.clock.Now()+retry.ReleaseTimeout(c.TTL, 0))
 		}
-		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
+		ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(left.until))
 		defer cancel()
-		err := l.retryRelease(ctx, c, kept, first)
+		tryUnresolved := left.givenUp && c.Indeterminate
+		err := l.retryRelease(ctx, c, left.keptUntil, left.first, tryUnresolved)
 		settled := isAnswer(err)
 		switch {
-		case c.Indeterminate:
+		case tryUnresolved:
 			l.reportIndeterminate(OpTry, &c, settled)
 		case !settled && !retry.Certain(err):
 			l.reportIndeterminate(OpRelease, &c, false)
@@ -363,21 +373,23 @@ func (l *Locker) cleanUp(c driver.Claim, kept clock.Instant, first error, until 
 func (l *Locker) retryReleaseUntil(c driver.Claim, kept clock.Instant, err error, until clock.Instant) error {
 	ctx, cancel := context.WithDeadline(context.Background(), l.clock.Time(until))
 	defer cancel()
-	return l.retryRelease(ctx, c, kept, err)
+	return l.retryRelease(ctx, c, kept, err, false)
 }
 
 // retryRelease repeats a release until its result is certain or ctx ends. The parameter `first`
 // is the error of the first release; nil if no release was sent yet. The name stays taken until
 // the instant `kept`; 0 means that the release frees the name. retryRelease returns nil if the
 // claim was released, also if an earlier call without an answer released it. It returns an
-// error that is driver.ErrGone if there was nothing to release, and otherwise the last error.
-func (l *Locker) retryRelease(ctx context.Context, c driver.Claim, kept clock.Instant, first error) (err error) {
+// error that is driver.ErrGone if there was nothing to release, and otherwise the last error. It
+// reports what came of releases without an answer, unless tryUnresolved is true: then cleanUp
+// reports what came of the try.
+func (l *Locker) retryRelease(ctx context.Context, c driver.Claim, kept clock.Instant, first error, tryUnresolved bool) (err error) {
 	// The claim of a caller that gives up may be quiet, but no try of this process follows.
 	c.Quiet = false
 	mayBeDone := first != nil && !retry.Certain(first) // an earlier call without an answer may have released the claim
 	defer func() {
-		if mayBeDone && !c.Indeterminate && (err == nil || retry.Gone(err)) {
-			l.reportIndeterminate(OpRelease, &c, true) // if c.Indeterminate is set, cleanUp reports the result when it stops
+		if mayBeDone && !tryUnresolved && isAnswer(err) {
+			l.reportIndeterminate(OpRelease, &c, true)
 		}
 	}()
 	if errors.Is(first, driver.ErrClosed) {
@@ -447,7 +459,7 @@ func (l *lease) releaseSession() {
 		time.Sleep(min(rest, session))
 		now := l.locker.clock.Now()
 		if l.move(onCleanUp) {
-			l.locker.cleanUp(l.claimAt(now), 0, nil, l.droppedBy(now), nil)
+			l.locker.cleanUp(leftover{claim: l.claimAt(now), until: l.droppedBy(now)})
 		}
 	})
 }
