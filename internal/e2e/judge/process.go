@@ -115,9 +115,9 @@ func (p *Process) Take() []Event {
 	return events
 }
 
-// Until waits until the process reports what, and returns all events that it has reported since
-// the last call, up to that one. It returns an error if the process ends before, or does not
-// report it within limit.
+// Until waits until the process reports what, and returns all events since the last call, up to
+// that one, also those that Note added. It returns an error if the process ends before, or does
+// not report it within limit.
 func (p *Process) Until(what string, limit time.Duration) ([]Event, error) {
 	over := time.NewTimer(limit)
 	defer over.Stop()
