@@ -68,7 +68,7 @@ func testApart(t *testing.T, p plan) {
 	p.Actors, p.Ops, p.TTL = 4, apartRounds(t), 3*time.Second
 	c := newScenario(s, time.Minute+time.Duration(p.Ops)*50*time.Millisecond)
 	for range 2 {
-		c.start(apartJob, p, nil)
+		c.start(apartJob, p)
 	}
 	h := c.finish()
 	kept := p.Layout != redishold.Redisson

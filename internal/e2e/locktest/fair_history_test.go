@@ -28,7 +28,7 @@ func TestFairHistory(t *testing.T) {
 		end := monitor(s)
 		c := newScenario(s, workLimit)
 		for range fairProcesses {
-			c.start(fairJob, plan{Actors: fairWaiters, Ops: fairOps, Seed: rand.Uint64()}, nil)
+			c.start(fairJob, plan{Actors: fairWaiters, Ops: fairOps, Seed: rand.Uint64()})
 		}
 		h := c.finish()
 		swept := h.Check(judge.Rules{})
@@ -94,7 +94,7 @@ func TestKilledHeadOfTheQueue(t *testing.T) {
 	await.NotShort(t, "takes long")
 	eachAdapter(t, func(s *subject) {
 		holder := s.get(s.other(nil).FairMutex("queue").Lock)
-		head := newScenario(s, workLimit).start(holdJob, plan{Kind: worker.Fair, Name: "queue"}, nil)
+		head := newScenario(s, workLimit).start(holdJob, plan{Kind: worker.Fair, Name: "queue"})
 		waiting := func(n int64) {
 			s.Helper()
 			if !await.Eventually(5*time.Second, func() bool { return s.server.Int("LLEN", "redisson_lock_queue:{queue}") == n }) {

@@ -22,7 +22,7 @@ func TestKilledReader(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
 				opts := &holdfast.Options{TTL: ttl}
-				victim := newScenario(s, workLimit).start(holdJob, plan{Kind: worker.Reader, Name: "page", TTL: ttl}, nil)
+				victim := newScenario(s, workLimit).start(holdJob, plan{Kind: worker.Reader, Name: "page", TTL: ttl})
 				if _, err := victim.Until(judge.Granted, 10*time.Second); err != nil {
 					s.Fatal(err)
 				}

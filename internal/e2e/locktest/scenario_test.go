@@ -41,32 +41,24 @@ const workLimit = time.Minute
 func newScenario(s *subject, limit time.Duration) *scenario {
 	c := &scenario{s: s, limit: limit}
 	s.Cleanup(func() {
-		c.stop()
 		for _, w := range c.workers {
+			w.Stop()
 			w.Kill()
 		}
 	})
 	return c
 }
 
-// start starts a worker, which talks to the server directly. The function hear may be nil, see
-// judge.Start.
-func (c *scenario) start(job string, p plan, hear func(judge.Event)) *judge.Process {
+// start starts a worker, which talks to the server directly.
+func (c *scenario) start(job string, p plan) *judge.Process {
 	c.s.Helper()
 	p.Adapter, p.Addr, p.Limit = c.s.adapter, c.s.server.Addr(), c.limit
-	w, err := worker.Start(len(c.workers), job, p, hear)
+	w, err := worker.Start(len(c.workers), job, p, nil)
 	if err != nil {
 		c.s.Fatal(err)
 	}
 	c.workers = append(c.workers, w)
 	return w
-}
-
-// stop asks all workers to come to an end.
-func (c *scenario) stop() {
-	for _, w := range c.workers {
-		w.Stop()
-	}
 }
 
 // finish waits for all processes and returns their history.
