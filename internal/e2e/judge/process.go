@@ -26,6 +26,8 @@ type Process struct {
 
 	mu     sync.Mutex
 	events []Event
+	passed int           // so many of events were returned by Until
+	more   chan struct{} // closed when there is another event
 	killed bool
 	err    error
 }
@@ -34,7 +36,7 @@ type Process struct {
 // number id. hear, if not nil, is called for each Event as it arrives, and must
 // not call the Process. On Linux the process ends with this one.
 func Start(id int, cmd *exec.Cmd, hear func(Event)) (*Process, error) {
-	p := &Process{id: id, cmd: cmd, hear: hear}
+	p := &Process{id: id, cmd: cmd, hear: hear, more: make(chan struct{})}
 	cmd.Stderr = &p.stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -71,6 +73,8 @@ func (p *Process) listen(out io.Reader) {
 func (p *Process) add(e Event) {
 	p.mu.Lock()
 	p.events = append(p.events, e)
+	close(p.more)
+	p.more = make(chan struct{})
 	p.mu.Unlock()
 	if p.hear != nil {
 		p.hear(e)
@@ -107,8 +111,46 @@ func (p *Process) Take() []Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	events := p.events
-	p.events = nil
+	p.events, p.passed = nil, 0
 	return events
+}
+
+// Until waits until the process reports what, and returns all events since the last call, up to
+// that one, also those that Note added. It returns an error if the process ends before, or does
+// not report it within limit.
+func (p *Process) Until(what string, limit time.Duration) ([]Event, error) {
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	for gone := false; ; {
+		passed, more := p.pass(what)
+		switch {
+		case passed != nil:
+			return passed, nil
+		case gone:
+			return nil, fmt.Errorf("process %d ended (%v), and has not reported %q: %v", p.id, p.Err(), what, p.Events())
+		}
+		select {
+		case <-more:
+		case <-p.done:
+			gone = true // what it has reported last comes before that
+		case <-over.C:
+			return nil, fmt.Errorf("process %d has not reported %q within %v: %v", p.id, what, limit, p.Events())
+		}
+	}
+}
+
+// pass returns the events after those that were passed, up to the first of a kind. If there is
+// none of that kind, it returns nil, and a channel that is closed when there is another event.
+func (p *Process) pass(what string) (passed []Event, more <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := p.events[p.passed:]
+	n := slices.IndexFunc(left, func(e Event) bool { return e.What == what })
+	if n < 0 {
+		return nil, p.more
+	}
+	p.passed += n + 1
+	return slices.Clone(left[:n+1]), p.more
 }
 
 // Note adds an event that the process cannot report itself, and returns when

@@ -2,23 +2,20 @@ package locktest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/admin"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/e2e/dial"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
 	"github.com/holdfast-go/holdfast/quorum"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -29,12 +26,8 @@ const (
 	bracedName = "{orders}"
 
 	apartPermits = 2
+	apartHold    = 200 * time.Microsecond // two round trips
 )
-
-// apartKinds are the kinds of lock that two processes use under both names.
-func apartKinds() []string {
-	return []string{"mutex", "fair", "read", "write", "semaphore", "plain", "timestamp"}
-}
 
 // apartRounds returns how often each process takes each name: a few times, or as
 // often as HOLDFAST_ROUNDS says.
@@ -51,135 +44,89 @@ func apartRounds(t testing.TB) int {
 	return rounds
 }
 
-// apartReport is what a process of TestNamesApart saw.
-type apartReport struct {
-	Held, Refused map[string]int // by name
-	Faults        map[string]int // how often
-}
-
 // Two processes use two names that differ by braces only: no lock has two holders,
 // no permit goes from one to the other, and where the layout would mix them up one
 // of the names is refused, each time.
 func TestNamesApart(t *testing.T) {
-	rounds := apartRounds(t)
-	for _, kind := range apartKinds() {
-		t.Run(kind, func(t *testing.T) {
+	for _, k := range []worker.Kind{worker.Mutex, worker.Fair, worker.Reader, worker.Writer, worker.Permit} {
+		t.Run(string(k), func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
-			reports := make([]apartReport, 2)
-			var wg sync.WaitGroup
-			for i := range reports {
-				wg.Go(func() {
-					out, err := runWorker(t.Context(), "apart", "KIND="+kind, "ADDR="+server.Addr(), "ROUNDS="+strconv.Itoa(rounds))
-					if err == nil {
-						err = json.Unmarshal(out, &reports[i])
-					}
-					if err != nil {
-						t.Errorf("process %d: %v", i, err)
-					}
-				})
-			}
-			wg.Wait()
-			kept := kind == "plain" || kind == "timestamp"
-			for i, r := range reports {
-				for fault, times := range r.Faults {
-					t.Errorf("process %d, %d times: %s", i, times, fault)
-				}
-				if r.Held[bareName] != rounds || kept && r.Held[bracedName] != rounds || !kept && r.Refused[bracedName] != rounds {
-					t.Errorf("process %d: held %v and refused %v, want %d rounds of %s, and %s kept: %v", i, r.Held, r.Refused, rounds, bareName, bracedName, kept)
-				}
-			}
+			testApart(t, plan{Kind: k})
+		})
+	}
+	for _, layout := range []redishold.Layout{redishold.Plain, redishold.Timestamp} {
+		t.Run(layout.String(), func(t *testing.T) {
+			t.Parallel()
+			testApart(t, plan{Kind: worker.Mutex, Layout: layout})
 		})
 	}
 }
 
-// apart is one process.
-type apart struct {
-	kind   string
-	rounds int
-	locker *holdfast.Locker
-	data   *redis.Client
-
-	mu     sync.Mutex
-	report apartReport
-}
-
-func workApart() error {
-	conn, shut, err := dial.Server("rueidis", os.Getenv("ADDR"), "", "")
-	if err != nil {
-		return err
+func testApart(t *testing.T, p plan) {
+	t.Helper()
+	s := &subject{T: t, adapter: "rueidis", server: redistest.Start(t)}
+	p.Actors, p.Ops, p.TTL = 4, apartRounds(t), 3*time.Second
+	c := newScenario(s, time.Minute+time.Duration(p.Ops)*50*time.Millisecond)
+	for range 2 {
+		c.start(apartJob, p)
 	}
-	defer shut()
-	a := &apart{
-		kind: os.Getenv("KIND"), data: redis.NewClient(&redis.Options{Addr: os.Getenv("ADDR")}),
-		report: apartReport{Held: map[string]int{}, Refused: map[string]int{}, Faults: map[string]int{}},
+	h := c.finish()
+	kept := p.Layout != redishold.Redisson
+	swept := h.Check(judge.Rules{Permits: apartPermits, Tokenless: kept})
+	if swept.Err() != nil {
+		t.Errorf("violation: %v", swept.Err())
 	}
-	defer a.data.Close()
-	if a.rounds, err = strconv.Atoi(os.Getenv("ROUNDS")); err != nil {
-		return err
+	type key struct {
+		process int
+		name    string
 	}
-	protocol := map[string]redishold.Layout{"plain": redishold.Plain, "timestamp": redishold.Timestamp}[a.kind]
-	a.locker = holdfast.New(redishold.New(conn, &redishold.Options{Layout: protocol}), &holdfast.Options{TTL: 3 * time.Second})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute+time.Duration(a.rounds)*50*time.Millisecond)
-	defer cancel()
-	var wg sync.WaitGroup
-	for _, name := range []string{bareName, bracedName} {
-		for part := range 2 {
-			wg.Go(func() {
-				for i := part; i < a.rounds && ctx.Err() == nil; i += 2 {
-					a.round(ctx, name)
-				}
-			})
+	held, refused := map[key]int{}, map[key]int{}
+	for _, o := range h.Operations {
+		if o.Granted != judge.Never {
+			held[key{o.Process, o.Name}]++
+		} else {
+			refused[key{o.Process, o.Name}]++
 		}
 	}
-	wg.Wait()
-	return errors.Join(ctx.Err(), a.locker.Drain(ctx), json.NewEncoder(os.Stdout).Encode(a.report))
+	for i := range c.workers {
+		bare, braced := key{i, bareName}, key{i, bracedName}
+		if held[bare] != p.Ops || kept && held[braced] != p.Ops || !kept && refused[braced] != p.Ops {
+			t.Errorf("process %d: held %v and refused %v, want %d rounds of %s, and %s kept: %v", i, held, refused, p.Ops, bareName, bracedName, kept)
+		}
+	}
 }
 
-// round takes name once, and looks whether others have it too.
-func (a *apart) round(ctx context.Context, name string) {
-	var lock *holdfast.Lock
-	var err error
-	most := int64(1)
-	switch a.kind {
-	case "semaphore":
-		most = apartPermits
-		lock, err = a.locker.Semaphore(name, apartPermits).Acquire(ctx)
-	case "read":
-		most = 4
-		lock, err = ofKind(a.locker, a.kind, name)(ctx)
-	default:
-		lock, err = ofKind(a.locker, a.kind, name)(ctx)
-	}
+// useApart takes each name as often as the plan says, with half of the actors.
+func useApart(w *workload) error {
+	l := w.locker()
+	failed := w.each(func(actor int) error {
+		name := []string{bareName, bracedName}[actor%2]
+		for range (w.Ops + actor/2) / 2 {
+			if err := w.takeApart(l, name); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+		return nil
+	})
+	return errors.Join(failed, l.Drain(w.ctx))
+}
+
+// takeApart takes name once. It returns nil also if the name is refused because of the other one.
+func (w *workload) takeApart(l *holdfast.Locker, name string) error {
+	lock, op, err := w.log.Take(w.ctx, w.Kind.Request(l, name, apartPermits))
 	if errors.Is(err, driver.ErrRefused) && strings.Contains(err.Error(), strconv.Quote(bareName)) {
-		a.count(a.report.Refused, name)
-		return
+		return nil
 	}
 	if err != nil {
-		a.count(a.report.Faults, fmt.Sprintf("%s: %v", name, err))
-		return
+		return err
 	}
-	if holders, err := a.data.Incr(ctx, "holders of "+name).Result(); err != nil || holders > most {
-		a.count(a.report.Faults, fmt.Sprintf("%s has %d holders, error %v", name, holders, err))
-	}
-	if a.kind == "semaphore" {
-		if total, _, err := a.locker.Semaphore(name, apartPermits).Permits(ctx); err != nil || total != apartPermits {
-			a.count(a.report.Faults, fmt.Sprintf("%s has %d permits, error %v", name, total, err))
+	time.Sleep(apartHold)
+	if w.Kind == worker.Permit {
+		if total, _, err := l.Semaphore(name, apartPermits).Permits(w.ctx); err != nil || total != apartPermits {
+			return fmt.Errorf("it has %d permits, error %w", total, err)
 		}
 	}
-	if err := a.data.Decr(ctx, "holders of "+name).Err(); err != nil {
-		a.count(a.report.Faults, err.Error())
-	}
-	if err := lock.Unlock(); err != nil {
-		a.count(a.report.Faults, fmt.Sprintf("unlock %s: %v", name, err))
-	}
-	a.count(a.report.Held, name)
-}
-
-func (a *apart) count(in map[string]int, what string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	in[what]++
+	return w.log.Give(lock, op)
 }
 
 // A name that the layout would mix up with another is refused at every entry, with

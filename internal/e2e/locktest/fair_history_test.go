@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -23,11 +23,12 @@ const (
 // Over all processes a fair lock goes to waiters in the order in which
 // they came, by what Redis executed, and nobody who gave up stays in its keys.
 func TestFairHistory(t *testing.T) {
+	await.NotShort(t, "takes long")
 	eachAdapter(t, func(s *subject) {
 		end := monitor(s)
-		c := newScenario(s)
+		c := newScenario(s, workLimit)
 		for range fairProcesses {
-			c.start("fair", plan{Actors: fairWaiters, Ops: fairOps, Seed: rand.Uint64()})
+			c.start(fairJob, plan{Actors: fairWaiters, Ops: fairOps, Seed: rand.Uint64()})
 		}
 		h := c.finish()
 		swept := h.Check(judge.Rules{})
@@ -58,36 +59,30 @@ func TestFairHistory(t *testing.T) {
 
 func useFair(w *workload) error {
 	l := w.locker()
-	m := l.FairMutex("queue")
-	errs := make([]error, w.Actors)
-	var wg sync.WaitGroup
-	for i := range w.Actors {
-		wg.Go(func() {
-			random := rand.New(rand.NewPCG(w.Seed, uint64(i)))
-			for held := 0; held < w.Ops; {
-				switch err := w.useFairMutex(m, random); {
-				case err == nil:
-					held++
-				case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, holdfast.ErrBusy) || w.ctx.Err() != nil:
-					errs[i] = err
-					return
-				}
-				time.Sleep(time.Duration(random.IntN(2000)) * time.Microsecond)
+	failed := w.each(func(actor int) error {
+		random := rand.New(rand.NewPCG(w.Seed, uint64(actor)))
+		for held := 0; held < w.Ops; {
+			switch err := w.useFairMutex(l, random); {
+			case err == nil:
+				held++
+			case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, holdfast.ErrBusy) || w.ctx.Err() != nil:
+				return err
 			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(append(errs, l.Drain(w.ctx))...)
+			time.Sleep(time.Duration(random.IntN(2000)) * time.Microsecond)
+		}
+		return nil
+	})
+	return errors.Join(failed, l.Drain(w.ctx))
 }
 
-func (w *workload) useFairMutex(m *holdfast.Mutex, random *rand.Rand) error {
+func (w *workload) useFairMutex(l *holdfast.Locker, random *rand.Rand) error {
 	ctx, cancel := context.WithCancel(w.ctx)
-	a := judge.Request{Name: m.Name(), Side: judge.Exclusive, Lock: bare(m)}
+	a := worker.Fair.Request(l, "queue", 0)
 	switch n := random.IntN(10); {
 	case n < 2:
 		ctx, cancel = context.WithTimeout(w.ctx, time.Duration(random.IntN(60_000))*time.Microsecond)
 	case n < 3:
-		a.Lock = func(ctx context.Context) (*holdfast.Lock, error) { return m.TryLock(ctx) }
+		a.Lock = func(ctx context.Context) (*holdfast.Lock, error) { return l.FairMutex("queue").TryLock(ctx) }
 	}
 	defer cancel()
 	return w.log.Hold(ctx, a, time.Duration(random.IntN(300))*time.Microsecond)
@@ -96,9 +91,10 @@ func (w *workload) useFairMutex(m *holdfast.Mutex, random *rand.Rand) error {
 // A waiter that is killed at the head of the queue delays the next one by five
 // seconds at most.
 func TestKilledHeadOfTheQueue(t *testing.T) {
+	await.NotShort(t, "takes long")
 	eachAdapter(t, func(s *subject) {
-		holder := take(s, s.other(nil).FairMutex("queue"))
-		head := newScenario(s).start("hold", plan{Kind: "fair", Name: "queue"})
+		holder := s.get(s.other(nil).FairMutex("queue").Lock)
+		head := newScenario(s, workLimit).start(holdJob, plan{Kind: worker.Fair, Name: "queue"})
 		waiting := func(n int64) {
 			s.Helper()
 			if !await.Eventually(5*time.Second, func() bool { return s.server.Int("LLEN", "redisson_lock_queue:{queue}") == n }) {

@@ -1,38 +1,37 @@
 package locktest
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
-
-// bare is m.Lock without options.
-func bare(m *holdfast.Mutex) func(context.Context) (*holdfast.Lock, error) {
-	return func(ctx context.Context) (*holdfast.Lock, error) { return m.Lock(ctx) }
-}
 
 // One of ten readers is killed. The writer that waits gets in when its lease is
 // over, or later when the others are done, and those notice nothing.
 func TestKilledReader(t *testing.T) {
+	await.NotShort(t, "takes long")
 	const ttl = 1500 * time.Millisecond
 	for name, stay := range map[string]time.Duration{"others leave before its lease ends": ttl / 3, "others stay longer": ttl * 5 / 3} {
 		t.Run(name, func(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
 				opts := &holdfast.Options{TTL: ttl}
-				victim := newScenario(s).start("hold", plan{Kind: "read", Name: "page", TTL: ttl})
-				victim.await(judge.Granted)
+				victim := newScenario(s, workLimit).start(holdJob, plan{Kind: worker.Reader, Name: "page", TTL: ttl})
+				if _, err := victim.Until(judge.Granted, 10*time.Second); err != nil {
+					s.Fatal(err)
+				}
 				var others []*holdfast.Lock
 				for i := range 9 {
 					if i%3 == 0 {
 						s.warm(s.other(opts))
 					}
-					others = append(others, take(s, s.other(opts).RWMutex("page").Read))
+					others = append(others, s.get(s.other(opts).RWMutex("page").Read.Lock))
 				}
 				type entry struct {
 					lock *holdfast.Lock
@@ -93,16 +92,4 @@ func timeouts(a redistest.Admin) []string {
 		}
 	}
 	return found
-}
-
-// take locks a mutex of any kind.
-func take(s *subject, m *holdfast.Mutex) *holdfast.Lock {
-	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
-	defer cancel()
-	lock, err := m.Lock(ctx)
-	if err != nil {
-		s.Fatalf("Lock(%q): %v", m.Name(), err)
-	}
-	return lock
 }

@@ -11,68 +11,25 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
-	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// kindCase is a kind of lock, the scripts that keep it, and a kind that it keeps
-// out.
-type kindCase struct {
-	kind, rival             string
-	acquire, renew, release string
-	abandon                 string
-}
-
-func kindCases() []kindCase {
-	return []kindCase{
-		{"fair", "fair", "fair_acquire", "renew", "fair_release", "fair_release"},
-		{"read", "write", "rw_read_acquire", "rw_read_renew", "rw_release", "rw_release"},
-		{"write", "read", "rw_write_acquire", "renew", "rw_release", "rw_release"},
-		{"semaphore", "semaphore", "semaphore_acquire", "semaphore_renew", "semaphore_release", "semaphore_abandon"},
-	}
-}
-
-// lockFunc takes a lock of some kind.
-type lockFunc func(context.Context, ...holdfast.Option) (*holdfast.Lock, error)
-
 // ofKind returns how a lock of that kind is taken. A semaphore has one permit.
-func ofKind(l *holdfast.Locker, kind, name string) lockFunc {
-	switch kind {
-	case "fair":
-		return l.FairMutex(name).Lock
-	case "read":
-		return l.RWMutex(name).Read.Lock
-	case "write":
-		return l.RWMutex(name).Write.Lock
-	case "semaphore":
-		return l.Semaphore(name, 1).Acquire
-	default:
-		return l.Mutex(name).Lock
-	}
-}
-
-func sideOf(kind string) judge.Side {
-	switch kind {
-	case "read":
-		return judge.Reader
-	case "write":
-		return judge.Writer
-	case "semaphore":
-		return judge.Permit
-	default:
-		return judge.Exclusive
-	}
+func ofKind(l *holdfast.Locker, k worker.Kind, name string) worker.Call {
+	lock, _ := k.Calls(l, name, 1)
+	return lock
 }
 
 // eachKind runs test for each kind of lock on each adapter, and checks that
 // nothing of the lock "stock" is left.
-func eachKind(t *testing.T, test func(s *subject, k kindCase)) {
-	for _, k := range kindCases() {
-		t.Run(k.kind, func(t *testing.T) {
+func eachKind(t *testing.T, test func(s *subject, k worker.Kind)) {
+	for _, k := range []worker.Kind{worker.Fair, worker.Reader, worker.Writer, worker.Permit} {
+		t.Run(string(k), func(t *testing.T) {
 			eachAdapter(t, func(s *subject) {
 				test(s, k)
-				if k.kind == "semaphore" {
+				if k == worker.Permit {
 					s.forget("stock", 1)
 				}
 				gone(s, s.server.Admin, time.Second)
@@ -82,17 +39,17 @@ func eachKind(t *testing.T, test func(s *subject, k kindCase)) {
 }
 
 // warmKind is warm for a kind of lock.
-func (s *subject) warmKind(l *holdfast.Locker, k kindCase) {
+func (s *subject) warmKind(l *holdfast.Locker, k worker.Kind) {
 	s.Helper()
-	for _, kind := range []string{k.kind, k.rival} {
+	for _, kind := range []worker.Kind{k, k.Rival()} {
 		must.Unlock(s, s.get(ofKind(l, kind, "warm")))
-		if kind == "semaphore" {
+		if kind == worker.Permit {
 			s.forget("warm", 1)
 		}
 	}
 }
 
-func (s *subject) get(lock lockFunc) *holdfast.Lock {
+func (s *subject) get(lock worker.Call) *holdfast.Lock {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
 	defer cancel()
@@ -105,9 +62,9 @@ func (s *subject) get(lock lockFunc) *holdfast.Lock {
 
 // wantOneHold fails unless Redis says that "stock" is held once, with a count of
 // one.
-func (s *subject) wantOneHold(k kindCase) {
+func (s *subject) wantOneHold(k worker.Kind) {
 	s.Helper()
-	if k.kind == "semaphore" {
+	if k == worker.Permit {
 		if out, free := s.server.Int("ZCARD", "{stock}:timeout"), s.server.String("GET", "stock"); out != 1 || free != "0" {
 			s.Errorf("%d permits out and %s free, want 1 and 0", out, free)
 		}
@@ -128,13 +85,13 @@ func (s *subject) wantOneHold(k kindCase) {
 // A claim that is forced, and whose answer is lost, is made again: its caller has done
 // nothing wrong.
 func TestKindsForcedBeforeTheAnswer(t *testing.T) {
-	eachKind(t, func(s *subject, k kindCase) {
+	eachKind(t, func(s *subject, k worker.Kind) {
 		l := s.locker(nil)
 		s.warmKind(l, k)
-		rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, k.acquire)), faultproxy.HoldReply())
+		rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, k.Scripts().Acquire)), faultproxy.HoldReply())
 		locked := make(chan *holdfast.Lock, 1)
 		go func() {
-			lock, err := ofKind(l, k.kind, "stock")(s.Context())
+			lock, err := ofKind(l, k, "stock")(s.Context())
 			if err != nil {
 				s.Error(err)
 			}
@@ -156,36 +113,36 @@ func TestKindsForcedBeforeTheAnswer(t *testing.T) {
 // An acquire that is given up while its answer is under way leaves nothing, and
 // is in nobody's way.
 func TestKindsGivenUpWithoutAnAnswer(t *testing.T) {
-	eachKind(t, func(s *subject, k kindCase) {
+	eachKind(t, func(s *subject, k worker.Kind) {
 		l := s.locker(nil)
 		s.warmKind(l, k)
-		rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, k.acquire)), faultproxy.HoldReply())
+		rule := s.proxy.On(faultproxy.Script(redistest.ScriptSHA(s, k.Scripts().Acquire)), faultproxy.HoldReply())
 		ctx, cancel := context.WithCancel(s.Context())
 		go func() { <-rule.Fired(); cancel() }()
-		_, err := ofKind(l, k.kind, "stock")(ctx)
+		_, err := ofKind(l, k, "stock")(ctx)
 		if !errors.Is(err, context.Canceled) {
 			s.Errorf("got %v, want the context's error", err)
 		}
 		rule.Wait(s, 1)
 		rule.Release()
 		freed := time.Now()
-		must.Unlock(s, s.get(ofKind(s.other(nil), k.rival, "stock")))
+		must.Unlock(s, s.get(ofKind(s.other(nil), k.Rival(), "stock")))
 		within(s, "the next one waited", time.Since(freed), time.Second)
 	})
 }
 
 // A wait that is cancelled leaves no trace, and the next waiter gets the lock.
 func TestKindsCancelledWait(t *testing.T) {
-	eachKind(t, func(s *subject, k kindCase) {
+	eachKind(t, func(s *subject, k worker.Kind) {
 		l := s.locker(nil)
 		s.warmKind(l, k)
-		holder := s.get(ofKind(s.other(nil), k.rival, "stock"))
+		holder := s.get(ofKind(s.other(nil), k.Rival(), "stock"))
 		before := s.ofStock()
 
 		ctx, cancel := context.WithCancel(s.Context())
 		over := make(chan time.Time, 1)
 		time.AfterFunc(300*time.Millisecond, func() { over <- time.Now(); cancel() })
-		_, err := ofKind(l, k.kind, "stock")(ctx)
+		_, err := ofKind(l, k, "stock")(ctx)
 		within(s, "the call returned after its context", time.Since(<-over), 350*time.Millisecond) // it slept for longer
 		if !errors.Is(err, context.Canceled) {
 			s.Errorf("got %v, want the context's error", err)
@@ -196,7 +153,7 @@ func TestKindsCancelledWait(t *testing.T) {
 
 		got := make(chan *holdfast.Lock, 1)
 		go func() {
-			next, err := ofKind(l, k.kind, "stock")(s.Context())
+			next, err := ofKind(l, k, "stock")(s.Context())
 			if err != nil {
 				s.Errorf("the next: %v", err)
 			}
@@ -227,11 +184,9 @@ func (s *subject) ofStock() []string { return lockKeys(s.server.Admin) }
 
 // holdOne holds one lock until it is stopped or loses it.
 func holdOne(w *workload) error {
-	lock := ofKind(w.locker(), w.Kind, w.Name)
-	k, op, err := w.log.Take(w.ctx, judge.Request{
-		Name: w.Name, Side: sideOf(w.Kind), Lease: w.TTL,
-		Lock: func(ctx context.Context) (*holdfast.Lock, error) { return lock(ctx) },
-	})
+	r := w.Kind.Request(w.locker(), w.Name, 1)
+	r.Lease = w.TTL
+	k, op, err := w.log.Take(w.ctx, r)
 	if err != nil {
 		return err
 	}

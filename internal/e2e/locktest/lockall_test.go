@@ -18,7 +18,7 @@ func TestLockAllOfManyNames(t *testing.T) {
 		const latency = 150 * time.Millisecond
 		l := s.locker(nil)
 		s.warm(l)
-		must.Unlock(s, take(s, l.RWMutex("warm").Write))
+		must.Unlock(s, s.get(l.RWMutex("warm").Write.Lock))
 		for name, describe := range map[string]func(name string) *holdfast.Mutex{
 			"plain": l.Mutex,
 			"write": func(name string) *holdfast.Mutex { return l.RWMutex(name).Write },

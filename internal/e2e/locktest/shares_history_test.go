@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 	anywhere "github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
 	"github.com/holdfast-go/holdfast/internal/retry"
 	"github.com/holdfast-go/holdfast/redishold"
 )
@@ -221,14 +223,14 @@ type sharePlan struct {
 	From, To   int64 // when, in Unix nanoseconds
 }
 
-// shareTurn is a time in which a process had the lock, from a grant of the store on.
+// shareTurn is a time in which a user had the lock, from a grant of the store on.
 type shareTurn struct {
 	judge.Span
-	Holds   int
-	process int
+	Holds int
+	user  int
 }
 
-// shareReport is what a process saw.
+// shareReport is what a user of the lock saw: a process, or one Locker of a process.
 type shareReport struct {
 	Turns   []shareTurn
 	Waits   []judge.Span // the longest
@@ -239,6 +241,7 @@ type shareReport struct {
 
 // shares is what all of them saw.
 type shares struct {
+	users         int
 	turns         []shareTurn // in order
 	waits         []judge.Span
 	held, waiting []judge.Span
@@ -247,12 +250,11 @@ type shares struct {
 }
 
 // play lets four processes use one lock.
-func (c shareCell) play(t *testing.T, d *redistest.Deployment, name string, long time.Duration) (all shares) {
+func (c shareCell) play(t *testing.T, d *redistest.Deployment, name string, long time.Duration) shares {
 	t.Helper()
 	const ready = time.Second // until then all processes have a connection
 	from := time.Now().Add(ready)
-	all.took = long
-	var mu sync.Mutex
+	reports := make([]shareReport, shareProcesses)
 	var wg sync.WaitGroup
 	for i := range shareProcesses {
 		wg.Go(func() {
@@ -273,21 +275,27 @@ func (c shareCell) play(t *testing.T, d *redistest.Deployment, name string, long
 			default:
 				p.Goroutines, p.Use = 1, equal
 			}
-			r, err := p.run(t.Context())
-			if err != nil {
+			var err error
+			if reports[i], err = p.run(t.Context()); err != nil {
 				t.Error(err)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			for _, turn := range r.Turns {
-				turn.process = i
-				all.turns = append(all.turns, turn)
-			}
-			all.waits, all.stalls = append(all.waits, r.Waits...), append(all.stalls, r.Stalls...)
-			all.held, all.waiting = append(all.held, r.Held...), append(all.waiting, r.Waiting...)
 		})
 	}
 	wg.Wait()
+	return sharesOf(reports, long)
+}
+
+// sharesOf puts together what users of one lock saw.
+func sharesOf(reports []shareReport, took time.Duration) shares {
+	all := shares{users: len(reports), took: took}
+	for i, r := range reports {
+		for _, turn := range r.Turns {
+			turn.user = i
+			all.turns = append(all.turns, turn)
+		}
+		all.waits, all.stalls = append(all.waits, r.Waits...), append(all.stalls, r.Stalls...)
+		all.held, all.waiting = append(all.held, r.Held...), append(all.waiting, r.Waiting...)
+	}
 	slices.SortFunc(all.turns, func(a, b shareTurn) int { return cmp.Compare(a.From, b.From) })
 	all.stalls = judge.Union(all.stalls)
 	return all
@@ -295,13 +303,15 @@ func (c shareCell) play(t *testing.T, d *redistest.Deployment, name string, long
 
 // run runs a process that does p.
 func (p sharePlan) run(ctx context.Context) (r shareReport, err error) {
-	text, err := json.Marshal(p)
+	cmd, err := worker.Command(ctx, shareJob, p)
 	if err != nil {
 		return r, err
 	}
-	out, err := runWorker(ctx, "shares", "PLAN="+string(text))
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		return r, err
+		return r, fmt.Errorf("%w: %s", err, stderr.String())
 	}
 	return r, json.Unmarshal(out, &r)
 }
@@ -327,22 +337,22 @@ func (s shares) failures(c shareCell) (failures []string) {
 	return failures
 }
 
-// least returns the smallest part that a process had of its share of the turns, and
+// least returns the smallest part that a user had of its share of the turns, and
 // of the holds.
 func (s shares) least() (turns, holds float64) {
-	byTurns, byHolds, all := [shareProcesses]int{}, [shareProcesses]int{}, 0
+	byTurns, byHolds, all := make([]int, s.users), make([]int, s.users), 0
 	for _, t := range s.turns {
-		byTurns[t.process]++
-		byHolds[t.process] += t.Holds
+		byTurns[t.user]++
+		byHolds[t.user] += t.Holds
 		all += t.Holds
 	}
 	share := func(had []int, all int) float64 {
-		return float64(slices.Min(had)) * shareProcesses / float64(max(all, 1))
+		return float64(slices.Min(had)*s.users) / float64(max(all, 1))
 	}
-	return share(byTurns[:], len(s.turns)), share(byHolds[:], all)
+	return share(byTurns, len(s.turns)), share(byHolds, all)
 }
 
-// longestWait is net of the time in which a process of the cell did not run: while
+// longestWait is net of the time in which a process did not run: while
 // a holder does not, all wait.
 func (s shares) longestWait() (longest time.Duration) {
 	for _, w := range s.waits {
@@ -352,7 +362,7 @@ func (s shares) longestWait() (longest time.Duration) {
 }
 
 // longestFree is the longest time in which the lock was free although somebody waited, net of
-// the time in which a process of the cell did not run.
+// the time in which a process did not run.
 func (s shares) longestFree() (longest time.Duration) {
 	for _, f := range judge.Free(s.held, s.waiting) {
 		longest = max(longest, f.Without(s.stalls))
@@ -398,7 +408,7 @@ func (c classicConn) Server(ctx context.Context) (redishold.ServerInfo, error) {
 	return info, err
 }
 
-// sharer is the process of a sharePlan.
+// sharer is a user of a lock, which follows a sharePlan.
 type sharer struct {
 	sharePlan
 	l *holdfast.Locker
@@ -410,9 +420,9 @@ type sharer struct {
 
 const waitsKept = 50
 
-func workForShares() error {
+func workForShares(process *worker.Worker) error {
 	s := &sharer{}
-	if err := json.Unmarshal([]byte(os.Getenv("PLAN")), &s.sharePlan); err != nil {
+	if err := process.Plan(&s.sharePlan); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), time.Unix(0, s.To))
@@ -431,9 +441,7 @@ func workForShares() error {
 	}
 	time.Sleep(time.Until(time.Unix(0, s.From)))
 	var wg sync.WaitGroup
-	for range 3 { // one alone may be late itself
-		wg.Go(func() { s.watchTheClock(ctx) })
-	}
+	wg.Go(func() { worker.Watch(ctx, s.stalled) })
 	work := s.visit
 	if s.Use == leaving {
 		work = s.comeAndGo
@@ -540,17 +548,9 @@ func (s *sharer) waited(w judge.Span) {
 	slices.SortFunc(s.report.Waits, func(a, b judge.Span) int { return cmp.Compare(b.Duration(), a.Duration()) })
 }
 
-// watchTheClock writes down when the process did not run.
-func (s *sharer) watchTheClock(ctx context.Context) {
-	const tick = 2 * time.Millisecond
-	for last := time.Now(); ctx.Err() == nil; {
-		time.Sleep(tick)
-		now := time.Now()
-		if late := now.Sub(last) - tick; late > time.Millisecond {
-			s.mu.Lock()
-			s.report.Stalls = append(s.report.Stalls, judge.Span{From: now.Add(-late).UnixNano(), To: now.UnixNano()})
-			s.mu.Unlock()
-		}
-		last = now
-	}
+// stalled writes down when the process did not run.
+func (s *sharer) stalled(during judge.Span) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.report.Stalls = append(s.report.Stalls, during)
 }

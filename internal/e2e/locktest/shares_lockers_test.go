@@ -1,7 +1,6 @@
 package locktest
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -11,6 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/await"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -42,17 +43,6 @@ const (
 	lockersMost = 3*2*lockersTurn + 500*time.Millisecond
 )
 
-// lockerUse is what the goroutines of one Locker saw.
-type lockerUse struct {
-	locker     *holdfast.Locker
-	goroutines int
-
-	mu           sync.Mutex
-	turns, holds int
-	last         uint64        // the last token; the token after it was passed on
-	longest      time.Duration // the longest wait, net of the time in which the process had no processor
-}
-
 // twoLockers returns two Lockers that share a Backend, a Conn, or only the server.
 func twoLockers(t *testing.T, to dial.Target, shared string) (first, second *holdfast.Locker) {
 	t.Helper()
@@ -77,75 +67,36 @@ func twoLockers(t *testing.T, to dial.Target, shared string) (first, second *hol
 }
 
 // playLockers has the goroutines of two Lockers want one lock all the time.
-func playLockers(t *testing.T, name string, first, second *holdfast.Locker) []*lockerUse {
+func playLockers(t *testing.T, name string, first, second *holdfast.Locker) shares {
 	t.Helper()
-	uses := []*lockerUse{{locker: first, goroutines: 4}, {locker: second, goroutines: 1}}
-	watch, ctx := await.NewWatch(t), await.Context(t, lockersFor)
+	p := sharePlan{Name: name, Hold: lockersHold, Use: equal}
+	users := []*sharer{{sharePlan: p, l: first}, {sharePlan: p, l: second}}
+	users[0].Goroutines, users[1].Goroutines = 4, 1
+	ctx := await.Context(t, lockersFor)
 	var all sync.WaitGroup
-	for _, u := range uses {
-		for range u.goroutines {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					if err := u.take(ctx, name, watch); err != nil && ctx.Err() == nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
+	all.Go(func() { worker.Watch(ctx, users[0].stalled) })
+	for _, u := range users {
+		all.Go(func() {
+			if err := u.visit(ctx); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 	all.Wait()
-	for _, u := range uses {
-		if err := u.locker.Drain(await.Context(t, 5*time.Second)); err != nil {
-			t.Error(err)
-		}
+	for _, u := range users {
+		must.Drain(t, u.l)
 	}
-	return uses
-}
-
-// take takes the lock once. A wait that ctx ends counts, too.
-func (u *lockerUse) take(ctx context.Context, name string, watch *await.Watch) error {
-	called := watch.Took()
-	lock, err := u.locker.Lock(ctx, name)
-	u.waited(watch.Took() - called)
-	if err != nil {
-		return err
-	}
-	u.had(lock.Token())
-	<-time.After(lockersHold)
-	return lock.Unlock()
-}
-
-func (u *lockerUse) waited(d time.Duration) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.longest = max(u.longest, d)
-}
-
-func (u *lockerUse) had(token uint64) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if token != u.last+1 {
-		u.turns++
-	}
-	u.last = token
-	u.holds++
+	return sharesOf([]shareReport{users[0].report, users[1].report}, lockersFor)
 }
 
 // judgeLockers fails the test if a Locker had too few turns, or waited for too long.
-func judgeLockers(t *testing.T, uses []*lockerUse) {
+func judgeLockers(t *testing.T, s shares) {
 	t.Helper()
-	all := 0
-	for _, u := range uses {
-		t.Logf("%d goroutines: %d turns, %d holds, longest wait %v", u.goroutines, u.turns, u.holds, u.longest.Round(time.Millisecond))
-		all += u.turns
+	t.Log(s)
+	if turns, _ := s.least(); turns < shareLeast {
+		t.Errorf("a Locker had %.2f of its share of the turns, want at least %v", turns, shareLeast)
 	}
-	for _, u := range uses {
-		if share := float64(u.turns*len(uses)) / float64(max(all, 1)); share < shareLeast {
-			t.Errorf("the Locker with %d goroutines had %.2f of its share of the turns, want at least %v", u.goroutines, share, shareLeast)
-		}
-		if u.longest > lockersMost {
-			t.Errorf("the Locker with %d goroutines waited for %v, want at most %v", u.goroutines, u.longest, lockersMost)
-		}
+	if longest := s.longestWait(); longest > lockersMost {
+		t.Errorf("a Locker waited for %v, want at most %v", longest, lockersMost)
 	}
 }

@@ -1,5 +1,7 @@
 package matrix
 
+import "github.com/holdfast-go/holdfast/internal/e2e/worker"
+
 // deployment is a way of running Redis, or another store; see stores.
 type deployment string
 
@@ -14,50 +16,26 @@ const (
 func deployments() []deployment { return []deployment{single, sentinel, cluster, strict, quorum5} }
 
 // kind is a kind of lock.
-type kind string
+type kind = worker.Kind
 
 const (
-	mutex     kind = "mutex"
-	reentrant kind = "reentrant"
-	fair      kind = "fair"
-	reader    kind = "read"
-	writer    kind = "write"
-	permit    kind = "semaphore"
-	plain     kind = "plain semaphore"
-	latch     kind = "latch"
-	several   kind = "LockAll"
+	mutex     = worker.Mutex
+	reentrant = kind("reentrant")
+	fair      = worker.Fair
+	reader    = worker.Reader
+	writer    = worker.Writer
+	permit    = worker.Permit
+	plain     = kind("plain semaphore")
+	latch     = kind("latch")
+	several   = kind("LockAll")
 )
 
-// scripts are the engine's scripts that keep a kind of lock.
-type scripts struct{ acquire, renew, release, abandon string }
-
-func (k kind) scripts() scripts {
-	switch k {
-	case fair:
-		return scripts{"fair_acquire", "renew", "fair_release", "fair_release"}
-	case reader:
-		return scripts{"rw_read_acquire", "rw_read_renew", "rw_release", "rw_release"}
-	case writer:
-		return scripts{"rw_write_acquire", "renew", "rw_release", "rw_release"}
-	case permit:
-		return scripts{"semaphore_acquire", "semaphore_renew", "semaphore_release", "semaphore_abandon"}
-	case plain:
-		return scripts{acquire: "permits_take", release: "permits_give"}
-	default:
-		return scripts{"acquire", "renew", "release", "abandon"}
+// scripts are the engine's scripts that keep the kind of lock.
+func (c cell) scripts() worker.Scripts {
+	if c.kind == plain {
+		return worker.Scripts{Acquire: "permits_take", Release: "permits_give"}
 	}
-}
-
-// rival is a kind that k keeps out.
-func (k kind) rival() kind {
-	switch k {
-	case reader:
-		return writer
-	case writer:
-		return reader
-	default:
-		return k
-	}
+	return c.kind.Scripts()
 }
 
 // outcome is what a fault leads to, as letters in this order:

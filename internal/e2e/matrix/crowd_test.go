@@ -3,17 +3,15 @@ package matrix
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/e2e/faultproxy"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
 )
 
@@ -132,41 +130,33 @@ func (s *scenario) crowdHere(ctx context.Context, granted func()) (c *crowd, gav
 	return c, gaveUp
 }
 
+// What the crowd of a process of its own reports, beside grants and unlocks.
+const (
+	allWait = "all wait"
+	allDone = "all done"
+)
+
 // crowdInChild is the crowd of a process of its own. For each line that it reads, the callers take
 // the lock once.
-func crowdInChild(j job, st *store) error {
-	out := json.NewEncoder(os.Stdout)
-	var mu sync.Mutex // of out and waiting
-	waiting := 0
-	say := func(r report) {
-		mu.Lock()
-		defer mu.Unlock()
-		_ = out.Encode(r) // who does not read it is gone
-	}
+func crowdInChild(j job, st *store, log *judge.Recorder) error {
+	var waiting atomic.Int32
 	l := holdfast.New(st.Backend, crowdOptions(j.TTL, func(_ context.Context, e holdfast.Event) {
-		if e.Type != holdfast.EventWait {
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if waiting++; waiting == callers {
-			_ = out.Encode(report{Waits: true})
+		if e.Type == holdfast.EventWait && waiting.Add(1) == callers {
+			log.Write(judge.Event{What: allWait})
 		}
 	}))
 	ctx := context.Background()
 	if err := crowdOf(ctx, l, j.Name, func(uint64, error) {}, func() {})(); err != nil {
 		return err
 	}
-	say(report{Done: true})
+	log.Write(judge.Event{What: allDone})
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
-		mu.Lock()
-		waiting = 0
-		mu.Unlock()
-		got := func(token uint64, _ error) { say(report{Token: token, At: time.Now()}) }
-		if err := crowdOf(ctx, l, j.Name, got, func() { say(report{Freed: true}) })(); err != nil {
+		waiting.Store(0)
+		got := func(token uint64, _ error) { log.Write(judge.Event{What: judge.Granted, Token: token}) }
+		if err := crowdOf(ctx, l, j.Name, got, func() { log.Write(judge.Event{What: judge.Unlocked}) })(); err != nil {
 			return err
 		}
-		say(report{Done: true})
+		log.Write(judge.Event{What: allDone})
 	}
 	return l.Drain(ctx)
 }
@@ -175,27 +165,22 @@ func crowdInChild(j job, st *store) error {
 func (s *scenario) crowdProcess() (*crowd, *process) {
 	s.Helper()
 	mesh := s.startMesh()
-	p, in := s.child(job{Route: s.route(s.adapter, mesh), Crowd: true})
-	until := func(over func(report) bool) {
+	p := s.child(crowdJob, s.route(s.adapter, mesh))
+	until := func(what string) {
 		s.Helper()
-		for {
-			r := p.read()
-			if !r.At.IsZero() {
-				s.history.end(s.history.begin(r.Token, r.At), r.At)
-			}
-			if over(r) {
-				return
+		for _, e := range p.await(what) {
+			if e.What == judge.Granted {
+				s.history.end(s.history.granted(e), time.Unix(0, e.At))
 			}
 		}
 	}
-	done := func() { until(func(r report) bool { return r.Done }) }
-	done() // it has a connection, and knows its server
+	p.await(allDone) // it has a connection, and knows its server
 	return &crowd{mesh: mesh, begin: func() {
-		if _, err := io.WriteString(in, "\n"); err != nil {
+		if err := p.Send("begin"); err != nil {
 			s.Fatal(err)
 		}
-		until(func(r report) bool { return r.Waits })
-	}, first: func() { until(func(r report) bool { return r.Freed }) }, wait: done}, p
+		until(allWait)
+	}, first: func() { until(judge.Unlocked) }, wait: func() { until(allDone) }}, p
 }
 
 // quietRelease matches the releases that publish nothing: they name no command that would.
@@ -283,8 +268,8 @@ func killedAfterRelease(s *scenario) {
 func stoppedAfterRelease(s *scenario) {
 	s.ttl = crowdTTL
 	c, p := s.crowdProcess()
-	next, arrive := s.hinderedAfterRelease(c, p.stop)
-	p.signal(syscall.SIGCONT)
+	next, arrive := s.hinderedAfterRelease(c, p.Pause)
+	p.Resume()
 	arrive()
 	next.stays(s.ttl / 10)
 	next.mustUnlock()
@@ -356,8 +341,8 @@ func killedAfterUnlock(s *scenario) {
 // stoppedAfterUnlock: the process stands still. Its callers get the lock when it runs again.
 func stoppedAfterUnlock(s *scenario) {
 	c, p := s.crowdProcess()
-	next := s.hinderedAfterUnlock(c, p.stop)
-	p.signal(syscall.SIGCONT)
+	next := s.hinderedAfterUnlock(c, p.Pause)
+	p.Resume()
 	next.stays(s.ttl / 10)
 	next.mustUnlock()
 	c.wait()

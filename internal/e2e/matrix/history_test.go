@@ -3,7 +3,6 @@ package matrix
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 )
 
 // history is what happened in a cell, as the clients saw it.
@@ -34,6 +34,9 @@ func (h *history) begin(token uint64, at time.Time) *belief {
 	return b
 }
 
+// granted begins the belief of another process.
+func (h *history) granted(e judge.Event) *belief { return h.begin(e.Token, time.Unix(0, e.At)) }
+
 // end ends a belief, once.
 func (h *history) end(b *belief, at time.Time) {
 	h.mu.Lock()
@@ -53,42 +56,37 @@ func (h *history) note(letter byte) {
 	h.seen[letter] = true
 }
 
-// pair is two beliefs at the same time.
-type pair struct{ older, newer *belief }
-
-// overlaps returns the pairs of beliefs that were there at the same time.
-func (h *history) overlaps() []pair {
+// swept returns what is wrong with the beliefs. Each of them keeps out all others.
+func (h *history) swept() judge.Sweep {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	sorted := slices.SortedFunc(slices.Values(h.beliefs), func(a, b *belief) int { return a.begin.Compare(b.begin) })
-	var found []pair
-	for i, older := range sorted {
-		for _, newer := range sorted[i+1:] {
-			if older.end.IsZero() || newer.begin.Before(older.end) {
-				found = append(found, pair{older, newer})
-			}
+	var events []judge.Event
+	tokenless := true
+	for i, b := range h.beliefs {
+		op, from := int64(i), b.begin.UnixNano()
+		events = append(
+			events, judge.Event{What: judge.Called, Op: op, At: from, Name: "the lock", Side: judge.Exclusive},
+			judge.Event{What: judge.Granted, Op: op, At: from, Token: b.token},
+		)
+		if !b.end.IsZero() { // who released at once has held it, too
+			events = append(events, judge.Event{What: judge.Unlock, Op: op, At: max(b.end.UnixNano(), from+1)})
 		}
+		tokenless = tokenless && b.token == 0
 	}
-	return found
+	return judge.New(events).Check(judge.Rules{Tokenless: tokenless})
 }
 
-// errTokens says that tokens did not rise.
-var errTokens = errors.New("a later grant has no larger token")
+// overlaps returns the pairs of beliefs that were there at the same time.
+func (h *history) overlaps() []*judge.Violation {
+	return slices.DeleteFunc(h.swept().Violations, func(v *judge.Violation) bool { return v.Kind != judge.Overlap })
+}
 
 // tokens checks that each grant has a larger token than those that ended, or
 // began, before it.
 func (h *history) tokens() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	sorted := slices.SortedFunc(slices.Values(h.beliefs), func(a, b *belief) int { return a.begin.Compare(b.begin) })
-	var last uint64
-	for _, b := range sorted {
-		if b.token != 0 && b.token <= last {
-			return fmt.Errorf("%w: %d after %d", errTokens, b.token, last)
-		}
-		last = max(last, b.token)
-	}
-	return nil
+	swept := h.swept()
+	swept.Violations = slices.DeleteFunc(swept.Violations, func(v *judge.Violation) bool { return v.Kind == judge.Overlap })
+	return swept.Err()
 }
 
 // outcome returns the letters of what happened.
@@ -132,15 +130,16 @@ func (h *history) judge(t testing.TB, c cell) {
 		breach(t, "%v", err)
 	}
 	var guard fence.Guard
-	for _, p := range h.overlaps() {
-		if p.newer.token == 0 && (c.on == quorum5 || c.kind == plain) {
+	for _, found := range h.overlaps() {
+		older, newer := found.A.Token, found.B.Token
+		if newer == 0 && (c.on == quorum5 || c.kind == plain) {
 			continue // these have no tokens
 		}
 		write := func() error { return nil }
-		if err := guard.Do("resource", p.newer.token, write); err != nil {
+		if err := guard.Do("resource", newer, write); err != nil {
 			breach(t, "the resource refused the newer holder: %v", err)
 		}
-		if err := guard.Do("resource", p.older.token, write); !errors.Is(err, fence.ErrStale) {
+		if err := guard.Do("resource", older, write); !errors.Is(err, fence.ErrStale) {
 			breach(t, "the resource answered the older holder %v, want ErrStale", err)
 		}
 	}

@@ -14,29 +14,17 @@ var errNoneFree = fmt.Errorf("no permit is free: %w", holdfast.ErrBusy)
 
 // ofKind waits for a lock of kind k.
 func (c *client) ofKind(ctx context.Context, k kind) (*grip, error) {
-	return c.locked(ctx, k, func(m *holdfast.Mutex) (*holdfast.Lock, error) { return m.Lock(ctx) }, false)
+	return c.locked(ctx, k, false)
 }
 
 // ofKindNow takes a lock of kind k only if it is free.
 func (c *client) ofKindNow(ctx context.Context, k kind) (*grip, error) {
-	return c.locked(ctx, k, func(m *holdfast.Mutex) (*holdfast.Lock, error) { return m.TryLock(ctx) }, true)
+	return c.locked(ctx, k, true)
 }
 
-func (c *client) locked(ctx context.Context, k kind, lock func(*holdfast.Mutex) (*holdfast.Lock, error), now bool) (*grip, error) {
+func (c *client) locked(ctx context.Context, k kind, now bool) (*grip, error) {
 	l := c.locker
 	switch k {
-	case fair:
-		return c.gripOf(lock(l.FairMutex(c.name)))
-	case reader:
-		return c.gripOf(lock(l.RWMutex(c.name).Read))
-	case writer:
-		return c.gripOf(lock(l.RWMutex(c.name).Write))
-	case permit:
-		s := l.Semaphore(c.name, 1)
-		if now {
-			return c.gripOf(s.TryAcquire(ctx))
-		}
-		return c.gripOf(s.Acquire(ctx))
 	case plain:
 		return c.plainPermit(ctx, now)
 	case several:
@@ -44,7 +32,11 @@ func (c *client) locked(ctx context.Context, k kind, lock func(*holdfast.Mutex) 
 	case reentrant:
 		return c.lockedTwice(ctx, now)
 	default:
-		return c.gripOf(lock(l.Mutex(c.name)))
+		lock, try := k.Calls(l, c.name, 1)
+		if now {
+			lock = try
+		}
+		return c.gripOf(lock(ctx))
 	}
 }
 

@@ -1,21 +1,15 @@
 package matrix
 
 import (
-	"fmt"
-	"os"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
 )
 
 func TestMain(m *testing.M) {
-	if job := os.Getenv(holderVar); job != "" {
-		if err := holdInChild(job); err != nil {
-			fmt.Fprintln(os.Stderr, "holder:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	worker.Main(map[string]func(*worker.Worker) error{holdJob: inChild(holdInChild), crowdJob: inChild(crowdInChild)})
 	// rueidis leaves the connections to nodes that are gone open for five seconds.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
 }

@@ -13,7 +13,7 @@ import (
 // lostReplyOfAcquire: the script ran, no client got the answer.
 func lostReplyOfAcquire(s *scenario) {
 	c := s.client()
-	lost := c.on(s.script(s.kind.scripts().acquire), faultproxy.CutAfterExecution)
+	lost := c.on(s.script(s.scripts().Acquire), faultproxy.CutAfterExecution)
 	k := c.take()
 	s.wait(lost, 1)
 	s.wantHeld()
@@ -23,20 +23,20 @@ func lostReplyOfAcquire(s *scenario) {
 // lostReplies: those of an acquire and of an unlock.
 func lostReplies(s *scenario) {
 	c := s.client()
-	sc := s.kind.scripts()
-	lost := c.on(s.script(sc.acquire), faultproxy.CutAfterExecution)
+	sc := s.scripts()
+	lost := c.on(s.script(sc.Acquire), faultproxy.CutAfterExecution)
 	k := c.take()
 	s.wait(lost, 1)
 	s.wantHeld()
 	if s.kind == reentrant { // its first Unlock lowers the count
-		lost = c.on(s.script(sc.renew), faultproxy.CutAfterExecution)
+		lost = c.on(s.script(sc.Renew), faultproxy.CutAfterExecution)
 		k.mustUnlock()
 		s.wait(lost, 1)
 		k = c.take()
 	}
-	ended := []string{sc.release}
-	if sc.abandon != "" {
-		ended = append(ended, sc.abandon)
+	ended := []string{sc.Release}
+	if sc.Abandon != "" {
+		ended = append(ended, sc.Abandon)
 	}
 	lost = c.on(s.script(ended...), faultproxy.CutAfterExecution)
 	k.mustUnlock()

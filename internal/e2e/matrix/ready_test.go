@@ -19,21 +19,21 @@ import (
 func notReady(words ...string) func(*scenario) {
 	return func(s *scenario) {
 		c := s.client()
-		sc := s.kind.scripts()
+		sc := s.scripts()
 		for _, words := range words {
 			answer := func() faultproxy.Action { return faultproxy.Reply("-" + words + "\r\n") }
 			if s.on == single {
 				c.triesAFewTimes(words, answer)
 			}
-			refused := c.on(s.script(sc.acquire), answer, faultproxy.Times(3))
+			refused := c.on(s.script(sc.Acquire), answer, faultproxy.Times(3))
 			k := c.take()
 			s.wait(refused, 3)
 			refused.release()
-			refused = c.on(s.script(sc.renew), answer, faultproxy.Times(2))
+			refused = c.on(s.script(sc.Renew), answer, faultproxy.Times(2))
 			s.wait(refused, 2)
 			refused.release()
 			k.stays(s.ttl / 2)
-			refused = c.on(s.script(sc.release, sc.abandon), answer, faultproxy.Times(2))
+			refused = c.on(s.script(sc.Release, sc.Abandon), answer, faultproxy.Times(2))
 			k.mustUnlock()
 			s.wait(refused, 2)
 			refused.release()
@@ -45,7 +45,7 @@ func notReady(words ...string) func(*scenario) {
 // server's words.
 func (c *client) triesAFewTimes(words string, answer func() faultproxy.Action) {
 	c.Helper()
-	refused := c.on(c.script(c.kind.scripts().acquire), answer, faultproxy.Always())
+	refused := c.on(c.script(c.scripts().Acquire), answer, faultproxy.Always())
 	_, err := c.ofKindNow(c.bounded(), c.kind)
 	refused.release()
 	if errors.Is(err, holdfast.ErrBusy) || !errors.Is(err, driver.ErrNotExecuted) || !strings.Contains(err.Error(), words) {

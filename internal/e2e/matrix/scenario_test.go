@@ -211,7 +211,7 @@ func (c *client) warm() {
 	if c.kind == latch {
 		return
 	}
-	for _, k := range slices.Compact([]kind{c.kind, c.kind.rival()}) {
+	for _, k := range slices.Compact([]kind{c.kind, c.kind.Rival()}) {
 		lock, err := c.ofKind(c.bounded(), k)
 		if err != nil {
 			c.Fatalf("before the fault: %v", err)
@@ -303,7 +303,7 @@ func (c *client) renewed(k *grip, n int) {
 func (c *client) answered(k *grip, n int) {
 	c.Helper()
 	refused := says("-")
-	answered := c.onReply(c.script(c.kind.scripts().renew), func(reply string) bool { return !refused(reply) })
+	answered := c.onReply(c.script(c.scripts().Renew), func(reply string) bool { return !refused(reply) })
 	c.until(patience, func() bool { return int(answered.Load()) >= n || k.err() != nil })
 	if got := int(answered.Load()); got < n || k.err() != nil {
 		c.Fatalf("%d renewals were answered, want %d; the lock: %v", got, n, k.err())
@@ -371,7 +371,7 @@ func (c *client) try(ctx context.Context) (*grip, error) {
 // takeRival takes what the lock keeps out.
 func (c *client) takeRival() *grip {
 	c.Helper()
-	k, err := c.ofKind(c.bounded(), c.kind.rival())
+	k, err := c.ofKind(c.bounded(), c.kind.Rival())
 	if err != nil {
 		c.Fatalf("acquire by another: %v", err)
 	}
@@ -577,7 +577,7 @@ func (c *client) wantBusyWithin(d time.Duration) {
 	c.Helper()
 	ctx, from := c.bounded(), time.Now()
 	for {
-		k, err := c.ofKindNow(ctx, c.kind.rival())
+		k, err := c.ofKindNow(ctx, c.kind.Rival())
 		switch {
 		case err == nil:
 			_ = k.give()

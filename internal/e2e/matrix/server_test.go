@@ -72,7 +72,7 @@ const afterPause = 5 * time.Millisecond
 func stoppedHolder(s *scenario) {
 	o := s.other()
 	p := s.holder()
-	p.stop()
+	p.Pause()
 	next := o.takeRival()
 	p.within("notified after the pause", p.resume(), afterPause)
 	next.stays(s.ttl / 3)

@@ -30,16 +30,11 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
 )
 
 func main() {
-	if os.Getenv(workerVar) != "" {
-		if err := work(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "worker:", err)
-			os.Exit(1)
-		}
-		return
-	}
+	worker.Main(jobs())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

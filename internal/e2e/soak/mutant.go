@@ -10,10 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// mutantVar makes a worker do wrong on purpose, to see that the judge finds it.
-const mutantVar = "SOAK_MUTANT"
-
-// What can be wrong with a worker.
+// What can be wrong with a worker on purpose, to see that the judge finds it.
 const (
 	deaf     = "deaf"     // a waiter gets no message, for 6 s
 	lazy     = "lazy"     // nothing is renewed

@@ -17,16 +17,11 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
 	"github.com/holdfast-go/holdfast/internal/e2e/redistest"
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(workerVar) != "" { // a worker is this program, started again
-		if err := work(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, "worker:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	worker.Main(jobs())
 	goleak.VerifyTestMain(m)
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
@@ -38,7 +39,7 @@ type workload func(*turn)
 
 // turn is a goroutine of a worker in a round.
 type turn struct {
-	*worker
+	*user
 	number int
 	round  int
 	ctx    context.Context // ends with the round: no operation is cut short by it but sleep is
@@ -46,13 +47,13 @@ type turn struct {
 	mine   *holdfast.Locker // of this goroutine alone: TryLock then answers what the store says
 }
 
-func newTurn(w *worker, o order, number int, ctx context.Context) *turn {
-	return &turn{worker: w, number: number, round: o.Round, ctx: ctx, random: rand.New(rand.NewPCG(o.Seed, uint64(number))), mine: w.lockers[1+number]}
+func newTurn(w *user, o order, number int, ctx context.Context) *turn {
+	return &turn{user: w, number: number, round: o.Round, ctx: ctx, random: rand.New(rand.NewPCG(o.Seed, uint64(number))), mine: w.lockers[1+number]}
 }
 
 // workloads returns those of a worker. The goroutine of each has a Locker of its
 // own beside the shared one.
-func (w *worker) workloads() []workload {
+func (w *user) workloads() []workload {
 	all := []struct {
 		kind string
 		do   workload
@@ -107,9 +108,11 @@ func (t *turn) keep() time.Duration {
 	return 5 * time.Millisecond
 }
 
-// request returns what a history shows of an acquisition by lock.
-func (t *turn) request(name string, side judge.Side, lock func(context.Context) (*holdfast.Lock, error)) judge.Request {
-	return judge.Request{Name: name, Side: side, Lease: t.TTL, Lock: lock}
+// request returns what a history shows of a call that waits for a lock of a kind.
+func (t *turn) request(l *holdfast.Locker, k worker.Kind, name string) judge.Request {
+	r := k.Request(l, name, permits)
+	r.Lease = t.TTL
+	return r
 }
 
 // hold takes a lock, uses what it protects, and releases it.
@@ -164,11 +167,6 @@ func (t *turn) give(k *holdfast.Lock, op int64) {
 	t.held.remove(k, op)
 }
 
-// bare is m.Lock without options.
-func bare(m *holdfast.Mutex) func(context.Context) (*holdfast.Lock, error) {
-	return func(ctx context.Context) (*holdfast.Lock, error) { return m.Lock(ctx) }
-}
-
 // unknown marks an error after which the store may have granted the lock, and
 // has it taken back.
 func unknown(k *holdfast.Lock, err error) (*holdfast.Lock, error) {
@@ -182,7 +180,7 @@ var errUnknown = errors.New("outcome unknown")
 
 func (t *turn) mutex() {
 	name, background := t.name(mutexes, 6), context.Background()
-	r := t.request(name, judge.Exclusive, bare(t.mine.Mutex(name)))
+	r := t.request(t.mine, worker.Mutex, name)
 	switch n := t.random.IntN(100); {
 	case n < 40:
 		r.Try = true
@@ -212,7 +210,7 @@ func (t *turn) chained() {
 	name := t.name(chains, 1)
 	ctx, cancel := t.timeout()
 	defer cancel()
-	t.hold(ctx, t.request(name, judge.Exclusive, bare(t.shared.Mutex(name))), t.keep())
+	t.hold(ctx, t.request(t.shared, worker.Mutex, name), t.keep())
 }
 
 // burst takes a mutex several times, holds it for hardly any time, and pauses for a moment. The
@@ -221,11 +219,13 @@ func (t *turn) chained() {
 // processes learn only from a notification that the mutex is free.
 func (t *turn) burst() {
 	name := t.name(bursts, 1)
+	r := t.request(t.shared, worker.Mutex, name)
+	r.Lock = func(ctx context.Context) (*holdfast.Lock, error) {
+		return t.shared.Mutex(name).Lock(ctx, holdfast.Note("burst"))
+	}
 	ctx, rest := t.callers.share(t.random)
 	for range 10 {
-		t.hold(ctx, t.request(name, judge.Exclusive, func(ctx context.Context) (*holdfast.Lock, error) {
-			return t.shared.Mutex(name).Lock(ctx, holdfast.Note("burst"))
-		}), 0)
+		t.hold(ctx, r, 0)
 		if ctx.Err() != nil {
 			pause(t.ctx, rest)
 			return
@@ -276,10 +276,11 @@ func (t *turn) timeout() (context.Context, context.CancelFunc) {
 // leased takes a lock that ends by itself, and lets it.
 func (t *turn) leased(name string) {
 	lease := 150 * time.Millisecond
-	r := t.request(name, judge.Exclusive, func(ctx context.Context) (*holdfast.Lock, error) {
-		return t.mine.TryLock(ctx, name, holdfast.Lease(lease))
-	})
+	r := t.request(t.mine, worker.Mutex, name)
 	r.Lease, r.Fixed, r.Try = lease, true, true
+	r.Lock = func(ctx context.Context) (*holdfast.Lock, error) {
+		return t.mine.TryLock(ctx, name, holdfast.Lease(lease))
+	}
 	k, op, err := t.log.Take(context.Background(), r)
 	if err != nil {
 		t.judge(context.Background(), r, err)
@@ -293,7 +294,7 @@ func (t *turn) leased(name string) {
 // reentrant holds a lock twice. The history shows it as one hold.
 func (t *turn) reentrant(name string) {
 	ctx := holdfast.WithOwner(context.Background())
-	r := t.request(name, judge.Exclusive, bare(t.mine.Mutex(name)))
+	r := t.request(t.mine, worker.Mutex, name)
 	k, op, err := t.log.Take(ctx, r)
 	if err != nil {
 		t.judge(ctx, r, err)
@@ -317,9 +318,7 @@ func (t *turn) reentrant(name string) {
 }
 
 func (t *turn) fair() {
-	name := t.name(fairs, 1)
-	m := t.shared.FairMutex(name)
-	r := t.request(name, judge.Exclusive, bare(m))
+	r := t.request(t.shared, worker.Fair, t.name(fairs, 1))
 	ctx, cancel := t.timeout()
 	defer cancel()
 	t.hold(ctx, r, t.keep())
@@ -327,33 +326,30 @@ func (t *turn) fair() {
 
 func (t *turn) readOrWrite() {
 	name := t.name(readWrites, 2)
-	rw := t.shared.RWMutex(name)
 	if t.random.IntN(4) == 0 {
-		t.hold(context.Background(), t.request(name, judge.Writer, bare(rw.Write)), t.keep())
+		t.hold(context.Background(), t.request(t.shared, worker.Writer, name), t.keep())
 		return
 	}
-	t.hold(context.Background(), t.request(name, judge.Reader, bare(rw.Read)), t.keep())
+	t.hold(context.Background(), t.request(t.shared, worker.Reader, name), t.keep())
 	t.nap(20 * time.Millisecond) // a writer does not get in where reading never pauses
 }
 
 func (t *turn) semaphore() {
-	name := t.name(semaphores, 1)
-	s := t.shared.Semaphore(name, permits)
-	t.hold(context.Background(), t.request(name, judge.Permit, func(ctx context.Context) (*holdfast.Lock, error) { return s.Acquire(ctx) }), t.keep())
+	t.hold(context.Background(), t.request(t.shared, worker.Permit, t.name(semaphores, 1)), t.keep())
 }
 
 // lockAll takes three mutexes of five at once, of several kinds.
 func (t *turn) lockAll() {
 	var ms []*holdfast.Mutex
 	at := time.Now().UnixNano() / int64(epoch)
-	sides, ops := map[string]judge.Side{}, map[string]int64{}
+	as, ops := map[string]worker.Kind{}, map[string]int64{}
 	var r judge.Request
 	for _, n := range t.random.Perm(5)[:3] {
-		m, side := t.oneOfAll(fmt.Sprintf("%s:r%d:%d:%d", lockAlls, t.round, at, n), n)
-		ms, sides[m.Name()] = append(ms, m), side
+		k, name := t.oneOfAll(n), fmt.Sprintf("%s:r%d:%d:%d", lockAlls, t.round, at, n)
+		ms, as[name] = append(ms, k.Of(t.shared, name)), k
 	}
 	for _, m := range ms {
-		r = t.request(m.Name(), sides[m.Name()], nil)
+		r = t.request(t.shared, as[m.Name()], m.Name())
 		r.Try = true // some of them are held by a waiter for the others
 		ops[m.Name()] = t.log.Called(r)
 	}
@@ -370,26 +366,26 @@ func (t *turn) lockAll() {
 		t.judge(ctx, r, err)
 		return
 	}
-	t.together(locks, ops, sides)
+	t.together(locks, ops, as)
 }
 
-// oneOfAll returns the n-th mutex: on Redis a fair one, and one that is read or written,
+// oneOfAll returns the kind of the n-th mutex: on Redis one is fair, and one is read or written,
 // beside the plain ones.
-func (t *turn) oneOfAll(name string, n int) (*holdfast.Mutex, judge.Side) {
+func (t *turn) oneOfAll(n int) worker.Kind {
 	switch {
 	case t.Store != "" || n > 1:
-		return t.shared.Mutex(name), judge.Exclusive
+		return worker.Mutex
 	case n == 1:
-		return t.shared.FairMutex(name), judge.Exclusive
+		return worker.Fair
 	case t.random.IntN(2) == 0:
-		return t.shared.RWMutex(name).Write, judge.Writer
+		return worker.Writer
 	default:
-		return t.shared.RWMutex(name).Read, judge.Reader
+		return worker.Reader
 	}
 }
 
 // together uses several locks that were taken at once.
-func (t *turn) together(locks holdfast.Locks, ops map[string]int64, sides map[string]judge.Side) {
+func (t *turn) together(locks holdfast.Locks, ops map[string]int64, as map[string]worker.Kind) {
 	for _, k := range locks {
 		t.log.Answered(ops[k.Name()], k, nil)
 		t.held.add(k, ops[k.Name()])
@@ -399,7 +395,7 @@ func (t *turn) together(locks holdfast.Locks, ops map[string]int64, sides map[st
 		if i == len(locks)-1 {
 			most = t.keep()
 		}
-		t.use(k, ops[k.Name()], sides[k.Name()], most)
+		t.use(k, ops[k.Name()], as[k.Name()].Side(), most)
 	}
 	for _, k := range slices.Backward(locks) {
 		t.log.Write(judge.Event{What: judge.Unlock, Op: ops[k.Name()]})

@@ -19,13 +19,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/e2e/anystore"
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
 	"github.com/holdfast-go/holdfast/quorum"
 	"github.com/holdfast-go/holdfast/redishold"
 )
 
-// workerVar holds the plan of a worker process: this program starts itself again
-// with it.
-const workerVar = "HOLDFAST_SOAK_WORKER"
+// jobSoak is the only job of a worker process.
+const jobSoak = "soak"
+
+// jobs are what this program does if it was started again as a worker.
+func jobs() map[string]func(*worker.Worker) error {
+	return map[string]func(*worker.Worker) error{jobSoak: work}
+}
 
 // What workers say of themselves, beside what they do with locks.
 const (
@@ -43,6 +48,7 @@ type plan struct {
 	TTL     time.Duration
 	Margin  time.Duration // 0 for the default
 	Only    string        // the only workload; "" for all
+	Mutant  string        // what is wrong with the worker
 	Long    int           // one in so many holds is long enough to be renewed
 }
 
@@ -53,8 +59,8 @@ type order struct {
 	Seed  uint64 // of the round and the place
 }
 
-// worker is a process that uses locks.
-type worker struct {
+// user is a process that uses locks.
+type user struct {
 	plan
 	backend driver.Backend
 	log     *judge.Recorder
@@ -65,9 +71,9 @@ type worker struct {
 }
 
 // work is the worker process: it carries out orders until there are no more.
-func work(in io.Reader, out io.Writer) error {
-	w := &worker{log: judge.NewRecorder(out)}
-	if err := json.Unmarshal([]byte(os.Getenv(workerVar)), &w.plan); err != nil {
+func work(process *worker.Worker) error {
+	w := &user{log: process.Log}
+	if err := process.Plan(&w.plan); err != nil {
 		return err
 	}
 	w.log.Watched = true
@@ -79,11 +85,13 @@ func work(in io.Reader, out io.Writer) error {
 	}
 	watching, cancel := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
-	for _, tick := range ticks() {
-		watch.Go(func() { w.watch(watching, tick) })
-	}
+	watch.Go(func() {
+		worker.Watch(watching, func(s judge.Span) {
+			w.log.Write(judge.Event{At: s.To, What: judge.Stalled, Op: -1, Left: int64(s.Duration())})
+		})
+	})
 	w.log.Write(judge.Event{What: ready, Op: -1})
-	w.obey(in)
+	w.obey(os.Stdin)
 	cancel()
 	watch.Wait()
 	shut()
@@ -91,7 +99,7 @@ func work(in io.Reader, out io.Writer) error {
 }
 
 // connect opens the way to the store.
-func (w *worker) connect() (shut func(), err error) {
+func (w *user) connect() (shut func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if w.Store != "" {
@@ -103,7 +111,7 @@ func (w *worker) connect() (shut func(), err error) {
 		if w.backend, shut, err = store.Dial(w.Addr, w.TTL); err != nil {
 			return nil, err
 		}
-		w.backend = mutated(w.backend, os.Getenv(mutantVar))
+		w.backend = mutated(w.backend, w.Mutant)
 		w.shared = w.locker()
 		return shut, nil
 	}
@@ -131,7 +139,7 @@ func (w *worker) connect() (shut func(), err error) {
 			return nil, err
 		}
 	}
-	w.backend = mutated(w.backend, os.Getenv(mutantVar))
+	w.backend = mutated(w.backend, w.Mutant)
 	w.shared = w.locker()
 	return shut, nil
 }
@@ -151,7 +159,7 @@ func open(ctx context.Context, t dial.Target) (redishold.Conn, func(), error) {
 const silentAfter = 50 * time.Millisecond
 
 // locker returns a new Locker whose renewals are written down.
-func (w *worker) locker() *holdfast.Locker {
+func (w *user) locker() *holdfast.Locker {
 	l := holdfast.New(w.backend, &holdfast.Options{TTL: w.TTL, Margin: w.Margin, Observe: func(_ context.Context, e holdfast.Event) {
 		if e.Type == holdfast.EventCall && e.Took > silentAfter {
 			w.log.Write(judge.Event{What: judge.Silent, Op: -1, Left: int64(e.Took)})
@@ -168,7 +176,7 @@ func (w *worker) locker() *holdfast.Locker {
 }
 
 // obey carries out orders: it works from one that names a round until the next.
-func (w *worker) obey(in io.Reader) {
+func (w *user) obey(in io.Reader) {
 	workloads := w.workloads()
 	lines := bufio.NewScanner(in)
 	stop := func() {}
@@ -191,7 +199,7 @@ func (w *worker) obey(in io.Reader) {
 
 // round runs all workloads. The function it returns lets them finish what they
 // have begun.
-func (w *worker) round(o order, workloads []workload) (stop func()) {
+func (w *user) round(o order, workloads []workload) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var working sync.WaitGroup
 	for i, do := range workloads {
@@ -211,7 +219,7 @@ func (w *worker) round(o order, workloads []workload) (stop func()) {
 }
 
 // drain waits for what goes on in the background, which ends within one TTL.
-func (w *worker) drain() {
+func (w *user) drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*w.TTL+time.Second)
 	defer cancel()
 	for _, l := range w.lockers {
@@ -221,12 +229,12 @@ func (w *worker) drain() {
 	}
 }
 
-func (w *worker) broken(err error) {
+func (w *user) broken(err error) {
 	w.log.Write(judge.Event{What: broken, Op: -1, Err: err.Error()})
 }
 
 // report says that the worker is at rest, and what it uses then.
-func (w *worker) report() {
+func (w *user) report() {
 	w.drain()
 	runtime.GC()
 	var m runtime.MemStats
@@ -247,7 +255,7 @@ const manyGoroutines = 30
 // leftOver looks for what should have ended with the connections. rueidis closes
 // those of a node that has left five seconds after it saw that, whatever became of
 // the client meanwhile, and a goroutine of theirs may then still be in a handshake.
-func (w *worker) leftOver(idle goleak.Option, sockets int) error {
+func (w *user) leftOver(idle goleak.Option, sockets int) error {
 	end := time.Now().Add(15 * time.Second)
 	err := goleak.Find(idle)
 	for (err != nil || openSockets() > sockets) && time.Now().Before(end) {
@@ -279,32 +287,6 @@ func openSockets() int {
 		}
 	}
 	return n
-}
-
-// ticks are how often the watches of a worker look whether it has had a processor.
-// There are several: a thread that the system has put aside keeps its timers with
-// it, and those of other threads go on.
-func ticks() []time.Duration {
-	const often, seldom = time.Millisecond, 4 * time.Millisecond
-	return []time.Duration{often, seldom, seldom, seldom}
-}
-
-// watch writes down when the process did not run: it excuses a context that ended
-// late, not a belief that lasted too long.
-func (w *worker) watch(ctx context.Context, tick time.Duration) {
-	last := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(tick):
-		}
-		now := time.Now()
-		if late := now.Sub(last) - tick; late > time.Millisecond {
-			w.log.Write(judge.Event{At: now.UnixNano(), What: judge.Stalled, Op: -1, Left: int64(late)})
-		}
-		last = now
-	}
 }
 
 // holds are the locks that the process holds, by Locker, name and token, for

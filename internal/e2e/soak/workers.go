@@ -3,18 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/e2e/dial"
 	"github.com/holdfast-go/holdfast/internal/e2e/judge"
+	"github.com/holdfast-go/holdfast/internal/e2e/worker"
 )
 
 // member is a worker process and the proxies between it and the servers.
@@ -129,7 +127,7 @@ func (w *workers) start(place int) error {
 		ttl = min(ttl, time.Second) // a long lease hides who was in the way
 	}
 	p := plan{
-		TTL: ttl, Only: w.only, Long: 25,
+		TTL: ttl, Only: w.only, Mutant: w.mutant, Long: 25,
 		Targets: w.arena.targets(dial.Adapters()[place%2], m.mesh),
 	}
 	if w.arena.store != nil {
@@ -141,16 +139,7 @@ func (w *workers) start(place int) error {
 	if (uint64(place/2)+w.seed)%2 == 0 { // half of the places have the smallest margin that is any use
 		p.Margin = max(10*time.Millisecond, ttl/100)
 	}
-	text, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), workerVar+"="+string(text))
-	if w.mutant != "" {
-		cmd.Env = append(cmd.Env, mutantVar+"="+w.mutant)
-	}
-	if m.Process, err = judge.Start(id, cmd, func(e judge.Event) { w.hear(m, e) }); err != nil {
+	if m.Process, err = worker.Start(id, jobSoak, p, func(e judge.Event) { w.hear(m, e) }); err != nil {
 		m.mesh.close()
 		return err
 	}

@@ -1,0 +1,44 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/e2e/judge"
+)
+
+// ticks are how often the watches of a process look whether it has had a processor.
+// There are several: a thread that the system has put aside keeps its timers with
+// it, and those of other threads go on.
+func ticks() []time.Duration {
+	const often, seldom = time.Millisecond, 4 * time.Millisecond
+	return []time.Duration{often, seldom, seldom, seldom}
+}
+
+// Watch calls stalled with each time of more than a millisecond in which this process did not
+// run, until ctx ends: it excuses a context that ended late, not a belief that lasted too long.
+// Several goroutines call stalled, also at once, and also for the same time.
+func Watch(ctx context.Context, stalled func(judge.Span)) {
+	var all sync.WaitGroup
+	for _, tick := range ticks() {
+		all.Go(func() { watch(ctx, tick, stalled) })
+	}
+	all.Wait()
+}
+
+func watch(ctx context.Context, tick time.Duration, stalled func(judge.Span)) {
+	last := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(tick):
+		}
+		now := time.Now()
+		if late := now.Sub(last) - tick; late > time.Millisecond {
+			stalled(judge.Span{From: now.Add(-late).UnixNano(), To: now.UnixNano()})
+		}
+		last = now
+	}
+}
