@@ -97,9 +97,12 @@ type verdict struct {
 //     holder's explains the next grant beside all of them.
 //   - The same fault explains that a holder whose lock was taken away is notified of its
 //     grant, with its smaller token, after the next one.
-//   - Nothing explains a token that is not larger than that of a grant which was
-//     known before the lock was asked for, a lost update at the fenced
-//     register, or a belief past its deadline.
+//   - It also explains that such a holder passes its lock on within its process, to
+//     somebody who asked after the next grant, and who gets a smaller token. Nothing
+//     else explains a token that is not larger than that of a grant which was known
+//     before the lock was asked for.
+//   - Nothing explains a lost update at the fenced register, or a belief past its
+//     deadline.
 //   - The model judges exclusive locks that no such fault has touched, of stores
 //     with tokens: a quorum may say busy when votes are split. Where the store keeps a
 //     free name for a waiter, TryLock may say busy although nobody holds it; where
@@ -119,7 +122,7 @@ func (r *round) judge() verdict {
 		case found.Kind == judge.Overlap && (r.explains(found) || found.B.Side == judge.Permit && r.explainsPermits(found)):
 			v.explained++
 			continue
-		case found.Kind == judge.Order && r.explainsOrder(found):
+		case found.Kind == judge.Order && r.explainsOrder(found), found.Kind == judge.Token && r.explainsToken(found):
 			continue
 		}
 		v.violations = append(v.violations, found)
@@ -180,6 +183,28 @@ func (r *round) explainsOrder(found *judge.Violation) bool {
 	return slices.ContainsFunc(r.windows, func(w window) bool {
 		return w.covers(found.Name) && found.A.Granted >= w.from && found.B.Called <= w.lost && found.B.Granted <= max(w.lost, w.switched)+lease
 	})
+}
+
+// explainsToken says whether a fault that loses writes explains that B asked after A was granted,
+// but has the smaller token. It does if B got its lock from another holder of its process, and
+// explainsOrder is true of the one of them that asked the store.
+func (r *round) explainsToken(found *judge.Violation) bool {
+	asked := found.B
+	for {
+		before := slices.IndexFunc(r.history.Operations, func(o judge.Operation) bool {
+			return o.Name == asked.Name && o.Process == asked.Process && o.Token == asked.Token-1 && o.Unlock <= asked.Granted
+		})
+		if before < 0 {
+			break
+		}
+		asked = &r.history.Operations[before]
+	}
+	if asked == found.B {
+		return false
+	}
+	passedOn := *found.B
+	passedOn.Called = asked.Called
+	return r.explainsOrder(&judge.Violation{Name: found.Name, A: found.A, B: &passedOn})
 }
 
 // explainsPermits says the same of the later of two permits that overlap: the

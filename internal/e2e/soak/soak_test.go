@@ -489,6 +489,37 @@ func TestWhatExplainsTwoHolders(t *testing.T) {
 	}
 }
 
+// A holder that a failover forgot passes its lock on to somebody who asked after the next grant.
+func TestWhatExplainsASmallerToken(t *testing.T) {
+	const ms, lease = int64(time.Millisecond), int64(time.Second)
+	next := judge.Operation{Name: "mutex:a", Process: 1, Called: 1600 * ms, Granted: 1700 * ms, Token: 9, Lease: lease}
+	told := func(token uint64, process int, called, granted, unlock int64) judge.Operation {
+		return judge.Operation{
+			Name: "mutex:a", Process: process, Token: token, Lease: lease,
+			Called: called * ms, Granted: granted * ms, Unlock: unlock * ms,
+		}
+	}
+	for name, test := range map[string]struct {
+		chain []judge.Operation // the last has the smaller token
+		want  bool
+	}{
+		"passed on":             {[]judge.Operation{told(5, 0, 1400, 1450, 1800), told(6, 0, 1750, 1801, 1900)}, true},
+		"passed on twice":       {[]judge.Operation{told(5, 0, 1400, 1450, 1800), told(6, 0, 1750, 1801, 1900), told(7, 0, 1850, 1901, 2000)}, true},
+		"by the store":          {[]judge.Operation{told(6, 0, 1750, 1801, 1900)}, false},
+		"from another process":  {[]judge.Operation{told(5, 2, 1400, 1450, 1800), told(6, 0, 1750, 1801, 1900)}, false},
+		"asked after the fault": {[]judge.Operation{told(5, 0, 2100, 2150, 2200), told(6, 0, 2190, 2201, 2300)}, false},
+		"before its Unlock":     {[]judge.Operation{told(5, 0, 1400, 1450, 1850), told(6, 0, 1750, 1801, 1900)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := round{windows: []window{{from: 1500 * ms, lost: 2000 * ms, process: -1, loses: true}}, history: &judge.History{Operations: test.chain}}
+			found := &judge.Violation{Kind: judge.Token, Name: next.Name, A: &next, B: &test.chain[len(test.chain)-1]}
+			if got := r.explainsToken(found); got != test.want {
+				t.Errorf("explained: got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
 // A write that undid another is explained by a fault that gave the lock to two,
 // however long the second one held it then.
 func TestWhatExplainsALostUpdate(t *testing.T) {
