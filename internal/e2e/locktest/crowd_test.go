@@ -52,8 +52,12 @@ func useInCrowd(w *workload) error {
 	log := judge.NewRecorder(&history)
 	r := worker.Mutex.Request(w.locker(), "crowd", 0)
 	failed := w.each(func(int) error {
-		for range w.Ops {
-			if err := log.Hold(w.ctx, r, 0); err != nil {
+		for i := range w.Ops {
+			var keep time.Duration
+			if i%4 == 0 { // so long that a false grant finds the lock held
+				keep = time.Millisecond
+			}
+			if err := log.Hold(w.ctx, r, keep); err != nil {
 				return err
 			}
 		}
