@@ -110,7 +110,7 @@ func TestGrantedAsSessionsDo(t *testing.T) {
 // If the user has chosen a margin that leaves no time to renew what the store grants, Lock
 // returns an error at once, and leaves nothing in the store.
 func TestMarginDoesNotFitTheGrant(t *testing.T) {
-	for name, opts := range map[string][]Option{"renewed": nil, "with a fixed end": {Lease(time.Minute)}} {
+	for name, opts := range map[string][]Option{"renewed": nil, "with a fixed end": {FixedLease(time.Minute)}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := less(27*time.Second, 0)

@@ -734,11 +734,11 @@ func TestLeaseTooShortForTheStore(t *testing.T) {
 		opts    []holdfast.Option
 		honours bool // calls end with their contexts
 	}{
-		"Lease":                      {0, []holdfast.Option{holdfast.Lease(100 * time.Millisecond)}, false},
-		"Lease, calls that are over": {0, []holdfast.Option{holdfast.Lease(100 * time.Millisecond)}, true},
+		"Lease":                      {0, []holdfast.Option{holdfast.FixedLease(100 * time.Millisecond)}, false},
+		"Lease, calls that are over": {0, []holdfast.Option{holdfast.FixedLease(100 * time.Millisecond)}, true},
 		"TTL":                        {100 * time.Millisecond, nil, false},
 		"TTL, calls that are over":   {100 * time.Millisecond, nil, true},
-		"of one trip":                {0, []holdfast.Option{holdfast.Lease(50 * time.Millisecond)}, true},
+		"of one trip":                {0, []holdfast.Option{holdfast.FixedLease(50 * time.Millisecond)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -792,7 +792,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 // A claim was granted in an answer that was lost, and then ended by force. The acquire asks
 // again, because its caller never had the lock.
 func TestForcedBeforeItsCallerKnew(t *testing.T) {
-	for name, opts := range map[string][]holdfast.Option{"Lock": nil, "Lease": {holdfast.Lease(time.Minute)}} {
+	for name, opts := range map[string][]holdfast.Option{"Lock": nil, "Lease": {holdfast.FixedLease(time.Minute)}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := faulty.New()
@@ -965,7 +965,7 @@ func TestGrantWhileWaiting(t *testing.T) {
 		"it was over long ago":   {900 * time.Millisecond, 500 * time.Millisecond, nil, 2, 9, 27 * time.Second, 27 * time.Second},
 		"no grant, just a hint":  {500 * time.Millisecond, 0, nil, 2, 9, 27 * time.Second, 27 * time.Second},
 		"the end has a limit":    {500 * time.Millisecond, 4 * time.Second, []holdfast.Option{holdfast.AtMost(time.Minute)}, 2, 9, 27 * time.Second, 27 * time.Second},
-		"the end is to be fixed": {500 * time.Millisecond, 4 * time.Second, []holdfast.Option{holdfast.Lease(time.Minute)}, 2, 9, 57 * time.Second, 57 * time.Second},
+		"the end is to be fixed": {500 * time.Millisecond, 4 * time.Second, []holdfast.Option{holdfast.FixedLease(time.Minute)}, 2, 9, 57 * time.Second, 57 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

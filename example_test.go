@@ -99,11 +99,11 @@ func ExampleLock_Context() {
 }
 
 // A lock with a fixed lease is not renewed.
-func ExampleLease() {
+func ExampleFixedLease() {
 	ctx := context.Background()
 	locker := holdfast.New(memhold.New(), nil)
 
-	lock, err := locker.Lock(ctx, "report", holdfast.Lease(50*time.Millisecond))
+	lock, err := locker.Lock(ctx, "report", holdfast.FixedLease(50*time.Millisecond))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -430,7 +430,7 @@ func TestNeverPassedOn(t *testing.T) {
 			return l.Semaphore("job", 1).Acquire(context.Background())
 		},
 		"lease": func(l *holdfast.Locker) (*holdfast.Lock, error) {
-			return l.Lock(context.Background(), "job", holdfast.Lease(time.Minute))
+			return l.Lock(context.Background(), "job", holdfast.FixedLease(time.Minute))
 		},
 	}
 	for name, lock := range take {
@@ -466,7 +466,7 @@ func TestNeverPassedOn(t *testing.T) {
 	}
 }
 
-// A caller with the option Lease gets its own lease from the store, when it is first in the
+// A caller with the option FixedLease gets its own lease from the store, when it is first in the
 // queue.
 func TestLeaseInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { mustRise(t, leaseInTheLine(t, memhold.New())) })
@@ -486,7 +486,7 @@ func leaseInTheLine(t *testing.T, store interface {
 		wg.Go(func() {
 			var opts []holdfast.Option
 			if i == 3 || i == 4 {
-				opts = append(opts, holdfast.Lease(time.Minute))
+				opts = append(opts, holdfast.FixedLease(time.Minute))
 			}
 			k := must.Lock(t, l, "job", opts...)
 			holds = append(holds, observedHold{i, k.Token(), holders(t, store, "job")[0].Owner})

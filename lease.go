@@ -45,7 +45,7 @@ type lease struct {
 	ends        clock.Instant // the store keeps the lease at least until then
 	mayEnd      clock.Instant // the store may keep the lease until then, if it executes the last call that was sent
 	deadline    clock.Instant // the lease counts as lost from then on: one margin before the instant `ends`
-	fixedEnd    clock.Instant // the end that Lease or AtMost has set; 0 if there is none
+	fixedEnd    clock.Instant // the end that FixedLease or AtMost has set; 0 if there is none
 	fixedMargin time.Duration // the margin of a lease with fixedEnd
 
 	holder *hold
@@ -610,7 +610,7 @@ func (h *hold) dropped() {
 	l.locker.background.Go(func() { // not in this goroutine, which runs all clean-ups of the program
 		level := slog.LevelError
 		text := "a lock was dropped without Unlock; it is no longer renewed"
-		if l.isFixed() { // a Lease may be meant to end without Unlock
+		if l.isFixed() { // a lock with FixedLease may be meant to end without Unlock
 			level = slog.LevelDebug
 			text = "a lock with a fixed end was dropped without Unlock; it ends with its lease"
 		}

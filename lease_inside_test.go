@@ -653,11 +653,11 @@ func (l logged) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// A Lock with the option Lease may be dropped, so that it ends by itself: that is no error.
+// A Lock with the option FixedLease may be dropped, so that it ends by itself: that is no error.
 func TestDroppedLockWithALeaseIsNoError(t *testing.T) {
 	lines := make(logged, 100)
 	l := New(memhold.New(), &Options{Logger: slog.New(slog.NewTextHandler(lines, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	if _, err := l.Lock(t.Context(), "job", Lease(time.Minute)); err != nil {
+	if _, err := l.Lock(t.Context(), "job", FixedLease(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); runtime.Gosched() {
@@ -906,7 +906,7 @@ func TestFixedLeaseIsNeverLate(t *testing.T) {
 		var ahead atomic.Int64
 		l := New(memhold.New(), r.options())
 		l.clock.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-		lock, err := l.Lock(t.Context(), "job", Lease(time.Minute))
+		lock, err := l.Lock(t.Context(), "job", FixedLease(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -980,7 +980,7 @@ func TestSuspendedDuringARenewal(t *testing.T) {
 				ahead.Store(int64(time.Hour))
 				store.Drop("job")
 				at = time.Now()
-				k, _ := l.Lock(context.Background(), "other", Lease(time.Second)) // wakes the scheduler
+				k, _ := l.Lock(context.Background(), "other", FixedLease(time.Second)) // wakes the scheduler
 				time.Sleep(10 * time.Millisecond)
 				_ = k.Unlock()
 				return a, err

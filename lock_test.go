@@ -331,8 +331,8 @@ func TestBadInput(t *testing.T) {
 		{"tiny TTL", &holdfast.Options{TTL: 9 * time.Millisecond}, "a", nil, "at least 10ms"},
 		{"negative margin", &holdfast.Options{Margin: -1}, "a", nil, "margin of -1ns does not fit"},
 		{"margin as long as the lease", &holdfast.Options{Margin: 30 * time.Second}, "a", nil, "less than half"},
-		{"negative lease", nil, "a", []holdfast.Option{holdfast.Lease(-1)}, "lease of -1ns is negative"},
-		{"no lease", nil, "a", []holdfast.Option{holdfast.Lease(0)}, "at least 10ms"},
+		{"negative lease", nil, "a", []holdfast.Option{holdfast.FixedLease(-1)}, "lease of -1ns is negative"},
+		{"no lease", nil, "a", []holdfast.Option{holdfast.FixedLease(0)}, "at least 10ms"},
 		{"negative wait", nil, "a", []holdfast.Option{holdfast.Wait(-1)}, "wait of -1ns is negative"},
 	}
 	for _, tt := range tests {
@@ -490,7 +490,7 @@ func TestForcedLeaseIsNoticed(t *testing.T) {
 		store := faulty.New()
 		quiet := struct{ driver.Backend }{store} // no notices
 		l, other := holdfast.New(quiet, &holdfast.Options{TTL: ttl}), holdfast.New(quiet, &holdfast.Options{TTL: ttl})
-		k := must.Lock(t, l, "a", holdfast.Lease(time.Minute))
+		k := must.Lock(t, l, "a", holdfast.FixedLease(time.Minute))
 		time.Sleep(time.Second)
 		if err := store.ForceUnlock(t.Context(), "a", holders(t, store, "a")[0], "stuck"); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@
 // A claim is a request to hold a name. When the store grants the claim, the claim becomes a
 // hold, and the caller gets a *Lock. The store keeps a hold for a limited time, the lease,
 // which is usually as long as the TTL. Until Unlock, the Locker renews the lease each time that
-// a third of it has passed, unless the option Lease fixes its end. A hold that ends in any
+// a third of it has passed, unless the option FixedLease fixes its end. A hold that ends in any
 // other way is lost.
 //
 // # What is promised

@@ -22,7 +22,7 @@ import (
 // error. The option Wait limits the whole call: after that time LockAll returns ErrBusy with
 // the holder that it waited for. In both cases it releases the locks that it has taken, in the
 // background if the store is slow; Locker.Drain waits for that. The other options apply to each
-// lock; Lease and AtMost count from the grant of each lock. AtLeast and RetryRefused are errors. Calls of
+// lock; FixedLease and AtMost count from the grant of each lock. AtLeast and RetryRefused are errors. Calls of
 // LockAll cannot deadlock, in whatever order they list the mutexes: a waiter holds only locks
 // whose names come before the one it waits for. There is one exception: if one name is used
 // with several Lockers, those mutexes are taken in the order of ms, which must then be the same

@@ -111,13 +111,13 @@ func TestLockAllOptions(t *testing.T) {
 		l, other := holdfast.New(store, nil), holdfast.New(store, nil)
 		all := []*holdfast.Mutex{l.Mutex("a"), l.RWMutex("b").Write}
 		for option, wrong := range map[string]holdfast.Option{
-			"AtLeast": holdfast.AtLeast(time.Second), "wait": holdfast.Wait(-time.Second), "lease": holdfast.Lease(-time.Second),
+			"AtLeast": holdfast.AtLeast(time.Second), "wait": holdfast.Wait(-time.Second), "lease": holdfast.FixedLease(-time.Second),
 		} {
 			if _, err := holdfast.LockAll(t.Context(), all, wrong); err == nil || !strings.Contains(err.Error(), `lock "a": `+option) {
 				t.Errorf("got %v, want an error about %s", err, option)
 			}
 		}
-		locks, err := holdfast.LockAll(t.Context(), all, holdfast.Lease(time.Second), holdfast.Note("the nightly job"))
+		locks, err := holdfast.LockAll(t.Context(), all, holdfast.FixedLease(time.Second), holdfast.Note("the nightly job"))
 		if err != nil {
 			t.Fatal(err)
 		}

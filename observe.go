@@ -48,7 +48,7 @@ type Event struct {
 	Remaining time.Duration // renew: the rest of the lease in the store
 	Late      bool          // renew: it succeeded with less than a third of the lease left
 	Reason    driver.Reason // loss: why the lock was lost
-	Leased    bool          // loss, renew: Lease or AtMost has fixed the end, and a renewal does not move it any more
+	Leased    bool          // loss, renew: FixedLease or AtMost has fixed the end, and a renewal does not move it any more
 	Notified  bool          // wake: the store sent a notification; if false, a timer ended
 	Op        string        // call, indeterminate: OpTry, OpRenew or OpRelease
 	Took      time.Duration // call: how long it took

@@ -128,7 +128,7 @@ func TestObserveFixedEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r recorder
 		l := holdfast.New(memhold.New(), &holdfast.Options{Observe: r.observe})
-		if _, err := l.Lock(t.Context(), "job", holdfast.Lease(time.Second)); err != nil {
+		if _, err := l.Lock(t.Context(), "job", holdfast.FixedLease(time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
@@ -172,7 +172,7 @@ func TestDrainWaitsForTheLossToBeObserved(t *testing.T) {
 			}
 		}})
 		for i := range int64(3000) {
-			lock, err := l.Lock(t.Context(), "job", holdfast.Lease(10*time.Millisecond))
+			lock, err := l.Lock(t.Context(), "job", holdfast.FixedLease(10*time.Millisecond))
 			if err != nil {
 				t.Fatal(err)
 			}

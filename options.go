@@ -83,7 +83,7 @@ const (
 // the lock on to the goroutine that has waited longest. That needs no call to the store. The
 // new holder gets the next fencing token of a block that the store reserved with the grant.
 // Only a Mutex is passed on, not a fair or read-write lock, and no lock with the option
-// Lease, AtMost, AtLeast or Note.
+// FixedLease, AtMost, AtLeast or Note.
 //
 // In the store the lock keeps the owner of its first holder.
 type Handoff struct {

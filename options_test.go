@@ -57,9 +57,9 @@ func TestVeryLongLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := faulty.New()
 		for _, lease := range []time.Duration{longest, longest - 1, longest / 2, century + 1} {
-			_, err := holdfast.New(store, nil).Lock(t.Context(), "job", holdfast.Lease(lease))
+			_, err := holdfast.New(store, nil).Lock(t.Context(), "job", holdfast.FixedLease(lease))
 			if err == nil || !strings.Contains(err.Error(), "too long") {
-				t.Errorf("Lease(%v): got %v, want that it is too long", lease, err)
+				t.Errorf("FixedLease(%v): got %v, want that it is too long", lease, err)
 			}
 			_, err = holdfast.New(store, &holdfast.Options{TTL: lease}).Lock(t.Context(), "job")
 			if err == nil || !strings.Contains(err.Error(), "too long") {
@@ -68,7 +68,7 @@ func TestVeryLongLeases(t *testing.T) {
 		}
 		for what, lock := range map[string]func() (*holdfast.Lock, error){
 			"Lease": func() (*holdfast.Lock, error) {
-				return holdfast.New(store, nil).Lock(t.Context(), "job", holdfast.Lease(century))
+				return holdfast.New(store, nil).Lock(t.Context(), "job", holdfast.FixedLease(century))
 			},
 			"TTL": func() (*holdfast.Lock, error) {
 				return holdfast.New(store, &holdfast.Options{TTL: century, Handoff: holdfast.Handoff{For: longest}}).Lock(t.Context(), "job")

@@ -20,7 +20,7 @@ import (
 //
 // Some stores record how often the tree holds the lock. There each further Lock and each Unlock
 // is one round trip, which also confirms the lock and extends its lease. The hold ends when
-// Unlock was called as often as Lock. The options of the first Lock stay in force: Lease on a
+// Unlock was called as often as Lock. The options of the first Lock stay in force: FixedLease on a
 // re-entry has no effect, and AtLeast or AtMost is an error. The two sides of a read-write lock
 // have separate counts; see RWMutex. If the tree holds a name as one kind and locks it as
 // another, it gets ErrDeadlock. Permits of a semaphore are not reentrant.

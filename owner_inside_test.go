@@ -46,7 +46,7 @@ func TestReentryIsNeverALostLock(t *testing.T) {
 		store := faulty.New()
 		l := New(store, nil)
 		ctx := WithOwner(t.Context())
-		lock, _ := l.Lock(ctx, "job", Lease(10*time.Second))
+		lock, _ := l.Lock(ctx, "job", FixedLease(10*time.Second))
 		time.Sleep(8900 * time.Millisecond)
 		store.Change(func() {
 			store.OnRenew = func(ctx context.Context, cs []driver.Claim) ([]driver.Renewal, error) {

@@ -178,7 +178,7 @@ func TestReentryDoesNotExtendAFixedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := holdfast.New(faulty.New(), &holdfast.Options{TTL: time.Second})
 		ctx := holdfast.WithOwner(t.Context())
-		lock, err := l.Lock(ctx, "job", holdfast.Lease(time.Minute))
+		lock, err := l.Lock(ctx, "job", holdfast.FixedLease(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -418,7 +418,7 @@ func TestLostLockIsGivenBackByTheLastUnlock(t *testing.T) {
 		store := faulty.New()
 		l := holdfast.New(store, nil)
 		ctx := holdfast.WithOwner(t.Context())
-		lock, err := l.Lock(ctx, "job", holdfast.Lease(time.Minute))
+		lock, err := l.Lock(ctx, "job", holdfast.FixedLease(time.Minute))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -380,7 +380,7 @@ func TestEndOfASessionIsNoticedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &notifying{Backend: memhold.New(), seqs: make(chan uint64)}
 		l := holdfast.New(store, &holdfast.Options{TTL: time.Hour})
-		locks := map[string]*holdfast.Lock{"kept": must.Lock(t, l, "kept"), "fixed": must.Lock(t, l, "fixed", holdfast.Lease(2*time.Hour))}
+		locks := map[string]*holdfast.Lock{"kept": must.Lock(t, l, "kept"), "fixed": must.Lock(t, l, "fixed", holdfast.FixedLease(2*time.Hour))}
 		for i := range 20 {
 			name := fmt.Sprint("lost ", i)
 			locks[name] = must.Lock(t, l, name)

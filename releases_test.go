@@ -187,7 +187,7 @@ func TestAsyncUnlockWaits(t *testing.T) {
 	t.Run("a loss that is known", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, _ := asyncLocker(t, nil)
-			k := must.Lock(t, l, "job", holdfast.Lease(time.Second))
+			k := must.Lock(t, l, "job", holdfast.FixedLease(time.Second))
 			time.Sleep(2 * time.Second)
 			if err := k.Unlock(); !errors.Is(err, holdfast.ErrLost) {
 				t.Errorf("got %v, want ErrLost", err)

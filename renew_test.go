@@ -66,7 +66,7 @@ func TestFixedLeaseEndsAndIsNotExtended(t *testing.T) {
 			return answers, err
 		}
 		l := holdfast.New(store, &holdfast.Options{TTL: time.Second})
-		lock := must.Lock(t, l, "job", holdfast.Lease(time.Minute))
+		lock := must.Lock(t, l, "job", holdfast.FixedLease(time.Minute))
 		ctx := lock.Context(t.Context())
 		start := time.Now()
 		<-ctx.Done()

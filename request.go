@@ -14,16 +14,17 @@ import (
 // Option changes the settings for one call.
 type Option func(*request)
 
-// Lease fixes the end of the lock: it ends after d, even without Unlock. d must be
-// between 10ms and 100 years.
+// FixedLease fixes the end of the lock: it is not renewed, and ends after d, even without Unlock.
+// d must be between 10ms and 100 years. Without this option a lock has Options.TTL, and is renewed
+// until its Unlock.
 //
 // The lock is not extended, so it also ends if the process dies. The exception is a store
 // with driver.Info.SessionTTL: there Holdfast renews the lock, if necessary, until d has
 // passed, and then releases it. If the process dies, the lock ends with the session.
 //
-// If a lock with Lease is held for two seconds or longer, the Locker checks it as often as it
+// If a lock with FixedLease is held for two seconds or longer, the Locker checks it as often as it
 // renews other locks. So the holder is notified if somebody ends the lock by force.
-func Lease(d time.Duration) Option {
+func FixedLease(d time.Duration) Option {
 	return func(r *request) { r.lease, r.leased = d, true }
 }
 
@@ -32,7 +33,7 @@ func Lease(d time.Duration) Option {
 // driver.ReasonExpired, and another client can get it when d has passed. If the process dies or
 // is cut off, the name becomes free as early as without AtMost, and never later than d after
 // the grant. d must be between 10ms and 100 years; if d is not longer than the TTL, AtMost is
-// the same as Lease.
+// the same as FixedLease.
 //
 // The store ends the lock by itself when d has passed. The exception is a store with
 // driver.Info.SessionTTL: there Holdfast releases the lock at that time. If the process is dead
@@ -40,7 +41,7 @@ func Lease(d time.Duration) Option {
 // clock, so the time while the machine is suspended does not count.
 //
 // AtMost works with each kind of lock. Such a lock is never passed on within the process.
-// AtMost is an error together with Lease, together with a longer AtLeast, and on a Lock that
+// AtMost is an error together with FixedLease, together with a longer AtLeast, and on a Lock that
 // would re-enter a hold.
 func AtMost(d time.Duration) Option {
 	return func(r *request) { r.lease, r.atMost = d, true }
@@ -105,7 +106,7 @@ func RetryRefused(report func(refusal error, pause time.Duration)) Option {
 type request struct {
 	wait   time.Duration
 	lease  time.Duration
-	leased bool // Lease or AtMost has set the field `lease`
+	leased bool // FixedLease or AtMost has set the field `lease`
 	atMost bool // AtMost has set the field `lease`: the lock is renewed until that time has passed
 
 	atLeast time.Duration // how long the name stays taken after the grant; 0 if a release frees it
@@ -176,7 +177,7 @@ func (l *Locker) checkEnd(r *request) error {
 	}
 	switch {
 	case r.atMost && r.leased:
-		return errors.New("Lease and AtMost both set the end of the lock: give only one of them")
+		return errors.New("FixedLease and AtMost both set the end of the lock: give only one of them")
 	case !r.leased && !r.atMost:
 		return nil
 	case r.atMost && r.lease > 0 && r.atLeast > r.lease:

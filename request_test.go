@@ -571,8 +571,8 @@ func testAtMostIsRefused(t *testing.T) {
 		"tiny":           {[]holdfast.Option{holdfast.AtMost(time.Millisecond)}, "at least 10ms"},
 		"centuries":      {[]holdfast.Option{holdfast.AtMost(1<<63 - 1)}, "too long"},
 		"longer AtLeast": {[]holdfast.Option{holdfast.AtMost(time.Second), holdfast.AtLeast(time.Minute)}, "AtLeast of 1m0s is longer than AtMost of 1s"},
-		"Lease":          {[]holdfast.Option{holdfast.AtMost(time.Second), holdfast.Lease(time.Minute)}, "give only one of them"},
-		"Lease before":   {[]holdfast.Option{holdfast.Lease(time.Minute), holdfast.AtMost(time.Second)}, "give only one of them"},
+		"Lease":          {[]holdfast.Option{holdfast.AtMost(time.Second), holdfast.FixedLease(time.Minute)}, "give only one of them"},
+		"Lease before":   {[]holdfast.Option{holdfast.FixedLease(time.Minute), holdfast.AtMost(time.Second)}, "give only one of them"},
 	} {
 		if _, err := l.Lock(t.Context(), "job", test.opts...); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got %v, want %q", name, err, test.want)

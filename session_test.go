@@ -105,7 +105,7 @@ func TestSessionStoreAlwaysGetsARelease(t *testing.T) {
 		lo, hi time.Duration
 	}{
 		"Lease ends": {func(t *testing.T, _ *sessions, l *holdfast.Locker) {
-			lock := must.Lock(t, l, "job", holdfast.Lease(time.Minute))
+			lock := must.Lock(t, l, "job", holdfast.FixedLease(time.Minute))
 			<-lock.Context(t.Context()).Done()
 			time.Sleep(time.Minute)
 			_ = lock.Unlock()
@@ -146,7 +146,7 @@ func TestSessionStoreAlwaysGetsARelease(t *testing.T) {
 func TestSessionStoreGetsAReleaseOfADroppedLock(t *testing.T) {
 	store := newSessions()
 	l := holdfast.New(store, nil)
-	must.Lock(t, l, "job", holdfast.Lease(20*time.Millisecond))
+	must.Lock(t, l, "job", holdfast.FixedLease(20*time.Millisecond))
 	for range 1000 {
 		runtime.GC()
 		drainNow(t, l)
@@ -300,7 +300,7 @@ func leaseOf(t *testing.T, d time.Duration) {
 			t.Errorf("got a late renewal with %v left", e.Margin)
 		}
 	}})
-	lock := must.Lock(t, l, "job", holdfast.Lease(d))
+	lock := must.Lock(t, l, "job", holdfast.FixedLease(d))
 	began := time.Now()
 	<-lock.Context(t.Context()).Done()
 	between(t, "ended after", time.Since(began), d-min(d/10, 3*time.Second), d)
@@ -324,7 +324,7 @@ func TestNoClaimIsLongerThanASession(t *testing.T) {
 	}
 	l := holdfast.New(capped{store}, nil)
 	for _, d := range []time.Duration{time.Second, 30 * time.Second, time.Hour} {
-		must.Unlock(t, must.Lock(t, l, "job", holdfast.Lease(d)))
+		must.Unlock(t, must.Lock(t, l, "job", holdfast.FixedLease(d)))
 	}
 }
 
@@ -342,7 +342,7 @@ func TestOutageDuringALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newSessions()
 		l := holdfast.New(capped{store}, nil)
-		lock := must.Lock(t, l, "job", holdfast.Lease(10*time.Minute))
+		lock := must.Lock(t, l, "job", holdfast.FixedLease(10*time.Minute))
 		store.Change(func() {
 			store.OnRenew = func(ctx context.Context, _ []driver.Claim) ([]driver.Renewal, error) { return nil, faulty.Hang(ctx) }
 		})

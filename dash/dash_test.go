@@ -72,7 +72,7 @@ func TestHeaders(t *testing.T) {
 
 func TestStreamTellsWhatChanges(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
-		s.lock("first", holdfast.Lease(time.Hour))
+		s.lock("first", holdfast.FixedLease(time.Hour))
 		time.Sleep(time.Second)
 		st := s.follow("view=", "")
 		defer st.close()
@@ -106,7 +106,7 @@ func TestStreamTellsWhatChanges(t *testing.T) {
 
 func TestNothingIsSentWhileNothingHappens(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
-		s.lock("quiet", holdfast.Lease(time.Hour))
+		s.lock("quiet", holdfast.FixedLease(time.Hour))
 		time.Sleep(time.Second)
 		st := s.follow("view=", "")
 		defer st.close()
@@ -129,7 +129,7 @@ func TestNothingIsSentWhileNothingHappens(t *testing.T) {
 
 func TestStreamResumes(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
-		s.lock("first", holdfast.Lease(time.Hour))
+		s.lock("first", holdfast.FixedLease(time.Hour))
 		time.Sleep(time.Second)
 		st := s.follow("view=", "")
 		f, _ := st.until(2*time.Second, "first")
@@ -158,7 +158,7 @@ func TestStreamResumes(t *testing.T) {
 
 func TestPolling(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
-		s.lock("first", holdfast.Lease(time.Hour))
+		s.lock("first", holdfast.FixedLease(time.Hour))
 		time.Sleep(time.Second)
 		s.get("/") // finds it
 		time.Sleep(time.Second)
@@ -177,7 +177,7 @@ func TestPolling(t *testing.T) {
 func TestOneWatcherForAll(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		for i := range 10 {
-			s.lock(fmt.Sprint("lock", i), holdfast.Lease(time.Hour))
+			s.lock(fmt.Sprint("lock", i), holdfast.FixedLease(time.Hour))
 		}
 		var streams []*stream
 		for range 20 {
@@ -214,7 +214,7 @@ func TestOneWatcherForAll(t *testing.T) {
 func TestBudget(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		for i := range 300 {
-			s.lock(fmt.Sprintf("lock%03d", i), holdfast.Lease(time.Hour))
+			s.lock(fmt.Sprintf("lock%03d", i), holdfast.FixedLease(time.Hour))
 		}
 		for page := 1; page <= 6; page++ {
 			st := s.follow(fmt.Sprintf("view=&page=%d", page), "")
@@ -247,7 +247,7 @@ func TestStoreThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, s *site) {
-				s.lock("held", holdfast.Lease(time.Hour))
+				s.lock("held", holdfast.FixedLease(time.Hour))
 				time.Sleep(time.Second)
 				st := s.follow("view=", "")
 				defer st.close()
@@ -373,7 +373,7 @@ func TestWatchKeepsEvents(t *testing.T) {
 		must.Unlock(t, lock)
 		time.Sleep(5 * time.Second)
 		s.shows("/lock?name=nightly", "acquired", "released", "renewed", "seen for 1m", "Free: no client holds it.")
-		s.lock("leased", holdfast.Lease(20*time.Second))
+		s.lock("leased", holdfast.FixedLease(20*time.Second))
 		time.Sleep(30 * time.Second)
 		s.shows("/lock?name=leased", `<span class="event">expired</span> <bdi>by app@host:1, seen for 20s`)
 		cancel()
@@ -386,7 +386,7 @@ func TestWatchKeepsEvents(t *testing.T) {
 func TestPagesOfRows(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, s *site) {
 		for i := range 60 {
-			s.lock(fmt.Sprintf("lock%03d", i), holdfast.Lease(time.Duration(100-i)*time.Minute))
+			s.lock(fmt.Sprintf("lock%03d", i), holdfast.FixedLease(time.Duration(100-i)*time.Minute))
 		}
 		s.get("/") // finds the first of them
 		time.Sleep(time.Second)

@@ -224,7 +224,7 @@ func TestObserve(t *testing.T) {
 			lock := must.Lock(t, holdfast.New(b, nil), "report")
 			t.Cleanup(func() { must.Unlock(t, lock) })
 		}, want: job.Skipped, err: holdfast.ErrBusy},
-		"no lock": {opts: []holdfast.Option{holdfast.Lease(-1)}, want: job.Failed},
+		"no lock": {opts: []holdfast.Option{holdfast.FixedLease(-1)}, want: job.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

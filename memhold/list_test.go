@@ -94,7 +94,7 @@ func TestListEnds(t *testing.T) {
 		store := memhold.New()
 		l := holdfast.New(store, nil)
 		for _, name := range []string{"a:1", "a:2", "b:1"} {
-			if _, err := l.Lock(t.Context(), name, holdfast.Lease(time.Minute)); err != nil {
+			if _, err := l.Lock(t.Context(), name, holdfast.FixedLease(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -63,7 +63,7 @@ func TestManyCallers(t *testing.T) {
 				const fill, ttl = 5 * time.Second, 10 * time.Second
 				store, c, limit := memhold.New(), &cache{}, fill
 				if dies { // its lock is not renewed
-					must.Lock(t, holdfast.New(store, nil), "key", holdfast.Lease(ttl))
+					must.Lock(t, holdfast.New(store, nil), "key", holdfast.FixedLease(ttl))
 					limit += ttl
 				}
 				began := time.Now()
@@ -157,7 +157,7 @@ func TestPausedFiller(t *testing.T) {
 		mutex := func() *holdfast.Mutex { return holdfast.New(store, nil).Mutex("key") }
 		paused := make(chan error)
 		go func() { // the process is paused, so it does not renew either
-			_, err := once.Do(t.Context(), mutex(), c.get, c.after(time.Minute, "late"), holdfast.Lease(10*time.Second))
+			_, err := once.Do(t.Context(), mutex(), c.get, c.after(time.Minute, "late"), holdfast.FixedLease(10*time.Second))
 			paused <- err
 		}()
 		synctest.Wait()

@@ -146,7 +146,7 @@ func TestHoldSpan(t *testing.T) {
 	}
 }
 
-// TestHoldSpanOfFixedEnd: the end that the option Lease set is no failure.
+// TestHoldSpanOfFixedEnd: the end that the option FixedLease set is no failure.
 func TestHoldSpanOfFixedEnd(t *testing.T) {
 	recorder, _, tel := tracing(t, true)
 	tel.Observe(t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:42", Kind: "mutex", HeldFor: time.Second, Reason: driver.ReasonExpired, Leased: true, Err: holdfast.ErrLost})

@@ -61,7 +61,7 @@ func TestMeaning(t *testing.T) {
 		{t.Context(), holdfast.Event{Type: holdfast.EventWake, Name: "stock:7", Kind: "mutex", Notified: true}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:7", Kind: "mutex", Blocked: true}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "42", Kind: "read", Blocked: true, Err: &holdfast.BusyError{}}},
-		// The end that the option Lease set is no loss.
+		// The end that the option FixedLease set is no loss.
 		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:7", Kind: "mutex", HeldFor: 9 * time.Second, Reason: driver.ReasonExpired, Leased: true, Err: holdfast.ErrLost}},
 		// Spans of calls come from the instrumentation of the client.
 		{t.Context(), holdfast.Event{Type: holdfast.EventCall, Name: "stock:1", Kind: "mutex", Op: holdfast.OpTry, Took: time.Millisecond}},

@@ -62,7 +62,7 @@ func TestExposition(t *testing.T) {
 		{t.Context(), holdfast.Event{Type: holdfast.EventWake, Name: "stock:7", Kind: "mutex", Notified: true}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:7", Kind: "mutex", Blocked: true, Waited: 2 * time.Second}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "jobs:1", Kind: "fair", Blocked: true, Waited: 2 * time.Second, Err: &holdfast.BusyError{Name: "jobs:1"}}},
-		// A lock with the option Lease that reaches its end is not lost, because its user
+		// A lock with the option FixedLease that reaches its end is not lost, because its user
 		// wanted that. One that was forced before is.
 		{t.Context(), holdfast.Event{Type: holdfast.EventLoss, Name: "stock:7", Kind: "mutex", HeldFor: 9 * time.Second, Reason: driver.ReasonExpired, Leased: true, Err: holdfast.ErrLost}},
 		{t.Context(), holdfast.Event{Type: holdfast.EventAcquire, Name: "stock:9", Kind: "mutex"}},
@@ -230,7 +230,7 @@ func TestFixedEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := promhold.New(nil)
 		locker := holdfast.New(memhold.New(), &holdfast.Options{Observe: m.Observe})
-		lock, err := locker.Lock(t.Context(), "job", holdfast.Lease(time.Second))
+		lock, err := locker.Lock(t.Context(), "job", holdfast.FixedLease(time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}

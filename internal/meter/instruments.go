@@ -68,7 +68,7 @@ func Instruments() []Instrument {
 		Held:          {Gauge, "held", "{lock}", []string{"kind", "lock_group"}, nil, "Locks that this process holds."},
 		Waiting:       {Gauge, "waiting", "{call}", []string{"kind", "lock_group", "election"}, nil, "Calls of Lock and TryLock that wait in this process."},
 		Renewals:      {Counter, "renewals", "{renewal}", []string{"outcome"}, nil, "Renewals of locks by their answer."},
-		Lost:          {Counter, "lost", "{lock}", []string{"reason"}, nil, "Locks that ended before they were unlocked, other than by their option Lease."},
+		Lost:          {Counter, "lost", "{lock}", []string{"reason"}, nil, "Locks that ended before they were unlocked, other than by their option FixedLease."},
 		Wakeups:       {Counter, "wakeups", "{wakeup}", []string{"source"}, nil, "Times that a waiter asked the store again: after a notification, or after a pause."},
 		Indeterminate: {Counter, "indeterminate", "{call}", []string{"op", "resolved"}, nil, "Calls without an answer that were followed up: whether their result is known."},
 		Leader:        {Gauge, "leader", "{leader}", []string{"election"}, nil, "Whether this process holds the lock of an election."},

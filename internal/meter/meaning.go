@@ -62,7 +62,7 @@ func FoundLost(e holdfast.Event) bool {
 }
 
 // Loss returns why a lock was lost. `ok` is false if e is no loss. If a lock ends when its
-// Lease or AtMost has passed, that is no loss either, because the user wanted it.
+// FixedLease or AtMost has passed, that is no loss either, because the user wanted it.
 func Loss(e holdfast.Event) (reason string, ok bool) {
 	if e.Type != holdfast.EventLoss || HoldEnd(e) == "fixed_lease" {
 		return "", false

@@ -98,7 +98,7 @@ func (w *worker) request(ctx context.Context) request {
 	switch n := w.random.IntN(24); {
 	case n < 2:
 		r.lease = max(w.below(2*s.ttl), shortest)
-		r.opts = append(r.opts, holdfast.Lease(r.lease))
+		r.opts = append(r.opts, holdfast.FixedLease(r.lease))
 	case n == 2:
 		r.atMost = max(w.below(5*s.ttl), shortest)
 		r.opts = append(r.opts, holdfast.AtMost(r.atMost))

@@ -125,7 +125,7 @@ func memoryMessages() map[string]produce {
 				time.Sleep(600 * time.Millisecond)
 				return out, err
 			}
-			_, err := u.mine.Lock(u.Context(), "job", holdfast.Lease(time.Second))
+			_, err := u.mine.Lock(u.Context(), "job", holdfast.FixedLease(time.Second))
 			return err
 		}),
 		`TTL of … is too short: … keeps a lock for at least …`: inMemory(func(u user) error {

@@ -34,7 +34,7 @@ func TestBadInput(t *testing.T) {
 		{name: "empty name", password: "secret", want: "name of the lock is empty"},
 		{name: "negative TTL", password: "secret", lock: "a", opts: &holdfast.Options{TTL: -time.Second}, want: "negative"},
 		{name: "tiny TTL", password: "secret", lock: "a", opts: &holdfast.Options{TTL: time.Millisecond}, want: "too short"},
-		{name: "tiny lease", password: "secret", lock: "a", opt: []holdfast.Option{holdfast.Lease(time.Millisecond)}, want: "too short"},
+		{name: "tiny lease", password: "secret", lock: "a", opt: []holdfast.Option{holdfast.FixedLease(time.Millisecond)}, want: "too short"},
 		{name: "wrong password", password: "guess", lock: "a", is: driver.ErrRefused, want: "WRONGPASS"},
 		{name: "no password", lock: "a", is: driver.ErrRefused, want: "NOAUTH"},
 		{name: "missing right", user: "app", password: "app", lock: "a", is: driver.ErrRefused, want: "+hset", prepare: func(s *subject) {

@@ -423,7 +423,7 @@ func TestListStrangeNames(t *testing.T) {
 		names := []string{huge, "*", "a\nb", "<script>", "\xff\x00", "über", "a{b", "[x]", `back\slash`, "x:timeout"}
 		want := map[string]admin.Kind{}
 		for _, name := range names {
-			must.Lock(s, l, name, holdfast.Lease(time.Minute))
+			must.Lock(s, l, name, holdfast.FixedLease(time.Minute))
 			want[name] = admin.KindMutex
 		}
 		wantKinds(s, list(s, c, admin.Filter{}), want)

@@ -279,7 +279,7 @@ func (t *turn) leased(name string) {
 	r := t.request(t.mine, worker.Mutex, name)
 	r.Lease, r.Fixed, r.Try = lease, true, true
 	r.Lock = func(ctx context.Context) (*holdfast.Lock, error) {
-		return t.mine.TryLock(ctx, name, holdfast.Lease(lease))
+		return t.mine.TryLock(ctx, name, holdfast.FixedLease(lease))
 	}
 	k, op, err := t.log.Take(context.Background(), r)
 	if err != nil {

@@ -247,7 +247,7 @@ func reentry(p *pair) {
 func fixedLease(p *pair) {
 	const d = 2 * time.Second
 	began := time.Now()
-	first := must.Lock(p, p.ours, "lease", holdfast.Lease(d))
+	first := must.Lock(p, p.ours, "lease", holdfast.FixedLease(d))
 	next := must.Lock(p, p.theirs, "lease") // it waits for the end
 	if took := time.Since(began); took < d*9/10 || first.Err() == nil {
 		p.Errorf("another had the lock after %v, and the first was %v; want that the lease of %v ends", took, first.Err(), d)

@@ -158,10 +158,10 @@ func TestLeaseOfASemaphore(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
 		l := s.locker("x")
 		s.take(func() (*holdfast.Lock, error) {
-			return l.Semaphore("permits", 3).TryAcquire(t.Context(), holdfast.Lease(20*time.Second))
+			return l.Semaphore("permits", 3).TryAcquire(t.Context(), holdfast.FixedLease(20*time.Second))
 		})
 		s.take(func() (*holdfast.Lock, error) {
-			return l.Semaphore("permits", 3).TryAcquire(t.Context(), holdfast.Lease(time.Hour))
+			return l.Semaphore("permits", 3).TryAcquire(t.Context(), holdfast.FixedLease(time.Hour))
 		})
 		if got := s.run("ls"); strings.Contains(got.stdout, "forever") || !strings.Contains(got.stdout, "20s") && !strings.Contains(got.stdout, "19s") {
 			t.Errorf("got %s, want a lease of 20s", got.stdout)

@@ -70,7 +70,7 @@ func TestRefusalOfSeconds(t *testing.T) {
 		}
 	}
 	await.Until(t, 20*time.Second, "the first term", begun(1))
-	if _, err := s.locker("somebody").Lock(ctx, "job", holdfast.Lease(4*time.Second)); err != nil {
+	if _, err := s.locker("somebody").Lock(ctx, "job", holdfast.FixedLease(4*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	waiter := begin(t, ctx, strings.NewReader(""), s.environ, "run", "-t", "2s", "job", "--", "true")

@@ -86,7 +86,7 @@ func (l *Lock) options() (options []holdfast.Option) {
 	case l.MaxHold > 0: // with NoRenew, MaxHold is less than TTL, so there is no renewal
 		options = append(options, holdfast.AtMost(l.MaxHold))
 	case l.NoRenew:
-		options = append(options, holdfast.Lease(l.TTL))
+		options = append(options, holdfast.FixedLease(l.TTL))
 	}
 	if l.keep > 0 {
 		options = append(options, holdfast.AtLeast(l.keep))

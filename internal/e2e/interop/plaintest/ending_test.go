@@ -94,7 +94,7 @@ func peerIsLate(s *scenario) {
 func holdfastIsLate(s *scenario) {
 	const lease = time.Second
 	sent := time.Now()
-	lock := s.lock(s.locker(setting{}), holdfast.Lease(lease))
+	lock := s.lock(s.locker(setting{}), holdfast.FixedLease(lease))
 	locked := time.Now()
 	r := s.try(peer.Command{Op: "lock", Wait: 10000, Lease: long.Milliseconds()})
 	if !r.Bool() {

@@ -56,11 +56,11 @@ func listenersKilled(t *testing.T, b *redisson.Bench) {
 	j, heard := redisson.ThreadOf(t, b.Java, "c57"), redisson.ThreadOf(t, b.Java, "c57-heard")
 
 	// Locks that are gone without a message, as one that the link lost.
-	forgotten := take(t, l, "case57:java", holdfast.Lease(lease))
+	forgotten := take(t, l, "case57:java", holdfast.FixedLease(lease))
 	began := time.Now()
 	sleeps := j.Begin(lockOf("lock", forgotten.Name(), 0))
 	j.AwaitSleep()
-	told := take(t, l, "case57:told", holdfast.Lease(time.Minute))
+	told := take(t, l, "case57:told", holdfast.FixedLease(time.Minute))
 	hears := heard.Begin(lockOf("lock", told.Name(), 0))
 	heard.AwaitSleep()
 	b.Admin().Int("DEL", forgotten.Name())
@@ -91,7 +91,7 @@ func listenersKilled(t *testing.T, b *redisson.Bench) {
 func wakesByReconnect(t *testing.T, b *redisson.Bench, holder, waiter *holdfast.Locker, adapter string) {
 	t.Helper()
 	for range 3 {
-		lock := take(t, holder, b.Name, holdfast.Lease(time.Minute))
+		lock := take(t, holder, b.Name, holdfast.FixedLease(time.Minute))
 		waits := waitFor(t, waiter, b.Name)
 		redisson.AwaitGo(t, b.Admin(), "acquire", b.Name, "Go listens", func() bool { return redisson.Listeners(b.Admin(), channel(b.Name)) == 1 })
 		b.Admin().Int("DEL", b.Name)

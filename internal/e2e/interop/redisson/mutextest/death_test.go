@@ -122,7 +122,7 @@ func javaPaused(t *testing.T, b *redisson.Bench) {
 	j.lock(0)
 	jvm.Pause()
 	began := await.NewWatch(t)
-	lock := held(t, b.Locker(10*time.Second), b.Name, holdfast.Lease(time.Minute)) // not renewed
+	lock := held(t, b.Locker(10*time.Second), b.Name, holdfast.FixedLease(time.Minute)) // not renewed
 	if took := began.Took(); took > timeout+late {
 		t.Errorf("Go waited for %v, want %v at most", took, timeout+late)
 	}

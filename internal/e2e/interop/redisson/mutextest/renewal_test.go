@@ -82,7 +82,7 @@ func fixedLeases(t *testing.T, b *redisson.Bench) {
 		t.Errorf("Go gave up after %v, want %v; the machine stood still for %v", took, less, starved)
 	}
 	end := ends(t, admin, b.Name)
-	lock := held(t, l, b.Name, holdfast.Wait(more), holdfast.Lease(lease))
+	lock := held(t, l, b.Name, holdfast.Wait(more), holdfast.FixedLease(lease))
 	wantAt(t, time.Now(), end)
 	j.wantNotHeld()
 	wantPublished(t, admin, heard, b.Name, 0)
@@ -121,7 +121,7 @@ func alternatingLeases(t *testing.T, b *redisson.Bench) {
 			renewed(t, admin, b.Name)
 			j.unlock()
 			since = time.Now()
-			lock := held(t, l, b.Name, holdfast.Lease(own))
+			lock := held(t, l, b.Name, holdfast.FixedLease(own))
 			unmoved(own, since)
 			must.Unlock(t, lock)
 

@@ -119,7 +119,7 @@ func permitEnds(t *testing.T, b *redisson.Bench) {
 	must(t, lock.Unlock())
 
 	before = await.NewWatch(t)
-	lock, err := s.Acquire(t.Context(), holdfast.Lease(lease))
+	lock, err := s.Acquire(t.Context(), holdfast.FixedLease(lease))
 	must(t, err)
 	after = time.Now()
 	reply := j.Do(j.permit("acquire", "", time.Minute))
@@ -215,7 +215,9 @@ func neverEnds(t *testing.T, b *redisson.Bench) {
 		}
 	}
 	wantScore("beside one of Go")
-	next := redisson.Later(t, "Acquire", func(ctx context.Context) (*holdfast.Lock, error) { return s.Acquire(ctx, holdfast.Lease(time.Minute)) })
+	next := redisson.Later(t, "Acquire", func(ctx context.Context) (*holdfast.Lock, error) {
+		return s.Acquire(ctx, holdfast.FixedLease(time.Minute))
+	})
 	redisson.Await(t, "Go listens", func() bool { return redisson.Listeners(b.Admin(), channel(b)) == 1 })
 	calls.wantOneEachSecond(t)
 	if !next.Waits() {
