@@ -5,6 +5,8 @@
 // layout. Packages etcdhold, zkhold, pghold and mysqlhold keep them in other stores.
 // Package memhold keeps them in memory, for examples and tests.
 //
+//	locker := goredisconn.Locker(client, nil) // each connector has one
+//
 //	lock, err := locker.Lock(ctx, "stock:42") // waits until ctx is done
 //	if err != nil {
 //		return err

@@ -46,8 +46,8 @@ func newDemoCommand(env output.Environment) *cobra.Command {
 	flags.IntVar(&o.Buyers, "buyers", 60, "number of buyers")
 	flags.IntVar(&o.Items, "items", 10, "number of items; must be less than --buyers")
 	flags.IntVar(&o.Processes, "processes", 3, "number of processes of the buyers")
-	flags.DurationVar(&o.Timeout, "timeout", 15*time.Second, "give up after this time plus the time of --look")
-	flags.DurationVar(&o.Look, "look", 0, "how long to show a held lock (default 3s on a terminal, else 1.5s)")
+	durationVar(flags, &o.Timeout, "timeout", "", 15*time.Second, "give up after this time plus the time of --look")
+	durationVar(flags, &o.Look, "look", "", 0, "how long to show a held lock (default 3s on a terminal, else 1.5s)")
 	cmd.AddCommand(newDemoWorkerCommand(env))
 	return cmd
 }

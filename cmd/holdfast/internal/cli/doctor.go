@@ -48,8 +48,8 @@ func (o *doctorOptions) addTo(f *pflag.FlagSet) {
 	f.Lookup("json").Usage = "print the report as JSON"
 	f.Lookup("verbose").Usage = "also show checks without a problem"
 	f.StringVar(&o.name, "name", "", "prefix of the test locks, for a user with permissions only for names with this prefix")
-	f.DurationVarP(&o.ttl, "ttl", "t", defaultTTL, "the lease time of the programs; overrides $HOLDFAST_TTL")
-	f.DurationVar(&o.margin, "margin", 0, "how long before the end of its lease a lock counts as lost (default a tenth of --ttl)")
+	durationVar(f, &o.ttl, "ttl", "t", defaultTTL, "the lease time of the programs; overrides $HOLDFAST_TTL")
+	durationVar(f, &o.margin, "margin", "", 0, "how long before the end of its lease a lock counts as lost (default a tenth of --ttl)")
 	f.IntVar(&o.keys, "keys", 20000, "how many keys to read in search of locks without an end; 0 for none")
 	f.Uint64Var(&o.token, "last-token", 0, "the largest fencing token that a resource has accepted: check that new tokens are larger")
 	f.StringVar(&o.failOn, "fail-on", "warning", "the lowest severity with exit status 1: note, warning, danger or never")

@@ -29,6 +29,6 @@ func newElectCommand(env output.Environment) *cobra.Command {
 	f.IntVar(&o.LostCode, "lost-exit-code", output.ExitLost, "with --once: exit status if leadership was lost, or the time of --max-hold is over")
 	f.BoolVar(&o.campaign.Once, "once", false, "end after the first term")
 	f.StringVar(&o.stepDownOn, "step-down-on", "", "the signal, USR1 or USR2, that ends the term: elect stops the command, releases the lock, and campaigns again after --backoff; default none")
-	f.DurationVar(&o.campaign.Backoff, "backoff", time.Second, "the pause after the first term; each term shorter than a minute doubles the pause")
+	durationVar(f, &o.campaign.Backoff, "backoff", "", time.Second, "the pause after the first term; each term shorter than a minute doubles the pause")
 	return cmd
 }

@@ -31,7 +31,7 @@ func newHoldCommand(env output.Environment) *cobra.Command {
 	f.SortFlags = false
 	o.addTo(f)
 	o.addKindTo(f)
-	f.DurationVar(&o.Period, "for", 0, "release the lock after this time; 0 means no limit")
+	durationVar(f, &o.Period, "for", "", 0, "release the lock after this time; 0 means no limit")
 	f.BoolVar(&o.IgnoreInput, "ignore-stdin", false, "keep the lock when standard input is closed")
 	f.BoolVar(&o.JSON, "json", false, "print JSON: an object when hold has the lock, and an object at the end")
 	return cmd

@@ -36,8 +36,8 @@ func newListCommand(env output.Environment) *cobra.Command {
 
 func (o *listOptions) addTo(f *pflag.FlagSet) {
 	o.readOptions.addTo(f, 0)
-	f.DurationVar(&o.Timeout, "timeout", listTimeout, "end the list after this time; 0 means no limit")
-	f.DurationVar(&o.Watch, "watch", 0, "print the list again and again, with this pause")
+	durationVar(f, &o.Timeout, "timeout", "", listTimeout, "end the list after this time; 0 means no limit")
+	durationVar(f, &o.Watch, "watch", "", 0, "print the list again and again, with this pause")
 	f.BoolVar(&o.Held, "held", false, "only locks with holders")
 	f.BoolVar(&o.Waiting, "waiting", false, "only locks with waiters")
 	f.BoolVar(&o.Counters, "counters", false, "also list keys that are only a number, such as latches and plain semaphores")

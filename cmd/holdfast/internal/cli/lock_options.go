@@ -33,7 +33,7 @@ type lockOptions struct {
 func (o *lockOptions) addTo(f *pflag.FlagSet) {
 	o.AddStoreTo(f)
 	o.AllowSeveral(f, "independent servers, and a majority must agree")
-	f.DurationVarP(&o.TTL, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; overrides $HOLDFAST_TTL")
+	durationVar(f, &o.TTL, "ttl", "t", defaultTTL, "lease time: how long the lock survives if the holder stops renewing; overrides $HOLDFAST_TTL")
 	f.StringVar(&o.Reason, "reason", "", "why you hold the lock; waiters see it")
 	o.AddEventLogTo(f)
 	f.StringArrayVar(&o.Labels, "label", nil, "key=value, shown beside the reason; may be repeated")
@@ -55,7 +55,7 @@ func lockSettings() []store.Setting {
 // clients of one name must use the same kind of lock.
 func (o *lockOptions) addKindTo(f *pflag.FlagSet) {
 	f.BoolVarP(&o.Nonblock, "nonblock", "n", false, "do not wait if the lock is held")
-	f.DurationVarP(&o.Wait, "wait", "w", 0, "the longest time to wait for the lock; 0 means no limit")
+	durationVar(f, &o.Wait, "wait", "w", 0, "the longest time to wait for the lock, such as 30s; a number alone means seconds, 0 means no limit")
 	f.IntVarP(&o.ConflictCode, "conflict-exit-code", "E", output.ExitBusy, "exit status if another client holds the lock")
 	f.BoolVar(&o.Fair, "fair", false, "grant the lock in the order of requests; all clients of the lock must use --fair")
 	f.BoolVar(&o.Shared, "shared", false, "the read side of a read-write lock: many clients can hold it at once")

@@ -36,7 +36,7 @@ func (o *readOptions) addTo(f *pflag.FlagSet, timeout time.Duration) {
 	f.BoolVar(&o.json, "json", false, "print JSON, an object on each line")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print what happens")
 	if timeout > 0 {
-		f.DurationVar(&o.timeout, "timeout", timeout, "give up after this time; 0 means no limit")
+		durationVar(f, &o.timeout, "timeout", "", timeout, "give up after this time; 0 means no limit")
 	}
 }
 

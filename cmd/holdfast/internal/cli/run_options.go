@@ -28,7 +28,7 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 	o.lockOptions.addTo(f)
 	o.addKindTo(f)
 	f.BoolVar(&o.NoRenew, "no-renew", false, "do not renew the lock; stop the command before the lease of --ttl ends")
-	f.DurationVar(&o.AtLeast, "at-least", 0, "keep the name taken for at least this time, even if the command ends earlier; if the store cannot keep the name, run waits")
+	durationVar(f, &o.AtLeast, "at-least", "", 0, "keep the name taken for at least this time, even if the command ends earlier; if the store cannot keep the name, run waits")
 	f.IntVar(&o.LostCode, "lost-exit-code", output.ExitLost, "exit status if the lock was lost, or the time of --max-hold is over")
 	f.BoolVar(&o.SkipOK, "skip-ok", false, "if another client holds the lock: exit status 0 and no message")
 	o.addCommandTo(f)
@@ -38,8 +38,8 @@ func (o *runOptions) addTo(f *pflag.FlagSet) {
 func (o *runOptions) addCommandTo(f *pflag.FlagSet) {
 	f.SetInterspersed(false) // flags after CMD belong to CMD
 	f.SortFlags = false
-	f.DurationVar(&o.MaxHold, "max-hold", 0, "the longest time to hold the lock; the command gets --signal earlier, so that the time of --kill-after is left; 0 means no limit")
-	f.DurationVar(&o.KillAfter, "kill-after", defaultKillAfter, "time between --signal and SIGKILL, in which the command can end; the default is never more than a third of --ttl")
+	durationVar(f, &o.MaxHold, "max-hold", "", 0, "the longest time to hold the lock; the command gets --signal earlier, so that the time of --kill-after is left; 0 means no limit")
+	durationVar(f, &o.KillAfter, "kill-after", "", defaultKillAfter, "time between --signal and SIGKILL, in which the command can end; the default is never more than a third of --ttl")
 	f.StringVar(&o.signal, "signal", "TERM", "the signal that asks the command to end")
 	f.BoolVar(&o.shell, "shell", false, "the command is one argument, a script for sh")
 }

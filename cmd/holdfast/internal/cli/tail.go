@@ -34,10 +34,10 @@ func newTailCommand(env output.Environment) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTo(f, 0)
-	f.DurationVar(&o.Since, "since", 0, "first print the events in the event log of Redis that are at most this old")
-	f.DurationVar(&o.Every, "every", time.Second, "the time between two polls of the known locks")
-	f.DurationVar(&o.Scan, "scan", 2*time.Second, "the pause between two scans for new locks")
-	f.DurationVar(&o.Period, "for", 0, "end after this time; 0 means no limit")
+	durationVar(f, &o.Since, "since", "", 0, "first print the events in the event log of Redis that are at most this old")
+	durationVar(f, &o.Every, "every", "", time.Second, "the time between two polls of the known locks")
+	durationVar(f, &o.Scan, "scan", "", 2*time.Second, "the pause between two scans for new locks")
+	durationVar(f, &o.Period, "for", "", 0, "end after this time; 0 means no limit")
 	f.IntVar(&o.Count, "count", 0, "end after this many lines; 0 means no limit")
 	f.IntVar(&o.Pace, "pace", 200, "the most commands per second for polls, and the same number for scans; 0 means no limit")
 	return cmd
