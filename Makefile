@@ -41,6 +41,7 @@ SKIP    ?=
 demo: ## race buyers for the last items, without and with a lock; needs only Go
 	@case $$($(GO) list -m 2>&1) in *"requires go >="*) \
 		echo "The command holdfast needs $$(sed -n 's/^go /Go /p' go.work) or newer: this is $$($(GO) env GOVERSION), and GOTOOLCHAIN=local keeps it from fetching a newer one." >&2; exit 1 ;; esac
+	@echo "The first run compiles for a minute or so."
 	$(GO) run ./cmd/holdfast demo --timeout 1m
 
 # Checks of the repository's files. They read and compute, for which the race detector
@@ -49,7 +50,7 @@ demo: ## race buyers for the last items, without and with a lock; needs only Go
 REPO    := /internal/repo(/report)?$$
 
 .PHONY: test
-test: redis ## the tests that need only Go and Redis, with the race detector; at most eight minutes on two cores
+test: compiler redis ## the tests that need only Go, a C compiler and Redis, with the race detector; at most eight minutes on two cores
 	$(GO) test $(FLAGS) ./internal/repo/...
 	GOGC=400 HOLDFAST_SIM_SEEDS=200 $(GO) test $(if $(CI),$$($(GO) run ./internal/e2e/simoverlay)) -run '^TestSimulation$$' $(FLAGS) ./memhold ./internal/rows ./internal/ordered
 	HOLDFAST_SIM_SEEDS=20 $(GO) test -run '^Test(Simulation|Model)$$' $(FLAGS) ./internal/e2e/simtest
@@ -186,6 +187,10 @@ dist-check: ## the archive of one system, built in two clones of this commit, is
 .PHONY: oldest
 oldest: ## each library and example with the Go and the dependencies that its go.mod names, and with the Go that is installed
 	@GO="$(GO)" sh .ci/oldest $(LIBRARIES) $(EXAMPLES)
+
+.PHONY: compiler
+compiler:
+	@GO="$(GO)" sh .ci/compiler
 
 .PHONY: redis
 redis:
