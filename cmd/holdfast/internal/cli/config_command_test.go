@@ -93,4 +93,6 @@ func TestConfigImport(t *testing.T) {
 	call(t, bare(), "config", "import").want(t, output.ExitUsage, "one file")
 	call(t, bare(), "config", "import", "no-such-file").want(t, output.ExitUsage, "no-such-file")
 	call(t, bare(), "config", "chek").want(t, output.ExitUsage, `did you mean "check"?`)
+	call(t, bare(), "lock", "job").want(t, output.ExitUsage, `did you mean "run"?`)
+	call(t, bare(), "unlock", "job").want(t, output.ExitUsage, `did you mean "force-unlock"?`)
 }

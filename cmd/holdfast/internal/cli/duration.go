@@ -5,11 +5,11 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"github.com/holdfast-go/holdfast/cmd/holdfast/internal/config"
 )
 
-// duration is the value of a flag that is a time.
+// duration is the value of a flag that is a time, with a unit: 30s or 1m30s. A number without a
+// unit means seconds, as for flock and timeout. In a configuration file it would be a mistake: in
+// the files of Java programs, from which people copy, it means milliseconds.
 type duration time.Duration
 
 // durationVar adds a flag that is a time, with the one letter `short` if that is not "".
@@ -20,7 +20,10 @@ func durationVar(f *pflag.FlagSet, p *time.Duration, name, short string, value t
 
 // Set sets the value that a user has written.
 func (d *duration) Set(text string) error {
-	value, err := config.ParseDuration(text)
+	if last := len(text) - 1; last >= 0 && text[last] >= '0' && text[last] <= '9' {
+		text += "s"
+	}
+	value, err := time.ParseDuration(text)
 	if err != nil {
 		return errors.New("a time is expected, such as 30s or 1m30s")
 	}

@@ -15,6 +15,7 @@ func newElectCommand(env output.Environment) *cobra.Command {
 	o.ConflictCode = output.ExitBusy
 	cmd := &cobra.Command{
 		Use:               "elect [flags] NAME [flags] [--] CMD [ARG...]",
+		SuggestFor:        []string{"lead", "leader"},
 		Short:             "Run a command as the leader, and campaign again",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveDefault), // CMD is the name of a file
 		Args:              o.parse,

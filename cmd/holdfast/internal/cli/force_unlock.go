@@ -24,6 +24,7 @@ func newForceUnlockCommand(env output.Environment) *cobra.Command {
 	o := &forceOptions{}
 	cmd := &cobra.Command{
 		Use:               "force-unlock [flags] NAME",
+		SuggestFor:        []string{"unlock", "release", "break"},
 		Short:             "End a hold that its holder has not released",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              oneName(&o.name),
@@ -52,7 +53,10 @@ func (o *forceOptions) complete(cmd *cobra.Command, _ []string) error {
 	f, terminal := cmd.Flags(), output.IsTerminal(cmd.InOrStdin())
 	o.Name, o.Reason = o.name, strings.TrimSpace(o.Reason)
 	chosen := f.Changed("holder") || f.Changed("token")
+	mustChoose := !chosen && (o.yes || !terminal)
 	switch {
+	case o.Reason == "" && mustChoose:
+		return output.UsageError("--reason is missing, and --holder or --token: say why you end the hold, which the holder gets, and which hold, with the value that inspect shows")
 	case o.Reason == "":
 		return output.UsageError("--reason is missing: say why you end the hold; the holder gets this text")
 	case f.Changed("holder") && o.Holder == "", f.Changed("token") && o.Token == 0: // for example, the value of an unset shell variable

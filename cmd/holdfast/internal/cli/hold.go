@@ -19,6 +19,7 @@ func newHoldCommand(env output.Environment) *cobra.Command {
 	o := &holdOptions{}
 	cmd := &cobra.Command{
 		Use:               "hold [flags] NAME",
+		SuggestFor:        []string{"acquire", "keep"},
 		Short:             "Hold a lock by hand",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              oneName(&o.Name),

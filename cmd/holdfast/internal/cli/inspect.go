@@ -16,6 +16,7 @@ func newInspectCommand(env output.Environment) *cobra.Command {
 	o := &readOptions{}
 	cmd := &cobra.Command{
 		Use:               "inspect [flags] NAME",
+		SuggestFor:        []string{"show", "get", "info"},
 		Short:             "Show everything about a lock",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              oneName(&o.name),

@@ -366,7 +366,7 @@ func TestStatus(t *testing.T) {
 
 func TestForceUnlock(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *site) {
-		s.run("force-unlock", "job").want(t, 64, "--reason")
+		s.run("force-unlock", "job").want(t, 64, "--reason", "--holder or --token") // all that is missing, at once
 		s.run("force-unlock", "job", "--reason", "x").want(t, 64, "not a terminal", "--holder or --token")
 		s.run("force-unlock", "job", "--reason", "x", "--yes").want(t, 64, "--holder")
 		s.run("force-unlock", "job", "--reason", "x", "--yes", "--holder", "a:1").want(t, 1, "nobody holds")

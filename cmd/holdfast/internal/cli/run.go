@@ -13,6 +13,7 @@ func newRunCommand(env output.Environment) *cobra.Command {
 	o := &runOptions{}
 	cmd := &cobra.Command{
 		Use:               "run [flags] NAME [flags] [--] CMD [ARG...]",
+		SuggestFor:        []string{"lock", "exec", "with"},
 		Short:             "Run a command while holding a lock",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveDefault), // CMD is the name of a file
 		Args:              o.parse,

@@ -400,7 +400,7 @@ func TestRunUsage(t *testing.T) {
 		{"job --unknown true", "--unknown"},
 		{"-n -w 3s job true", "give only one of them"},
 		{"-w -3s job true", "negative"},
-		{"-w 3 job true", "3"},
+		{"-w five job true", "such as 30s"},
 		{"--at-least -1s job true", "negative"},
 		{"--at-least 1m --max-hold 30s job true", "--max-hold 30s"},
 		{"--at-least 1m --max-hold 1m job true", "with --max-hold 1m0s, the lock is held for 57s"},

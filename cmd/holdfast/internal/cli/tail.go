@@ -21,6 +21,7 @@ func newTailCommand(env output.Environment) *cobra.Command {
 	o.goesOn = true
 	cmd := &cobra.Command{
 		Use:               "tail [flags] [PATTERN]",
+		SuggestFor:        []string{"watch", "events", "log"},
 		Short:             "Print events of locks",
 		ValidArgsFunction: completeNames(env, &o.Connection, cobra.ShellCompDirectiveNoFileComp),
 		Args:              onePattern(&o.Pattern),

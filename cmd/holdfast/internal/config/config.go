@@ -136,7 +136,7 @@ func (f File) List(key string) []string {
 
 // Duration returns the value of a key, 0 if the file does not have it.
 func (f File) Duration(key string) time.Duration {
-	d, _ := ParseDuration(f.Text(key)) // no error: Read has checked the value
+	d, _ := time.ParseDuration(f.Text(key)) // no error: Read has checked the value
 	return d
 }
 

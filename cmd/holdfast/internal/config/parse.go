@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -188,7 +189,7 @@ func (r *reader) text(name string, is valueType, n *yaml.Node) (string, error) {
 			return "", errors.New("the file is not in this folder; " + nameIt)
 		}
 	case typeDuration:
-		if _, err := ParseDuration(text); err != nil {
+		if _, err := time.ParseDuration(text); err != nil {
 			return "", errors.New("a time is expected here, such as 30s or 1m30s")
 		}
 	case typeNumber:

@@ -25,6 +25,9 @@ import (
 // process group that the guard enters when it leaves its own group.
 const Arg = "__guard"
 
+// processName is the name of a guard on Linux. It has at most 15 bytes.
+const processName = "holdfast-guard"
+
 // Leave is the order to leave the process group. The guard ends if it cannot leave. An order
 // below Leave is the process id of the command, negated. Any other order is a time in
 // nanoseconds, after which the guard must kill the group. An order is an int64, big-endian. The
@@ -58,6 +61,8 @@ func serve(args []string) int {
 	if err != nil {
 		return 64
 	}
+	// The name of the process in ps and top; on Linux it would be "exe". Other systems have no such file.
+	_ = os.WriteFile("/proc/self/comm", []byte(processName), 0)
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGTSTP, syscall.SIGTTIN, syscall.SIGTTOU, syscall.SIGPIPE, syscall.SIGALRM)
 	reply()

@@ -5,8 +5,10 @@ package procgroup
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -180,6 +182,24 @@ func TestDeadGuardDoesNotStopTheWork(t *testing.T) {
 		t.Fatalf("got status %d, want 6", got)
 	}
 	out.end(500 * time.Millisecond)
+}
+
+// Operators see the guard in ps and top.
+func TestGuardHasAName(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("other systems show the name of the program")
+	}
+	out := newOutput(t)
+	c := sh(`echo ready; sleep 100`)
+	c.Stdout, c.KillAfter = out.w, 300*time.Millisecond
+	g := start(t, c)
+	out.await("ready")
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", g.guard.pgid))
+	if err != nil || strings.TrimSpace(string(name)) != "holdfast-guard" {
+		t.Errorf("got the name %q and error %v, want holdfast-guard", name, err)
+	}
+	g.Stop(syscall.SIGTERM, time.Now().Add(300*time.Millisecond))
+	g.Wait()
 }
 
 func TestNothingIsLeftOfTheGuard(t *testing.T) {
