@@ -29,6 +29,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memhold"
 	"github.com/holdfast-go/holdfast/pghold"
+	"github.com/holdfast-go/holdfast/redishold"
+	"github.com/holdfast-go/holdfast/redishold/rueidisconn"
 )
 
 // The process that leads answers that it leads, and the other does when it leads. Both are alive.
@@ -391,5 +393,40 @@ func TestRecipeBesideJava(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// The recipe excludes the programs of both layouts.
+func TestRecipeBesideJavaAndPython(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	ctx := await.Context(t, time.Minute)
+	conn, err := rueidisconn.Open(ctx, "redis://"+server.Addr(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	java := holdfast.New(redishold.New(conn, nil), nil).Mutex("stock:42")
+	python := holdfast.New(redishold.New(conn, &redishold.Options{Layout: redishold.Plain}), nil).Mutex("stock:42:python")
+	err = besideJavaAndPython(ctx, conn, func(context.Context) error {
+		for name, other := range map[string]*holdfast.Mutex{"Java": java, "Python": python} {
+			if _, err := other.TryLock(ctx); !errors.Is(err, holdfast.ErrBusy) {
+				t.Errorf("a program in %s got %v, want ErrBusy", name, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for name, other := range map[string]*holdfast.Mutex{"Java": java, "Python": python} {
+		lock, err := other.TryLock(ctx)
+		if err != nil {
+			t.Errorf("after the work a program in %s got %v", name, err)
+			continue
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -216,3 +216,13 @@ func besideJava(ctx context.Context, url string, ship func(context.Context) erro
 	locker := holdfast.New(redishold.New(conn, nil), nil) // the default layout is Redisson's
 	return locker.Mutex("stock:42").Do(ctx, func(ctx context.Context, _ *holdfast.Lock) error { return ship(ctx) })
 }
+
+func besideJavaAndPython(ctx context.Context, conn redishold.Conn, ship func(context.Context) error) error {
+	java := holdfast.New(redishold.New(conn, nil), nil)
+	python := holdfast.New(redishold.New(conn, &redishold.Options{
+		Layout: redishold.Plain,        // that of redis-py
+		Poll:   100 * time.Millisecond, // redis-py sends no message when it releases
+	}), nil)
+	both := []*holdfast.Mutex{java.Mutex("stock:42"), python.Mutex("stock:42:python")} // a key has one layout
+	return holdfast.DoAll(ctx, both, func(ctx context.Context, _ holdfast.Locks) error { return ship(ctx) })
+}
