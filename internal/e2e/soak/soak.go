@@ -29,8 +29,13 @@ func restLimit(windows []window) time.Duration {
 	return limit
 }
 
-// calm is for how long of a round all work and nothing is broken.
-const calm = 8 * time.Second
+// calm is for how long of a round all work and nothing is broken. Each round that is made because
+// too little has happened adds moreCalm: a fault can be felt for half of the calm, and while the
+// store of a busy machine hangs, no wait is measured.
+const (
+	calm     = 8 * time.Second
+	moreCalm = 5 * time.Second
+)
 
 // soak is one deployment under faults.
 type soak struct {
@@ -51,6 +56,7 @@ type soak struct {
 	workers *workers
 	nemesis *nemesis
 	totals  *totals
+	longer  time.Duration   // how much longer than usual the calm of a round is
 	former  []window        // of the round before
 	growth  map[int]*growth // by process
 }
@@ -82,6 +88,8 @@ func (s *soak) run(ctx context.Context) (*totals, error) {
 		length := s.round
 		if left > 0 {
 			length = min(length, left)
+		} else {
+			s.longer += moreCalm
 		}
 		err = s.once(ctx, n, length)
 		s.totals.FailOvers, s.totals.ServerFaults = s.nemesis.overs, s.nemesis.servers
@@ -114,7 +122,7 @@ func (s *soak) once(ctx context.Context, n int, length time.Duration) error {
 		s.nemesis.run(faults, s.seed+uint64(n)<<32)
 	}
 	cancel()
-	pause(ctx, min(calm, length/2))
+	pause(ctx, min(calm, length/2)+s.longer)
 	windows, trouble := s.nemesis.take()
 	limit := restLimit(windows)
 	took, late := s.workers.rest(limit)
