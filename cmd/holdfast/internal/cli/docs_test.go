@@ -50,27 +50,8 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// documentedBelow returns the commands below root that have a page, each before those below
-// it. completion has the pages of cobra.
-func documentedBelow(root *cobra.Command) (all []*cobra.Command) {
-	for _, cmd := range root.Commands() {
-		if !documented(cmd) {
-			continue
-		}
-		all = append(all, cmd)
-		if cmd.Name() != "completion" {
-			all = append(all, documentedBelow(cmd)...)
-		}
-	}
-	return all
-}
-
 // nameOf returns the words of a command, without that of the program.
 func nameOf(cmd *cobra.Command) string { return strings.TrimPrefix(cmd.CommandPath(), "holdfast ") }
-
-func documented(cmd *cobra.Command) bool {
-	return cmd.Name() != "help" && (cmd.IsAvailableCommand() || cmd.IsAdditionalHelpTopicCommand())
-}
 
 // anchorOf returns the anchor of a heading.
 func anchorOf(heading string) string { return strings.ToLower(strings.ReplaceAll(heading, " ", "-")) }

@@ -60,7 +60,7 @@ func newRootCommand(env output.Environment) *cobra.Command {
 	addGroup(root, "Look at locks:", newListCommand(env), newInspectCommand(env), newTailCommand(env), newStatusCommand(env))
 	addGroup(root, "Repair:", newForceUnlockCommand(env), newResizeCommand(env), newDoctorCommand(env))
 	addGroup(root, "Serve and learn:", newServeCommand(env), newDemoCommand(env))
-	root.AddCommand(newConfigCommand(env), newVersionCommand(env))
+	root.AddCommand(newConfigCommand(env), newManCommand(env), newVersionCommand(env))
 	root.AddCommand( // topics of "holdfast help"
 		&cobra.Command{Use: "configuration", Short: "The configuration file and the environment"},
 		&cobra.Command{Use: "exit-status", Short: "The exit statuses of all commands"},
