@@ -131,7 +131,7 @@ func open(opts *Options, lend source) *Backend {
 		channel: path[len(path)-1],
 		listen:  opts.Listen,
 	}
-	t.channel = t.channel[:min(len(t.channel), longestChannel)]
+	t.channel = strings.ToValidUTF8(t.channel[:min(len(t.channel), longestChannel)], "") // the server, too, cuts no character in two
 	if opts.Layout == ShedLock {
 		return &Backend{engine: rows.New(newShedTable(t), shedlock.Limits("postgresql")), table: t}
 	}

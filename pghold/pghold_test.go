@@ -97,3 +97,16 @@ func TestNoServer(t *testing.T) {
 		t.Error("LockTx of a name of 513 bytes: got no error")
 	}
 }
+
+// The channel of a table has a name of at most 63 bytes, whose last character is whole.
+func TestChannelOfALongName(t *testing.T) {
+	for table, want := range map[string]string{
+		"ops.locks":                    "locks",
+		strings.Repeat("x", 70):        strings.Repeat("x", 63),
+		strings.Repeat("x", 62) + "äx": strings.Repeat("x", 62),
+	} {
+		if got := New(nil, &Options{Table: table}).table.channel; got != want {
+			t.Errorf("table %q: got the channel %q, want %q", table, got, want)
+		}
+	}
+}
