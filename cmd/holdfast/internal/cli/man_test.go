@@ -36,3 +36,8 @@ func TestManPages(t *testing.T) {
 		}
 	}
 }
+
+func TestManNeedsAFolder(t *testing.T) {
+	call(t, nil, "man").want(t, 64, "give the folder")
+	call(t, nil, "man", filepath.Join(os.DevNull, "x")).want(t, 1, os.DevNull)
+}
