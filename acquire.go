@@ -654,7 +654,7 @@ func (a *acquisition) notePermits(out driver.Outcome) {
 
 // foundBusy records an answer of the store that the lock is busy.
 func (a *acquisition) foundBusy(out driver.Outcome) {
-	a.denial.foundBusy(out, a.asked.Mono)
+	a.denial.foundBusy(out, a.asked.Mono, a.locker.clock.Now())
 	a.queued = a.queued || out.Queued
 }
 

@@ -18,9 +18,10 @@ import (
 // A busy lock and an error of the store are both kept. The call reports the lock as busy if that
 // was the answer to its last try, and otherwise the error.
 type denial struct {
-	isBusy bool           // the lock was found busy, and the field `busy` is set
-	busy   driver.Outcome // why the lock is busy: the last such answer of the store, or what this process knows
-	busyAt clock.Instant  // the time from which busy.RetryAfter counts
+	isBusy   bool           // the lock was found busy, and the field `busy` is set
+	busy     driver.Outcome // why the lock is busy: the last such answer of the store, or what this process knows
+	asked    clock.Instant  // when the try began that has this answer
+	answered clock.Instant  // when the answer came
 
 	err      error // the error to report, see retry.ToReport; nil if no try has failed
 	failures int32 // how many tries in a row had no usable answer
@@ -29,13 +30,15 @@ type denial struct {
 	lateFrom clock.Instant // the start of the first of these tries
 }
 
-// foundBusy records that the lock is busy: the answer of the store to a try that began at `asked`.
-func (d *denial) foundBusy(out driver.Outcome, asked clock.Instant) {
+// foundBusy records that the lock is busy: the answer of the store, at the instant `answered`, to a
+// try that began at `asked`.
+func (d *denial) foundBusy(out driver.Outcome, asked, answered clock.Instant) {
 	d.failures = 0
 	d.late = 0
 	d.isBusy = true
 	d.busy = out
-	d.busyAt = asked
+	d.asked = asked
+	d.answered = answered
 }
 
 // cameLate records a grant that came when most of its lease was over. The parameter `asked` is the
@@ -82,7 +85,8 @@ func (d *denial) behind(l *Locker, key queueKey, began clock.Instant, waits bool
 	})
 	now := l.clock.Now()
 	d.isBusy = true
-	d.busyAt = now
+	d.asked = now
+	d.answered = now
 	switch {
 	case holder != nil:
 		d.busy = driver.Outcome{Holder: holder.lease.note, RetryAfter: holder.remaining(), HeldFor: holder.held()}
@@ -95,7 +99,8 @@ func (d *denial) behind(l *Locker, key queueKey, began clock.Instant, waits bool
 		d.err = queue.lastErr
 	case queue.lastBusy != nil: // another process holds it
 		d.busy = *queue.lastBusy
-		d.busyAt = queue.answeredAt
+		d.asked = queue.answeredAt
+		d.answered = queue.answeredAt
 	default:
 		d.busy = driver.Outcome{Holder: someGoroutine}
 	}
@@ -107,11 +112,11 @@ const someGoroutine = "another goroutine of this process"
 // busyError returns the error for a lock that was found busy. Its times are those of now: the
 // answer may be as old as the wait was long.
 func (d *denial) busyError(name string, l *Locker) *BusyError {
-	age := max(l.clock.Now()-d.busyAt, 0)
+	age := max(l.clock.Now()-d.answered, 0)
 	e := &BusyError{Name: name, Holder: d.busy.Holder, Remaining: max(d.busy.RetryAfter-age, 0)}
 	switch {
 	case d.busy.Kept && d.busy.RetryAfter > 0:
-		e.Until = l.clock.Time(d.busyAt + d.busy.RetryAfter)
+		e.Until = l.clock.Time(d.asked + d.busy.RetryAfter)
 	case d.busy.HeldFor > 0:
 		e.HeldFor = d.busy.HeldFor + age
 	}
